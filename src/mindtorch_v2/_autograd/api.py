@@ -1,0 +1,147 @@
+"""`backward` and `grad`: the public way into the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .._dispatch.namespace import aten
+from .._dtype import FLOAT, FROM_NUMPY
+from .._tensor import Tensor
+from .engine import run_backward
+from .graph import Edge, edge
+
+
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, (list, tuple)) else (value,)
+
+
+def _initial_grads(tensors: Sequence[Tensor], grads: Sequence[Any]) -> list[Any]:
+    made: list[Any] = []
+    for tensor, grad in zip(tensors, grads):
+        if grad is None:
+            if tensor.requires_grad:
+                if tensor._a.size != 1:
+                    raise RuntimeError("grad can be implicitly created only for scalar outputs")
+                if FROM_NUMPY[tensor._a.dtype].category < FLOAT:
+                    raise RuntimeError(
+                        "grad can be implicitly created only for real scalar outputs but got "
+                        f"{tensor.dtype}"
+                    )
+                grad = aten.ones_like(tensor)
+        elif not isinstance(grad, Tensor):
+            raise TypeError(f"gradients can be either Tensors or None, but got {type(grad).__name__}")
+        elif grad._a.shape != tensor._a.shape:
+            raise RuntimeError(
+                f"Mismatch in shape: grad_output[{len(made)}] has a shape of {grad.shape} and output[{len(made)}] has "
+                f"a shape of {tensor.shape}."
+            )
+        elif FROM_NUMPY[grad._a.dtype].is_complex != FROM_NUMPY[tensor._a.dtype].is_complex:
+            raise RuntimeError(
+                "For complex Tensors, both grad_output and output are required to have the same dtype. "
+                f"Mismatch in dtype: grad_output[{len(made)}] has a dtype of {grad.dtype} and output[{len(made)}] has "
+                f"a dtype of {tensor.dtype}."
+            )
+        made.append(grad)
+    return made
+
+
+def _roots(tensors: Sequence[Tensor], grads: Sequence[Any]) -> tuple[list[Edge], list[Any]]:
+    roots, values = [], []
+    for i, (tensor, grad) in enumerate(zip(tensors, grads)):
+        found = edge(tensor)
+        if found is None:
+            raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
+        roots.append(found)
+        values.append(grad)
+    return roots, values
+
+
+def backward(
+    tensors: Any,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    grad_variables: Any = None,
+    inputs: Any = None,
+) -> None:
+    """Add the gradients of `tensors` into the leaves (or only into `inputs`).
+
+    >>> import mindtorch_v2 as torch
+    >>> x = torch.tensor(3.0, requires_grad=True)
+    >>> torch.autograd.backward(x * x)
+    >>> x.grad
+    tensor(6.)
+    """
+    outputs = _as_tuple(tensors)
+    grads = (None,) * len(outputs) if grad_tensors is None else _as_tuple(grad_tensors)
+    keep = create_graph if retain_graph is None else retain_graph
+    roots, values = _roots(outputs, _initial_grads(outputs, grads))
+    if inputs is None:
+        run_backward(roots, values, keep, create_graph)
+        return
+    wanted = _as_tuple(inputs)
+    if not wanted:
+        raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    targets = [_target(t, i) for i, t in enumerate(wanted)]
+    found = run_backward(roots, values, keep, create_graph, targets, accumulate=False)
+    for tensor, grad in zip(wanted, found):
+        if grad is None:
+            continue
+        extras = tensor.extras()
+        if extras.grad is None:
+            extras.grad = grad if create_graph else aten.detach(grad)
+        else:
+            extras.grad = aten.add(extras.grad, grad)
+        for hook in tuple((extras.post_hooks or {}).values()):
+            hook(tensor)
+
+
+def _target(tensor: Any, position: int) -> Edge:
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"expected a Tensor as input {position}, got {type(tensor).__name__}")
+    found = edge(tensor)
+    if found is None:
+        raise RuntimeError("One of the differentiated Tensors does not require grad")
+    return found
+
+
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Any, ...]:
+    """The gradients of `outputs` with respect to `inputs`, without touching any `.grad`.
+
+    >>> import mindtorch_v2 as torch
+    >>> x = torch.tensor(3.0, requires_grad=True)
+    >>> torch.autograd.grad(x * x, x)
+    (tensor(6.),)
+    """
+    if is_grads_batched:
+        raise NotImplementedError("is_grads_batched=True needs vmap, which this runtime does not have")
+    if materialize_grads and allow_unused is False:
+        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
+                         "allow_unused=False.")
+    results, wanted = _as_tuple(outputs), _as_tuple(inputs)
+    grads = (None,) * len(results) if grad_outputs is None else _as_tuple(grad_outputs)
+    keep = create_graph if retain_graph is None else retain_graph
+    roots, values = _roots(results, _initial_grads(results, grads))
+    found = run_backward(roots, values, keep, create_graph, [_target(t, i) for i, t in enumerate(wanted)],
+                         accumulate=False)
+    if materialize_grads:
+        return tuple(aten.zeros_like(t) if g is None else g for g, t in zip(found, wanted))
+    if not allow_unused and any(g is None for g in found):
+        raise RuntimeError(
+            "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if "
+            "this is the desired behavior."
+        )
+    return tuple(found)

@@ -1,0 +1,290 @@
+"""Runs the graph backwards: nodes in order of their sequence number, latest first, as soon as all their gradients came.
+
+The walk is a loop over a heap, so its depth is not limited by the Python stack.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from typing import Any
+
+from .._dispatch.namespace import aten
+from .._dispatch.observer import HOOK, event_id
+from .._dispatch.state import THREAD
+from .._dtype import FROM_NUMPY
+from .._tensor import Tensor
+from .graph import LAST, AccumulateGrad, Edge, Node, NodeHooks
+
+clock = HOOK["clock"]
+
+
+def run_backward(
+    roots: Sequence[Edge],
+    grads: Sequence[Tensor],
+    keep_graph: bool,
+    create_graph: bool,
+    targets: Sequence[Edge] | None = None,
+    accumulate: bool = True,
+) -> list[Tensor | None]:
+    """Propagate `grads` from `roots`. With `targets`, return the gradients that arrive there.
+
+    With `accumulate` every reachable leaf gets its `.grad`; otherwise only paths to the targets are walked.
+    """
+    captured: list[Tensor | None] = [None] * len(targets or ())
+    wanted: dict[int, list[tuple[int, int]]] = {}
+    for position, (node, number) in enumerate(targets or ()):
+        wanted.setdefault(id(node), []).append((number, position))
+    waiting = count_dependencies([node for node, _ in roots])
+    needed = None if accumulate else reaches(roots, {id(node) for node, _ in targets or ()})
+    state = THREAD.state
+    before = state.grad
+    state.grad = create_graph
+    try:
+        walk(roots, grads, keep_graph, waiting, wanted, captured, needed)
+    finally:
+        state.grad = before
+    return captured
+
+
+def walk(
+    roots: Sequence[Edge],
+    grads: Sequence[Tensor],
+    keep_graph: bool,
+    waiting: dict[int, int],
+    wanted: dict[int, list[tuple[int, int]]],
+    captured: list[Tensor | None],
+    needed: set[int] | None,
+) -> None:
+    """The loop of `run_backward`."""
+    buffers: dict[int, list[Tensor | None]] = {}
+    ready: list[tuple[int, int, Node]] = []
+    arrived = 0  # breaks ties in the heap: among equals, first come first served
+    for (node, number), grad in zip(roots, grads):
+        if id(node) not in buffers:
+            buffers[id(node)] = [None] * len(node.meta)
+        deposit(buffers[id(node)], number, grad)
+    for node in {id(node): node for node, _ in roots}.values():
+        if waiting.get(id(node), 0) == 0:
+            heapq.heappush(ready, (-node.seq, arrived, node))
+            arrived += 1
+    while ready:
+        node = heapq.heappop(ready)[2]
+        received = buffers.pop(id(node))
+        hooks = node.hooks
+        if hooks is not None:
+            received = run_prehooks(node, hooks, received)
+        captures = wanted.get(id(node))
+        if captures is not None:
+            for number, position in captures:
+                captured[position] = received[number]
+            if needed is not None and (type(node) is AccumulateGrad or not any(
+                e is not None and id(e[0]) in needed for e in node.edges
+            )):
+                continue
+        if needed is not None and id(node) not in needed:
+            continue
+        edges = node.edges
+        results = evaluate(node, received, edges)
+        if hooks is not None and hooks.post:
+            results = run_posthooks(hooks, results, received)
+        if not keep_graph:
+            node.release()
+        for target, result in zip(edges, results):
+            if target is None:
+                continue
+            following, number = target
+            key = id(following)
+            if result is not None:
+                if key not in buffers:
+                    buffers[key] = [None] * len(following.meta)
+                deposit(buffers[key], number, result)
+            waiting[key] -= 1
+            if waiting[key] == 0 and (key in buffers or reaches_nothing(following, buffers)):
+                heapq.heappush(ready, (-following.seq, arrived, following))
+                arrived += 1
+
+
+def reaches_nothing(node: Node, buffers: dict[int, list[Tensor | None]]) -> bool:
+    """A node that received no gradient still has to run, so that what depends on it is not left waiting."""
+    buffers[id(node)] = [None] * len(node.meta)
+    return True
+
+
+def count_dependencies(roots: list[Node]) -> dict[int, int]:
+    """How many gradients each node has to wait for."""
+    waiting: dict[int, int] = {}
+    seen: set[int] = set()
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        for target in node.edges:
+            if target is not None:
+                following = target[0]
+                waiting[id(following)] = waiting.get(id(following), 0) + 1
+                if id(following) not in seen:
+                    stack.append(following)
+    return waiting
+
+
+def reaches(roots: Sequence[Edge], targets: set[int]) -> set[int]:
+    """The nodes from which a target can be reached; the targets themselves included."""
+    order: list[Node] = []
+    seen: set[int] = set()
+    stack: list[tuple[Node, bool]] = [(node, False) for node, _ in roots]
+    while stack:
+        node, done = stack.pop()
+        if done:
+            order.append(node)
+            continue
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        stack.append((node, True))
+        stack.extend((e[0], False) for e in node.edges if e is not None and id(e[0]) not in seen)
+    found = set(targets)
+    for node in order:
+        if any(e is not None and id(e[0]) in found for e in node.edges):
+            found.add(id(node))
+    return found
+
+
+def deposit(buffer: list[Tensor | None], number: int, grad: Tensor) -> None:
+    """Add a gradient to what has come so far."""
+    known = buffer[number]
+    buffer[number] = grad if known is None else aten.add(known, grad)
+
+
+def evaluate(node: Node, received: list[Tensor | None], edges: tuple[Edge | None, ...]) -> Sequence[Tensor | None]:
+    """Run a node and bring its results into the shape and dtype that the next nodes expect."""
+    if not HOOK["OBSERVING"]:
+        if all(g is None for g in received):
+            return (None,) * len(edges)
+        return validate(node, node.apply(*received), edges)
+    outer, inner = event_ids(node)
+    state = THREAD.state
+    seq = node.seq if node.seq != LAST else -1
+    start = clock()
+    try:
+        if all(g is None for g in received):
+            return (None,) * len(edges)
+        begin = clock()
+        try:
+            results = node.apply(*received)
+        finally:
+            state.extend((inner, begin, clock(), seq, None))
+        return validate(node, results, edges)
+    finally:
+        state.extend((outer, start, clock(), seq, None))
+
+
+_EVENT_IDS: dict[str, tuple[int, int]] = {}
+
+
+def event_ids(node: Node) -> tuple[int, int]:
+    """Event ids of `autograd::engine::evaluate_function: X` and of `X`."""
+    name = node.name()
+    found = _EVENT_IDS.get(name)
+    if found is None:
+        found = _EVENT_IDS[name] = (
+            event_id(f"autograd::engine::evaluate_function: {name}", "backward"),
+            event_id(name, "backward_function"),
+        )
+    return found
+
+
+def validate(node: Node, results: Sequence[Any], edges: tuple[Edge | None, ...]) -> Sequence[Any]:
+    """Undo broadcasting and promotion: each gradient gets its input's shape and dtype, or an error names the node."""
+    if not edges:
+        return results
+    if len(results) != len(edges):
+        raise RuntimeError(
+            f"function {node.name()} returned an incorrect number of gradients (expected {len(edges)}, "
+            f"got {len(results)})"
+        )
+    checked: list[Any] | None = None
+    for i, (grad, target) in enumerate(zip(results, edges)):
+        if grad is None or target is None:
+            continue
+        if not isinstance(grad, Tensor):
+            raise TypeError(f"expected Variable or None (got {type(grad).__name__})")
+        shape, dtype, _ = target[0].meta[target[1]]
+        array = grad._a
+        if array.shape == shape and array.dtype == dtype:
+            continue
+        if array.shape != shape:
+            grad = sum_to(node, i, grad, shape)
+        if grad._a.dtype != dtype:
+            if FROM_NUMPY[grad._a.dtype].is_complex and not FROM_NUMPY[dtype].is_complex:
+                grad = aten.real(grad)
+            if grad._a.dtype != dtype:
+                grad = aten.to(grad, FROM_NUMPY[dtype])
+        if checked is None:
+            checked = list(results)
+        checked[i] = grad
+    return results if checked is None else checked
+
+
+def sum_to(node: Node, position: int, grad: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Sum a gradient over the dimensions along which its input was broadcast."""
+    have = grad._a.shape
+    lead = len(have) - len(shape)
+    if lead < 0 or any(want not in (1, got) for want, got in zip(shape, have[lead:])):
+        raise RuntimeError(
+            f"Function {node.name()} returned an invalid gradient at index {position} - got {list(have)} but "
+            f"expected shape compatible with {list(shape)}"
+        )
+    dims = [*range(lead), *(lead + i for i, want in enumerate(shape) if want == 1 and have[lead + i] != 1)]
+    if dims:
+        grad = aten.sum__dim_IntList(grad, dims, True)
+    return aten.view(grad, shape) if lead else grad
+
+
+def run_prehooks(node: Node, hooks: NodeHooks, received: list[Tensor | None]) -> list[Tensor | None]:
+    """Hooks of the node's output tensors, then `.grad` of those that retain it, then the node's own prehooks."""
+    received = list(received)
+    for number, functions in hooks.tensor_pre.items():
+        for hook in tuple(functions.values()):
+            if received[number] is None:
+                break
+            replaced = hook(received[number])
+            if replaced is not None:
+                received[number] = checked_replacement(replaced, received[number])
+    for number, reference in hooks.capture.items():
+        tensor = reference()
+        grad = received[number]
+        if tensor is not None and grad is not None:
+            extras = tensor.extras()
+            if extras.grad is None:
+                extras.grad = aten.clone(grad) if grad._st is not None else grad
+            else:
+                extras.grad = aten.add(extras.grad, grad)
+    for hook in tuple(hooks.pre.values()):
+        replaced = hook(tuple(received))
+        if replaced is not None:
+            received = list(replaced) if isinstance(replaced, (tuple, list)) else [replaced]
+    return received
+
+
+def checked_replacement(value: Any, old: Any) -> Tensor:
+    """A hook may replace a gradient by one of the same shape and dtype only."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"expected Variable, but hook returned '{type(value).__name__}'")
+    if value._a.shape != old._a.shape:
+        raise RuntimeError("hook '<unnamed>' has changed the size of value")
+    if value._a.dtype != old._a.dtype:
+        raise RuntimeError("hook '<unnamed>' has changed the type of value")
+    return value
+
+
+def run_posthooks(hooks: NodeHooks, results: Sequence[Any], received: list[Tensor | None]) -> Sequence[Any]:
+    """The node's own hooks on `(grad_inputs, grad_outputs)`."""
+    results = tuple(results)
+    for hook in tuple(hooks.post.values()):
+        replaced = hook(results, tuple(received))
+        if replaced is not None:
+            results = tuple(replaced) if isinstance(replaced, (tuple, list)) else (replaced,)
+    return results

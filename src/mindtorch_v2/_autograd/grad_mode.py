@@ -1,0 +1,163 @@
+"""Switches for recording: `no_grad`, `enable_grad`, `set_grad_enabled`, `inference_mode`; per thread."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from .._dispatch.state import THREAD
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def is_grad_enabled() -> bool:
+    """Whether ops on tensors that require grad are recorded."""
+    return THREAD.state.grad
+
+
+def is_inference_mode_enabled() -> bool:
+    """Whether `inference_mode` is on."""
+    return THREAD.state.inference
+
+
+class _GradMode:
+    """A context manager that is also a decorator, for functions and generator functions."""
+
+    def clone(self) -> _GradMode:
+        """A fresh context with the same setting, for each call of a decorated function."""
+        return type(self)()
+
+    def __enter__(self) -> Any:
+        raise NotImplementedError
+
+    def __exit__(self, *exc: object) -> None:
+        raise NotImplementedError
+
+    def __call__(self, function: F) -> F:
+        if inspect.isclass(function):
+            function.__init__ = self(function.__init__)  # type: ignore[misc]
+            return function
+        if inspect.isgeneratorfunction(function):
+            return wrap_generator(self.clone, function)  # type: ignore[return-value]
+
+        @functools.wraps(function)
+        def inside(*args: Any, **kwargs: Any) -> Any:
+            with self.clone():
+                return function(*args, **kwargs)
+
+        return inside  # type: ignore[return-value]
+
+
+def wrap_generator(context: Callable[[], Any], function: Callable[..., Any]) -> Callable[..., Any]:
+    """The mode is on while the generator runs, and off while its caller does."""
+
+    @functools.wraps(function)
+    def inside(*args: Any, **kwargs: Any) -> Any:
+        generator = function(*args, **kwargs)
+        try:
+            with context():
+                item = generator.send(None)
+            while True:
+                try:
+                    sent = yield item
+                except GeneratorExit:
+                    with context():
+                        generator.close()
+                    raise
+                except BaseException as error:
+                    with context():
+                        item = generator.throw(error)
+                else:
+                    with context():
+                        item = generator.send(sent)
+        except StopIteration as stop:
+            return stop.value
+
+    return inside
+
+
+class no_grad(_GradMode):
+    """Do not record ops inside.
+
+    >>> import mindtorch_v2 as torch
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> with torch.no_grad():
+    ...     y = x * 2
+    >>> y.requires_grad
+    False
+    """
+
+    def __new__(cls, function: Any = None) -> Any:
+        # `@no_grad` without parentheses.
+        made = object.__new__(cls)
+        if function is not None:
+            return made(function)
+        return made
+
+    def __enter__(self) -> None:
+        state = THREAD.state
+        self.before = state.grad
+        state.grad = False
+
+    def __exit__(self, *exc: object) -> None:
+        THREAD.state.grad = self.before
+
+
+class enable_grad(no_grad):
+    """Record ops inside, even within `no_grad`."""
+
+    def __enter__(self) -> None:
+        state = THREAD.state
+        self.before = state.grad
+        state.grad = True
+
+
+class set_grad_enabled(_GradMode):
+    """Switch recording on or off; takes effect at once and is undone when used as a context manager."""
+
+    def __init__(self, mode: bool) -> None:
+        self.before = THREAD.state.grad
+        self.mode = bool(mode)
+        THREAD.state.grad = self.mode
+
+    def __call__(self, function: F) -> F:
+        THREAD.state.grad = self.before
+        return super().__call__(function)
+
+    def clone(self) -> set_grad_enabled:
+        return set_grad_enabled(self.mode)
+
+    def __enter__(self) -> None:
+        THREAD.state.grad = self.mode
+
+    def __exit__(self, *exc: object) -> None:
+        THREAD.state.grad = self.before
+
+
+class inference_mode(_GradMode):
+    """Like `no_grad`, for code that never needs gradients."""
+
+    def __new__(cls, mode: Any = True) -> Any:
+        made = object.__new__(cls)
+        if callable(mode):
+            made.mode = True
+            return made(mode)
+        return made
+
+    def __init__(self, mode: bool = True) -> None:
+        self.mode = mode
+
+    def clone(self) -> inference_mode:
+        return inference_mode(self.mode)
+
+    def __enter__(self) -> None:
+        state = THREAD.state
+        self.before = (state.grad, state.inference)
+        state.inference = self.mode
+        state.grad = not self.mode and state.grad
+
+    def __exit__(self, *exc: object) -> None:
+        state = THREAD.state
+        state.grad, state.inference = self.before

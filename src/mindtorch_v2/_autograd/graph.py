@@ -1,0 +1,410 @@
+"""The autograd graph: nodes, the edges between them, saved tensors, and how views follow in-place changes."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from .._dispatch.namespace import aten
+from .._dispatch.state import THREAD
+from .._tensor import VIEW_EDGE, Tensor, alias, wrap
+
+new = object.__new__
+Edge = tuple["Node", int]
+
+
+class _Released:
+    def __repr__(self) -> str:
+        return "<released>"
+
+
+RELEASED = _Released()
+SECOND_BACKWARD = (
+    "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
+    "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
+    "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
+    "saved tensors after calling backward."
+)
+
+
+class NodeHooks:
+    """Callbacks on a node; few nodes have any."""
+
+    __slots__ = ("capture", "post", "pre", "tensor_pre")
+
+    def __init__(self) -> None:
+        self.pre: dict[int, Callable[..., Any]] = {}
+        self.post: dict[int, Callable[..., Any]] = {}
+        # By output number: hooks of the tensor itself, then a tensor that wants `.grad` (retain_grad).
+        self.tensor_pre: dict[int, dict[int, Callable[..., Any]]] = {}
+        self.capture: dict[int, weakref.ref[Tensor]] = {}
+
+
+class Node:
+    """A step of the backward computation.
+
+    `edges` holds `(node, output number)` per differentiable input, or None; `meta` holds `(shape, dtype, array class)`
+    per output of the forward op, which is what incoming gradients must match.
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "edges", "hooks", "meta", "seq")
+    edges: tuple[Edge | None, ...]
+    seq: int
+    meta: tuple[Any, ...]
+    hooks: NodeHooks | None
+    saved_names: tuple[str, ...] = ()
+    event_names: tuple[str, str] = ("", "")
+
+    def apply(self, *grads: Any) -> tuple[Any, ...]:
+        """Gradients of the inputs from gradients of the outputs."""
+        raise NotImplementedError(f"{type(self).__name__} has no backward formula")
+
+    def release(self) -> None:
+        """Forget saved tensors; a second backward then raises."""
+        for name in self.saved_names:
+            setattr(self, name, RELEASED)
+
+    def name(self) -> str:
+        """The node's name, as profiles show it."""
+        return type(self).__name__
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        """The nodes that receive this node's results."""
+        return tuple((None, 0) if edge is None else edge for edge in self.edges)
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """A dictionary for the user's notes."""
+        return self.__dict__.setdefault("_metadata", {})
+
+    def _sequence_nr(self) -> int:
+        return self.seq
+
+    def ensure_hooks(self) -> NodeHooks:
+        """This node's hooks, made when first needed."""
+        if self.hooks is None:
+            self.hooks = NodeHooks()
+        return self.hooks
+
+    def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call `fn(grad_inputs, grad_outputs)` after this node ran."""
+        return RemovableHandle(self.ensure_hooks().post, fn)
+
+    def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call `fn(grad_outputs)` before this node runs."""
+        return RemovableHandle(self.ensure_hooks().pre, fn)
+
+    def __getattr__(self, name: str) -> Any:
+        # PyTorch shows saved values as `_saved_<name>`; ours live in slots called `v_<name>`.
+        if name.startswith("_saved_"):
+            slot = "v_" + name[len("_saved_"):]
+            if hasattr(type(self), slot):
+                value = getattr(self, slot)
+                return unpack(self, value) if slot in self.saved_names else value
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} object at {id(self):#x}>"
+
+
+class RemovableHandle:
+    """Removes a hook again; also a context manager."""
+
+    next_id = 0
+
+    def __init__(self, hooks: dict[int, Any], fn: Callable[..., Any] | None = None) -> None:
+        self.hooks_ref = hooks
+        self.id = RemovableHandle.next_id
+        RemovableHandle.next_id += 1
+        if fn is not None:
+            hooks[self.id] = fn
+
+    def remove(self) -> None:
+        """Take the hook away; doing it twice is fine."""
+        self.hooks_ref.pop(self.id, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.remove()
+
+
+class AccumulateGrad(Node):
+    """The end of every path: adds the gradient into a leaf's `.grad`."""
+
+    __slots__ = ("variable",)
+    event_names = ("autograd::engine::evaluate_function: torch::autograd::AccumulateGrad",
+                   "torch::autograd::AccumulateGrad")
+
+    def name(self) -> str:
+        """The node's name, as profiles show it."""
+        return "torch::autograd::AccumulateGrad"
+
+    def apply(self, *grads: Any) -> tuple[Any, ...]:
+        """Store or add the gradient. A first gradient nobody else can see is taken over, not copied."""
+        grad = grads[0]
+        if grad is None:
+            return ()
+        variable = self.variable
+        extras = variable.extras()
+        if extras.grad is None:
+            if THREAD.state.grad:
+                extras.grad = grad
+            elif grad._st is None and grad._a.strides == variable._a.strides:
+                extras.grad = aten.detach(grad)
+            else:
+                extras.grad = aten.clone(grad)
+        elif THREAD.state.grad:
+            extras.grad = aten.add(extras.grad, grad)
+        else:
+            aten.add_(extras.grad, grad)
+        if extras.post_hooks:
+            for hook in tuple(extras.post_hooks.values()):
+                hook(variable)
+        return ()
+
+
+# AccumulateGrad nodes run before anything else that is ready, as in PyTorch.
+LAST = 2**62
+
+
+def leaf_edge(tensor: Tensor) -> Edge:
+    """The edge to a leaf's accumulator; the leaf knows it weakly, so that a dead graph does not keep it."""
+    extras = tensor.extras()
+    node = extras.accumulator() if extras.accumulator is not None else None
+    if node is None:
+        node = new(AccumulateGrad)
+        node.variable = tensor
+        node.edges = ()
+        node.seq = LAST
+        node.meta = ((tensor._a.shape, tensor._a.dtype, type(tensor._a)),)
+        node.hooks = None
+        extras.accumulator = weakref.ref(node)
+    return (node, 0)
+
+
+def edge(tensor: Tensor) -> Edge | None:
+    """Where this tensor's gradient goes, or None."""
+    if tensor._base is not None:
+        found = view_edge(tensor)
+        if found is not None:
+            return found
+    elif tensor._edge is not None:
+        return tensor._edge
+    return leaf_edge(tensor) if tensor._rg else None
+
+
+# -- saved tensors -------------------------------------------------------------------------------------------------
+
+
+class Packed:
+    """A saved tensor after a user's pack hook."""
+
+    __slots__ = ("unpack", "value")
+
+    def __init__(self, value: Any, unpack_hook: Callable[[Any], Any]) -> None:
+        self.value = value
+        self.unpack = unpack_hook
+
+
+def save(tensor: Any) -> Any:
+    """What a node keeps of a tensor: it and its version, so that a later in-place change is noticed."""
+    if isinstance(tensor, Tensor):
+        return (tensor, 0 if tensor._st is None else tensor._st.version)
+    return (tensor, -1)
+
+
+def save_list(tensors: Any) -> Any:
+    """`save` for a list of tensors."""
+    return [save(t) for t in tensors]
+
+
+def save_result(tensor: Tensor) -> Any:
+    """Like `save` for an output: an alias without history, since the node would otherwise keep itself alive."""
+    twin = alias(tensor)
+    return (twin, twin._st.version)  # type: ignore[union-attr]
+
+
+def unpack(node: Node, saved: Any) -> Any:
+    """The tensor behind what `save` returned."""
+    if saved is RELEASED:
+        raise RuntimeError(SECOND_BACKWARD)
+    if type(saved) is list:
+        return [unpack(node, item) for item in saved]
+    if type(saved) is Packed:
+        tensor = saved.unpack(saved.value)
+        if not isinstance(tensor, Tensor):
+            raise TypeError("Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
+                            f"{type(tensor).__name__}")
+        return tensor
+    tensor, version = saved
+    if version >= 0 and tensor._version != version:
+        raise RuntimeError(
+            "one of the variables needed for gradient computation has been modified by an inplace operation: "
+            f"[torch.{type_name(tensor)} {list(tensor._a.shape)}], which is output {tensor.output_nr} of "
+            f"{node_name(tensor)}, is at version {tensor._version}; expected version {version} instead. Hint: enable "
+            "anomaly detection to find the operation that failed to compute its gradient, with "
+            "torch.autograd.set_detect_anomaly(True)."
+        )
+    return tensor
+
+
+def unpack_result(node: Node, saved: Any, number: int = 0) -> Any:
+    """`unpack` for an output, with its history put back if the backward itself is being recorded."""
+    tensor = unpack(node, saved)
+    if THREAD.state.grad and isinstance(tensor, Tensor) and tensor._edge is None:
+        attached = alias(tensor)
+        attached._rg = True
+        attached._edge = (node, number)
+        return attached
+    return tensor
+
+
+def type_name(tensor: Tensor) -> str:
+    """`FloatTensor`, as PyTorch's older error messages call it."""
+    names = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long",
+             "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool"}
+    return names.get(tensor.dtype.name, tensor.dtype.name.capitalize()) + "Tensor"
+
+
+def node_name(tensor: Tensor) -> str:
+    """The name of the node that made a tensor."""
+    return "AccumulateGrad" if tensor._edge is None else tensor._edge[0].name()
+
+
+def apply_pack_hooks(node: Node) -> None:
+    """Run the innermost pack hook on everything a fresh node saved."""
+    pack, unpack_hook = THREAD.state.pack_hooks[-1]
+
+    def packed(saved: Any) -> Any:
+        if type(saved) is list:
+            return [packed(item) for item in saved]
+        if type(saved) is tuple and isinstance(saved[0], Tensor):
+            enabled = THREAD.state.grad
+            THREAD.state.grad = False
+            try:
+                return Packed(pack(saved[0]), unpack_hook)
+            finally:
+                THREAD.state.grad = enabled
+        return saved
+
+    for name in node.saved_names:
+        setattr(node, name, packed(getattr(node, name)))
+
+
+# -- in-place changes and views -------------------------------------------------------------------------------------
+
+
+class CopySlices(Node):
+    """The history of a base after an in-place op on one of its views: `fn` inside the window, identity outside."""
+
+    __slots__ = ("fn", "steps", "window")
+
+    def apply(self, *grads: Any) -> tuple[Any, ...]:
+        """The gradient of the old base, and of the in-place op's other inputs."""
+        grad = grads[0]
+        if grad is None:
+            return tuple(None for _ in self.edges)
+        whole = aten.copy_(aten.empty_strided(self.meta[0][0], self.steps, dtype=grad.dtype, device=grad.device), grad)
+        window = self.window(whole)
+        inner = self.fn.apply(aten.clone(window))
+        if inner[0] is None:
+            aten.zero_(window)
+        else:
+            aten.copy_(window, inner[0])
+        return (whole, *inner[1:])
+
+    def release(self) -> None:
+        """Forget what the inner node saved."""
+        self.fn.release()
+
+
+def check_inplace(tensor: Tensor) -> None:
+    """PyTorch's refusals: a leaf that requires grad, or a view of one, is not changed in place."""
+    if tensor._base is not None:
+        base = tensor._base[0]
+        if base._rg and base._edge is None:
+            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+    if tensor._rg and tensor._edge is None and tensor._base is None:
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+
+
+def bump(tensor: Tensor) -> None:
+    """Count an in-place change."""
+    if tensor._st is None:
+        tensor.shared().version = 1
+    else:
+        tensor._st.version += 1
+
+
+def original(tensor: Tensor) -> Tensor:
+    """The value before an in-place op, for formulas that need it, with the history it had."""
+    kept = wrap(tensor._a.copy())
+    kept._rg = tensor._rg
+    kept._edge = edge(tensor) if tensor._rg else None
+    return kept
+
+
+def rebase(tensor: Tensor, node: Node) -> None:
+    """Make `node` the history of a tensor that was just changed in place; its base and views follow."""
+    if tensor._base is None:
+        tensor._rg = True
+        tensor._edge = (node, 0)
+        return
+    base = tensor._base[0]
+    copy = new(CopySlices)
+    copy.fn = node
+    copy.window = window_of(base, tensor)
+    copy.steps = tuple(s // base._a.dtype.itemsize for s in base._a.strides)
+    copy.edges = (edge(base), *node.edges[1:])
+    copy.seq = node.seq
+    copy.meta = ((base._a.shape, base._a.dtype, type(base._a)),)
+    copy.hooks = None
+    base._rg = True
+    base._edge = (copy, 0)
+    tensor._edge = None
+    tensor._rg = True
+    # An impossible version makes the next look at this view's edge derive it from the base.
+    tensor._base = (base, -1)
+
+
+def window_of(base: Tensor, view: Tensor) -> Callable[[Tensor], Tensor]:
+    """A function that takes the same window out of any tensor of the base's shape."""
+    item = base._a.dtype.itemsize
+    sizes = tuple(view._a.shape)
+    offset = (view.data_ptr() - base.data_ptr()) // item if view._a.size else 0
+    view_steps = tuple(s // item for s in view._a.strides)
+    base_steps = tuple(s // item for s in base._a.strides)
+    return lambda whole: aten.as_strided(with_layout(whole, base_steps), sizes, view_steps,
+                                         whole.storage_offset() + offset)
+
+
+def with_layout(tensor: Tensor, steps: tuple[int, ...]) -> Tensor:
+    """The tensor itself if its strides (in elements) are these, else a copy that has them."""
+    item = tensor._a.dtype.itemsize
+    if tuple(s // item for s in tensor._a.strides) == steps:
+        return tensor
+    return aten.copy_(aten.empty_strided(tensor._a.shape, steps, dtype=tensor.dtype, device=tensor.device), tensor)
+
+
+def view_edge(view: Tensor) -> Edge | None:
+    """The edge of a view. If its base was changed in place since, the view is derived from the base anew."""
+    base, seen = view._base  # type: ignore[misc]
+    if seen == view._version or base._edge is None or not base._rg:
+        return view._edge
+    state = THREAD.state
+    enabled, state.grad = state.grad, True
+    try:
+        fresh = window_of(base, view)(base)
+    finally:
+        state.grad = enabled
+    view._edge = fresh._edge
+    view._rg = True
+    view._base = (base, view._version)
+    return view._edge
+
+
+VIEW_EDGE.append(view_edge)

@@ -1,0 +1,1 @@
+"""The CPU device: NumPy arrays in, NumPy arrays out."""

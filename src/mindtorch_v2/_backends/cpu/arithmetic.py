@@ -1,0 +1,96 @@
+"""Arithmetic kernels that differ from NumPy's ufuncs: rounding modes, integer division by zero, powers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..._dispatch.promotion import FLOAT_DTYPES, cast, promote_scalar, to_float
+
+Array = Any
+
+
+def subtract(a: Array, b: Array) -> Array:
+    """Difference; booleans are refused with PyTorch's advice."""
+    if a.dtype == np.bool_:
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
+            "operator instead."
+        )
+    return np.subtract(a, b)
+
+
+def divide_rounded(a: Array, b: Array, rounding_mode: str | None) -> Array:
+    """Quotient rounded toward zero ("trunc") or down ("floor")."""
+    if rounding_mode is None:
+        return np.true_divide(to_float(a), to_float(b))
+    if rounding_mode == "floor":
+        return floor_divide(a, b)
+    if rounding_mode != "trunc":
+        raise RuntimeError(
+            "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
+            f"'{rounding_mode}'"
+        )
+    if a.dtype in FLOAT_DTYPES:
+        return np.trunc(np.true_divide(a, b))
+    _refuse_zero(b)
+    quotient = np.floor_divide(a, b)
+    # Floor division rounds down; where signs differ and it was not exact, one more is toward zero.
+    inexact = (np.remainder(a, b) != 0) & ((a < 0) != (b < 0))
+    return cast(quotient + inexact, a.dtype)
+
+
+def _refuse_zero(b: Array) -> None:
+    if not np.all(b):
+        raise RuntimeError("ZeroDivisionError")
+
+
+def floor_divide(a: Array, b: Array) -> Array:
+    """Quotient rounded down."""
+    if a.dtype not in FLOAT_DTYPES:
+        _refuse_zero(b)
+        return np.floor_divide(a, b)
+    exact = np.floor_divide(a, b)
+    return np.where(b == 0, np.true_divide(a, b), exact).astype(a.dtype, copy=False)
+
+
+def remainder(a: Array, b: Array) -> Array:
+    """Remainder with the divisor's sign."""
+    if a.dtype not in FLOAT_DTYPES:
+        _refuse_zero(b)
+    return np.remainder(a, b)
+
+
+def fmod(a: Array, b: Array) -> Array:
+    """Remainder with the dividend's sign."""
+    if a.dtype not in FLOAT_DTYPES:
+        _refuse_zero(b)
+    return np.fmod(a, b)
+
+
+def power(a: Array, b: Array) -> Array:
+    """`a ** b`; integers to negative powers are 0 except for 1 and -1, as in PyTorch."""
+    if a.dtype.kind not in "iu":
+        return np.power(a, b)
+    if a.dtype.kind == "u" or np.all(b >= 0):
+        return np.power(a, b)
+    result = np.power(a, np.maximum(b, 0))
+    sign = np.where(b % 2 == 0, 1, a)
+    return np.where(b >= 0, result, np.where(a == 1, 1, np.where(a == -1, sign, 0))).astype(a.dtype)
+
+
+def power_scalar(a: Array, exponent: Any) -> Array:
+    """`a ** number`, with the common exponents done by cheaper functions of the same result."""
+    if a.dtype.kind in "iu" and isinstance(exponent, int) and exponent < 0:
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
+    a, b = promote_scalar(a, exponent)
+    if exponent == 2:
+        return np.multiply(a, a)
+    if exponent == 0.5:
+        return np.sqrt(a)
+    if exponent == 3:
+        return np.multiply(np.multiply(a, a), a)
+    if exponent == -1 and a.dtype in FLOAT_DTYPES:
+        return np.true_divide(np.ones((), a.dtype), a)
+    return np.power(a, b)

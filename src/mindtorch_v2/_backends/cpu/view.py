@@ -1,0 +1,283 @@
+"""View kernels: other shapes and strides on the same memory. None of them copies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..._shape import infer_size, numel, view_strides, wrap_dim
+
+Array = Any
+from_strides = np.lib.stride_tricks.as_strided
+
+
+def owner(a: Array) -> Array:
+    """The array that owns the memory of `a`."""
+    while isinstance(a.base, np.ndarray):
+        a = a.base
+    return a
+
+
+def strided(a: Array, shape: Sequence[int], byte_strides: Sequence[int], byte_offset: int = 0) -> Array:
+    """A view with any geometry. `byte_offset` counts from the first element of `a`."""
+    if byte_offset == 0:
+        return from_strides(a, shape, byte_strides)
+    base = owner(a)
+    start = a.__array_interface__["data"][0] - base.__array_interface__["data"][0] + byte_offset
+    flat = base if base.flags.c_contiguous else base.transpose(np.argsort(base.strides)[::-1])
+    return np.ndarray(tuple(shape), a.dtype, flat.reshape(-1).view(np.uint8), start, tuple(byte_strides))
+
+
+def as_strided(a: Array, size: Sequence[int], stride: Sequence[int], storage_offset: int | None) -> Array:
+    """Any geometry, in elements, with an offset from the start of the storage."""
+    if len(size) != len(stride):
+        raise RuntimeError("mismatch in length of strides and shape")
+    item = a.dtype.itemsize
+    base = owner(a)
+    available = base.nbytes // item
+    own = (a.__array_interface__["data"][0] - base.__array_interface__["data"][0]) // item if a.size else 0
+    start = own if storage_offset is None else storage_offset
+    last = start + sum((n - 1) * s for n, s in zip(size, stride))
+    if min(stride, default=0) < 0:
+        raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
+    if start < 0 or (numel(size) and last >= available):
+        raise RuntimeError(
+            f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {start}, and itemsize {item} "
+            f"requiring a storage size of {(last + 1) * item} are out of bounds for storage of size {base.nbytes}"
+        )
+    return strided(a, tuple(size), tuple(s * item for s in stride), (start - own) * item)
+
+
+def view(a: Array, size: Sequence[int]) -> Array:
+    """The same elements in another shape, where strides allow it."""
+    if -1 in size or numel(size) != a.size:
+        size = infer_size(size, a.size)
+    if a.flags.c_contiguous:
+        return a.reshape(size)
+    item = a.dtype.itemsize
+    steps = view_strides(a.shape, tuple(s // item for s in a.strides), size)
+    if steps is None:
+        raise RuntimeError(
+            "view size is not compatible with input tensor's size and stride (at least one dimension spans across "
+            "two contiguous subspaces). Use .reshape(...) instead."
+        )
+    return from_strides(a, size, tuple(s * item for s in steps))
+
+
+def can_view(a: Array, size: Sequence[int]) -> bool:
+    """Whether `view` would succeed without a copy."""
+    if a.flags.c_contiguous:
+        return True
+    item = a.dtype.itemsize
+    return view_strides(a.shape, tuple(s // item for s in a.strides), size) is not None
+
+
+def transpose(a: Array, dim0: int, dim1: int) -> Array:
+    """Two dimensions swapped."""
+    ndim = a.ndim
+    first, second = wrap_dim(dim0, ndim), wrap_dim(dim1, ndim)
+    return a.swapaxes(first, second) if ndim else a.view()
+
+
+def t(a: Array) -> Array:
+    """A matrix transposed."""
+    if a.ndim > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {a.ndim}D")
+    return a.T
+
+
+def permute(a: Array, dims: Sequence[int]) -> Array:
+    """All dimensions in a new order."""
+    ndim = a.ndim
+    if len(dims) != ndim:
+        raise RuntimeError(
+            f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
+            f"ordering of dimensions i.e. input.dim() = {ndim} is not equal to len(dims) = {len(dims)}"
+        )
+    wrapped = [wrap_dim(d, ndim) for d in dims]
+    if len(set(wrapped)) != ndim:
+        raise RuntimeError("permute(): duplicate dims are not allowed.")
+    return a.transpose(wrapped)
+
+
+def expand(a: Array, size: Sequence[int], implicit: bool = False) -> Array:
+    """Dimensions of extent 1 repeated without memory; -1 keeps an extent."""
+    lead = len(size) - a.ndim
+    if lead < 0:
+        raise RuntimeError(
+            f"expand(torch.FloatTensor{{{list(a.shape)}}}, size={list(size)}): the number of sizes provided "
+            f"({len(size)}) must be greater or equal to the number of dimensions in the tensor ({a.ndim})"
+        )
+    shape, strides = list(size), [0] * len(size)
+    for i, wanted in enumerate(size):
+        if i < lead:
+            if wanted < 0:
+                raise RuntimeError(
+                    f"The expanded size of the tensor ({wanted}) isn't allowed in a leading, non-existing dimension {i}"
+                )
+            continue
+        have = a.shape[i - lead]
+        if wanted in (-1, have):
+            shape[i], strides[i] = have, a.strides[i - lead]
+        elif have != 1:
+            raise RuntimeError(
+                f"The expanded size of the tensor ({wanted}) must match the existing size ({have}) at non-singleton "
+                f"dimension {i}.  Target sizes: {list(size)}.  Tensor sizes: {list(a.shape)}"
+            )
+        elif wanted < 0:
+            raise RuntimeError(f"The expanded size of the tensor ({wanted}) isn't allowed")
+    return np.ndarray.__new__(np.ndarray, tuple(shape), a.dtype, a, 0, tuple(strides)) if (
+        a.flags.c_contiguous and a.size) else from_strides(a, shape, strides)
+
+
+def squeeze(a: Array) -> Array:
+    """All dimensions of extent 1 removed."""
+    return a.squeeze()
+
+
+def squeeze_dims(a: Array, dim: int | Sequence[int]) -> Array:
+    """The given dimensions removed where their extent is 1."""
+    dims = (dim,) if isinstance(dim, int) else dim
+    wrapped = [wrap_dim(d, a.ndim) for d in dims]
+    if len(set(wrapped)) != len(wrapped):
+        raise RuntimeError(f"dim {wrapped[-1]} appears multiple times in the list of dims")
+    gone = tuple(d for d in wrapped if a.ndim and a.shape[d] == 1)
+    return a.squeeze(gone) if gone else a.view()
+
+
+def unsqueeze(a: Array, dim: int) -> Array:
+    """A dimension of extent 1 inserted."""
+    at = wrap_dim(dim, a.ndim + 1)
+    return a[(slice(None),) * at + (None,)] if at else a[None]
+
+
+def select(a: Array, dim: int, index: int) -> Array:
+    """One slice of a dimension, which disappears."""
+    if not a.ndim:
+        raise IndexError("select() cannot be applied to a 0-dim tensor.")
+    at = wrap_dim(dim, a.ndim)
+    extent = a.shape[at]
+    if not -extent <= index < extent:
+        raise IndexError(
+            f"select(): index {index} out of range for tensor of size {list(a.shape)} at dimension {at}"
+        )
+    return a[index, ...] if at == 0 else a[(slice(None),) * at + (index, ...)]
+
+
+def slice_dim(a: Array, dim: int, start: int | None, end: int | None, step: int) -> Array:
+    """`a[start:end:step]` along one dimension."""
+    if step <= 0:
+        raise ValueError("slice step must be positive")
+    if not a.ndim:
+        raise RuntimeError("slice() cannot be applied to a 0-dim tensor.")
+    at = wrap_dim(dim, a.ndim)
+    return a[start:end:step] if at == 0 else a[(slice(None),) * at + (slice(start, end, step),)]
+
+
+def narrow(a: Array, dim: int, start: int, length: int) -> Array:
+    """`length` entries of a dimension from `start`."""
+    if not a.ndim:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    if length < 0:
+        raise RuntimeError("narrow(): length must be non-negative.")
+    at = wrap_dim(dim, a.ndim)
+    extent = a.shape[at]
+    if not -extent <= start <= extent:
+        raise IndexError(
+            f"start out of range (expected to be in range of [{-extent}, {extent}], but got {start})"
+        )
+    if start < 0:
+        start += extent
+    if start + length > extent:
+        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({extent}).")
+    return a[(slice(None),) * at + (slice(start, start + length),)]
+
+
+def split_sizes(a: Array, split_sizes: Sequence[int], dim: int) -> list[Array]:
+    """Consecutive pieces of given lengths."""
+    at = wrap_dim(dim, a.ndim)
+    extent = a.shape[at]
+    if min(split_sizes, default=0) < 0 or sum(split_sizes) != extent:
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes to sum exactly to {extent} (input tensor's size at dimension "
+            f"{at}), but got split_sizes={list(split_sizes)}"
+        )
+    pieces, start = [], 0
+    for length in split_sizes:
+        pieces.append(a[(slice(None),) * at + (slice(start, start + length),)])
+        start += length
+    return pieces
+
+
+def split(a: Array, split_size: int, dim: int) -> list[Array]:
+    """Consecutive pieces of one length, the last one shorter if need be."""
+    if not a.ndim:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    if split_size < 0:
+        raise RuntimeError(f"split expects split_size be non-negative, but got split_size={split_size}")
+    at = wrap_dim(dim, a.ndim)
+    extent = a.shape[at]
+    if split_size == 0:
+        if extent:
+            raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {extent}")
+        return [a.view()]
+    count = max(1, -(-extent // split_size))
+    return split_sizes(a, [min(split_size, extent - i * split_size) for i in range(count)], at)
+
+
+def unbind(a: Array, dim: int) -> list[Array]:
+    """All slices of a dimension."""
+    at = wrap_dim(dim, a.ndim)
+    return [select(a, at, i) for i in range(a.shape[at])]
+
+
+def unfold(a: Array, dimension: int, size: int, step: int) -> Array:
+    """Sliding windows along a dimension, as a new last dimension."""
+    at = wrap_dim(dimension, a.ndim)
+    extent = a.shape[at] if a.ndim else 1
+    if size > extent:
+        raise RuntimeError(f"maximum size for tensor at dimension {at} is {extent} but size is {size}")
+    if step <= 0:
+        raise RuntimeError(f"step is {step} but must be > 0")
+    if not a.ndim:
+        return from_strides(a, (size,), (a.dtype.itemsize,))
+    shape = [*a.shape, size]
+    shape[at] = (extent - size) // step + 1
+    strides = [*a.strides, a.strides[at]]
+    strides[at] *= step
+    return from_strides(a, shape, strides)
+
+
+def diagonal(a: Array, offset: int, dim1: int, dim2: int) -> Array:
+    """A diagonal of two dimensions, as the last dimension."""
+    first, second = wrap_dim(dim1, a.ndim), wrap_dim(dim2, a.ndim)
+    if first == second:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    made = np.diagonal(a, offset, first, second)
+    # NumPy marks diagonals read-only for historical reasons; PyTorch's are views like any other.
+    made.flags.writeable = a.flags.writeable
+    return made
+
+
+def view_as_real(a: Array) -> Array:
+    """Complex numbers as pairs of real ones."""
+    if a.dtype.kind != "c":
+        raise RuntimeError("view_as_real is only supported for complex tensors")
+    real = np.dtype(f"f{a.dtype.itemsize // 2}")
+    return from_strides(a.real, (*a.shape, 2), (*a.strides, real.itemsize))
+
+
+def view_as_complex(a: Array) -> Array:
+    """Pairs of real numbers as complex ones."""
+    if not a.ndim or a.shape[-1] != 2:
+        raise RuntimeError("Tensor must have a last dimension of size 2")
+    if a.strides[-1] != a.dtype.itemsize:
+        raise RuntimeError("Tensor must have a last dimension with stride 1")
+    return a.view(np.dtype(f"c{a.dtype.itemsize * 2}"))[..., 0]
+
+
+def view_dtype(a: Array, dtype: Any) -> Array:
+    """The same bytes read as another type."""
+    return a.view(dtype.np)

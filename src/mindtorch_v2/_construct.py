@@ -1,0 +1,191 @@
+"""Tensors from data: `tensor`, `as_tensor`, `from_numpy`, `asarray`, `frombuffer`."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from ._device import CPU, as_device
+from ._dispatch.namespace import aten
+from ._dispatch.state import THREAD
+from ._dtype import DefaultDtype, dtype, dtype_of_array
+from ._tensor import Tensor, alias, wrap
+
+
+def infer_array(data: Any) -> np.ndarray:
+    """An array of Python data in PyTorch's default types: int64, bool, the default float or its complex."""
+    if isinstance(data, (np.ndarray, np.generic)):
+        return np.asarray(data)
+    if isinstance(data, (list, tuple)):
+        _check_nesting(data)
+        if _holds_tensors(data):
+            data = _unwrap(data)
+    try:
+        array = np.array(data)
+    except ValueError as error:
+        raise ValueError(f"expected sequence of equal length at every dimension: {error}") from None
+    except OverflowError:
+        raise RuntimeError("Overflow when unpacking long long") from None
+    if array.dtype.kind == "O":
+        raise _bad_element(data)
+    if array.dtype.kind in "US":
+        raise TypeError(f"new(): invalid data type '{type(_first(data)).__name__}'")
+    if array.size == 0:
+        return array.astype(DefaultDtype.value.np)
+    if array.dtype.kind == "f" and not _has_numpy(data):
+        return array.astype(DefaultDtype.value.np)
+    if array.dtype.kind == "c" and not _has_numpy(data):
+        return array.astype(DefaultDtype.value.to_complex().np)
+    return array
+
+
+def _first(data: Any) -> Any:
+    while isinstance(data, (list, tuple)) and data:
+        data = data[0]
+    return data
+
+
+def _has_numpy(data: Any) -> bool:
+    return isinstance(_first(data), (np.ndarray, np.generic))
+
+
+def _holds_tensors(data: Any) -> bool:
+    return any(isinstance(v, Tensor) or (isinstance(v, (list, tuple)) and _holds_tensors(v)) for v in data)
+
+
+def _unwrap(data: Any) -> Any:
+    if isinstance(data, Tensor):
+        if data.ndim == 0:
+            return data.item()
+        return data.tolist()
+    return [_unwrap(v) for v in data] if isinstance(data, (list, tuple)) else data
+
+
+def _check_nesting(data: Any, depth: int = 0) -> None:
+    lengths = {len(v) for v in data if isinstance(v, (list, tuple))}
+    if lengths and (len(lengths) > 1 or any(not isinstance(v, (list, tuple, np.ndarray, Tensor)) for v in data)):
+        odd = next((i for i, v in enumerate(data) if not isinstance(v, (list, tuple))), None)
+        if odd is not None and not isinstance(data[0], (list, tuple)):
+            raise TypeError("not a sequence")
+        sizes = [len(v) for v in data if isinstance(v, (list, tuple))]
+        wrong = next((n for n in sizes if n != sizes[0]), sizes[0])
+        raise ValueError(f"expected sequence of length {sizes[0]} at dim {depth + 1} (got {wrong})")
+    for value in data:
+        if isinstance(value, (list, tuple)):
+            _check_nesting(value, depth + 1)
+
+
+def _bad_element(data: Any) -> Exception:
+    first = _first(data)
+    if first is None:
+        return RuntimeError("Could not infer dtype of NoneType")
+    return RuntimeError(f"Could not infer dtype of {type(first).__name__}")
+
+
+def _place(array: np.ndarray, device: Any) -> Tensor:
+    where = as_device(device if device is not None else THREAD.state.default_device)
+    made = wrap(array)
+    return made if where == CPU else aten.to(made, where)
+
+
+def _cast(array: np.ndarray, to: dtype | None) -> np.ndarray:
+    if to is None:
+        dtype_of_array(array.dtype)
+        return array
+    if not isinstance(to, dtype):
+        raise TypeError(f"tensor(): argument 'dtype' must be torch.dtype, not {type(to).__name__}")
+    return array if array.dtype == to.np else array.astype(to.np)
+
+
+def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+           pin_memory: bool = False) -> Tensor:
+    """A new tensor with a copy of `data`.
+
+    >>> import mindtorch_v2 as torch
+    >>> torch.tensor([[1, 2], [3, 4]]).dtype
+    torch.int64
+    """
+    if isinstance(data, Tensor):
+        warnings.warn(
+            "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+            "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).",
+            UserWarning, stacklevel=2)
+        made = aten.clone(aten.detach(data))
+        made = made if dtype is None else aten.to(made, dtype)
+        made = made if device is None else aten.to(made, device)
+    else:
+        array = infer_array(data)
+        fixed = _cast(array, dtype)
+        if fixed is data or (isinstance(data, np.ndarray) and np.shares_memory(fixed, data)):
+            fixed = fixed.copy()
+        made = _place(np.ascontiguousarray(fixed).reshape(fixed.shape), device)
+    if requires_grad:
+        made.requires_grad = True
+    return made
+
+
+def from_numpy(ndarray: np.ndarray) -> Tensor:
+    """A tensor that shares a NumPy array's memory."""
+    if not isinstance(ndarray, np.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
+    dtype_of_array(ndarray.dtype)
+    if any(s < 0 for s in ndarray.strides):
+        raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative strides "
+                         "are not currently supported. (You can probably work around this by making a copy of your "
+                         "array  with array.copy().) ")
+    if not ndarray.flags.writeable:
+        warnings.warn(
+            "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. Writing to "
+            "this tensor raises; copy the array first if you need to.", UserWarning, stacklevel=2)
+    return wrap(ndarray)
+
+
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """A tensor that shares memory with `data` where it can."""
+    if isinstance(data, Tensor):
+        made = data if dtype is None else aten.to(data, dtype)
+        return made if device is None else aten.to(made, device)
+    if isinstance(data, np.ndarray):
+        made = from_numpy(data)
+        made = made if dtype is None else aten.to(made, dtype)
+        return made if device is None else aten.to(made, device)
+    return tensor(data, dtype=dtype, device=device)
+
+
+def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None,
+            requires_grad: bool = False) -> Tensor:
+    """Like `as_tensor`, with a say in whether memory is shared."""
+    if isinstance(obj, Tensor):
+        made = as_tensor(obj if requires_grad else aten.detach(obj), dtype, device)
+    else:
+        made = as_tensor(obj, dtype, device)
+    shares = isinstance(obj, (Tensor, np.ndarray)) and made._a is (obj._a if isinstance(obj, Tensor) else obj)
+    if copy and shares:
+        made = aten.clone(made)
+    if copy is False and not shares:
+        raise ValueError("can't alias arbitrary data: this conversion needs a copy")
+    if requires_grad and not made.requires_grad:
+        made = alias(made)
+        made.requires_grad = True
+    return made
+
+
+def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
+    """A 1-D tensor on the memory of a buffer."""
+    array = np.frombuffer(buffer, dtype.np, count, offset)
+    if not array.flags.writeable:
+        warnings.warn("The given buffer is not writable, and PyTorch does not support non-writable tensors. Writing "
+                      "to this tensor raises; copy the buffer first if you need to.", UserWarning, stacklevel=2)
+    made = wrap(array)
+    if requires_grad:
+        made.requires_grad = True
+    return made
+
+
+def from_dlpack(ext_tensor: Any) -> Tensor:
+    """A tensor on the memory of another library's array."""
+    return wrap(np.from_dlpack(ext_tensor))
+
+

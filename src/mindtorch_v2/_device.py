@@ -1,0 +1,81 @@
+"""`torch.device`: a device type and an index."""
+
+from __future__ import annotations
+
+from typing import Any
+
+KNOWN_TYPES = ("cpu", "meta", "npu")
+# Named by programs that probe for hardware; building the value is allowed, using it is not.
+FOREIGN_TYPES = ("cuda", "mps", "xpu", "hpu", "mtia", "xla", "vulkan", "ipu", "privateuseone")
+
+
+class device:
+    """Where a tensor lives.
+
+    >>> import mindtorch_v2 as torch
+    >>> torch.device("npu:0").index
+    0
+    """
+
+    __slots__ = ("index", "type")
+    type: str
+    index: int | None
+
+    def __new__(cls, device: Any = "cpu", index: int | None = None) -> Any:
+        return object.__new__(cls)
+
+    def __init__(self, device: Any = "cpu", index: int | None = None) -> None:
+        if isinstance(device, type(self)):
+            kind, number = device.type, device.index
+        elif isinstance(device, int):
+            kind, number = "npu", device
+        elif isinstance(device, str):
+            kind, separator, text = device.partition(":")
+            if separator and not (text.isdigit() and (text == "0" or not text.startswith("0"))):
+                raise RuntimeError(f"Invalid device string: '{device}'")
+            number = int(text) if separator else None
+            if kind not in KNOWN_TYPES and kind not in FOREIGN_TYPES:
+                raise RuntimeError(
+                    f"Expected one of {', '.join(KNOWN_TYPES + FOREIGN_TYPES)} device type at start of "
+                    f"device string: {kind}"
+                )
+        else:
+            raise TypeError(f"device(): argument 'type' must be str or device, not {type(device).__name__}")
+        if index is not None:
+            if number is not None:
+                raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {device}")
+            number = index
+        object.__setattr__(self, "type", kind)
+        object.__setattr__(self, "index", number)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"attribute '{name}' of 'torch.device' objects is not writable")
+
+    def __repr__(self) -> str:
+        suffix = "" if self.index is None else f", index={self.index}"
+        return f"device(type='{self.type}'{suffix})"
+
+    def __str__(self) -> str:
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, device) and self.type == other.type and self.index == other.index
+
+    def __hash__(self) -> int:
+        return hash((self.type, self.index))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (device, (self.type,) if self.index is None else (self.type, self.index))
+
+
+CPU = device("cpu")
+META = device("meta")
+
+
+def as_device(value: Any) -> device:
+    """A device from a device, a string or None (the CPU)."""
+    if value is None:
+        return CPU
+    if isinstance(value, device):
+        return value
+    return device(value)

@@ -1,0 +1,407 @@
+"""Writes the Python source of an op's function from its declaration.
+
+Every op gets a function of its own, with its arity, unwrapping, promotion, graph recording and the profiler's check
+written out; at call time nothing loops over arguments or asks what kind of op this is. For `mul` it reads, in short:
+
+    def mul(input, other, *, out=None):
+        t0 = 0
+        try:
+            if OBSERVING: ...                       # the profiler's hook: describe inputs, read the clock
+            a0 = input._a
+            ...                                     # array of `other`, both in one dtype
+            r = (K if type(a0) is ndarray else device_kernel(OP, a0))(a0, a1)
+            t = new(Tensor); ...                    # wrap
+            if v0._rg or v1._rg ...: ...            # record a node of class N
+            return t
+        except Exception as error: raise explain(OP, error, (input, other), "mul")
+        finally:
+            if t0: ...                              # the profiler's hook: append the event
+
+Names ending in a digit belong to the tensor argument of that number: `v0` the tensor, `a0` its array, `e0` its edge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .registry import Op
+from .schema import Argument
+
+PROMOTE_PAIR = {"binary": "promote_arrays", "compare": "promote_arrays", "binary_float": "float_pair"}
+PROMOTE_SCALAR = {"binary": "promote_scalar", "compare": "promote_scalar", "binary_float": "float_scalar"}
+
+
+def formula_parameters(formula: Callable[..., Any]) -> tuple[str, ...]:
+    """A formula's parameter names, which say what it needs."""
+    code = formula.__code__
+    return code.co_varnames[: code.co_argcount]
+
+
+class Writer:
+    """Collects the lines of one function."""
+
+    def __init__(self, op: Op, inplace: bool) -> None:
+        self.op = op
+        self.inplace = inplace
+        self.schema = op.schema
+        self.name = op.name + ("_" if inplace else "")
+        self.lines: list[str] = []
+        self.tensors = list(self.schema.tensors)
+        self.pairwise = op.promote in PROMOTE_PAIR
+        self.slots: dict[str, str] = {}
+        self.saved: list[str] = []
+        self.has_out = not inplace and not op.view and op.composite is None and "out" not in self.argument_names()
+        self.groups = self.formula_groups()
+
+    def argument_names(self) -> list[str]:
+        return [a.name for a in self.schema.arguments]
+
+    def formula_groups(self) -> list[tuple[tuple[str, ...], Callable[..., Any]]]:
+        return [((key,) if isinstance(key, str) else tuple(key), fn) for key, fn in self.op.grad.items()]
+
+    def add(self, indent: int, *lines: str) -> None:
+        self.lines += ["    " * indent + line for line in lines]
+
+    # -- signature -------------------------------------------------------------------------------------------------
+
+    def signature(self) -> str:
+        parts: list[str] = []
+        starred = False
+        for argument in self.schema.arguments:
+            name = argument.python_name
+            if self.op.variadic == argument.name:
+                parts.append(f"*{name}_")
+                starred = True
+                parts.append(f"{name}=None")
+                continue
+            if argument.keyword_only and not starred:
+                parts.append("*")
+                starred = True
+            parts.append(name if argument.default is None else f"{name}={argument.default}")
+        extra = ["out=None"] if self.has_out else []
+        names = self.argument_names()
+        if "dim" in names and self.op.where != "n":
+            extra.append("axis=None")
+        if "keepdim" in names and self.op.where != "n":
+            extra.append("keepdims=None")
+        if extra and not starred:
+            parts.append("*")
+        return ", ".join(parts + extra)
+
+    def normalise(self) -> None:
+        variadic = self.op.variadic
+        if variadic is not None:
+            name = "input" if variadic == "self" else variadic
+            self.add(3, f"if {name} is None: {name} = {name}_")
+            self.add(3, f"if len({name}) == 1 and not hasattr({name}[0], '__index__'): {name} = {name}[0]")
+        names = self.argument_names()
+        if self.op.where != "n":
+            if "dim" in names:
+                self.add(3, "if axis is not None: dim = axis")
+            if "keepdim" in names:
+                self.add(3, "if keepdims is not None: keepdim = keepdims")
+
+    def values(self) -> str:
+        names = [a.python_name for a in self.schema.arguments]
+        return f"({', '.join(names)}{',' if len(names) == 1 else ''})"
+
+    # -- tensors to arrays -----------------------------------------------------------------------------------------
+
+    def unwrap(self) -> None:
+        for i, argument in enumerate(self.tensors):
+            name = argument.python_name
+            if argument.is_list:
+                self.add(3, f"a{i} = [t._a for t in {name}]")
+                if self.op.promote == "list":
+                    self.add(3, f"a{i} = promote_list(a{i})")
+            elif self.pairwise and i == 1:
+                self.unwrap_second(name)
+            elif argument.is_optional:
+                self.add(3, f"if {name} is None: v{i} = NO_TENSOR; a{i} = None",
+                         f"else: v{i} = {name}; a{i} = {name}._a")
+            else:
+                self.add(3, f"v{i} = {name}", f"a{i} = v{i}._a")
+        if self.op.promote == "float":
+            self.add(3, "if a0.dtype is not FLOAT32 and a0.dtype not in FLOAT_DTYPES: a0 = to_float(a0)")
+        elif self.op.promote in ("ternary", "ternary_float"):
+            names = [f"a{i}" for i, a in enumerate(self.tensors)]
+            joined = ", ".join(names)
+            self.add(3, f"{joined} = promote_list([{joined}])")
+            if self.op.promote == "ternary_float":
+                self.add(3, f"if a0.dtype not in FLOAT_DTYPES: {joined} = [to_float(a) for a in ({joined})]")
+
+    def unwrap_second(self, name: str) -> None:
+        op = self.op
+        pair, scalar = PROMOTE_PAIR[op.promote or ""], PROMOTE_SCALAR[op.promote or ""]
+        test = "a0.dtype is not a1.dtype"
+        if op.promote == "binary_float":
+            test += " or a0.dtype not in FLOAT_DTYPES"
+        self.add(
+            3,
+            f"kind = type({name})",
+            "if kind is Tensor or kind in TENSOR_TYPES:",
+            f"    v1 = {name}; a1 = v1._a",
+            f"    if {test}: a0, a1 = {pair}(a0, a1)",
+            "else:",
+            f"    v1 = NO_TENSOR; a1 = SCALARS.get(({name}, kind, a0.dtype)) if kind in NUMBERS else None",
+            f"    if a1 is None{' or a0.dtype not in FLOAT_DTYPES' if op.promote == 'binary_float' else ''}: "
+            f"a0, a1 = {scalar}(a0, {name})",
+        )
+
+    # -- the kernel ------------------------------------------------------------------------------------------------
+
+    def call(self) -> None:
+        arrays = {a.name: f"a{i}" for i, a in enumerate(self.tensors)}
+        others = [a for a in self.schema.arguments if not a.is_tensor]
+        full = ", ".join(arrays.get(a.name, a.python_name) for a in self.schema.arguments)
+        if self.op.cpu_full is not None and not (self.inplace and self.op.cpu_inplace):
+            short = ", ".join(arrays.values())
+            default = " and ".join(f"{a.python_name} == {a.default}" for a in others)
+            kernel_call = f"r = K({short}) if {default} and type(a0) is ndarray else (KF if type(a0) is ndarray else device_kernel(OP, a0))({full})"
+        elif self.tensors:
+            first = "a0[0]" if self.tensors[0].is_list else "a0"
+            if self.tensors[0].is_list:
+                kernel_call = f"r = (K if not a0 or type({first}) is ndarray else device_kernel(OP, {first}))({full})"
+            else:
+                kernel_call = f"r = (K if type({first}) is ndarray else device_kernel(OP, {first}))({full})"
+        else:
+            kernel_call = f"r = K({full})"
+        self.add(3, kernel_call)
+
+    def describe(self) -> None:
+        self.add(
+            3,
+            "if OBSERVING:",
+            "    o = THREAD.state",
+            "    q = o.seq if o.grad else -1",
+            f"    d = D({', '.join(a.python_name for a in self.schema.arguments)}) if DESCRIBE else None",
+            "    t0 = clock()",
+        )
+
+    # -- the graph -------------------------------------------------------------------------------------------------
+
+    def differentiable(self) -> list[tuple[int, Argument]]:
+        named = {name for names, _ in self.groups for name in names}
+        return [(i, a) for i, a in enumerate(self.tensors) if a.name in named]
+
+    def needs_grad(self) -> str:
+        tests = []
+        for i, argument in self.differentiable():
+            if argument.is_list:
+                tests.append(f"any(t._rg or t._base is not None and t._base[0]._rg for t in {argument.python_name})")
+            else:
+                tests.append(f"v{i}._rg or v{i}._base is not None and v{i}._base[0]._rg")
+        return "(" + " or ".join(tests) + ") and (s := THREAD.state).grad"
+
+    def edges(self, indent: int) -> None:
+        parts = []
+        for i, argument in self.differentiable():
+            if argument.is_list:
+                self.add(indent, f"e{i} = [edge(t) for t in {argument.python_name}]")
+                parts.append(f"*e{i}")
+            else:
+                self.add(
+                    indent,
+                    f"e{i} = (v{i}._edge or (leaf_edge(v{i}) if v{i}._rg else None)) if v{i}._base is None else edge(v{i})",
+                )
+                parts.append(f"e{i}")
+        self.add(indent, f"node.edges = ({', '.join(parts)},)")
+
+    def saves(self, indent: int) -> None:
+        index = {a.name: i for i, a in enumerate(self.tensors)}
+        users: dict[str, list[str]] = {}
+        for names, formula in self.groups:
+            for parameter in formula_parameters(formula):
+                if parameter not in ("grad", "grads", "needs"):
+                    users.setdefault(parameter, []).extend(names)
+        for parameter, names in users.items():
+            slot = f"v_{parameter}"
+            self.slots[parameter] = slot
+            value, is_saved = self.saved_value(parameter, index)
+            if is_saved:
+                self.saved.append(slot)
+                everyone = {a.name for _, a in self.differentiable()}
+                if set(names) != everyone and all(not self.tensors[index[n]].is_list for n in names):
+                    test = " or ".join(f"e{index[n]} is not None" for n in dict.fromkeys(names))
+                    value = f"({value}) if {test} else None"
+            self.add(indent, f"node.{slot} = {value}")
+
+    def saved_value(self, parameter: str, index: dict[str, int]) -> tuple[str, bool]:
+        if parameter in index:
+            i = index[parameter]
+            argument = self.tensors[i]
+            if argument.is_list:
+                return f"save_list({argument.python_name})", True
+            if self.inplace and i == 0:
+                return "save(kept)", True
+            if (self.pairwise and i == 1) or argument.is_optional:
+                return (f"({argument.python_name}, -1) if v{i} is NO_TENSOR else "
+                        f"(v{i}, 0 if v{i}._st is None else v{i}._st.version)"), True
+            return f"(v{i}, 0 if v{i}._st is None else v{i}._st.version)", True
+        if parameter.startswith("result"):
+            number = int(parameter[len("result"):] or 0)
+            return f"save_result({self.output(number)})", True
+        if parameter.endswith("_shape"):
+            i = index[parameter[: -len("_shape")]]
+            if self.tensors[i].is_list:
+                return f"[t._a.shape for t in {self.tensors[i].python_name}]", False
+            return f"None if a{i} is None else v{i}._a.shape if v{i} is not NO_TENSOR else ()", False
+        names = {a.name: a.python_name for a in self.schema.arguments}
+        if parameter not in names:
+            raise TypeError(f"{self.op.key}: formula asks for unknown {parameter!r}")
+        return names[parameter], False
+
+    def output(self, number: int) -> str:
+        return "t" if len(self.schema.returns) == 1 else f"t[{number}]"
+
+    def record(self, indent: int) -> None:
+        returns = self.schema.returns
+        self.add(indent, "node = new(N)")
+        self.edges(indent)
+        self.add(indent, "node.seq = s.seq", "s.seq += 1", "node.hooks = None")
+        self.saves(indent)
+        if len(returns) == 1 and returns[0] == "Tensor":
+            self.add(indent, "node.meta = ((r.shape, r.dtype, type(r)),)")
+            if self.inplace:
+                self.add(indent, "rebase(t, node)")
+            else:
+                self.add(indent, "t._rg = True", "t._edge = (node, 0)")
+        else:
+            self.add(indent, "node.meta = tuple((x._a.shape, x._a.dtype, type(x._a)) for x in t)")
+            chosen = "range(len(t))" if self.op.differentiable is None else repr(self.op.differentiable)
+            self.add(indent, f"for i in {chosen}: t[i]._rg = True; t[i]._edge = (node, i)")
+        self.add(indent, "if s.pack_hooks: apply_pack_hooks(node)")
+
+    # -- results ---------------------------------------------------------------------------------------------------
+
+    def wrap(self) -> None:
+        returns = self.schema.returns
+        if len(returns) == 1 and returns[0] == "Tensor":
+            if self.inplace:
+                self.add(3, "t = v0")
+                return
+            shared = "v0._st if v0._st is not None else v0.shared()" if self.op.view else "None"
+            base = "(v0, v0._version) if v0._base is None else (v0._base[0], v0._st.version)" if self.op.view else "None"
+            self.add(
+                3,
+                "if type(r) is not ndarray: r = as_array(r)",
+                "t = new(Tensor)",
+                "t._a = r",
+                "t._rg = False",
+                "t._edge = t._ag = None",
+                f"t._st = {shared}",
+                f"t._base = {base}",
+            )
+        elif self.op.view:
+            self.add(3, "t = wrap_views(v0, r)")
+        else:
+            self.add(3, "t = tuple([wrap(x if type(x) is ndarray else as_array(x)) for x in r])")
+
+    def source(self) -> str:
+        op = self.op
+        constants = "OP, K, KF, N, ID, ID_SCALAR, D"
+        self.add(0, f"def make({constants}):")
+        self.add(1, f"def {self.name}({self.signature()}):")
+        self.add(2, "t0 = 0", "try:")
+        self.normalise()
+        self.describe()
+        if op.composite is not None:
+            self.add(3, f"return K({', '.join(a.python_name for a in self.schema.arguments)})")
+        else:
+            self.kernel_body()
+        self.add(2, "except Exception as error:")
+        self.add(3, f"problem = explain(OP, error, {self.values()}, {self.name!r})",
+                 "if problem is error: raise",
+                 "raise problem from None")
+        self.add(2, "finally:")
+        which = "(ID if v1 is not NO_TENSOR else ID_SCALAR)" if op.scalar_overload and self.pairwise else "ID"
+        self.add(3, f"if t0: o.extend(({which}, t0, clock(), q, d))")
+        self.add(1, f"return {self.name}")
+        return "\n".join(self.lines) + "\n"
+
+    def kernel_body(self) -> None:
+        self.unwrap()
+        graph = bool(self.differentiable())
+        if self.inplace:
+            self.add(3, "target = v0._a", "graph = False")
+            if graph:
+                self.add(3, f"if {self.needs_grad()}:", "    graph = True", "    check_inplace(v0)")
+                if any("self" in formula_parameters(f) for _, f in self.groups):
+                    self.add(3, "    kept = original(v0)")
+        if self.inplace and isinstance(self.op.cpu, np.ufunc) and not self.op.cpu_full and not self.op.cpu_inplace:
+            # A ufunc can write straight into its target.
+            arrays = ", ".join(f"a{i}" for i in range(len(self.tensors)))
+            self.add(3, f"if a0 is target and type(a0) is ndarray: r = K({arrays}, target)", "else:")
+            mark = len(self.lines)
+            self.call()
+            self.lines[mark:] = ["    " + line for line in self.lines[mark:]]
+        else:
+            self.call()
+        if self.inplace:
+            self.add(3, "if r is not target: r = store(target, r)", "if v0._st is None: bump(v0)", "else: v0._st.version += 1")
+        self.wrap()
+        if graph:
+            if self.inplace:
+                self.add(3, "if graph:")
+            elif self.has_out:
+                self.add(3, f"if {self.needs_grad()}:", "    if out is not None: raise_out_grad(OP)")
+            else:
+                self.add(3, f"if {self.needs_grad()}:")
+            self.record(4)
+        if self.has_out:
+            self.add(3, "if out is not None: return write_out(out, t)")
+        self.add(3, "return t")
+
+    # -- the node's apply ------------------------------------------------------------------------------------------
+
+    def apply_source(self) -> str:
+        """Source of `apply(node, *grads)` for this op's node class; call after `source`."""
+        order = [a.name for _, a in self.differentiable()]
+        lines = ["def make(" + ", ".join(["unpack", "unpack_result", "F", "zeros_for"]) + "):"]
+        multiple = self.schema.returns != ("Tensor",)
+        lines.append("    def apply(node, *grads):")
+        uses_grads = any("grads" in formula_parameters(f) for _, f in self.groups)
+        if multiple and uses_grads:
+            lines.append("        grads = zeros_for(node, grads)")
+        lines.append("        grad = grads[0]" if self.op.differentiable in (None, (0,)) else
+                     f"        grad = grads[{self.op.differentiable[0]}]")
+        lines.append("        edges = node.edges")
+        listed = [a for _, a in self.differentiable() if a.is_list]
+        if listed and len(order) > 1:
+            raise TypeError(f"{self.op.key}: a tensor list may only be differentiated alone")
+        position = {name: i for i, name in enumerate(order)}
+        results: dict[str, str] = {}
+        for g, (names, formula) in enumerate(self.groups):
+            arguments = []
+            for parameter in formula_parameters(formula):
+                arguments.append(self.apply_argument(parameter, names, position))
+            call = f"F[{g}]({', '.join(arguments)})"
+            if listed:
+                lines.append(f"        return tuple({call})")
+                return "\n".join(lines) + "\n    return apply\n"
+            test = " or ".join(f"edges[{position[n]}] is not None" for n in names)
+            if len(names) == 1:
+                lines.append(f"        g{g} = {call} if {test} else None")
+                results[names[0]] = f"g{g}"
+            else:
+                nothing = ", ".join("None" for _ in names)
+                lines.append(f"        g{g} = {call} if {test} else ({nothing})")
+                results.update({name: f"g{g}[{k}]" for k, name in enumerate(names)})
+        lines.append(f"        return ({', '.join(results[name] for name in order)},)")
+        return "\n".join(lines) + "\n    return apply\n"
+
+    def apply_argument(self, parameter: str, names: tuple[str, ...], position: dict[str, int]) -> str:
+        if parameter in ("grad", "grads"):
+            return parameter
+        if parameter == "needs":
+            inside = ", ".join(f"edges[{position[n]}] is not None" for n in names)
+            return f"({inside},)"
+        slot = self.slots[parameter]
+        if slot not in self.saved:
+            return f"node.{slot}"
+        if parameter.startswith("result"):
+            return f"unpack_result(node, node.{slot}, {int(parameter[len('result'):] or 0)})"
+        return f"unpack(node, node.{slot})"

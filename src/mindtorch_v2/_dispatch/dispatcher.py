@@ -1,0 +1,234 @@
+"""Compiles ops into callables: the kernel execution path, with the profiler's hook in it.
+
+`compile_op` turns a declaration into a function (see `codegen` for what it looks like). The functions share one
+globals dictionary, `observer.HOOK`, so that switching the profiler on is one store there and checking for it one load.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._autograd.graph import (
+    Node,
+    apply_pack_hooks,
+    bump,
+    check_inplace,
+    edge,
+    leaf_edge,
+    original,
+    rebase,
+    save,
+    save_list,
+    save_result,
+    unpack,
+    unpack_result,
+)
+from .._backends.device import device_kernel
+from .._tensor import TENSOR_TYPES, Tensor, new, wrap
+from . import promotion
+from .codegen import Writer
+from .explain import explain
+from .namespace import COMPILER, aten
+from .observer import HOOK, event_id
+from .promotion import check_cast
+from .registry import Op
+
+
+class _NoTensor:
+    """Stands where a tensor could be: a Python number or an absent optional argument. Gradients never flow to it."""
+
+    _rg = False
+    _edge = _base = _st = None
+
+
+NO_TENSOR = _NoTensor()
+
+
+def as_array(value: Any) -> Any:
+    """NumPy returns scalars where PyTorch returns 0-d tensors; arrays of other devices pass."""
+    return np.asarray(value) if isinstance(value, (np.generic, bool, int, float, complex)) else value
+
+
+def store(target: Any, result: Any) -> Any:
+    """Write an in-place op's result into its target, refusing what PyTorch refuses."""
+    if result is target:
+        return target
+    result = as_array(result)
+    if result.shape != target.shape:
+        raise RuntimeError(
+            f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(result.shape)}"
+        )
+    if result.dtype != target.dtype:
+        check_cast(result.dtype, target.dtype)
+    target[...] = result
+    return target
+
+
+def write_out(out: Any, result: Any) -> Any:
+    """Store results into the tensors given as `out=`, resizing empty or differently shaped ones."""
+    if isinstance(result, tuple):
+        for one, value in zip(out, result):
+            write_out(one, value)
+        return out
+    if not isinstance(out, Tensor):
+        raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
+    check_cast(result._a.dtype, out._a.dtype)
+    if out._a.shape != result._a.shape:
+        aten.resize_(out, result._a.shape)
+    out._a[...] = result._a
+    bump(out)
+    return out
+
+
+def raise_out_grad(op: Op) -> None:
+    """Gradients cannot flow through `out=`."""
+    raise RuntimeError(
+        f"{op.name}(): functions with out=... arguments don't support automatic differentiation, "
+        "but one of the arguments requires grad."
+    )
+
+
+def wrap_views(source: Tensor, arrays: Any) -> tuple[Tensor, ...]:
+    """Tensors for several views of one source."""
+    shared = source.shared()
+    base = (source if source._base is None else source._base[0], shared.version)
+    views = []
+    for array in arrays:
+        view = wrap(array)
+        view._st = shared
+        view._base = base
+        views.append(view)
+    return tuple(views)
+
+
+def zeros_for(node: Node, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Zero gradients for outputs that were not used, so that formulas need not ask."""
+    return tuple(
+        aten.zeros(shape, dtype=promotion.FROM_NUMPY[d]) if g is None else g
+        for g, (shape, d, _) in zip(grads, node.meta)
+    )
+
+
+HOOK.update(
+    {
+        "FLOAT32": promotion.FLOAT32,
+        "FLOAT_DTYPES": promotion.FLOAT_DTYPES,
+        "NO_TENSOR": NO_TENSOR,
+        "NUMBERS": frozenset((int, float, bool, complex)),
+        "SCALARS": promotion.SCALARS,
+        "TENSOR_TYPES": TENSOR_TYPES,
+        "Tensor": Tensor,
+        "__name__": "mindtorch_v2._dispatch.generated",
+        "apply_pack_hooks": apply_pack_hooks,
+        "as_array": as_array,
+        "bump": bump,
+        "check_inplace": check_inplace,
+        "device_kernel": device_kernel,
+        "edge": edge,
+        "explain": explain,
+        "float_pair": promotion.float_pair,
+        "float_scalar": promotion.float_scalar,
+        "leaf_edge": leaf_edge,
+        "ndarray": np.ndarray,
+        "new": new,
+        "original": original,
+        "promote_arrays": promotion.promote_arrays,
+        "promote_list": promotion.promote_list,
+        "promote_scalar": promotion.promote_scalar,
+        "raise_out_grad": raise_out_grad,
+        "rebase": rebase,
+        "save": save,
+        "save_list": save_list,
+        "save_result": save_result,
+        "store": store,
+        "to_float": promotion.to_float,
+        "wrap": wrap,
+        "wrap_views": wrap_views,
+        "write_out": write_out,
+    }
+)
+
+_LOCK = threading.RLock()
+
+
+def compile_op(op: Op, inplace: bool = False) -> Callable[..., Any]:
+    """The function of an op, written and compiled at its first use."""
+    found = op.forms.get(inplace)
+    if found is not None:
+        return found
+    with _LOCK:
+        if inplace not in op.forms:
+            op.forms[inplace] = _compile(op, inplace)
+    return op.forms[inplace]
+
+
+def _compile(op: Op, inplace: bool) -> Callable[..., Any]:
+    writer = Writer(op, inplace)
+    text = writer.source()
+    node = node_class(op, writer) if op.grad else None
+    name = f"aten::{writer.name}"
+    label = event_id(name, "op", op.overload, op)
+    scalar_label = event_id(name, "op", op.scalar_overload, op) if op.scalar_overload else label
+    kernel = op.composite or (op.cpu_inplace if inplace and op.cpu_inplace is not None else op.cpu)
+    if kernel is None:
+        raise NotImplementedError(f"aten::{op.key} exists only in its in-place form")
+    function = execute(text, f"<mindtorch_v2 op {writer.name}>")(
+        op, kernel, op.cpu_full, node, label, scalar_label, describer(op)
+    )
+    function.__module__ = "torch"
+    function.__qualname__ = writer.name
+    function.__doc__ = f"aten::{op.schema_text}"
+    return function
+
+
+def execute(text: str, filename: str) -> Callable[..., Any]:
+    """Run generated source, which defines `make`, in the shared namespace and return `make`."""
+    space: dict[str, Any] = {}
+    exec(compile(text, filename, "exec"), HOOK, space)
+    return space["make"]
+
+
+
+def node_class(op: Op, writer: Writer) -> type[Node]:
+    """The class of the nodes this op records, named as PyTorch names it."""
+    name = op.node
+    functions = [formula for _, formula in writer.groups]
+    apply = execute(writer.apply_source(), f"<mindtorch_v2 backward of {op.name}>")(
+        unpack, unpack_result, functions, zeros_for
+    )
+    return type(name, (Node,), {
+        "__slots__": tuple(dict.fromkeys(writer.slots.values())),
+        "apply": apply,
+        "saved_names": tuple(writer.saved),
+        "event_names": (f"autograd::engine::evaluate_function: {name}", name),
+    })
+
+
+def describer(op: Op) -> Callable[..., Any]:
+    """A function from an op's arguments to what a recording keeps of them: arrays by shape, dtype and strides."""
+    parts = []
+    for argument in op.schema.arguments:
+        name = argument.python_name
+        parts.append(f"describe({name})")
+    names = ", ".join(a.python_name for a in op.schema.arguments)
+    inside = ", ".join(parts) + ("," if parts else "")
+    return execute(f"def make(describe):\n    return lambda {names}: ({inside})\n", f"<mindtorch_v2 inputs of {op.name}>")(
+        describe_value
+    )
+
+
+def describe_value(value: Any) -> Any:
+    """What a recording keeps of one argument."""
+    if isinstance(value, Tensor):
+        array = value._a
+        return (array.shape, array.dtype, array.strides)
+    if isinstance(value, (list, tuple)):
+        return [describe_value(v) for v in value]
+    return value
+
+
+COMPILER.append(compile_op)

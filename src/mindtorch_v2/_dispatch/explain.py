@@ -1,0 +1,69 @@
+"""Turns a failed kernel call into PyTorch's error.
+
+Checks that only matter when something is wrong are made here, after the failure, so that the hot path has none.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._shape import broadcast_shapes
+from .._tensor import Tensor
+from .registry import Op
+
+
+def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str) -> Exception:
+    """The exception to raise instead of `error`, which may be `error` itself."""
+    arguments = op.schema.arguments
+    scalar_ok = op.promote in ("binary", "binary_float", "compare")
+    for position, (argument, value) in enumerate(zip(arguments, values), start=1):
+        if not argument.is_tensor or isinstance(value, Tensor) or (value is None and argument.is_optional):
+            continue
+        if argument.is_list:
+            problem = list_problem(form, position, argument.name, value)
+            if problem is not None:
+                return problem
+            continue
+        if scalar_ok and isinstance(value, (int, float, complex, np.number, np.bool_)) and argument.name != "self":
+            continue
+        return TypeError(
+            f"{form}(): argument '{argument.python_name}' (position {position}) must be Tensor, "
+            f"not {type(value).__name__}"
+        )
+    tensors = [v for v in values if isinstance(v, Tensor)]
+    devices = {str(t.device) for t in tensors if t._a.shape or t.device.type != "cpu"}
+    if len(devices) > 1:
+        found = ", ".join(sorted(devices))
+        return RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {found}!")
+    if op.promote in ("binary", "binary_float", "compare", "ternary", "ternary_float") and isinstance(error, ValueError):
+        try:
+            shape = broadcast_shapes(*(t._a.shape for t in tensors))
+        except RuntimeError as mismatch:
+            return mismatch
+        if form.endswith("_") and shape != tensors[0]._a.shape:
+            return RuntimeError(
+                f"output with shape {list(tensors[0]._a.shape)} doesn't match the broadcast shape {list(shape)}"
+            )
+    if isinstance(error, np.exceptions.AxisError):
+        return IndexError(str(error))
+    if isinstance(error, np.linalg.LinAlgError):
+        return RuntimeError(str(error))
+    if isinstance(error, TypeError) and "ufunc" in str(error) and tensors:
+        names = ", ".join(dict.fromkeys(t.dtype.name for t in tensors))
+        return RuntimeError(f'"{form}" not implemented for {names}')
+    if isinstance(error, MemoryError):
+        return RuntimeError(f"[enforce fail] DefaultCPUAllocator: can't allocate memory: {error}")
+    return error
+
+
+def list_problem(form: str, position: int, name: str, value: Any) -> Exception | None:
+    """What is wrong with a tensor-list argument, if anything."""
+    if isinstance(value, Tensor) or not isinstance(value, (list, tuple)):
+        return TypeError(f"{form}(): argument '{name}' (position {position}) must be tuple of Tensors, "
+                         f"not {type(value).__name__}")
+    for i, item in enumerate(value):
+        if not isinstance(item, Tensor):
+            return TypeError(f"expected Tensor as element {i} in argument {position - 1}, but got {type(item).__name__}")
+    return None

@@ -1,0 +1,51 @@
+"""`aten`: the compiled ops by name, for formulas and composites; compiles an op when it is first asked for.
+
+`aten.mul` is the public form of `mul`; `aten.sum__dim_IntList` is one overload of it, `aten.sum__default` the one
+without a name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .registry import CHOOSERS, OPS, OVERLOADS, Op
+
+# Set by the dispatcher: compiles one form (plain or in-place) of an op.
+COMPILER: list[Callable[[Op, bool], Callable[..., Any]]] = []
+
+
+def find(name: str) -> Callable[..., Any] | None:
+    """The callable for a public or overload name, or None."""
+    if name in CHOOSERS:
+        return CHOOSERS[name][0]
+    base, separator, overload = name.rpartition("__")
+    if separator and base:
+        key = base if overload == "default" else f"{base}.{overload}"
+        op = OPS.get(key)
+        if op is not None:
+            return COMPILER[0](op, False)
+        op = OPS.get(f"{base[:-1]}.{overload}" if overload != "default" else base[:-1]) if base[-1] == "_" else None
+        if op is not None and op.inplace:
+            return COMPILER[0](op, True)
+    if name in OVERLOADS:
+        return COMPILER[0](OVERLOADS[name][0], False)
+    if name.endswith("_") and name[:-1] in OVERLOADS:
+        for op in OVERLOADS[name[:-1]]:
+            if op.inplace:
+                return COMPILER[0](op, True)
+    return None
+
+
+class Namespace:
+    """Attribute access to `find`, remembered after the first time."""
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        found = find(name)
+        if found is None:
+            raise AttributeError(f"there is no op 'aten::{name}' in this runtime")
+        self.__dict__[name] = found
+        return found
+
+
+aten = Namespace()

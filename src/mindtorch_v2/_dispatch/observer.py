@@ -1,0 +1,69 @@
+"""The profiler's hook: one flag in the generated functions' namespace, and names for what they report.
+
+While the flag is set, every op appends `(event id, start ns, end ns, sequence number, inputs)` to its thread's list.
+The runtime knows nothing else about profilers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter_ns
+from typing import Any
+
+from .state import NEW_THREAD, STATES, THREAD, ThreadState
+
+# The globals of all generated functions. A changed value is seen by every op at its next call.
+HOOK: dict[str, Any] = {"OBSERVING": False, "DESCRIBE": False, "clock": perf_counter_ns, "THREAD": THREAD}
+
+# Event id -> (name, kind, overload name, op). Ids are handed out once and never reused.
+EVENTS: list[tuple[str, str, str, Any]] = []
+_IDS: dict[tuple[str, str, str], int] = {}
+
+FIELDS = 5  # integers and references per event in a buffer
+
+
+def event_id(name: str, kind: str, overload: str = "", op: Any = None) -> int:
+    """The id under which events of this name and kind are recorded."""
+    key = (name, kind, overload)
+    found = _IDS.get(key)
+    if found is None:
+        found = _IDS[key] = len(EVENTS)
+        EVENTS.append((name, kind, overload, op))
+    return found
+
+
+def observe(new_thread: Callable[[ThreadState], None], describe: bool) -> None:
+    """Start: give every thread, present and future, a list to write to, then raise the flag."""
+    NEW_THREAD[0] = new_thread
+    for state in list(STATES):
+        new_thread(state)
+    HOOK["DESCRIBE"] = describe
+    HOOK["OBSERVING"] = True
+
+
+def unobserve() -> None:
+    """Stop. Ops in flight on other threads still append to their old list, which nobody reads any more."""
+    HOOK["OBSERVING"] = False
+    HOOK["DESCRIBE"] = False
+    NEW_THREAD[0] = None
+
+
+class span:
+    """Report a stretch of runtime work that is not an op (a backward node, an optimizer step)."""
+
+    __slots__ = ("extra", "id", "seq", "start")
+
+    def __init__(self, event: int, seq: int = -1, extra: Any = None) -> None:
+        self.id = event
+        self.seq = seq
+        self.extra = extra
+        self.start = 0
+
+    def __enter__(self) -> span:
+        if HOOK["OBSERVING"]:
+            self.start = perf_counter_ns()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self.start:
+            THREAD.state.extend((self.id, self.start, perf_counter_ns(), self.seq, self.extra))

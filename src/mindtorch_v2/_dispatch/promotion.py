@@ -1,0 +1,144 @@
+"""Type promotion on arrays: PyTorch's rules, where Python numbers and 0-d tensors do not widen within a category."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._dtype import BOOL, COMPLEX, FLOAT, FROM_NUMPY, INTEGER, PROMOTION, DefaultDtype, bool_, dtype, float32, int64
+
+# 0-d operand arrays by (value, type of value, dtype); zero is left out since 0.0 and -0.0 are one key.
+SCALARS: dict[tuple[Any, type, np.dtype], Any] = {}
+SCALAR_LIMIT = 4096
+FLOAT_DTYPES = frozenset(np_dtype for np_dtype, d in FROM_NUMPY.items() if d.category >= FLOAT)
+
+
+def number_dtype(value: Any) -> dtype:
+    """The dtype a Python number has by itself."""
+    if isinstance(value, (bool, np.bool_)):
+        return bool_
+    if isinstance(value, (int, np.integer)):
+        return int64
+    if isinstance(value, (float, np.floating)):
+        return DefaultDtype.value
+    if isinstance(value, (complex, np.complexfloating)):
+        return DefaultDtype.value.to_complex()
+    raise TypeError(f"expected a Tensor or a number, got {type(value).__name__}")
+
+
+def result_dtype(arrays: list[Any], numbers: list[Any]) -> dtype:
+    """PyTorch's result type: tensors with dimensions decide within a category, then 0-d ones, then numbers."""
+    dimensional: dtype | None = None
+    zero: dtype | None = None
+    wrapped: dtype | None = None
+    for array in arrays:
+        d = FROM_NUMPY[array.dtype]
+        if array.shape:
+            dimensional = d if dimensional is None else PROMOTION[dimensional, d]
+        else:
+            zero = d if zero is None else PROMOTION[zero, d]
+    for value in numbers:
+        d = number_dtype(value)
+        wrapped = d if wrapped is None else PROMOTION[wrapped, d]
+    result: dtype | None = None
+    for d in (dimensional, zero, wrapped):
+        if d is None:
+            continue
+        if result is None:
+            result = d
+        elif d.category > result.category:
+            result = PROMOTION[result, d] if d.category == COMPLEX else d
+    if result is None:
+        raise ValueError("result_dtype of nothing")
+    return result
+
+
+def cast(array: Any, to: np.dtype) -> Any:
+    """The array in a dtype, itself if it has it already."""
+    return array if array.dtype == to else array.astype(to)
+
+
+def promote_arrays(a: Any, b: Any) -> tuple[Any, Any]:
+    """Two operands in their common dtype."""
+    to = result_dtype([a, b], []).np
+    return cast(a, to), cast(b, to)
+
+
+def promote_list(arrays: list[Any]) -> list[Any]:
+    """Any number of operands in their common dtype."""
+    first = arrays[0].dtype
+    if all(a.dtype is first for a in arrays):
+        return arrays
+    to = result_dtype(arrays, []).np
+    return [cast(a, to) for a in arrays]
+
+
+def scalar_array(value: Any, to: np.dtype) -> np.ndarray:
+    """A 0-d array of a number in a dtype, kept for the next time. Integers wrap around, as a C cast does."""
+    key = (value, type(value), to)
+    found = SCALARS.get(key)
+    if found is None:
+        if to.kind in "iu" and isinstance(value, (int, np.integer)):
+            bits = to.itemsize * 8
+            found = np.array(int(value) & ((1 << bits) - 1), f"u{to.itemsize}").view(to)
+        else:
+            found = np.array(value).astype(to)
+        if value != 0 and len(SCALARS) < SCALAR_LIMIT:
+            SCALARS[key] = found
+    return found
+
+
+def promote_scalar(a: Any, value: Any) -> tuple[Any, Any]:
+    """A tensor operand and a Python number in their common dtype."""
+    own = FROM_NUMPY[a.dtype]
+    number = number_dtype(value)
+    if number.category > own.category:
+        result = PROMOTION[own, number] if number.category == COMPLEX else number
+        return cast(a, result.np), scalar_array(value, result.np)
+    return a, scalar_array(value, a.dtype)
+
+
+def to_float(a: Any) -> Any:
+    """Integers and booleans as the default floating type; other operands as they are."""
+    return a if a.dtype in FLOAT_DTYPES else a.astype(DefaultDtype.value.np)
+
+
+def float_pair(a: Any, b: Any) -> tuple[Any, Any]:
+    """Two operands in a common floating type, for true division and its like."""
+    to = result_dtype([a, b], [])
+    if to.category < FLOAT:
+        to = DefaultDtype.value
+    return cast(a, to.np), cast(b, to.np)
+
+
+def float_scalar(a: Any, value: Any) -> tuple[Any, Any]:
+    """A tensor operand and a number in a common floating type."""
+    a, b = promote_scalar(a, value)
+    if a.dtype in FLOAT_DTYPES:
+        return a, b
+    return cast(a, DefaultDtype.value.np), scalar_array(value, DefaultDtype.value.np)
+
+
+def check_cast(result: np.dtype, wanted: np.dtype) -> None:
+    """PyTorch's refusal to store a result into a lesser category."""
+    source, target = FROM_NUMPY[result], FROM_NUMPY[wanted]
+    allowed = (
+        source.category <= target.category
+        or (source.category == INTEGER and target.category == INTEGER)
+    ) and not (source.category != BOOL and target.category == BOOL)
+    if not allowed:
+        raise RuntimeError(
+            f"result type {pretty(source)} can't be cast to the desired output type {pretty(target)}"
+        )
+
+
+def pretty(d: dtype) -> str:
+    """PyTorch's C++ name of a dtype, as its error messages use it."""
+    names = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long",
+             "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool",
+             "complex64": "ComplexFloat", "complex128": "ComplexDouble"}
+    return names[d.name]
+
+
+FLOAT32 = float32.np

@@ -1,0 +1,91 @@
+"""Op signatures in PyTorch's notation: `add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One parameter of an op."""
+
+    name: str
+    type: str
+    default: str | None
+    keyword_only: bool
+
+    @property
+    def is_tensor(self) -> bool:
+        """Whether this is a tensor, an optional tensor or a list of tensors."""
+        return self.type.startswith("Tensor")
+
+    @property
+    def is_list(self) -> bool:
+        """Whether this is a list of tensors."""
+        return self.type.startswith("Tensor") and "[]" in self.type
+
+    @property
+    def is_optional(self) -> bool:
+        """Whether None may be passed."""
+        return self.type.endswith("?")
+
+    @property
+    def python_name(self) -> str:
+        """The name users pass it by: PyTorch's functions call `self` `input`."""
+        return "input" if self.name == "self" else self.name
+
+
+@dataclass(frozen=True)
+class Schema:
+    """A parsed signature."""
+
+    text: str
+    name: str
+    overload: str
+    arguments: tuple[Argument, ...]
+    returns: tuple[str, ...]
+    tensors: tuple[Argument, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tensors", tuple(a for a in self.arguments if a.is_tensor))
+
+
+_HEAD = re.compile(r"^\s*(\w+)(?:\.(\w+))?\s*\((.*)\)\s*->\s*(.*?)\s*$", re.S)
+
+
+def op_name(text: str) -> tuple[str, str]:
+    """The name and overload at the start of a schema, without parsing the rest."""
+    head = text[: text.index("(")].strip()
+    name, _, overload = head.partition(".")
+    return name, overload
+
+
+def _split_commas(text: str) -> list[str]:
+    parts, depth, start = [], 0, 0
+    for i, char in enumerate(text):
+        depth += (char in "[(") - (char in "])")
+        if char == "," and depth == 0:
+            parts.append(text[start:i])
+            start = i + 1
+    parts.append(text[start:])
+    return [part.strip() for part in parts if part.strip()]
+
+
+def parse_schema(text: str) -> Schema:
+    """Parse a signature; a malformed one is a programming error and raises ValueError."""
+    match = _HEAD.match(text)
+    if match is None:
+        raise ValueError(f"not an op schema: {text!r}")
+    name, overload, inside, outside = match.groups()
+    arguments = []
+    keyword_only = False
+    for part in _split_commas(inside):
+        if part == "*":
+            keyword_only = True
+            continue
+        type_name, _, rest = part.partition(" ")
+        argument_name, equals, default = rest.strip().partition("=")
+        arguments.append(Argument(argument_name, type_name, default if equals else None, keyword_only))
+    returns = tuple(r.split()[0] for r in _split_commas(outside.strip("()")))
+    return Schema(text, name, overload or "", tuple(arguments), returns)

@@ -1,0 +1,51 @@
+"""What each thread carries: grad mode, the autograd sequence number and the buffer its events go to.
+
+One attribute look-up on a `threading.local` costs as much as a clock read, so everything per-thread hangs from the
+single attribute `THREAD.state`.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+
+class ThreadState:
+    """The runtime's view of one thread."""
+
+    __slots__ = ("__weakref__", "default_device", "events", "extend", "grad", "ident", "inference", "pack_hooks",
+                 "seq", "thread")
+
+    def __init__(self) -> None:
+        self.grad = True
+        self.inference = False
+        self.seq = 0
+        self.ident = threading.get_ident()
+        self.thread = weakref.ref(threading.current_thread())
+        self.pack_hooks: list[tuple[Callable[[Any], Any], Callable[[Any], Any]]] = []
+        self.default_device: Any = None
+        self.events: list[Any] = []
+        self.extend = self.events.extend
+        STATES.add(self)
+        if NEW_THREAD[0] is not None:
+            NEW_THREAD[0](self)
+
+    def record_into(self, events: list[Any]) -> None:
+        """Send this thread's events to a list. `extend` is bound here once, off the hot path."""
+        self.events = events
+        self.extend = events.extend
+
+
+STATES: weakref.WeakSet[ThreadState] = weakref.WeakSet()
+# Called with each new ThreadState while a recorder is active, so that threads born during a recording are seen.
+NEW_THREAD: list[Callable[[ThreadState], None] | None] = [None]
+
+
+class _Thread(threading.local):
+    def __init__(self) -> None:
+        self.state = ThreadState()
+
+
+THREAD = _Thread()

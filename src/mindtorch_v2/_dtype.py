@@ -1,0 +1,193 @@
+"""Element types: one object per dtype, its NumPy twin, and the promotion lattice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+BOOL, INTEGER, FLOAT, COMPLEX = range(4)
+
+
+class dtype:
+    """An element type, such as `float32`. There is one object per type; compare with `is` or `==`.
+
+    >>> import mindtorch_v2 as torch
+    >>> torch.float16.itemsize, torch.float16.is_floating_point
+    (2, True)
+    """
+
+    __slots__ = ("aliases", "category", "is_complex", "is_floating_point", "is_signed", "itemsize", "name", "np")
+
+    def __init__(self, name: str, numpy_type: Any, category: int, aliases: tuple[str, ...] = ()) -> None:
+        self.name = name
+        self.np = np.dtype(numpy_type)
+        self.category = category
+        self.itemsize = self.np.itemsize
+        self.is_floating_point = category == FLOAT
+        self.is_complex = category == COMPLEX
+        self.is_signed = category >= FLOAT or name.startswith("int")
+        self.aliases = aliases
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return dtype_from_name, (self.name,)
+
+    def to_real(self) -> dtype:
+        """The type of the real part: `complex64` gives `float32`, real types give themselves."""
+        return {complex64: float32, complex128: float64}.get(self, self)
+
+    def to_complex(self) -> dtype:
+        """The complex type whose parts have this precision."""
+        return complex128 if self in (float64, complex128) else complex64
+
+
+float16 = dtype("float16", np.float16, FLOAT, ("half",))
+bfloat16 = dtype("bfloat16", ml_dtypes.bfloat16, FLOAT)
+float32 = dtype("float32", np.float32, FLOAT, ("float",))
+float64 = dtype("float64", np.float64, FLOAT, ("double",))
+int8 = dtype("int8", np.int8, INTEGER)
+int16 = dtype("int16", np.int16, INTEGER, ("short",))
+int32 = dtype("int32", np.int32, INTEGER, ("int",))
+int64 = dtype("int64", np.int64, INTEGER, ("long",))
+uint8 = dtype("uint8", np.uint8, INTEGER)
+bool_ = dtype("bool", np.bool_, BOOL)
+complex64 = dtype("complex64", np.complex64, COMPLEX, ("cfloat",))
+complex128 = dtype("complex128", np.complex128, COMPLEX, ("cdouble",))
+
+ALL_DTYPES = (float16, bfloat16, float32, float64, int8, int16, int32, int64, uint8, bool_, complex64, complex128)
+HALF_TYPES = (float16.np, bfloat16.np)
+
+FROM_NUMPY: dict[np.dtype, dtype] = {d.np: d for d in ALL_DTYPES}
+_BY_NAME = {d.name: d for d in ALL_DTYPES}
+
+
+def dtype_from_name(name: str) -> dtype:
+    """The dtype called `name` ("float32")."""
+    return _BY_NAME[name]
+
+
+def dtype_of_array(array_dtype: np.dtype) -> dtype:
+    """The dtype of a NumPy dtype, or PyTorch's TypeError for one without a counterpart."""
+    found = FROM_NUMPY.get(array_dtype)
+    if found is None:
+        names = "float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint8, and bool"
+        raise TypeError(
+            f"can't convert np.ndarray of type {array_dtype.type.__module__}.{array_dtype.type.__name__}. "
+            f"The only supported types are: {names}."
+        )
+    return found
+
+
+# Signed integers by width; uint8 joins them one width up.
+_INT_ORDER = {np.dtype(np.int8): 1, np.dtype(np.int16): 2, np.dtype(np.int32): 3, np.dtype(np.int64): 4}
+_FLOAT_RANK = {float16: 1, bfloat16: 1, float32: 2, float64: 3}
+
+
+def _promote(a: dtype, b: dtype) -> dtype:
+    if a is b:
+        return a
+    low, high = (a, b) if a.category <= b.category else (b, a)
+    if high.category == COMPLEX:
+        return complex128 if float64 in (low, high) or complex128 in (low, high) else complex64
+    if high.category == FLOAT:
+        if low.category != FLOAT:
+            return high
+        if _FLOAT_RANK[low] == _FLOAT_RANK[high]:
+            return float32  # float16 with bfloat16
+        return max(low, high, key=_FLOAT_RANK.__getitem__)
+    if low.category == BOOL:
+        return high
+    if uint8 in (low, high):
+        other = high if low is uint8 else low
+        return int16 if other is int8 else other
+    return max(low, high, key=lambda d: _INT_ORDER[d.np])
+
+
+PROMOTION = {(a, b): _promote(a, b) for a in ALL_DTYPES for b in ALL_DTYPES}
+
+
+def promote_types(type1: dtype, type2: dtype) -> dtype:
+    """The smallest type both can be converted to.
+
+    >>> import mindtorch_v2 as torch
+    >>> torch.promote_types(torch.int32, torch.float16)
+    torch.float16
+    """
+    return PROMOTION[type1, type2]
+
+
+class DefaultDtype:
+    """Holds the process-wide default floating type."""
+
+    value = float32
+
+
+def get_default_dtype() -> dtype:
+    """The floating type that `torch.tensor(1.0)` gets."""
+    return DefaultDtype.value
+
+
+def set_default_dtype(d: dtype) -> None:
+    """Set the floating type of new tensors made from Python floats."""
+    if not isinstance(d, dtype):
+        raise TypeError(f"invalid dtype object: only floating-point types are supported as the default type, got {d!r}")
+    if d.category != FLOAT:
+        raise TypeError("only floating-point types are supported as the default type")
+    DefaultDtype.value = d
+
+
+def default_complex() -> dtype:
+    """The complex type that goes with the default floating type."""
+    return DefaultDtype.value.to_complex()
+
+
+class finfo:
+    """Limits of a floating type.
+
+    >>> import mindtorch_v2 as torch
+    >>> torch.finfo(torch.float32).bits
+    32
+    """
+
+    def __init__(self, type: dtype | None = None) -> None:
+        chosen = DefaultDtype.value if type is None else type
+        if not isinstance(chosen, dtype) or chosen.category < FLOAT:
+            raise TypeError(
+                f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{chosen!r}'"
+            )
+        real = chosen.to_real()
+        info = ml_dtypes.finfo(real.np)
+        self.dtype = real.name
+        self.bits = int(info.bits)
+        self.eps = float(info.eps)
+        self.max = float(info.max)
+        self.min = float(info.min)
+        self.tiny = self.smallest_normal = float(info.tiny)
+        self.resolution = float(info.resolution)
+
+    def __repr__(self) -> str:
+        shown = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
+        values = ", ".join(f"{name}={getattr(self, name):g}" for name in shown)
+        return f"finfo({values}, dtype={self.dtype})"
+
+
+class iinfo:
+    """Limits of an integer type."""
+
+    def __init__(self, type: dtype) -> None:
+        if not isinstance(type, dtype) or type.category != INTEGER:
+            raise TypeError(
+                f"torch.iinfo() requires an integer input type. Use torch.finfo to handle '{type!r}'"
+            )
+        info = np.iinfo(type.np)
+        self.dtype = type.name
+        self.bits = info.bits
+        self.max = int(info.max)
+        self.min = int(info.min)
+
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"

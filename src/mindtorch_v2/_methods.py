@@ -1,0 +1,82 @@
+"""Hangs the ops on Tensor: methods, operators and in-place forms, each compiled when first called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ._dispatch.namespace import aten, find
+from ._dispatch.registry import public_names
+from ._tensor import Tensor
+
+# Operator -> op. Reflected forms of commutative ops are the op itself.
+OPERATORS = {
+    "__add__": "add", "__radd__": "add", "__iadd__": "add_",
+    "__sub__": "sub", "__isub__": "sub_", "__rsub__": "rsub",
+    "__mul__": "mul", "__rmul__": "mul", "__imul__": "mul_",
+    "__truediv__": "div", "__itruediv__": "div_",
+    "__floordiv__": "floor_divide", "__ifloordiv__": "floor_divide_",
+    "__mod__": "remainder", "__imod__": "remainder_",
+    "__pow__": "pow", "__ipow__": "pow_",
+    "__matmul__": "matmul", "__imatmul__": "matmul_",
+    "__neg__": "neg", "__abs__": "abs", "__invert__": "bitwise_not", "__pos__": "positive",
+    "__and__": "bitwise_and", "__rand__": "bitwise_and", "__iand__": "bitwise_and_",
+    "__or__": "bitwise_or", "__ror__": "bitwise_or", "__ior__": "bitwise_or_",
+    "__xor__": "bitwise_xor", "__rxor__": "bitwise_xor", "__ixor__": "bitwise_xor_",
+    "__lshift__": "bitwise_left_shift", "__rshift__": "bitwise_right_shift",
+    "__ilshift__": "bitwise_left_shift_", "__irshift__": "bitwise_right_shift_",
+    "__eq__": "eq", "__ne__": "ne", "__lt__": "lt", "__le__": "le", "__gt__": "gt", "__ge__": "ge",
+}
+BINARY = {name for name in OPERATORS if name not in ("__neg__", "__abs__", "__invert__", "__pos__")}
+
+
+def lazy_method(attribute: str, op_name: str) -> Callable[..., Any]:
+    """A stand-in that compiles the op at its first call and then replaces itself on the class."""
+
+    def first_call(*args: Any, **kwargs: Any) -> Any:
+        function = find(op_name)
+        if function is None:
+            raise NotImplementedError(f"Tensor.{attribute} needs aten::{op_name}, which this runtime does not have")
+        setattr(Tensor, attribute, function)
+        return function(*args, **kwargs)
+
+    first_call.__name__ = first_call.__qualname__ = attribute
+    return first_call
+
+
+def reflected(name: str) -> Callable[[Tensor, Any], Any]:
+    """`number op tensor` for ops whose operands do not commute."""
+
+    def apply(self: Tensor, other: Any) -> Any:
+        return REFLECTED[name](self, other)
+
+    apply.__name__ = name
+    return apply
+
+
+REFLECTED: dict[str, Callable[[Tensor, Any], Any]] = {
+    "__rtruediv__": lambda self, other: aten.mul(aten.reciprocal(self), other),
+    "__rfloordiv__": lambda self, other: aten.floor_divide(_operand(self, other), self),
+    "__rmod__": lambda self, other: aten.remainder(_operand(self, other), self),
+    "__rpow__": lambda self, other: aten.pow(other, self),
+    "__rmatmul__": lambda self, other: aten.matmul(other, self),
+    "__rlshift__": lambda self, other: aten.bitwise_left_shift(_operand(self, other), self),
+    "__rrshift__": lambda self, other: aten.bitwise_right_shift(_operand(self, other), self),
+}
+
+
+def _operand(self: Tensor, number: Any) -> Tensor:
+    return aten.scalar_tensor(number, dtype=aten.result_type(self, number))
+
+
+def attach() -> None:
+    """Put every method of the op table on Tensor, unless Tensor defines it itself."""
+    own = set(vars(Tensor))
+    for name in public_names("m"):
+        if name not in own:
+            setattr(Tensor, name, lazy_method(name, name))
+    for attribute, op_name in OPERATORS.items():
+        setattr(Tensor, attribute, lazy_method(attribute, op_name))
+    for attribute in REFLECTED:
+        setattr(Tensor, attribute, reflected(attribute))
+    Tensor.__hash__ = object.__hash__  # type: ignore[method-assign]

@@ -1,0 +1,7 @@
+"""The op table: one declaration per op, by family. Importing this package fills the registry."""
+
+from __future__ import annotations
+
+from . import arithmetic, convert, create, view
+
+__all__ = ["arithmetic", "convert", "create", "view"]

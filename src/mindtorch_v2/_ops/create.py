@@ -1,0 +1,304 @@
+"""Ops that make tensors from sizes and numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .._device import CPU, as_device, device
+from .._dispatch.namespace import aten
+from .._dispatch.promotion import number_dtype, result_dtype
+from .._dispatch.registry import choose, declare
+from .._dispatch.state import THREAD
+from .._dtype import BOOL, INTEGER, DefaultDtype, FROM_NUMPY, default_complex, dtype, float32, int64
+from .._shape import as_shape, contiguous_strides, numel
+from .._tensor import Tensor, wrap
+from .._backends.allocate import empty_array
+
+OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+
+
+def check_size(size: Any) -> tuple[int, ...]:
+    """A shape for a new tensor."""
+    shape = as_shape((size,)) if not isinstance(size, int) else (size,)
+    for extent in shape:
+        if extent < 0:
+            raise RuntimeError(f"Trying to create tensor with negative dimension {extent}: {list(shape)}")
+    return shape
+
+
+def _empty(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    where = as_device(device if device is not None else THREAD.state.default_device)
+    return wrap(empty_array(check_size(size), (dtype or DefaultDtype.value).np, where))
+
+
+def _empty_strided(size: Any, stride: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    shape, steps = check_size(size), tuple(stride)
+    if len(shape) != len(steps):
+        raise RuntimeError(f"mismatch in length of strides and shape: {list(shape)} and {list(steps)}")
+    span = 1 + sum((n - 1) * s for n, s in zip(shape, steps)) if 0 not in shape else 0
+    flat = aten.empty((span,), dtype=dtype, device=device)
+    return wrap(aten.as_strided(flat, shape, steps)._a)
+
+
+declare(f"empty.memory_format(int[] size, *, {OPTIONS}) -> Tensor",
+        composite=_empty, where="n")
+declare(f"empty_strided(int[] size, int[] stride, *, {OPTIONS}) -> Tensor", composite=_empty_strided, where="f")
+
+
+def _filled(value: Any) -> Any:
+    def make(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+        made = aten.empty__memory_format(size, dtype=dtype, device=device)
+        return fresh(aten.zero_(made) if value == 0 else aten.fill_(made, value))
+
+    return make
+
+
+def fresh(tensor: Tensor) -> Tensor:
+    """A tensor as its maker hands it out: filling it did not count as a change."""
+    tensor._st = None
+    return tensor
+
+
+declare(f"zeros(int[] size, *, {OPTIONS}) -> Tensor", composite=_filled(0), where="n")
+declare(f"ones(int[] size, *, {OPTIONS}) -> Tensor", composite=_filled(1), where="n")
+
+
+def _full(size: Any, fill_value: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    if isinstance(fill_value, Tensor):
+        fill_value = fill_value.item()
+    kind = dtype or number_dtype(fill_value)
+    return fresh(aten.fill_(aten.empty__memory_format(size, dtype=kind, device=device), fill_value))
+
+
+declare(f"full(int[] size, Scalar fill_value, *, {OPTIONS}) -> Tensor", composite=_full, where="n")
+
+
+def _like(name: str, *, has_value: bool = False) -> None:
+    """`zeros_like` and its kin: same shape, dtype, device and layout unless told otherwise."""
+
+    def make(self: Any, *rest: Any) -> Tensor:
+        value = rest[:1] if has_value else ()
+        dtype, layout, device, pin_memory, memory_format = rest[len(value):]
+        made = aten.empty_like(self, dtype=dtype, device=device, memory_format=memory_format)
+        if name == "zeros_like":
+            return fresh(aten.zero_(made))
+        return fresh(aten.fill_(made, value[0] if value else 1))
+
+    extra = "Scalar fill_value, " if has_value else ""
+    declare(f"{name}(Tensor self, {extra}*, {OPTIONS}, MemoryFormat? memory_format=None) -> Tensor",
+            composite=make, where="n")
+
+
+def _empty_like(self: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
+    array = self._a
+    kind = (dtype.np if dtype is not None else array.dtype)
+    where = self.device if device is None else as_device(device)
+    if where.type == "cpu" and type(array) is np.ndarray and is_dense(array) and memory_format is None:
+        return wrap(np.empty_like(array, dtype=kind, subok=False))
+    return wrap(empty_array(array.shape, kind, where))
+
+
+def is_dense(array: Any) -> bool:
+    """Whether the elements fill their span of memory without holes or overlap, in some order of dimensions."""
+    expected = array.dtype.itemsize
+    for step, extent in sorted((s, n) for s, n in zip(array.strides, array.shape) if n != 1):
+        if step != expected:
+            return False
+        expected *= extent
+    return True
+
+
+declare(f"empty_like(Tensor self, *, {OPTIONS}, MemoryFormat? memory_format=None) -> Tensor",
+        composite=_empty_like, where="n")
+_like("zeros_like")
+_like("ones_like")
+_like("full_like", has_value=True)
+declare("scalar_tensor(Scalar s, *, " + OPTIONS + ") -> Tensor",
+        composite=lambda s, dtype, layout, device, pin_memory: fresh(aten.fill_(
+            aten.empty__memory_format((), dtype=dtype, device=device), s)), where="f")
+
+
+def with_flags(tensor: Tensor, requires_grad: bool, out: Any = None) -> Tensor:
+    """The last step of every factory: `out=` and `requires_grad=`."""
+    if out is not None:
+        aten.resize_(out, tensor._a.shape)
+        aten.copy_(out, tensor)
+        return out
+    if requires_grad:
+        tensor.requires_grad = True
+    return tensor
+
+
+def _sized(name: str) -> None:
+    overload = "empty__memory_format" if name == "empty" else f"{name}__default"
+
+    @choose(name, where="f")
+    def make(*size: Any, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+             pin_memory: bool = False, requires_grad: bool = False, memory_format: Any = None, names: Any = None,
+             **size_by_name: Any) -> Tensor:
+        if size_by_name:
+            size = (size_by_name.pop("size"),)
+        made = getattr(aten, overload)(as_shape(size), dtype=dtype, layout=layout, device=device)
+        return with_flags(made, requires_grad, out)
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = f"A tensor of the given size: torch.{name}(2, 3) or torch.{name}((2, 3))."
+
+
+for _name in ("empty", "zeros", "ones"):
+    _sized(_name)
+
+
+@choose("full", where="f")
+def full(size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+         pin_memory: bool = False, requires_grad: bool = False, names: Any = None) -> Tensor:
+    """A tensor of the given size filled with one value."""
+    return with_flags(aten.full__default(size, fill_value, dtype=dtype, device=device), requires_grad, out)
+
+
+def _like_face(name: str) -> None:
+    @choose(name, where="f")
+    def make(input: Any, *fill: Any, dtype: Any = None, layout: Any = None, device: Any = None,
+             pin_memory: bool = False, requires_grad: bool = False, memory_format: Any = None,
+             **fill_by_name: Any) -> Tensor:
+        if fill_by_name:
+            fill = (fill_by_name.pop("fill_value"),)
+        made = getattr(aten, f"{name}__default")(
+            input, *fill, dtype=dtype, layout=layout, device=device, memory_format=memory_format)
+        return with_flags(made, requires_grad)
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = f"torch.{name}: shape, dtype and device of `input` unless given."
+
+
+for _name in ("empty_like", "zeros_like", "ones_like", "full_like"):
+    _like_face(_name)
+
+
+# -- ranges --------------------------------------------------------------------------------------------------------
+
+
+def _arange(start: Any, end: Any, step: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    if dtype is None:
+        floating = any(isinstance(v, (float, np.floating)) for v in (start, end, step))
+        dtype = DefaultDtype.value if floating else int64
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
+    if (step > 0 and start > end) or (step < 0 and start < end):
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    count = max(0, math.ceil((end - start) / step))
+    if dtype.category <= INTEGER:
+        values = int(start) + np.arange(count, dtype=np.int64) * int(step)
+    else:
+        values = start + np.arange(count, dtype=np.float64) * step
+    return _placed(values.astype(dtype.np), device)
+
+
+def _placed(array: np.ndarray, where: Any) -> Tensor:
+    made = wrap(array)
+    where = as_device(where if where is not None else THREAD.state.default_device)
+    return made if where == CPU else aten.to(made, where)
+
+
+declare(f"arange.start_step(Scalar start, Scalar end, Scalar step=1, *, {OPTIONS}) -> Tensor",
+        composite=_arange, where="n")
+
+
+@choose("arange", where="f")
+def arange(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dtype: Any = None, layout: Any = None,
+           device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
+    """Numbers from `start` up to, not including, `end`."""
+    if end is None:
+        start, end = 0, start
+    start, end, step = (v.item() if isinstance(v, Tensor) else v for v in (start, end, step))
+    return with_flags(aten.arange__start_step(start, end, step, dtype=dtype, device=device), requires_grad, out)
+
+
+def _linspace(start: Any, end: Any, steps: int, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    kind = dtype or DefaultDtype.value
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    if kind.category <= INTEGER:
+        values = np.linspace(start, end, steps)
+        return _placed(np.trunc(values).astype(kind.np), device)
+    # Like PyTorch: from the left in the first half, from the right in the second, so that both ends are exact.
+    real = np.float64 if kind.np.itemsize >= 8 else np.float32
+    first, last = real(start), real(end)
+    step = (last - first) / real(steps - 1) if steps > 1 else real(0)
+    index = np.arange(steps, dtype=real)
+    low = first + step * index
+    high = last - step * (real(steps - 1) - index)
+    return _placed(np.where(np.arange(steps) < steps // 2, low, high if steps > 1 else low).astype(kind.np), device)
+
+
+declare(f"linspace(Scalar start, Scalar end, int steps, *, {OPTIONS}) -> Tensor", composite=_linspace, where="n")
+
+
+@choose("linspace", where="f")
+def linspace(start: Any, end: Any, steps: int, *, out: Any = None, dtype: Any = None, layout: Any = None,
+             device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
+    """`steps` evenly spaced numbers, both ends included."""
+    start, end = (v.item() if isinstance(v, Tensor) else v for v in (start, end))
+    return with_flags(aten.linspace__default(start, end, steps, dtype=dtype, device=device), requires_grad, out)
+
+
+def _logspace(start: Any, end: Any, steps: int, base: float, dtype: Any, layout: Any, device: Any,
+              pin_memory: Any) -> Tensor:
+    kind = dtype or DefaultDtype.value
+    return _placed(np.power(float(base), np.linspace(start, end, steps)).astype(kind.np), device)
+
+
+declare(f"logspace(Scalar start, Scalar end, int steps, float base=10.0, *, {OPTIONS}) -> Tensor",
+        composite=_logspace, where="f")
+
+
+def _eye(n: int, m: int | None, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    if n < 0:
+        raise RuntimeError(f"n must be greater or equal to 0, got {n}")
+    return _placed(np.eye(n, n if m is None else m, dtype=(dtype or DefaultDtype.value).np), device)
+
+
+declare(f"eye.m(int n, int? m=None, *, {OPTIONS}) -> Tensor", composite=_eye, where="n")
+
+
+@choose("eye", where="f")
+def eye(n: int, m: int | None = None, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+        pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
+    """The identity matrix."""
+    return with_flags(aten.eye__m(n, m, dtype=dtype, device=device), requires_grad, out)
+
+
+@choose("result_type", where="f")
+def result_type(tensor1: Any, tensor2: Any) -> dtype:
+    """The dtype an arithmetic op on these two would have."""
+    both = (tensor1, tensor2)
+    return result_dtype([v._a for v in both if isinstance(v, Tensor)], [v for v in both if not isinstance(v, Tensor)])
+
+
+# -- new_* methods -------------------------------------------------------------------------------------------------
+
+
+def _new(name: str) -> None:
+    @choose(f"new_{name}", where="m")
+    def make(self: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+             layout: Any = None, pin_memory: bool = False, fill_value: Any = None, **size_by_name: Any) -> Tensor:
+        if size_by_name:
+            size = (size_by_name.pop("size"), *size)
+        kind = dtype or self.dtype
+        where = self.device if device is None else device
+        if name == "full":
+            shape, value = size if len(size) == 2 else (size[0], fill_value)
+            return with_flags(aten.full(shape, value, dtype=kind, device=where), requires_grad)
+        return with_flags(getattr(aten, name)(*size, dtype=kind, device=where), requires_grad)
+
+    make.__name__ = make.__qualname__ = f"new_{name}"
+    make.__doc__ = f"torch.{name} with this tensor's dtype and device."
+
+
+for _name in ("empty", "zeros", "ones", "full"):
+    _new(_name)

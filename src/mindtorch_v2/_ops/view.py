@@ -1,0 +1,381 @@
+"""Views: ops whose result shares its input's memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .._backends.cpu import view as kernels
+from .._dispatch.namespace import aten
+from .._dispatch.registry import choose, declare
+from .._dtype import dtype as dtype_class
+from .._shape import as_shape, contiguous_strides, infer_size, numel, wrap_dim
+from .._tensor import Tensor
+
+
+def _inverse(dims: Sequence[int]) -> list[int]:
+    ndim = len(dims)
+    order = [0] * ndim
+    for position, dim in enumerate(dims):
+        order[dim % ndim] = position
+    return order
+
+
+declare(
+    "view(Tensor self, int[] size) -> Tensor", cpu=kernels.view, view=True, where="n",
+    grad={"self": lambda grad, self_shape: aten.reshape(grad, self_shape)},
+)
+declare("view.dtype(Tensor self, ScalarType dtype) -> Tensor", cpu=kernels.view_dtype, view=True, where="n")
+declare(
+    "_unsafe_view(Tensor self, int[] size) -> Tensor", cpu=kernels.view, where="n",
+    grad={"self": lambda grad, self_shape: aten.reshape(grad, self_shape)},
+)
+
+
+@choose("view", where="m")
+def view(self: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Tensor:
+    """Another shape, or another dtype, on the same memory."""
+    if size is not None:
+        shape = (size,)
+    if dtype is not None or (len(shape) == 1 and isinstance(shape[0], dtype_class)):
+        return aten.view__dtype(self, dtype or shape[0])
+    if len(shape) == 1 and type(shape[0]) is not int:
+        shape = as_shape(shape)
+    return aten.view__default(self, shape)
+
+
+def _reshape(self: Tensor, shape: Any) -> Tensor:
+    array = self._a
+    size = as_shape((shape,)) if not isinstance(shape, int) else (shape,)
+    size = infer_size(size, array.size)
+    if type(array) is not np.ndarray or kernels.can_view(array, size):
+        return aten.view__default(self, size)
+    return aten._unsafe_view(aten.clone(self, memory_format="contiguous"), size)
+
+
+declare("reshape(Tensor self, int[] shape) -> Tensor", composite=_reshape, variadic="shape")
+declare(
+    "transpose.int(Tensor self, int dim0, int dim1) -> Tensor", cpu=kernels.transpose, view=True,
+    grad={"self": lambda grad, dim0, dim1: aten.transpose(grad, dim0, dim1)},
+)
+declare("t(Tensor self) -> Tensor", cpu=kernels.t, view=True, grad={"self": lambda grad: aten.t(grad)})
+declare(
+    "permute(Tensor self, int[] dims) -> Tensor", cpu=kernels.permute, view=True, variadic="dims",
+    grad={"self": lambda grad, dims: aten.permute(grad, _inverse(dims))},
+)
+declare(
+    "expand(Tensor self, int[] size, *, bool implicit=False) -> Tensor", cpu=kernels.expand, view=True,
+    variadic="size", where="m",
+    # The engine sums the gradient back to the input's shape, as it does for every broadcast.
+    grad={"self": lambda grad: grad},
+)
+declare(
+    "squeeze(Tensor self) -> Tensor", cpu=kernels.squeeze, view=True, where="n",
+    grad={"self": lambda grad, self_shape: aten.view(grad, self_shape)},
+)
+declare(
+    "squeeze.dim(Tensor self, int dim) -> Tensor", cpu=kernels.squeeze_dims, view=True, where="n",
+    node="SqueezeBackward1", grad={"self": lambda grad, self_shape: aten.view(grad, self_shape)},
+)
+declare(
+    "squeeze.dims(Tensor self, int[] dim) -> Tensor", cpu=kernels.squeeze_dims, view=True, where="n",
+    node="SqueezeBackward2", grad={"self": lambda grad, self_shape: aten.view(grad, self_shape)},
+)
+
+
+@choose("squeeze")
+def squeeze(input: Tensor, dim: Any = None) -> Tensor:
+    """Remove dimensions of extent 1."""
+    if dim is None:
+        return aten.squeeze__default(input)
+    return aten.squeeze__dim(input, dim) if isinstance(dim, int) else aten.squeeze__dims(input, dim)
+
+
+declare(
+    "unsqueeze(Tensor self, int dim) -> Tensor", cpu=kernels.unsqueeze, view=True,
+    # Counted from the end, the dimension is the same one in the gradient.
+    grad={"self": lambda grad, dim: aten.squeeze__dim(grad, dim)},
+)
+
+
+def _select_backward(grad: Tensor, self_shape: Any, dim: int, index: int) -> Tensor:
+    return aten.select_backward(grad, self_shape, dim, index)
+
+
+declare(
+    "select.int(Tensor self, int dim, int index) -> Tensor", cpu=kernels.select, view=True,
+    grad={"self": _select_backward},
+)
+declare(
+    "slice.Tensor(Tensor self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
+    cpu=kernels.slice_dim, view=True, where="n",
+    grad={"self": lambda grad, self_shape, dim, start, end, step: aten.slice_backward(
+        grad, self_shape, dim, start, end, step)},
+)
+
+
+def _scatter_into_zeros(place: Any) -> Any:
+    """The backward of a window: zeros with the gradient copied into the same window."""
+
+    def kernel(grad: Any, input_sizes: Any, *window: Any) -> Any:
+        whole = np.zeros(input_sizes, grad.dtype)
+        place(whole, *window)[...] = grad
+        return whole
+
+    return kernel
+
+
+declare(
+    "select_backward(Tensor grad_output, int[] input_sizes, int dim, int index) -> Tensor",
+    cpu=_scatter_into_zeros(kernels.select), where="n",
+    grad={"grad_output": lambda grad, dim, index: aten.select(grad, dim, index)},
+)
+declare(
+    "slice_backward(Tensor grad_output, int[] input_sizes, int dim, int? start, int? end, int step) -> Tensor",
+    cpu=_scatter_into_zeros(kernels.slice_dim), where="n",
+    grad={"grad_output": lambda grad, dim, start, end, step: aten.slice(grad, dim, start, end, step)},
+)
+declare(
+    "diagonal_backward(Tensor grad_output, int[] input_sizes, int offset, int dim1, int dim2) -> Tensor",
+    cpu=_scatter_into_zeros(kernels.diagonal), where="n",
+    grad={"grad_output": lambda grad, offset, dim1, dim2: aten.diagonal(grad, offset, dim1, dim2)},
+)
+declare(
+    "diagonal(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor", cpu=kernels.diagonal, view=True,
+    grad={"self": lambda grad, self_shape, offset, dim1, dim2: aten.diagonal_backward(
+        grad, self_shape, offset, dim1, dim2)},
+)
+
+
+def _narrow(self: Tensor, dim: int, start: Any, length: int) -> Tensor:
+    start = int(start)
+    kernels.narrow(self._a, dim, start, length)
+    if start < 0:
+        start += self._a.shape[wrap_dim(dim, self.ndim)]
+    return aten.slice(self, dim, start, start + length, 1)
+
+
+declare("narrow(Tensor self, int dim, int start, int length) -> Tensor", composite=_narrow)
+
+
+def _join_pieces(grads: Sequence[Tensor], dim: int) -> Tensor:
+    return aten.cat(grads, dim)
+
+
+declare(
+    "split.Tensor(Tensor self, int split_size, int dim=0) -> Tensor[]", cpu=kernels.split, view=True, where="n",
+    grad={"self": _join_pieces},
+)
+declare(
+    "split_with_sizes(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]", cpu=kernels.split_sizes, view=True,
+    grad={"self": _join_pieces},
+)
+
+
+@choose("split")
+def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0, *, split_size: Any = None) -> tuple[Tensor, ...]:
+    """Pieces of one length, or of given lengths."""
+    wanted = split_size_or_sections if split_size is None else split_size
+    form = aten.split__Tensor if isinstance(wanted, int) else aten.split_with_sizes
+    return form(tensor, wanted, dim)
+
+
+def _chunk(self: Tensor, chunks: int, dim: int) -> tuple[Tensor, ...]:
+    if not self.ndim:
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    extent = self._a.shape[wrap_dim(dim, self.ndim)]
+    size = -(-extent // chunks)
+    if size == 0:
+        return aten.split_with_sizes(self, [0] * chunks, dim)
+    return aten.split__Tensor(self, size, dim)
+
+
+declare("chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", composite=_chunk)
+declare(
+    "unbind.int(Tensor self, int dim=0) -> Tensor[]", cpu=kernels.unbind, view=True,
+    grad={"self": lambda grads, dim: aten.stack(grads, dim)},
+)
+
+
+def _as_strided_backward(grad: Tensor, self: Tensor, size: Any, stride: Any, storage_offset: Any) -> Tensor:
+    return aten._as_strided_backward(grad, self, size, stride,
+                                     self.storage_offset() if storage_offset is None else storage_offset)
+
+
+def _as_strided_adjoint(grad: Any, like: Any, size: Any, stride: Any, storage_offset: int) -> Any:
+    """Add each gradient element to the storage cell it read, then read the input's cells."""
+    item = like.dtype.itemsize
+    base = kernels.owner(like)
+    flat = np.zeros(max(base.nbytes // item, 1), grad.dtype)
+    own = (like.__array_interface__["data"][0] - base.__array_interface__["data"][0]) // item if like.size else 0
+    np.add.at(flat, _cells(size, stride, storage_offset), grad)
+    cells = _cells(like.shape, [s // item for s in like.strides], own)
+    # Cells read several times by an overlapping input share their gradient equally among the readers.
+    readers = np.bincount(cells.ravel(), minlength=flat.size)
+    return (flat / np.maximum(readers, 1).astype(flat.dtype))[cells]
+
+
+def _cells(shape: Sequence[int], steps: Sequence[int], offset: int) -> Any:
+    cells = np.asarray(offset)
+    for extent, step in zip(shape, steps):
+        cells = cells[..., None] + np.arange(extent) * step
+    return np.broadcast_to(cells, tuple(shape))
+
+
+declare(
+    "as_strided(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor", cpu=kernels.as_strided,
+    view=True, grad={"self": _as_strided_backward},
+)
+declare(
+    "_as_strided_backward(Tensor grad_output, Tensor self, int[] size, int[] stride, int storage_offset) -> Tensor",
+    cpu=_as_strided_adjoint, where="n",
+    grad={"grad_output": lambda grad, size, stride, storage_offset: aten.as_strided(
+        aten.contiguous(grad), size, stride, storage_offset)},
+)
+
+
+def _unfold_adjoint(grad: Any, input_sizes: Any, dim: int, size: int, step: int) -> Any:
+    whole = np.zeros(input_sizes, grad.dtype)
+    at = wrap_dim(dim, len(input_sizes))
+    windows = kernels.unfold(whole, at, size, step)
+    if step >= size:
+        windows[...] = grad
+    else:
+        index = np.arange(whole.size).reshape(input_sizes)
+        np.add.at(whole.reshape(-1), kernels.unfold(index, at, size, step), grad)
+    return whole
+
+
+declare(
+    "unfold(Tensor self, int dimension, int size, int step) -> Tensor", cpu=kernels.unfold, view=True, where="m",
+    grad={"self": lambda grad, self_shape, dimension, size, step: aten.unfold_backward(
+        grad, self_shape, dimension, size, step)},
+)
+declare(
+    "unfold_backward(Tensor grad_in, int[] input_sizes, int dim, int size, int step) -> Tensor", cpu=_unfold_adjoint,
+    where="n", grad={"grad_in": lambda grad, dim, size, step: aten.unfold(grad, dim, size, step)},
+)
+declare("view_as_real(Tensor self) -> Tensor", cpu=kernels.view_as_real, view=True, where="f",
+        grad={"self": lambda grad: aten.view_as_complex(aten.contiguous(grad))})
+declare("view_as_complex(Tensor self) -> Tensor", cpu=kernels.view_as_complex, view=True, where="f",
+        grad={"self": lambda grad: aten.view_as_real(grad)})
+declare("alias(Tensor self) -> Tensor", cpu=lambda a: a.view(), view=True, where="n",
+        grad={"self": lambda grad: grad})
+
+# -- made of the above ---------------------------------------------------------------------------------------------
+
+
+def _movedim(self: Tensor, source: Any, destination: Any) -> Tensor:
+    ndim = self.ndim
+    sources = [wrap_dim(d, ndim) for d in ((source,) if isinstance(source, int) else source)]
+    targets = [wrap_dim(d, ndim) for d in ((destination,) if isinstance(destination, int) else destination)]
+    if len(sources) != len(targets):
+        raise RuntimeError("movedim: Invalid source or destination dims: source and destination must have the same "
+                           "number of elements")
+    order = [-1] * ndim
+    for s, t in zip(sources, targets):
+        order[t] = s
+    rest = iter(d for d in range(ndim) if d not in sources)
+    return aten.permute(self, [next(rest) if d < 0 else d for d in order])
+
+
+declare("movedim.intlist(Tensor self, int[] source, int[] destination) -> Tensor", composite=_movedim)
+declare("moveaxis.intlist(Tensor self, int[] source, int[] destination) -> Tensor", composite=_movedim)
+declare("swapaxes(Tensor self, int axis0, int axis1) -> Tensor", composite=lambda self, axis0, axis1: aten.transpose(
+    self, axis0, axis1))
+declare("swapdims(Tensor self, int dim0, int dim1) -> Tensor", composite=lambda self, dim0, dim1: aten.transpose(
+    self, dim0, dim1))
+declare("numpy_T(Tensor self) -> Tensor", composite=lambda self: aten.permute(self, range(self.ndim)[::-1]), where="n")
+declare("mT(Tensor self) -> Tensor", composite=lambda self: _matrix_transpose(self), where="n")
+declare("adjoint(Tensor self) -> Tensor", composite=lambda self: aten.conj(_matrix_transpose(self))
+        if self._a.dtype.kind == "c" else _matrix_transpose(self))
+
+
+def _matrix_transpose(self: Tensor) -> Tensor:
+    if self.ndim < 2:
+        raise RuntimeError(
+            f"tensor.mT is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor."
+        )
+    return aten.transpose(self, -2, -1)
+
+
+def _flatten(self: Tensor, start_dim: int, end_dim: int) -> Tensor:
+    ndim = self.ndim
+    start, end = wrap_dim(start_dim, ndim), wrap_dim(end_dim, ndim)
+    if start > end:
+        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    shape = self._a.shape
+    if not ndim:
+        return aten.reshape(self, (1,))
+    if start == end:
+        return self
+    return aten.reshape(self, (*shape[:start], numel(shape[start:end + 1]), *shape[end + 1:]))
+
+
+declare("flatten.using_ints(Tensor self, int start_dim=0, int end_dim=-1) -> Tensor", composite=_flatten)
+declare("ravel(Tensor self) -> Tensor", composite=lambda self: aten.reshape(aten.contiguous(self), (-1,)))
+
+
+def _unflatten(self: Tensor, dim: int, sizes: Any) -> Tensor:
+    at = wrap_dim(dim, self.ndim)
+    shape = self._a.shape
+    inner = infer_size(as_shape((sizes,)), shape[at])
+    return aten.view(self, (*shape[:at], *inner, *shape[at + 1:]))
+
+
+declare("unflatten.int(Tensor self, int dim, int[] sizes) -> Tensor", composite=_unflatten)
+declare("view_as(Tensor self, Tensor other) -> Tensor", composite=lambda self, other: aten.view(self, other._a.shape),
+        where="m")
+declare("reshape_as(Tensor self, Tensor other) -> Tensor", where="m",
+        composite=lambda self, other: aten.reshape(self, other._a.shape))
+declare("expand_as(Tensor self, Tensor other) -> Tensor", where="m",
+        composite=lambda self, other: aten.expand(self, other._a.shape))
+
+
+@choose("broadcast_to")
+def broadcast_to(input: Tensor, size: Any) -> Tensor:
+    """`expand` as a function."""
+    return aten.expand(input, size)
+
+
+@choose("broadcast_tensors", where="f")
+def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
+    """All tensors expanded to their common shape."""
+    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
+    shape = np.broadcast_shapes(*(t._a.shape for t in given))
+    return tuple(aten.expand(t, shape) for t in given)
+
+
+def _tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    extent = input._a.shape[wrap_dim(dim, input.ndim)]
+    if isinstance(indices_or_sections, int):
+        count = indices_or_sections
+        sizes = [extent // count + (i < extent % count) for i in range(count)]
+        cuts = np.cumsum([0, *sizes]).tolist()
+    else:
+        given = indices_or_sections.tolist() if isinstance(indices_or_sections, Tensor) else indices_or_sections
+        cuts = [0, *given, extent]
+    return tuple(aten.slice(input, dim, start, max(start, end) if end >= 0 else end, 1)
+                 for start, end in zip(cuts, cuts[1:]))
+
+
+choose("tensor_split")(_tensor_split)
+
+
+def _stack_splitters(name: str, dims: int) -> None:
+    @choose(name)
+    def split_along(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+        at = dims if name != "hsplit" or input.ndim > 1 else 0
+        return _tensor_split(input, indices_or_sections, at)
+
+    split_along.__name__ = name
+    split_along.__doc__ = f"numpy's {name}: tensor_split along dimension {dims}."
+
+
+_stack_splitters("hsplit", 1)
+_stack_splitters("vsplit", 0)
+_stack_splitters("dsplit", 2)

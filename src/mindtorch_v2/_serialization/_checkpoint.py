@@ -1,0 +1,170 @@
+"""Writing and reading a checkpoint: the pickle, the storages and the zip file brought together."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import sys
+from collections.abc import Callable, Mapping
+from typing import IO, Any
+
+import numpy as np
+
+from mindtorch_v2._serialization._pickle_writer import Describe, ExtraReduce, dump
+from mindtorch_v2._serialization._rebuild import Builders, Rebuilder
+from mindtorch_v2._serialization._records import StorageRecord, TensorRecord, numpy_dtype
+from mindtorch_v2._serialization._safe_unpickler import SafeUnpickler, refusal
+from mindtorch_v2._serialization._zip_reader import RecordReader
+from mindtorch_v2._serialization._zip_writer import (
+    ALIGNMENT_BYTES,
+    MAX_COMPUTABLE_BYTES,
+    RecordWriter,
+    Writable,
+    archive_name,
+    atomic_output,
+)
+
+__all__ = ["read_archive", "write_archive"]
+
+ResolveTorchName = Callable[[str, str], Any]
+
+
+def write_archive(
+    path_or_file: str | os.PathLike[str] | Writable,
+    obj: object,
+    *,
+    describe: Describe,
+    extra_reduce: ExtraReduce | None = None,
+    pickle_protocol: int = 2,
+) -> None:
+    """Write ``obj`` as a checkpoint that PyTorch reads.
+
+    Args:
+        path_or_file: a path, which is replaced as a whole or not at all, or an object with ``write``.
+        obj: any picklable tree of objects.
+        describe: for a tensor its TensorRecord, for a bare storage its StorageRecord, for anything else None. Storages
+            described with the same key are written once and stay shared.
+        extra_reduce: for objects that PyTorch writes in a way of its own (dtypes, devices, sizes, and classes that
+            have another name there) a `TorchGlobal` or a reduction ``(callable, arguments)``, else None.
+        pickle_protocol: ``torch.load(weights_only=True)`` reads only 2.
+    """
+    pickled, storages = dump(obj, describe=describe, extra_reduce=extra_reduce, protocol=pickle_protocol)
+    payloads = {key: _payload(record) for key, record in storages.items()}
+    if isinstance(path_or_file, (str, os.PathLike)):
+        with atomic_output(path_or_file) as output:
+            _write_records(output, archive_name(path_or_file), pickled, payloads)
+    else:
+        _write_records(path_or_file, archive_name(None), pickled, payloads)
+
+
+def read_archive(
+    path_or_file: str | os.PathLike[str] | IO[bytes],
+    *,
+    build: Callable[[TensorRecord], Any],
+    build_dtype: Callable[[str], Any],
+    build_device: Callable[..., Any],
+    build_size: Callable[[tuple[int, ...]], Any],
+    build_storage: Callable[[StorageRecord], Any] | None = None,
+    mmap: bool = False,
+    weights_only: bool = True,
+    allowed: Mapping[tuple[str, str], Any] | None = None,
+    resolve_torch_name: ResolveTorchName | None = None,
+    encoding: str = "utf-8",
+) -> Any:
+    """Read a checkpoint that PyTorch or `write_archive` wrote.
+
+    Args:
+        path_or_file: a path or a seekable file object.
+        build: makes a tensor. Tensors that share memory come with the same ``record.storage``. A parameter is built
+            twice, first as the tensor inside it; only the second one is returned.
+        build_dtype: makes an element type from its name, ``"float32"``.
+        build_device: makes a device, from its type and perhaps an index.
+        build_size: makes a ``torch.Size``.
+        build_storage: makes a storage that stands in the checkpoint by itself; without it such a storage comes back as
+            its StorageRecord. It is called once for every storage in the file.
+        mmap: map the file instead of reading it; changes to the tensors stay in memory.
+        weights_only: refuse everything but plain data. False lets the file run any code: only for trusted files.
+        allowed: further globals the file may use, as ``{("module", "name"): object}``.
+        resolve_torch_name: with ``weights_only=False``, finds what a global below ``torch`` stands for; it raises
+            AttributeError if it does not know.
+        encoding: with ``weights_only=False``, how the strings of Python 2 are decoded.
+
+    Raises:
+        pickle.UnpicklingError: the file is not a checkpoint, or it asks for what is not allowed.
+        RuntimeError: the file is damaged, or of a kind that is not supported (NotImplementedError).
+    """
+    builders = Builders(build, build_dtype, build_device, build_size, build_storage or _unchanged)
+    with RecordReader(path_or_file, mmap=mmap) as reader:
+        rebuilder = Rebuilder(reader, builders)
+        pickled = reader.read("data.pkl")
+        if not weights_only:
+            return _TrustingUnpickler(pickled, rebuilder, allowed or {}, resolve_torch_name, encoding).load()
+        try:
+            return SafeUnpickler(pickled, rebuilder, allowed or {}).load()
+        except pickle.UnpicklingError as error:
+            raise refusal(reader.label, error) from error
+
+
+class _TrustingUnpickler(pickle.Unpickler):
+    """Python's unpickler, which imports what the file names; names below ``torch`` are found by us or the caller."""
+
+    def __init__(
+        self,
+        pickled: bytes,
+        rebuilder: Rebuilder,
+        allowed: Mapping[tuple[str, str], Any],
+        resolve_torch_name: ResolveTorchName | None,
+        encoding: str,
+    ) -> None:
+        super().__init__(io.BytesIO(pickled), encoding=encoding)
+        self._rebuilder = rebuilder
+        self._allowed = allowed
+        self._resolve_torch_name = resolve_torch_name
+
+    def find_class(self, module: str, name: str) -> Any:
+        """The object that a global of the file stands for."""
+        if (module, name) in self._allowed:
+            return self._allowed[module, name]
+        if module != "torch" and not module.startswith("torch."):
+            return super().find_class(module, name)
+        try:
+            return self._rebuilder.find(module, name)
+        except KeyError:
+            if self._resolve_torch_name is None:
+                message = f"the checkpoint needs {module}.{name}, which does not exist here"
+                raise pickle.UnpicklingError(message) from None
+        return self._resolve_torch_name(module, name)
+
+    def persistent_load(self, pid: Any) -> Any:
+        """The storage with this id."""
+        return self._rebuilder.persistent_load(pid)
+
+
+def _unchanged(record: StorageRecord) -> StorageRecord:
+    return record
+
+
+def _payload(record: StorageRecord) -> memoryview:
+    expected = numpy_dtype(record.dtype_name)
+    if record.data.ndim != 1 or record.data.dtype != expected:
+        raise ValueError(
+            f"the data of storage {record.key!r} must be one-dimensional and of {expected}, "
+            f"but it has {record.data.ndim} dimensions and is of {record.data.dtype}"
+        )
+    # As bytes, because ml_dtypes arrays do not offer a buffer of their own.
+    return np.ascontiguousarray(record.data).view(np.uint8).data
+
+
+def _write_records(target: Writable, root: str, pickled: bytes, payloads: Mapping[str, memoryview]) -> None:
+    sizes = [payload.nbytes for payload in payloads.values()]
+    # Version 1 promises that readers can compute where each storage begins. With empty storages or 64-bit fields our
+    # zip layout differs from PyTorch's in a few bytes, so there the promise is not made and readers look it up.
+    is_computable = 0 not in sizes and sum(sizes) + len(pickled) < MAX_COMPUTABLE_BYTES
+    with RecordWriter(target, root) as archive:
+        archive.write("data.pkl", pickled)
+        archive.write(".format_version", b"1" if is_computable else b"0")
+        archive.write(".storage_alignment", str(ALIGNMENT_BYTES).encode())
+        archive.write("byteorder", sys.byteorder.encode())
+        for key, payload in payloads.items():
+            archive.write(f"data/{key}", payload)

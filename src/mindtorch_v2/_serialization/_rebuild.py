@@ -1,0 +1,288 @@
+"""The globals a checkpoint may name, and what they do here.
+
+A file asks for functions by name; this is the whole list of answers. Each function checks its arguments, because they
+come from the file: above all, a tensor may not reach outside its storage. Messages show values with reprlib, because a
+file of a few bytes can describe a value whose full text would fill the memory.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import pickle
+import reprlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mindtorch_v2._serialization._records import (
+    DTYPE_NAMES,
+    STORAGE_CLASS_BY_DTYPE,
+    UNTYPED,
+    StorageRecord,
+    TensorRecord,
+    numpy_dtype,
+)
+from mindtorch_v2._serialization._zip_reader import RecordReader
+
+__all__ = ["Builders", "Rebuilder", "StorageClass"]
+
+_DTYPE_BY_STORAGE_CLASS = {class_name: name for name, class_name in STORAGE_CLASS_BY_DTYPE.items()}
+
+_UNSUPPORTED = {
+    "_rebuild_sparse_tensor": "sparse tensors",
+    "_rebuild_qtensor": "quantized tensors",
+    "_rebuild_nested_tensor": "nested tensors",
+    "_rebuild_wrapper_subclass": "tensor subclasses that wrap others",
+    "_rebuild_device_tensor_from_numpy": "tensors of devices without storages",
+    "_rebuild_device_tensor_from_cpu_tensor": "tensors of devices without storages",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Builders:
+    """How the caller makes its objects from records."""
+
+    tensor: Callable[[TensorRecord], Any]
+    dtype: Callable[[str], Any]
+    device: Callable[..., Any]
+    size: Callable[[tuple[int, ...]], Any]
+    storage: Callable[[StorageRecord], Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class StorageClass:
+    """What ``torch.FloatStorage`` and the like become: only their element type matters."""
+
+    dtype_name: str
+
+
+class _TensorClass:
+    """What ``torch.Tensor`` becomes; it is only ever named as an argument."""
+
+
+class Rebuilder:
+    """Answers the globals and the persistent ids of one checkpoint."""
+
+    def __init__(self, reader: RecordReader, builders: Builders) -> None:
+        self._reader = reader
+        self._builders = builders
+        self._dtype_by_key: dict[str, str] = {}
+        self._storages: dict[tuple[str, str], StorageRecord] = {}
+        # Built objects by identity, with the object itself, which keeps the identity from being used again.
+        self._built_storages: dict[int, tuple[Any, StorageRecord]] = {}
+        self._built_by_key: dict[tuple[str, str], Any] = {}
+        self._built_tensors: dict[int, tuple[Any, TensorRecord]] = {}
+        self._plain_rebuilds = (self.tensor, self.tensor_v2, self.tensor_v3)
+        self._functions: dict[tuple[str, str], Callable[..., Any]] = {
+            ("torch._utils", "_rebuild_tensor"): self.tensor,
+            ("torch._utils", "_rebuild_tensor_v2"): self.tensor_v2,
+            ("torch._utils", "_rebuild_tensor_v3"): self.tensor_v3,
+            ("torch._utils", "_rebuild_parameter"): self.parameter,
+            ("torch._utils", "_rebuild_parameter_with_state"): self.parameter,
+            ("torch._utils", "_rebuild_meta_tensor_no_storage"): self.meta_tensor,
+            ("torch._tensor", "_rebuild_from_type_v2"): self.from_type,
+            ("torch", "Size"): self.size,
+            ("torch", "device"): self.device,
+        }
+        self._signatures = {function: inspect.signature(function) for function in self._functions.values()}
+        self._dtypes: dict[int, tuple[Any, str]] = {}
+
+    @property
+    def functions(self) -> list[Callable[..., Any]]:
+        """The functions a checkpoint may call."""
+        return list(self._functions.values())
+
+    def find(self, module: str, name: str) -> Any:
+        """The answer to a global under ``torch``; KeyError if there is none."""
+        if (module, name) in self._functions:
+            return self._functions[module, name]
+        if (module, name) == ("torch", "Tensor"):
+            return _TensorClass
+        if module in ("torch", "torch.storage") and name.endswith("Storage"):
+            return self._storage_class(name)
+        if module == "torch" and name in DTYPE_NAMES:
+            dtype = self._builders.dtype(name)
+            self._dtypes[id(dtype)] = (dtype, name)
+            return dtype
+        if module == "torch._utils" and name in _UNSUPPORTED:
+            raise NotImplementedError(f"{self._reader.label}: {_UNSUPPORTED[name]} ({name}) are not supported")
+        raise KeyError(f"{module}.{name}")
+
+    def call(self, function: Callable[..., Any], arguments: Any) -> Any:
+        """Call one of the functions with arguments from the file, of which there may be too few or too many."""
+        if type(arguments) is not tuple:
+            raise pickle.UnpicklingError(f"arguments must be a tuple, but got {type(arguments)}")
+        try:
+            self._signatures[function].bind(*arguments)
+        except TypeError as error:
+            raise pickle.UnpicklingError(f"{function.__name__} cannot be called as the pickle does: {error}") from error
+        return function(*arguments)
+
+    def persistent_load(self, persistent_id: Any) -> Any:
+        """The storage behind ``("storage", class, key, location, count)``; the same object for the same key."""
+        if type(persistent_id) is not tuple or len(persistent_id) != 5 or persistent_id[0] != "storage":
+            shown = reprlib.repr(persistent_id)
+            raise pickle.UnpicklingError(f"Only persistent_load of storage is allowed, but got {shown}")
+        _, storage_class, key, location, count = persistent_id
+        is_sound = isinstance(storage_class, StorageClass) and type(key) is str and type(location) is str
+        if not is_sound or type(count) is not int or count < 0:
+            raise pickle.UnpicklingError(f"this is not the id of a storage: {reprlib.repr(persistent_id)}")
+        identity = (key, storage_class.dtype_name)
+        if identity not in self._built_by_key:
+            record = self._typed_storage(key, storage_class.dtype_name, location, count)
+            built = self._builders.storage(record)
+            if id(built) in self._built_storages:
+                raise TypeError("build_storage must make a new object for every storage")
+            self._built_by_key[identity] = built
+            self._built_storages[id(built)] = (built, record)
+        record = self._storages[identity]
+        if record.data.size != count:
+            raise pickle.UnpicklingError(f"storage {key} is said to have {record.data.size} and {count} elements")
+        return self._built_by_key[identity]
+
+    def tensor(self, storage: Any, offset: Any, size: Any, stride: Any) -> Any:
+        """A tensor without autograd, as the oldest files have it."""
+        return self._finish(self._window(self._record_of(storage), offset, size, stride))
+
+    def tensor_v2(
+        self, storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, _hooks: Any, metadata: Any = None
+    ) -> Any:
+        """A tensor whose storage knows the element type."""
+        record = self._window(self._record_of(storage), offset, size, stride)
+        return self._finish(_with_flags(record, requires_grad, metadata))
+
+    def tensor_v3(
+        self,
+        storage: Any,
+        offset: Any,
+        size: Any,
+        stride: Any,
+        requires_grad: Any,
+        _hooks: Any,
+        dtype: Any,
+        metadata: Any = None,
+    ) -> Any:
+        """A tensor on an untyped storage, with its element type."""
+        whole = self._record_of(storage)
+        typed = self._retyped(whole, self._dtype_name(dtype))
+        return self._finish(_with_flags(self._window(typed, offset, size, stride), requires_grad, metadata))
+
+    def meta_tensor(self, dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Any:
+        """A tensor without data."""
+        dtype_name = self._dtype_name(dtype)
+        storage = StorageRecord("", dtype_name, "meta", np.empty(0, dtype=numpy_dtype(dtype_name)))
+        return self._finish(_with_flags(self._window(storage, 0, size, stride), requires_grad, None))
+
+    def parameter(self, data: Any, requires_grad: Any, _hooks: Any, state: Any = None) -> Any:
+        """A parameter around a tensor that was rebuilt just before."""
+        _, record = self._built_tensors.get(id(data), (None, None))
+        if record is None:
+            raise pickle.UnpicklingError(f"a parameter needs a tensor of the same file, but got {type(data)}")
+        record = dataclasses.replace(record, is_parameter=True, state=state)
+        return self._finish(_with_flags(record, requires_grad, {"conj": record.is_conj, "neg": record.is_neg}))
+
+    def from_type(self, rebuild: Any, tensor_type: Any, arguments: Any, state: Any) -> Any:
+        """A tensor that carries Python attributes."""
+        if tensor_type is not _TensorClass:
+            raise NotImplementedError(f"{self._reader.label}: tensors of a subclass are not supported")
+        if rebuild not in self._plain_rebuilds:
+            raise pickle.UnpicklingError(f"Trying to call reduce for unrecognized function {reprlib.repr(rebuild)}")
+        _, record = self._built_tensors[id(self.call(rebuild, arguments))]
+        return self._finish(dataclasses.replace(record, state=state))
+
+    def size(self, sizes: Any = ()) -> Any:
+        """A ``torch.Size``."""
+        return self._builders.size(_integers(sizes, "torch.Size"))
+
+    def device(self, device_type: Any, index: Any = None) -> Any:
+        """A ``torch.device``."""
+        if type(device_type) is not str or not (index is None or type(index) is int):
+            raise pickle.UnpicklingError(f"this is not a device: {reprlib.repr(device_type)}, {reprlib.repr(index)}")
+        return self._builders.device(device_type) if index is None else self._builders.device(device_type, index)
+
+    def _finish(self, record: TensorRecord) -> Any:
+        built = self._builders.tensor(record)
+        self._built_tensors[id(built)] = (built, record)
+        return built
+
+    def _storage_class(self, name: str) -> StorageClass:
+        if name == "UntypedStorage":
+            return StorageClass(UNTYPED)
+        if name in _DTYPE_BY_STORAGE_CLASS:
+            return StorageClass(_DTYPE_BY_STORAGE_CLASS[name])
+        raise KeyError(name)
+
+    def _record_of(self, storage: Any) -> StorageRecord:
+        _, record = self._built_storages.get(id(storage), (None, None))
+        if record is None:
+            raise pickle.UnpicklingError(f"a tensor needs a storage of the same file, but got {type(storage)}")
+        return record
+
+    def _dtype_name(self, dtype: Any) -> str:
+        _, name = self._dtypes.get(id(dtype), (None, None))
+        if name is None:
+            raise pickle.UnpicklingError(f"this is not an element type: {reprlib.repr(dtype)}")
+        return name
+
+    def _typed_storage(self, key: str, dtype_name: str, location: str, count: int) -> StorageRecord:
+        if self._dtype_by_key.setdefault(key, dtype_name) != dtype_name:
+            raise pickle.UnpicklingError(f"storage {key} is said to be of two types")
+        data = self._reader.read_elements(key, count, numpy_dtype(dtype_name))
+        if self._reader.needs_byteswap:
+            _swap_bytes(data)
+        record = StorageRecord(key, dtype_name, location, data)
+        self._storages[key, dtype_name] = record
+        return record
+
+    def _retyped(self, whole: StorageRecord, dtype_name: str) -> StorageRecord:
+        """The same memory with an element type; one record for each type, so that sharing stays visible."""
+        if whole.dtype_name == dtype_name:
+            return whole
+        dtype = numpy_dtype(dtype_name)
+        if whole.dtype_name != UNTYPED or whole.data.nbytes % dtype.itemsize:
+            raise pickle.UnpicklingError(f"storage {whole.key} of {whole.dtype_name} does not hold torch.{dtype_name}")
+        identity = (whole.key, dtype_name)
+        if identity not in self._storages:
+            data = whole.data.view(dtype)
+            if self._reader.needs_byteswap:
+                data = data.copy()
+                _swap_bytes(data)
+            self._storages[identity] = StorageRecord(whole.key, dtype_name, whole.location, data)
+        return self._storages[identity]
+
+    def _window(self, storage: StorageRecord, offset: Any, size: Any, stride: Any) -> TensorRecord:
+        if storage.dtype_name == UNTYPED:
+            raise pickle.UnpicklingError(f"a tensor on the untyped storage {storage.key} does not say its element type")
+        sizes, strides = _integers(size, "a size"), _integers(stride, "a stride")
+        if type(offset) is not int or offset < 0 or len(sizes) != len(strides) or min((0, *sizes, *strides)) < 0:
+            raise pickle.UnpicklingError(f"not a tensor: offset {reprlib.repr(offset)}, size {sizes}, stride {strides}")
+        needed = 0 if 0 in sizes else 1 + offset + sum((n - 1) * step for n, step in zip(sizes, strides, strict=True))
+        if storage.location != "meta" and needed > storage.data.size:
+            raise RuntimeError(
+                f"{self._reader.label}: a tensor with sizes {list(sizes)}, strides {list(strides)} and storage offset "
+                f"{offset} requires {needed} elements, which are out of bounds for storage {storage.key} of size "
+                f"{storage.data.size}"
+            )
+        return TensorRecord(storage, offset, sizes, strides)
+
+
+def _integers(values: Any, what: str) -> tuple[int, ...]:
+    if not isinstance(values, (tuple, list)) or any(type(value) is not int for value in values):
+        raise pickle.UnpicklingError(f"{what} must be a tuple of integers, but got {reprlib.repr(values)}")
+    return tuple(values)
+
+
+def _with_flags(record: TensorRecord, requires_grad: Any, metadata: Any) -> TensorRecord:
+    flags = {} if metadata is None else metadata
+    if type(requires_grad) is not bool or type(flags) is not dict or not set(flags) <= {"conj", "neg"}:
+        raise pickle.UnpicklingError(f"not flags of a tensor: {reprlib.repr(requires_grad)}, {reprlib.repr(metadata)}")
+    is_conj, is_neg = bool(flags.get("conj")), bool(flags.get("neg"))
+    return dataclasses.replace(record, requires_grad=requires_grad, is_conj=is_conj, is_neg=is_neg)
+
+
+def _swap_bytes(data: np.ndarray) -> None:
+    """Turn every number round in place; a complex number is two of them."""
+    number_bytes = data.itemsize // 2 if data.dtype.kind == "c" else data.itemsize
+    data.view(f"u{number_bytes}").byteswap(inplace=True)

@@ -1,0 +1,198 @@
+"""The records of a checkpoint file: found, checked and read, or mapped into memory.
+
+Errors name the file and keep the words by which PyTorch's own are known.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import struct
+import sys
+import zipfile
+import zlib
+from typing import IO, Any, cast
+
+import numpy as np
+
+__all__ = ["RecordReader"]
+
+_ZIP_MAGIC = b"PK\x03\x04"
+_LEGACY_MAGIC = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
+_TAR_MAGIC, _TAR_MAGIC_OFFSET = b"ustar", 257
+_MAX_VERSION = 10
+_MAX_ITEM_BYTES = 16
+_CHUNK_BYTES = 1 << 24
+# What zipfile raises on damaged archives, beside its own error.
+_READ_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError, OverflowError)
+_LOCAL_HEADER = struct.Struct("<26xHH")  # of which only the lengths of the name and of the extra field matter here
+
+
+class RecordReader:
+    """A checkpoint file opened for reading; use as a context manager.
+
+    A file given by path is closed again, whatever happens; a file object is left open, as it came.
+    """
+
+    def __init__(self, path_or_file: str | os.PathLike[str] | IO[bytes], *, mmap: bool = False) -> None:
+        is_path = isinstance(path_or_file, (str, os.PathLike))
+        if mmap and not is_path:
+            raise ValueError("f must be a file path in order to use the mmap argument")
+        self._owns_file = is_path
+        if isinstance(path_or_file, (str, os.PathLike)):
+            self.label = os.fspath(path_or_file)
+            self._file: IO[bytes] = open(self.label, "rb")  # noqa: SIM115 (closed in __exit__ and below)
+        else:
+            self.label = str(getattr(path_or_file, "name", None) or f"<{type(path_or_file).__name__}>")
+            self._file = path_or_file
+        self._zip: zipfile.ZipFile | None = None
+        self._mapping: np.ndarray | None = None
+        try:
+            self._open_archive()
+            if mmap:
+                # Private pages: changing a loaded tensor must not change the checkpoint.
+                self._mapping = np.memmap(self.label, dtype=np.uint8, mode="c")
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> RecordReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the archive, and the file if it was opened here."""
+        if self._zip is not None:
+            self._zip.close()
+        if self._owns_file:
+            self._file.close()
+
+    def read(self, name: str) -> bytes:
+        """The contents of a record."""
+        info = self._info(name)
+        try:
+            return self._archive.read(info)
+        except _READ_ERRORS as error:
+            raise self._corrupt(f"failed reading file {name}: {error}") from error
+
+    def read_elements(self, key: str, count: int, dtype: np.dtype[Any]) -> np.ndarray:
+        """The elements of storage ``key`` in the byte order of this machine; they are the caller's to change."""
+        name = f"data/{key}"
+        info = self._info(name)
+        expected_bytes = count * dtype.itemsize
+        if info.file_size != expected_bytes:
+            raise RuntimeError(
+                f"{self.label}: record size ({info.file_size} bytes) does not match expected size ({expected_bytes} "
+                f"bytes = {count} elements * {dtype.itemsize} bytes/element) for storage {key}"
+            )
+        if info.compress_type == zipfile.ZIP_STORED and info.header_offset + info.file_size > self._file_bytes:
+            raise self._corrupt(f"failed reading file {name}: it is said to end beyond the end of the archive")
+        raw = self._read_bytes(name, info) if self._mapping is None else self._map_bytes(name, info)
+        if raw.ctypes.data % _MAX_ITEM_BYTES:
+            raw = raw.copy()  # mapped from an archive that was not aligned when it was written
+        return raw.view(dtype)
+
+    def _open_archive(self) -> None:
+        if not (hasattr(self._file, "seek") and hasattr(self._file, "tell") and hasattr(self._file, "read")):
+            raise AttributeError(
+                f"a checkpoint can only be read from a file that is seekable, not from a {type(self._file).__name__}: "
+                "please pre-load the data into a buffer like io.BytesIO and try again"
+            )
+        start = self._file.tell()
+        head = self._file.read(_TAR_MAGIC_OFFSET + len(_TAR_MAGIC))
+        self._file.seek(0, io.SEEK_END)
+        self._file_bytes = self._file.tell()
+        self._file.seek(start)
+        if not head.startswith(_ZIP_MAGIC):
+            raise self._not_a_zip(head)
+        try:
+            self._archive = self._zip = zipfile.ZipFile(self._file)
+        except (*_READ_ERRORS, struct.error) as error:
+            raise self._corrupt(f"failed reading zip archive: failed finding central directory ({error})") from error
+        names = self._archive.namelist()
+        self._root = names[0].partition("/")[0] if names else ""
+        if f"{self._root}/constants.pkl" in names:
+            raise NotImplementedError(f"{self.label} is a TorchScript archive, which holds a program: not supported")
+        self._check_version()
+        self.byteorder = self.read("byteorder").decode("ascii", "replace") if self._has("byteorder") else "little"
+        if self.byteorder not in ("little", "big"):
+            raise ValueError(f"{self.label}: Unknown endianness type: {self.byteorder}")
+
+    @property
+    def needs_byteswap(self) -> bool:
+        """Whether the file was written by a machine of the other byte order."""
+        return self.byteorder != sys.byteorder
+
+    def _check_version(self) -> None:
+        name = next((name for name in ("version", ".data/version") if self._has(name)), None)
+        if name is None:
+            raise self._corrupt("failed locating file version: file not found")
+        text = self.read(name)
+        try:
+            version = int(text)
+        except ValueError as error:
+            raise self._corrupt(f"the version is no number: {text[:20]!r}") from error
+        if version > _MAX_VERSION:
+            raise RuntimeError(
+                f"{self.label}: Attempted to read a PyTorch file with version {version}, but the maximum supported "
+                f"version for reading is {_MAX_VERSION}"
+            )
+
+    def _not_a_zip(self, head: bytes) -> Exception:
+        if head.startswith(_LEGACY_MAGIC) or head[_TAR_MAGIC_OFFSET:] == _TAR_MAGIC:
+            return NotImplementedError(
+                f"{self.label} has the format PyTorch wrote before version 1.6, which is not supported: load it with "
+                "PyTorch and save it again"
+            )
+        if not head:
+            return EOFError(f"{self.label} is empty: Ran out of input")
+        return pickle.UnpicklingError(
+            f"{self.label} is not a checkpoint: Invalid magic number; corrupt file? It begins with {head[:8]!r}"
+        )
+
+    def _corrupt(self, what: str) -> RuntimeError:
+        return RuntimeError(
+            f"PytorchStreamReader {what}. File: {self.label}. The checkpoint is probably corrupted: it was not saved "
+            "completely, damaged on the way, or changed after saving."
+        )
+
+    def _has(self, name: str) -> bool:
+        return f"{self._root}/{name}" in self._archive.NameToInfo
+
+    def _info(self, name: str) -> zipfile.ZipInfo:
+        try:
+            return self._archive.getinfo(f"{self._root}/{name}")
+        except KeyError:
+            raise self._corrupt(f"failed locating file {name}: file not found") from None
+
+    def _read_bytes(self, name: str, info: zipfile.ZipInfo) -> np.ndarray:
+        raw = np.empty(info.file_size, dtype=np.uint8)
+        try:
+            with cast(zipfile.ZipExtFile, self._archive.open(info)) as record:
+                view, filled = raw.data, 0
+                # In chunks, because zipfile reads what it is asked for into memory of its own first.
+                while got := record.readinto(view[filled : filled + _CHUNK_BYTES]):
+                    filled += got
+        except _READ_ERRORS as error:
+            raise self._corrupt(f"failed reading file {name}: {error}") from error
+        if filled != info.file_size:
+            raise self._corrupt(f"failed reading file {name}: {filled} bytes instead of {info.file_size}")
+        return raw
+
+    def _map_bytes(self, name: str, info: zipfile.ZipInfo) -> np.ndarray:
+        mapping = self._mapping
+        if mapping is None or info.compress_type != zipfile.ZIP_STORED:
+            raise RuntimeError(f"{self.label}: record {name} is compressed, which rules out mmap=True")
+        if info.header_offset + _LOCAL_HEADER.size > len(mapping):
+            raise self._corrupt(f"failed reading file {name}: its header is beyond the end of the file")
+        name_bytes, extra_bytes = _LOCAL_HEADER.unpack_from(mapping.data, info.header_offset)
+        start = info.header_offset + _LOCAL_HEADER.size + name_bytes + extra_bytes
+        if start + info.file_size > len(mapping):
+            raise self._corrupt(f"failed reading file {name}: it ends beyond the end of the file")
+        if info.file_size == 0:
+            return np.empty(0, dtype=np.uint8)
+        # By way of the buffer, so that each storage is an array of its own, not a view of one as large as the file.
+        return np.frombuffer(mapping.data[start : start + info.file_size], dtype=np.uint8)

@@ -1,0 +1,330 @@
+"""`Tensor`: an array with autograd state. It holds no op code; `_methods` hangs the methods on it.
+
+Six slots, because creating a tensor is on every op's path:
+- `_a`     the array: `numpy.ndarray` on the CPU, another class per device; shape, strides and dtype live there
+- `_rg`    whether gradients flow to it
+- `_edge`  `(node, output number)` in the autograd graph, None for leaves
+- `_ag`    rarely needed autograd extras (`Extras`): grad, hooks, accumulator
+- `_st`    what it shares with its views (`Shared`), made on demand
+- `_base`  `(base tensor, version at which _edge was made)` if it is a view
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+
+from ._device import CPU, device
+from ._dtype import COMPLEX, FLOAT, FROM_NUMPY, dtype, dtype_of_array
+from ._shape import Size
+from ._storage import Shared, Storage
+
+new = object.__new__
+
+
+class Extras:
+    """Autograd state that few tensors have."""
+
+    __slots__ = ("accumulator", "grad", "grad_dtype", "hooks", "name", "post_hooks", "retains_grad")
+
+    def __init__(self) -> None:
+        self.grad: Tensor | None = None
+        self.accumulator: weakref.ref[Any] | None = None
+        self.hooks: dict[int, Any] | None = None
+        self.post_hooks: dict[int, Any] | None = None
+        self.retains_grad = False
+        self.name: str | None = None
+
+
+class TensorMeta(type):
+    """Keeps the set of tensor classes, so that `type(x) in TENSOR_TYPES` can stand for isinstance on the hot path."""
+
+    def __init__(cls, name: str, bases: tuple[type, ...], space: dict[str, Any]) -> None:
+        super().__init__(name, bases, space)
+        TENSOR_TYPES.add(cls)
+
+
+TENSOR_TYPES: set[type] = set()
+
+
+class Tensor(metaclass=TensorMeta):
+    """A multi-dimensional array that can record how it was computed.
+
+    >>> import mindtorch_v2 as torch
+    >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> (x * x).sum().backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "_a", "_ag", "_base", "_edge", "_rg", "_st")
+    _a: Any
+    _rg: bool
+    _edge: tuple[Any, int] | None
+    _ag: Extras | None
+    _st: Shared | None
+    _base: tuple[Tensor, int] | None
+
+    # NumPy must leave `array + tensor` to Tensor.__radd__ rather than loop over elements.
+    __array_priority__ = 1000
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        return construct_legacy(cls, *args, **kwargs)
+
+    # -- facts about the array ---------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> Size:
+        """The extents of all dimensions."""
+        return Size(self._a.shape)
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self._a.shape)
+
+    @property
+    def dtype(self) -> dtype:
+        """The element type."""
+        return FROM_NUMPY[self._a.dtype]
+
+    @property
+    def device(self) -> device:
+        """Where the memory is."""
+        array = self._a
+        return CPU if type(array) is np.ndarray else array.device
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes per element."""
+        return self._a.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self._a.nbytes
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether the memory is the host's."""
+        return type(self._a) is np.ndarray
+
+    @property
+    def is_meta(self) -> bool:
+        """Whether there is a shape but no memory."""
+        return self.device.type == "meta"
+
+    @property
+    def is_npu(self) -> bool:
+        """Whether the memory is an Ascend NPU's."""
+        return self.device.type == "npu"
+
+    @property
+    def layout(self) -> Any:
+        """Always `torch.strided`."""
+        return strided
+
+    is_cuda = is_mps = is_xpu = is_sparse = is_sparse_csr = is_quantized = is_mkldnn = is_nested = False
+
+    # -- autograd state ----------------------------------------------------------------------------------------
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no recorded op produced it."""
+        return self.grad_fn is None
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients are computed for it."""
+        return self._rg or (self._base is not None and self._base[0]._rg)
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        if not isinstance(value, bool):
+            raise RuntimeError("requires_grad must be a bool")
+        if self.grad_fn is not None:
+            if not value:
+                raise RuntimeError(
+                    "you can only change requires_grad flags of leaf variables. If you want to use a computed "
+                    "variable in a subgraph that doesn't require differentiation use var_no_grad = var.detach()."
+                )
+            return
+        if value and self.dtype.category < FLOAT:
+            raise RuntimeError("only Tensors of floating point dtype can require gradients")
+        self._rg = value
+
+    @property
+    def grad_fn(self) -> Any:
+        """The node that computes this tensor's gradient, None for leaves."""
+        edge = self._edge if self._base is None else VIEW_EDGE[0](self)
+        return None if edge is None else edge[0]
+
+    @property
+    def output_nr(self) -> int:
+        """Which output of `grad_fn` this is."""
+        return 0 if self._edge is None else self._edge[1]
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The accumulated gradient."""
+        extras = self._ag
+        return None if extras is None else extras.grad
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if value is not None:
+            check_assigned_grad(self, value)
+        self.extras().grad = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        self.extras().grad = None
+
+    @property
+    def retains_grad(self) -> bool:
+        """Whether `.grad` is kept although this is not a leaf."""
+        return self._ag is not None and self._ag.retains_grad
+
+    @property
+    def name(self) -> str | None:
+        """PyTorch's `name`, always None unless set by a tool."""
+        return None if self._ag is None else self._ag.name
+
+    def extras(self) -> Extras:
+        """The `Extras` of this tensor, made when first needed."""
+        if self._ag is None:
+            self._ag = Extras()
+        return self._ag
+
+    # -- memory ------------------------------------------------------------------------------------------------
+
+    def shared(self) -> Shared:
+        """What this tensor has in common with its views."""
+        if self._st is None:
+            self._st = Shared()
+        return self._st
+
+    @property
+    def _version(self) -> int:
+        return 0 if self._st is None else self._st.version
+
+    def untyped_storage(self) -> Storage:
+        """The storage, shared by all views."""
+        shared = self.shared()
+        if shared.storage is None:
+            shared.storage = Storage(self._a, self.device)
+        return shared.storage
+
+    def data_ptr(self) -> int:
+        """Address of the first element."""
+        array = self._a
+        if not array.size:
+            return 0
+        return array.__array_interface__["data"][0] if type(array) is np.ndarray else array.data_ptr
+
+    def storage_offset(self) -> int:
+        """Elements between the start of the storage and the first element."""
+        if not self._a.size:
+            return 0
+        return (self.data_ptr() - self.untyped_storage().data_ptr()) // self._a.dtype.itemsize
+
+    @property
+    def data(self) -> Tensor:
+        """The same memory without autograd history and with a version counter of its own."""
+        plain = wrap(self._a)
+        plain._st = Shared(self.untyped_storage())
+        return plain
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        if not isinstance(value, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+        if self._rg and value.dtype.category < FLOAT:
+            raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
+        self._a = value._a
+        self._st = Shared(value.untyped_storage(), self._version)
+
+
+def wrap(array: Any) -> Tensor:
+    """A plain tensor around an array."""
+    tensor = new(Tensor)
+    tensor._a = array
+    tensor._rg = False
+    tensor._edge = tensor._ag = tensor._st = tensor._base = None
+    return tensor
+
+
+def alias(tensor: Tensor) -> Tensor:
+    """A plain tensor on the same memory and version counter, without history: what `detach` returns."""
+    twin = wrap(tensor._a)
+    twin._st = tensor.shared()
+    return twin
+
+
+def wrap_as(cls: type, array: Any) -> Any:
+    """A tensor of a subclass around an array."""
+    tensor = new(cls)
+    tensor._a = array
+    tensor._rg = False
+    tensor._edge = tensor._ag = tensor._st = tensor._base = None
+    return tensor
+
+
+def check_assigned_grad(tensor: Tensor, value: Any) -> None:
+    """PyTorch's conditions on `x.grad = value`."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
+    if value is tensor:
+        raise RuntimeError("can't assign Variable as its own grad")
+    if value._a.dtype != tensor._a.dtype:
+        raise RuntimeError(
+            f"attempting to assign a gradient with dtype '{value.dtype.name}' to a tensor with dtype "
+            f"'{tensor.dtype.name}'. The gradient must match the tensor's dtype."
+        )
+    if value.device.type != tensor.device.type:
+        raise RuntimeError(
+            f"attempting to assign a gradient with device type '{value.device}' to a tensor with device type "
+            f"'{tensor.device}'. Please ensure that the gradient and the tensor are on the same device"
+        )
+    if value._a.shape != tensor._a.shape:
+        raise RuntimeError(
+            f"attempting to assign a gradient of size '{list(value._a.shape)}' to a tensor of size "
+            f"'{list(tensor._a.shape)}'. Please ensure that the gradient and the tensor are the same size"
+        )
+
+
+def construct_legacy(cls: type, *args: Any, device: Any = None) -> Tensor:
+    """`torch.Tensor(2, 3)` and `torch.Tensor([1, 2])`: the old constructor, always float."""
+    if len(args) == 1 and isinstance(args[0], Tensor):
+        return wrap_as(cls, args[0]._a)
+    if args and all(isinstance(n, (int, np.integer)) for n in args):
+        return wrap_as(cls, np.empty(args, np.float32))
+    if len(args) == 1 and isinstance(args[0], Size):
+        return wrap_as(cls, np.empty(args[0], np.float32))
+    if len(args) == 1 and isinstance(args[0], (list, tuple, np.ndarray)):
+        return wrap_as(cls, np.array(args[0], np.float32))
+    if not args:
+        return wrap_as(cls, np.empty(0, np.float32))
+    raise TypeError(f"new(): data must be a sequence (got {type(args[0]).__name__})")
+
+
+class _Layout:
+    def __repr__(self) -> str:
+        return "torch.strided"
+
+
+strided = _Layout()
+# Set by the autograd graph: finds the edge of a view, whose history follows its base's in-place changes.
+VIEW_EDGE: list[Any] = []
+
+
+def is_tensor(obj: Any) -> bool:
+    """Whether `obj` is a tensor."""
+    return isinstance(obj, Tensor)
+
+
+def is_differentiable_dtype(array_dtype: np.dtype) -> bool:
+    """Whether tensors of this NumPy dtype can carry gradients."""
+    return dtype_of_array(array_dtype).category in (FLOAT, COMPLEX)

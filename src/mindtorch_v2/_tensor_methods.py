@@ -1,0 +1,268 @@
+"""Methods of Tensor that are not ops: conversion to Python and NumPy, autograd, printing, copying."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ._autograd.api import backward as run
+from ._autograd.graph import RemovableHandle, edge
+from ._dispatch.namespace import aten
+from ._dtype import DefaultDtype
+from ._shape import Size
+from ._tensor import Tensor, wrap_as
+from ._tensor_str import format_tensor
+
+
+def backward(self: Tensor, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
+             inputs: Any = None) -> None:
+    """Compute gradients of this tensor into the leaves it depends on."""
+    run(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+def host(self: Tensor) -> np.ndarray:
+    """The array in host memory."""
+    array = self._a
+    if isinstance(array, np.ndarray):
+        return array
+    return aten.to(self.detach(), "cpu")._a
+
+
+def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
+    """The memory as a NumPy array, shared; `force=True` detaches and copies to the host as needed."""
+    if force:
+        return host(self.detach())
+    if self.requires_grad:
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+    if not isinstance(self._a, np.ndarray):
+        raise TypeError(f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor "
+                        "to host memory first.")
+    if self.dtype.name == "bfloat16":
+        raise TypeError("Got unsupported ScalarType BFloat16")
+    return self._a
+
+
+def tolist(self: Tensor) -> Any:
+    """Nested lists of Python numbers."""
+    array = host(self)
+    return (array.astype(np.float32) if self.dtype.name == "bfloat16" else array).tolist()
+
+
+def _bool(self: Tensor) -> bool:
+    if self._a.size != 1:
+        if self._a.size == 0:
+            raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
+        raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+    return bool(aten.item(self))
+
+
+def _index(self: Tensor) -> int:
+    if self._a.size != 1 or self.dtype.category > 1:
+        raise TypeError("only integer tensors of a single element can be converted to an index")
+    return int(aten.item(self))
+
+
+def _len(self: Tensor) -> int:
+    if not self._a.shape:
+        raise TypeError("len() of a 0-d tensor")
+    return self._a.shape[0]
+
+
+def _iter(self: Tensor) -> Iterator[Tensor]:
+    if not self._a.shape:
+        raise TypeError("iteration over a 0-d tensor")
+    return iter(aten.unbind(self, 0))
+
+
+def _contains(self: Tensor, element: Any) -> bool:
+    if isinstance(element, (Tensor, int, float, complex, bool)):
+        return bool(aten.any(aten.eq(self, element)))
+    raise RuntimeError(
+        f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
+    )
+
+
+def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    array = numpy(self)
+    return array if dtype is None else array.astype(dtype, copy=False)
+
+
+def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:
+    node = self.grad_fn
+    where = str(self.device)
+    from_host = None if where == "meta" else host(self)
+    return format_tensor(
+        from_host,  # type: ignore[arg-type]
+        dtype_name=self.dtype.name,
+        default_dtype_name=DefaultDtype.value.name,
+        device=where,
+        requires_grad=self.requires_grad,
+        grad_fn_name=None if node is None else node.name(),
+        **({"shape": tuple(self._a.shape)} if from_host is None else {}),
+    )
+
+
+def size(self: Tensor, dim: int | None = None) -> Any:
+    """The shape, or one extent of it."""
+    return Size(self._a.shape) if dim is None else Size(self._a.shape)[_checked(dim, self.ndim)]
+
+
+def _checked(dim: int, ndim: int) -> int:
+    if not -ndim <= dim < ndim:
+        low, high = (-ndim, ndim - 1) if ndim else (-1, 0)
+        raise IndexError(f"Dimension out of range (expected to be in range of [{low}, {high}], but got {dim})")
+    return dim
+
+
+def stride(self: Tensor, dim: int | None = None) -> Any:
+    """Strides in elements."""
+    item_size = self._a.dtype.itemsize
+    steps = tuple(s // item_size for s in self._a.strides)
+    return steps if dim is None else steps[_checked(dim, self.ndim)]
+
+
+def numel(self: Tensor) -> int:
+    """The number of elements."""
+    return self._a.size
+
+
+def dim(self: Tensor) -> int:
+    """The number of dimensions."""
+    return len(self._a.shape)
+
+
+def element_size(self: Tensor) -> int:
+    """Bytes per element."""
+    return self._a.dtype.itemsize
+
+
+def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
+    """Set `requires_grad` and return the tensor."""
+    self.requires_grad = requires_grad
+    return self
+
+
+def retain_grad(self: Tensor) -> None:
+    """Keep this tensor's gradient although it is not a leaf."""
+    if not self.requires_grad:
+        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    if self.is_leaf or self.retains_grad:
+        return
+    node, number = edge(self)  # type: ignore[misc]
+    node.ensure_hooks().capture[number] = weakref.ref(self)
+    self.extras().retains_grad = True
+
+
+def register_hook(self: Tensor, hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(grad)` when this tensor's gradient is known; what it returns replaces the gradient."""
+    if not self.requires_grad:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    node, number = edge(self)  # type: ignore[misc]
+    if self.is_leaf:
+        # The accumulator lives only as long as a graph does; the leaf keeps it for the hook's sake.
+        self.__dict__["_accumulator"] = node
+    return RemovableHandle(node.ensure_hooks().tensor_pre.setdefault(number, {}), hook)
+
+
+def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(tensor)` after a gradient was added to this leaf."""
+    if not self.requires_grad:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    if not self.is_leaf:
+        raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+    extras = self.extras()
+    if extras.post_hooks is None:
+        extras.post_hooks = {}
+    return RemovableHandle(extras.post_hooks, hook)
+
+
+def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    if id(self) in memo:
+        return memo[id(self)]
+    if not self.is_leaf:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  "
+            "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, "
+            "see https://github.com/pytorch/pytorch/pull/103001"
+        )
+    made = wrap_as(type(self), self._a.copy())
+    made._rg = self._rg
+    memo[id(self)] = made
+    if self.grad is not None:
+        made.grad = _deepcopy(self.grad, memo)
+    for key, value in self.__dict__.items():
+        if key != "_accumulator":
+            made.__dict__[key] = value
+    return made
+
+
+def _copy(self: Tensor) -> Tensor:
+    made = wrap_as(type(self), self._a)
+    made._st = self.shared()
+    made._rg, made._edge = self._rg, self._edge
+    return made
+
+
+def rebuild(cls: type, array: np.ndarray, requires_grad: bool) -> Tensor:
+    """What a pickled tensor comes back through."""
+    made = wrap_as(cls, array)
+    made._rg = requires_grad
+    return made
+
+
+def _reduce(self: Tensor, protocol: Any = None) -> Any:
+    if not self.is_leaf:
+        raise RuntimeError(
+            "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support "
+            "crossing process boundaries.  If you just want to transfer the data, call detach() on the tensor before "
+            "serializing (e.g., putting it on the queue)."
+        )
+    return (rebuild, (type(self), np.ascontiguousarray(host(self)).reshape(self._a.shape), self._rg))
+
+
+def is_same_size(self: Tensor, other: Tensor) -> bool:
+    """Whether two shapes are equal."""
+    return self._a.shape == other._a.shape
+
+
+def is_shared(self: Tensor) -> bool:
+    """Whether the memory is shared between processes; here it never is."""
+    return False
+
+
+def pin_memory(self: Tensor, device: Any = None) -> Tensor:
+    """Host memory is not pinned by this runtime; the tensor itself is returned."""
+    return self
+
+
+def attach() -> None:
+    """Put these methods on Tensor."""
+    for function in (backward, numpy, tolist, size, stride, numel, dim, element_size, requires_grad_,
+                     retain_grad, register_hook, register_post_accumulate_grad_hook, is_same_size, is_shared,
+                     pin_memory):
+        setattr(Tensor, function.__name__, function)
+    special: dict[str, Any] = {
+        "__bool__": _bool, "__index__": _index, "__len__": _len, "__iter__": _iter, "__contains__": _contains,
+        "__array__": _array, "__repr__": _repr, "__deepcopy__": _deepcopy, "__copy__": _copy,
+        "__reduce_ex__": _reduce, "__float__": lambda self: float(aten.item(self)), "__int__": lambda self: int(aten.item(self)),
+        "__complex__": lambda self: complex(aten.item(self)),
+        "__format__": lambda self, spec: format(aten.item(self), spec) if spec and self.ndim == 0 else str(self),
+        "__reversed__": lambda self: aten.flip(self, [0]) if self.ndim else self,
+        "__dir__": lambda self: sorted(set(dir(type(self)))),
+        "nelement": numel, "ndimension": dim, "get_device": lambda self: -1 if self.is_cpu else self.device.index or 0,
+    }
+    for name, function in special.items():
+        setattr(Tensor, name, function)
+    properties: dict[str, Callable[[Tensor], Any]] = {
+        "T": lambda self: aten.numpy_T(self),
+        "mT": lambda self: aten.mT(self),
+        "H": lambda self: aten.adjoint(self),
+        "mH": lambda self: aten.adjoint(self),
+        "real": lambda self: aten.real(self),
+        "imag": lambda self: aten.imag(self),
+    }
+    for name, getter in properties.items():
+        setattr(Tensor, name, property(getter))

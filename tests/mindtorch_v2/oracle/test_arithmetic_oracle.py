@@ -1,0 +1,85 @@
+"""Arithmetic against PyTorch."""
+
+from __future__ import annotations
+
+import operator
+
+import pytest
+
+from harness import check, check_error, data, values
+
+SHAPES = [((3, 4), (3, 4)), ((3, 4), (4,)), ((3, 1), (1, 4)), ((), (3,)), ((0, 3), (3,)), ((2, 3), ())]
+DTYPES = ["float32", "float64", "float16", "bfloat16", "int64", "int32", "int8", "uint8", "bool", "complex64"]
+
+
+@pytest.mark.parametrize("shapes", SHAPES)
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div"])
+def test_shapes(name, shapes):
+    check(lambda torch, x, y: getattr(torch, name)(x, y), data(*shapes[0]), data(*shapes[1], seed=1))
+
+
+@pytest.mark.parametrize("first", DTYPES)
+@pytest.mark.parametrize("second", DTYPES)
+def test_promotion(first, second):
+    for shapes in (((3,), (3,)), ((3,), ()), ((), (3,))):
+        given = data(*shapes[0], dtype=first), data(*shapes[1], dtype=second, seed=1)
+        check(lambda torch, x, y: x + y, *given, second=False)
+        check(lambda torch, x, y: x * y, *given, second=False)
+
+
+@pytest.mark.parametrize("number", [2, -3, 2.5, True, 0.0, -0.0, 1e9, 2 + 1j])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_python_numbers(dtype, number):
+    for op in (operator.add, operator.mul, operator.truediv):
+        if op is operator.truediv and number == 0:
+            continue
+        if op is operator.add and dtype in ("int8", "uint8", "int32") and number == 1e9:
+            continue
+        check(lambda torch, x, op=op: op(x, number), data(4, dtype=dtype), second=False)
+        check(lambda torch, x, op=op: op(number, x), data(4, dtype=dtype, low=1, high=3), second=False)
+
+
+def test_alpha():
+    check(lambda torch, x, y: torch.add(x, y, alpha=2), data(3), data(3, seed=1))
+    check(lambda torch, x, y: torch.sub(x, y, alpha=0.5), data(3), data(3, seed=1))
+
+
+@pytest.mark.parametrize("exponent", [0, 1, 2, 3, -1, 0.5, -0.5, 2.5])
+def test_powers(exponent):
+    check(lambda torch, x: x**exponent, data(5, low=0.1, high=2))
+    check(lambda torch, x, y: x**y, data(5, low=0.1, high=2), data(5, seed=1))
+    check(lambda torch, x: 2.0**x, data(5))
+
+
+@pytest.mark.parametrize("mode", ["floor", "trunc", None])
+@pytest.mark.parametrize("dtype", ["float32", "int64", "int8"])
+def test_rounded_division(mode, dtype):
+    check(lambda torch, x, y: torch.div(x, y, rounding_mode=mode), values([-7, 7, -7, 7], dtype),
+          values([2, -2, -2, 2], dtype), second=False)
+
+
+@pytest.mark.parametrize("name", ["remainder", "fmod", "floor_divide"])
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_remainders(name, dtype):
+    check(lambda torch, x, y: getattr(torch, name)(x, y), values([-7, 7, -7, 7], dtype), values([2, -2, -3, 3], dtype),
+          second=False)
+
+
+def test_nan_and_inf():
+    special = values([float("nan"), float("inf"), -float("inf"), 0.0, -0.0, 1.0])
+    for name in ("add", "sub", "mul", "div"):
+        check(lambda torch, x, y, name=name: getattr(torch, name)(x, y), special, special, second=False)
+
+
+def test_in_place_and_out():
+    check(lambda torch, x, y: (x * 1).add_(y), data(3), data(3, seed=1))
+    check(lambda torch, x, y: (x * 1).mul_(y), data(3), data(3, seed=1))
+    check(lambda torch, x, y: torch.add(x, y, out=torch.empty(3)), data(3), data(3, seed=1), grad=False)
+
+
+def test_errors():
+    check_error(lambda torch, x, y: x + y, data(3), data(4))
+    check_error(lambda torch, x: torch.add(x, "a"), data(3), words=False)
+    check_error(lambda torch, x, y: x.add_(y), data(3, dtype="int64"), data(3))
+    check_error(lambda torch, x, y: x.add_(y), data(3), data(2, 3))
+    check_error(lambda torch, x, y: x - y, data(3, dtype="bool"), data(3, dtype="bool"))
