@@ -9,6 +9,7 @@ import warnings as _warnings
 import numpy as _np
 
 from . import _methods, _ops, _tensor_methods, autograd
+from ._backends import meta as _meta
 from ._autograd.grad_mode import (
     enable_grad,
     inference_mode,

@@ -9,11 +9,14 @@ import heapq
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from .._dispatch.namespace import aten
 from .._dispatch.observer import HOOK, event_id
 from .._dispatch.state import THREAD
 from .._dtype import FROM_NUMPY
 from .._tensor import Tensor
+from .anomaly import AnomalyState
 from .graph import LAST, AccumulateGrad, Edge, Node, NodeHooks
 
 clock = HOOK["clock"]
@@ -200,6 +203,8 @@ def validate(node: Node, results: Sequence[Any], edges: tuple[Edge | None, ...])
     """Undo broadcasting and promotion: each gradient gets its input's shape and dtype, or an error names the node."""
     if not edges:
         return results
+    if AnomalyState.enabled and AnomalyState.check_nan:
+        refuse_nan(node, results)
     if len(results) != len(edges):
         raise RuntimeError(
             f"function {node.name()} returned an incorrect number of gradients (expected {len(edges)}, "
@@ -226,6 +231,13 @@ def validate(node: Node, results: Sequence[Any], edges: tuple[Edge | None, ...])
             checked = list(results)
         checked[i] = grad
     return results if checked is None else checked
+
+
+def refuse_nan(node: Node, results: Sequence[Any]) -> None:
+    """Anomaly detection: a NaN in a gradient is an error that names the node."""
+    for i, grad in enumerate(results):
+        if isinstance(grad, Tensor) and grad.is_cpu and np.isnan(grad._a).any():
+            raise RuntimeError(f"Function '{node.name()}' returned nan values in its {i}th output.")
 
 
 def sum_to(node: Node, position: int, grad: Tensor, shape: tuple[int, ...]) -> Tensor:

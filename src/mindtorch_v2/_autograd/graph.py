@@ -11,6 +11,7 @@ from .._dispatch.state import THREAD
 from .._tensor import VIEW_EDGE, Tensor, alias, wrap
 
 new = object.__new__
+weak = weakref.ref
 Edge = tuple["Node", int]
 
 
@@ -48,13 +49,12 @@ class Node:
     per output of the forward op, which is what incoming gradients must match.
     """
 
-    __slots__ = ("__dict__", "__weakref__", "edges", "hooks", "meta", "seq")
+    __slots__ = ("__weakref__", "edges", "hooks", "meta", "notes", "seq")
     edges: tuple[Edge | None, ...]
     seq: int
     meta: tuple[Any, ...]
     hooks: NodeHooks | None
     saved_names: tuple[str, ...] = ()
-    event_names: tuple[str, str] = ("", "")
 
     def apply(self, *grads: Any) -> tuple[Any, ...]:
         """Gradients of the inputs from gradients of the outputs."""
@@ -77,7 +77,9 @@ class Node:
     @property
     def metadata(self) -> dict[Any, Any]:
         """A dictionary for the user's notes."""
-        return self.__dict__.setdefault("_metadata", {})
+        if not hasattr(self, "notes"):
+            self.notes: dict[Any, Any] = {}
+        return self.notes
 
     def _sequence_nr(self) -> int:
         return self.seq
@@ -132,12 +134,22 @@ class RemovableHandle:
         self.remove()
 
 
+# AccumulateGrad nodes run before anything else that is ready, as in PyTorch.
+LAST = 2**62
+
+
 class AccumulateGrad(Node):
     """The end of every path: adds the gradient into a leaf's `.grad`."""
 
     __slots__ = ("variable",)
-    event_names = ("autograd::engine::evaluate_function: torch::autograd::AccumulateGrad",
-                   "torch::autograd::AccumulateGrad")
+    edges = ()
+    seq = LAST
+
+    @property
+    def meta(self) -> tuple[Any, ...]:  # type: ignore[override]
+        """What an incoming gradient must match: the leaf as it is now."""
+        array = self.variable._a
+        return ((array.shape, array.dtype, type(array)),)
 
     def name(self) -> str:
         """The node's name, as profiles show it."""
@@ -167,22 +179,20 @@ class AccumulateGrad(Node):
         return ()
 
 
-# AccumulateGrad nodes run before anything else that is ready, as in PyTorch.
-LAST = 2**62
-
-
 def leaf_edge(tensor: Tensor) -> Edge:
     """The edge to a leaf's accumulator; the leaf knows it weakly, so that a dead graph does not keep it."""
-    extras = tensor.extras()
-    node = extras.accumulator() if extras.accumulator is not None else None
-    if node is None:
-        node = new(AccumulateGrad)
-        node.variable = tensor
-        node.edges = ()
-        node.seq = LAST
-        node.meta = ((tensor._a.shape, tensor._a.dtype, type(tensor._a)),)
-        node.hooks = None
-        extras.accumulator = weakref.ref(node)
+    extras = tensor._ag
+    if extras is None:
+        extras = tensor.extras()
+    reference = extras.accumulator
+    if reference is not None:
+        node = reference()
+        if node is not None:
+            return (node, 0)
+    node = new(AccumulateGrad)
+    node.variable = tensor
+    node.hooks = None
+    extras.accumulator = weak(node)
     return (node, 0)
 
 

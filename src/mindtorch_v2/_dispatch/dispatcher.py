@@ -204,7 +204,6 @@ def node_class(op: Op, writer: Writer) -> type[Node]:
         "__slots__": tuple(dict.fromkeys(writer.slots.values())),
         "apply": apply,
         "saved_names": tuple(writer.saved),
-        "event_names": (f"autograd::engine::evaluate_function: {name}", name),
     })
 
 
@@ -227,7 +226,7 @@ def describe_value(value: Any) -> Any:
         array = value._a
         return (array.shape, array.dtype, array.strides)
     if isinstance(value, (list, tuple)):
-        return [describe_value(v) for v in value]
+        return tuple([describe_value(v) for v in value])
     return value
 
 

@@ -15,14 +15,15 @@ from typing import Any
 class ThreadState:
     """The runtime's view of one thread."""
 
-    __slots__ = ("__weakref__", "default_device", "events", "extend", "grad", "ident", "inference", "pack_hooks",
-                 "seq", "thread")
+    __slots__ = ("__weakref__", "default_device", "events", "extend", "grad", "ident", "inference", "native_id",
+                 "pack_hooks", "seq", "thread")
 
     def __init__(self) -> None:
         self.grad = True
         self.inference = False
         self.seq = 0
         self.ident = threading.get_ident()
+        self.native_id = threading.get_native_id()
         self.thread = weakref.ref(threading.current_thread())
         self.pack_hooks: list[tuple[Callable[[Any], Any], Callable[[Any], Any]]] = []
         self.default_device: Any = None

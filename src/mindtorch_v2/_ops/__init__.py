@@ -2,6 +2,19 @@
 
 from __future__ import annotations
 
-from . import arithmetic, convert, create, view
+from . import arithmetic, convert, create, gather, indexing, reduce, scan, scatter, search, sort, statistics, view
 
-__all__ = ["arithmetic", "convert", "create", "view"]
+__all__ = [
+    "arithmetic",
+    "convert",
+    "create",
+    "gather",
+    "indexing",
+    "reduce",
+    "scan",
+    "scatter",
+    "search",
+    "sort",
+    "statistics",
+    "view",
+]

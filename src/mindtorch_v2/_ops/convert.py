@@ -130,7 +130,7 @@ declare(
     node="ToCopyBackward0", grad={"self": lambda grad: grad},
 )
 declare(
-    "_to_device(Tensor self, Device device) -> Tensor", cpu=lambda a, where: transfer(a, where), where="n",
+    "_to_device(Tensor self, Device device) -> Tensor", cpu=transfer, meta=transfer, where="n",
     node="ToCopyBackward0", grad={"self": lambda grad: grad},
 )
 declare("to.dtype_layout(Tensor self, ScalarType? dtype=None, Device? device=None, bool copy=False) -> Tensor",

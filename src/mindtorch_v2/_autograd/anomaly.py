@@ -1,0 +1,47 @@
+"""Anomaly detection: a backward that makes NaN raises at once and names the node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class AnomalyState:
+    """Process-wide switch, read by the engine once per backward."""
+
+    enabled = False
+    check_nan = True
+
+
+class set_detect_anomaly:
+    """Switch the NaN check of backward on or off; also a context manager."""
+
+    def __init__(self, mode: bool, check_nan: bool = True) -> None:
+        self.before = (AnomalyState.enabled, AnomalyState.check_nan)
+        AnomalyState.enabled, AnomalyState.check_nan = mode, check_nan
+
+    def __enter__(self) -> Any:
+        return None
+
+    def __exit__(self, *exc: object) -> None:
+        AnomalyState.enabled, AnomalyState.check_nan = self.before
+
+
+class detect_anomaly(set_detect_anomaly):
+    """`set_detect_anomaly(True)` as a context manager that takes effect on entry."""
+
+    def __init__(self, check_nan: bool = True) -> None:
+        self.wanted = check_nan
+
+    def __enter__(self) -> None:
+        self.before = (AnomalyState.enabled, AnomalyState.check_nan)
+        AnomalyState.enabled, AnomalyState.check_nan = True, self.wanted
+
+
+def is_anomaly_enabled() -> bool:
+    """Whether anomaly detection is on."""
+    return AnomalyState.enabled
+
+
+def is_anomaly_check_nan_enabled() -> bool:
+    """Whether anomaly detection looks for NaN."""
+    return AnomalyState.check_nan

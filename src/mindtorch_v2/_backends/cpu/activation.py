@@ -1,0 +1,432 @@
+"""Activation functions and their backwards.
+
+The float32 kernels reuse one temporary; on small arrays the number of NumPy calls is what counts, on large ones the
+memory they touch.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..._dispatch.promotion import FLOAT_DTYPES, scalar_array
+from .pointwise import FLOAT32, ONES, ZEROS, sigmoid, unsupported
+from .special import erf
+
+Array = Any
+Function = Callable[..., Any]
+
+SQRT_HALF = math.sqrt(0.5)
+GELU_SLOPE = math.sqrt(2.0 / math.pi)
+GELU_CUBIC = 0.044715
+
+
+def floats_only(name: str) -> Callable[[Function], Function]:
+    """Decorator: other dtypes than real floats are refused; 16-bit floats are computed in float32."""
+
+    def decorate(function: Function) -> Function:
+        @functools.wraps(function)
+        def kernel(a: Array, *rest: Any) -> Any:
+            dtype = a.dtype
+            if dtype is FLOAT32:
+                return function(a, *rest)
+            if dtype not in FLOAT_DTYPES or dtype.kind == "c":
+                raise unsupported(name, dtype)
+            if dtype.itemsize != 2:
+                return function(a, *rest)
+            rest = tuple(b.astype(FLOAT32) if isinstance(b, np.ndarray) and b.dtype == dtype else b for b in rest)
+            result = function(a.astype(FLOAT32), *rest)
+            if isinstance(result, tuple):
+                return tuple(np.asarray(one).astype(dtype) for one in result)
+            return np.asarray(result).astype(dtype)
+
+        return kernel
+
+    return decorate
+
+
+def scratch(value: Any) -> Array:
+    """A result that may be written into: NumPy gives scalars for 0-d operands."""
+    return value if value.shape else np.asarray(value)
+
+
+# -- made of straight lines ----------------------------------------------------------------------------------------
+
+
+def relu(a: Array) -> Array:
+    """Not less than 0."""
+    if a.dtype.kind in "bc":
+        _refuse(a, "Boolean inputs not supported for relu")
+    return np.maximum(a, ZEROS[a.dtype])
+
+
+def relu_inplace(a: Array) -> Array:
+    """`relu` into its argument."""
+    if a.dtype.kind in "bc":
+        _refuse(a, "Boolean inputs not supported for relu")
+    return np.maximum(a, ZEROS[a.dtype], out=a)
+
+
+def _refuse(a: Array, text: str) -> None:
+    if a.dtype.kind == "b":
+        raise RuntimeError(text)
+    raise NotImplementedError("clamp is not supported for complex types")
+
+
+def threshold(a: Array, limit: Any, value: Any) -> Array:
+    """`value` where a is not above `limit`."""
+    return np.where(a <= scalar_array(limit, a.dtype), scalar_array(value, a.dtype), a)
+
+
+def threshold_backward(grad: Array, a: Array, limit: Any) -> Array:
+    """The gradient where a is above `limit`."""
+    closed = np.less_equal(a, ZEROS[a.dtype] if limit == 0 else scalar_array(limit, a.dtype))
+    return np.where(closed, ZEROS[grad.dtype], grad)
+
+
+def hardtanh(a: Array, low: Any, high: Any) -> Array:
+    """Kept between two numbers."""
+    if a.dtype.kind in "bc":
+        _refuse(a, "Bool inputs not supported for hardtanh")
+    return np.minimum(np.maximum(a, scalar_array(low, a.dtype)), scalar_array(high, a.dtype))
+
+
+def hardtanh_backward(grad: Array, a: Array, low: Any, high: Any) -> Array:
+    """The gradient strictly between the two numbers."""
+    outside = (a <= scalar_array(low, a.dtype)) | (a >= scalar_array(high, a.dtype))
+    return np.where(outside, ZEROS[grad.dtype], grad)
+
+
+@floats_only("hardsigmoid_cpu")
+def hardsigmoid(a: Array) -> Array:
+    """`(a + 3) / 6` kept in [0, 1]."""
+    t = scratch(np.add(a, scalar_array(3.0, a.dtype)))
+    np.maximum(t, ZEROS[a.dtype], t)
+    np.minimum(t, scalar_array(6.0, a.dtype), t)
+    return np.true_divide(t, scalar_array(6.0, a.dtype), t)
+
+
+@floats_only("hardsigmoid_backward")
+def hardsigmoid_backward(grad: Array, a: Array) -> Array:
+    """A sixth of the gradient strictly between -3 and 3."""
+    inside = (a > -3) & (a < 3)
+    return np.where(inside, grad / scalar_array(6.0, a.dtype), ZEROS[grad.dtype])
+
+
+@floats_only("hardswish_cpu")
+def hardswish(a: Array) -> Array:
+    """`a` times `hardsigmoid(a)`."""
+    t = scratch(np.add(a, scalar_array(3.0, a.dtype)))
+    np.maximum(t, ZEROS[a.dtype], t)
+    np.minimum(t, scalar_array(6.0, a.dtype), t)
+    np.multiply(t, a, t)
+    return np.true_divide(t, scalar_array(6.0, a.dtype), t)
+
+
+@floats_only("hardswish_backward_cpu")
+def hardswish_backward(grad: Array, a: Array) -> Array:
+    """Gradient of `hardswish`."""
+    middle = grad * (a / scalar_array(3.0, a.dtype) + scalar_array(0.5, a.dtype))
+    return np.where(a <= -3, ZEROS[grad.dtype], np.where(a < 3, middle, grad))
+
+
+@floats_only("leaky_relu_cpu")
+def leaky_relu(a: Array, slope: Any) -> Array:
+    """`a` above zero, `slope * a` below."""
+    t = scratch(np.multiply(a, scalar_array(slope, a.dtype)))
+    if 0 <= slope <= 1:
+        return np.maximum(a, t, t)
+    return np.where(a > 0, a, t)
+
+
+@floats_only("leaky_relu_backward_cpu")
+def leaky_relu_backward(grad: Array, a: Array, slope: Any, self_is_result: bool) -> Array:
+    """Gradient of `leaky_relu`."""
+    if self_is_result and slope < 0:
+        raise RuntimeError(
+            "In-place leakyReLu backward calculation is triggered with a negative slope which is not supported. This is "
+            "caused by calling in-place forward function with a negative slope, please call out-of-place version instead."
+        )
+    return np.where(a > 0, grad, grad * scalar_array(slope, grad.dtype))
+
+
+@floats_only("hardshrink_cpu")
+def hardshrink(a: Array, bound: Any) -> Array:
+    """0 within `bound` of zero."""
+    return np.where(np.abs(a) <= scalar_array(bound, a.dtype), ZEROS[a.dtype], a)
+
+
+@floats_only("softshrink_check")
+def softshrink(a: Array, bound: Any) -> Array:
+    """Moved toward zero by `bound`, not past it."""
+    if bound < 0:
+        raise RuntimeError(f"lambda must be in range [0, 3.40282e+38] for input dtype Float, but found {bound}")
+    edge = scalar_array(bound, a.dtype)
+    return a - np.minimum(np.maximum(a, -edge), edge)
+
+
+@floats_only("shrink_backward_cpu")
+def shrink_backward(grad: Array, a: Array, bound: Any) -> Array:
+    """The gradient farther than `bound` from zero."""
+    return np.where(np.abs(a) <= scalar_array(bound, a.dtype), ZEROS[grad.dtype], grad)
+
+
+@floats_only("prelu_cpu")
+def prelu(a: Array, weight: Array) -> Array:
+    """`a` above zero, `weight * a` below."""
+    return np.where(a > 0, a, weight * a)
+
+
+@floats_only("prelu_backward_cpu")
+def prelu_backward(grad: Array, a: Array, weight: Array) -> tuple[Array, Array]:
+    """Gradients of `prelu`; the weight's is still to be summed."""
+    positive = a > 0
+    return np.where(positive, grad, weight * grad), np.where(positive, ZEROS[a.dtype], a * grad)
+
+
+# -- made of exponentials ------------------------------------------------------------------------------------------
+
+
+def sigmoid_backward(grad: Array, output: Array) -> Array:
+    """`grad * output * (1 - output)`."""
+    if grad.dtype is not FLOAT32 and grad.dtype.itemsize == 2:
+        return np.asarray(sigmoid_backward(grad.astype(FLOAT32), output.astype(FLOAT32))).astype(grad.dtype)
+    t = scratch(np.subtract(ONES[output.dtype], output))
+    np.multiply(t, output, t)
+    if t.dtype.kind == "c":
+        np.conjugate(t, t)
+    return np.multiply(t, grad, t)
+
+
+def tanh_backward(grad: Array, output: Array) -> Array:
+    """`grad * (1 - output²)`."""
+    if grad.dtype is not FLOAT32 and grad.dtype.itemsize == 2:
+        return np.asarray(tanh_backward(grad.astype(FLOAT32), output.astype(FLOAT32))).astype(grad.dtype)
+    t = scratch(np.multiply(output, output))
+    np.subtract(ONES[output.dtype], t, t)
+    if t.dtype.kind == "c":
+        np.conjugate(t, t)
+    return np.multiply(t, grad, t)
+
+
+def silu(a: Array) -> Array:
+    """`a * sigmoid(a)`."""
+    dtype = a.dtype
+    if dtype is not FLOAT32:
+        if dtype not in FLOAT_DTYPES:
+            raise unsupported("silu_cpu", dtype)
+        if dtype.itemsize == 2:
+            return np.asarray(silu(a.astype(FLOAT32))).astype(dtype)
+    t = scratch(np.negative(a))
+    np.exp(t, t)
+    np.add(t, ONES[dtype], t)
+    return np.true_divide(a, t, t)
+
+
+@floats_only("silu_backward_cpu")
+def silu_backward(grad: Array, a: Array) -> Array:
+    """`grad * s * (1 + a * (1 - s))` with s the sigmoid."""
+    s = sigmoid(a)
+    t = scratch(np.subtract(ONES[a.dtype], s))
+    np.multiply(t, a, t)
+    np.add(t, ONES[a.dtype], t)
+    np.multiply(t, s, t)
+    return np.multiply(t, grad, t)
+
+
+def _softplus_tanh(a: Array) -> Array:
+    """`tanh(log(1 + exp(a)))`."""
+    return np.tanh(np.logaddexp(a, ZEROS[a.dtype]))
+
+
+@floats_only("mish_cpu")
+def mish(a: Array) -> Array:
+    """`a * tanh(softplus(a))`."""
+    return np.multiply(a, _softplus_tanh(a))
+
+
+@floats_only("mish_backward_cpu")
+def mish_backward(grad: Array, a: Array) -> Array:
+    """Gradient of `mish`."""
+    t = _softplus_tanh(a)
+    return grad * (t + a * sigmoid(a) * (ONES[a.dtype] - t * t))
+
+
+@floats_only("softplus_cpu")
+def softplus(a: Array, beta: Any, limit: Any) -> Array:
+    """`log(1 + exp(beta a)) / beta`; a itself where beta a is above the limit."""
+    scale = scalar_array(beta, a.dtype)
+    z = a * scale
+    return np.where(z > limit, a, np.log1p(np.exp(z)) / scale)
+
+
+@floats_only("softplus_backward_cpu")
+def softplus_backward(grad: Array, a: Array, beta: Any, limit: Any) -> Array:
+    """Gradient of `softplus`."""
+    z = np.asarray(a * scalar_array(beta, a.dtype))
+    return np.where(z > limit, grad, grad * sigmoid(z))
+
+
+@floats_only("log_sigmoid_cpu")
+def log_sigmoid_forward(a: Array) -> tuple[Array, Array]:
+    """`log(sigmoid(a))`, and `exp(-|a|)` for the backward."""
+    buffer = np.exp(-np.abs(a))
+    return np.minimum(a, ZEROS[a.dtype]) - np.log1p(buffer), buffer
+
+
+@floats_only("log_sigmoid_backward_cpu")
+def log_sigmoid_backward(grad: Array, a: Array, buffer: Array) -> Array:
+    """Gradient of `log_sigmoid`: `grad * sigmoid(-a)`."""
+    share = buffer / (ONES[a.dtype] + buffer)
+    return grad * np.where(a < 0, ONES[a.dtype] - share, share)
+
+
+@floats_only("elu_cpu")
+def elu(a: Array, alpha: Any, scale: Any, input_scale: Any) -> Array:
+    """`scale * a` above zero, `scale * alpha * (exp(input_scale * a) - 1)` below."""
+    t = scratch(np.minimum(a, ZEROS[a.dtype]))
+    if input_scale != 1:
+        np.multiply(t, scalar_array(input_scale, a.dtype), t)
+    np.expm1(t, t)
+    np.multiply(t, scalar_array(alpha * scale, a.dtype), t)
+    return np.where(a > 0, a if scale == 1 else a * scalar_array(scale, a.dtype), t)
+
+
+def elu_backward(grad: Array, alpha: Any, scale: Any, input_scale: Any, is_result: bool, a: Array) -> Array:
+    """Gradient of `elu` from its input or from its result."""
+    if is_result and alpha < 0:
+        raise RuntimeError(
+            "In-place elu backward calculation is triggered with a negative slope which is not supported. This is caused "
+            "by calling in-place forward function with a negative slope, please call out-of-place version instead."
+        )
+    return _elu_backward(grad, a, alpha, scale, input_scale, is_result)
+
+
+@floats_only("elu_backward_cpu")
+def _elu_backward(grad: Array, a: Array, alpha: Any, scale: Any, input_scale: Any, is_result: bool) -> Array:
+    factor = scalar_array(alpha * scale, a.dtype)
+    inner = scalar_array(input_scale, a.dtype)
+    below = inner * (a + factor) if is_result else inner * factor * np.exp(np.minimum(a, ZEROS[a.dtype]) * inner)
+    return grad * np.where(a > 0, scalar_array(scale, a.dtype), below)
+
+
+# atanh(erf(x / √2)) / x as a quotient of polynomials in x², lowest power first, for x² up to 33; beyond, erf is 1 to
+# float32 precision for any slope this large. Fitted for relative error of erf; 4 units in the last place at worst.
+ERF_TOP = (0.7978846062518747, 0.09762605227247742, 0.006966913348806631, 0.0001610151220020104)
+ERF_BOTTOM = (1.0, 0.07681698799186838, 0.005278253980233537, 3.138386133668638e-05)
+
+
+def _powers(coefficients: tuple[float, ...]) -> tuple[Any, ...]:
+    return tuple(np.asarray(c, FLOAT32) for c in reversed(coefficients))
+
+
+TOP, BOTTOM = _powers(ERF_TOP), _powers(ERF_BOTTOM)
+LARGEST_SQUARE = np.asarray(50.0, FLOAT32)
+
+
+def _horner(s: Array, coefficients: tuple[Any, ...]) -> Array:
+    t = np.multiply(s, coefficients[0])
+    for c in coefficients[1:-1]:
+        np.add(t, c, t)
+        np.multiply(t, s, t)
+    return np.add(t, coefficients[-1], t)
+
+
+def normal_erf(a: Array) -> Array:
+    """`erf(a / √2)` as a fresh array; float32 by way of tanh, which has a fast vector form."""
+    if a.dtype is not FLOAT32 and a.dtype != FLOAT32:
+        return np.asarray(erf(a * scalar_array(SQRT_HALF, a.dtype)))
+    s = scratch(np.multiply(a, a))
+    np.minimum(s, LARGEST_SQUARE, s)
+    t = _horner(s, TOP)
+    np.true_divide(t, _horner(s, BOTTOM), t)
+    np.multiply(t, a, t)
+    return np.tanh(t, t)
+
+
+def _gelu_inner(a: Array) -> Array:
+    """`tanh(√(2/π) (a + 0.044715 a³))` as a fresh array."""
+    t = scratch(np.multiply(a, a))
+    np.multiply(t, scalar_array(GELU_SLOPE * GELU_CUBIC, a.dtype), t)
+    np.add(t, scalar_array(GELU_SLOPE, a.dtype), t)
+    np.multiply(t, a, t)
+    return np.tanh(t, t)
+
+
+def _check_approximate(approximate: str) -> None:
+    if approximate not in ("none", "tanh"):
+        raise RuntimeError("approximate argument must be either none or tanh.")
+
+
+@floats_only("GeluKernelImpl")
+def gelu(a: Array, approximate: str = "none") -> Array:
+    """`a` times the normal distribution function of a, or its approximation by tanh."""
+    if approximate == "none":
+        t = normal_erf(a)
+    else:
+        _check_approximate(approximate)
+        t = _gelu_inner(a)
+    np.add(t, ONES[a.dtype], t)
+    np.multiply(t, a, t)
+    return np.multiply(t, scalar_array(0.5, a.dtype), t)
+
+
+@floats_only("GeluBackwardKernelImpl")
+def gelu_backward(grad: Array, a: Array, approximate: str = "none") -> Array:
+    """Gradient of `gelu`."""
+    half = scalar_array(0.5, a.dtype)
+    if approximate == "none":
+        t = normal_erf(a)
+        np.add(t, ONES[a.dtype], t)
+        np.multiply(t, half, t)
+        density = scratch(np.multiply(a, a))
+        np.multiply(density, scalar_array(-0.5, a.dtype), density)
+        np.exp(density, density)
+        np.multiply(density, scalar_array(1.0 / math.sqrt(2.0 * math.pi), a.dtype), density)
+        np.multiply(density, a, density)
+        np.add(t, density, t)
+        return np.multiply(t, grad, t)
+    _check_approximate(approximate)
+    t = _gelu_inner(a)
+    slope = scalar_array(GELU_SLOPE, a.dtype) + scalar_array(3.0 * GELU_SLOPE * GELU_CUBIC, a.dtype) * (a * a)
+    return grad * (half * (ONES[a.dtype] + t) + half * a * (ONES[a.dtype] - t * t) * slope)
+
+
+# -- halves --------------------------------------------------------------------------------------------------------
+
+
+def _halves(a: Array, dim: int) -> tuple[Array, Array]:
+    if not a.ndim:
+        raise RuntimeError("glu does not support 0-dimensional tensors")
+    if not -a.ndim <= dim < a.ndim:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-a.ndim}, {a.ndim - 1}], but got {dim})")
+    dim %= a.ndim
+    extent = a.shape[dim]
+    if extent % 2:
+        raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {extent}")
+    lead = (slice(None),) * dim
+    return a[(*lead, slice(extent // 2))], a[(*lead, slice(extent // 2, None))]
+
+
+@floats_only("glu_cpu")
+def glu(a: Array, dim: int) -> Array:
+    """The first half times the sigmoid of the second."""
+    first, second = _halves(a, dim)
+    t = sigmoid(second)
+    return np.multiply(first, t, t)
+
+
+@floats_only("glu_backward_cpu")
+def glu_backward(grad: Array, a: Array, dim: int) -> Array:
+    """Gradient of `glu`."""
+    first, second = _halves(a, dim)
+    result = np.empty_like(a)
+    low, high = _halves(result, dim)
+    s = sigmoid(second)
+    np.multiply(grad, s, low)
+    np.multiply((ONES[a.dtype] - s) * s, grad * first, high)
+    return result

@@ -1,0 +1,136 @@
+"""Comparison, selection and bit kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..._dispatch.promotion import FLOAT_DTYPES, cast, pretty, promote_arrays, promote_list, result_dtype, scalar_array
+from ..._dtype import FROM_NUMPY
+from .pointwise import unsupported
+
+Array = Any
+Function = Callable[..., Any]
+
+
+def ordered(name: str, function: Function) -> Function:
+    """An ordering: complex numbers have none."""
+
+    def kernel(a: Array, b: Array) -> Array:
+        if a.dtype.kind == "c":
+            raise unsupported(f"{name}_cpu", a.dtype)
+        return function(a, b)
+
+    return kernel
+
+
+def of_bits(name: str, function: Function) -> Function:
+    """A bit operation: for integers and booleans only."""
+
+    def kernel(a: Array, *rest: Array) -> Array:
+        if a.dtype in FLOAT_DTYPES:
+            raise unsupported(name, a.dtype)
+        return function(a, *rest)
+
+    return kernel
+
+
+def shift_left(a: Array, b: Array) -> Array:
+    """`a << b`; all bits are gone when b is negative or not less than the width."""
+    bits = a.dtype.itemsize * 8
+    too_far = (b < 0) | (b >= bits)
+    return np.where(too_far, np.zeros((), a.dtype), np.left_shift(a, np.where(too_far, 0, b).astype(a.dtype)))
+
+
+def shift_right(a: Array, b: Array) -> Array:
+    """`a >> b`; only the sign is left when b is negative or not less than the width."""
+    bits = a.dtype.itemsize * 8
+    last = bits - 1 if a.dtype.kind == "i" else bits
+    too_far = (b < 0) | (b >= bits)
+    kept = np.right_shift(a, np.where(too_far, 0, b).astype(a.dtype))
+    sign = np.right_shift(a, np.asarray(last, a.dtype)) if a.dtype.kind == "i" else np.zeros((), a.dtype)
+    return np.where(too_far, sign, kept)
+
+
+def logical(function: Function) -> Function:
+    """A logical operation on truth values: each operand is compared with zero in its own dtype."""
+
+    def kernel(a: Array, b: Array) -> Array:
+        return function(a != 0, b != 0)
+
+    return kernel
+
+
+def logical_not(a: Array) -> Array:
+    """Whether an element is zero."""
+    return np.equal(a, np.zeros((), a.dtype))
+
+
+def where(condition: Array, a: Array, b: Array) -> Array:
+    """Elements of a where the condition holds, of b elsewhere."""
+    if condition.dtype != np.bool_:
+        if condition.dtype != np.uint8:
+            raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype "
+                               f"{pretty(FROM_NUMPY[condition.dtype])}")
+        condition = condition != 0
+    if a.dtype is not b.dtype:
+        a, b = promote_arrays(a, b)
+    return np.where(condition, a, b)
+
+
+def equal(a: Array, b: Array) -> bool:
+    """Whether shape and all elements are equal."""
+    if a.dtype != b.dtype:
+        a, b = promote_arrays(a, b)
+    return a.shape == b.shape and bool(np.all(np.equal(a, b)))
+
+
+def clamp(a: Array, low: Any, high: Any) -> Array:
+    """Kept between two numbers, either of which may be absent. NaN stays; if low > high the result is high."""
+    if low is None and high is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    if a.dtype.kind == "c":
+        raise NotImplementedError("clamp is not supported for complex types")
+    numbers = [bound for bound in (low, high) if bound is not None]
+    to = result_dtype([a], numbers).np
+    a = cast(a, to)
+    if any(bound != bound for bound in numbers):
+        return np.full_like(a, np.nan)
+    if low is not None:
+        a = np.maximum(a, scalar_array(low, to))
+    return a if high is None else np.minimum(a, scalar_array(high, to))
+
+
+def clamp_by_tensors(a: Array, low: Array | None, high: Array | None) -> Array:
+    """Kept between two arrays, either of which may be absent."""
+    if low is None and high is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    if a.dtype.kind == "c":
+        raise NotImplementedError("clamp is not supported for complex types")
+    bounds = [bound for bound in (low, high) if bound is not None]
+    a, *promoted = promote_list([a, *bounds])
+    if low is not None:
+        a = np.maximum(a, promoted.pop(0))
+    return a if high is None else np.minimum(a, promoted.pop(0))
+
+
+def clamp_min(a: Array, low: Any) -> Array:
+    """Not less than a number."""
+    return clamp(a, low, None)
+
+
+def clamp_max(a: Array, high: Any) -> Array:
+    """Not more than a number."""
+    return clamp(a, None, high)
+
+
+def clamp_min_tensor(a: Array, low: Array) -> Array:
+    """Not less than an array."""
+    return clamp_by_tensors(a, low, None)
+
+
+def clamp_max_tensor(a: Array, high: Array) -> Array:
+    """Not more than an array."""
+    return clamp_by_tensors(a, None, high)

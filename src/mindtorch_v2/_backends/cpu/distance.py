@@ -1,0 +1,62 @@
+"""Distances between all rows of two arrays."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..._dtype import HALF_TYPES
+
+Array = Any
+
+
+def _wide(a: Array) -> Array:
+    return a.astype(np.float32) if a.dtype in HALF_TYPES else a
+
+
+def _differences(x1: Array, x2: Array) -> Array:
+    return x1[..., :, None, :] - x2[..., None, :, :]
+
+
+def cdist(x1: Array, x2: Array, p: float, compute_mode: int | None) -> Array:
+    """The p-norms of all differences of a row of `x1` and a row of `x2`."""
+    size = np.abs(_differences(_wide(x1), _wide(x2)))
+    if p == 2:
+        made = np.sqrt(np.einsum("...i,...i->...", size, size))
+    elif p == 1:
+        made = size.sum(-1)
+    elif p == 0:
+        made = (size != 0).sum(-1).astype(size.dtype)
+    elif math.isinf(p):
+        made = size.max(-1, initial=0)
+    else:
+        made = np.power(np.power(size, p).sum(-1), 1 / p)
+    return made.astype(x1.dtype, copy=False)
+
+
+def cdist_backward(grad: Array, x1: Array, x2: Array, p: float, distance: Array) -> Array:
+    """Gradient of `cdist` for its first operand. A zero distance gives no gradient."""
+    difference = _differences(_wide(x1), _wide(x2))
+    pull, distance = _wide(grad)[..., None], _wide(distance)[..., None]
+    if p == 0:
+        return np.zeros_like(x1)
+    if p == 1:
+        made = pull * np.sign(difference)
+    elif math.isinf(p):
+        made = pull * np.sign(difference) * (np.abs(difference) == distance)
+    else:
+        slope = np.sign(difference) * np.power(np.abs(difference), p - 1) if p != 2 else difference
+        made = np.where((distance == 0) | (difference == 0), 0, pull * slope / np.power(distance, p - 1))
+    return made.sum(-2).astype(x1.dtype, copy=False)
+
+
+def euclidean(x1: Array, x2: Array) -> Array:
+    """Euclidean distances by `|a|² + |b|² - 2 a·b`: one matrix product."""
+    a, b = _wide(x1), _wide(x2)
+    ones = np.ones((*a.shape[:-1], 1), a.dtype), np.ones((*b.shape[:-1], 1), b.dtype)
+    left = np.concatenate([a * -2, np.einsum("...i,...i->...", a, a)[..., None], ones[0]], -1)
+    right = np.concatenate([b, ones[1], np.einsum("...i,...i->...", b, b)[..., None]], -1)
+    squared = np.matmul(left, np.swapaxes(right, -1, -2))
+    return np.sqrt(np.maximum(squared, 0, out=squared), out=squared).astype(x1.dtype, copy=False)

@@ -1,0 +1,317 @@
+"""Kernels that take or place whole slices, flat positions and masked elements, and the triangular ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..._dispatch.promotion import pretty, scalar_array
+from ..._dtype import FLOAT, FROM_NUMPY
+from ..._shape import broadcast_shapes, wrap_dim
+from .indexing import add_slices
+from .scatter import INDEX_DTYPES, REDUCERS, at_least_1d, check_range, divide_by_counts, identity
+from .view import diagonal
+
+Array = Any
+INT64 = np.dtype(np.int64)
+
+
+def name_of(a: Array) -> str:
+    """PyTorch's name of an array's dtype in error messages."""
+    return pretty(FROM_NUMPY[a.dtype])
+
+
+# -- slices along a dimension ----------------------------------------------------------------------------------------
+
+
+def index_select(a: Array, dim: int, index: Array) -> Array:
+    """The slices of a dimension that a vector names."""
+    at = wrap_dim(dim, a.ndim)
+    if index.ndim > 1:
+        raise IndexError("index_select(): Index is supposed to be a vector")
+    if index.dtype not in INDEX_DTYPES:
+        raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
+    if not a.ndim:
+        if index.size != 1:
+            raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {index.size} value(s)")
+        if int(index.reshape(())) != 0:
+            raise IndexError("index out of range in self")
+        return a.copy()
+    if index.size and (int(index.min()) < 0 or int(index.max()) >= a.shape[at]):
+        raise IndexError("index out of range in self")
+    return a.take(index.reshape(-1), at)
+
+
+def _key(dim: int, index: Array) -> tuple[Any, ...]:
+    return (slice(None),) * dim + (index.reshape(-1),)
+
+
+def _check_slices(name: str, a: Array, at: int, index: Array, source: Array) -> None:
+    if index.ndim > 1:
+        raise IndexError(f"{name}(): Index is supposed to be a vector, but got dim: {index.ndim} with type: "
+                         f"{name_of(index)} and size: {list(index.shape)}")
+    if index.dtype not in INDEX_DTYPES:
+        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index but got: {name_of(index)}")
+    if a.dtype != source.dtype:
+        raise RuntimeError(f"{name}(): self ({name_of(a)}) and source ({name_of(source)}) must have the same scalar type")
+    if a.ndim != source.ndim or a.shape[:at] + a.shape[at + 1:] != source.shape[:at] + source.shape[at + 1:]:
+        raise RuntimeError("source tensor shape must match self tensor shape, excluding the specified dimension. Got "
+                           f"self.shape = {list(a.shape)} source.shape = {list(source.shape)}")
+    if index.size != (source.shape[at] if source.ndim else 1):
+        raise RuntimeError(f"{name}(): Number of indices ({index.size}) should be equal to source.size(dim): "
+                           f"({source.shape[at] if source.ndim else 1}), for dim: {at}")
+
+
+def index_add(a: Array, dim: int, index: Array, source: Array, alpha: Any) -> Array:
+    """Add slices of `source` to the slices of `a` that a vector names."""
+    at = wrap_dim(dim, a.ndim)
+    _check_slices("index_add_", a, at, index, source)
+    whole, added = at_least_1d(a), at_least_1d(source)
+    check_range(index, whole.shape[at], at)
+    if alpha != 1:
+        added = added * scalar_array(alpha, added.dtype)
+    add_slices(whole, at, index.reshape(-1), added)
+    return a
+
+
+def index_reduce(a: Array, dim: int, index: Array, source: Array, reduce: str, include_self: bool) -> Array:
+    """Reduce slices of `source` into the slices of `a` that a vector names."""
+    if reduce not in ("prod", "mean", "amax", "amin"):
+        raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
+    at = wrap_dim(dim, a.ndim)
+    _check_slices("index_reduce", a, at, index, source)
+    whole, added = at_least_1d(a), at_least_1d(source)
+    check_range(index, whole.shape[at], at)
+    rows, parts, vector = np.moveaxis(whole, at, 0), np.moveaxis(added, at, 0), index.reshape(-1)
+    if not include_self:
+        rows[vector] = np.asarray(identity(reduce, a.dtype)).astype(a.dtype)
+    REDUCERS[reduce].at(rows, vector, parts)
+    if reduce == "mean":
+        counts = np.full(rows.shape[:1], int(include_self), np.int64)
+        np.add.at(counts, vector, 1)
+        divide_by_counts(rows, counts.reshape(counts.shape + (1,) * (rows.ndim - 1)))
+    return a
+
+
+def index_copy(a: Array, dim: int, index: Array, source: Array) -> Array:
+    """Write slices of `source` into the slices of `a` that a vector names."""
+    at = wrap_dim(dim, a.ndim)
+    if index.ndim > 1:
+        raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {index.ndim})")
+    if not source.ndim and index.size != 1:
+        raise IndexError(f"index_copy_(): When source is scalar, index should have one element (got {index.size})")
+    if source.ndim != a.ndim and source.ndim and a.ndim:
+        raise IndexError("index_copy_(): When source and destination are not scalars, their dimensionality must match. "
+                         f"Source dimensionality ({source.ndim}), destination dimensionality ({a.ndim})")
+    if index.dtype != INT64:
+        raise RuntimeError(f"index_copy_(): Expected a long tensor for index, but got {name_of(index)}")
+    if a.dtype != source.dtype:
+        raise RuntimeError(f"index_copy_(): self and source expected to have the same dtype, but got (self) {name_of(a)} "
+                           f"and (source) {name_of(source)}")
+    whole, added = at_least_1d(a), at_least_1d(source)
+    if source.ndim and (whole.shape[:at] + whole.shape[at + 1:] != added.shape[:at] + added.shape[at + 1:]):
+        raise RuntimeError(
+            "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: "
+            f"{' '.join(map(str, whole.shape[:at] + whole.shape[at + 1:]))} at dimension {at} and source slice shape: "
+            f"{' '.join(map(str, added.shape[:at] + added.shape[at + 1:]))} at dimension {at}."
+        )
+    if source.ndim and index.size != added.shape[at]:
+        raise IndexError(f"index_copy_(): Number of indices ({index.size}) should be equal to source.size(dim) "
+                         f"({added.shape[at]})")
+    check_range(index, whole.shape[at], at, IndexError, "index_copy_(): ")
+    whole[_key(at, index)] = added
+    return a
+
+
+def index_fill(a: Array, dim: int, index: Array, value: Any) -> Array:
+    """Fill the slices that a vector names with a number or a 0-d array."""
+    at = wrap_dim(dim, a.ndim)
+    if index.dtype != INT64:
+        raise IndexError("index_fill_(): Expected dtype int64 for index.")
+    if index.ndim > 1:
+        raise RuntimeError("Index has to be a vector/scalar")
+    if isinstance(value, np.ndarray):
+        if value.ndim:
+            raise RuntimeError("index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+                               f"{value.ndim} dimension(s).")
+        value = value.item() if value.dtype.kind != "V" else float(value)
+    if isinstance(value, complex) and a.dtype.kind != "c":
+        raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
+    whole = at_least_1d(a)
+    try:
+        whole[_key(at, index)] = scalar_array(value, a.dtype)
+    except IndexError as error:
+        raise IndexError(str(error).replace(" axis ", " dimension ")) from None
+    return a
+
+
+# -- flat positions --------------------------------------------------------------------------------------------------
+
+
+def _check_flat(index: Array, size: int) -> None:
+    if index.size:
+        low, high = int(index.min()), int(index.max())
+        if low < -size or high >= size:
+            raise IndexError(f"out of range: tried to access index {high if high >= size else low} on a tensor of "
+                             f"{size} elements.")
+
+
+def take(a: Array, index: Array) -> Array:
+    """Elements by their position in row-major order."""
+    if index.dtype != INT64:
+        raise RuntimeError(f"take(): Expected a long tensor for index, but got {name_of(index)}")
+    if index.size and not a.size:
+        raise IndexError("take(): tried to take from an empty tensor")
+    _check_flat(index, a.size)
+    return a.reshape(-1).take(index) if a.size else np.empty(index.shape, a.dtype)
+
+
+def put(a: Array, index: Array, source: Array, accumulate: bool) -> Array:
+    """Write, or add, elements by their position in row-major order."""
+    if index.dtype != INT64:
+        raise RuntimeError(f"put_(): Expected a long tensor for index, but got {name_of(index)}")
+    if a.dtype != source.dtype:
+        raise RuntimeError("put_(): self and source expected to have the same dtype, but got self.dtype = "
+                           f"{name_of(a)} and source.dtype = {name_of(source)}")
+    if index.size != source.size:
+        raise IndexError("put_(): Expected source and index to have the same number of elements, but got "
+                         f"source.numel() = {source.size}, index.numel() = {index.size}")
+    _check_flat(index, a.size)
+    flat = a.reshape(-1)
+    vector = index.reshape(-1)
+    if accumulate:
+        np.add.at(flat, np.where(vector < 0, vector + a.size, vector), source.reshape(-1))
+    else:
+        flat[vector] = source.reshape(-1)
+    if not np.may_share_memory(flat, a):
+        a[...] = flat.reshape(a.shape)
+    return a
+
+
+# -- masks -----------------------------------------------------------------------------------------------------------
+
+
+def masked_fill_inplace(a: Array, mask: Array, value: Any) -> Array:
+    """Write a number, or a 0-d array, where a broadcast mask is set."""
+    filled = _fill_value(a, mask, value)
+    shape = broadcast_shapes(mask.shape, a.shape)
+    if shape != a.shape:
+        raise RuntimeError(f"output with shape {list(a.shape)} doesn't match the broadcast shape {list(shape)}")
+    np.copyto(a, filled, where=mask)
+    return a
+
+
+def _fill_value(a: Array, mask: Array, value: Any) -> Array:
+    if mask.dtype != np.bool_:
+        names = {"float32": "float", "float64": "double", "uint8": "unsigned char", "int64": "long int"}
+        raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype "
+                           f"{names.get(mask.dtype.name, mask.dtype.name)}")
+    if isinstance(value, np.ndarray):
+        if value.ndim:
+            raise RuntimeError("masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+                               f"{value.ndim} dimension(s).")
+        return value.astype(a.dtype)
+    if isinstance(value, complex) and a.dtype.kind != "c":
+        raise RuntimeError(f"value cannot be converted to type {a.dtype.name}_t without overflow")
+    return scalar_array(value, a.dtype)
+
+
+def masked_fill(a: Array, mask: Array, value: Any) -> Array:
+    """A copy with a number where a mask is set; both broadcast."""
+    filled = _fill_value(a, mask, value)
+    if mask.shape != a.shape:
+        broadcast_shapes(mask.shape, a.shape)
+    return np.where(mask, filled, a)
+
+
+def masked_select(a: Array, mask: Array) -> Array:
+    """The elements where a mask is set, as a vector; both broadcast."""
+    if mask.dtype != np.bool_:
+        raise RuntimeError("masked_select: expected BoolTensor for mask")
+    if mask.shape != a.shape:
+        shape = broadcast_shapes(mask.shape, a.shape)
+        a, mask = np.broadcast_to(a, shape), np.broadcast_to(mask, shape)
+    return np.atleast_1d(a[mask])
+
+
+def masked_scatter(a: Array, mask: Array, source: Array) -> Array:
+    """Write the elements of `source`, in order, where a mask is set."""
+    if a.dtype != source.dtype:
+        raise RuntimeError("masked_scatter: expected self and source to have same dtypes but got "
+                           f"{name_of(a)} and {name_of(source)}")
+    if mask.dtype != np.bool_:
+        raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {name_of(mask)}")
+    shape = broadcast_shapes(mask.shape, a.shape)
+    if shape != a.shape:
+        raise RuntimeError(f"output with shape {list(a.shape)} doesn't match the broadcast shape {list(shape)}")
+    mask = np.broadcast_to(mask, a.shape)
+    count = int(np.count_nonzero(mask))
+    if source.size < count:
+        raise RuntimeError("Number of elements of source < number of ones in mask")
+    a[mask] = source.reshape(-1)[:count]
+    return a
+
+
+def nonzero(a: Array) -> Array:
+    """The positions of all elements that are not 0, one row each."""
+    if not a.ndim:
+        return np.empty((int(bool(a)), 0), np.int64)
+    return np.stack(a.nonzero()).astype(np.int64, copy=False).T
+
+
+# -- triangles and diagonals -------------------------------------------------------------------------------------------
+
+
+def triangle(name: str, a: Array, offset: int) -> Array:
+    """The lower or upper triangle of matrices, zeros elsewhere."""
+    if a.ndim < 2:
+        raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
+    rows, columns = a.shape[-2:]
+    keep = np.tri(rows, columns, offset if name == "tril" else offset - 1, dtype=np.bool_)
+    return np.where(keep if name == "tril" else ~keep, a, np.zeros((), a.dtype))
+
+
+def triangle_indices(name: str, row: int, col: int, offset: int) -> Array:
+    """Rows and columns of a triangle's elements."""
+    for label, extent in (("row", row), ("col", col)):
+        if extent < 0:
+            raise RuntimeError(f"{label} must be non-negative, got{extent}")
+    find = np.tril_indices if name == "tril" else np.triu_indices
+    return np.stack(find(row, offset, col)).astype(np.int64)
+
+
+def diag_embed(a: Array, offset: int, dim1: int, dim2: int) -> Array:
+    """Matrices with the last dimension of `a` on a diagonal."""
+    ndim = a.ndim + 1
+    first, second = wrap_dim(dim1, ndim), wrap_dim(dim2, ndim)
+    if first == second:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    extent = a.shape[-1] + abs(offset)
+    shape = list(a.shape[:-1])
+    for dim in sorted((first, second)):
+        shape.insert(dim, extent)
+    whole = np.zeros(shape, a.dtype)
+    diagonal(whole, offset, first, second)[...] = a
+    return whole
+
+
+def trace(a: Array) -> Array:
+    """The sum of a matrix's diagonal."""
+    if a.ndim != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {a.ndim}")
+    kind = FROM_NUMPY[a.dtype]
+    if a.dtype == np.bool_:
+        raise NotImplementedError("\"trace\" not implemented for 'Bool'")
+    if kind.category >= FLOAT:
+        wide = np.float32 if a.dtype.itemsize == 2 else a.dtype
+        return np.diagonal(a).astype(wide).sum().astype(a.dtype)
+    return np.diagonal(a).sum(dtype=np.int64)
+
+
+def trace_backward(grad: Array, sizes: Sequence[int]) -> Array:
+    """A 0-d gradient on the diagonal of zeros."""
+    whole = np.zeros(sizes, grad.dtype)
+    diagonal(whole, 0, 0, 1)[...] = grad
+    return whole

@@ -1,0 +1,174 @@
+"""Kernels of advanced indexing: reading, writing and adding at positions given by arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..._dispatch.promotion import pretty
+from ..._dtype import FROM_NUMPY
+
+Array = Any
+INT64 = np.dtype(np.int64)
+BOOL = np.dtype(np.bool_)
+UINT8 = np.dtype(np.uint8)
+EVERYTHING = slice(None)
+INDEX_DTYPES = frozenset((INT64, np.dtype(np.int32), BOOL, UINT8))
+
+
+def contiguous(a: Array) -> Array:
+    """The array in row-major order; NumPy's own helper would turn 0-d arrays into 1-d ones."""
+    return a if a.flags.c_contiguous else a.copy()
+
+
+def index_key(a: Array, indices: Sequence[Array | None]) -> tuple[Any, ...]:
+    """The NumPy key of a list of index arrays, where None stands for a whole dimension."""
+    key: list[Any] = []
+    dim = 0
+    for position, given in enumerate(indices):
+        if given is None:
+            key.append(EVERYTHING)
+            dim += 1
+            continue
+        if given.dtype not in INDEX_DTYPES:
+            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+        if given.dtype is not BOOL and given.dtype != UINT8:
+            key.append(given)
+            dim += 1
+            continue
+        if a.shape[dim:dim + given.ndim] != given.shape and dim + given.ndim <= a.ndim:
+            wrong = next(d for d in range(given.ndim) if given.shape[d] != a.shape[dim + d])
+            raise IndexError(
+                f"The shape of the mask {list(given.shape)} at index {wrong} does not match the shape of the indexed "
+                f"tensor {list(a.shape)} at index {dim + wrong}"
+            )
+        key.append(given if given.dtype is BOOL else given.astype(BOOL))
+        dim += given.ndim
+    if dim > a.ndim:
+        raise IndexError(f"too many indices for tensor of dimension {a.ndim} (got {dim})")
+    return tuple(key)
+
+
+def index(a: Array, indices: Sequence[Array | None]) -> Array:
+    """A copy of the elements at the given positions."""
+    if len(indices) == 1:
+        first = indices[0]
+        if first is not None and first.dtype == INT64 and first.ndim and a.ndim and a.flags.c_contiguous:
+            try:
+                return a.take(first, 0)
+            except IndexError as error:
+                raise index_error(error, indices) from None
+    key = index_key(a, indices)
+    try:
+        found = a[key]
+    except IndexError as error:
+        raise index_error(error, indices) from None
+    if all(type(part) is slice or not part.ndim for part in key):
+        # NumPy reads 0-d index arrays as plain integers and returns a view, or a scalar.
+        return np.array(found)
+    return contiguous(found)
+
+
+def index_error(error: IndexError, indices: Sequence[Array | None]) -> IndexError:
+    """PyTorch's words for what NumPy found wrong with index arrays."""
+    text = str(error)
+    if "broadcast" in text:
+        shapes = ", ".join(str(list(i.shape)) for i in indices if i is not None)
+        return IndexError(f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}")
+    return IndexError(text.replace(" axis ", " dimension "))
+
+
+def put(a: Array, indices: Sequence[Array | None], values: Array, accumulate: bool) -> Array:
+    """Write, or add, values at the given positions of `a` itself."""
+    if values.dtype != a.dtype:
+        if not (values.ndim == 0 and not accumulate and is_mask_only(indices)):
+            raise RuntimeError(
+                "Index put requires the source and destination dtypes match, got "
+                f"{pretty(FROM_NUMPY[a.dtype])} for the destination and {pretty(FROM_NUMPY[values.dtype])} "
+                "for the source."
+            )
+        values = values.astype(a.dtype)
+    key = index_key(a, indices)
+    try:
+        if accumulate:
+            add_at(a, key, values)
+        elif not values.ndim and is_mask_only(indices):
+            mask = key[0]
+            np.copyto(a, values, where=mask.reshape(mask.shape + (1,) * (a.ndim - mask.ndim)))
+        else:
+            a[key] = values
+    except IndexError as error:
+        raise index_error(error, indices) from None
+    except ValueError:
+        raise RuntimeError(
+            f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result of "
+            f"shape {list(a[key].shape)}"
+        ) from None
+    return a
+
+
+def is_mask_only(indices: Sequence[Array | None]) -> bool:
+    """Whether a list of indices is one boolean mask from the first dimension on."""
+    return len(indices) == 1 and indices[0] is not None and indices[0].dtype in (BOOL, UINT8)
+
+
+def add_at(a: Array, key: tuple[Any, ...], values: Array) -> None:
+    """`a[key] += values`, where a position named several times receives every value."""
+    if len(key) == 1 and key[0].dtype is BOOL:
+        a[key] += values  # a mask names no position twice
+        return
+    arrays = [part for part in key if type(part) is not slice]
+    if len(arrays) == 1 and arrays[0].dtype is not BOOL:
+        index = arrays[0]
+        dim = next(d for d, part in enumerate(key) if type(part) is not slice)
+        shape = a.shape[:dim] + index.shape + a.shape[dim + 1:]
+        if len(values.shape) > len(shape):
+            values = values.reshape(values.shape[len(values.shape) - len(shape):])
+        values = np.broadcast_to(values, shape)
+        before, after = int(np.prod(a.shape[:dim])), a.shape[dim + 1:]
+        add_slices(a, dim, wrapped(index.reshape(-1), a.shape[dim], dim),
+                   values.reshape(a.shape[:dim] + (index.size,) + after) if before or index.size else values)
+        return
+    if len(arrays) == a.ndim and all(part.dtype is not BOOL for part in arrays) and a.flags.c_contiguous:
+        parts = np.broadcast_arrays(*(wrapped(part, a.shape[d], d) for d, part in enumerate(arrays)))
+        cells = np.ravel_multi_index(parts, a.shape)
+        while values.ndim > cells.ndim:
+            values = values[0]
+        np.add.at(a.reshape(-1), cells.reshape(-1), np.broadcast_to(values, cells.shape).reshape(-1))
+        return
+    np.add.at(a, key, values)
+
+
+def wrapped(index: Array, extent: int, dim: int) -> Array:
+    """Indices counted from the front, checked."""
+    if index.size:
+        low, high = int(index.min()), int(index.max())
+        if low < -extent or high >= extent:
+            bad = low if low < -extent else high
+            raise IndexError(f"index {bad} is out of bounds for dimension {dim} with size {extent}")
+        if low < 0:
+            return np.where(index < 0, index + extent, index)
+    return index
+
+
+def add_slices(a: Array, dim: int, index: Array, source: Array) -> None:
+    """Add `source`'s slices along `dim` to the slices of `a` named by a vector, which may repeat."""
+    if not source.size:
+        return
+    rows = np.moveaxis(a, dim, 0) if dim else a
+    added = np.moveaxis(source, dim, 0) if dim else source
+    if index.size == 1:
+        rows[index[0]] += added[0]
+        return
+    if rows.ndim == 1 and rows.flags.c_contiguous:
+        np.add.at(rows, index, added)
+        return
+    order = index.argsort(kind="stable")
+    ordered = index[order]
+    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+    if starts.size == index.size:
+        rows[index] += added
+    else:
+        rows[ordered[starts]] += np.add.reduceat(added[order], starts, axis=0)

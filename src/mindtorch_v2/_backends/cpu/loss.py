@@ -1,0 +1,263 @@
+"""Loss kernels. `reduction` is 0 for none, 1 for the mean, 2 for the sum; 16-bit floats are computed in float32."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..._dispatch.promotion import FLOAT_DTYPES, pretty
+from ..._dtype import FROM_NUMPY, HALF_TYPES
+
+Array = Any
+NONE, MEAN, SUM = range(3)
+
+
+def wide(a: Array) -> Array:
+    """16-bit floats as float32."""
+    return a.astype(np.float32) if a.dtype in HALF_TYPES else a
+
+
+def require_float(a: Array, kernel: str) -> None:
+    """Refuse integers as PyTorch does."""
+    if a.dtype not in FLOAT_DTYPES:
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{pretty(FROM_NUMPY[a.dtype])}'")
+
+
+def reduce(values: Array, reduction: int, dtype: np.dtype) -> Array:
+    """The losses, their mean or their sum; nothing has the mean NaN."""
+    if reduction == NONE:
+        return values.astype(dtype, copy=False)
+    total = values.sum()
+    if reduction == MEAN:
+        total = total / values.dtype.type(values.size)
+    return np.asarray(total).astype(dtype, copy=False)
+
+
+def share(grad: Array, count: int, reduction: int) -> Array:
+    """The gradient of one element's loss."""
+    grad = wide(grad)
+    return grad / grad.dtype.type(count) if reduction == MEAN else grad
+
+
+# -- elementwise losses ------------------------------------------------------------------------------------------------
+
+
+def mse(a: Array, b: Array, reduction: int) -> Array:
+    """Squared difference."""
+    require_float(a, "mse_cpu")
+    difference = wide(a) - wide(b)
+    return reduce(np.multiply(difference, difference, out=_own(difference)), reduction, a.dtype)
+
+
+def _own(made: Any) -> Any:
+    return made if isinstance(made, np.ndarray) else None
+
+
+def mse_backward(grad: Array, a: Array, b: Array, reduction: int) -> Array:
+    """2 (a - b), scaled."""
+    difference = np.asarray(wide(a) - wide(b))
+    difference = difference * (share(grad, difference.size, reduction) * 2)
+    return np.asarray(difference).astype(a.dtype, copy=False)
+
+
+def smooth_l1(a: Array, b: Array, reduction: int, beta: float) -> Array:
+    """Quadratic below `beta`, linear above."""
+    if beta < 0:
+        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
+    require_float(a, "smooth_l1_cpu")
+    size = np.abs(wide(a) - wide(b))
+    if beta == 0:
+        return reduce(np.asarray(size), reduction, a.dtype)
+    return reduce(np.where(size < beta, size * size * size.dtype.type(0.5 / beta), size - size.dtype.type(0.5 * beta)),
+                  reduction, a.dtype)
+
+
+def smooth_l1_backward(grad: Array, a: Array, b: Array, reduction: int, beta: float) -> Array:
+    """Slope of `smooth_l1`."""
+    difference = np.asarray(wide(a) - wide(b))
+    slope = np.sign(difference)
+    if beta > 0:
+        slope = np.where(np.abs(difference) < beta, difference / difference.dtype.type(beta), slope)
+    return np.asarray(slope * share(grad, difference.size, reduction)).astype(a.dtype, copy=False)
+
+
+def huber(a: Array, b: Array, reduction: int, delta: float) -> Array:
+    """Quadratic below `delta`, linear with slope `delta` above."""
+    if delta <= 0:
+        raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    require_float(a, "huber_cpu")
+    size = np.abs(wide(a) - wide(b))
+    real = size.dtype.type
+    return reduce(np.where(size < delta, real(0.5) * size * size, real(delta) * (size - real(0.5 * delta))), reduction,
+                  a.dtype)
+
+
+def huber_backward(grad: Array, a: Array, b: Array, reduction: int, delta: float) -> Array:
+    """Slope of `huber`: the difference, clipped."""
+    difference = np.asarray(wide(a) - wide(b))
+    limit = difference.dtype.type(delta)
+    slope = np.clip(difference, -limit, limit)
+    return np.asarray(slope * share(grad, difference.size, reduction)).astype(a.dtype, copy=False)
+
+
+def soft_margin(a: Array, target: Array, reduction: int) -> Array:
+    """log(1 + exp(-target a))."""
+    return reduce(np.asarray(np.log1p(np.exp(-wide(target) * wide(a)))), reduction, a.dtype)
+
+
+def soft_margin_backward(grad: Array, a: Array, target: Array, reduction: int) -> Array:
+    """-target z / (1 + z) with z = exp(-target a)."""
+    z = np.exp(-wide(target) * wide(a))
+    slope = np.asarray(-wide(target) * z / (z + z.dtype.type(1)))
+    return np.asarray(slope * share(grad, slope.size, reduction)).astype(a.dtype, copy=False)
+
+
+# -- binary cross entropy ------------------------------------------------------------------------------------------
+
+
+def bce(a: Array, target: Array, weight: Array | None, reduction: int) -> Array:
+    """-(target log a + (1 - target) log(1 - a)), logarithms not below -100."""
+    require_float(a, "binary_cross_entropy")
+    if a.dtype != target.dtype:
+        raise RuntimeError(f"Found dtype {pretty(FROM_NUMPY[target.dtype])} but expected "
+                           f"{pretty(FROM_NUMPY[a.dtype])}")
+    x, t = wide(a), wide(target)
+    if not np.all((x >= 0) & (x <= 1)):
+        raise RuntimeError("all elements of input should be between 0 and 1")
+    floor = x.dtype.type(-100)
+    losses = (t - 1) * np.maximum(np.log1p(-x), floor) - t * np.maximum(np.log(x), floor)
+    if weight is not None:
+        losses = losses * wide(weight)
+    return reduce(np.asarray(losses), reduction, a.dtype)
+
+
+def bce_backward(grad: Array, a: Array, target: Array, weight: Array | None, reduction: int) -> Array:
+    """(a - target) / (a (1 - a)); the denominator is kept away from zero."""
+    x, t = wide(a), wide(target)
+    slope = (x - t) / np.maximum((1 - x) * x, x.dtype.type(1e-12))
+    slope = np.asarray(slope * share(grad, x.size, reduction))
+    if weight is not None:
+        slope = slope * wide(weight)
+    return slope.astype(a.dtype, copy=False)
+
+
+def bce_with_logits(a: Array, target: Array, weight: Array | None, pos_weight: Array | None, reduction: int) -> Array:
+    """Binary cross entropy of sigmoid(a), without overflow."""
+    x, t = wide(a), wide(target)
+    softplus = np.maximum(-x, 0) + np.log1p(np.exp(-np.abs(x)))
+    if pos_weight is not None:
+        softplus = softplus * ((wide(pos_weight) - 1) * t + 1)
+    losses = (1 - t) * x + softplus
+    if weight is not None:
+        losses = losses * wide(weight)
+    losses = np.asarray(losses)
+    return reduce(losses, reduction, a.dtype if a.dtype in HALF_TYPES else losses.dtype)
+
+
+# -- negative log likelihood -------------------------------------------------------------------------------------------
+
+
+def _check_target(target: Array, valid: Array, classes: int) -> None:
+    outside = valid & ((target < 0) | (target >= classes))
+    if outside.any():
+        raise IndexError(f"Target {int(target[outside].flat[0])} is out of bounds.")
+
+
+def _check_dtypes(target: Array) -> None:
+    if target.dtype not in (np.int64, np.uint8):
+        raise RuntimeError(
+            f"expected target dtype to be Long or Byte, but got {pretty(FROM_NUMPY[target.dtype])}"
+        )
+
+
+def _check_weight(weight: Array | None, classes: int) -> None:
+    if weight is not None and weight.shape != (classes,):
+        raise RuntimeError(
+            f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of "
+            f"shape: {list(weight.shape)}"
+        )
+
+
+def _check_nll(a: Array, target: Array) -> None:
+    if not 1 <= a.ndim <= 2:
+        raise RuntimeError("input tensor should be 1D or 2D")
+    if target.ndim > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if a.ndim == 2 and target.shape[:1] != a.shape[:1]:
+        raise RuntimeError(f"size mismatch (got input: {list(a.shape)}, target: {list(target.shape)})")
+
+
+def _check_nll2d(a: Array, target: Array) -> None:
+    if target.ndim != 3:
+        raise RuntimeError("only batches of spatial targets supported (3D tensors) but got targets of dimension: "
+                           f"{target.ndim}")
+    if a.ndim != 4:
+        raise RuntimeError("only batches of spatial inputs supported (4D tensors), but got input of dimension: "
+                           f"{a.ndim}")
+    if a.shape[:1] + a.shape[2:] != target.shape:
+        raise RuntimeError(f"size mismatch (got input: {list(a.shape)} , target: {list(target.shape)}")
+
+
+def _pick(target: Array, weight: Array | None, classes: int, ignore_index: int, dtype: np.dtype) -> tuple[Array, Array]:
+    """Class of each sample, 0 for ignored ones, and each sample's weight, 0 for ignored ones."""
+    target = target.astype(np.int64, copy=False)
+    valid = target != ignore_index
+    _check_target(target, valid, classes)
+    picked = np.where(valid, target, 0)
+    if weight is None:
+        return picked, valid.astype(dtype)
+    return picked, wide(weight)[picked] * valid
+
+
+def _nll(a: Array, target: Array, weight: Array | None, reduction: int, ignore_index: int) -> tuple[Array, Array]:
+    """Losses of samples whose classes lie along dimension 1, and the total weight."""
+    _check_dtypes(target)
+    values = wide(a)
+    picked, weights = _pick(target, weight, a.shape[1], ignore_index, values.dtype)
+    if values.size:
+        chosen = np.take_along_axis(values, picked[:, None], 1)[:, 0]
+    else:
+        chosen = np.zeros(picked.shape, values.dtype)
+    # An ignored sample counts nothing, even where its value is infinite.
+    losses = np.where(weights == 0, 0, -chosen * weights)
+    total = weights.sum()
+    if reduction == NONE:
+        return losses.astype(a.dtype, copy=False), np.asarray(total).astype(a.dtype)
+    made = losses.sum()
+    if reduction == MEAN:
+        made = np.true_divide(made, total)
+    return np.asarray(made).astype(a.dtype), np.asarray(total).astype(a.dtype)
+
+
+def nll(a: Array, target: Array, weight: Array | None, reduction: int, ignore_index: int) -> tuple[Array, Array]:
+    """Negative log likelihood of one sample or a batch."""
+    _check_nll(a, target)
+    _check_weight(weight, a.shape[-1])
+    if a.ndim == 2:
+        return _nll(a, target, weight, reduction, ignore_index)
+    loss, total = _nll(a[None], target.reshape(1), weight, reduction, ignore_index)
+    return loss.reshape(()), total
+
+
+def nll2d(a: Array, target: Array, weight: Array | None, reduction: int, ignore_index: int) -> tuple[Array, Array]:
+    """Negative log likelihood of every pixel."""
+    _check_nll2d(a, target)
+    _check_weight(weight, a.shape[1])
+    return _nll(a, target, weight, reduction, ignore_index)
+
+
+def nll_backward(grad: Array, a: Array, target: Array, weight: Array | None, reduction: int, ignore_index: int,
+                 total_weight: Array) -> Array:
+    """The negative weight at each sample's class, zero elsewhere."""
+    values = a if a.ndim > 1 else a[None]
+    target = target if a.ndim > 1 else target.reshape(1)
+    picked, weights = _pick(target, weight, values.shape[1], ignore_index, wide(a).dtype)
+    pull = wide(grad)
+    if reduction == MEAN:
+        pull = np.true_divide(pull, wide(total_weight))
+    slopes = np.where(weights == 0, 0, -pull.reshape(picked.shape if reduction == NONE else ()) * weights)
+    made = np.zeros(values.shape, a.dtype)
+    if made.size:
+        np.put_along_axis(made, picked[:, None], slopes.astype(a.dtype)[:, None], 1)
+    return made.reshape(a.shape)

@@ -1,0 +1,269 @@
+"""Matrix products on arrays. 16-bit floats are multiplied in float32 and rounded once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..._dispatch.promotion import pretty, scalar_array
+from ..._dtype import BOOL, FROM_NUMPY, HALF_TYPES, INTEGER
+
+Array = Any
+
+# Types whose products NumPy hands to BLAS or computes exactly; the rest is widened or refused.
+DIRECT = frozenset(d for d, kind in FROM_NUMPY.items() if d not in HALF_TYPES and kind.category != BOOL)
+HALF = frozenset(HALF_TYPES)
+C_NAMES = {"float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
+           "int64": "long int", "int32": "int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char",
+           "bool": "bool", "complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}
+
+
+def name_of(a: Array) -> str:
+    """PyTorch's C++ name of an array's dtype."""
+    return pretty(FROM_NUMPY[a.dtype])
+
+
+def size_text(shape: tuple[int, ...]) -> str:
+    """`2x3`, as PyTorch prints matrix sizes."""
+    return "x".join(map(str, shape))
+
+
+def refuse_bool(a: Array, kernel: str) -> None:
+    """Booleans have no matrix product in PyTorch."""
+    if a.dtype == np.bool_:
+        raise NotImplementedError(f"\"{kernel}\" not implemented for 'Bool'")
+
+
+def product(a: Array, b: Array) -> Array:
+    """`a @ b` of checked operands, each of one or two dimensions."""
+    if a.dtype in DIRECT:
+        return a.dot(b)
+    refuse_bool(a, "addmm_impl_cpu_")
+    return np.asarray(a.astype(np.float32).dot(b.astype(np.float32))).astype(a.dtype)
+
+
+def check_matrices(a: Array, b: Array) -> None:
+    """PyTorch's conditions on two matrices to be multiplied."""
+    if a.ndim != 2:
+        raise RuntimeError("self must be a matrix")
+    if b.ndim != 2:
+        raise RuntimeError("mat2 must be a matrix")
+    if a.shape[1] != b.shape[0]:
+        raise RuntimeError(
+            f"mat1 and mat2 shapes cannot be multiplied ({size_text(a.shape)} and {size_text(b.shape)})"
+        )
+    if a.dtype != b.dtype:
+        raise RuntimeError(
+            "expected m1 and m2 to have the same dtype, but got: "
+            f"{C_NAMES[FROM_NUMPY[a.dtype].name]} != {C_NAMES[FROM_NUMPY[b.dtype].name]}"
+        )
+
+
+def mm(a: Array, b: Array) -> Array:
+    """Product of two matrices."""
+    if len(a.shape) == 2 == len(b.shape) and a.shape[1] == b.shape[0] and a.dtype is b.dtype and a.dtype in DIRECT:
+        return a.dot(b)
+    check_matrices(a, b)
+    return product(a, b)
+
+
+def _blas_ready(a: Array) -> Array:
+    """Matrices of a batch with a gap in both dimensions are copied: NumPy would multiply them without BLAS."""
+    item = a.dtype.itemsize
+    return a if item in a.strides[-2:] or a.size < 64 else np.ascontiguousarray(a)
+
+
+def check_batches(a: Array, b: Array) -> None:
+    """PyTorch's conditions on two batches of matrices."""
+    for number, batch in enumerate((a, b), start=1):
+        if batch.ndim != 3:
+            raise RuntimeError(f"batch{number} must be a 3D tensor")
+    if b.shape[:2] != (a.shape[0], a.shape[2]):
+        raise RuntimeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: [{a.shape[0]}, {a.shape[2]}] "
+            f"but got: [{b.shape[0]}, {b.shape[1]}]."
+        )
+    if a.dtype != b.dtype:
+        raise RuntimeError(f"expected scalar type {name_of(a)} but found {name_of(b)}")
+
+
+def bmm(a: Array, b: Array) -> Array:
+    """Products of two batches of matrices."""
+    check_batches(a, b)
+    if a.dtype in DIRECT:
+        return np.matmul(_blas_ready(a), _blas_ready(b))
+    refuse_bool(a, "bmm")
+    return np.matmul(a.astype(np.float32), b.astype(np.float32)).astype(a.dtype)
+
+
+def _expandable(bias: Array, shape: tuple[int, ...]) -> None:
+    """Raise PyTorch's error unless `bias` broadcasts to `shape`."""
+    lead = len(shape) - bias.ndim
+    if lead < 0:
+        raise RuntimeError(
+            f"expand(tensor{list(bias.shape)}, size={list(shape)}): the number of sizes provided ({len(shape)}) must "
+            f"be greater or equal to the number of dimensions in the tensor ({bias.ndim})"
+        )
+    for i, extent in enumerate(bias.shape):
+        if extent not in (1, shape[lead + i]):
+            raise RuntimeError(
+                f"The expanded size of the tensor ({shape[lead + i]}) must match the existing size ({extent}) at "
+                f"non-singleton dimension {lead + i}.  Target sizes: {list(shape)}.  Tensor sizes: {list(bias.shape)}"
+            )
+
+
+def _factor(value: Any, a: Array, name: str) -> Array:
+    if FROM_NUMPY[a.dtype].category <= INTEGER and isinstance(value, float):
+        raise RuntimeError(
+            f"For integral input tensors, argument {name} must not be a floating point number."
+        )
+    return scalar_array(value, np.dtype(np.float32) if a.dtype in HALF else a.dtype)
+
+
+def combine(bias: Array, made: Array, beta: Any, alpha: Any, dtype: np.dtype) -> Array:
+    """`beta * bias + alpha * made`, in the memory of the fresh array `made`. With beta 0, bias is not even read."""
+    _expandable(bias, made.shape)
+    if alpha != 1:
+        made *= _factor(alpha, bias, "alpha")
+    if beta == 1:
+        made += bias
+    elif beta != 0:
+        made += bias * _factor(beta, bias, "beta")
+    return made if made.dtype == dtype else made.astype(dtype)
+
+
+def _wide(a: Array) -> Array:
+    return a.astype(np.float32) if a.dtype in HALF else a
+
+
+def addmm(bias: Array, a: Array, b: Array, beta: Any, alpha: Any) -> Array:
+    """`beta * bias + alpha * (a @ b)`."""
+    if a.dtype is b.dtype is bias.dtype and a.dtype in DIRECT and len(a.shape) == 2 == len(b.shape):
+        if a.shape[1] == b.shape[0]:
+            made = a.dot(b)
+            if beta == 1 and alpha == 1 and bias.shape == made.shape[-1:]:
+                made += bias
+                return made
+            return combine(bias, made, beta, alpha, bias.dtype)
+    if a.ndim != 2 or b.ndim != 2:
+        which, found = ("mat1", a) if a.ndim != 2 else ("mat2", b)
+        raise RuntimeError(f"{which} must be a matrix, got {found.ndim}-D tensor")
+    if not bias.dtype == b.dtype == a.dtype:
+        if bias.dtype != b.dtype:
+            raise RuntimeError(
+                f"self and mat2 must have the same dtype, but got {name_of(bias)} and {name_of(b)}"
+            )
+        raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {name_of(a)} and {name_of(b)}")
+    check_matrices(a, b)
+    refuse_bool(a, "addmm_impl_cpu_")
+    return combine(bias, _wide(a).dot(_wide(b)), beta, alpha, bias.dtype)
+
+
+def baddbmm(bias: Array, a: Array, b: Array, beta: Any, alpha: Any) -> Array:
+    """`beta * bias + alpha * (a @ b)` by batch."""
+    check_batches(a, b)
+    if bias.dtype != a.dtype:
+        raise RuntimeError(f"Input dtypes must be the same, got: input {name_of(bias)}, batch1: {name_of(a)}, "
+                           f"batch2: {name_of(b)}")
+    refuse_bool(a, "baddbmm")
+    made = np.matmul(_blas_ready(_wide(a)), _blas_ready(_wide(b)))
+    return combine(bias, made, beta, alpha, bias.dtype)
+
+
+def addbmm(bias: Array, a: Array, b: Array, beta: Any, alpha: Any) -> Array:
+    """`beta * bias + alpha *` the sum over the batch of `a @ b`: one product over batch and inner dimension."""
+    check_batches(a, b)
+    refuse_bool(a, "addmm_impl_cpu_")
+    batch, rows, inner = a.shape
+    left = _wide(a).transpose(1, 0, 2).reshape(rows, batch * inner)
+    made = left.dot(_wide(b).reshape(batch * inner, b.shape[2]))
+    return combine(bias, made, beta, alpha, bias.dtype)
+
+
+def check_matrix_vector(bias_size: int | None, a: Array, vector: Array) -> None:
+    """PyTorch's conditions on a matrix times a vector."""
+    if a.ndim != 2 or vector.ndim != 1:
+        raise RuntimeError(f"vector + matrix @ vector expected, got 1, {a.ndim}, {vector.ndim}")
+    if a.shape[1] != vector.shape[0] or (bias_size is not None and bias_size not in (1, a.shape[0])):
+        rows = a.shape[0] if bias_size is None else bias_size
+        raise RuntimeError(f"size mismatch, got input ({rows}), mat ({size_text(a.shape)}), vec ({vector.shape[0]})")
+    if a.dtype != vector.dtype:
+        raise RuntimeError(
+            f"addmv input tensors must have the same dtype, but got {name_of(vector)}, {name_of(a)}, and "
+            f"{name_of(vector)}"
+        )
+    refuse_bool(a, "addmv_impl_cpu")
+
+
+def mv(a: Array, vector: Array) -> Array:
+    """Product of a matrix and a vector."""
+    check_matrix_vector(None, a, vector)
+    return product(a, vector)
+
+
+def addmv(bias: Array, a: Array, vector: Array, beta: Any, alpha: Any) -> Array:
+    """`beta * bias + alpha * (a @ vector)`."""
+    check_matrix_vector(bias.shape[0] if bias.ndim else 1, a, vector)
+    return combine(bias, _wide(a).dot(_wide(vector)), beta, alpha, bias.dtype)
+
+
+def dot(a: Array, b: Array) -> Array:
+    """Inner product of two vectors."""
+    if a.ndim != 1 or b.ndim != 1:
+        raise RuntimeError(f"1D tensors expected, but got {a.ndim}D and {b.ndim}D tensors")
+    if a.dtype != b.dtype:
+        raise RuntimeError(
+            f"dot : expected both vectors to have same dtype, but found {name_of(a)} and {name_of(b)}"
+        )
+    if a.shape != b.shape:
+        raise RuntimeError(
+            f"inconsistent tensor size, expected tensor [{a.size}] and src [{b.size}] to have the same number of "
+            f"elements, but got {a.size} and {b.size} elements respectively"
+        )
+    refuse_bool(a, "dot")
+    return product(a, b)
+
+
+def vdot(a: Array, b: Array) -> Array:
+    """Inner product of two vectors, the first conjugated."""
+    return dot(a.conj() if a.dtype.kind == "c" else a, b)
+
+
+def addr(bias: Array, first: Array, second: Array, beta: Any, alpha: Any) -> Array:
+    """`beta * bias + alpha *` the outer product of two vectors."""
+    if first.ndim != 1 or second.ndim != 1:
+        which, found = ("vec1", first) if first.ndim != 1 else ("vec2", second)
+        raise RuntimeError(f"addr: Expected 1-D argument {which}, but got {found.ndim}-D")
+    if bias.dtype == np.bool_:
+        made = np.multiply.outer(first, second) & bool(alpha)
+        _expandable(bias, made.shape)
+        return made | (bias & bool(beta))
+    made = np.multiply.outer(_wide(first), _wide(second))
+    return combine(bias, made, beta, alpha, bias.dtype)
+
+
+def linalg_cross(a: Array, b: Array, dim: int) -> Array:
+    """Cross product of 3-vectors along `dim`."""
+    if a.ndim != b.ndim:
+        raise RuntimeError(f"linalg.cross: inputs must have the same number of dimensions.")
+    if not -a.ndim <= dim < a.ndim:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-a.ndim}, {a.ndim - 1}], but got {dim})")
+    if a.shape[dim] != 3 or b.shape[dim] != 3:
+        raise RuntimeError(
+            f"linalg.cross: inputs dimension {dim} must have length 3. Got {a.shape[dim]} and {b.shape[dim]}"
+        )
+    ahead, behind = [1, 2, 0], [2, 0, 1]
+    return a.take(ahead, dim) * b.take(behind, dim) - a.take(behind, dim) * b.take(ahead, dim)
+
+
+def trilinear(i1: Array, i2: Array, i3: Array, expand1: list[int], expand2: list[int], expand3: list[int],
+              sumdim: list[int], unroll_dim: int) -> Array:
+    """Product of three arrays laid out over common dimensions (`expandN`: those that operand N lacks), summed."""
+    total = i1.ndim + len(expand1)
+    labels = [[d for d in range(total) if d not in lacking] for lacking in (expand1, expand2, expand3)]
+    kept = [d for d in range(total) if d not in sumdim]
+    operands: list[Any] = []
+    for array, label in zip((i1, i2, i3), labels):
+        operands += [_wide(array), label]
+    return np.einsum(*operands, kept, optimize=True).astype(i1.dtype, copy=False)

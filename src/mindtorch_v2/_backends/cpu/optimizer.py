@@ -1,0 +1,76 @@
+"""Kernels that take a whole optimizer step of one parameter: they write into the arrays they are given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = Any
+
+
+def working(a: Array) -> Array:
+    """The contents in the dtype steps are computed in: at least float32."""
+    return a.astype(np.float32) if a.dtype.itemsize < 4 else a
+
+
+def gradient(grad: Array, maximize: bool, scale: Array | None) -> Array:
+    """The gradient to descend, in the working dtype. Undoing a loss scale also changes the stored gradient."""
+    result = working(grad)
+    if scale is not None:
+        result = result / np.asarray(scale, result.dtype)
+        grad[...] = result
+    return -result if maximize else result
+
+
+def sgd(parameter: Array, grad: Array, buffer: Array | None, weight_decay: float, momentum: float, lr: float,
+        dampening: float, nesterov: bool, maximize: bool, first: bool, scale: Array | None) -> None:
+    """One step of stochastic gradient descent."""
+    weight = working(parameter)
+    kind = weight.dtype.type
+    change = gradient(grad, maximize, scale)
+    if weight_decay != 0:
+        change = change + weight * kind(weight_decay)
+    if buffer is not None:
+        moving = change if first else working(buffer) * kind(momentum) + change * kind(1 - dampening)
+        buffer[...] = moving
+        change = change + moving * kind(momentum) if nesterov else moving
+    parameter[...] = weight - change * kind(lr)
+
+
+def adam(parameter: Array, grad: Array, average: Array, square: Array, largest: Array | None, step: float, lr: float,
+         beta1: float, beta2: float, weight_decay: float, eps: float, maximize: bool, decoupled: bool,
+         scale: Array | None) -> None:
+    """One step of Adam, or with `decoupled` of AdamW."""
+    weight = working(parameter)
+    kind = weight.dtype.type
+    change = gradient(grad, maximize, scale)
+    if weight_decay != 0:
+        if decoupled:
+            weight = weight * kind(1 - lr * weight_decay)
+        else:
+            change = change + weight * kind(weight_decay)
+    moving = working(average)
+    moving = moving + kind(1 - beta1) * (change - moving)
+    squares = working(square) * kind(beta2) + kind(1 - beta2) * change * change
+    average[...] = moving
+    square[...] = squares
+    if largest is not None:
+        squares = np.maximum(working(largest), squares)
+        largest[...] = squares
+    denominator = np.sqrt(squares) / kind((1 - beta2**step) ** 0.5) + kind(eps)
+    parameter[...] = weight - kind(lr / (1 - beta1**step)) * moving / denominator
+
+
+def adagrad(parameter: Array, grad: Array, total: Array, step: float, lr: float, lr_decay: float,
+            weight_decay: float, eps: float, maximize: bool, scale: Array | None) -> None:
+    """One step of Adagrad."""
+    weight = working(parameter)
+    kind = weight.dtype.type
+    change = gradient(grad, maximize, scale)
+    if weight_decay != 0:
+        change = change + weight * kind(weight_decay)
+    squares = working(total) + change * change
+    total[...] = squares
+    rate = lr / (1 + (step - 1) * lr_decay)
+    parameter[...] = weight - kind(rate) * change / (np.sqrt(squares) + kind(eps))

@@ -1,0 +1,388 @@
+"""Element-by-element kernels that differ from NumPy's ufuncs, or have none."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..._dispatch.promotion import FLOAT_DTYPES, cast, pretty, promote_list, scalar_array
+from ..._dtype import FROM_NUMPY, DefaultDtype
+
+Array = Any
+Function = Callable[..., Any]
+
+FLOAT32 = np.dtype(np.float32)
+ONES = {dtype: np.ones((), dtype) for dtype in FROM_NUMPY}
+ZEROS = {dtype: np.zeros((), dtype) for dtype in FROM_NUMPY}
+
+
+def unsupported(name: str, dtype: np.dtype) -> NotImplementedError:
+    """PyTorch's refusal of a dtype."""
+    return NotImplementedError(f"\"{name}\" not implemented for '{pretty(FROM_NUMPY[dtype])}'")
+
+
+def widened(function: Function) -> Function:
+    """Decorator: 16-bit floats are computed in float32 and rounded once at the end."""
+
+    @functools.wraps(function)
+    def kernel(a: Array, *rest: Any) -> Array:
+        dtype = a.dtype
+        if dtype is FLOAT32 or dtype.itemsize != 2 or dtype not in FLOAT_DTYPES:
+            return function(a, *rest)
+        rest = tuple(b.astype(FLOAT32) if isinstance(b, np.ndarray) and b.dtype == dtype else b for b in rest)
+        return np.asarray(function(a.astype(FLOAT32), *rest)).astype(dtype)
+
+    return kernel
+
+
+def keeps_integers(name: str, function: Function) -> Function:
+    """A rounding function: integers are copied, booleans and complex numbers refused."""
+
+    def kernel(a: Array) -> Array:
+        if a.dtype.kind in "iu":
+            return a.copy()
+        if a.dtype.kind == "b":
+            raise unsupported(f"{name}_vml_cpu", a.dtype)
+        if a.dtype.kind == "c":
+            raise NotImplementedError(f"{name} is not supported for complex inputs")
+        return function(a)
+
+    return kernel
+
+
+def real_floats(name: str, function: Function) -> Function:
+    """A kernel for real floating types only."""
+
+    def kernel(a: Array, *rest: Any) -> Array:
+        if a.dtype not in FLOAT_DTYPES or a.dtype.kind == "c":
+            raise unsupported(name, a.dtype)
+        return function(a, *rest)
+
+    return kernel
+
+
+# -- signs and rounding --------------------------------------------------------------------------------------------
+
+
+def negative(a: Array) -> Array:
+    """`-a`; booleans are refused with PyTorch's advice."""
+    if a.dtype.kind == "b":
+        raise RuntimeError(
+            "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use "
+            "the `~` or `logical_not()` operator instead."
+        )
+    return np.negative(a)
+
+
+def sign(a: Array) -> Array:
+    """-1, 0 or 1; the sign of NaN is 0."""
+    kind = a.dtype.kind
+    if kind == "c":
+        raise NotImplementedError("torch.sign is not intended to support complex numbers. Please use torch.sgn instead.")
+    if kind == "b":
+        return a.copy()
+    found = np.sign(a)
+    return found if kind in "iu" else np.where(np.isnan(a), ZEROS[a.dtype], found)
+
+
+def sgn(a: Array) -> Array:
+    """The sign; of a complex number, the number of modulus 1 in its direction."""
+    if a.dtype.kind != "c":
+        return sign(a)
+    size = np.abs(a)
+    return np.where(size == 0, ZEROS[a.dtype], a / np.where(size == 0, ONES[size.dtype], size))
+
+
+def signbit(a: Array) -> Array:
+    """Whether the sign bit is set."""
+    if a.dtype.kind == "c":
+        raise NotImplementedError("signbit is not implemented for complex tensors.")
+    return np.signbit(a) if a.dtype in FLOAT_DTYPES else a < ZEROS[a.dtype]
+
+
+def absolute(a: Array) -> Array:
+    """The absolute value; of a complex number, its modulus."""
+    if a.dtype.kind == "b":
+        raise unsupported("abs_cpu", a.dtype)
+    return np.abs(a)
+
+
+@widened
+def round_decimals(a: Array, decimals: int) -> Array:
+    """Rounded, half to even, after the given number of decimals; a negative number rounds to tens, hundreds, …"""
+    if a.dtype not in FLOAT_DTYPES:
+        raise unsupported("round_cpu", a.dtype)
+    if decimals == 0:
+        return np.rint(a)
+    power = scalar_array(10.0 ** abs(decimals), a.dtype)
+    return np.rint(a * power) / power if decimals > 0 else np.rint(a / power) * power
+
+
+def fraction(a: Array) -> Array:
+    """The part after the point, with the sign of the number."""
+    if a.dtype not in FLOAT_DTYPES:
+        raise unsupported("frac_cpu", a.dtype)
+    return np.subtract(a, np.trunc(a))
+
+
+# -- functions -----------------------------------------------------------------------------------------------------
+
+
+@widened
+def rsqrt(a: Array) -> Array:
+    """`1 / sqrt(a)`."""
+    return np.true_divide(ONES[a.dtype], np.sqrt(a))
+
+
+@widened
+def reciprocal(a: Array) -> Array:
+    """`1 / a`."""
+    return np.true_divide(ONES[a.dtype], a)
+
+
+@widened
+def sigmoid(a: Array) -> Array:
+    """`1 / (1 + exp(-a))`."""
+    t = np.negative(a)
+    if not t.shape:
+        t = np.asarray(t)
+    np.exp(t, t)
+    one = ONES[t.dtype]
+    np.add(t, one, t)
+    return np.true_divide(one, t, t)
+
+
+@widened
+def sinc(a: Array) -> Array:
+    """`sin(πa) / πa`, 1 at 0."""
+    angle = a * scalar_array(math.pi, a.dtype)
+    zero = a == 0
+    return np.where(zero, ONES[a.dtype], np.sin(angle) / np.where(zero, ONES[a.dtype], angle))
+
+
+@widened
+def logit(a: Array, eps: float | None) -> Array:
+    """`log(a / (1 - a))`, with the argument kept `eps` away from 0 and 1."""
+    if eps is not None:
+        a = np.clip(a, scalar_array(eps, a.dtype), scalar_array(1.0 - eps, a.dtype))
+    return np.log(a / (ONES[a.dtype] - a))
+
+
+@widened
+def logit_backward(grad: Array, a: Array, eps: float | None) -> Array:
+    """Gradient of `logit`: 0 outside of the kept range, NaN outside of [0, 1] if there is none."""
+    inside = (a >= scalar_array(0.0 if eps is None else eps, a.dtype)) & (
+        a <= scalar_array(1.0 if eps is None else 1.0 - eps, a.dtype))
+    outside = np.array(np.nan if eps is None else 0.0, a.dtype)
+    return np.where(inside, grad / (a * (ONES[a.dtype] - a)), outside)
+
+
+@widened
+def multiply_by(a: Array, factor: float) -> Array:
+    """The product with a constant, in float32 or wider."""
+    return np.multiply(a, scalar_array(factor, a.dtype))
+
+
+def degrees_to_radians(a: Array) -> Array:
+    """Radians."""
+    if a.dtype.kind == "c":
+        raise RuntimeError("deg2rad is not supported for complex tensors.")
+    return multiply_by(a, math.pi / 180.0)
+
+
+def radians_to_degrees(a: Array) -> Array:
+    """Degrees."""
+    if a.dtype.kind == "c":
+        raise RuntimeError("rad2deg is not supported for complex tensors.")
+    return multiply_by(a, 180.0 / math.pi)
+
+
+def nan_to_num(a: Array, nan: float | None, posinf: float | None, neginf: float | None) -> Array:
+    """NaN and the infinities replaced, by default with 0 and the largest finite numbers."""
+    if a.dtype not in FLOAT_DTYPES:
+        return a.copy()
+    if a.dtype.kind == "c":
+        result = np.empty_like(a)
+        result.real = nan_to_num(a.real, nan, posinf, neginf)
+        result.imag = nan_to_num(a.imag, nan, posinf, neginf)
+        return result
+    limits = _limits(a.dtype)
+    high = limits if posinf is None else posinf
+    low = -limits if neginf is None else neginf
+    result = np.where(np.isnan(a), np.array(0.0 if nan is None else nan, a.dtype), a)
+    result = np.where(np.isposinf(a) if a.dtype.kind == "f" else a == np.inf, np.array(high, a.dtype), result)
+    return np.where(np.isneginf(a) if a.dtype.kind == "f" else a == -np.inf, np.array(low, a.dtype), result)
+
+
+@functools.cache
+def _limits(dtype: np.dtype) -> float:
+    if dtype.kind == "f":
+        return float(np.finfo(dtype).max)
+    # bfloat16: seven explicit bits of mantissa and the exponents of float32.
+    return float((2.0 - 2.0**-7) * 2.0**127)
+
+
+def is_infinity(sign_of: int) -> Function:
+    """A test for one of the infinities."""
+
+    def kernel(a: Array) -> Array:
+        if a.dtype.kind == "c":
+            raise RuntimeError(f"{'isposinf' if sign_of > 0 else 'isneginf'} does not support complex inputs.")
+        if a.dtype not in FLOAT_DTYPES:
+            return np.zeros(a.shape, np.bool_)
+        return np.equal(a, np.array(sign_of * np.inf, a.dtype))
+
+    return kernel
+
+
+# -- complex numbers -----------------------------------------------------------------------------------------------
+
+
+def angle(a: Array) -> Array:
+    """The argument of a complex number; for real ones 0 or π."""
+    if a.dtype.kind == "c":
+        return np.angle(a)
+    if a.dtype not in FLOAT_DTYPES:
+        a = a.astype(DefaultDtype.value.np)
+    found = np.where(a < 0, np.array(math.pi, a.dtype), ZEROS[a.dtype])
+    return np.where(np.isnan(a), a, found)
+
+
+def complex_from_parts(real: Array, imag: Array) -> Array:
+    """A complex number from its real and imaginary part."""
+    to = _complex_of("complex", real, imag)
+    result = np.empty(np.broadcast_shapes(real.shape, imag.shape), to)
+    result.real, result.imag = real, imag
+    return result
+
+
+def complex_from_polar(size: Array, argument: Array) -> Array:
+    """A complex number from its modulus and argument."""
+    to = _complex_of("polar", size, argument)
+    result = np.empty(np.broadcast_shapes(size.shape, argument.shape), to)
+    result.real, result.imag = size * np.cos(argument), size * np.sin(argument)
+    return result
+
+
+def _complex_of(name: str, first: Array, second: Array) -> np.dtype:
+    found = {FLOAT32: np.dtype(np.complex64), np.dtype(np.float64): np.dtype(np.complex128)}.get(first.dtype)
+    if found is None:
+        raise RuntimeError(
+            "Expected both inputs to be Half, Float or Double tensors but got "
+            f"{pretty(FROM_NUMPY[first.dtype])} and {pretty(FROM_NUMPY[second.dtype])}"
+        )
+    if first.dtype != second.dtype:
+        raise RuntimeError(
+            f"Expected object of scalar type {pretty(FROM_NUMPY[first.dtype])} but got scalar type "
+            f"{pretty(FROM_NUMPY[second.dtype])} for second argument"
+        )
+    return found
+
+
+# -- two and three operands ----------------------------------------------------------------------------------------
+
+
+@widened
+def xlogy(a: Array, b: Array) -> Array:
+    """`a log(b)`, 0 where a is 0 unless b is NaN."""
+    return np.where(np.isnan(b), b, np.where(a == 0, ZEROS[a.dtype], a * np.log(b)))
+
+
+def heaviside(a: Array, values: Array) -> Array:
+    """0 below zero, 1 above, `values` at zero."""
+    if a.dtype.kind == "c":
+        raise RuntimeError("heaviside is not yet implemented for complex tensors.")
+    if a.dtype != values.dtype:
+        raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
+    # NaN is not above zero, and so has 0.
+    return np.where(a == 0, values, (a > 0).astype(a.dtype))
+
+
+def integers_only(name: str, function: Function) -> Function:
+    """A kernel for integers."""
+
+    def kernel(a: Array, b: Array) -> Array:
+        if a.dtype.kind not in "iu":
+            raise unsupported(name, a.dtype)
+        return function(a, b)
+
+    return kernel
+
+
+@widened
+def lerp(a: Array, end: Array, weight: Array) -> Array:
+    """`a + weight (end - a)`, counted from the nearer end so that both ends are exact."""
+    if a.dtype not in FLOAT_DTYPES:
+        raise unsupported("lerp_kernel_scalar" if weight.ndim == 0 else "lerp_kernel_tensor", a.dtype)
+    gap = np.subtract(end, a)
+    near = a + weight * gap
+    if weight.ndim == 0:
+        return near if abs(weight) < 0.5 else end - gap * (ONES[weight.dtype] - weight)
+    return np.where(np.abs(weight) < 0.5, near, end - gap * (ONES[weight.dtype] - weight))
+
+
+def lerp_scalar(a: Array, end: Array, weight: Any) -> Array:
+    """`lerp` with a number as weight."""
+    check_same("lerp", "end", a, end)
+    return lerp(a, end, np.asarray(weight, FLOAT32 if a.dtype.itemsize == 2 else a.dtype))
+
+
+def lerp_tensor(a: Array, end: Array, weight: Array) -> Array:
+    """`lerp` with a weight for each element."""
+    check_same("lerp", "end", a, end)
+    check_same("lerp", "weight", a, weight)
+    return lerp(a, end, weight)
+
+
+def check_same(name: str, argument: str, a: Array, b: Array) -> None:
+    """PyTorch promotes neither operand of these ops."""
+    if a.dtype != b.dtype:
+        raise RuntimeError(
+            f"expected dtype {_spoken(a.dtype)} for `{argument}` but got dtype {_spoken(b.dtype)}"
+        )
+
+
+def _spoken(dtype: np.dtype) -> str:
+    name = pretty(FROM_NUMPY[dtype])
+    return {"Long": "long int", "Byte": "unsigned char"}.get(name, name.lower())
+
+
+@widened
+def _add_product(a: Array, b: Array, c: Array, value: Any) -> Array:
+    product = np.multiply(b, c) if value == 1 else np.multiply(np.multiply(b, scalar_array(value, b.dtype)), c)
+    return np.add(a, product)
+
+
+@widened
+def _add_quotient(a: Array, b: Array, c: Array, value: Any) -> Array:
+    scaled = b if value == 1 else np.multiply(b, scalar_array(value, b.dtype))
+    return np.add(a, np.true_divide(scaled, c))
+
+
+def addcmul(a: Array, b: Array, c: Array, value: Any) -> Array:
+    """`a + value b c`."""
+    a, b, c = promote_list([a, b, c])
+    return _add_product(a, b, c, value if a.dtype in FLOAT_DTYPES else int(value))
+
+
+def addcdiv(a: Array, b: Array, c: Array, value: Any) -> Array:
+    """`a + value b / c`."""
+    if b.dtype not in FLOAT_DTYPES and c.dtype not in FLOAT_DTYPES:
+        raise RuntimeError(
+            "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a "
+            "true division of tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value "
+            "* torch.trunc(tensor1 / tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / "
+            "tensor2) for float inputs. The future addcdiv behavior is just the latter implementation: (input + value "
+            "* tensor1 / tensor2), for all dtypes."
+        )
+    a, b, c = promote_list([a, b, c])
+    return _add_quotient(a, b, c, value)
+
+
+def ldexp(a: Array, b: Array) -> Array:
+    """`a 2**b`."""
+    return cast(np.multiply(a, np.power(scalar_array(2.0, a.dtype), b)), a.dtype)

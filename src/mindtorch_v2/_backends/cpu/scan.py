@@ -1,0 +1,67 @@
+"""Scans: running sums, products and extremes along a dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..._dtype import HALF_TYPES, dtype
+from .reduce import INT64, accumulator, along, narrowed, refuse, wide
+
+Array = Any
+
+
+def running(ufunc: np.ufunc) -> Callable[[Array, int, dtype | None], Array]:
+    """A running sum or product; float32 is accumulated in float64, as PyTorch does on the CPU."""
+    accumulate = ufunc.accumulate
+
+    def kernel(a: Array, dim: int, to: dtype | None) -> Array:
+        shape = a.shape
+        a, axis = along(a, dim)
+        a, result = accumulator(a, to)
+        made = accumulate(a, axis, np.float64 if a.dtype == np.float32 else a.dtype)
+        return narrowed(made, result).reshape(shape)
+
+    return kernel
+
+
+cumsum = running(np.add)
+cumprod = running(np.multiply)
+
+
+def running_extreme(name: str, ufunc: np.ufunc) -> Callable[[Array, int], tuple[Array, Array]]:
+    """A running maximum or minimum with the position of its latest occurrence; once there is NaN, it stays."""
+    accumulate = ufunc.accumulate
+
+    def kernel(a: Array, dim: int) -> tuple[Array, Array]:
+        refuse(a, f"{name}_cpu", "c")
+        shape = a.shape
+        a, axis = along(a, dim)
+        values = narrowed(accumulate(wide(a), axis), a.dtype)
+        steps = np.arange(a.shape[axis], dtype=INT64).reshape([-1 if i == axis else 1 for i in range(a.ndim)])
+        reached = (a == values) | (a != a)
+        index = np.maximum.accumulate(np.where(reached, steps, 0), axis)
+        return values.reshape(shape), index.reshape(shape)
+
+    return kernel
+
+
+def logcumsumexp(a: Array, dim: int) -> Array:
+    """log of the running sum of exp."""
+    refuse(a, "logcumsumexp_out_cpu", "biu")
+    shape = a.shape
+    a, axis = along(a, dim)
+    if a.dtype.kind == "c":
+        return _complex_logcumsumexp(a, axis).reshape(shape)
+    work = a.astype(np.float64) if a.dtype in HALF_TYPES or a.dtype == np.float32 else a
+    return np.logaddexp.accumulate(work, axis).astype(a.dtype).reshape(shape)
+
+
+def _complex_logcumsumexp(a: Array, axis: int) -> Array:
+    # One shift for the whole line: exact as long as the line spans less than the exponent range of float64.
+    wide_a = a.astype(np.complex128)
+    top = np.maximum.reduce(wide_a.real, axis, keepdims=True) if a.size else np.zeros(())
+    top = np.where(np.isfinite(top), top, 0.0)
+    return (np.log(np.add.accumulate(np.exp(wide_a - top), axis)) + top).astype(a.dtype)

@@ -1,0 +1,195 @@
+"""Kernels of gather and the scatter family: one index per element, along one dimension."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..._dispatch.promotion import scalar_array
+from ..._dtype import BOOL, FLOAT, FROM_NUMPY
+from ..._shape import wrap_dim
+
+Array = Any
+INDEX_DTYPES = (np.dtype(np.int64), np.dtype(np.int32))
+REDUCERS: dict[str, np.ufunc] = {"sum": np.add, "add": np.add, "mean": np.add, "prod": np.multiply,
+                                 "multiply": np.multiply, "amax": np.maximum, "amin": np.minimum}
+
+
+def check_range(index: Array, extent: int, dim: int, error: type[Exception] = RuntimeError, prefix: str = "") -> None:
+    """Every index names an existing position; negative ones are not allowed here."""
+    if index.size:
+        low, high = int(index.min()), int(index.max())
+        if low < 0 or high >= extent:
+            raise error(f"{prefix}index {low if low < 0 else high} is out of bounds for dimension {dim} with size {extent}")
+
+
+def check_shapes(a: Array, dim: int, index: Array, src: Array | None) -> None:
+    """PyTorch's conditions on the shapes and dtypes of scatter's operands."""
+    if index.dtype not in INDEX_DTYPES:
+        raise RuntimeError("scatter(): Expected dtype int32/int64 for index")
+    if src is not None and src.dtype != a.dtype:
+        raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
+    if not index.size:
+        return
+    if max(a.ndim, 1) != max(index.ndim, 1):
+        raise RuntimeError("Index tensor must have the same number of dimensions as self tensor")
+    if src is not None and max(src.ndim, 1) != max(index.ndim, 1):
+        raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
+    too_wide = any(index.shape[d] > a.shape[d] for d in range(min(a.ndim, index.ndim)) if d != dim)
+    too_short = src is not None and any(n > m for n, m in zip(index.shape, src.shape))
+    if too_wide or too_short:
+        more = "" if src is None else f" and to be no larger size than src {list(src.shape)}"
+        raise RuntimeError(f"Expected index {list(index.shape)} to be no larger than self {list(a.shape)} apart from "
+                           f"dimension {dim}{more}")
+
+
+def cells(a_shape: tuple[int, ...], dim: int, index: Array) -> Array:
+    """The row-major position in an array of `a_shape` that each element of `index` names."""
+    place = None
+    step = 1
+    for d in range(index.ndim - 1, -1, -1):
+        if d == dim:
+            part = index.astype(np.int64, copy=False) * step if step != 1 else index.astype(np.int64, copy=False)
+        else:
+            part = (np.arange(index.shape[d], dtype=np.int64) * step).reshape((-1,) + (1,) * (index.ndim - 1 - d))
+        place = part if place is None else place + part
+        step *= a_shape[d]
+    return np.broadcast_to(place, index.shape)
+
+
+def at_least_1d(a: Array) -> Array:
+    """0-d arrays as arrays of one element, on the same memory."""
+    return a if a.ndim else a.reshape(1)
+
+
+def gather(a: Array, dim: int, index: Array, sparse_grad: bool = False) -> Array:
+    """`a[..., index, ...]` element by element along a dimension."""
+    at = wrap_dim(dim, a.ndim)
+    if index.dtype not in INDEX_DTYPES:
+        raise RuntimeError("gather(): Expected dtype int32/int64 for index")
+    if not index.size:
+        return np.empty(index.shape, a.dtype)
+    if max(a.ndim, 1) != max(index.ndim, 1):
+        raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
+    whole, chosen = at_least_1d(a), at_least_1d(index)
+    for d in range(whole.ndim):
+        if d != at and chosen.shape[d] > whole.shape[d]:
+            raise RuntimeError(
+                f"Size does not match at dimension {d} expected index {list(index.shape)} to be no larger than self "
+                f"{list(a.shape)} apart from dimension {at}"
+            )
+    check_range(chosen, whole.shape[at], at)
+    if whole.flags.c_contiguous:
+        found = whole.reshape(-1).take(cells(whole.shape, at, chosen))
+    else:
+        key = [chosen if d == at else np.arange(n).reshape((-1,) + (1,) * (chosen.ndim - 1 - d))
+               for d, n in enumerate(chosen.shape)]
+        found = whole[tuple(key)]
+    return found.reshape(index.shape)
+
+
+def flat_target(a: Array) -> tuple[Array, bool]:
+    """`a` as a vector, and whether that vector is a copy that must be written back."""
+    return (a.reshape(-1), False) if a.flags.c_contiguous else (a.copy().reshape(-1), True)
+
+
+def scatter_with(a: Array, dim: int, index: Array, src: Array, ufunc: np.ufunc | None) -> Array:
+    """Write (without a ufunc) or combine `src` at the named positions of `a`."""
+    at = wrap_dim(dim, a.ndim)
+    check_shapes(a, at, index, src)
+    if not index.size:
+        return a
+    whole, chosen = at_least_1d(a), at_least_1d(index)
+    check_range(chosen, whole.shape[at], at)
+    source = src if not src.ndim else src[tuple(slice(0, n) for n in chosen.shape)]
+    source = np.broadcast_to(source, chosen.shape).reshape(-1)
+    flat, copied = flat_target(whole)
+    place = cells(whole.shape, at, chosen).reshape(-1)
+    if ufunc is None:
+        flat[place] = source
+    else:
+        ufunc.at(flat, place, source)
+    if copied:
+        whole[...] = flat.reshape(whole.shape)
+    return a
+
+
+def repeated(value: Any, index: Array, dtype: np.dtype) -> Array:
+    """A number as a source of the shape of `index`."""
+    return np.broadcast_to(scalar_array(value, dtype), index.shape)
+
+
+def scatter_value(a: Array, dim: int, index: Array, value: Any) -> Array:
+    """Write a number at the named positions."""
+    check_shapes(a, wrap_dim(dim, a.ndim), index, None)
+    return scatter_with(a, dim, index, repeated(value, index, a.dtype), None)
+
+
+def scatter_src(a: Array, dim: int, index: Array, src: Array) -> Array:
+    """Write `src` at the named positions."""
+    return scatter_with(a, dim, index, src, None)
+
+
+def _old_reducer(reduce: str) -> np.ufunc:
+    if reduce not in ("add", "multiply"):
+        raise RuntimeError("reduce argument must be either add or multiply.")
+    return REDUCERS[reduce]
+
+
+def scatter_reduce_src(a: Array, dim: int, index: Array, src: Array, reduce: str) -> Array:
+    """Add or multiply `src` at the named positions."""
+    return scatter_with(a, dim, index, src, _old_reducer(reduce))
+
+
+def scatter_reduce_value(a: Array, dim: int, index: Array, value: Any, reduce: str) -> Array:
+    """Add or multiply a number at the named positions."""
+    ufunc = _old_reducer(reduce)
+    check_shapes(a, wrap_dim(dim, a.ndim), index, None)
+    return scatter_with(a, dim, index, repeated(value, index, a.dtype), ufunc)
+
+
+def scatter_add(a: Array, dim: int, index: Array, src: Array) -> Array:
+    """Add `src` at the named positions."""
+    return scatter_with(a, dim, index, src, np.logical_or if a.dtype == np.bool_ else np.add)
+
+
+def identity(reduce: str, dtype: np.dtype) -> Any:
+    """The value that changes nothing under a reduction."""
+    if reduce in ("sum", "mean"):
+        return 0
+    if reduce == "prod":
+        return 1
+    kind = FROM_NUMPY[dtype]
+    if kind.category == BOOL:
+        return reduce == "amin"
+    if kind.category == FLOAT:
+        return -np.inf if reduce == "amax" else np.inf
+    return np.iinfo(dtype).min if reduce == "amax" else np.iinfo(dtype).max
+
+
+def scatter_reduce(a: Array, dim: int, index: Array, src: Array, reduce: str, include_self: bool) -> Array:
+    """Reduce `src`, and the old values if `include_self`, into the named positions."""
+    if reduce not in ("sum", "prod", "mean", "amax", "amin"):
+        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
+    check_shapes(a, wrap_dim(dim, a.ndim), index, src)
+    if not include_self:
+        scatter_value(a, dim, index, identity(reduce, a.dtype))
+    ufunc = REDUCERS[reduce]
+    if a.dtype == np.bool_:
+        ufunc = np.logical_and if reduce in ("prod", "amin") else np.logical_or
+    scatter_with(a, dim, index, src, ufunc)
+    if reduce == "mean":
+        counts = np.full(a.shape, int(include_self), np.int64)
+        scatter_with(counts, dim, index, np.ones(index.shape, np.int64), np.add)
+        divide_by_counts(a, counts)
+    return a
+
+
+def divide_by_counts(a: Array, counts: Array) -> None:
+    """Sums to means, in place; integers round down."""
+    np.maximum(counts, 1, out=counts)
+    if FROM_NUMPY[a.dtype].category >= FLOAT:
+        a[...] = a / counts.astype(a.dtype)
+    else:
+        np.floor_divide(a, counts.astype(a.dtype), out=a)

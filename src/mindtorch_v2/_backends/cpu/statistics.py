@@ -1,0 +1,197 @@
+"""Statistics: variance, norms, medians, modes, log-sum-exp."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..._dispatch.promotion import FLOAT_DTYPES, pretty
+from ..._dtype import FROM_NUMPY, PROMOTION, dtype
+from ..._shape import wrap_dims
+from .reduce import INT64, Dims, add_reduce, along, checked_dim, extent, narrowed, refuse, refuse_empty, wide
+from .sort import stable_order
+
+Array = Any
+
+
+def real_type(a: Array) -> np.dtype:
+    """The dtype of the magnitudes."""
+    return FROM_NUMPY[a.dtype].to_real().np
+
+
+def moments(name: str, *, root: bool, with_mean: bool) -> Callable[..., Any]:
+    """Variance or standard deviation over dimensions, in two passes, perhaps with the mean."""
+
+    def kernel(a: Array, dim: Dims, correction: Any, keepdim: bool) -> Any:
+        if a.dtype not in FLOAT_DTYPES:
+            raise RuntimeError(f"{name} only support floating point and complex dtypes")
+        axes = wrap_dims(dim, a.ndim)
+        work = wide(a)
+        count = extent(a.shape, axes)
+        average = np.true_divide(add_reduce(work, axes, None, None, True), work.dtype.type(count))
+        centred = np.subtract(work, average)
+        square = centred.real**2 + centred.imag**2 if work.dtype.kind == "c" else np.multiply(centred, centred)
+        freedom = max(count - (1 if correction is None else correction), 0)
+        result = np.true_divide(add_reduce(square, axes, None, None, keepdim), square.dtype.type(freedom))
+        if root:
+            result = np.sqrt(result)
+        result = narrowed(result, real_type(a))
+        if not with_mean:
+            return result
+        return result, narrowed(average if keepdim else np.asarray(average).squeeze(axes), a.dtype)
+
+    return kernel
+
+
+def vector_norm(a: Array, order: Any, dim: Dims, keepdim: bool, to: dtype | None) -> Array:
+    """The `order`-norm of the elements along dimensions."""
+    order = float(order)
+    if a.dtype not in FLOAT_DTYPES:
+        raise RuntimeError("linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
+                           f"{pretty(FROM_NUMPY[a.dtype])}")
+    if to is not None:
+        a = _norm_dtype(a, to)
+    axes = wrap_dims(dim, a.ndim)
+    if order < 0 or order == math.inf:
+        _refuse_empty_norm(a, order, dim, axes)
+    result = real_type(a)
+    size = np.abs(wide(a))
+    if order == 2:
+        made = np.sqrt(add_reduce(np.multiply(size, size), axes, None, None, keepdim))
+    elif order == 1:
+        made = add_reduce(size, axes, None, None, keepdim)
+    elif order == 0:
+        made = add_reduce(size != 0, axes, size.dtype, None, keepdim)
+    elif math.isinf(order):
+        made = (np.maximum if order > 0 else np.minimum).reduce(size, axes, None, None, keepdim)
+    else:
+        total = add_reduce(np.power(size, size.dtype.type(order)), axes, None, None, keepdim)
+        made = np.power(total, size.dtype.type(1.0 / order))
+    return narrowed(made, result)
+
+
+def _norm_dtype(a: Array, to: dtype) -> Array:
+    given = FROM_NUMPY[a.dtype]
+    if to.np not in FLOAT_DTYPES:
+        raise RuntimeError(f"linalg.vector_norm: dtype should be floating point or complex, but got {pretty(to)}")
+    if given.is_complex != to.is_complex:
+        kind = "complex" if given.is_complex else "real"
+        raise RuntimeError(f"linalg.vector_norm: dtype should be {kind} for {kind} inputs, but got {pretty(to)}")
+    if PROMOTION[given, to] is not to:
+        raise RuntimeError(f"linalg.vector_norm: the dtype of the input ({pretty(given)}) should be convertible "
+                           f"without narrowing to the specified dtype ({pretty(to)})")
+    return a.astype(to.np)
+
+
+def _refuse_empty_norm(a: Array, order: float, dim: Dims, axes: Sequence[int]) -> None:
+    if a.size:
+        return
+    if dim is None or (not isinstance(dim, int) and not len(dim)):
+        raise RuntimeError(f"linalg.vector_norm cannot compute the {order:g} norm on an empty tensor because the "
+                           "operation does not have an identity")
+    for axis in axes:
+        if a.shape[axis] == 0:
+            raise RuntimeError(f"linalg.vector_norm cannot compute the {order:g} norm on the dimension {axis}because "
+                               "this dimension is empty and the operation does not have an identity")
+
+
+def dist(a: Array, b: Array, order: Any) -> Array:
+    """The norm of a difference."""
+    if a.dtype not in FLOAT_DTYPES:
+        raise RuntimeError("norm(): input dtype should be either floating point or complex. Got "
+                           f"{pretty(FROM_NUMPY[a.dtype])} instead.")
+    return vector_norm(np.subtract(a, b), order, None, False, None)
+
+
+def logsumexp(a: Array, dim: Dims, keepdim: bool) -> Array:
+    """log(sum(exp(a))), shifted by the largest element so that it does not overflow."""
+    axes = wrap_dims(dim, a.ndim)
+    work = wide(a)
+    if not a.size:
+        return narrowed(np.log(add_reduce(np.exp(work), axes, None, None, keepdim)), a.dtype)
+    top = np.maximum.reduce(work.real, axes, None, None, True)
+    top = np.where(np.isinf(top), np.zeros((), top.dtype), top)
+    total = np.log(add_reduce(np.exp(np.subtract(work, top)), axes, None, None, True)) + top
+    return narrowed(total if keepdim else np.asarray(total).squeeze(axes), a.dtype)
+
+
+# -- positions in sorted order --------------------------------------------------------------------------------------
+
+
+def _pick(a: Array, index: Array, axis: int, scalar: bool, keepdim: bool) -> tuple[Array, Array]:
+    chosen = np.take_along_axis(a, index, axis)
+    if scalar or not keepdim:
+        return chosen.squeeze(axis), index.squeeze(axis)
+    return chosen, index
+
+
+def median_dim(name: str, *, skip_nan: bool) -> Callable[[Array, int, bool], tuple[Array, Array]]:
+    """The lower median along a dimension; `median` gives the first NaN if there is one, `nanmedian` skips them."""
+
+    def kernel(a: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
+        refuse(a, "median_out", "bc")
+        axis = checked_dim(a, dim, name)
+        scalar = not a.ndim
+        a, axis = along(a, axis)
+        order = stable_order(a, axis)
+        count = a.shape[axis]
+        if a.dtype not in FLOAT_DTYPES:
+            at = np.full(_kept(a.shape, axis), (count - 1) // 2, INT64)
+        else:
+            valid = add_reduce(~np.isnan(a), axis, INT64, None, True)
+            # NaNs are sorted to the end, in their original order, so the first NaN stands right after the numbers.
+            middle = np.maximum(valid - 1, 0) // 2
+            at = middle if skip_nan else np.where(valid == count, middle, np.minimum(valid, count - 1))
+        return _pick(a, np.take_along_axis(order, at, axis), axis, scalar, keepdim)
+
+    return kernel
+
+
+def _kept(shape: Sequence[int], axis: int) -> tuple[int, ...]:
+    return (*shape[:axis], 1, *shape[axis + 1:])
+
+
+def median_all(name: str, *, skip_nan: bool) -> Callable[[Array], Array]:
+    """The lower median of all elements; NaN for none."""
+    kernel = median_dim(name, skip_nan=skip_nan)
+
+    def whole(a: Array) -> Array:
+        refuse(a, "median_cpu", "bc")
+        if not a.size:
+            return np.asarray(np.nan).astype(a.dtype)
+        return kernel(a.reshape(-1), 0, False)[0]
+
+    return whole
+
+
+def mode(a: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
+    """The most frequent value along a dimension, the smallest of several, at its last occurrence."""
+    refuse(a, "mode_cpu", "c")
+    axis = checked_dim(a, dim, "mode")
+    scalar = not a.ndim
+    a, axis = along(a, axis)
+    order = np.moveaxis(stable_order(a, axis), axis, -1)
+    ordered = np.take_along_axis(np.moveaxis(a, axis, -1), order, -1)
+    place = np.arange(a.shape[axis])
+    starts = np.ones(ordered.shape, bool)
+    starts[..., 1:] = ordered[..., 1:] != ordered[..., :-1]
+    begun = np.maximum.accumulate(np.where(starts, place, 0), -1)
+    # The first place where a run reaches the greatest length is the end of the first such run.
+    end = np.argmax(place - begun, -1, keepdims=True)
+    index = np.moveaxis(np.take_along_axis(order, end, -1), -1, axis)
+    return _pick(a, index, axis, scalar, keepdim)
+
+
+def kthvalue(a: Array, k: int, dim: int, keepdim: bool) -> tuple[Array, Array]:
+    """The k-th smallest along a dimension, counted from 1."""
+    refuse(a, "kthvalue_cpu", "bc")
+    scalar = not a.ndim
+    a, axis = along(a, dim)
+    refuse_empty(a, (axis,), "kthvalue")
+    if not 1 <= k <= a.shape[axis]:
+        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {axis}")
+    index = np.take(stable_order(a, axis), [k - 1], axis)
+    return _pick(a, index, axis, scalar, keepdim)

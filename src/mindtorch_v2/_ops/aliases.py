@@ -1,0 +1,77 @@
+"""Second names of pointwise ops: ops of their own in PyTorch, each of which only calls the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._dispatch.namespace import aten
+from .._dispatch.registry import choose, declare
+from .._dtype import float64
+from .._tensor import Tensor
+
+
+def alias(name: str, target: str, arguments: str, *, inplace: bool = True, functions: str = "fm") -> None:
+    """Declare `name` as another name of `target`; `arguments` are those of the schema."""
+    keyword = arguments.rpartition("*, ")[2] if "*, " in arguments else ""
+    keyword_name = keyword.partition("=")[0].split()[-1] if keyword else ""
+
+    def forward(of: str) -> Any:
+        if keyword_name:
+            return lambda *args: getattr(aten, of)(*args[:-1], **{keyword_name: args[-1]})
+        return lambda *args: getattr(aten, of)(*args)
+
+    declare(f"{name}({arguments}) -> Tensor", composite=forward(target), where="n")
+
+    @choose(name, where=functions)
+    def face(*args: Any, out: Any = None, **kwargs: Any) -> Tensor:
+        if out is None:
+            return getattr(aten, f"{name}__default")(*args, **kwargs)
+        return getattr(aten, target)(*args, out=out, **kwargs)
+
+    face.__name__ = face.__qualname__ = name
+    face.__doc__ = f"Another name of torch.{target}."
+    if inplace:
+        declare(f"{name}_({arguments}) -> Tensor", composite=forward(f"{target}_"), where=functions)
+
+
+ONE = "Tensor self"
+TWO = "Tensor self, Tensor other"
+for _name, _target in (("negative", "neg"), ("absolute", "abs"), ("fix", "trunc"), ("arcsin", "asin"),
+                       ("arccos", "acos"), ("arctan", "atan"), ("arcsinh", "asinh"), ("arccosh", "acosh"),
+                       ("arctanh", "atanh")):
+    alias(_name, _target, ONE)
+for _name, _target in (("less", "lt"), ("less_equal", "le"), ("greater", "gt"), ("greater_equal", "ge"),
+                       ("not_equal", "ne"), ("multiply", "mul"), ("true_divide", "div")):
+    alias(_name, _target, TWO, functions="fm")
+alias("divide", "div", TWO + ", *, str? rounding_mode=None")
+alias("subtract", "sub", TWO + ", *, Scalar alpha=1")
+alias("arctan2", "atan2", TWO)
+for _name, _target in (("special_expit", "sigmoid"), ("special_erf", "erf"), ("special_erfc", "erfc"),
+                       ("special_erfinv", "erfinv"), ("special_gammaln", "lgamma"), ("special_digamma", "digamma"),
+                       ("special_psi", "digamma"), ("special_exp2", "exp2"), ("special_expm1", "expm1"),
+                       ("special_log1p", "log1p"), ("special_sinc", "sinc"), ("special_i0", "i0"),
+                       ("special_round", "round")):
+    alias(_name, _target, ONE, inplace=False, functions="n")
+alias("special_xlogy", "xlogy", TWO, inplace=False, functions="n")
+alias("special_logit", "logit", "Tensor self, float? eps=None", inplace=False, functions="n")
+declare("special_polygamma(int n, Tensor self) -> Tensor", composite=lambda n, self: aten.polygamma(n, self), where="n")
+
+
+def _as_double(value: Any) -> Any:
+    if not isinstance(value, Tensor):
+        return value
+    wanted = float64.to_complex() if value.dtype.is_complex else float64
+    return aten.to(value, wanted)
+
+
+def _float_power(self: Any, exponent: Any) -> Tensor:
+    return aten.pow(_as_double(self), _as_double(exponent) if isinstance(exponent, Tensor) else float(exponent))
+
+
+declare("float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", composite=_float_power, where="n")
+
+
+@choose("float_power")
+def float_power(input: Any, exponent: Any) -> Tensor:
+    """`input ** exponent` computed in double precision."""
+    return aten.float_power__Tensor_Tensor(input, exponent)

@@ -1,0 +1,162 @@
+"""Mathematical functions of two or three operands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._backends.cpu import pointwise as kernels
+from .._dispatch.namespace import aten
+from .._dispatch.registry import choose, declare
+from .._tensor import Tensor
+from .formulas import conj
+
+
+def _atan2_backward(grad: Any, self: Any, other: Any, needs: Any) -> Any:
+    square = self * self + other * other
+    share = grad * aten.masked_fill(aten.reciprocal(square), square == 0, 0)
+    return (share * other if needs[0] else None), (share * -self if needs[1] else None)
+
+
+declare("atan2(Tensor self, Tensor other) -> Tensor", cpu=kernels.real_floats("atan2_cpu", np.arctan2),
+        promote="ternary_float", inplace=True, meta="broadcast", grad={("self", "other"): _atan2_backward})
+declare(
+    "hypot(Tensor self, Tensor other) -> Tensor", cpu=kernels.real_floats("hypot_cpu", np.hypot), promote="ternary",
+    inplace=True, meta="broadcast",
+    grad={"self": lambda grad, self, result: grad * (self / result),
+          "other": lambda grad, other, result: grad * (other / result)},
+)
+
+
+def _copysign_backward(grad: Any, self: Any, result: Any) -> Any:
+    return grad * aten.masked_fill(result / self, self == 0, 0)
+
+
+declare(
+    "copysign.Tensor(Tensor self, Tensor other) -> Tensor", cpu=kernels.real_floats("copysign_cpu", np.copysign),
+    promote="binary_float", inplace=True, scalar_overload="Scalar", meta="broadcast",
+    grad={"self": _copysign_backward, "other": lambda grad: aten.zeros_like(grad)},
+)
+
+
+def _ldexp_backward_other(grad: Any, result: Any) -> Any:
+    return grad * conj(result) * float(np.log(2.0))
+
+
+declare(
+    "ldexp.Tensor(Tensor self, Tensor other) -> Tensor", cpu=kernels.ldexp, promote="ternary_float", inplace=True,
+    meta="broadcast",
+    grad={"self": lambda grad, other: grad * conj(aten.pow(2.0, other)), "other": _ldexp_backward_other},
+)
+declare(
+    "logaddexp(Tensor self, Tensor other) -> Tensor", cpu=kernels.real_floats("logaddexp_cpu", np.logaddexp),
+    promote="ternary", meta="broadcast",
+    grad={"self": lambda grad, self, other: grad / (aten.exp(other - self) + 1),
+          "other": lambda grad, self, other: grad / (aten.exp(self - other) + 1)},
+)
+declare(
+    "logaddexp2(Tensor self, Tensor other) -> Tensor", cpu=kernels.real_floats("logaddexp2_cpu", np.logaddexp2),
+    promote="ternary", meta="broadcast",
+    grad={"self": lambda grad, self, other: grad / (aten.pow(2.0, other - self) + 1),
+          "other": lambda grad, self, other: grad / (aten.pow(2.0, self - other) + 1)},
+)
+
+# -- x log y -------------------------------------------------------------------------------------------------------
+
+
+def _xlogy_backward_self(grad: Any, self: Any, other: Any) -> Any:
+    # Where both are 0 the derivative has no limit; 0 is what the product rule of the value there suggests.
+    if isinstance(other, Tensor):
+        return aten.masked_fill(aten.xlogy(grad, other), aten.bitwise_and(self == 0, other <= 0), 0)
+    return aten.xlogy(grad, other) if other > 0 else aten.masked_fill(aten.xlogy(grad, other), self == 0, 0)
+
+
+declare(
+    "xlogy.Tensor(Tensor self, Tensor other) -> Tensor", cpu=kernels.real_floats("xlogy_cpu", kernels.xlogy),
+    promote="binary_float", inplace=True, scalar_overload="Scalar_Other", meta="broadcast", where="n",
+    grad={"self": _xlogy_backward_self, "other": lambda grad, self, other: grad * self / other},
+)
+declare(
+    "xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor", where="n",
+    composite=lambda self, other: aten.xlogy__Tensor(
+        aten.scalar_tensor(self, dtype=aten.result_type(other, self)), other),
+)
+
+
+@choose("xlogy")
+def xlogy(input: Any, other: Any, *, out: Any = None) -> Tensor:
+    """`input * log(other)`, 0 where the input is 0; either may be a number."""
+    if isinstance(input, Tensor):
+        return aten.xlogy__Tensor(input, other, out=out)
+    return aten.xlogy__Scalar_Self(input, other)
+
+
+choose("xlogy_")(lambda input, other: aten.xlogy___Tensor(input, other))
+
+# -- steps and integers --------------------------------------------------------------------------------------------
+
+
+def _no_derivative(grad: Any) -> Any:
+    raise RuntimeError("derivative for aten::heaviside is not implemented")
+
+
+declare("heaviside(Tensor self, Tensor values) -> Tensor", cpu=kernels.heaviside, inplace=True, meta="broadcast",
+        node="NotImplemented", grad={("self", "values"): _no_derivative})
+declare("gcd(Tensor self, Tensor other) -> Tensor", cpu=kernels.integers_only("gcd_cpu", np.gcd), promote="ternary",
+        inplace=True, meta="broadcast")
+declare("lcm(Tensor self, Tensor other) -> Tensor", cpu=kernels.integers_only("lcm_cpu", np.lcm), promote="ternary",
+        inplace=True, meta="broadcast")
+declare(
+    "nextafter(Tensor self, Tensor other) -> Tensor", cpu=kernels.real_floats("nextafter_cpu", np.nextafter),
+    promote="ternary", inplace=True, meta="broadcast",
+    grad={"self": lambda grad, self, other: aten.where(self != other, grad, 0),
+          "other": lambda grad, self, other: aten.where(self == other, grad, 0)},
+)
+
+# -- three operands ------------------------------------------------------------------------------------------------
+
+
+def _one_minus(weight: Any) -> Any:
+    return 1 - weight
+
+
+declare(
+    "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", cpu=kernels.lerp_scalar, inplace=True, where="n",
+    meta="broadcast",
+    grad={"self": lambda grad, weight: grad * conj(_one_minus(weight)), "end": lambda grad, weight: grad * conj(weight)},
+)
+declare(
+    "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", cpu=kernels.lerp_tensor, inplace=True, where="n",
+    node="LerpBackward1", meta="broadcast",
+    grad={"self": lambda grad, weight: grad * conj(_one_minus(weight)), "end": lambda grad, weight: grad * conj(weight),
+          "weight": lambda grad, self, end: grad * conj(end - self)},
+)
+
+
+@choose("lerp")
+def lerp(input: Tensor, end: Tensor, weight: Any, *, out: Any = None) -> Tensor:
+    """From `input` toward `end` by the fraction `weight`."""
+    return (aten.lerp__Tensor if isinstance(weight, Tensor) else aten.lerp__Scalar)(input, end, weight, out=out)
+
+
+@choose("lerp_", where="m")
+def lerp_(input: Tensor, end: Tensor, weight: Any) -> Tensor:
+    """In-place `lerp`."""
+    return (aten.lerp___Tensor if isinstance(weight, Tensor) else aten.lerp___Scalar)(input, end, weight)
+
+
+declare(
+    "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", cpu=kernels.addcmul,
+    inplace=True, meta="broadcast",
+    grad={"self": lambda grad: grad,
+          "tensor1": lambda grad, tensor2, value: grad * conj(tensor2 * value),
+          "tensor2": lambda grad, tensor1, value: grad * conj(tensor1 * value)},
+)
+declare(
+    "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", cpu=kernels.addcdiv,
+    inplace=True, meta="broadcast",
+    grad={"self": lambda grad: grad,
+          "tensor1": lambda grad, tensor2, value: grad * conj(value / tensor2),
+          "tensor2": lambda grad, tensor1, tensor2, value: -grad * conj((value * tensor1) / (tensor2 * tensor2))},
+)

@@ -1,0 +1,196 @@
+"""Comparison, logic, bits, selection and clamping."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._backends.cpu import compare as kernels
+from .._dispatch.namespace import aten
+from .._dispatch.promotion import result_dtype
+from .._dispatch.registry import choose, declare
+from .._tensor import Tensor
+
+for _name, _ufunc in (("eq", np.equal), ("ne", np.not_equal)):
+    declare(f"{_name}.Tensor(Tensor self, Tensor other) -> Tensor", cpu=_ufunc, promote="compare", inplace=True,
+            scalar_overload="Scalar", meta="broadcast")
+for _name, _ufunc in (("lt", np.less), ("le", np.less_equal), ("gt", np.greater), ("ge", np.greater_equal)):
+    declare(f"{_name}.Tensor(Tensor self, Tensor other) -> Tensor", cpu=kernels.ordered(_name, _ufunc),
+            promote="compare", inplace=True, scalar_overload="Scalar", meta="broadcast")
+
+# -- logic and bits ------------------------------------------------------------------------------------------------
+
+for _name, _ufunc in (("and", np.logical_and), ("or", np.logical_or), ("xor", np.logical_xor)):
+    declare(f"logical_{_name}(Tensor self, Tensor other) -> Tensor", cpu=kernels.logical(_ufunc), promote="ternary",
+            inplace=True, meta="broadcast")
+declare("logical_not(Tensor self) -> Tensor", cpu=kernels.logical_not, inplace=True, meta="same")
+declare("bitwise_not(Tensor self) -> Tensor", cpu=kernels.of_bits("bitwise_not_cpu", np.invert), inplace=True,
+        meta="same")
+
+
+def _of_number(name: str) -> Any:
+    """`number op tensor`: the number becomes a tensor of the common dtype."""
+
+    def apply(self: Any, other: Tensor) -> Tensor:
+        made = aten.scalar_tensor(self, dtype=aten.result_type(other, self))
+        return getattr(aten, f"{name}__Tensor")(made, other)
+
+    return apply
+
+
+def _bitwise(name: str, kernel: Any, scalar_overload: str) -> None:
+    declare(f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", cpu=kernel, promote="binary", inplace=True,
+            scalar_overload=scalar_overload, meta="broadcast", where="n")
+    declare(f"{name}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", composite=_of_number(name), where="n")
+
+    @choose(name)
+    def face(input: Any, other: Any, *, out: Any = None) -> Tensor:
+        if isinstance(input, Tensor):
+            return getattr(aten, f"{name}__Tensor")(input, other, out=out)
+        return getattr(aten, f"{name}__Scalar_Tensor")(input, other)
+
+    face.__name__ = face.__qualname__ = name
+    face.__doc__ = f"torch.{name}: on integers and booleans; either operand may be a number."
+    choose(f"{name}_", where="m")(lambda input, other: getattr(aten, f"{name}___Tensor")(input, other))
+
+
+for _name, _ufunc in (("and", np.bitwise_and), ("or", np.bitwise_or), ("xor", np.bitwise_xor)):
+    _bitwise(f"bitwise_{_name}", kernels.of_bits(f"bitwise_{_name}_cpu", _ufunc), "Scalar")
+_bitwise("bitwise_left_shift", kernels.of_bits("lshift_cpu", kernels.shift_left), "Tensor_Scalar")
+_bitwise("bitwise_right_shift", kernels.of_bits("rshift_cpu", kernels.shift_right), "Tensor_Scalar")
+
+# -- nearness ------------------------------------------------------------------------------------------------------
+
+
+def _isclose(self: Tensor, other: Tensor, rtol: float, atol: float, equal_nan: bool) -> Tensor:
+    if not isinstance(other, Tensor):
+        raise TypeError(f"isclose(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}")
+    if self.dtype is not other.dtype:
+        raise RuntimeError(f"{_old_name(self)} did not match {_old_name(other)}")
+    if rtol < 0 or atol < 0:
+        which, value = ("rtol", rtol) if rtol < 0 else ("atol", atol)
+        raise RuntimeError(f"{which} must be greater than or equal to zero, but got {value:g}")
+    close = aten.eq(self, other)
+    if equal_nan and (self.dtype.is_floating_point or self.dtype.is_complex):
+        close = aten.bitwise_or(close, aten.bitwise_and(aten.isnan(self), aten.isnan(other)))
+    if rtol == 0 and atol == 0:
+        return close
+    first, second = self, other
+    if not (self.dtype.is_floating_point or self.dtype.is_complex):
+        # In a floating type: differences of integers can overflow.
+        first, second = aten.mul(self, 1.0), aten.mul(other, 1.0)
+    allowed = aten.add(aten.abs(aten.mul(second, rtol)), atol)
+    distance = aten.abs(aten.sub(first, second))
+    near = aten.bitwise_and(aten.isfinite(distance), aten.le(distance, allowed))
+    return aten.bitwise_or_(close, near)
+
+
+def _old_name(tensor: Tensor) -> str:
+    return tensor.type().removeprefix("torch.").removesuffix("Tensor")
+
+
+_TOLERANCES = "float rtol=1e-05, float atol=1e-08, bool equal_nan=False"
+declare(f"isclose(Tensor self, Tensor other, {_TOLERANCES}) -> Tensor", composite=_isclose)
+declare(f"allclose(Tensor self, Tensor other, {_TOLERANCES}) -> bool",
+        composite=lambda self, other, rtol, atol, equal_nan: bool(
+            aten.item(aten.all(aten.isclose(self, other, rtol, atol, equal_nan)))))
+declare("equal(Tensor self, Tensor other) -> bool", composite=lambda self, other: kernels.equal(self._a, other._a))
+
+# -- larger and smaller --------------------------------------------------------------------------------------------
+
+
+def _extreme_backward(grad: Any, self: Any, other: Any, loses: Any) -> Any:
+    """Ties share the gradient equally."""
+    return aten.masked_fill(aten.where(self == other, grad / 2, grad), loses, 0)
+
+
+def _no_complex(name: str, function: Any) -> Any:
+    def kernel(a: Any, b: Any) -> Any:
+        if a.dtype.kind == "c":
+            raise RuntimeError(f"{name} not implemented for complex tensors.")
+        return function(a, b)
+
+    return kernel
+
+
+declare(
+    "maximum(Tensor self, Tensor other) -> Tensor", cpu=_no_complex("maximum", np.maximum), promote="ternary",
+    meta="broadcast",
+    grad={"self": lambda grad, self, other: _extreme_backward(grad, self, other, self < other),
+          "other": lambda grad, self, other: _extreme_backward(grad, self, other, self > other)},
+)
+declare(
+    "minimum(Tensor self, Tensor other) -> Tensor", cpu=_no_complex("minimum", np.minimum), promote="ternary",
+    meta="broadcast",
+    grad={"self": lambda grad, self, other: _extreme_backward(grad, self, other, self > other),
+          "other": lambda grad, self, other: _extreme_backward(grad, self, other, self < other)},
+)
+
+
+def _kept_by(self: Any, other: Any, compare: Any) -> Any:
+    return aten.logical_or_(compare(self, other), aten.isnan(other))
+
+
+def _nan_ignoring(name: str, ufunc: Any, comparison: str) -> None:
+    def kept(self: Any, other: Any) -> Any:
+        return _kept_by(self, other, getattr(aten, comparison))
+
+    declare(
+        f"{name}(Tensor self, Tensor other) -> Tensor", cpu=_no_complex(name, ufunc), promote="ternary",
+        meta="broadcast",
+        grad={"self": lambda grad, self, other: aten.masked_fill(grad, aten.logical_not_(kept(self, other)), 0),
+              "other": lambda grad, self, other: aten.masked_fill(grad, kept(self, other), 0)},
+    )
+
+
+_nan_ignoring("fmax", np.fmax, "ge")
+_nan_ignoring("fmin", np.fmin, "le")
+
+# -- where ---------------------------------------------------------------------------------------------------------
+
+
+def _where_number(condition: Tensor, self: Any, other: Any) -> Tensor:
+    """`where` with numbers: they do not widen a tensor within its category."""
+    operands = (self, other)
+    kind = result_dtype([v._a for v in operands if isinstance(v, Tensor)],
+                        [v for v in operands if not isinstance(v, Tensor)])
+    first, second = (v if isinstance(v, Tensor) else aten.scalar_tensor(v, dtype=kind) for v in operands)
+    return aten.where__self(condition, first, second)
+
+
+declare(
+    "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", cpu=kernels.where, where="n",
+    meta="broadcast",
+    grad={"self": lambda grad, condition: aten.where(condition, grad, 0),
+          "other": lambda grad, condition: aten.where(condition, 0, grad)},
+)
+declare("where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor", composite=_where_number, where="n")
+declare("where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor", composite=_where_number, where="n")
+declare("where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", composite=_where_number, where="n")
+declare("where(Tensor condition) -> Tensor[]",
+        composite=lambda condition: aten.unbind(aten.nonzero(condition), 1) if condition.ndim else
+        aten.unbind(aten.nonzero(aten.unsqueeze(condition, 0)), 1), where="n")
+
+_ABSENT = object()
+
+
+@choose("where", where="f")
+def where(condition: Tensor, input: Any = _ABSENT, other: Any = _ABSENT, *, out: Any = None) -> Any:
+    """`input` where the condition holds and `other` elsewhere; with the condition alone, where it holds."""
+    if input is _ABSENT and other is _ABSENT:
+        return aten.where__default(condition)
+    if isinstance(input, Tensor):
+        if isinstance(other, Tensor):
+            return aten.where__self(condition, input, other, out=out)
+        return aten.where__ScalarOther(condition, input, other)
+    return (aten.where__ScalarSelf if isinstance(other, Tensor) else aten.where__Scalar)(condition, input, other)
+
+
+def where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
+    """This tensor where the condition holds, `other` elsewhere."""
+    return where(condition, self, other)
+
+
+# The method takes its tensor first, the function second.
+Tensor.where = where_method  # type: ignore[attr-defined]

@@ -1,0 +1,69 @@
+"""Complex numbers: their parts, conjugates, and making them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._backends.cpu import pointwise as kernels
+from .._dispatch.namespace import aten
+from .._dispatch.registry import declare
+from .._tensor import Tensor
+from .formulas import conj
+
+
+def is_complex(x: Tensor) -> bool:
+    """Whether the dtype is complex."""
+    return x._a.dtype.kind == "c"
+
+
+def _imag(self: Tensor) -> Tensor:
+    if not is_complex(self):
+        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    return aten.select(aten.view_as_real(self), -1, 1)
+
+
+def _positive(self: Tensor) -> Tensor:
+    if self._a.dtype == np.bool_:
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return self
+
+
+declare("real(Tensor self) -> Tensor", where="f",
+        composite=lambda self: aten.select(aten.view_as_real(self), -1, 0) if is_complex(self) else self)
+declare("imag(Tensor self) -> Tensor", composite=_imag, where="f")
+declare("positive(Tensor self) -> Tensor", composite=_positive)
+# Conjugation is done at once, not kept as a flag on a view: nothing is ever left to resolve.
+declare("_conj(Tensor self) -> Tensor", cpu=np.conjugate, where="n", meta="same",
+        grad={"self": lambda grad: aten._conj(grad)})
+declare("conj(Tensor self) -> Tensor", composite=lambda self: aten._conj(self) if is_complex(self) else self)
+declare("_conj_physical(Tensor self) -> Tensor", cpu=np.conjugate, where="n", inplace=True, meta="same",
+        node="ConjPhysicalBackward0", grad={"self": lambda grad: aten.conj_physical(grad)})
+declare("conj_physical(Tensor self) -> Tensor",
+        composite=lambda self: aten._conj_physical(self) if is_complex(self) else self)
+declare("conj_physical_(Tensor self) -> Tensor",
+        composite=lambda self: aten._conj_physical_(self) if is_complex(self) else self)
+declare("resolve_conj(Tensor self) -> Tensor", composite=lambda self: self)
+declare("resolve_neg(Tensor self) -> Tensor", composite=lambda self: self)
+
+
+def _angle_backward(grad: Any, self: Any) -> Any:
+    if not is_complex(self):
+        return aten.zeros_like(grad)
+    size = aten.abs(self)
+    return aten.where(size == 0.0, 0.0, self / aten.pow(size, 2) * (grad * 1j))
+
+
+declare("angle(Tensor self) -> Tensor", cpu=kernels.angle, meta="same", grad={"self": _angle_backward})
+declare(
+    "complex(Tensor real, Tensor imag) -> Tensor", cpu=kernels.complex_from_parts, where="f", meta="broadcast",
+    grad={"real": lambda grad: aten.real(grad), "imag": lambda grad: aten.imag(grad)},
+)
+declare(
+    "polar(Tensor abs, Tensor angle) -> Tensor", cpu=kernels.complex_from_polar, where="f", meta="broadcast",
+    grad={
+        "abs": lambda grad, abs, angle: aten.real(conj(grad) * aten.polar(aten.ones_like(abs), angle)),
+        "angle": lambda grad, result: aten.real(conj(grad) * (result * 1j)),
+    },
+)

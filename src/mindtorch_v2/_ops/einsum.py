@@ -1,0 +1,290 @@
+"""Products named by labels: `einsum`, `tensordot`, `inner`, `kron`, all made of permuted and reshaped `bmm`s."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from .._dispatch.namespace import aten
+from .._dispatch.registry import choose, declare
+from .._shape import wrap_dims
+from .._tensor import Tensor
+
+ELLIPSIS = "..."
+
+
+def _labels(text: str, start: int) -> list[str]:
+    """The labels of one operand; the ellipsis is one of them. `start` is the place of `text` in the equation."""
+    labels: list[str] = []
+    i = 0
+    while i < len(text):
+        char = text[i]
+        if char == " ":
+            i += 1
+        elif char == ".":
+            if text[i:i + 3] != ELLIPSIS:
+                raise RuntimeError(f"einsum(): found '.' at index {start + i} that is not part of any ellipsis")
+            if ELLIPSIS in labels:
+                raise RuntimeError(f"einsum(): found '.' at index {start + i} for which an ellipsis was already found")
+            labels.append(ELLIPSIS)
+            i += 3
+        elif char.isascii() and char.isalpha():
+            labels.append(char)
+            i += 1
+        else:
+            raise RuntimeError(f"einsum(): invalid subscript given at index {start + i} in the equation string, "
+                               "subscripts must be in [a-zA-Z]")
+    return labels
+
+
+def _parse(equation: str, operands: Sequence[Tensor]) -> tuple[list[list[str]], list[str], int]:
+    """Labels of each operand, labels of the output, and the number of dimensions behind the ellipsis."""
+    left, arrow, right = equation.partition("->")
+    pieces = left.split(",")
+    if len(pieces) < len(operands):
+        raise RuntimeError("einsum(): more operands were provided than specified in the equation")
+    if len(pieces) > len(operands):
+        raise RuntimeError("einsum(): fewer operands were provided than specified in the equation")
+    inputs, start, hidden = [], 0, 0
+    for number, (piece, operand) in enumerate(zip(pieces, operands)):
+        labels = _labels(piece, start)
+        start += len(piece) + 1
+        named = len(labels) - (ELLIPSIS in labels)
+        if ELLIPSIS in labels:
+            if named > operand.ndim:
+                raise RuntimeError(
+                    f"einsum(): the number of subscripts in the equation ({named}) is more than the number of "
+                    f"dimensions ({operand.ndim}) for operand {number}")
+            hidden = max(hidden, operand.ndim - named)
+        elif named != operand.ndim:
+            raise RuntimeError(
+                f"einsum(): the number of subscripts in the equation ({named}) does not match the number of dimensions "
+                f"({operand.ndim}) for operand {number} and no ellipsis was given")
+        inputs.append(labels)
+    if arrow:
+        output = _labels(right, len(left) + 2)
+        for label in output:
+            if label != ELLIPSIS and output.count(label) > 1:
+                raise RuntimeError(f"einsum(): output subscript {label} appears more than once in the output")
+            if label != ELLIPSIS and not any(label in labels for labels in inputs):
+                raise RuntimeError(f"einsum(): output subscript {label} does not appear in the equation for any input "
+                                   "operand")
+    else:
+        # Without an arrow: the ellipsis, then the labels seen once, in alphabetical order.
+        every = [label for labels in inputs for label in labels]
+        output = [ELLIPSIS] if ELLIPSIS in every else []
+        output += sorted(label for label in set(every) - {ELLIPSIS} if every.count(label) == 1)
+    return inputs, output, hidden
+
+
+def _spell_out(labels: list[str], ndim: int, hidden: int) -> list[str]:
+    """The ellipsis replaced by numbered labels; an operand with fewer hidden dimensions has the last ones."""
+    if ELLIPSIS not in labels:
+        return labels
+    count = hidden if ndim < 0 else ndim - (len(labels) - 1)
+    at = labels.index(ELLIPSIS)
+    return labels[:at] + [f".{i}" for i in range(hidden - count, hidden)] + labels[at + 1:]
+
+
+def _take_diagonals(operand: Tensor, labels: list[str], number: int) -> tuple[Tensor, list[str]]:
+    """Repeated labels become one dimension, the diagonal."""
+    labels = list(labels)
+    for label in dict.fromkeys(labels):
+        while labels.count(label) > 1:
+            first = labels.index(label)
+            second = labels.index(label, first + 1)
+            have, want = operand._a.shape[second], operand._a.shape[first]
+            if have != want:
+                raise RuntimeError(f"einsum(): subscript {label} is repeated for operand {number} but the sizes don't "
+                                   f"match, {have} != {want}")
+            operand = aten.movedim(aten.diagonal(operand, 0, first, second), -1, first)
+            del labels[second]
+    return operand, labels
+
+
+def _pair_product(left: Tensor, right: Tensor, summed: Sequence[int]) -> Tensor:
+    """`(left * right).sum(summed, keepdim=True)` by one `bmm`; both have the same number of dimensions."""
+    if not summed:
+        return aten.mul(left, right)
+    batch, only_left, only_right, both = [], [], [], []
+    for dim in range(left.ndim):
+        long_left, long_right = left._a.shape[dim] != 1, right._a.shape[dim] != 1
+        if dim in summed:
+            if long_left and long_right:
+                both.append(dim)
+            elif long_left:
+                left = aten.sum(left, (dim,), True)
+            elif long_right:
+                right = aten.sum(right, (dim,), True)
+        elif long_left and long_right:
+            batch.append(dim)
+        elif long_left:
+            only_left.append(dim)
+        else:
+            only_right.append(dim)
+    if not both:
+        return aten.mul(left, right)
+    rest = [d for d in range(left.ndim) if d in summed]
+    a, b = left._a.shape, right._a.shape
+
+    def extent(shape: tuple[int, ...], dims: Sequence[int]) -> int:
+        return math.prod(shape[d] for d in dims)
+
+    idle = [d for d in rest if d not in both]
+    first = aten.reshape(aten.permute(left, batch + only_left + both + idle + only_right),
+                         (extent(a, batch), extent(a, only_left), extent(a, both)))
+    second = aten.reshape(aten.permute(right, batch + both + idle + only_right + only_left),
+                          (extent(a, batch), extent(a, both), extent(b, only_right)))
+    made = aten.bmm(first, second)
+    order = batch + only_left + only_right + rest
+    shape = [a[d] for d in batch + only_left] + [b[d] for d in only_right] + [1] * len(rest)
+    return aten.permute(aten.view(made, shape), [order.index(d) for d in range(left.ndim)])
+
+
+def _einsum(equation: str, tensors: Sequence[Tensor], path: Any = None) -> Tensor:
+    if not tensors:
+        raise RuntimeError("einsum(): must provide at least one operand")
+    inputs, output, hidden = _parse(equation, tensors)
+    kept = _spell_out(output, -1, hidden)
+    prepared, spelled = [], []
+    for number, (operand, labels) in enumerate(zip(tensors, inputs)):
+        operand, labels = _take_diagonals(operand, _spell_out(labels, operand.ndim, hidden), number)
+        prepared.append(operand)
+        spelled.append(labels)
+    dropped = sorted({label for labels in spelled for label in labels} - set(kept))
+    order = kept + dropped
+    sizes: dict[str, int] = {}
+    aligned = []
+    for number, (operand, labels) in enumerate(zip(prepared, spelled)):
+        for label, extent in zip(labels, operand._a.shape):
+            known = sizes.get(label, 1)
+            if extent != 1 and known not in (1, extent):
+                raise RuntimeError(f"einsum(): subscript {label} has size {extent} for operand {number} which does "
+                                   f"not broadcast with previously seen size {known}")
+            sizes[label] = extent if known == 1 else known
+        missing = [label for label in order if label not in labels]
+        for _ in missing:
+            operand = aten.unsqueeze(operand, operand.ndim)
+        present = [*labels, *missing]
+        aligned.append(aten.permute(operand, [present.index(label) for label in order]))
+    made, used = aligned[0], list(range(len(kept), len(order)))
+    if len(aligned) == 1:
+        return aten.sum(made, used) if used else made
+    # A label is summed as soon as no later operand carries it.
+    last = {i: max((n for n, labels in enumerate(spelled) if order[i] in labels), default=0) for i in used}
+    for number, operand in enumerate(aligned[1:], start=1):
+        now = [i for i in used if last[i] == number or (number == 1 and last[i] == 0)]
+        made = _pair_product(made, operand, now)
+    return aten.view(made, made._a.shape[: len(kept)]) if used and made._a.flags.c_contiguous else (
+        aten.reshape(made, made._a.shape[: len(kept)]) if used else made)
+
+
+declare("einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", composite=_einsum, where="n")
+
+
+@choose("einsum", where="f")
+def einsum(*args: Any) -> Tensor:
+    """Sum of products along labelled dimensions: `einsum("ij,jk->ik", a, b)`, or operands each with its list of
+    integers: `einsum(a, [0, 1], b, [1, 2], [0, 2])`."""
+    if len(args) < 2:
+        raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand "
+                         "and its subscripts list")
+    if isinstance(args[0], Tensor):
+        operands, lists = args[0:len(args) - len(args) % 2:2], args[1::2]
+        equation = ",".join(_from_integers(integers) for integers in lists)
+        if len(args) % 2:
+            equation += "->" + _from_integers(args[-1])
+        return aten.einsum__default(equation, list(operands))
+    equation, *operands = args
+    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+        operands = list(operands[0])
+    return aten.einsum__default(equation, operands)
+
+
+def _from_integers(integers: Sequence[Any]) -> str:
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+    for number in integers:
+        if number is not Ellipsis and not 0 <= number < len(letters):
+            raise ValueError("einsum(): subscripts in the subscripts list are not within the valid range [0, 52)")
+    return "".join(ELLIPSIS if n is Ellipsis else letters[n] for n in integers)
+
+
+# -- tensordot, inner, kron, cross ----------------------------------------------------------------------------------
+
+
+def _tensordot(self: Tensor, other: Tensor, dims_self: Sequence[int], dims_other: Sequence[int]) -> Tensor:
+    if len(dims_self) != len(dims_other):
+        raise RuntimeError("both dimension lists should have same length")
+    if self._a.dtype != other._a.dtype:
+        raise RuntimeError("tensordot: both inputs should have same dtype")
+    first, second = wrap_dims(list(dims_self), self.ndim), wrap_dims(list(dims_other), other.ndim)
+    common = 1
+    for given_a, given_b, a, b in zip(dims_self, dims_other, first, second):
+        have, want = self._a.shape[a], other._a.shape[b]
+        if want == 1:
+            self = aten.sum(self, (a,), True)
+        elif have == 1:
+            other = aten.sum(other, (b,), True)
+        elif have != want:
+            raise RuntimeError(f"contracted dimensions need to match, but first has size {have} in dim {given_a} and "
+                               f"second has size {want} in dim {given_b}")
+        else:
+            common *= have
+    free_a = [d for d in range(self.ndim) if d not in first]
+    free_b = [d for d in range(other.ndim) if d not in second]
+    shape = [self._a.shape[d] for d in free_a] + [other._a.shape[d] for d in free_b]
+    left = aten.permute(self, [*free_a, *first])
+    right = aten.permute(other, [*second, *free_b])
+    if not free_a and not free_b:
+        return aten.reshape(aten.dot(aten.flatten(left), aten.flatten(right)), ())
+    rows, columns = math.prod(self._a.shape[d] for d in free_a), math.prod(other._a.shape[d] for d in free_b)
+    return aten.reshape(aten.mm(aten.reshape(left, (rows, common)), aten.reshape(right, (common, columns))), shape)
+
+
+declare("tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", composite=_tensordot,
+        where="n")
+
+
+@choose("tensordot", where="f")
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
+    """Contraction of several dimensions: the last `dims` of `a` with the first of `b`, or two lists of dimensions."""
+    if isinstance(dims, Tensor):
+        dims = dims.tolist()
+    if isinstance(dims, int):
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(a.ndim, b.ndim):
+            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
+        dims = list(range(-dims, 0)), list(range(dims))
+    first, second = ([d] if isinstance(d, int) else list(d) for d in dims)
+    made = aten.tensordot__default(a, b, first, second)
+    if out is None:
+        return made
+    aten.resize_(out, made._a.shape)
+    return aten.copy_(out, made)
+
+
+def _inner(self: Tensor, other: Tensor) -> Tensor:
+    if not self.ndim or not other.ndim:
+        return aten.mul(self, other)
+    if self._a.shape[-1] != other._a.shape[-1]:
+        raise RuntimeError("inner() the last dimension must match on both input tensors but got shapes "
+                           f"{list(self._a.shape)} and {list(other._a.shape)}")
+    return aten.tensordot__default(self, other, [-1], [-1])
+
+
+declare("inner(Tensor self, Tensor other) -> Tensor", composite=_inner)
+
+
+def _kron(self: Tensor, other: Tensor) -> Tensor:
+    ndim = max(self.ndim, other.ndim)
+    a = (1,) * (ndim - self.ndim) + self._a.shape
+    b = (1,) * (ndim - other.ndim) + other._a.shape
+    spread_a = [extent for pair in zip(a, (1,) * ndim) for extent in pair]
+    spread_b = [extent for pair in zip((1,) * ndim, b) for extent in pair]
+    product = aten.mul(aten.reshape(self, spread_a), aten.reshape(other, spread_b))
+    return aten._unsafe_view(product, [m * n for m, n in zip(a, b)])
+
+
+declare("kron(Tensor self, Tensor other) -> Tensor", composite=_kron)

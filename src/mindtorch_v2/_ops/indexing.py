@@ -1,0 +1,368 @@
+"""`x[...]` and `x[...] = v`: an index expression becomes views (select, slice, unsqueeze) and at most one `index` op."""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .._backends.cpu import indexing as kernels
+from .._dispatch.namespace import aten
+from .._dispatch.promotion import pretty, scalar_array
+from .._dispatch.registry import choose, declare
+from .._dtype import FROM_NUMPY
+from .._tensor import TENSOR_TYPES, Tensor, wrap
+
+NUMBERS = frozenset((int, float, bool, complex))
+MASK_KINDS = (np.dtype(np.bool_), np.dtype(np.uint8))
+INVALID = ("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
+           "(got {})")
+BYTE_WARNING = "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead."
+SEQUENCE_WARNING = ("Using a non-tuple sequence for multidimensional indexing is deprecated; use x[tuple(seq)] instead "
+                    "of x[seq]. A later release will read it as a tensor index, x[torch.tensor(seq)].")
+
+
+class Indices(list[Any]):
+    """Index tensors by position, None for whole dimensions, with their versions at the time of the call."""
+
+    __slots__ = ("versions",)
+
+    def __init__(self, tensors: Sequence[Tensor | None]) -> None:
+        super().__init__(tensors)
+        self.versions = [None if t is None else t._version for t in tensors]
+
+    def arrays(self) -> list[Any]:
+        """The arrays of the tensors."""
+        return [None if t is None else t._a for t in self]
+
+    def unchanged(self) -> Indices:
+        """These indices for a backward pass, which must see what the forward pass saw."""
+        for tensor, version in zip(self, self.versions):
+            if tensor is not None and tensor._version != version:
+                raise RuntimeError(
+                    "one of the variables needed for gradient computation has been modified by an inplace operation: "
+                    f"an index tensor of shape {list(tensor._a.shape)} is at version {tensor._version}; expected "
+                    f"version {version} instead."
+                )
+        return self
+
+
+# -- ops -----------------------------------------------------------------------------------------------------------
+
+
+def _index_backward(grad: Tensor, self_shape: Any, indices: Indices) -> Tensor:
+    return aten._index_put_impl_(aten.new_zeros(grad, self_shape), indices.unchanged(), grad, True, True)
+
+
+def _index_put_grad_self(grad: Tensor, indices: Indices, accumulate: bool) -> Tensor:
+    if accumulate:
+        return grad
+    return aten.index_put__default(grad, indices.unchanged(), aten.zeros((), dtype=grad.dtype), False)
+
+
+def _index_put_grad_values(grad: Tensor, indices: Indices) -> Tensor:
+    return aten.index__Tensor(grad, indices.unchanged())
+
+
+def _put_into(a: Any, indices: Indices, values: Any, accumulate: bool) -> Any:
+    return aten._index_put_impl_(wrap(a), indices, wrap(values), accumulate)._a
+
+
+def _put_into_copy(a: Any, indices: Indices, values: Any, accumulate: bool) -> Any:
+    return aten.index_put___default(aten.clone(wrap(a)), indices, wrap(values), accumulate)._a
+
+
+declare(
+    "index.Tensor(Tensor self, Any indices) -> Tensor", where="n",
+    cpu=lambda a, indices: kernels.index(a, indices.arrays()), grad={"self": _index_backward},
+)
+declare(
+    "_index_put_impl(Tensor self, Any indices, Tensor values, bool accumulate=False, bool unsafe=False) -> Tensor",
+    cpu_inplace=lambda a, indices, values, accumulate, unsafe: kernels.put(a, indices.arrays(), values, accumulate),
+    where="n", grad={"self": _index_put_grad_self, "values": _index_put_grad_values},
+)
+declare(
+    "index_put(Tensor self, Any indices, Tensor values, bool accumulate=False) -> Tensor", where="n",
+    cpu=_put_into_copy, cpu_inplace=_put_into,
+    grad={"self": _index_put_grad_self, "values": _index_put_grad_values},
+)
+
+
+def _given_indices(name: str, indices: Any) -> Indices:
+    if not isinstance(indices, (tuple, list)):
+        raise TypeError(f"{name}(): argument 'indices' (position 1) must be tuple of Tensors, "
+                        f"not {type(indices).__name__}")
+    for position, given in enumerate(indices):
+        if not isinstance(given, Tensor):
+            raise TypeError(f"expected Tensor as element {position} in argument 0, but got {type(given).__name__}")
+    return indices if type(indices) is Indices else Indices(indices)
+
+
+@choose("index_put")
+def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
+    """A copy with `values` written, or added, at the given positions."""
+    return aten.index_put__default(input, _given_indices("index_put", indices), values, accumulate)
+
+
+@choose("index_put_")
+def index_put_(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
+    """Write, or add, `values` at the given positions."""
+    return aten.index_put___default(input, _given_indices("index_put_", indices), values, accumulate)
+
+
+# -- reading -------------------------------------------------------------------------------------------------------
+
+
+@choose("__getitem__", where="m")
+def getitem(self: Tensor, index: Any) -> Tensor:
+    """`self[index]`."""
+    kind = type(index)
+    if kind is int:
+        try:
+            return aten.select__int(self, 0, index)
+        except IndexError:
+            raise select_error(self, 0, index) from None
+    if kind is slice:
+        return sliced(self, 0, index)
+    if kind is Tensor and index._a.ndim and self._a.ndim and index._a.dtype is kernels.INT64:
+        return aten.index__Tensor(self, Indices((index,)))
+    if kind is tuple:
+        found, recorded = take_apart(self, index)
+    else:
+        found, recorded = take_apart(self, as_tuple(index))
+    if recorded:
+        return aten.index__Tensor(found, by_position(recorded))
+    return aten.alias(self) if found is self else found
+
+
+def as_tuple(index: Any) -> tuple[Any, ...]:
+    """An index that is not a tuple as one; some lists mean a tuple, as in early NumPy."""
+    if isinstance(index, (list, range)) and len(index) < 32 and any(
+        item is None or item is Ellipsis or isinstance(item, (slice, list, tuple, Tensor, np.ndarray)) for item in index
+    ):
+        warnings.warn(SEQUENCE_WARNING, UserWarning, stacklevel=3)
+        return tuple(index)
+    return (index,)
+
+
+def select_error(self: Tensor, dim: int, index: int) -> IndexError:
+    """Why an integer index does not fit."""
+    if not self._a.ndim:
+        return IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in "
+                          "C++ to convert a 0-dim tensor to a number")
+    return IndexError(f"index {index} is out of bounds for dimension {dim} with size {self._a.shape[dim]}")
+
+
+def sliced(self: Tensor, dim: int, part: slice) -> Tensor:
+    """`self[part]` along one dimension."""
+    start, stop, step = part.start, part.stop, part.step
+    if (start is not None and type(start) is not int) or (stop is not None and type(stop) is not int):
+        start, stop = bound(start), bound(stop)
+    if step is None:
+        step = 1
+    elif step == 0:
+        raise ValueError("slice step cannot be zero")
+    elif step < 0:
+        raise ValueError("step must be greater than zero")
+    if not self._a.ndim:
+        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+    return aten.slice__Tensor(self, dim, start, stop, operator.index(step))
+
+
+def bound(value: Any) -> int | None:
+    """A slice bound as an integer."""
+    if value is None:
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError("slice indices must be integers or None or have an __index__ method") from None
+
+
+def is_whole(part: slice, extent: int) -> bool:
+    """Whether a slice keeps all of a dimension."""
+    return ((part.start is None or (type(part.start) is int and part.start == 0))
+            and (part.step is None or part.step == 1)
+            and (part.stop is None or (type(part.stop) is int and part.stop >= extent)))
+
+
+def take_apart(self: Tensor, index: tuple[Any, ...]) -> tuple[Tensor, list[tuple[int, Tensor]]]:
+    """Apply the integers, slices and Nones of an index; return what is left with `(dimension, index tensor)` pairs."""
+    parts = [part if type(part) is int or type(part) is slice or part is None or part is Ellipsis
+             else plain_part(part) for part in index]
+    wanted = 0
+    for part in parts:
+        if type(part) is Tensor:
+            wanted += part._a.ndim if part._a.dtype in MASK_KINDS else 1
+        elif part is not None and part is not Ellipsis and type(part) is not bool:
+            wanted += 1
+    if wanted > self._a.ndim:
+        if not self._a.ndim and len(parts) == 1 and type(parts[0]) is int and index[0] is parts[0]:
+            raise select_error(self, 0, parts[0])
+        raise IndexError(f"too many indices for tensor of dimension {self._a.ndim}")
+    missing = self._a.ndim - wanted
+    found = self
+    recorded: list[tuple[int, Tensor]] = []
+    dim = 0
+    for part in parts:
+        kind = type(part)
+        if kind is int:
+            try:
+                found = aten.select__int(found, dim, part)
+            except IndexError:
+                raise select_error(found, dim, part) from None
+        elif kind is slice:
+            if not is_whole(part, found._a.shape[dim]):
+                found = sliced(found, dim, part)
+            dim += 1
+        elif part is None:
+            found = aten.unsqueeze(found, dim)
+            dim += 1
+        elif part is Ellipsis:
+            dim += missing
+            missing = 0  # a second ellipsis stands for nothing
+        elif kind is bool:
+            found = aten.unsqueeze(found, dim)
+            recorded.append((dim, wrap(np.zeros(int(part), np.int64))))
+            dim += 1
+        else:
+            recorded.append((dim, part))
+            dim += part._a.ndim if part._a.dtype in MASK_KINDS else 1
+    return found, recorded
+
+
+def plain_part(part: Any) -> Any:
+    """One part of an index as an int, a bool or a tensor."""
+    if type(part) is bool:
+        return part
+    if type(part) in TENSOR_TYPES:
+        kind = part._a.dtype
+        if kind == np.uint8:
+            warnings.warn(BYTE_WARNING, UserWarning, stacklevel=5)
+        if not part._a.ndim and kind.kind in "biu":
+            value = aten.item(part)
+            return bool(value) if kind in MASK_KINDS else value
+        if kind not in kernels.INDEX_DTYPES:
+            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+        return part if type(part) is Tensor else wrap(part._a)
+    if isinstance(part, np.ndarray):
+        if not part.ndim and part.dtype.kind in "iu":
+            return int(part)
+        return wrap(part if part.dtype in MASK_KINDS else part.astype(np.int64, copy=False))
+    if isinstance(part, (list, tuple, range, str)):
+        return wrap(sequence_array(part))
+    if not isinstance(part, np.bool_) and hasattr(part, "__index__"):
+        return operator.index(part)
+    raise IndexError(INVALID.format(type(part).__name__))
+
+
+def sequence_array(part: Any) -> np.ndarray:
+    """A sequence of integers or booleans as an index array; floats lose their fraction, as in PyTorch."""
+    if isinstance(part, str):
+        raise TypeError("new(): invalid data type 'str'")
+    array = np.asarray(part)
+    if array.dtype.kind not in "biuf":
+        raise RuntimeError(f"Could not infer dtype of {type(np.ravel(array)[0]).__name__}")
+    return array if array.dtype == np.bool_ else array.astype(np.int64)
+
+
+def by_position(recorded: list[tuple[int, Tensor]]) -> Indices:
+    """Index tensors in a list where each stands at its dimension."""
+    tensors: list[Tensor | None] = []
+    covered = 0
+    for dim, tensor in recorded:
+        tensors += [None] * (dim - covered)
+        tensors.append(tensor)
+        covered = dim + (tensor._a.ndim if tensor._a.dtype in MASK_KINDS else 1)
+    return Indices(tensors)
+
+
+# -- writing -------------------------------------------------------------------------------------------------------
+
+
+@choose("__setitem__", where="m")
+def setitem(self: Tensor, index: Any, value: Any) -> None:
+    """`self[index] = value`."""
+    kind = type(value)
+    if kind not in NUMBERS and kind not in TENSOR_TYPES:
+        value = as_value(self, value)
+        kind = type(value)
+    if type(index) is int:
+        try:
+            assign(aten.select__int(self, 0, index), value)
+        except IndexError:
+            raise select_error(self, 0, index) from None
+        return
+    if index is False:
+        return
+    parts = index if type(index) is tuple else as_tuple(index)
+    found, recorded = take_apart(self, parts)
+    # A lone True adds a dimension of extent 1, which assignment need not look up; False selects nothing.
+    if all(type(part) is bool for part in parts) and parts:
+        if all(parts):
+            assign(found, value)
+        return
+    if not recorded:
+        assign(found, value)
+        return
+    if kind in NUMBERS:
+        value = wrap(number_array(value, self._a.dtype))
+    aten.index_put___default(found, by_position(recorded), without_leading_ones(value, found._a.ndim))
+
+
+def as_value(self: Tensor, value: Any) -> Any:
+    """An assigned value that is neither a tensor nor a Python number."""
+    if isinstance(value, (np.bool_, np.number)):
+        return value.item()
+    name = f"torch.{pretty(FROM_NUMPY[self._a.dtype])}Tensor"
+    shown = "numpy.ndarray" if isinstance(value, np.ndarray) else type(value).__name__
+    raise TypeError(f"can't assign a {shown} to a {name}")
+
+
+def number_array(value: Any, to: np.dtype) -> Any:
+    """A Python number in the dtype it is stored as, unless it does not fit."""
+    kind = to.kind
+    overflow = type(value) is complex and kind != "c" and value.imag != 0
+    if kind in "iu" and type(value) is not complex:
+        if type(value) is int and not -2**63 <= value < 2**63:
+            raise ValueError("Overflow when unpacking long long")
+        limits = np.iinfo(to)
+        overflow = not (-limits.max if kind == "u" else limits.min) <= value <= limits.max
+    if overflow:
+        names = {"f4": "float", "f8": "double", "f2": "c10::Half", "b1": "bool", "u1": "uint8_t"}
+        name = names.get(f"{kind}{to.itemsize}", f"int{to.itemsize * 8}_t" if kind == "i" else to.name)
+        raise RuntimeError(f"value cannot be converted to type {name} without overflow")
+    return scalar_array(value, to)
+
+
+def assign(target: Tensor, value: Any) -> None:
+    """Write a number or a tensor, broadcast, into all of a view."""
+    if type(value) in NUMBERS:
+        array = number_array(value, target._a.dtype)
+        if target._a.ndim:
+            aten.fill___Scalar(target, value)
+        else:
+            aten.copy___default(target, wrap(array))
+        return
+    shape, wanted = value._a.shape, target._a.shape
+    if shape == wanted:
+        aten.copy_(target, value)
+    elif not shape:
+        aten.fill___Tensor(target, value)
+    else:
+        value = without_leading_ones(value, len(wanted))
+        if value._a.shape != wanted:
+            value = aten.expand(value, wanted)
+        aten.copy_(target, value)
+
+
+def without_leading_ones(value: Tensor, ndim: int) -> Tensor:
+    """A value without the leading dimensions of extent 1 that its target does not have."""
+    shape = value._a.shape
+    start = 0
+    while start < len(shape) and shape[start] == 1:
+        start += 1
+    return aten.view__default(value, shape[start:]) if start and len(shape) > ndim else value

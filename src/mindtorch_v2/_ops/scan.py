@@ -1,0 +1,214 @@
+"""Scans along a dimension: running sums, products and extremes, differences, integrals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._backends.cpu import scan as kernels
+from .._dispatch.namespace import aten
+from .._dispatch.registry import choose, declare
+from .._dispatch.state import THREAD
+from .._dtype import bool_, finfo
+from .._shape import wrap_dim
+from .._tensor import Tensor
+from .formulas import conj
+from .return_types import named
+
+
+def reversed_scan(scan: Any, x: Tensor, dim: int) -> Tensor:
+    """A scan from the other end."""
+    if x.numel() <= 1 or x._a.shape[wrap_dim(dim, x.ndim)] == 1:
+        return scan(x, dim)
+    return aten.flip(scan(aten.flip(x, [dim]), dim), [dim])
+
+
+def _cumsum_backward(grad: Tensor, dim: int) -> Tensor:
+    if grad.numel() <= 1 or grad._a.shape[wrap_dim(dim, grad.ndim)] == 1:
+        return grad
+    return aten.flip(aten.cumsum(aten.flip(grad, [dim]), dim), [dim])
+
+
+declare(
+    "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", cpu=kernels.cumsum, inplace=True,
+    grad={"self": _cumsum_backward},
+)
+
+
+def _cumprod_backward(grad: Tensor, input: Tensor, dim: int, output: Tensor) -> Tensor:
+    if input.numel() <= 1 or input._a.shape[wrap_dim(dim, input.ndim)] == 1:
+        return grad
+    source = conj(input)
+    weighted = conj(output) * grad
+    zero = aten.eq(source, 0)
+    if not aten.item(aten.any(zero)):
+        return reversed_scan(aten.cumsum, weighted, dim) / source
+    if THREAD.state.grad:
+        return _cumprod_slopes(grad, source, wrap_dim(dim, input.ndim))
+    # Along each line: before the first zero divide as usual; at it, leave it out of the products; after it nothing.
+    zeros_so_far = aten.cumsum(zero, dim)
+    first = aten.logical_and(zero, aten.eq(zeros_so_far, 1))
+    before = reversed_scan(aten.cumsum, weighted, dim) / aten.masked_fill(source, zero, 1)
+    before = aten.masked_fill(before, aten.gt(zeros_so_far, 0), 0)
+    without = aten.cumprod(aten.masked_fill(source, first, 1), dim)
+    without = aten.masked_fill(without, aten.eq(zeros_so_far, 0), 0)
+    at_zero = aten.sum(without * grad, dim, True)
+    return aten.where(first, at_zero, before)
+
+
+def _cumprod_slopes(grad: Tensor, source: Tensor, dim: int) -> Tensor:
+    """The same by the definition, which can be differentiated again where there are zeros; its cost is quadratic."""
+    line = aten.transpose(source, dim, -1)
+    count = line._a.shape[-1]
+    places = aten.arange(count, device=source.device)
+    chosen = aten.eq(aten.unsqueeze(places, 1), places)
+    # products[..., k, j]: the product of the first j + 1 elements without the k-th.
+    table = aten.expand(aten.unsqueeze(line, -2), (*line._a.shape[:-1], count, count))
+    products = aten.cumprod(aten.masked_fill(table, chosen, 1), -1)
+    products = aten.masked_fill(products, aten.gt(aten.unsqueeze(places, 1), places), 0)
+    slopes = aten.sum(products * aten.unsqueeze(aten.transpose(grad, dim, -1), -2), -1)
+    return aten.transpose(slopes, dim, -1)
+
+
+declare("cumprod_backward(Tensor grad, Tensor input, int dim, Tensor output) -> Tensor", composite=_cumprod_backward,
+        where="n")
+declare(
+    "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", cpu=kernels.cumprod, inplace=True,
+    grad={"self": lambda grad, self, dim, result: aten.cumprod_backward(grad, self, dim, result)},
+)
+
+
+# -- running extremes ----------------------------------------------------------------------------------------------
+
+
+def _running_backward(grad: Tensor, input: Tensor, indices: Tensor, dim: int) -> Tensor:
+    if not input.numel():
+        return input
+    return aten.scatter_add_(aten.zeros(input._a.shape, dtype=grad.dtype, device=grad.device), dim, indices, grad)
+
+
+declare("cummaxmin_backward(Tensor grad, Tensor input, Tensor indices, int dim) -> Tensor",
+        composite=_running_backward, where="n")
+
+
+def _running(name: str, ufunc: np.ufunc) -> None:
+    result = named(name, ("values", "indices"))
+    declare(f"{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)",
+            cpu=kernels.running_extreme(name, ufunc), where="n", differentiable=(0,),
+            grad={"self": lambda grad, self, dim, result1: aten.cummaxmin_backward(grad, self, result1, dim)})
+
+    @choose(name)
+    def running(input: Tensor, dim: int, *, out: Any = None) -> Any:
+        return result(getattr(aten, f"{name}__default")(input, dim, out=out))
+
+    running.__name__ = name
+    running.__doc__ = f"The running {name[3:]}imum along a dimension, with its positions."
+
+
+_running("cummax", np.maximum)
+_running("cummin", np.minimum)
+
+
+def _logcumsumexp_backward(grad: Tensor, self: Tensor, dim: int, result: Tensor) -> Tensor:
+    if not grad.ndim or not grad.numel():
+        return grad
+    if grad.dtype.is_complex:
+        raise NotImplementedError("logcumsumexp: the derivative for complex tensors is not supported")
+    # Positive and negative gradients are summed apart, as logarithms.
+    lowest = aten.scalar_tensor(finfo(grad.dtype).min, dtype=grad.dtype, device=grad.device)
+    size = aten.log(aten.abs(grad))
+
+    def part(which: Tensor) -> Tensor:
+        logs = aten.where(which, size, lowest)
+        return aten.exp(reversed_scan(aten.logcumsumexp, logs - result, dim) + self)
+
+    return part(aten.gt(grad, 0)) - part(aten.lt(grad, 0))
+
+
+declare("logcumsumexp(Tensor self, int dim) -> Tensor", cpu=kernels.logcumsumexp,
+        grad={"self": _logcumsumexp_backward})
+
+
+# -- differences and integrals -------------------------------------------------------------------------------------
+
+
+def _diff(self: Tensor, n: int, dim: int, prepend: Tensor | None, append: Tensor | None) -> Tensor:
+    if not self.ndim:
+        raise RuntimeError("diff expects input to be at least one-dimensional")
+    if n < 0:
+        raise RuntimeError(f"order must be non-negative but got {n}")
+    dim = wrap_dim(dim, self.ndim)
+    pieces = [piece for piece in (prepend, self, append) if piece is not None]
+    made = self if len(pieces) == 1 else aten.cat(pieces, dim)
+    subtract = aten.logical_xor if made.dtype is bool_ else aten.sub
+    for _ in range(min(n, made._a.shape[dim])):
+        count = made._a.shape[dim] - 1
+        made = subtract(aten.narrow(made, dim, 1, count), aten.narrow(made, dim, 0, count))
+    return made
+
+
+declare("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
+        composite=_diff)
+
+
+def _ends(y: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    count = y._a.shape[wrap_dim(dim, y.ndim)]
+    return aten.slice(y, dim, 0, count - 1), aten.slice(y, dim, 1, count)
+
+
+def _steps(y: Tensor, x: Tensor, dim: int) -> Tensor:
+    """The widths between sample points, shaped to go with `y`."""
+    at = wrap_dim(dim, y.ndim)
+    if x.ndim == 1:
+        if x._a.shape[0] != y._a.shape[at]:
+            raise RuntimeError("trapezoid: There must be one `x` value for each sample point")
+        return aten.view(aten.diff(x), (-1,) + (1,) * (y.ndim - 1 - at))
+    return aten.diff(x, 1, at - y.ndim)
+
+
+def _trapezoid_dx(y: Tensor, dx: Any, dim: int) -> Tensor:
+    at = wrap_dim(dim, y.ndim)
+    if y._a.shape[at] == 0:
+        return aten.zeros(y._a.shape[:at] + y._a.shape[at + 1:], dtype=y.dtype, device=y.device)
+    edges = (aten.select(y, dim, 0) + aten.select(y, dim, -1)) * 0.5
+    return (aten.sum(y, dim) - edges) * dx
+
+
+def _trapezoid_x(y: Tensor, x: Tensor, dim: int) -> Tensor:
+    at = wrap_dim(dim, y.ndim)
+    if y._a.shape[at] == 0:
+        return aten.zeros(y._a.shape[:at] + y._a.shape[at + 1:], dtype=y.dtype, device=y.device)
+    widths = _steps(y, x, dim)
+    left, right = _ends(y, dim)
+    return aten.sum((left + right) * widths, dim) / 2.0
+
+
+def _running_trapezoid_dx(y: Tensor, dx: Any, dim: int) -> Tensor:
+    left, right = _ends(y, dim)
+    return aten.cumsum((left + right) * (dx / 2.0), dim)
+
+
+def _running_trapezoid_x(y: Tensor, x: Tensor, dim: int) -> Tensor:
+    widths = _steps(y, x, dim)
+    left, right = _ends(y, dim)
+    return aten.cumsum((left + right) * widths, dim) / 2.0
+
+
+def _integrals(name: str, by_dx: Any, by_x: Any) -> None:
+    declare(f"{name}.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", composite=by_x, where="n")
+    declare(f"{name}.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", composite=by_dx, where="n")
+
+    @choose(name, where="f")
+    def integral(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
+        if x is not None:
+            return getattr(aten, f"{name}__x")(y, x, dim=dim)
+        return getattr(aten, f"{name}__dx")(y, dx=1 if dx is None else dx, dim=dim)
+
+    integral.__name__ = name
+    integral.__doc__ = "Integration along a dimension by the trapezoidal rule."
+
+
+_integrals("trapezoid", _trapezoid_dx, _trapezoid_x)
+_integrals("trapz", _trapezoid_dx, _trapezoid_x)
+_integrals("cumulative_trapezoid", _running_trapezoid_dx, _running_trapezoid_x)

@@ -1,0 +1,118 @@
+"""Searching and counting: unique elements, histograms, positions in sorted sequences, membership."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._backends.cpu import search as kernels
+from .._dispatch.namespace import aten
+from .._dispatch.registry import choose, declare
+from .._tensor import Tensor
+from .return_types import named
+
+HISTOGRAM = named("histogram", ("hist", "bin_edges"))
+
+
+def _no_derivative(name: str) -> Any:
+    def formula(grad: Any) -> Any:
+        raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
+
+    return {"self": formula}
+
+
+RETURNS = "(Tensor, Tensor, Tensor)"
+declare(f"_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> {RETURNS}",
+        cpu=kernels.unique, where="n", differentiable=(0,), node="Unique2Backward0", grad=_no_derivative("_unique2"))
+declare("unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> "
+        f"{RETURNS}", cpu=kernels.unique_dim, where="n", differentiable=(0,), grad=_no_derivative("unique_dim"))
+declare("unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> "
+        f"{RETURNS}", cpu=kernels.unique_consecutive, where="n", differentiable=(0,),
+        grad=_no_derivative("unique_consecutive"))
+
+
+def _wanted(found: tuple[Tensor, Tensor, Tensor], return_inverse: bool, return_counts: bool) -> Any:
+    if return_inverse:
+        return found if return_counts else found[:2]
+    return (found[0], found[2]) if return_counts else found[0]
+
+
+@choose("unique")
+def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
+           dim: int | None = None) -> Any:
+    """The distinct elements, or the distinct slices along a dimension."""
+    if dim is None:
+        found = aten._unique2(input, sorted, return_inverse, return_counts)
+    else:
+        found = aten.unique_dim(input, dim, sorted, return_inverse, return_counts)
+    return _wanted(found, return_inverse, return_counts)
+
+
+@choose("unique_consecutive")
+def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False,
+                       dim: int | None = None) -> Any:
+    """The first of every run of equal elements, or of equal slices along a dimension."""
+    found = aten.unique_consecutive__default(input, return_inverse, return_counts, dim)
+    return _wanted(found, return_inverse, return_counts)
+
+
+# -- histograms ----------------------------------------------------------------------------------------------------
+
+declare("bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor", cpu=kernels.bincount)
+declare("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", cpu=kernels.histc)
+declare("histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool density=False) "
+        "-> (Tensor hist, Tensor bin_edges)", cpu=kernels.histogram, where="n")
+declare("histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) -> "
+        "(Tensor hist, Tensor bin_edges)", cpu=kernels.histogram_edges, where="n")
+
+
+@choose("histogram")
+def histogram(input: Tensor, bins: Any = 100, *, range: Any = None, weight: Tensor | None = None,
+              density: bool = False, out: Any = None) -> Any:
+    """Counts per bin and the edges of the bins, which are equal or given by a tensor."""
+    if isinstance(bins, Tensor):
+        return HISTOGRAM(aten.histogram__bins_tensor(input, bins, weight=weight, density=density, out=out))
+    return HISTOGRAM(aten.histogram__bin_ct(input, bins, range=range, weight=weight, density=density, out=out))
+
+
+# -- sorted sequences ----------------------------------------------------------------------------------------------
+
+declare("searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, "
+        "str? side=None, Tensor? sorter=None) -> Tensor", cpu=kernels.searchsorted, where="n")
+declare("bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
+        cpu=kernels.bucketize, where="n")
+declare("isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> "
+        "Tensor", cpu=kernels.isin, where="n")
+
+
+def _operand(value: Any, beside: Tensor) -> Tensor:
+    """A tensor as it is; a number as a 0-d tensor of the dtype it has next to another tensor."""
+    if isinstance(value, Tensor):
+        return value
+    return aten.scalar_tensor(value, dtype=aten.result_type(beside, value), device=beside.device)
+
+
+@choose("searchsorted", where="f")
+def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False, right: bool = False,
+                 side: str | None = None, sorter: Tensor | None = None, out: Any = None) -> Tensor:
+    """Where values would be inserted to keep the sequence sorted."""
+    return aten.searchsorted__Tensor(sorted_sequence, _operand(input, sorted_sequence), out_int32=out_int32,
+                                     right=right, side=side, sorter=sorter, out=out)
+
+
+@choose("bucketize", where="f")
+def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False,
+              out: Any = None) -> Tensor:
+    """The bucket between boundaries that each value falls into."""
+    return aten.bucketize__Tensor(_operand(input, boundaries), boundaries, out_int32=out_int32, right=right, out=out)
+
+
+@choose("isin", where="f")
+def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False,
+         out: Any = None) -> Tensor:
+    """Whether each element is among the test elements."""
+    given = [t for t in (elements, test_elements) if isinstance(t, Tensor)]
+    if not given or isinstance(elements, (list, tuple)) or isinstance(test_elements, (list, tuple)):
+        raise TypeError("isin() received an invalid combination of arguments - got "
+                        f"({type(elements).__name__}, {type(test_elements).__name__})")
+    return aten.isin__Tensor_Tensor(_operand(elements, given[0]), _operand(test_elements, given[0]),
+                                    assume_unique=assume_unique, invert=invert, out=out)

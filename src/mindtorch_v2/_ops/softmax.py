@@ -1,0 +1,65 @@
+"""Softmax, log-softmax and softmin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._backends.cpu import softmax as kernels
+from .._dispatch.namespace import aten
+from .._dispatch.registry import declare
+from .._dtype import float16, float32
+from .._tensor import Tensor
+
+
+def _total(x: Tensor, dim: int) -> Tensor:
+    return aten.sum(x, (dim,), True) if x.ndim else x
+
+
+def _normalised(op: str) -> Any:
+    def apply(self: Tensor, dim: int, dtype: Any) -> Tensor:
+        # Only other devices have a kernel that widens while it computes; here the widening is an op of its own.
+        return getattr(aten, op)(self if dtype is None else aten.to(self, dtype), dim, False)
+
+    return apply
+
+
+declare("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", composite=_normalised("_softmax"))
+declare("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+        composite=_normalised("_log_softmax"))
+declare("softmin(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+        composite=lambda self, dim, dtype: aten.softmax(aten.neg(self), dim, dtype), where="n")
+
+
+def _input_dtype(result: Tensor, half_to_float: bool) -> Any:
+    return float16 if half_to_float and result.dtype is float32 else result.dtype
+
+
+declare(
+    "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", cpu=kernels.softmax, where="n", meta="same",
+    grad={"self": lambda grad, result, dim, half_to_float: aten._softmax_backward_data(
+        grad, result, dim, _input_dtype(result, half_to_float))},
+)
+declare(
+    "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", cpu=kernels.log_softmax, where="n",
+    meta="same",
+    grad={"self": lambda grad, result, dim, half_to_float: aten._log_softmax_backward_data(
+        grad, result, dim, _input_dtype(result, half_to_float))},
+)
+declare(
+    "_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
+    cpu=kernels.softmax_backward, where="n", meta="same",
+    grad={
+        "grad_output": lambda grad, output, dim, input_dtype: aten._softmax_backward_data(
+            grad, output, dim, input_dtype),
+        "output": lambda grad, grad_output, output, dim: (
+            grad * (grad_output - _total(grad_output * output, dim)) - grad_output * _total(grad * output, dim)),
+    },
+)
+declare(
+    "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
+    cpu=kernels.log_softmax_backward, where="n", meta="same",
+    grad={
+        "grad_output": lambda grad, output, dim: grad - _total(grad * aten.exp(output), dim),
+        "output": lambda grad, grad_output, output, dim: -(grad * aten.exp(output) * _total(grad_output, dim)),
+    },
+)

@@ -1,0 +1,159 @@
+"""torch.nn.functional: layers as functions.
+
+Functions that are an op and nothing else are not wrapped: `DIRECT` names the op, and the first use puts the compiled
+op here, so that `F.linear(x, w, b)` is one call.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..._dispatch.namespace import find
+from .activation import (
+    celu,
+    elu,
+    glu,
+    gumbel_softmax,
+    hardsigmoid,
+    hardswish,
+    hardtanh,
+    leaky_relu,
+    log_softmax,
+    mish,
+    relu,
+    relu6,
+    rrelu,
+    selu,
+    sigmoid,
+    silu,
+    softmax,
+    softmin,
+    softsign,
+    tanh,
+    tanhshrink,
+    threshold,
+)
+from .dropout import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
+from .loss import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cross_entropy,
+    gaussian_nll_loss,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    mse_loss,
+    nll_loss,
+    poisson_nll_loss,
+    smooth_l1_loss,
+)
+from .margin import (
+    cosine_embedding_loss,
+    hinge_embedding_loss,
+    margin_ranking_loss,
+    multi_margin_loss,
+    multilabel_margin_loss,
+    multilabel_soft_margin_loss,
+    soft_margin_loss,
+    triplet_margin_loss,
+    triplet_margin_with_distance_loss,
+)
+from .normalization import batch_norm, group_norm, layer_norm, normalize, rms_norm
+from .padding import pad
+from .sparse import embedding
+
+# Name here -> op.
+DIRECT = {
+    "bilinear": "bilinear",
+    "celu_": "celu_",
+    "cosine_similarity": "cosine_similarity",
+    "elu_": "elu_",
+    "gelu": "gelu",
+    "hardshrink": "hardshrink",
+    "hardtanh_": "hardtanh_",
+    "leaky_relu_": "leaky_relu_",
+    "linear": "linear",
+    "logsigmoid": "log_sigmoid",
+    "one_hot": "one_hot",
+    "pairwise_distance": "pairwise_distance",
+    "pdist": "pdist",
+    "prelu": "prelu",
+    "relu_": "relu_",
+    "rrelu_": "rrelu_",
+    "selu_": "selu_",
+    "softplus": "softplus",
+    "softshrink": "softshrink",
+    "threshold_": "threshold_",
+}
+
+
+def __getattr__(name: str) -> Any:
+    op = DIRECT.get(name)
+    found = find(op) if op is not None else None
+    if found is None:
+        raise AttributeError(f"module 'torch.nn.functional' has no attribute '{name}'")
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *DIRECT})
+
+
+__all__ = [
+    "alpha_dropout",
+    "batch_norm",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "celu",
+    "cosine_embedding_loss",
+    "cross_entropy",
+    "dropout",
+    "dropout1d",
+    "dropout2d",
+    "dropout3d",
+    "elu",
+    "embedding",
+    "feature_alpha_dropout",
+    "gaussian_nll_loss",
+    "glu",
+    "group_norm",
+    "gumbel_softmax",
+    "hardsigmoid",
+    "hardswish",
+    "hardtanh",
+    "hinge_embedding_loss",
+    "huber_loss",
+    "kl_div",
+    "l1_loss",
+    "layer_norm",
+    "leaky_relu",
+    "log_softmax",
+    "margin_ranking_loss",
+    "mish",
+    "mse_loss",
+    "multi_margin_loss",
+    "multilabel_margin_loss",
+    "multilabel_soft_margin_loss",
+    "nll_loss",
+    "normalize",
+    "pad",
+    "poisson_nll_loss",
+    "relu",
+    "relu6",
+    "rms_norm",
+    "rrelu",
+    "selu",
+    "sigmoid",
+    "silu",
+    "smooth_l1_loss",
+    "soft_margin_loss",
+    "softmax",
+    "softmin",
+    "softsign",
+    "tanh",
+    "tanhshrink",
+    "threshold",
+    "triplet_margin_loss",
+    "triplet_margin_with_distance_loss",
+]

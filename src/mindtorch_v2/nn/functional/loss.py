@@ -1,0 +1,177 @@
+"""Losses that measure how far predictions are from targets of the same shape, or from classes."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+from ..._autograd.grad_mode import no_grad
+from ..._dispatch.namespace import aten
+from ..._shape import broadcast_shapes
+from ..._tensor import Tensor
+from ._reduction import get_enum, resolve
+
+
+def reduced(loss: Tensor, reduction: str, complaint: str = "{} is not valid") -> Tensor:
+    """A loss per element, reduced by name."""
+    if reduction == "none":
+        return loss
+    if reduction == "mean":
+        return aten.mean(loss)
+    if reduction == "sum":
+        return aten.sum(loss)
+    raise ValueError(complaint.format(reduction))
+
+
+def expanded(input: Tensor, target: Tensor) -> Any:
+    """Both in their common shape, with a warning if they were not in it already."""
+    if target._a.shape != input._a.shape:
+        warnings.warn(f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). "
+                      "This will likely lead to incorrect results due to broadcasting. Please ensure they have the "
+                      "same size.", stacklevel=3)
+    return aten.broadcast_tensors(input, target)
+
+
+INVALID_MODE = "Invalid reduction mode: {}. Expected one of 'none', 'mean', 'sum'."
+
+
+def weighted(errors: Tensor, weight: Tensor, input: Tensor, reduction: str, by_weight: bool) -> Tensor:
+    """Errors times weights, reduced; with `by_weight` the mean divides by the sum of the weights."""
+    if weight._a.shape != input._a.shape:
+        raise ValueError("Weights and input must have the same size.")
+    scaled = aten.mul(errors, weight)
+    if by_weight and reduction == "mean":
+        return aten.div(aten.sum(scaled), aten.sum(weight))
+    return reduced(scaled, reduction, INVALID_MODE)
+
+
+def l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+            reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
+    """The absolute difference."""
+    given, wanted = expanded(input, target)
+    reduction = resolve(size_average, reduce, reduction)
+    if weight is not None:
+        return weighted(aten.abs(aten.sub(given, wanted)), weight, input, reduction, by_weight=True)
+    return aten.l1_loss(given, wanted, get_enum(reduction))
+
+
+def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+             reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
+    """The squared difference."""
+    given, wanted = expanded(input, target)
+    reduction = resolve(size_average, reduce, reduction)
+    if weight is not None:
+        return weighted(aten.pow(aten.sub(given, wanted), 2), weight, input, reduction, by_weight=True)
+    return aten.mse_loss(given, wanted, get_enum(reduction))
+
+
+def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+                   reduction: str = "mean", beta: float = 1.0) -> Tensor:
+    """Squared below `beta`, absolute above."""
+    given, wanted = expanded(input, target)
+    number = get_enum(resolve(size_average, reduce, reduction))
+    return aten.l1_loss(given, wanted, number) if beta == 0.0 else aten.smooth_l1_loss(given, wanted, number, beta)
+
+
+def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0,
+               weight: Tensor | None = None) -> Tensor:
+    """`smooth_l1_loss` scaled by `delta`."""
+    given, wanted = expanded(input, target)
+    if weight is not None:
+        return weighted(aten.huber_loss(given, wanted, 0, delta), weight, input, reduction, by_weight=False)
+    return aten.huber_loss(given, wanted, get_enum(reduction), delta)
+
+
+def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
+                  ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
+                  label_smoothing: float = 0.0) -> Tensor:
+    """Between logits and class numbers or class probabilities.
+
+    >>> import mindtorch_v2 as torch
+    >>> torch.nn.functional.cross_entropy(torch.zeros(1, 4), torch.tensor([2]))
+    tensor(1.3863)
+    """
+    if size_average is not None or reduce is not None:
+        reduction = resolve(size_average, reduce, reduction)
+    return aten.cross_entropy_loss(input, target, weight, get_enum(reduction), ignore_index, label_smoothing)
+
+
+def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
+             ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean") -> Tensor:
+    """Minus the log-probability of the target class."""
+    return aten.nll_loss_nd(input, target, weight, get_enum(resolve(size_average, reduce, reduction)), ignore_index)
+
+
+def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
+                         reduce: bool | None = None, reduction: str = "mean") -> Tensor:
+    """Between probabilities and targets in `[0, 1]`."""
+    number = get_enum(resolve(size_average, reduce, reduction))
+    if target._a.shape != input._a.shape:
+        raise ValueError(f"Using a target size ({target.shape}) that is different to the input size ({input.shape}) is "
+                         "deprecated. Please ensure they have the same size.")
+    if weight is not None:
+        weight = aten.expand(weight, broadcast_shapes(target._a.shape, weight._a.shape))
+    return aten.binary_cross_entropy(input, target, weight, number)
+
+
+def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None,
+                                     size_average: bool | None = None, reduce: bool | None = None,
+                                     reduction: str = "mean", pos_weight: Tensor | None = None) -> Tensor:
+    """Between logits and targets in `[0, 1]`."""
+    number = get_enum(resolve(size_average, reduce, reduction))
+    if target._a.shape != input._a.shape:
+        raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
+    return aten.binary_cross_entropy_with_logits(input, target, weight, pos_weight, number)
+
+
+def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+           reduction: str = "mean", log_target: bool = False) -> Tensor:
+    """The Kullback-Leibler divergence of log-probabilities `input` from `target`."""
+    old_flags = size_average is not None or reduce is not None
+    if reduction == "mean" and not old_flags:
+        warnings.warn("reduction: 'mean' divides the total loss by both the batch size and the support size."
+                      "'batchmean' divides only by the batch size, and aligns with the KL div math definition."
+                      "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
+                      stacklevel=2)
+    if old_flags:
+        number = get_enum(resolve(size_average, reduce, reduction))
+    else:
+        number = get_enum("sum" if reduction == "batchmean" else reduction)
+    loss = aten.kl_div(input, target, number, log_target=log_target)
+    if reduction == "batchmean" and input.ndim:
+        loss = aten.div(loss, input._a.shape[0])
+    return loss
+
+
+def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False,
+                     size_average: bool | None = None, eps: float = 1e-8, reduce: bool | None = None,
+                     reduction: str = "mean") -> Tensor:
+    """Minus the log-likelihood of counts under Poisson distributions."""
+    number = get_enum(resolve(size_average, reduce, reduction))
+    return aten.poisson_nll_loss(input, target, log_input, full, eps, number)
+
+
+def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6,
+                      reduction: str = "mean") -> Tensor:
+    """Minus the log-likelihood under normal distributions with means `input` and variances `var`."""
+    if isinstance(var, float):
+        var = aten.mul(aten.ones_like(input), var)
+    if aten.item(aten.any(aten.lt(var, 0))):
+        raise ValueError("var has negative entry/entries")
+    have, want = var._a.shape, input._a.shape
+    if have != want:
+        if have == want[:-1]:
+            var = aten.unsqueeze(var, -1)
+        elif len(have) != len(want) or sum(v for i, v in zip(want, have) if i != v) != 1:
+            raise ValueError("var is of incorrect size")
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not valid")
+    var = aten.clone(var)
+    with no_grad():
+        # The floor is not part of the function that is differentiated.
+        aten.clamp_(var, min=eps)
+    loss = aten.mul(aten.add(aten.log(var), aten.div(aten.pow(aten.sub(input, target), 2), var)), 0.5)
+    if full:
+        loss = aten.add(loss, 0.5 * math.log(2 * math.pi))
+    return reduced(loss, reduction)

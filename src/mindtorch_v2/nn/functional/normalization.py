@@ -1,0 +1,60 @@
+"""Normalisation over features, groups, batches or a dimension."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ..._dispatch.namespace import aten
+from ..._tensor import Tensor
+
+
+def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None,
+               bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+    """Zero mean and unit variance over the last dimensions, then scale and shift."""
+    return aten.layer_norm(input, normalized_shape, weight, bias, eps, True)
+
+
+def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None,
+             eps: float | None = None) -> Tensor:
+    """Unit root mean square over the last dimensions, then scale."""
+    return aten.rms_norm(input, normalized_shape, weight, eps)
+
+
+def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
+               eps: float = 1e-5) -> Tensor:
+    """Zero mean and unit variance per sample and group of channels, then scale and shift each channel."""
+    if input.ndim < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.ndim}")
+    sizes = tuple(input._a.shape)
+    check_batch_size((sizes[0] * sizes[1] // num_groups, num_groups, *sizes[2:]))
+    return aten.group_norm(input, num_groups, weight, bias, eps, True)
+
+
+def check_batch_size(sizes: tuple[int, ...]) -> None:
+    """A single value per channel has no variance."""
+    if sizes[0] * math.prod(sizes[2:]) == 1:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {_shown(sizes)}")
+
+
+def _shown(sizes: tuple[int, ...]) -> str:
+    return f"torch.Size({list(sizes)})"
+
+
+def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
+               bias: Tensor | None = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
+    """Zero mean and unit variance per channel, from the batch (`training`) or from the running estimates."""
+    if training:
+        check_batch_size(tuple(input._a.shape))
+        if eps <= 0.0:
+            raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
+    elif eps < 0.0:
+        raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
+    return aten.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, True)
+
+
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
+    """`input` divided by its norm along `dim`."""
+    length = aten.clamp_min(aten.norm(input, p, dim, keepdim=True), eps)
+    length = aten.expand_as(length, input)
+    return aten.div(input, length) if out is None else aten.div(input, length, out=out)

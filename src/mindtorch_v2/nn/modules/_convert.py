@@ -1,0 +1,126 @@
+"""Moving a module: dtype and device of everything it owns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from ..._autograd.grad_mode import no_grad
+from ..._device import as_device, device
+from ..._dispatch.namespace import aten
+from ..._dtype import FLOAT, bfloat16, dtype, float16, float32, float64
+from ..._tensor import Tensor
+from ._tree import Tree
+
+Self = TypeVar("Self", bound="Convert")
+device_type, dtype_type = device, dtype
+
+
+def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dtype | None, bool]:
+    """`(device, dtype, non_blocking)` from any of the forms that `to` accepts."""
+    where, kind = kwargs.pop("device", None), kwargs.pop("dtype", None)
+    non_blocking, like = kwargs.pop("non_blocking", False), kwargs.pop("tensor", None)
+    kwargs.pop("memory_format", None)
+    kwargs.pop("copy", None)
+    if kwargs:
+        raise TypeError(f"to() got an unexpected keyword argument '{next(iter(kwargs))}'")
+    for value in args:
+        if isinstance(value, dtype_type):
+            kind = value
+        elif isinstance(value, Tensor):
+            like = value
+        elif isinstance(value, bool):
+            non_blocking = value
+        elif isinstance(value, (str, device_type, int)):
+            where = value
+        elif value is not None:
+            raise TypeError(f"to() received an invalid combination of arguments - got ({type(value).__name__})")
+    if like is not None:
+        where, kind = like.device, like.dtype
+    return (None if where is None else as_device(where)), kind, non_blocking
+
+
+class Convert(Tree):
+    """The part of `Module` that converts."""
+
+    def _apply(self: Self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Put every parameter, gradient and buffer through `fn`; parameters stay the same objects."""
+        if recurse:
+            for module in self.children():
+                module._apply(fn)
+        for parameter in self._parameters.values():
+            if parameter is None:
+                continue
+            with no_grad():
+                changed = fn(parameter)
+            grad = parameter.grad
+            if changed._a is not parameter._a:
+                parameter.data = changed
+                if parameter._ag is not None:
+                    # The old accumulator expects gradients of the old dtype and device.
+                    parameter._ag.accumulator = None
+            if grad is not None:
+                with no_grad():
+                    changed_grad = fn(grad)
+                if changed_grad._a is not grad._a:
+                    grad.data = changed_grad
+        for name, buffer in self._buffers.items():
+            if buffer is not None:
+                self._buffers[name] = fn(buffer)
+        return self
+
+    def to(self: Self, *args: Any, **kwargs: Any) -> Self:
+        """Move to a device, or convert floating point parameters and buffers to a dtype; in place."""
+        where, kind, non_blocking = parse_to(args, dict(kwargs))
+        if kind is not None and kind.category < FLOAT:
+            raise TypeError("nn.Module.to only accepts floating point or complex dtypes, but got desired "
+                            f"dtype={kind}")
+
+        def convert(tensor: Tensor) -> Tensor:
+            wanted = kind if tensor.dtype.category >= FLOAT else None
+            return aten.to(tensor, device=where, dtype=wanted, non_blocking=non_blocking)
+
+        return self._apply(convert)
+
+    def type(self: Self, dst_type: Any) -> Self:
+        """Convert everything, integers included, to one dtype."""
+        return self._apply(lambda tensor: aten.type(tensor, dst_type))
+
+    def _floating(self: Self, kind: dtype) -> Self:
+        return self._apply(lambda tensor: aten.to(tensor, kind) if tensor.dtype.category == FLOAT else tensor)
+
+    def float(self: Self) -> Self:
+        """Floating point parameters and buffers as float32."""
+        return self._floating(float32)
+
+    def double(self: Self) -> Self:
+        """Floating point parameters and buffers as float64."""
+        return self._floating(float64)
+
+    def half(self: Self) -> Self:
+        """Floating point parameters and buffers as float16."""
+        return self._floating(float16)
+
+    def bfloat16(self: Self) -> Self:
+        """Floating point parameters and buffers as bfloat16."""
+        return self._floating(bfloat16)
+
+    def cpu(self: Self) -> Self:
+        """Everything in host memory."""
+        return self._apply(lambda tensor: aten.to(tensor, device="cpu"))
+
+    def npu(self: Self, device: Any = None) -> Self:
+        """Everything on an Ascend NPU."""
+        return self._apply(lambda tensor: aten.npu(tensor, device))
+
+    def cuda(self: Self, device: Any = None) -> Self:
+        """Everything on a CUDA device, which this runtime does not have: the error says so."""
+        return self._apply(lambda tensor: aten.to(tensor, device="cuda" if device is None else device))
+
+    def to_empty(self: Self, *, device: Any, recurse: bool = True) -> Self:
+        """Move to a device without copying contents."""
+        return self._apply(lambda tensor: aten.empty_like(tensor, device=device), recurse=recurse)
+
+    def share_memory(self: Self) -> Self:
+        """Sharing memory between processes is not supported by this runtime."""
+        raise NotImplementedError("Module.share_memory: tensors of this runtime cannot be shared between processes")

@@ -1,0 +1,266 @@
+"""Hooks of modules: where they are kept, the ones that apply to all modules, and the backward hooks' way into the graph.
+
+`Module.__call__` goes straight to `forward` as long as no hook exists anywhere. `HookTable.__setitem__` is the one
+place through which a hook can come into being (registration, copying and unpickling included), so it raises the flag.
+"""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..._autograd.graph import Node, RemovableHandle, edge, new
+from ..._dispatch.state import THREAD
+from ..._tensor import Tensor, alias
+
+Hook = Callable[..., Any]
+
+
+class Flag:
+    """Whether any hook was ever registered in this process."""
+
+    raised = False
+
+
+class HookTable(OrderedDict):  # type: ignore[type-arg]
+    """Hooks by id, in the order in which they run."""
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        Flag.raised = True
+        super().__setitem__(key, value)
+
+
+class Handle(RemovableHandle):
+    """Removes a hook from its table and from the tables that say how it is called."""
+
+    def __init__(self, table: Any, hook: Hook | None = None, extra: Sequence[Any] = (), prepend: bool = False) -> None:
+        super().__init__(table, hook)
+        self.extra = tuple(extra)
+        for flags in self.extra:
+            flags[self.id] = True
+        if prepend:
+            table.move_to_end(self.id, last=False)
+
+    def remove(self) -> None:
+        """Take the hook away; doing it twice is fine."""
+        super().remove()
+        for flags in self.extra:
+            flags.pop(self.id, None)
+
+
+class GlobalHooks:
+    """Hooks that run for every module."""
+
+    forward_pre = HookTable()
+    forward = HookTable()
+    forward_with_kwargs: dict[int, bool] = OrderedDict()
+    forward_always_called: dict[int, bool] = OrderedDict()
+    backward_pre = HookTable()
+    backward = HookTable()
+    is_full_backward: bool | None = None
+    # Called as `hook(module, name, value)` when something is assigned to a module.
+    buffer_registration: dict[int, Hook] = OrderedDict()
+    module_registration: dict[int, Hook] = OrderedDict()
+    parameter_registration: dict[int, Hook] = OrderedDict()
+
+
+def run_registration_hooks(hooks: dict[int, Hook], module: Any, name: str, value: Any) -> Any:
+    """What registration hooks make of a value that is assigned to a module."""
+    for hook in tuple(hooks.values()):
+        replaced = hook(module, name, value)
+        if replaced is not None:
+            value = replaced
+    return value
+
+
+def register_module_buffer_registration_hook(hook: Hook) -> RemovableHandle:
+    """Call `hook(module, name, buffer)` for every buffer that is registered; it may return another one."""
+    return Handle(GlobalHooks.buffer_registration, hook)
+
+
+def register_module_module_registration_hook(hook: Hook) -> RemovableHandle:
+    """Call `hook(module, name, submodule)` for every submodule that is registered; it may return another one."""
+    return Handle(GlobalHooks.module_registration, hook)
+
+
+def register_module_parameter_registration_hook(hook: Hook) -> RemovableHandle:
+    """Call `hook(module, name, parameter)` for every parameter that is registered; it may return another one."""
+    return Handle(GlobalHooks.parameter_registration, hook)
+
+
+def register_module_forward_pre_hook(hook: Hook) -> RemovableHandle:
+    """Call `hook(module, args)` before the forward of every module; it may return other arguments."""
+    return Handle(GlobalHooks.forward_pre, hook)
+
+
+def register_module_forward_hook(hook: Hook, *, with_kwargs: bool = False, always_call: bool = False) -> RemovableHandle:
+    """Call `hook(module, args, output)` after the forward of every module; it may return another output."""
+    extra = [GlobalHooks.forward_with_kwargs] * with_kwargs + [GlobalHooks.forward_always_called] * always_call
+    return Handle(GlobalHooks.forward, hook, extra)
+
+
+def register_module_full_backward_pre_hook(hook: Hook) -> RemovableHandle:
+    """Call `hook(module, grad_output)` before the backward of every module."""
+    return Handle(GlobalHooks.backward_pre, hook)
+
+
+def register_module_full_backward_hook(hook: Hook) -> RemovableHandle:
+    """Call `hook(module, grad_input, grad_output)` after the backward of every module."""
+    if GlobalHooks.is_full_backward is False:
+        raise RuntimeError("Cannot use both regular backward hooks and full backward hooks as a global Module hook. "
+                           "Please use only one of them.")
+    GlobalHooks.is_full_backward = True
+    return Handle(GlobalHooks.backward, hook)
+
+
+def register_module_backward_hook(hook: Hook) -> RemovableHandle:
+    """The old backward hook, which sees only the last node of a module's forward."""
+    if GlobalHooks.is_full_backward is True:
+        raise RuntimeError("Cannot use both regular backward hooks and full backward hooks as a global Module hook. "
+                           "Please use only one of them.")
+    GlobalHooks.is_full_backward = False
+    return Handle(GlobalHooks.backward, hook)
+
+
+# -- backward hooks ------------------------------------------------------------------------------------------------
+
+
+class BackwardHookFunctionBackward(Node):
+    """An identity in the graph at a module's border, where its gradients can be seen and replaced."""
+
+    __slots__ = ()
+
+    def apply(self, *grads: Any) -> tuple[Any, ...]:
+        """The gradients as they came; hooks on the node do the work."""
+        return grads
+
+
+def through_identity(values: Sequence[Any]) -> tuple[tuple[Any, ...], Node | None, list[int]]:
+    """The values with all tensors led through one identity node, that node, and the positions of the tensors."""
+    positions = [i for i, value in enumerate(values) if isinstance(value, Tensor)]
+    tensors = [values[i] for i in positions]
+    if not THREAD.state.grad or not any(t.requires_grad for t in tensors):
+        return tuple(values), None, []
+    state = THREAD.state
+    node = new(BackwardHookFunctionBackward)
+    node.edges = tuple(edge(t) if t.requires_grad else None for t in tensors)
+    node.meta = tuple((t._a.shape, t._a.dtype, type(t._a)) for t in tensors)
+    node.hooks = None
+    node.seq = state.seq
+    state.seq += 1
+    led = list(values)
+    for number, (position, tensor) in enumerate(zip(positions, tensors)):
+        twin = alias(tensor)
+        if node.edges[number] is not None:
+            twin._rg = True
+            twin._edge = (node, number)
+        led[position] = twin
+    return tuple(led), node, positions
+
+
+def spread(grads: Sequence[Any], positions: Sequence[int], size: int) -> tuple[Any, ...]:
+    """Gradients of the tensors at `positions` as a tuple over all arguments, None elsewhere."""
+    full: list[Any] = [None] * size
+    for position, grad in zip(positions, grads):
+        full[position] = grad
+    return tuple(full)
+
+
+class BackwardHooks:
+    """One call of a module with full backward hooks: an identity node before its forward and one after."""
+
+    def __init__(self, module: Any, hooks: list[Hook], pre_hooks: list[Hook]) -> None:
+        self.module = weakref.proxy(module)
+        self.hooks = hooks
+        self.pre_hooks = pre_hooks
+        self.grad_outputs: tuple[Any, ...] | None = None
+        self.input_count = -1
+        self.watches_inputs = False
+
+    def watch_inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments, led through a node that runs the hooks once their gradients are known."""
+        self.input_count = len(args)
+        led, node, positions = through_identity(args)
+        if node is not None:
+            self.watches_inputs = True
+            node.register_hook(lambda grads, _: self.inputs_done(grads, positions))
+        return led
+
+    def watch_outputs(self, output: Any) -> Any:
+        """The output, led through a node that runs the pre-hooks."""
+        values = output if isinstance(output, tuple) else (output,)
+        led, node, positions = through_identity(values)
+        if node is not None:
+            node.register_prehook(lambda grads: self.outputs_done(grads, positions, len(values)))
+        return led if isinstance(output, tuple) else led[0]
+
+    def inputs_done(self, grads: Sequence[Any], positions: list[int]) -> tuple[Any, ...] | None:
+        """Run the hooks on `(grad_input, grad_output)`."""
+        if self.grad_outputs is None:
+            # The inputs are used outside the module only: nothing went through it.
+            return None
+        found = spread(grads, positions, self.input_count)
+        for hook in self.hooks:
+            replaced = hook(self.module, found, self.grad_outputs)
+            if replaced is None:
+                continue
+            replaced = replaced if isinstance(replaced, tuple) else (replaced,)
+            if len(replaced) != len(found):
+                raise RuntimeError("Backward hook returned an invalid number of grad_input, got "
+                                   f"{len(replaced)}, but expected {len(found)}")
+            found = replaced
+        self.grad_outputs = None
+        return tuple(found[i] for i in positions)
+
+    def outputs_done(self, grads: Sequence[Any], positions: list[int], size: int) -> tuple[Any, ...]:
+        """Run the pre-hooks on `grad_output`; the hooks too if no input will ever get a gradient."""
+        found = spread(grads, positions, size)
+        for hook in self.pre_hooks:
+            replaced = hook(self.module, found)
+            if replaced is None:
+                continue
+            replaced = replaced if isinstance(replaced, tuple) else (replaced,)
+            if len(replaced) != len(found):
+                raise RuntimeError("Backward pre hook returned an invalid number of grad_output, got "
+                                   f"{len(replaced)}, but expected {len(found)}")
+            found = replaced
+        self.grad_outputs = found
+        if not self.watches_inputs:
+            self.without_input_gradients()
+        return tuple(found[i] for i in positions)
+
+    def without_input_gradients(self) -> None:
+        """Hooks still fire when no input requires grad; there is nothing they could replace."""
+        if self.hooks:
+            warnings.warn("Full backward hook is firing when gradients are computed with respect to module outputs "
+                          "since no inputs require gradients. See "
+                          "https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html"
+                          "#torch.nn.Module.register_full_backward_hook for more details.", stacklevel=2)
+        for hook in self.hooks:
+            replaced = hook(self.module, (None,) * self.input_count, self.grad_outputs)
+            if replaced is not None and not (isinstance(replaced, tuple) and all(g is None for g in replaced)):
+                raise RuntimeError("Backward hook for Modules where no input requires gradient should always return "
+                                   "None or None for all gradients.")
+        self.grad_outputs = None
+
+
+def attach_plain_backward_hooks(module: Any, hooks: Sequence[Hook], output: Any) -> None:
+    """Put old-style hooks on the node that made the module's (first) output."""
+    found = output
+    while not isinstance(found, Tensor):
+        if isinstance(found, dict):
+            found = next((v for v in found.values() if isinstance(v, Tensor)), None)
+        elif isinstance(found, (list, tuple)) and found:
+            found = found[0]
+        else:
+            return
+        if found is None:
+            return
+    node = found.grad_fn
+    if node is None:
+        return
+    for hook in hooks:
+        node.register_hook(lambda grad_inputs, grad_outputs, hook=hook: hook(module, grad_inputs, grad_outputs))

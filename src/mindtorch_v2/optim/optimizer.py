@@ -1,0 +1,265 @@
+"""`Optimizer`: parameter groups, state, hooks and state dicts, common to all optimizers."""
+
+from __future__ import annotations
+
+import functools
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any, TypeVar
+
+from .._autograd.grad_mode import enable_grad, no_grad
+from .._autograd.graph import RemovableHandle
+from .._dispatch.namespace import aten
+from .._dispatch.observer import event_id, span
+from .._dtype import float32
+from .._tensor import Tensor
+from ._groups import as_groups, check_packed, complete_group, fit_value, pack, required
+
+__all__ = [
+    "Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook", "required",
+]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_GLOBAL_PRE_HOOKS: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+_GLOBAL_POST_HOOKS: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+_HOOK_TABLES = (
+    "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks", "_optimizer_state_dict_pre_hooks",
+    "_optimizer_state_dict_post_hooks", "_optimizer_load_state_dict_pre_hooks",
+    "_optimizer_load_state_dict_post_hooks",
+)
+
+
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(optimizer, args, kwargs)` before every step of every optimizer."""
+    return RemovableHandle(_GLOBAL_PRE_HOOKS, hook)
+
+
+def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(optimizer, args, kwargs)` after every step of every optimizer."""
+    return RemovableHandle(_GLOBAL_POST_HOOKS, hook)
+
+
+@functools.lru_cache(maxsize=None)
+def _step_event(cls: type) -> int:
+    return event_id(f"Optimizer.step#{cls.__name__}.step", "scope_internal")
+
+
+@functools.lru_cache(maxsize=None)
+def _zero_grad_event(cls: type) -> int:
+    return event_id(f"Optimizer.zero_grad#{cls.__name__}.zero_grad", "scope_internal")
+
+
+def _add_hook(table: OrderedDict[int, Callable[..., Any]], hook: Callable[..., Any], first: bool) -> RemovableHandle:
+    handle = RemovableHandle(table, hook)
+    if first:
+        table.move_to_end(handle.id, last=False)
+    return handle
+
+
+class Optimizer:
+    """Base of all optimizers: holds parameters in groups, each with its options, and state for each parameter.
+
+    A subclass passes its options' defaults to `__init__` and defines `step`.
+
+    >>> import mindtorch_v2 as torch
+    >>> weight = torch.ones(2, requires_grad=True)
+    >>> optimizer = torch.optim.SGD([weight], lr=0.5)
+    >>> (weight * weight).sum().backward()
+    >>> optimizer.step()
+    >>> weight.detach()
+    tensor([0., 0.])
+    """
+
+    def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
+        self.defaults = defaults
+        self._set_up()
+        self.state: defaultdict[Any, Any] = defaultdict(dict)
+        self.param_groups: list[dict[str, Any]] = []
+        for group in as_groups(params):
+            self.add_param_group(group)
+
+    def _set_up(self) -> None:
+        """What is not part of a pickled optimizer: hook tables and the wrapping of the class's `step`."""
+        for table in _HOOK_TABLES:
+            if table not in self.__dict__:
+                setattr(self, table, OrderedDict())
+        cls = type(self)
+        if not getattr(cls.step, "hooked", False):
+            wrapped = self.profile_hook_step(cls.step)
+            wrapped.hooked = True  # type: ignore[attr-defined]
+            cls.step = wrapped  # type: ignore[method-assign]
+
+    # -- copying and printing --------------------------------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._set_up()
+        self.defaults.setdefault("differentiable", False)
+
+    def __repr__(self) -> str:
+        lines = [f"{type(self).__name__} ("]
+        for number, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {number}")
+            lines += [f"    {option}: {_shown(group[option])}" for option in sorted(group) if option != "params"]
+            lines.append("")
+        if self.param_groups:
+            lines.pop()
+        return "\n".join([*lines, ")"])
+
+    # -- hooks -----------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def profile_hook_step(func: F) -> F:
+        """Wrap a `step` function: report it to the profiler and call the hooks around it."""
+
+        @functools.wraps(func)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            self = args[0]
+            with span(_step_event(type(self))):
+                for hook in (*_GLOBAL_PRE_HOOKS.values(), *self._optimizer_step_pre_hooks.values()):
+                    result = hook(self, args, kwargs)
+                    if result is None:
+                        continue
+                    if not (isinstance(result, tuple) and len(result) == 2):
+                        raise RuntimeError(
+                            f"{func} must return None or a tuple of (new_args, new_kwargs), but got {result}."
+                        )
+                    args, kwargs = result
+                outcome = func(*args, **kwargs)
+                for hook in (*self._optimizer_step_post_hooks.values(), *_GLOBAL_POST_HOOKS.values()):
+                    hook(self, args, kwargs)
+                return outcome
+
+        return wrapper  # type: ignore[return-value]
+
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(optimizer, args, kwargs)` before a step; it may return new `(args, kwargs)`."""
+        return _add_hook(self._optimizer_step_pre_hooks, hook, False)  # type: ignore[attr-defined]
+
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(optimizer, args, kwargs)` after a step."""
+        return _add_hook(self._optimizer_step_post_hooks, hook, False)  # type: ignore[attr-defined]
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call `hook(optimizer)` before `state_dict`."""
+        return _add_hook(self._optimizer_state_dict_pre_hooks, hook, prepend)  # type: ignore[attr-defined]
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call `hook(optimizer, state_dict)` after `state_dict`; it may return another one."""
+        return _add_hook(self._optimizer_state_dict_post_hooks, hook, prepend)  # type: ignore[attr-defined]
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call `hook(optimizer, state_dict)` before loading; it may return another state dict."""
+        return _add_hook(self._optimizer_load_state_dict_pre_hooks, hook, prepend)  # type: ignore[attr-defined]
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call `hook(optimizer)` after loading."""
+        return _add_hook(self._optimizer_load_state_dict_post_hooks, hook, prepend)  # type: ignore[attr-defined]
+
+    # -- state dicts -----------------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """State and options, with parameters numbered; its tensors are the optimizer's own."""
+        for hook in self._optimizer_state_dict_pre_hooks.values():  # type: ignore[attr-defined]
+            hook(self)
+        packed = pack(self.param_groups, self.state)
+        for hook in self._optimizer_state_dict_post_hooks.values():  # type: ignore[attr-defined]
+            replaced = hook(self, packed)
+            packed = packed if replaced is None else replaced
+        return packed
+
+    @no_grad()
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over state and options from a state dict of an optimizer with the same groups."""
+        state_dict = dict(state_dict)
+        for hook in self._optimizer_load_state_dict_pre_hooks.values():  # type: ignore[attr-defined]
+            replaced = hook(self, state_dict)
+            state_dict = state_dict if replaced is None else replaced
+        saved = deepcopy(state_dict["param_groups"])
+        check_packed(self.param_groups, saved)
+        owners = {
+            number: (parameter, group)
+            for group, saved_group in zip(self.param_groups, saved)
+            for number, parameter in zip(saved_group["params"], group["params"])
+        }
+        state: defaultdict[Any, Any] = defaultdict(dict)
+        for key, value in state_dict["state"].items():
+            if key in owners:
+                parameter, group = owners[key]
+                state[parameter] = fit_value(value, parameter, _conversion(parameter, group))
+            else:
+                state[key] = value
+        for group, saved_group in zip(self.param_groups, saved):
+            saved_group["params"] = group["params"]
+            if "param_names" in group and "param_names" not in saved_group:
+                saved_group["param_names"] = group["param_names"]
+        self.__setstate__({"state": state, "param_groups": saved})
+        for hook in self._optimizer_load_state_dict_post_hooks.values():  # type: ignore[attr-defined]
+            hook(self)
+
+    # -- use -------------------------------------------------------------------------------------------------------
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients of all parameters, or with `set_to_none=False` fill them with zeros."""
+        with span(_zero_grad_event(type(self))):
+            kept = []
+            for group in self.param_groups:
+                for parameter in group["params"]:
+                    grad = parameter.grad
+                    if grad is None:
+                        continue
+                    if set_to_none:
+                        parameter.grad = None
+                        continue
+                    if grad.grad_fn is not None:
+                        grad.detach_()
+                    else:
+                        grad.requires_grad_(False)
+                    kept.append((grad, group))
+            together = [grad for grad, group in kept if group.get("foreach") or group.get("fused")]
+            for grad, group in kept:
+                if not (group.get("foreach") or group.get("fused")):
+                    aten.zero_(grad)
+            if together:
+                aten._foreach_zero_(together)
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Change the parameters according to their gradients; every optimizer defines it."""
+        raise NotImplementedError
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add parameters with options of their own, for example layers that are unfrozen later."""
+        self.param_groups.append(complete_group(param_group, self.defaults, self.param_groups))
+
+
+def run_closure(closure: Callable[[], Any] | None) -> Any:
+    """The loss a closure computes, with recording switched on; None without a closure."""
+    if closure is None:
+        return None
+    with enable_grad():
+        return closure()
+
+
+def _shown(value: Any) -> str:
+    return format(value.item() if isinstance(value, Tensor) and not value.ndim else value)
+
+
+def _conversion(parameter: Tensor, group: dict[str, Any]) -> Callable[[Tensor, Any], Tensor]:
+    """How a loaded state tensor is brought to its parameter. Step counts keep their dtype: in the parameter's they
+    could be too coarse to count."""
+
+    def convert(value: Tensor, key: Any) -> Tensor:
+        if key == "step":
+            if group.get("capturable") or group.get("fused"):
+                return aten.to(value, dtype=float32, device=parameter.device)
+            return value
+        if parameter.dtype.is_floating_point:
+            return aten.to(value, dtype=parameter.dtype, device=parameter.device)
+        return aten.to(value, device=parameter.device)
+
+    return convert

@@ -1,0 +1,1 @@
+"""`torch.profiler`: record, average, print and export what a program does."""

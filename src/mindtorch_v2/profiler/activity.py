@@ -1,0 +1,70 @@
+"""Which sources a profiler listens to, and the experimental switches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+
+class ProfilerActivity(Enum):
+    """A source of events. `NPU` is PyTorch's `PrivateUse1`."""
+
+    CPU = 0
+    XPU = 1
+    MTIA = 2
+    CUDA = 3
+    HPU = 4
+    PrivateUse1 = 5
+    NPU = 5
+
+
+def supported_activities() -> set[ProfilerActivity]:
+    """The activities that can be recorded here."""
+    return {ProfilerActivity.CPU}
+
+
+def kineto_available() -> bool:
+    """Whether full profiling is available: always, it is part of this runtime."""
+    return True
+
+
+def split_activities(
+    given: Iterable[Any] | None,
+) -> tuple[set[ProfilerActivity], dict[ProfilerActivity, set[str]]]:
+    """Activities and their filters from PyTorch's argument: a sequence of activities or `{activity: [categories]}`."""
+    if given is None:
+        return supported_activities(), {}
+    activities: set[ProfilerActivity] = set()
+    filters: dict[ProfilerActivity, set[str]] = {}
+    for item in given:
+        if isinstance(item, dict):
+            for activity, categories in item.items():
+                activities.add(activity)
+                filters.setdefault(activity, set()).update(categories)
+        elif isinstance(item, ProfilerActivity):
+            activities.add(item)
+    if not activities:
+        raise AssertionError("No valid profiler activities found")
+    return activities, filters
+
+
+@dataclass
+class _ExperimentalConfig:
+    """Switches of PyTorch's profiler. Those that concern CUPTI or Kineto's internals are accepted and have no effect."""
+
+    profiler_metrics: list[str] = field(default_factory=list)
+    profiler_measure_per_kernel: bool = False
+    verbose: bool = False
+    performance_events: list[str] = field(default_factory=list)
+    enable_cuda_sync_events: bool = False
+    adjust_profiler_step: bool = False
+    disable_external_correlation: bool = False
+    profile_all_threads: bool = False
+    capture_overload_names: bool = False
+    record_python_gc_info: bool = False
+    expose_kineto_event_metadata: bool = False
+    custom_profiler_config: str = ""
+    adjust_timestamps: bool = False
+    trace_only: bool = False

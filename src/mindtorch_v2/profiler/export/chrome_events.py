@@ -1,0 +1,260 @@
+"""The events of a Chrome trace as text, a chunk of rows at a time.
+
+An event is mostly text that it shares with others of the same name, thread and inputs. That text is encoded once per
+distinct combination; what is left per event is a handful of integers and one formatted string.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from ..trace import DeviceKind, Frame, Kind, ThreadInfo, Trace, derived
+from ..trace import kineto_words as words
+from .chrome_links import is_device_work
+from .json_text import text
+
+_CHUNK_ROWS = 1 << 16
+_DENSE = 1 << 22  # up to here, distinct values are found with a table rather than by sorting
+
+# The text after the whole microseconds of `ts` and of `dur`, for each number of nanoseconds.
+_AFTER_START = [f'.{ns:03d},"dur":' for ns in range(1000)]
+_AFTER_DURATION = [f'.{ns:03d},"args":{{' for ns in range(1000)]
+_AFTER_INSTANT = [f'.{ns:03d},"args":{{' for ns in range(1000)]
+_DIGITS = re.compile(r"_(\d+)\Z")
+
+
+def distinct(columns: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Number the distinct combinations of some columns: the number of each row, and one row of each number."""
+    count = len(columns[0])
+    code, size = np.zeros(count, np.int64), 1
+    if not count:
+        return code, code
+    for column in columns:
+        low, high = int(column.min()), int(column.max())
+        span = high - low + 1
+        if span == 1:
+            continue
+        if span > _DENSE:
+            values, column = np.unique(column, return_inverse=True)
+            low, span = 0, len(values)
+        code, size = code * span + (column.astype(np.int64) - low), size * span
+        if size > _DENSE:
+            values, code = np.unique(code, return_inverse=True)
+            size = len(values)
+    present = np.zeros(size, bool)
+    present[code] = True
+    code = (np.cumsum(present) - 1)[code]
+    row = np.zeros(int(code.max()) + 1, np.int64)
+    row[code] = np.arange(count)
+    return code, row
+
+
+class EventText:
+    """Makes the lines of a trace's events; `lanes` are its threads with the pid each gets in the file."""
+
+    def __init__(self, trace: Trace, base_ns: int, lanes: Sequence[ThreadInfo], forward: np.ndarray,
+                 external: np.ndarray) -> None:
+        self.trace, self.lanes, self.external = trace, lanes, external
+        events = trace.events
+        self.names = [text(name) for name in trace.names]
+        self.start = events["start_ns"] + (trace.epoch_ns - base_ns)
+        self.on_device = is_device_work(trace)
+        self.python = np.isin(events["kind"], [Kind.PYTHON, Kind.MODULE])
+        backward = np.isin(events["kind"], [Kind.BACKWARD, Kind.BACKWARD_FUNCTION]) & (events["sequence"] >= 0)
+        # PyTorch counts threads from 1 here, and writes 0 in forward ops.
+        thread = np.where(forward >= 0, events["thread"][np.maximum(forward, 0)] if len(trace) else 0, events["thread"])
+        self.forward_thread = np.where(backward, thread + 1, 0)
+        self.python_id = np.cumsum(self.python)
+        self.head_code, self.heads, expected = self._heads()
+        self.tail_code, self.tails = self._tails(expected)
+
+    def chunks(self) -> Iterator[bytes]:
+        """All events, one a line, each followed by a comma."""
+        for low in range(0, len(self.trace), _CHUNK_ROWS):
+            high = min(low + _CHUNK_ROWS, len(self.trace))
+            rows = np.arange(low, high)
+            python, device = self.python[low:high], self.on_device[low:high]
+            groups: list[tuple[np.ndarray, Callable[[np.ndarray], list[str]]]] = [
+                (rows[~python & ~device], self._host_leads), (rows[python], self._python_leads),
+                (rows[device], self._device_leads)]
+            groups = [(members, leads) for members, leads in groups if len(members)]
+            if len(groups) == 1:
+                lines = self._lines(rows, groups[0][1](rows))
+            else:
+                leads = np.empty(high - low, object)
+                for members, make in groups:
+                    leads[members - low] = make(members)
+                lines = self._lines(rows, leads.tolist())
+            yield "".join(lines).encode()
+
+    def _lines(self, rows: np.ndarray, leads: list[str]) -> list[str]:
+        part = slice(int(rows[0]), int(rows[-1]) + 1)
+        start_us, start_rest = np.divmod(self.start[part], 1000)
+        us, rest = np.divmod(self.trace.duration_ns[part], 1000)
+        heads, tails, after_start, after_duration = self.heads, self.tails, _AFTER_START, _AFTER_DURATION
+        return [
+            f'{heads[head]}{t}{after_start[t_rest]}{d}{after_duration[d_rest]}{lead}{tails[tail]}"Ev Idx":{row}}}}},\n'
+            for head, t, t_rest, d, d_rest, lead, tail, row in zip(
+                self.head_code[part].tolist(), start_us.tolist(), start_rest.tolist(), us.tolist(), rest.tolist(),
+                leads, self.tail_code[part].tolist(), rows.tolist())
+        ]
+
+    def _host_leads(self, rows: np.ndarray) -> list[str]:
+        external = self.external[rows].tolist()
+        sequence = self.trace.events["sequence"][rows]
+        correlation = self.trace.events["correlation"][rows]
+        plain = [f'"External id":{e},' for e in external]
+        if (sequence >= 0).any():
+            plain = [
+                f'{lead}"Sequence number":{s},"Fwd thread id":{f},' if s >= 0 else lead
+                for lead, s, f in zip(plain, sequence.tolist(), self.forward_thread[rows].tolist())
+            ]
+        if (correlation != 0).any():
+            plain = [f'{lead}"correlation":{c},' if c else lead for lead, c in zip(plain, correlation.tolist())]
+        return plain
+
+    def _python_leads(self, rows: np.ndarray) -> list[str]:
+        parent = self.trace.events["parent"]
+        above = parent[rows]
+        while True:  # climb over ops to the next Python call; as many rounds as the tree is deep
+            other = (above >= 0) & ~self.python[np.maximum(above, 0)]
+            if not other.any():
+                break
+            above = np.where(other, parent[np.maximum(above, 0)], above)
+        caller = np.where(above >= 0, self.python_id[np.maximum(above, 0)], 0)
+        leads = [
+            f'"Python parent id":{up or "null"},"Python id":{own},'
+            for up, own in zip(caller.tolist(), self.python_id[rows].tolist())
+        ]
+        return self._rare(rows, leads)
+
+    def _device_leads(self, rows: np.ndarray) -> list[str]:
+        events = self.trace.events
+        streams = [lane.tid for lane in self.lanes]
+        leads = [
+            f'"External id":{e},"device":{d},"stream":{streams[lane]},"correlation":{c},'
+            for e, d, lane, c in zip(self.external[rows].tolist(), events["device_index"][rows].tolist(),
+                                     events["thread"][rows].tolist(), events["correlation"][rows].tolist())
+        ]
+        return self._rare(rows, leads, correlated=True)
+
+    def _rare(self, rows: np.ndarray, leads: list[str], correlated: bool = False) -> list[str]:
+        """Numbers that Kineto gives to host ops only, kept where some source set them on other events."""
+        sequence, correlation = self.trace.events["sequence"][rows], self.trace.events["correlation"][rows]
+        for place in np.flatnonzero((sequence >= 0) | (correlation != 0)).tolist():
+            if sequence[place] >= 0:
+                leads[place] += f'"Sequence number":{sequence[place]},"Fwd thread id":0,'
+            if correlation[place] and not correlated:
+                leads[place] += f'"correlation":{correlation[place]},'
+        return leads
+
+    def _heads(self) -> tuple[np.ndarray, list[str], np.ndarray]:
+        """Text up to the start time, and the kind a reader would conclude from it."""
+        trace, events = self.trace, self.trace.events
+        code, rows = distinct([events["kind"], events["name"], events["thread"], events["device"] != 0])
+        others = trace.metadata.get("other_categories", {})
+        heads, kinds, engine = [], [], set()
+        for row in rows.tolist():
+            name = trace.names[events["name"][row]]
+            cat = words.category(Kind(int(events["kind"][row])), name, int(events["device"][row]), others)
+            lane = self.lanes[events["thread"][row]]
+            heads.append(f'{{"ph":"X","cat":{text(cat)},"name":{self.names[events["name"][row]]},'
+                         f'"pid":{lane.pid},"tid":{lane.tid},"ts":')
+            kinds.append(words.kind_of(cat, name))
+            if kinds[-1] is Kind.BACKWARD:
+                engine.add(name[len(words.ENGINE_PREFIX):])
+        expected = np.array(kinds, np.int64)[code] if kinds else np.zeros(0, np.int64)
+        of_engine = np.array([name in engine for name in trace.names], bool)
+        function = (expected == Kind.OP) & (of_engine[events["name"]] | (self.forward_thread != 0))
+        return code, heads, np.where(function, int(Kind.BACKWARD_FUNCTION), expected)
+
+    def _tails(self, expected: np.ndarray) -> tuple[np.ndarray, list[str]]:
+        """Text between an event's own numbers and its end: inputs and our extras, each absent at its default."""
+        trace, events = self.trace, self.trace.events
+        kind = events["kind"].astype(np.int64)
+        step = events["step"]
+        told = derived.steps(expected, events["name"], events["start_ns"], events["end_ns"], trace.names)
+        step = np.where(step == told, np.int64(-1), step)
+        own_kind = np.where(kind == expected, -1, kind)
+        stack = self._own_stacks(expected)
+        module_call = np.where(kind == Kind.MODULE, events["name"], -1)
+        default_device = np.where(self.on_device | ((kind == Kind.SCOPE) & (events["device"] != 0)),
+                                  int(DeviceKind.CUDA), 0)
+        device = np.where(events["device"] == default_device, -1, events["device"])
+        index = np.where(self.on_device, np.int16(-1), events["device_index"])
+        plain = np.where(self.python, 0, np.where(self.on_device, 1, 2))
+        code, rows = distinct([events["inputs"], events["overload"], events["module"], events["flops"], own_kind, step,
+                               stack, module_call, device, index, plain])
+        inputs = [_inputs_text(arguments) for arguments in trace.inputs]
+        stacks = {number: self._stack_text(number) for number in np.unique(stack).tolist() if number != -1}
+        tails = []
+        for row in rows.tolist():
+            parts = ['"Record function id":0,'] if plain[row] == 2 else []
+            if module_call[row] >= 0:
+                digits = _DIGITS.search(trace.names[module_call[row]])
+                parts.append(f'"Python module id":{digits[1] if digits else 0},')
+            if events["inputs"][row] >= 0:
+                parts.append(inputs[events["inputs"][row]])
+            if events["overload"][row] > 0:
+                parts.append(f'"{words.OWN_OVERLOAD}":{self.names[events["overload"][row]]},')
+            if events["module"][row] >= 0:
+                parts.append(f'"{words.OWN_MODULE}":{self.names[events["module"][row]]},')
+            for key, value, absent in ((words.OWN_FLOPS, events["flops"], -1), (words.OWN_KIND, own_kind, -1),
+                                       (words.OWN_STEP, step, -1), (words.OWN_DEVICE, device, -1),
+                                       (words.OWN_DEVICE_INDEX, index, -1)):
+                if value[row] != absent:
+                    parts.append(f'"{key}":{value[row]},')
+            if stack[row] != -1:
+                parts.append(stacks[int(stack[row])])
+            tails.append("".join(parts))
+        return code, tails
+
+    def _own_stacks(self, expected: np.ndarray) -> np.ndarray:
+        """The stack to state for each event: -1 where Python events tell it, -2 where they wrongly tell there is one."""
+        trace, own = self.trace, self.trace.events["stack"].astype(np.int64)
+        told, table = derived.stacks(expected, trace.events["name"], trace.events["parent"], trace.names)
+        if not table:
+            return own
+        numbers = {frames: number for number, frames in reversed(list(enumerate(trace.stacks)))}
+        canonical = np.array([*(numbers[frames] for frames in trace.stacks), -1], np.int64)
+        told = np.array([*(numbers.get(frames, -3) for frames in table), -1], np.int64)[told]
+        return np.where(canonical[own] == told, -1, np.where(own < 0, -2, own))
+
+    def _stack_text(self, number: int) -> str:
+        frames: tuple[Frame, ...] = self.trace.stacks[number] if number >= 0 else ()
+        line = ";".join(words.frame_text(frame) for frame in frames)
+        result = f'"{words.OWN_STACK}":{text(line)},'
+        if tuple(map(words.parse_frame, line.split(";"))) != frames and number >= 0:
+            result += f'"{words.OWN_FRAMES}":{text([[f.file, f.line, f.function] for f in frames])},'
+        return result
+
+
+def _inputs_text(arguments: tuple[object, ...]) -> str:
+    described = words.describe_inputs(arguments)
+    result = text(described)[1:-1] + ","
+    if repr(words.canonical(words.parse_inputs(described))) != repr(words.canonical(arguments)):
+        result += f'"{words.OWN_INPUTS}":{text(words.encode_input(arguments))},'
+    return result
+
+
+def memory_chunks(trace: Trace, base_ns: int, lanes: Sequence[ThreadInfo]) -> Iterator[bytes]:
+    """All memory changes as instants, one a line, each followed by a comma."""
+    heads = [
+        f'{{"ph":"i","cat":"cpu_instant_event","s":"t","name":"[memory]","pid":{lane.pid},"tid":{lane.tid},"ts":'
+        for lane in lanes
+    ]
+    after = _AFTER_INSTANT
+    for low in range(0, len(trace.memory["time_ns"]), _CHUNK_ROWS):
+        part = {key: column[low:low + _CHUNK_ROWS] for key, column in trace.memory.items()}
+        us, rest = np.divmod(part["time_ns"] + (trace.epoch_ns - base_ns), 1000)
+        columns = ("thread", "reserved_bytes", "total_bytes", "size_bytes", "device_index", "device", "address")
+        yield "".join([
+            f'{heads[lane]}{t}{after[t_rest]}"Total Reserved":{reserved},"Total Allocated":{total},"Bytes":{size},'
+            f'"Device Id":{index},"Device Type":{device},"Addr":{address},"finished":false,"Ev Idx":{number}}}}},\n'
+            for t, t_rest, lane, reserved, total, size, index, device, address, number in zip(
+                us.tolist(), rest.tolist(), *(part[key].tolist() for key in columns),
+                range(len(trace) + low, len(trace) + low + len(us)))
+        ]).encode()

@@ -1,0 +1,76 @@
+"""Arrows of a Chrome trace: from a forward op to its backward, and from a launch to the work it queued."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..trace import Kind, Trace
+from ..trace.kineto_words import DEVICE_KINDS
+
+
+@dataclass(frozen=True)
+class Links:
+    """Pairs of rows, one arrow each, and the number that ties the two ends in the file."""
+
+    source: np.ndarray
+    target: np.ndarray
+    identity: np.ndarray
+
+
+def is_device_work(trace: Trace) -> np.ndarray:
+    """Which events ran on a device rather than on a host thread."""
+    return np.isin(trace.events["kind"], [int(kind) for kind in DEVICE_KINDS])
+
+
+def forward_of(trace: Trace) -> np.ndarray:
+    """For each backward event, the row of its forward op, or -1.
+
+    That is the last op to start with the same sequence number, before the backward: an op that records a node takes
+    the number last, after the composite ops around it have only looked at it. Numbers are counted per thread, so an
+    op of the backward's own thread is preferred over one of another thread.
+    """
+    events = trace.events
+    result = np.full(len(trace), -1, np.int64)
+    numbered = events["sequence"] >= 0
+    forward = np.flatnonzero(numbered & (events["kind"] == Kind.OP))
+    backward = np.flatnonzero(numbered & np.isin(events["kind"], [Kind.BACKWARD, Kind.BACKWARD_FUNCTION]))
+    if not len(forward) or not len(backward):
+        return result
+    start, sequence, thread = events["start_ns"], events["sequence"], events["thread"]
+    for same_thread in (False, True):
+        lane = thread if same_thread else np.zeros_like(thread)
+        both = np.concatenate((forward, backward))
+        asks = np.concatenate((np.zeros(len(forward), bool), np.ones(len(backward), bool)))
+        order = np.lexsort((asks, start[both], sequence[both], lane[both]))
+        rows, asks = both[order], asks[order]
+        # Carry the position of the latest forward op along; it counts if it belongs to the same number and lane.
+        latest = np.maximum.accumulate(np.where(asks, -1, np.arange(len(rows))))
+        found = rows[np.maximum(latest, 0)]
+        fits = asks & (latest >= 0) & (sequence[found] == sequence[rows]) & (lane[found] == lane[rows])
+        result[rows[fits]] = found[fits]
+    return result
+
+
+def forward_backward(trace: Trace, forward: np.ndarray) -> Links:
+    """Arrows from forward ops to the backward functions they recorded, numbered from 1 in the order these ran."""
+    target = np.flatnonzero((forward >= 0) & (trace.events["kind"] == Kind.BACKWARD_FUNCTION))
+    target = target[np.argsort(trace.events["start_ns"][target], kind="stable")]
+    return Links(forward[target], target, np.arange(1, len(target) + 1))
+
+
+def launches(trace: Trace) -> Links:
+    """Arrows from host events to device work with the same correlation number."""
+    correlation = trace.events["correlation"]
+    on_device = is_device_work(trace)
+    host = np.flatnonzero((correlation != 0) & ~on_device)
+    work = np.flatnonzero((correlation != 0) & on_device)
+    if not len(host):
+        return Links(host, host, correlation[host])
+    # The innermost host event of a number queued the work; rows are sorted with parents first, so the last one.
+    host = host[np.argsort(correlation[host], kind="stable")]
+    place = np.searchsorted(correlation[host], correlation[work], "right") - 1
+    source = host[np.maximum(place, 0)]
+    fits = (place >= 0) & (correlation[source] == correlation[work])
+    return Links(source[fits], work[fits], correlation[work[fits]])

@@ -1,0 +1,369 @@
+"""The profiler's public face: `profile` and its life cycle. Recording, traces and views are elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from .activity import ProfilerActivity, _ExperimentalConfig, split_activities, supported_activities
+from .record_function import step_scope
+from .schedule import ProfilerAction, always
+from .session import profile as Session
+from .trace import Trace
+from .views.event_list import EventList
+
+NOT_ACTIVE = "Profiler must be initialized before {what}"
+
+
+class _KinetoProfile:
+    """A recording controlled by hand: `start`, `stop`, then results."""
+
+    def __init__(
+        self,
+        *,
+        activities: Iterable[ProfilerActivity | dict[ProfilerActivity, list[str]]] | None = None,
+        record_shapes: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_flops: bool = False,
+        with_modules: bool = False,
+        experimental_config: _ExperimentalConfig | None = None,
+        execution_trace_observer: Any = None,
+        acc_events: bool = False,
+        custom_trace_id_callback: Callable[[], str] | None = None,
+        post_processing_timeout_s: float | None = None,
+        max_events: int | None = None,
+    ) -> None:
+        self.activities, self.activity_filters = split_activities(activities)
+        self.record_shapes = record_shapes
+        self.with_flops = with_flops
+        self.profile_memory = profile_memory
+        self.with_stack = with_stack
+        self.with_modules = with_modules
+        self.experimental_config = experimental_config
+        self.execution_trace_observer = execution_trace_observer
+        self.acc_events = acc_events
+        self.custom_trace_id_callback = custom_trace_id_callback
+        self.post_processing_timeout_s = post_processing_timeout_s
+        self.max_events = max_events
+        self.profiler: Session | None = None
+        self.mem_tl: Any = None
+        self.use_device: str | None = None
+        self.preset_metadata: dict[str, str] = {}
+        self._earlier: list[EventList] = []
+
+    # -- life cycle ------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin recording."""
+        self.prepare_trace()
+        self.start_trace()
+
+    def stop(self) -> None:
+        """End recording."""
+        self.stop_trace()
+
+    def prepare_trace(self) -> None:
+        """Get ready; nothing is recorded yet."""
+        if self.profiler is None or not self.acc_events:
+            self._earlier = []
+        if self.profiler is not None:
+            if self.acc_events:
+                self._keep_events()
+            elif self.profiler.entered:
+                self.profiler.__exit__(None, None, None)
+        self.profiler = Session(
+            use_cpu=ProfilerActivity.CPU in self.activities,
+            use_device=self.use_device,
+            record_shapes=self.record_shapes,
+            with_flops=self.with_flops,
+            profile_memory=self.profile_memory,
+            with_stack=self.with_stack,
+            with_modules=self.with_modules,
+            use_kineto=True,
+            experimental_config=self.experimental_config,
+            acc_events=self.acc_events,
+            custom_trace_id_callback=self.custom_trace_id_callback,
+            post_processing_timeout_s=self.post_processing_timeout_s,
+            activity_filters=self.activity_filters,
+            max_events=self.max_events,
+        )
+        self.profiler._prepare_trace()
+
+    def _keep_events(self) -> None:
+        if self.profiler is not None and not self.profiler.entered:
+            self._earlier.append(self.profiler.function_events)
+
+    def start_trace(self) -> None:
+        """Start what `prepare_trace` made ready."""
+        session = self._session("starting trace")
+        session._start_trace()
+        for key, value in self.preset_metadata.items():
+            self.add_metadata_json(key, value)
+        if self.execution_trace_observer is not None:
+            self.execution_trace_observer.start()
+        info = self._get_distributed_info()
+        if info:
+            self.add_metadata_json("distributedInfo", json.dumps(info))
+
+    def stop_trace(self) -> None:
+        """Stop; results can be asked for from now on."""
+        if self.execution_trace_observer is not None:
+            self.execution_trace_observer.stop()
+        self._session("stopping trace").__exit__(None, None, None)
+
+    def _session(self, purpose: str) -> Session:
+        if self.profiler is None:
+            raise AssertionError(NOT_ACTIVE.format(what=purpose))
+        return self.profiler
+
+    def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity]) -> None:
+        """Switch the collection of activities off and on again while recording.
+
+        >>> import mindtorch_v2 as torch
+        >>> from mindtorch_v2.profiler import ProfilerActivity
+        >>> with torch.profiler.profile() as prof:
+        ...     prof.toggle_collection_dynamic(False, [ProfilerActivity.CPU])
+        ...     y = torch.ones(2) + 1
+        ...     prof.toggle_collection_dynamic(True, [ProfilerActivity.CPU])
+        ...     z = torch.ones(2) * 2
+        >>> "aten::add" in {e.name for e in prof.events()}
+        False
+        """
+        if self.profiler is not None:
+            self.profiler.toggle_collection_dynamic(enable, activities)
+
+    # -- metadata --------------------------------------------------------------------------------------------------
+
+    def add_metadata(self, key: str, value: str) -> None:
+        """Store a string in the trace file."""
+        quoted = '"' + value.replace('"', '\\"') + '"'
+        self._store_metadata(key, quoted)
+
+    def add_metadata_json(self, key: str, value: str) -> None:
+        """Store a JSON value, given as text, in the trace file."""
+        self._store_metadata(key, value)
+
+    def preset_metadata_json(self, key: str, value: str) -> None:
+        """Like `add_metadata_json`, but before the profiler has started."""
+        self.preset_metadata[key] = value
+
+    def _store_metadata(self, key: str, value: str) -> None:
+        if self.profiler is None:
+            self.preset_metadata[key] = value
+        else:
+            self.profiler.metadata[key] = value
+
+    def _get_distributed_info(self) -> dict[str, Any] | None:
+        return None
+
+    def get_trace_id(self) -> str | None:
+        """The id of the current trace, None before there is one."""
+        return None if self.profiler is None else self.profiler.trace_id
+
+    def set_custom_trace_id_callback(self, callback: Callable[[], str]) -> None:
+        """Let `callback()` name the traces that start from now on."""
+        self.custom_trace_id_callback = callback
+
+    # -- results ---------------------------------------------------------------------------------------------------
+
+    @property
+    def trace(self) -> Trace:
+        """The recording as columns."""
+        return self._session("accessing the trace").trace
+
+    def events(self) -> EventList:
+        """All events of the current cycle, or of all cycles with `acc_events=True`."""
+        found = self._session("accessing events").function_events
+        if self._earlier:
+            everything = EventList(use_device=self.use_device, profile_memory=self.profile_memory,
+                                   with_flops=self.with_flops)
+            for earlier in self._earlier:
+                everything.extend(earlier)
+            everything.extend(found)
+            return everything
+        return found
+
+    def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0,
+                     group_by_overload_name: bool = False) -> EventList:
+        """Events grouped by name and, if asked, by input shapes, stack or overload."""
+        session = self._session("getting key averages")
+        if self._earlier:
+            return self.events().key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+        return session.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+
+    def export_chrome_trace(self, path: Any, use_python_export: bool = False) -> None:
+        """Write the trace in Chrome's JSON format; a name that ends in `.gz` is compressed."""
+        self._session("exporting chrome trace").export_chrome_trace(path)
+
+    def export_stacks(self, path: Any, metric: str = "self_cpu_time_total") -> None:
+        """Write stacks for a flame graph; needs `with_stack=True`."""
+        self._session("exporting stacks").export_stacks(path, metric)
+
+    def export_memory_timeline(self, path: Any, device: str | None = None) -> None:
+        """Write memory by category over time; needs record_shapes, profile_memory and with_stack."""
+        self._require_memory_flags()
+        raise NotImplementedError("export_memory_timeline: the category analysis is not part of this version")
+
+    def _memory_profile(self) -> Any:
+        self._require_memory_flags()
+        raise NotImplementedError("_memory_profile: the category analysis is not part of this version")
+
+    def _require_memory_flags(self) -> None:
+        if not (self.record_shapes and self.profile_memory and self.with_stack):
+            raise ValueError(
+                "record_shapes=True, profile_memory=True, with_stack=True required for memory profiling."
+            )
+
+
+class profile(_KinetoProfile):
+    """Record what a program does, step by step if a schedule says so.
+
+    >>> import mindtorch_v2 as torch
+    >>> with torch.profiler.profile() as prof:
+    ...     y = torch.ones(3) + 1
+    >>> [row.key for row in prof.key_averages() if row.key == "aten::add"]
+    ['aten::add']
+    """
+
+    def __init__(
+        self,
+        *,
+        activities: Iterable[ProfilerActivity | dict[ProfilerActivity, list[str]]] | None = None,
+        schedule: Callable[[int], ProfilerAction] | None = None,
+        on_trace_ready: Callable[..., Any] | None = None,
+        record_shapes: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_flops: bool = False,
+        with_modules: bool = False,
+        experimental_config: _ExperimentalConfig | None = None,
+        execution_trace_observer: Any = None,
+        acc_events: bool = False,
+        use_cuda: bool | None = None,
+        custom_trace_id_callback: Callable[[], str] | None = None,
+        post_processing_timeout_s: float | None = None,
+        max_events: int | None = None,
+    ) -> None:
+        chosen = set(supported_activities()) if activities is None else activities
+        if use_cuda is not None:
+            warnings.warn("`use_cuda` is deprecated, use `activities` argument instead", FutureWarning, stacklevel=2)
+            chosen = set(chosen)  # type: ignore[arg-type]
+            if use_cuda:
+                chosen.add(ProfilerActivity.CUDA)  # type: ignore[union-attr]
+            else:
+                chosen.discard(ProfilerActivity.CUDA)  # type: ignore[union-attr]
+            if not chosen:
+                raise AssertionError("No valid profiler activities found")
+        super().__init__(
+            activities=chosen, record_shapes=record_shapes, profile_memory=profile_memory, with_stack=with_stack,
+            with_flops=with_flops, with_modules=with_modules, experimental_config=experimental_config,
+            execution_trace_observer=execution_trace_observer, acc_events=acc_events,
+            custom_trace_id_callback=custom_trace_id_callback, post_processing_timeout_s=post_processing_timeout_s,
+            max_events=max_events,
+        )
+        self.schedule = schedule if schedule is not None else always
+        self.record_steps = schedule is not None
+        self.on_trace_ready = on_trace_ready
+        self.step_num = 0
+        self.current_action = self.schedule(0)
+        self.step_rec_fn: step_scope | None = None
+        self._started = False
+
+    def __enter__(self) -> profile:
+        self.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Begin with the action that the schedule has for step 0."""
+        self._started = True
+        self._transit_action(ProfilerAction.NONE, self.current_action)
+        if self.record_steps:
+            self._open_step()
+
+    def stop(self) -> None:
+        """End; a recording that is under way is finished and handed to `on_trace_ready`."""
+        self._close_step()
+        self._started = False
+        self._transit_action(self.current_action, None)
+
+    def step(self) -> None:
+        """Say that the next step begins."""
+        self._close_step()
+        before = self.current_action
+        self.step_num += 1
+        self.current_action = self.schedule(self.step_num)
+        if self._started:
+            self._transit_action(before, self.current_action)
+        if self.profiler is not None:
+            self.profiler.step()
+        if self.record_steps:
+            self._open_step()
+
+    def _open_step(self) -> None:
+        self.step_rec_fn = step_scope(f"ProfilerStep#{self.step_num}")
+        self.step_rec_fn.__enter__()
+
+    def _close_step(self) -> None:
+        if self.step_rec_fn is not None:
+            self.step_rec_fn.__exit__(None, None, None)
+            self.step_rec_fn = None
+
+    def _trace_ready(self) -> None:
+        if self.on_trace_ready is not None:
+            self.on_trace_ready(self)
+
+    def _transit_action(self, before: ProfilerAction, after: ProfilerAction | None) -> None:
+        """Do what lies between two steps' actions; `after` None means the end.
+
+        A recording ends when it is due to be saved, when the schedule breaks off, or at the end; it is handed on
+        unless the schedule broke off. Then the next one is prepared and started as far as `after` asks.
+        """
+        recording = before in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
+        goes_on = after in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
+        prepared = before is not ProfilerAction.NONE
+        if recording and (before is ProfilerAction.RECORD_AND_SAVE or not goes_on):
+            self.stop_trace()
+            prepared = recording = False
+            if before is ProfilerAction.RECORD_AND_SAVE or after is None:
+                self._trace_ready()
+            else:
+                warnings.warn(f"Incorrect schedule: {before.name} followed by {after.name}", UserWarning, stacklevel=3)
+                prepared = True
+        elif before is ProfilerAction.WARMUP and after in (ProfilerAction.NONE, None):
+            if after is not None:
+                warnings.warn("Incorrect schedule: WARMUP followed by NONE", UserWarning, stacklevel=3)
+            self.start_trace()
+            self.stop_trace()
+            return
+        if after in (None, ProfilerAction.NONE):
+            return
+        if not prepared:
+            self.prepare_trace()
+        if goes_on and not recording:
+            self.start_trace()
+
+
+def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None, use_gzip: bool = False,
+                              use_python_export: bool = False) -> Callable[[Any], None]:
+    """An `on_trace_ready` that writes `<worker>.<time>.pt.trace.json` files into a directory."""
+    if not worker_name:
+        worker_name = f"{socket.gethostname()}_{os.getpid()}"
+
+    def handle(prof: Any) -> None:
+        try:
+            os.makedirs(dir_name, exist_ok=True)
+        except OSError as error:
+            raise RuntimeError(f"Can't create directory: {dir_name}") from error
+        name = f"{worker_name}.{time.time_ns()}.pt.trace.json" + (".gz" if use_gzip else "")
+        prof.export_chrome_trace(os.path.join(dir_name, name))
+
+    return handle

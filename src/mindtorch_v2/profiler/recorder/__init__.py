@@ -1,0 +1,8 @@
+"""The hot side of the profiler: who listens while the user's program runs."""
+
+from __future__ import annotations
+
+from .assemble import assemble
+from .recorder import Piece, Recorder, RecorderOptions
+
+__all__ = ["Piece", "Recorder", "RecorderOptions", "assemble"]

@@ -1,0 +1,88 @@
+"""From a recorder's lists to a Trace: runs once, after recording, and does the work that recording put off."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..._dispatch.observer import EVENTS, FIELDS
+from ..._dtype import FROM_NUMPY
+from ..trace import Kind, Trace, TraceBuilder
+from ..trace.trace import TensorInput
+from .flops import flops_of
+from .recorder import Recorder
+
+KIND_OF = {
+    "op": Kind.OP,
+    "backward": Kind.BACKWARD,
+    "backward_function": Kind.BACKWARD_FUNCTION,
+    "scope": Kind.SCOPE,
+    "scope_internal": Kind.SCOPE,
+    "step": Kind.STEP,
+}
+
+
+def assemble(recorder: Recorder, *, metadata: dict[str, Any], with_flops: bool = False) -> Trace:
+    """The trace of a stopped recorder."""
+    build = TraceBuilder()
+    known = list(EVENTS)
+    names = np.array([build.name(name) for name, *_ in known] or [0], np.int32)
+    overloads = np.array([build.name(overload) for _, _, overload, _ in known] or [0], np.int32)
+    kinds = np.array([KIND_OF[kind] for _, kind, *_ in known] or [0], np.uint8)
+    interned: dict[Any, int] = {}
+    for piece in recorder.pieces:
+        events = piece.events
+        # A thread may be appending its last event right now; whole records only.
+        size = len(events) // FIELDS * FIELDS
+        ids = np.array(events[0:size:FIELDS], np.int64)
+        inputs = np.array([-1 if d is None else intern(build, interned, d) for d in events[4:size:FIELDS]], np.int32)
+        start = np.array(events[1:size:FIELDS], np.int64)
+        columns = {
+            "name": names[ids],
+            "overload": overloads[ids],
+            "kind": kinds[ids],
+            "start_ns": start,
+            "end_ns": np.array(events[2:size:FIELDS], np.int64),
+            "sequence": np.array(events[3:size:FIELDS], np.int64),
+            "inputs": inputs,
+            "thread": np.full(len(ids), build.thread(piece.info), np.int32),
+            "step": np.searchsorted(np.array(recorder.steps_ns, np.int64), start, "right").astype(np.int32),
+        }
+        if with_flops:
+            columns["flops"] = flops_column(known, ids, inputs, build)
+        build.add_columns(columns)
+    return build.finish(metadata=metadata, start_ns=recorder.start_ns, end_ns=recorder.end_ns,
+                        epoch_ns=recorder.epoch_ns, dropped=recorder.dropped)
+
+
+def intern(build: TraceBuilder, interned: dict[Any, int], described: tuple[Any, ...]) -> int:
+    """The index of an op's arguments. The key carries types, since 1, 1.0 and True are equal."""
+    key = (described, tuple(map(type, described)))
+    found = interned.get(key)
+    if found is None:
+        found = interned[key] = len(build.inputs)
+        build.inputs.append(tuple(argument(value) for value in described))
+    return found
+
+
+def argument(value: Any) -> Any:
+    """A described argument in the trace's terms."""
+    if type(value) is tuple:
+        if len(value) == 3 and isinstance(value[1], np.dtype):
+            shape, dtype, strides = value
+            known = FROM_NUMPY.get(dtype)
+            return TensorInput(shape, known.name if known is not None else str(dtype),
+                               tuple(s // dtype.itemsize for s in strides))
+        return [argument(item) for item in value]
+    if isinstance(value, (bool, int, float, complex, str)) or value is None:
+        return value
+    return repr(value)
+
+
+def flops_column(known: list[Any], ids: np.ndarray, inputs: np.ndarray, build: TraceBuilder) -> np.ndarray:
+    """FLOPs per event; each distinct (op, inputs) pair is computed once."""
+    pairs, position = np.unique(np.stack([ids, inputs.astype(np.int64)]), axis=1, return_inverse=True)
+    values = [flops_of(known[event][3], build.inputs[given]) if given >= 0 and known[event][3] is not None else -1
+              for event, given in pairs.T.tolist()]
+    return np.array(values, np.int64)[position.reshape(-1)]

@@ -1,0 +1,170 @@
+"""Collects what threads append. Nothing is computed here; see `assemble` for what becomes of it.
+
+All recorders that are active at the same time share one session, that is, one list per thread; each remembers where
+in those lists it began and ended. So a profiler inside a profiler sees its part, and the outer one sees everything.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import weakref
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..._dispatch.observer import FIELDS, HOOK, observe, unobserve
+from ..._dispatch.state import STATES, ThreadState
+from ..trace import ThreadInfo
+
+clock = HOOK["clock"]
+
+
+@dataclass(frozen=True)
+class RecorderOptions:
+    """What to record besides names and times."""
+
+    shapes: bool = False
+    max_events: int | None = None
+
+
+@dataclass
+class Lane:
+    """The events of one thread during a session."""
+
+    events: list[Any]
+    info: ThreadInfo
+
+
+@dataclass(frozen=True)
+class Piece:
+    """The part of a lane that belongs to one recorder."""
+
+    events: list[Any]
+    info: ThreadInfo
+
+
+class Session:
+    """One list per thread, shared by all active recorders."""
+
+    def __init__(self) -> None:
+        self.lanes: list[Lane] = []
+        self.users: list[Recorder] = []
+        self.dropped = 0
+
+    def new_thread(self, state: ThreadState) -> None:
+        """Give a thread a list to write to."""
+        thread = state.thread()
+        lane = Lane([], ThreadInfo(os.getpid(), state.native_id, thread.name if thread is not None else ""))
+        self.lanes.append(lane)
+        state.record_into(lane.events)
+        limit = min((u.options.max_events for u in self.users if u.options.max_events is not None), default=None)
+        if limit is not None:
+            self.bound(state, lane, limit)
+
+    def bound(self, state: ThreadState, lane: Lane, limit: int) -> None:
+        """Replace the thread's plain `extend` by one that stops at a limit over all threads."""
+        room = limit * FIELDS
+        keep = lane.events.extend
+        lanes = self.lanes
+
+        def bounded(event: tuple[Any, ...]) -> None:
+            if len(lane.events) < room and (len(lanes) == 1 or sum(len(other.events) for other in lanes) < room):
+                keep(event)
+            else:
+                self.dropped += 1
+
+        state.extend = bounded
+
+    def observe(self) -> None:
+        """Raise the runtime's flag with the widest of all users' wishes."""
+        observe(self.new_thread, any(u.options.shapes for u in self.users))
+
+
+class Recorder:
+    """Records from `start` to `stop`, with pauses in between if asked."""
+
+    session: Session | None = None
+    lock = threading.RLock()
+
+    def __init__(self, options: RecorderOptions) -> None:
+        self.options = options
+        self.pieces: list[Piece] = []
+        self.begins: dict[int, int] = {}
+        self.active = False
+        self.steps_ns: list[int] = []
+        self.start_ns = self.end_ns = 0
+        self.epoch_ns = 0
+        self.dropped = 0
+        self._dropped_before = 0
+
+    def start(self) -> None:
+        """Begin, or begin again after a pause."""
+        with Recorder.lock:
+            if self.active:
+                return
+            if Recorder.session is None:
+                Recorder.session = Session()
+            session = Recorder.session
+            session.users.append(self)
+            if len(session.users) == 1:
+                session.observe()
+            else:
+                HOOK["DESCRIBE"] = any(u.options.shapes for u in session.users)
+            self.begins = {id(lane): len(lane.events) for lane in session.lanes}
+            self._dropped_before = session.dropped
+            self.active = True
+            ACTIVE.add(self)
+        if not self.start_ns:
+            self.epoch_ns = time.time_ns() - clock()
+            self.start_ns = clock()
+
+    def stop(self) -> None:
+        """End, keeping what was recorded; may be called when not active."""
+        with Recorder.lock:
+            if not self.active:
+                return
+            self.end_ns = clock()
+            self.active = False
+            ACTIVE.discard(self)
+            session = Recorder.session
+            if session is None:
+                return
+            session.users.remove(self)
+            last = not session.users
+            if last:
+                unobserve()
+                Recorder.session = None
+            else:
+                HOOK["DESCRIBE"] = any(u.options.shapes for u in session.users)
+            for lane in session.lanes:
+                begin = self.begins.get(id(lane), 0)
+                if len(lane.events) > begin:
+                    # A lane nobody else reads is handed over as it is; it can be gigabytes.
+                    events = lane.events if last and begin == 0 else lane.events[begin:]
+                    self.pieces.append(Piece(events, lane.info))
+            self.dropped += session.dropped - self._dropped_before
+
+    def step(self) -> None:
+        """Mark the start of the next step."""
+        self.steps_ns.append(clock())
+
+
+ACTIVE: weakref.WeakSet[Recorder] = weakref.WeakSet()
+
+
+def _forget_in_child() -> None:
+    """A forked child neither records into nor disturbs its parent's recording."""
+    Recorder.lock = threading.RLock()
+    if Recorder.session is not None:
+        unobserve()
+        Recorder.session = None
+    for recorder in list(ACTIVE):
+        recorder.active = False
+    ACTIVE.clear()
+    for state in list(STATES):
+        state.record_into([])
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_in_child)

@@ -1,0 +1,205 @@
+"""One recording from start to results: `torch.autograd.profiler.profile`, on which `torch.profiler.profile` stands."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from .activity import ProfilerActivity, _ExperimentalConfig
+from .export import chrome
+from .recorder import Recorder, RecorderOptions, assemble
+from .trace import Trace
+from .views.averages import averages_of
+from .views.event_list import EventList
+from .views.trace_events import events_of
+
+
+class profile:
+    """Record what runs inside.
+
+    >>> import mindtorch_v2 as torch
+    >>> with torch.autograd.profiler.profile() as prof:
+    ...     y = torch.ones(2) * 2
+    >>> prof.key_averages()[-1].key
+    'aten::mul'
+    """
+
+    def __init__(
+        self,
+        enabled: bool = True,
+        *,
+        use_cuda: bool = False,
+        use_device: str | None = None,
+        record_shapes: bool = False,
+        with_flops: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_modules: bool = False,
+        use_kineto: bool = False,
+        use_cpu: bool = True,
+        experimental_config: _ExperimentalConfig | None = None,
+        acc_events: bool = False,
+        custom_trace_id_callback: Callable[[], str] | None = None,
+        post_processing_timeout_s: float | None = None,
+        activity_filters: dict[ProfilerActivity, set[str]] | None = None,
+        max_events: int | None = None,
+    ) -> None:
+        self.enabled = enabled
+        if not enabled:
+            return
+        self.use_cuda = use_cuda
+        self.use_device = use_device
+        self.record_shapes = record_shapes or with_flops
+        self.with_flops = with_flops
+        self.profile_memory = profile_memory
+        self.with_stack = with_stack
+        self.with_modules = with_modules
+        self.use_cpu = use_cpu
+        self.experimental_config = experimental_config or _ExperimentalConfig()
+        self.acc_events = acc_events
+        self.custom_trace_id_callback = custom_trace_id_callback
+        self.post_processing_timeout_s = post_processing_timeout_s
+        self.activity_filters = activity_filters or {}
+        if max_events is not None and max_events <= 0:
+            raise ValueError(f"max_events must be positive, got {max_events}")
+        self.max_events = max_events
+        self.entered = False
+        self.trace_id = ""
+        self.metadata: dict[str, str] = {}
+        self.profiling_start_time_ns = 0
+        self.profiling_end_time_ns = 0
+        self._recorder: Recorder | None = None
+        self._trace: Trace | None = None
+        self._events: EventList | None = None
+        self._averages: dict[tuple[Any, ...], EventList] = {}
+
+    # -- life cycle ------------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> profile | None:
+        if not self.enabled:
+            return None
+        if self.entered:
+            raise RuntimeError("Profiler context manager is not reentrant")
+        self._prepare_trace()
+        self._start_trace()
+        return self
+
+    def _prepare_trace(self) -> None:
+        self.entered = True
+        self.trace_id = self.create_trace_id()
+        self._recorder = Recorder(RecorderOptions(shapes=self.record_shapes, max_events=self.max_events))
+        self._trace = None
+        self._events = None
+        self._averages = {}
+
+    def _start_trace(self) -> None:
+        if self._recorder is None:
+            raise RuntimeError("the profiler was started before it was prepared")
+        if self.use_cpu:
+            self._recorder.start()
+        self.profiling_start_time_ns = self._recorder.start_ns
+
+    def __exit__(self, *exc: object) -> bool:
+        if self.enabled and self._recorder is not None:
+            self._recorder.stop()
+            self.profiling_end_time_ns = self._recorder.end_ns
+            self.entered = False
+        return False
+
+    def toggle_collection_dynamic(self, enable: bool, activities: Any) -> None:
+        """Pause or resume collection of some activities."""
+        if not self.enabled or self._recorder is None or ProfilerActivity.CPU not in set(activities):
+            return
+        if enable:
+            self._recorder.start()
+        else:
+            self._recorder.stop()
+
+    def step(self) -> None:
+        """Count a step: events from now on belong to the next one."""
+        if self._recorder is not None:
+            self._recorder.step()
+
+    def default_trace_id(self) -> str:
+        """A fresh id."""
+        return uuid.uuid4().hex.upper()
+
+    def create_trace_id(self) -> str:
+        """An id for the next trace: the callback's, or a fresh one."""
+        return self.custom_trace_id_callback() if self.custom_trace_id_callback is not None else self.default_trace_id()
+
+    # -- results ---------------------------------------------------------------------------------------------------
+
+    @property
+    def trace(self) -> Trace:
+        """The recording as columns."""
+        if self._recorder is None:
+            raise RuntimeError("Profiler didn't finish running")
+        if self._recorder.active:
+            raise RuntimeError("Profiler didn't finish running")
+        if self._trace is None:
+            flags = {"record_shapes": self.record_shapes, "profile_memory": self.profile_memory,
+                     "with_stack": self.with_stack, "with_flops": self.with_flops, "with_modules": self.with_modules}
+            self._trace = assemble(self._recorder, with_flops=self.with_flops,
+                                   metadata={"trace_id": self.trace_id, **{k: v for k, v in flags.items() if v}})
+        return self._trace
+
+    @property
+    def function_events(self) -> EventList:
+        """All events, in order of their start."""
+        if self._events is None:
+            if self._recorder is None:
+                raise RuntimeError("Profiler didn't finish running")
+            self._events = events_of(self.trace, use_device=self.use_device, profile_memory=self.profile_memory,
+                                     with_flops=self.with_flops)
+        return self._events
+
+    def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0,
+                     group_by_overload_name: bool = False) -> EventList:
+        """Events grouped by name and, if asked, by input shapes, innermost stack entries or overload."""
+        key = (group_by_input_shape, group_by_stack_n, group_by_overload_name)
+        if key not in self._averages:
+            self._averages[key] = averages_of(
+                self.trace, group_by_input_shapes=group_by_input_shape, group_by_stack_n=group_by_stack_n,
+                group_by_overload_name=group_by_overload_name, use_device=self.use_device,
+                profile_memory=self.profile_memory, with_flops=self.with_flops)
+        return self._averages[key]
+
+    def table(self, sort_by: str | None = None, row_limit: int = 100, max_src_column_width: int = 75,
+              max_name_column_width: int = 55, max_shapes_column_width: int = 80, header: str | None = None,
+              top_level_events_only: bool = False) -> str:
+        """All events as a table."""
+        return self.function_events.table(
+            sort_by=sort_by, row_limit=row_limit, max_src_column_width=max_src_column_width,
+            max_name_column_width=max_name_column_width, max_shapes_column_width=max_shapes_column_width,
+            header=header, top_level_events_only=top_level_events_only)
+
+    def export_chrome_trace(self, path: Any) -> None:
+        """Write the trace in Chrome's JSON format; gzip by suffix."""
+        chrome.write(self.trace, path, metadata=self.metadata)
+
+    def export_stacks(self, path: Any, metric: str = "self_cpu_time_total") -> None:
+        """Write stacks for a flame graph."""
+        if not self.with_stack:
+            raise AssertionError("export_stacks() requires with_stack=True")
+        self.function_events.export_stacks(path, metric)
+
+    def total_average(self) -> Any:
+        """One row for everything."""
+        return self.function_events.total_average()
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """Time on CPU, the sum of all self times, in microseconds."""
+        return self.function_events.self_cpu_time_total
+
+    def __repr__(self) -> str:
+        if not self.enabled or self._recorder is None or self._recorder.active:
+            return "<unfinished torch.autograd.profile>"
+        return repr(self.function_events)
+
+    def __str__(self) -> str:
+        if not self.enabled or self._recorder is None or self._recorder.active:
+            return "<unfinished torch.autograd.profile>"
+        return str(self.function_events)

@@ -1,0 +1,94 @@
+"""The columns of a trace: one entry each, from which storage, checks and documentation are derived."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+
+class Kind(IntEnum):
+    """What an event is. The order is part of the file format: append only."""
+
+    OP = 0  # an op, `aten::add`
+    BACKWARD = 1  # `autograd::engine::evaluate_function: AddBackward0`
+    BACKWARD_FUNCTION = 2  # `AddBackward0`
+    SCOPE = 3  # `record_function("mine")`, `Optimizer.step#SGD.step`
+    STEP = 4  # `ProfilerStep#3`
+    PYTHON = 5  # a Python function
+    MODULE = 6  # a call of an nn.Module
+    KERNEL = 7  # work on a device
+    COPY = 8  # a copy to, from or on a device
+    LAUNCH = 9  # the host's call that queued device work
+    GC = 10  # a pause of Python's garbage collector
+    OVERHEAD = 11  # the profiler's own work
+    OTHER = 12  # an event read from a file that fits nowhere else
+
+
+@dataclass(frozen=True)
+class KindFacts:
+    """How a kind appears to users and in files."""
+
+    category: str  # `cat` in a Chrome trace
+    user_kind: str  # `event["kind"]`
+    scope: int  # PyTorch's RecordScope
+
+
+KINDS: dict[Kind, KindFacts] = {
+    Kind.OP: KindFacts("cpu_op", "op", 0),
+    Kind.BACKWARD: KindFacts("cpu_op", "op", 0),
+    Kind.BACKWARD_FUNCTION: KindFacts("cpu_op", "op", 1),
+    Kind.SCOPE: KindFacts("user_annotation", "scope", 7),
+    Kind.STEP: KindFacts("user_annotation", "step", 7),
+    Kind.PYTHON: KindFacts("python_function", "python", 0),
+    Kind.MODULE: KindFacts("python_function", "module", 0),
+    Kind.KERNEL: KindFacts("kernel", "kernel", 0),
+    Kind.COPY: KindFacts("gpu_memcpy", "kernel", 0),
+    Kind.LAUNCH: KindFacts("privateuse1_runtime", "launch", 0),
+    Kind.GC: KindFacts("python_gc", "gc", 0),
+    Kind.OVERHEAD: KindFacts("overhead", "overhead", 0),
+    Kind.OTHER: KindFacts("other", "other", 0),
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One fact per event."""
+
+    name: str
+    dtype: type[np.generic]
+    default: int
+    meaning: str
+
+
+COLUMNS = (
+    Column("name", np.int32, 0, "index into `names`"),
+    Column("overload", np.int32, 0, "index into `names`; 0 is the empty name"),
+    Column("kind", np.uint8, 0, "a Kind"),
+    Column("start_ns", np.int64, 0, "host clock, nanoseconds"),
+    Column("end_ns", np.int64, 0, "host clock, nanoseconds"),
+    Column("thread", np.int32, 0, "index into `threads`"),
+    Column("parent", np.int32, -1, "row of the innermost event that encloses this one on its thread, or -1"),
+    Column("sequence", np.int64, -1, "autograd sequence number that ties an op to its backward, or -1"),
+    Column("inputs", np.int32, -1, "index into `inputs`, or -1"),
+    Column("stack", np.int32, -1, "index into `stacks`, or -1"),
+    Column("module", np.int32, -1, "index into `names`: path of the module it ran in, or -1"),
+    Column("step", np.int32, 0, "number of profiler steps before it started"),
+    Column("device", np.int16, 0, "0 CPU, 1 CUDA, 20 NPU (PrivateUse1), as PyTorch numbers device types"),
+    Column("device_index", np.int16, -1, "which device of that type, or -1"),
+    Column("flops", np.int64, -1, "floating point operations by the op's formula, or -1 where there is none"),
+    Column("correlation", np.int64, 0, "ties device work to the host event that launched it; 0 for none"),
+)
+
+MEMORY_COLUMNS = (
+    Column("time_ns", np.int64, 0, "host clock, nanoseconds"),
+    Column("thread", np.int32, 0, "index into `threads`"),
+    Column("size_bytes", np.int64, 0, "positive for an allocation, negative for a release"),
+    Column("address", np.int64, 0, "address of the block"),
+    Column("total_bytes", np.int64, 0, "allocated on the device after this"),
+    Column("reserved_bytes", np.int64, 0, "reserved on the device after this"),
+    Column("device", np.int16, 0, "device type as in the event column"),
+    Column("device_index", np.int16, -1, "which device of that type, or -1"),
+    Column("row", np.int32, -1, "the innermost event in which it happened, or -1"),
+)

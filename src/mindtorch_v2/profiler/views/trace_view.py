@@ -1,0 +1,319 @@
+"""`TraceView`: a trace's columns as PyTorch's event list shows them, still as columns.
+
+Three things differ from the trace itself. Bookkeeping ops are left out, and so is an event that only repeats its
+parent (same name, only child), as in PyTorch; what was inside moves up. Rows are ordered by start over all threads.
+With memory, changes outside any event are rows of their own. A row's place in this order is its position.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..trace import KINDS, Kind, Trace
+from .formatting import (
+    HIDDEN_NAMES,
+    MEMORY_EVENT_NAME,
+    _filter_stack_entry,
+    _rewrite_name,
+)
+from .tree import lifted, nearest, subtree_sums, time_order
+
+_DEVICES_WITH_TIME = (1, 12, 15, 19, 20)  # CUDA, XPU, HPU, MTIA, PrivateUse1
+_DEVICES_WITH_MEMORY = (1, 6, 12, 20)  # CUDA, HIP, XPU, PrivateUse1
+_CPU_MEMORY = (0, 2, 5)  # CPU, MKLDNN, IDEEP
+# Events that carry an id of the recording; Python calls and device work do not.
+_NUMBERED = (Kind.OP, Kind.BACKWARD, Kind.BACKWARD_FUNCTION, Kind.SCOPE, Kind.STEP, Kind.OTHER)
+_SCOPES = np.array([KINDS[kind].scope for kind in Kind])
+
+
+class TraceView:
+    """See the module's text. Columns are computed when first asked for."""
+
+    def __init__(self, trace: Trace, *, use_device: str | None = None, profile_memory: bool = False) -> None:
+        self.trace = trace
+        self.use_device = use_device
+        self.profile_memory = profile_memory
+        events = trace.events
+        count = len(trace)
+        shown = self._name_tables()
+        name = shown[events["name"]]
+        on_cpu = events["device"] == 0
+        hidden = np.array([text in HIDDEN_NAMES for text in trace.names], bool)[events["name"]]
+        kept = ~hidden
+        # Only CPU events have parents and children.
+        parent = np.where(on_cpu, lifted(events["parent"], kept & on_cpu), np.int32(-1))
+        children = np.bincount(parent[kept & (parent >= 0)], minlength=count)
+        repeats = kept & (parent >= 0) & (name[parent] == name) & (children[parent] == 1)
+        kept &= ~repeats
+        parent = lifted(parent, kept)
+        # Where what belongs to a row that is not shown goes.
+        self._home = nearest(events["parent"], kept & on_cpu)
+        rows = np.flatnonzero(kept)
+        changes = self._outside_changes()
+        self.row_count = len(rows)
+        start = np.concatenate((events["start_ns"][rows], trace.memory["time_ns"][changes]))
+        end = np.concatenate((events["end_ns"][rows], trace.memory["time_ns"][changes]))
+        order = time_order(start, end)
+        self.row = np.concatenate((rows, np.full(len(changes), -1)))[order]  # row of the trace, -1 for memory
+        self.change = np.concatenate((np.full(len(rows), -1), changes))[order]  # memory change, -1 for events
+        self.start_ns, self.end_ns = start[order], end[order]
+        self._name_of_row, self._parent_of_row = name, parent
+        self._objects: list[Any] | None = None
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def _name_tables(self) -> np.ndarray:
+        """Fill `names`, the texts to show; return which of them each name of the trace gets."""
+        self.names: list[str] = []
+        index: dict[str, int] = {}
+        shown = np.zeros(max(1, len(self.trace.names)), np.int64)
+        for number, text in enumerate([*self.trace.names, MEMORY_EVENT_NAME]):
+            text = _rewrite_name(text, with_wildcard=True)
+            if text not in index:
+                index[text] = len(self.names)
+                self.names.append(text)
+            if number < len(self.trace.names):
+                shown[number] = index[text]
+        self._memory_name = index[MEMORY_EVENT_NAME]
+        return shown
+
+    def _outside_changes(self) -> np.ndarray:
+        """Memory changes outside any event that is shown."""
+        if not self.profile_memory:
+            return np.zeros(0, np.int64)
+        return np.flatnonzero(self._home_of_change < 0)
+
+    @cached_property
+    def _home_of_change(self) -> np.ndarray:
+        row = self.trace.memory["row"]
+        if not len(self.trace):
+            return row
+        return np.where(row >= 0, self._home[row], -1)
+
+    def column(self, name: str, default: int) -> np.ndarray:
+        """A column of the trace by position; `default` for memory rows."""
+        values = self.trace.events[name]
+        if not len(values):
+            return np.full(len(self), default, values.dtype)
+        values = values[self.row]
+        return values if self.row_count == len(self) else np.where(self.row >= 0, values, default)
+
+    @cached_property
+    def position(self) -> np.ndarray:
+        """Position by row of the trace, -1 for rows that are not shown; one more -1 at the end for "no row"."""
+        result = np.full(len(self.trace) + 1, -1, np.int64)
+        here = np.flatnonzero(self.row >= 0)
+        result[self.row[here]] = here
+        return result
+
+    @cached_property
+    def parent(self) -> np.ndarray:
+        """Position of the parent, or -1."""
+        if not len(self.trace):
+            return np.full(len(self), -1)
+        return self.position[np.where(self.row >= 0, self._parent_of_row[self.row], -1)]
+
+    @cached_property
+    def name(self) -> np.ndarray:
+        """Index into `names`."""
+        if not len(self.trace):
+            return np.full(len(self), self._memory_name)
+        return np.where(self.row >= 0, self._name_of_row[self.row], self._memory_name)
+
+    @cached_property
+    def kind(self) -> np.ndarray:
+        """Kinds; memory rows count as OTHER."""
+        return self.column("kind", Kind.OTHER)
+
+    @cached_property
+    def device(self) -> np.ndarray:
+        """Device types by number."""
+        return self.column("device", 0)
+
+    @cached_property
+    def scope(self) -> np.ndarray:
+        """PyTorch's RecordScope."""
+        return _SCOPES[self.kind]
+
+    @cached_property
+    def is_annotation(self) -> np.ndarray:
+        """Whether a user (or an optimizer, on the user's behalf) marked it."""
+        return (self.kind == Kind.SCOPE) | (self.kind == Kind.STEP)
+
+    @cached_property
+    def children(self) -> tuple[np.ndarray, np.ndarray]:
+        """Positions sorted by parent, and where each parent's begin (one more entry closes the last)."""
+        order = np.argsort(self.parent, kind="stable")
+        return order, np.searchsorted(self.parent[order], np.arange(len(self) + 1))
+
+    def children_of(self, position: int) -> list[int]:
+        """Positions of the children, in order of start."""
+        order, begins = self.children
+        return order[begins[position]: begins[position + 1]].tolist()
+
+    # Times, in nanoseconds.
+
+    @cached_property
+    def cpu_ns(self) -> np.ndarray:
+        """CPU time with children."""
+        return np.where(self.device == 0, self.end_ns - self.start_ns, 0)
+
+    @cached_property
+    def self_cpu_ns(self) -> np.ndarray:
+        """CPU time without children."""
+        return np.maximum(self.cpu_ns - self._of_children(self.cpu_ns), 0)
+
+    def _of_children(self, values: np.ndarray) -> np.ndarray:
+        inside = self.parent >= 0
+        # Sums of nanoseconds stay below 2**53 for a hundred days, so float weights are exact.
+        return np.bincount(self.parent[inside], values[inside], minlength=len(self)).astype(np.int64)
+
+    @cached_property
+    def launcher(self) -> np.ndarray:
+        """By row of the trace: the shown host row that launched this device work (or runtime call), or -1."""
+        events = self.trace.events
+        result = np.full(len(self.trace), -1, np.int64)
+        correlation, on_cpu = events["correlation"], events["device"] == 0
+        linked = np.flatnonzero(correlation != 0)
+        hosts = linked[on_cpu[linked]]
+        if not len(hosts):
+            return result
+        # The op that made a runtime call is what launched the work.
+        not_launch = self._home[nearest(events["parent"], on_cpu & (events["kind"] != Kind.LAUNCH))]
+        keys, first = np.unique(correlation[hosts], return_index=True)
+        at = np.minimum(np.searchsorted(keys, correlation[linked]), len(keys) - 1)
+        found = not_launch[hosts[first[at]]]
+        depends = ~on_cpu[linked] | (events["kind"][linked] == Kind.LAUNCH)
+        result[linked] = np.where((keys[at] == correlation[linked]) & depends, found, -1)
+        return result
+
+    @cached_property
+    def launched(self) -> tuple[np.ndarray, np.ndarray]:
+        """Positions of device work that has a launcher, and the positions of those launchers; sorted by the latter."""
+        work = np.flatnonzero((self.row >= 0) & np.isin(self.device, _DEVICES_WITH_TIME))
+        launcher = self.position[self.launcher[self.row[work]]]
+        work, launcher = work[launcher >= 0], launcher[launcher >= 0]
+        order = np.argsort(launcher, kind="stable")
+        return work[order], launcher[order]
+
+    @cached_property
+    def self_device_ns(self) -> np.ndarray:
+        """Device time of the device row itself, or of the work that the CPU row itself launched."""
+        elapsed = self.end_ns - self.start_ns
+        own = np.where(np.isin(self.device, _DEVICES_WITH_TIME), elapsed, 0)
+        if not self.use_device:
+            return np.zeros_like(own)
+        work, launcher = self.launched
+        np.add.at(own, launcher, elapsed[work])
+        return own
+
+    @cached_property
+    def device_ns(self) -> np.ndarray:
+        """Device time with that of children."""
+        return subtree_sums(self.parent, self.self_device_ns)
+
+    # Memory, in bytes.
+
+    def _memory(self, devices: tuple[int, ...]) -> np.ndarray:
+        own = np.zeros(len(self), np.int64)
+        if self.profile_memory:
+            memory = self.trace.memory
+            counted = np.flatnonzero(np.isin(memory["device"], devices))
+            where = self.position[self._home_of_change[counted]]
+            np.add.at(own, where[where >= 0], memory["size_bytes"][counted[where >= 0]])
+            outside = np.flatnonzero(self.change >= 0)
+            change = self.change[outside]
+            own[outside] = np.where(np.isin(memory["device"][change], devices), memory["size_bytes"][change], 0)
+        return own
+
+    @cached_property
+    def self_cpu_bytes(self) -> np.ndarray:
+        """CPU memory of the row itself."""
+        return self._memory(_CPU_MEMORY)
+
+    @cached_property
+    def cpu_bytes(self) -> np.ndarray:
+        """CPU memory with children."""
+        return subtree_sums(self.parent, self.self_cpu_bytes)
+
+    @cached_property
+    def self_device_bytes(self) -> np.ndarray:
+        """Device memory of the row itself."""
+        return self._memory(_DEVICES_WITH_MEMORY)
+
+    @cached_property
+    def device_bytes(self) -> np.ndarray:
+        """Device memory with children."""
+        return subtree_sums(self.parent, self.self_device_bytes)
+
+    # Numbers that tie events together.
+
+    @cached_property
+    def id(self) -> np.ndarray:
+        """Ops and scopes are numbered from 1 by start; device work has its correlation; Python calls have 0."""
+        events = self.trace.events
+        order = time_order(events["start_ns"], events["end_ns"])
+        numbered = np.isin(events["kind"][order], _NUMBERED) & (events["device"][order] == 0)
+        by_row = np.zeros(len(self.trace) + 1, np.int64)
+        by_row[order] = np.where(numbered, np.cumsum(numbered), 0)
+        launch = np.flatnonzero((events["device"] != 0) | (events["kind"] == Kind.LAUNCH))
+        by_row[launch] = events["correlation"][launch]
+        result = by_row[self.row]
+        outside = self.row < 0
+        result[outside] = by_row.max() + 1 + np.arange(outside.sum())
+        return result
+
+    @cached_property
+    def backward_function(self) -> np.ndarray:
+        """Position of the backward function that a row is or is in, or -1."""
+        return nearest(self.parent, self.kind == Kind.BACKWARD_FUNCTION)
+
+    @cached_property
+    def forward(self) -> tuple[np.ndarray, np.ndarray]:
+        """For backward rows, the positions of the first and of the last forward row of their sequence number, or -1."""
+        sequence = self.column("sequence", -1)
+        backward = (self.kind == Kind.BACKWARD) | (self.kind == Kind.BACKWARD_FUNCTION)
+        asking = np.flatnonzero(backward & (sequence >= 0))
+        candidates = np.flatnonzero(~backward & (sequence >= 0))
+        first, last = np.full(len(self), -1, np.int64), np.full(len(self), -1, np.int64)
+        if len(asking) and len(candidates):
+            for result, among in ((first, candidates), (last, candidates[::-1])):
+                keys, index = np.unique(sequence[among], return_index=True)
+                at = np.minimum(np.searchsorted(keys, sequence[asking]), len(keys) - 1)
+                result[asking] = np.where(keys[at] == sequence[asking], among[index[at]], -1)
+        return first, last
+
+    @cached_property
+    def stack(self) -> np.ndarray:
+        """Index into the trace's stacks; what ran in a backward function has the stack of its forward op."""
+        own = self.column("stack", -1)
+        if not (own >= 0).any():
+            return own
+        function = self.backward_function
+        first = self.forward[0][function]
+        # An op inside a backward function is no place in the user's program.
+        known = (first >= 0) & (function[first] < 0)
+        return np.where(function < 0, own, np.where(known, own[first], -1))
+
+    @cached_property
+    def flow(self) -> np.ndarray:
+        """Number of the arrow between a forward row and its backward function, or 0."""
+        last = self.forward[1]
+        ends = np.flatnonzero((self.kind == Kind.BACKWARD_FUNCTION) & (last >= 0))
+        result = np.zeros(len(self), np.int64)
+        result[last[ends]] = result[ends] = np.arange(1, len(ends) + 1)
+        return result
+
+    def stack_entries(self, index: int) -> list[str]:
+        """A stack of the trace as text, innermost first."""
+        if index < 0:
+            return []
+        return [entry for entry in map(str, self.trace.stacks[index]) if _filter_stack_entry(entry)]
+
+    def arguments(self, index: int) -> tuple[Any, ...]:
+        """Arguments by their index in the trace; none for -1."""
+        return self.trace.inputs[index] if index >= 0 else ()
