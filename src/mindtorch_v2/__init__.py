@@ -8,7 +8,7 @@ import warnings as _warnings
 
 import numpy as _np
 
-from . import _methods, _ops, _tensor_methods, autograd
+from . import _methods, _ops, _tensor_methods, autograd, nn, optim
 from ._backends import meta as _meta
 from ._autograd.grad_mode import (
     enable_grad,

@@ -14,8 +14,11 @@ from ._dtype import DefaultDtype, dtype, dtype_of_array
 from ._tensor import Tensor, alias, wrap
 
 
-def infer_array(data: Any) -> np.ndarray:
-    """An array of Python data in PyTorch's default types: int64, bool, the default float or its complex."""
+def infer_array(data: Any, exact: bool = False) -> np.ndarray:
+    """An array of Python data in PyTorch's default types: int64, bool, the default float or its complex.
+
+    `exact` keeps Python's own precision, for data that is about to be cast to a given dtype.
+    """
     if isinstance(data, (np.ndarray, np.generic)):
         return np.asarray(data)
     if isinstance(data, (list, tuple)):
@@ -34,6 +37,8 @@ def infer_array(data: Any) -> np.ndarray:
         raise TypeError(f"new(): invalid data type '{type(_first(data)).__name__}'")
     if array.size == 0:
         return array.astype(DefaultDtype.value.np)
+    if exact:
+        return array
     if array.dtype.kind == "f" and not _has_numpy(data):
         return array.astype(DefaultDtype.value.np)
     if array.dtype.kind == "c" and not _has_numpy(data):
@@ -116,7 +121,7 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
         made = made if dtype is None else aten.to(made, dtype)
         made = made if device is None else aten.to(made, device)
     else:
-        array = infer_array(data)
+        array = infer_array(data, exact=dtype is not None)
         fixed = _cast(array, dtype)
         if fixed is data or (isinstance(data, np.ndarray) and np.shares_memory(fixed, data)):
             fixed = fixed.copy()

@@ -343,13 +343,15 @@ class Writer:
         if self.inplace:
             self.add(3, "if r is not target: r = store(target, r)", "if v0._st is None: bump(v0)", "else: v0._st.version += 1")
         self.wrap()
+        # An op that takes a dtype may turn floats into integers, through which no gradient flows.
+        condition = self.needs_grad() + (" and r.dtype in FLOAT_DTYPES" if "dtype" in self.argument_names() else "")
         if graph:
             if self.inplace:
                 self.add(3, "if graph:")
             elif self.has_out:
-                self.add(3, f"if {self.needs_grad()}:", "    if out is not None: raise_out_grad(OP)")
+                self.add(3, f"if {condition}:", "    if out is not None: raise_out_grad(OP)")
             else:
-                self.add(3, f"if {self.needs_grad()}:")
+                self.add(3, f"if {condition}:")
             self.record(4)
         if self.has_out:
             self.add(3, "if out is not None: return write_out(out, t)")

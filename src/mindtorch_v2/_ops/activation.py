@@ -77,20 +77,20 @@ declare(
     grad={"grad_output": lambda grad, self, negative_slope, self_is_result: aten.leaky_relu_backward(
         grad, self, negative_slope, self_is_result), "self": _zeros},
 )
-for _name, _kernel, _grad_name in (("hardshrink", kernels.hardshrink, "grad_out"),
-                                   ("softshrink", kernels.softshrink, "grad_output")):
-    _backward = f"{_name}_backward"
-    declare(
-        f"{_name}(Tensor self, Scalar lambd=0.5) -> Tensor", cpu=_kernel, meta="same",
-        where="fm" if _name == "hardshrink" else "n",
-        grad={"self": lambda grad, self, lambd, _of=_backward: getattr(aten, _of)(grad, self, lambd)},
-    )
-    declare(
-        f"{_backward}(Tensor {_grad_name}, Tensor self, Scalar lambd) -> Tensor", cpu=kernels.shrink_backward,
-        where="n", meta="same",
-        grad={_grad_name: lambda grad, self, lambd, _of=_backward: getattr(aten, _of)(grad, self, lambd),
-              "self": _zeros},
-    )
+
+
+def _shrink(name: str, kernel: Any, grad_name: str, where: str) -> None:
+    def back(grad: Any, self: Any, lambd: Any) -> Any:
+        return getattr(aten, f"{name}_backward")(grad, self, lambd)
+
+    declare(f"{name}(Tensor self, Scalar lambd=0.5) -> Tensor", cpu=kernel, meta="same", where=where,
+            grad={"self": back})
+    declare(f"{name}_backward(Tensor {grad_name}, Tensor self, Scalar lambd) -> Tensor", cpu=kernels.shrink_backward,
+            where="n", meta="same", grad={grad_name: back, "self": _zeros})
+
+
+_shrink("hardshrink", kernels.hardshrink, "grad_out", "fm")
+_shrink("softshrink", kernels.softshrink, "grad_output", "n")
 
 
 def _rrelu(self: Tensor, lower: float, upper: float, training: bool, generator: Any) -> Tensor:

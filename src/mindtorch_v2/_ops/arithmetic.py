@@ -18,7 +18,7 @@ from .._backends.cpu.arithmetic import (
     remainder,
     subtract,
 )
-from .formulas import conj, scaled
+from .formulas import conj, not_implemented, scaled
 
 
 def _add_scaled(a: Any, b: Any, alpha: Any) -> Any:
@@ -83,8 +83,11 @@ def div_(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     return aten.div___Tensor_mode(input, other, rounding_mode=rounding_mode)
 
 
-declare("floor_divide(Tensor self, Tensor other) -> Tensor", cpu=floor_divide, promote="binary", inplace=True,
-        meta="broadcast")
+declare(
+    "floor_divide(Tensor self, Tensor other) -> Tensor", cpu=floor_divide, promote="binary", inplace=True,
+    meta="broadcast", node="NotImplemented",
+    grad={"self": not_implemented("floor_divide"), "other": not_implemented("floor_divide")},
+)
 declare(
     "remainder.Tensor(Tensor self, Tensor other) -> Tensor",
     cpu=remainder, promote="binary", inplace=True, scalar_overload="Scalar", meta="broadcast",

@@ -12,10 +12,9 @@ from .._device import as_device, device
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
 from .._dtype import COMPLEX, FLOAT, FROM_NUMPY, dtype
+from .._memory_format import CHANNELS_LAST_ORDER, contiguous_format
 from .._tensor import Tensor, alias, wrap
 from .._autograd.graph import bump
-
-contiguous_format = "contiguous_format"
 
 declare(
     "copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", cpu_inplace=kernels.copy_into, where="n",
@@ -58,15 +57,16 @@ declare("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", cpu
 
 
 def _contiguous(self: Tensor, memory_format: Any) -> Tensor:
-    return self if is_contiguous(self) else aten.clone(self, memory_format=contiguous_format)
+    wanted = contiguous_format if memory_format is None else memory_format
+    return self if is_contiguous(self, memory_format=wanted) else aten.clone(self, memory_format=wanted)
 
 
 def is_contiguous(self: Tensor, memory_format: Any = None) -> bool:
-    """Whether the elements lie in row-major order without gaps."""
-    if memory_format is not None and "channels" in str(memory_format):
-        order = (0, 2, 3, 1) if self.ndim == 4 else (0, 2, 3, 4, 1)
-        return self.ndim in (4, 5) and bool(self._a.transpose(order).flags.c_contiguous)
-    return bool(self._a.flags.c_contiguous)
+    """Whether the elements lie without gaps in row-major order, or in the order of a channels-last format."""
+    order = CHANNELS_LAST_ORDER.get(memory_format)
+    if order is None:
+        return bool(self._a.flags.c_contiguous)
+    return self.ndim == len(order) and bool(self._a.transpose(order).flags.c_contiguous)
 
 
 choose("is_contiguous", where="m")(is_contiguous)
@@ -75,7 +75,9 @@ choose("is_contiguous", where="m")(is_contiguous)
 @choose("contiguous", where="m")
 def contiguous(self: Tensor, memory_format: Any = None) -> Tensor:
     """The tensor itself if it is contiguous, else a contiguous copy."""
-    return self if self._a.flags.c_contiguous else aten.contiguous__default(self, memory_format=memory_format)
+    if memory_format is None and self._a.flags.c_contiguous:
+        return self
+    return aten.contiguous__default(self, memory_format=memory_format)
 
 
 declare("contiguous(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", composite=_contiguous, where="n")

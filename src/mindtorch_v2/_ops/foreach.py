@@ -92,14 +92,14 @@ def _declare_binary(name: str, suffix: str) -> None:
         check_list(tensors, public)
         check_scalars(tensors, scalars)
         op = getattr(aten, inner)
-        return _result(tensors, [op(t, s) for t, s in zip(tensors, scalars)], inplace)
+        return _result(tensors, [op(t, s) for t, s in zip(tensors, scalars, strict=True)], inplace)
 
     def by_list(tensors: Any, other: Any, *alpha: Any) -> Any:
         check_list(tensors, public)
         check_lists(tensors, other)
         op = getattr(aten, inner)
         options = {"alpha": alpha[0]} if alpha else {}
-        return _result(tensors, [op(t, o, **options) for t, o in zip(tensors, other)], inplace)
+        return _result(tensors, [op(t, o, **options) for t, o in zip(tensors, other, strict=True)], inplace)
 
     def by_tensor(tensors: Any, other: Any, *alpha: Any) -> Any:
         check_list(tensors, public)
@@ -152,7 +152,7 @@ def _declare_pointwise(name: str, suffix: str) -> None:
 
     def each(tensors: Any, first: Any, second: Any, factors: Any) -> Any:
         op = getattr(aten, inner)
-        done = [op(t, a, b, value=v) for t, a, b, v in zip(tensors, first, second, factors)]
+        done = [op(t, a, b, value=v) for t, a, b, v in zip(tensors, first, second, factors, strict=True)]
         return _result(tensors, done, inplace)
 
     def by_scalar(tensors: Any, first: Any, second: Any, value: Any) -> Any:
@@ -199,7 +199,7 @@ def _declare_lerp(suffix: str) -> None:
 
     def each(tensors: Any, ends: Any, weights: Any) -> Any:
         op = getattr(aten, inner)
-        return _result(tensors, [op(t, e, w) for t, e, w in zip(tensors, ends, weights)], inplace)
+        return _result(tensors, [op(t, e, w) for t, e, w in zip(tensors, ends, weights, strict=True)], inplace)
 
     def by_scalar(tensors: Any, ends: Any, weight: Any) -> Any:
         check_list(tensors, public)
@@ -246,7 +246,7 @@ def _declare_pow(suffix: str) -> None:
         check_list(tensors, public)
         (check_lists if holds_tensors(exponent) else check_scalars)(tensors, exponent)
         op = getattr(aten, inner)
-        return _result(tensors, [op(t, e) for t, e in zip(tensors, exponent)], inplace)
+        return _result(tensors, [op(t, e) for t, e in zip(tensors, exponent, strict=True)], inplace)
 
     declare(f"{public}.Scalar(Tensor[] self, Scalar exponent) -> {returns}", composite=by_scalar, where="n")
     declare(f"{public}.ScalarList(Tensor[] self, Scalar[] exponent) -> {returns}", composite=by_each, where="n")
@@ -269,7 +269,7 @@ def _scalar_to_powers(base: Any, exponent: Any) -> Any:
 def _copy(tensors: Any, src: Any, non_blocking: bool) -> Any:
     check_list(tensors, "_foreach_copy_")
     check_lists(tensors, src)
-    for tensor, source in zip(tensors, src):
+    for tensor, source in zip(tensors, src, strict=True):
         aten.copy_(tensor, source, non_blocking)
     return tensors
 
@@ -299,7 +299,7 @@ def _max(tensors: Any) -> Any:
 def _mm(tensors: Any, mat2: Any) -> Any:
     check_list(tensors, "_foreach_mm")
     check_lists(tensors, mat2)
-    return tuple([aten.mm(a, b) for a, b in zip(tensors, mat2)])
+    return tuple([aten.mm(a, b) for a, b in zip(tensors, mat2, strict=True)])
 
 
 for _suffix in ("", "_"):

@@ -15,6 +15,15 @@ def conj(x: Any) -> Any:
     return x.conjugate() if isinstance(x, complex) else x
 
 
+def not_implemented(name: str) -> Any:
+    """The formula of an op that PyTorch records but cannot differentiate: using it raises."""
+
+    def formula(grad: Any) -> Any:
+        raise RuntimeError(f"derivative for aten::{name} is not implemented")
+
+    return formula
+
+
 def scaled(grad: Any, factor: Any) -> Any:
     """`grad * factor`, without an op when the factor is 1."""
     return grad if isinstance(factor, (int, float)) and factor == 1 else grad * conj(factor)

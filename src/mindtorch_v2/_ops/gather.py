@@ -16,7 +16,7 @@ from .._tensor import Tensor, wrap
 from .create import OPTIONS
 from .scatter import on_copy
 
-# -- filling slices ----------------------------------------------------------------------------------------------------
+# -- filling slices --------------------------------------------------------------------------------------------------
 
 
 def _distinct(index: Tensor) -> Tensor:
@@ -50,7 +50,7 @@ def index_fill_(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     return form(input, dim, index, value)
 
 
-# -- flat positions ----------------------------------------------------------------------------------------------------
+# -- flat positions --------------------------------------------------------------------------------------------------
 
 declare(
     "take(Tensor self, Tensor index) -> Tensor", cpu=kernels.take,
@@ -70,7 +70,7 @@ declare(
           "source": lambda grad, index, source_shape: aten.reshape(aten.take(grad, index), source_shape)},
 )
 
-# -- masks ---------------------------------------------------------------------------------------------------------------
+# -- masks -----------------------------------------------------------------------------------------------------------
 
 declare(
     "masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", cpu=kernels.masked_fill,
@@ -135,7 +135,7 @@ declare("masked_scatter_backward(Tensor grad_output, Tensor mask, int[] sizes) -
         composite=_masked_scatter_backward)
 declare("nonzero(Tensor self) -> Tensor", cpu=kernels.nonzero, where="n")
 declare("nonzero_numpy(Tensor self) -> Tensor[]", where="n",
-        composite=lambda self: aten.unbind(aten.nonzero__default(aten.unsqueeze(self, 0) if not self.ndim else self), 1))
+        composite=lambda self: aten.unbind(aten.nonzero__default(self if self.ndim else aten.unsqueeze(self, 0)), 1))
 declare("argwhere(Tensor self) -> Tensor", composite=lambda self: aten.nonzero__default(self))
 
 
@@ -145,7 +145,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Any = None) -> Any:
     return aten.nonzero_numpy(input) if as_tuple else aten.nonzero__default(input, out=out)
 
 
-# -- triangles and diagonals -----------------------------------------------------------------------------------------------
+# -- triangles and diagonals -----------------------------------------------------------------------------------------
 
 
 def _triangles(name: str) -> None:

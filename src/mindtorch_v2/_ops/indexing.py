@@ -1,4 +1,4 @@
-"""`x[...]` and `x[...] = v`: an index expression becomes views (select, slice, unsqueeze) and at most one `index` op."""
+"""`x[...]` and `x[...] = v`: an index becomes views (select, slice, unsqueeze) and at most one `index` op."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Indices(list[Any]):
 
     def unchanged(self) -> Indices:
         """These indices for a backward pass, which must see what the forward pass saw."""
-        for tensor, version in zip(self, self.versions):
+        for tensor, version in zip(self, self.versions, strict=True):
             if tensor is not None and tensor._version != version:
                 raise RuntimeError(
                     "one of the variables needed for gradient computation has been modified by an inplace operation: "
@@ -50,7 +50,7 @@ class Indices(list[Any]):
         return self
 
 
-# -- ops -----------------------------------------------------------------------------------------------------------
+# -- ops -------------------------------------------------------------------------------------------------------------
 
 
 def _index_backward(grad: Tensor, self_shape: Any, indices: Indices) -> Tensor:
@@ -113,7 +113,7 @@ def index_put_(input: Tensor, indices: Any, values: Tensor, accumulate: bool = F
     return aten.index_put___default(input, _given_indices("index_put_", indices), values, accumulate)
 
 
-# -- reading -------------------------------------------------------------------------------------------------------
+# -- reading ---------------------------------------------------------------------------------------------------------
 
 
 @choose("__getitem__", where="m")
@@ -280,7 +280,7 @@ def by_position(recorded: list[tuple[int, Tensor]]) -> Indices:
     return Indices(tensors)
 
 
-# -- writing -------------------------------------------------------------------------------------------------------
+# -- writing ---------------------------------------------------------------------------------------------------------
 
 
 @choose("__setitem__", where="m")

@@ -25,60 +25,8 @@ def _curved(grad: Tensor, grad_output: Tensor, curvature: Any, reduction: int) -
     return made / grad._a.size if reduction == MEAN else made
 
 
-def _differenced_loss(name: str, extra: str, kernel: Any, backward_kernel: Any, curvature: Any) -> None:
-    """A loss of the difference of two tensors: the gradient of one is minus the gradient of the other.
-
-    `curvature(self, target, *parameter)` is the second derivative. The backward op is linear in its gradient, so its
-    own derivative for the gradient is itself; the engine sums it if the gradient was a number.
-    """
-    schema = f"Tensor self, Tensor target, int reduction=1{', float ' + extra + '=1.' if extra else ''}"
-    schema_backward = f"Tensor grad_output, Tensor self, Tensor target, int reduction{', float ' + extra if extra else ''}"
-    # Resolved at the first backward, since the op is declared below.
-    if extra == "beta":
-        forward = {
-            "self": lambda grad, self, target, reduction, beta: aten.smooth_l1_loss_backward(
-                grad, self, target, reduction, beta),
-            "target": lambda grad, self, target, reduction, beta: aten.smooth_l1_loss_backward(
-                grad, target, self, reduction, beta),
-        }
-        backward = {
-            "grad_output": lambda grad, self, target, reduction, beta: aten.smooth_l1_loss_backward(
-                grad, self, target, reduction, beta),
-            "self": lambda grad, grad_output, self, target, reduction, beta: _curved(
-                grad, grad_output, curvature(self, target, beta), reduction),
-            "target": lambda grad, grad_output, self, target, reduction, beta: -_curved(
-                grad, grad_output, curvature(self, target, beta), reduction),
-        }
-    elif extra == "delta":
-        forward = {
-            "self": lambda grad, self, target, reduction, delta: aten.huber_loss_backward(
-                grad, self, target, reduction, delta),
-            "target": lambda grad, self, target, reduction, delta: aten.huber_loss_backward(
-                grad, target, self, reduction, delta),
-        }
-        backward = {
-            "grad_output": lambda grad, self, target, reduction, delta: aten.huber_loss_backward(
-                grad, self, target, reduction, delta),
-            "self": lambda grad, grad_output, self, target, reduction, delta: _curved(
-                grad, grad_output, curvature(self, target, delta), reduction),
-            "target": lambda grad, grad_output, self, target, reduction, delta: -_curved(
-                grad, grad_output, curvature(self, target, delta), reduction),
-        }
-    else:
-        forward = {
-            "self": lambda grad, self, target, reduction: aten.mse_loss_backward(grad, self, target, reduction),
-            "target": lambda grad, self, target, reduction: aten.mse_loss_backward(grad, target, self, reduction),
-        }
-        backward = {
-            "grad_output": lambda grad, self, target, reduction: aten.mse_loss_backward(grad, self, target, reduction),
-            "self": lambda grad, grad_output, reduction: _curved(grad, grad_output, 2, reduction),
-            "target": lambda grad, grad_output, reduction: -_curved(grad, grad_output, 2, reduction),
-        }
-    declare(f"{name}({schema}) -> Tensor", cpu=kernel, promote="binary", where="n", grad=forward)
-    declare(f"{name}_backward({schema_backward}) -> Tensor", cpu=backward_kernel, where="n", grad=backward)
-
-
 def _inside(self: Tensor, target: Tensor, limit: float) -> Tensor:
+    """1 where the difference is below the limit, else 0."""
     return aten.to(aten.lt(aten.abs(aten.sub(self, target)), limit), self.dtype)
 
 
@@ -86,9 +34,70 @@ def _smooth_curvature(self: Tensor, target: Tensor, beta: float) -> Any:
     return _inside(self, target, beta) / beta if beta > 0 else 0
 
 
-_differenced_loss("mse_loss", "", kernels.mse, kernels.mse_backward, None)
-_differenced_loss("smooth_l1_loss", "beta", kernels.smooth_l1, kernels.smooth_l1_backward, _smooth_curvature)
-_differenced_loss("huber_loss", "delta", kernels.huber, kernels.huber_backward, _inside)
+# -- losses of a difference --------------------------------------------------------------------------------------------
+# The target's gradient is that of the input with the two exchanged. The backward ops are linear in the gradient they
+# get, so their own derivative for it is themselves; the engine sums it if the gradient was a single number.
+
+declare(
+    "mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", cpu=kernels.mse, promote="binary", where="n",
+    grad={
+        "self": lambda grad, self, target, reduction: aten.mse_loss_backward(grad, self, target, reduction),
+        "target": lambda grad, self, target, reduction: aten.mse_loss_backward(grad, target, self, reduction),
+    },
+)
+declare(
+    "mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
+    cpu=kernels.mse_backward, where="n",
+    grad={
+        "grad_output": lambda grad, self, target, reduction: aten.mse_loss_backward(grad, self, target, reduction),
+        "self": lambda grad, grad_output, reduction: _curved(grad, grad_output, 2, reduction),
+        "target": lambda grad, grad_output, reduction: -_curved(grad, grad_output, 2, reduction),
+    },
+)
+declare(
+    "smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.) -> Tensor", cpu=kernels.smooth_l1,
+    promote="binary", where="n",
+    grad={
+        "self": lambda grad, self, target, reduction, beta: aten.smooth_l1_loss_backward(
+            grad, self, target, reduction, beta),
+        "target": lambda grad, self, target, reduction, beta: aten.smooth_l1_loss_backward(
+            grad, target, self, reduction, beta),
+    },
+)
+declare(
+    "smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor",
+    cpu=kernels.smooth_l1_backward, where="n",
+    grad={
+        "grad_output": lambda grad, self, target, reduction, beta: aten.smooth_l1_loss_backward(
+            grad, self, target, reduction, beta),
+        "self": lambda grad, grad_output, self, target, reduction, beta: _curved(
+            grad, grad_output, _smooth_curvature(self, target, beta), reduction),
+        "target": lambda grad, grad_output, self, target, reduction, beta: -_curved(
+            grad, grad_output, _smooth_curvature(self, target, beta), reduction),
+    },
+)
+declare(
+    "huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.) -> Tensor", cpu=kernels.huber,
+    promote="binary", where="n",
+    grad={
+        "self": lambda grad, self, target, reduction, delta: aten.huber_loss_backward(
+            grad, self, target, reduction, delta),
+        "target": lambda grad, self, target, reduction, delta: aten.huber_loss_backward(
+            grad, target, self, reduction, delta),
+    },
+)
+declare(
+    "huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor",
+    cpu=kernels.huber_backward, where="n",
+    grad={
+        "grad_output": lambda grad, self, target, reduction, delta: aten.huber_loss_backward(
+            grad, self, target, reduction, delta),
+        "self": lambda grad, grad_output, self, target, reduction, delta: _curved(
+            grad, grad_output, _inside(self, target, delta), reduction),
+        "target": lambda grad, grad_output, self, target, reduction, delta: -_curved(
+            grad, grad_output, _inside(self, target, delta), reduction),
+    },
+)
 
 
 def _soft_margin_curvature(self: Tensor, target: Tensor) -> Tensor:

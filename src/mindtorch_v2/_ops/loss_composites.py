@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from .._autograd.grad_mode import no_grad
 from .._dispatch.namespace import aten
 from .._dispatch.registry import declare
 from .._tensor import Tensor
@@ -119,7 +117,7 @@ declare("margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float 
 def _cosine_embedding(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
     rank = target.ndim
     if rank not in (0, 1):
-        raise RuntimeError(f"0D or 1D target tensor expected, multi-target not supported")
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
     if rank + 1 != input1.ndim or rank + 1 != input2.ndim:
         raise RuntimeError(
             f"{rank}D target tensor expects {rank + 1}D input tensors, but found inputs with sizes "
@@ -177,18 +175,3 @@ def _poisson_nll(input: Tensor, target: Tensor, log_input: bool, full: bool, eps
 
 declare("poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor",
         composite=_poisson_nll, where="f")
-
-
-def _gaussian_nll(input: Tensor, target: Tensor, var: Tensor, full: bool, eps: float, reduction: int) -> Tensor:
-    with no_grad():
-        floored = aten.clamp_min(var, eps)
-    # The floor is not differentiated: the variance passes its gradient through unchanged.
-    safe = aten.add(var, aten.sub(floored, aten.detach(var)))
-    losses = aten.mul(aten.add(aten.log(safe), aten.div(aten.pow(aten.sub(input, target), 2), safe)), 0.5)
-    if full:
-        losses = aten.add(losses, 0.5 * math.log(2 * math.pi))
-    return reduced(losses, reduction)
-
-
-declare("gaussian_nll_loss(Tensor input, Tensor target, Tensor var, bool full=False, float eps=1e-06, "
-        "int reduction=1) -> Tensor", composite=_gaussian_nll, where="n")

@@ -12,6 +12,7 @@ from .._backends.cpu import gather as slice_kernels
 from .._backends.cpu import scatter as kernels
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
+from .._shape import wrap_dim
 from .._tensor import Tensor
 from .formulas import scaled
 
@@ -51,7 +52,7 @@ def _take_along_dim(self: Tensor, indices: Tensor, dim: int | None) -> Tensor:
             "torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
             f"{self.ndim} dimensions for input, and {indices.ndim} dimensions for indices"
         )
-    at = kernels.wrap_dim(dim, self.ndim)
+    at = wrap_dim(dim, self.ndim)
     extent = self._a.shape[at]
 
     def around(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -65,7 +66,7 @@ def _take_along_dim(self: Tensor, indices: Tensor, dim: int | None) -> Tensor:
 
 declare("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", composite=_take_along_dim)
 
-# -- scatter -----------------------------------------------------------------------------------------------------------
+# -- scatter ---------------------------------------------------------------------------------------------------------
 
 declare(
     "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", cpu=on_copy(kernels.scatter_src),
@@ -139,7 +140,7 @@ declare(
     grad={"self": lambda grad: grad, "src": lambda grad, dim, index: aten.gather(grad, dim, index)},
 )
 
-# -- reductions: scatter_reduce and index_reduce differ only in how an index names positions ----------------------------
+# -- reductions: scatter_reduce and index_reduce differ only in how an index names positions -------------------------
 
 
 class Places:
@@ -212,7 +213,8 @@ def _index_reduce_backward(grad: Any, self: Any, dim: Any, index: Any, source: A
 
 
 declare(
-    "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
+    "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) "
+    "-> Tensor",
     cpu=on_copy(kernels.scatter_reduce), cpu_inplace=kernels.scatter_reduce,
     grad={("self", "src"): _scatter_reduce_backward},
 )
@@ -222,7 +224,7 @@ declare(
     grad={("self", "source"): _index_reduce_backward},
 )
 
-# -- slices named by a vector ------------------------------------------------------------------------------------------
+# -- slices named by a vector ----------------------------------------------------------------------------------------
 
 declare(
     "index_select(Tensor self, int dim, Tensor index) -> Tensor", cpu=slice_kernels.index_select,

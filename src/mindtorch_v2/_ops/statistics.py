@@ -28,9 +28,7 @@ def _var_backward(grad: Any, self: Tensor, dim: Any, correction: Any, keepdim: b
     else:
         grad = kept(grad, shape, dims, keepdim)
         average = aten.mean__dim(self, dims, True)
-    if freedom <= 0:
-        return grad * aten.where(aten.eq(self, average), math.nan, math.inf)
-    return (self - average) * (grad * (2.0 / freedom))
+    return (self - average) * (grad * (2.0 / freedom if freedom else math.inf))
 
 
 def _std_backward(grad: Any, self: Tensor, dim: Any, correction: Any, keepdim: bool, result: Tensor) -> Any:
@@ -259,11 +257,13 @@ def _quantile(name: str, self: Tensor, q: Tensor, dim: int | None, keepdim: bool
         ranks = aten.masked_fill(ranks, aten.any(missing, -1, True), last)
     if interpolation in ("lower", "higher", "nearest"):
         ranks = {"lower": aten.floor, "higher": aten.ceil, "nearest": aten.round}[interpolation](ranks)
-    below = aten.to(ranks, int64)
+    # Places carry no gradient; only the weights between them do.
+    fixed = aten.detach(ranks)
+    below = aten.to(fixed, int64)
     made = aten.gather(lines, -1, below)
     if interpolation in ("linear", "midpoint"):
         weight = aten.full_like(ranks, 0.5) if interpolation == "midpoint" else ranks - below
-        made = aten.lerp(made, aten.gather(lines, -1, aten.to(aten.ceil(ranks), int64)), weight)
+        made = aten.lerp(made, aten.gather(lines, -1, aten.to(aten.ceil(fixed), int64)), weight)
     if not q.ndim:
         return aten.squeeze(made, -1)
     return aten.squeeze(aten.transpose(aten.unsqueeze(made, 0), 0, -1), -1)

@@ -11,6 +11,7 @@ from .._backends.cpu import view as kernels
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
 from .._dtype import dtype as dtype_class
+from .._memory_format import contiguous_format
 from .._shape import as_shape, contiguous_strides, infer_size, numel, wrap_dim
 from .._tensor import Tensor
 
@@ -52,7 +53,7 @@ def _reshape(self: Tensor, shape: Any) -> Tensor:
     size = infer_size(size, array.size)
     if type(array) is not np.ndarray or kernels.can_view(array, size):
         return aten.view__default(self, size)
-    return aten._unsafe_view(aten.clone(self, memory_format="contiguous"), size)
+    return aten._unsafe_view(aten.clone(self, memory_format=contiguous_format), size)
 
 
 declare("reshape(Tensor self, int[] shape) -> Tensor", composite=_reshape, variadic="shape")

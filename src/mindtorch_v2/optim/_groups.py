@@ -112,7 +112,7 @@ def check_packed(present: list[dict[str, Any]], saved: list[dict[str, Any]]) -> 
     """A state dict fits an optimizer if it has the same number of groups, each of the same length."""
     if len(present) != len(saved):
         raise ValueError("loaded state dict has a different number of parameter groups")
-    if any(len(mine["params"]) != len(theirs["params"]) for mine, theirs in zip(present, saved)):
+    if any(len(mine["params"]) != len(theirs["params"]) for mine, theirs in zip(present, saved, strict=True)):
         raise ValueError(
             "loaded state dict contains a parameter group that doesn't match the size of optimizer's group"
         )

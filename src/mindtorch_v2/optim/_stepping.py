@@ -7,7 +7,7 @@ PyTorch updates parameters one by one on the CPU unless told otherwise; `foreach
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from .._autograd.grad_mode import set_grad_enabled
 from .._construct import tensor
@@ -34,7 +34,9 @@ class ParameterOptimizer(Optimizer):
     """An optimizer whose update treats every parameter by itself."""
 
     # Options that state dicts of older versions lack, with the value they imply.
-    late_options: dict[str, Any] = {"maximize": False, "foreach": None, "differentiable": False}
+    late_options: ClassVar[dict[str, Any]] = {
+        "maximize": False, "foreach": None, "differentiable": False,
+    }
     # Complex parameters are updated as pairs of real numbers unless the update is linear.
     complex_as_real = True
     sparse_message = "{name} does not support sparse gradients"
@@ -96,7 +98,7 @@ class ParameterOptimizer(Optimizer):
             by_dtype.setdefault((triple[0].device, triple[0].dtype), []).append(triple)
         update = self.update_fused if group.get("fused") else self.update_lists
         for triples in by_dtype.values():
-            update(*(list(column) for column in zip(*triples)), group)  # type: ignore[arg-type]
+            update(*(list(column) for column in zip(*triples, strict=True)), group)  # type: ignore[arg-type]
 
     def as_real(self, parameter: Tensor, grad: Tensor, state: dict[str, Any]) -> tuple[Tensor, Tensor, dict[str, Any]]:
         """A complex parameter with its gradient and state as real views; others as they are."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from .._dispatch.namespace import aten
 from .._tensor import Tensor
@@ -21,7 +21,9 @@ from ._stepping import (
 class Adadelta(ParameterOptimizer):
     """Adadelta: steps scaled by the ratio of running averages of squared steps and squared gradients."""
 
-    late_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
+    late_options: ClassVar[dict[str, Any]] = {
+        "foreach": None, "maximize": False, "differentiable": False, "capturable": False,
+    }
 
     def __init__(self, params: Any, lr: float | Tensor = 1.0, rho: float = 0.9, eps: float = 1e-6,
                  weight_decay: float = 0, foreach: bool | None = None, *, capturable: bool = False,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from .._dispatch.namespace import aten
 from .._tensor import Tensor
@@ -22,7 +22,9 @@ from ._stepping import (
 class Adagrad(ParameterOptimizer):
     """Adagrad: steps scaled by the sum of all squared gradients so far."""
 
-    late_options = {"maximize": False, "foreach": None, "differentiable": False, "fused": None}
+    late_options: ClassVar[dict[str, Any]] = {
+        "maximize": False, "foreach": None, "differentiable": False, "fused": None,
+    }
 
     def __init__(self, params: Any, lr: float | Tensor = 1e-2, lr_decay: float = 0, weight_decay: float = 0,
                  initial_accumulator_value: float = 0, eps: float = 1e-10, foreach: bool | None = None, *,

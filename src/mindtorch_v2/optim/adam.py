@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from .._dispatch.namespace import aten
 from .._tensor import Tensor
@@ -33,8 +33,9 @@ class Adam(ParameterOptimizer):
     tensor([0.9000, 2.1000])
     """
 
-    late_options = {"amsgrad": False, "maximize": False, "foreach": None, "capturable": False,
-                    "differentiable": False, "fused": None, "decoupled_weight_decay": False}
+    late_options: ClassVar[dict[str, Any]] = {
+        "amsgrad": False, "maximize": False, "foreach": None, "capturable": False, "differentiable": False, "fused": None, "decoupled_weight_decay": False,
+    }
     sparse_message = "Adam does not support sparse gradients, please consider SparseAdam instead"
     _step_supports_amp_scaling = False
 

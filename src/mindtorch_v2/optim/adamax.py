@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from .._dispatch.namespace import aten
 from .._tensor import Tensor
@@ -22,7 +22,9 @@ from ._stepping import (
 class Adamax(ParameterOptimizer):
     """Adam with the largest recent gradient in place of the average of squares."""
 
-    late_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
+    late_options: ClassVar[dict[str, Any]] = {
+        "foreach": None, "maximize": False, "differentiable": False, "capturable": False,
+    }
 
     def __init__(self, params: Any, lr: float | Tensor = 2e-3, betas: tuple[float, float] = (0.9, 0.999),
                  eps: float = 1e-8, weight_decay: float = 0, foreach: bool | None = None, *, maximize: bool = False,

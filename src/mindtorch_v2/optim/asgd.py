@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from .._construct import tensor
 from .._dispatch.namespace import aten
@@ -22,7 +22,9 @@ from ._stepping import (
 class ASGD(ParameterOptimizer):
     """Stochastic gradient descent that also keeps the average of the parameters, in the state's `ax`."""
 
-    late_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
+    late_options: ClassVar[dict[str, Any]] = {
+        "foreach": None, "maximize": False, "differentiable": False, "capturable": False,
+    }
 
     def __init__(self, params: Any, lr: float | Tensor = 1e-2, lambd: float = 1e-4, alpha: float = 0.75,
                  t0: float = 1e6, weight_decay: float = 0, foreach: bool | None = None, maximize: bool = False,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from .._construct import tensor
 from .._dispatch.namespace import aten
@@ -24,8 +24,9 @@ from ._stepping import (
 class NAdam(ParameterOptimizer):
     """Adam with Nesterov momentum, whose strength grows towards `betas[0]` as steps go by."""
 
-    late_options = {"maximize": False, "foreach": None, "capturable": False, "differentiable": False,
-                    "decoupled_weight_decay": False}
+    late_options: ClassVar[dict[str, Any]] = {
+        "maximize": False, "foreach": None, "capturable": False, "differentiable": False, "decoupled_weight_decay": False,
+    }
 
     def __init__(self, params: Any, lr: float | Tensor = 2e-3, betas: tuple[float, float] = (0.9, 0.999),
                  eps: float = 1e-8, weight_decay: float = 0, momentum_decay: float = 4e-3,
@@ -100,7 +101,7 @@ class NAdam(ParameterOptimizer):
         aten._foreach_mul_(products, now)
         aten._foreach_div_(denominators, corrections)
         aten._foreach_add_(denominators, group["eps"])
-        by_grad = [-lr * (1.0 - mu) / (1.0 - product.item()) for mu, product in zip(now, products)]
-        by_average = [-lr * mu / (1.0 - product.item() * mu) for mu, product in zip(following, products)]
+        by_grad = [-lr * (1.0 - mu) / (1.0 - product.item()) for mu, product in zip(now, products, strict=True)]
+        by_average = [-lr * mu / (1.0 - product.item() * mu) for mu, product in zip(following, products, strict=True)]
         aten._foreach_addcdiv_(parameters, grads, denominators, by_grad)
         aten._foreach_addcdiv_(parameters, averages, denominators, by_average)

@@ -41,12 +41,12 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHand
     return RemovableHandle(_GLOBAL_POST_HOOKS, hook)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _step_event(cls: type) -> int:
     return event_id(f"Optimizer.step#{cls.__name__}.step", "scope_internal")
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _zero_grad_event(cls: type) -> int:
     return event_id(f"Optimizer.zero_grad#{cls.__name__}.zero_grad", "scope_internal")
 
@@ -131,6 +131,9 @@ class Optimizer:
                         )
                     args, kwargs = result
                 outcome = func(*args, **kwargs)
+                if "_opt_called" in self.__dict__:
+                    # A learning rate schedule wants to know that steps come before its own.
+                    self._opt_called = True
                 for hook in (*self._optimizer_step_post_hooks.values(), *_GLOBAL_POST_HOOKS.values()):
                     hook(self, args, kwargs)
                 return outcome
@@ -184,8 +187,8 @@ class Optimizer:
         check_packed(self.param_groups, saved)
         owners = {
             number: (parameter, group)
-            for group, saved_group in zip(self.param_groups, saved)
-            for number, parameter in zip(saved_group["params"], group["params"])
+            for group, saved_group in zip(self.param_groups, saved, strict=True)
+            for number, parameter in zip(saved_group["params"], group["params"], strict=True)
         }
         state: defaultdict[Any, Any] = defaultdict(dict)
         for key, value in state_dict["state"].items():
@@ -194,7 +197,7 @@ class Optimizer:
                 state[parameter] = fit_value(value, parameter, _conversion(parameter, group))
             else:
                 state[key] = value
-        for group, saved_group in zip(self.param_groups, saved):
+        for group, saved_group in zip(self.param_groups, saved, strict=True):
             saved_group["params"] = group["params"]
             if "param_names" in group and "param_names" not in saved_group:
                 saved_group["param_names"] = group["param_names"]

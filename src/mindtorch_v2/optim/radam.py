@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from .._dispatch.namespace import aten
 from .._tensor import Tensor
@@ -22,8 +22,9 @@ from ._stepping import (
 class RAdam(ParameterOptimizer):
     """Adam that takes plain momentum steps until its average of squares is reliable."""
 
-    late_options = {"maximize": False, "foreach": None, "capturable": False, "differentiable": False,
-                    "decoupled_weight_decay": False}
+    late_options: ClassVar[dict[str, Any]] = {
+        "maximize": False, "foreach": None, "capturable": False, "differentiable": False, "decoupled_weight_decay": False,
+    }
 
     def __init__(self, params: Any, lr: float | Tensor = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
                  eps: float = 1e-8, weight_decay: float = 0, decoupled_weight_decay: bool = False, *,
@@ -100,8 +101,8 @@ class RAdam(ParameterOptimizer):
         rates = [lr / (1 - beta1 ** state["step"].item()) for state in states]
         roots = [(1 - beta2 ** state["step"].item()) ** 0.5 for state in states]
         # Where the square average is not trusted the first factor is -0, its share 1/inf, and the plain rate is left.
-        scaled = [-root * rate * r for root, rate, r in zip(roots, rates, rectifications)]
-        plain = [0.0 if r else -rate for rate, r in zip(rates, rectifications)]
+        scaled = [-root * rate * r for root, rate, r in zip(roots, rates, rectifications, strict=True)]
+        plain = [0.0 if r else -rate for rate, r in zip(rates, rectifications, strict=True)]
         buffers = aten._foreach_sqrt(squares)
         aten._foreach_add_(buffers, group["eps"])
         aten._foreach_div_(buffers, scaled)

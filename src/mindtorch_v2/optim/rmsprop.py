@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from .._dispatch.namespace import aten
 from .._tensor import Tensor
@@ -21,8 +21,9 @@ from ._stepping import (
 class RMSprop(ParameterOptimizer):
     """RMSprop: steps scaled by a running average of squared gradients."""
 
-    late_options = {"momentum": 0, "centered": False, "foreach": None, "maximize": False, "differentiable": False,
-                    "capturable": False}
+    late_options: ClassVar[dict[str, Any]] = {
+        "momentum": 0, "centered": False, "foreach": None, "maximize": False, "differentiable": False, "capturable": False,
+    }
 
     def __init__(self, params: Any, lr: float | Tensor = 1e-2, alpha: float = 0.99, eps: float = 1e-8,
                  weight_decay: float = 0, momentum: float = 0, centered: bool = False, capturable: bool = False,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from .._dispatch.namespace import aten
 from .._tensor import Tensor
@@ -12,7 +12,9 @@ from ._stepping import ParameterOptimizer, check_lr, column, count_step, number,
 class Rprop(ParameterOptimizer):
     """Resilient propagation: each element has its own step size, which grows while its gradient keeps its sign."""
 
-    late_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
+    late_options: ClassVar[dict[str, Any]] = {
+        "foreach": None, "maximize": False, "differentiable": False, "capturable": False,
+    }
 
     def __init__(self, params: Any, lr: float | Tensor = 1e-2, etas: tuple[float, float] = (0.5, 1.2),
                  step_sizes: tuple[float, float] = (1e-6, 50), *, capturable: bool = False,
@@ -61,7 +63,7 @@ class Rprop(ParameterOptimizer):
         aten._foreach_mul_(sizes, factors)
         for size in sizes:
             aten.clamp_(size, smallest, largest)
-        for before, factor in zip(previous, factors):
+        for before, factor in zip(previous, factors, strict=True):
             aten.copy_(before, aten.where(aten.eq(factor, shrink), 0, before))
         aten._foreach_addcmul_(parameters, [aten.sign(p) for p in previous], sizes, value=-1)
 

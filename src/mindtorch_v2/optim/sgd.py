@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from .._dispatch.namespace import aten
 from .._tensor import Tensor
@@ -21,7 +21,9 @@ class SGD(ParameterOptimizer):
     tensor([0.9000, 1.9000])
     """
 
-    late_options = {"nesterov": False, "maximize": False, "foreach": None, "differentiable": False, "fused": None}
+    late_options: ClassVar[dict[str, Any]] = {
+        "nesterov": False, "maximize": False, "foreach": None, "differentiable": False, "fused": None,
+    }
     complex_as_real = False
     _step_supports_amp_scaling = False
 
@@ -99,7 +101,7 @@ class SGD(ParameterOptimizer):
             aten._foreach_mul_(buffers, momentum)
             aten._foreach_add_(buffers, grads, alpha=1 - dampening)
             return buffers
-        for grad, state in zip(grads, states):
+        for grad, state in zip(grads, states, strict=True):
             if "momentum_buffer" not in state:
                 state["momentum_buffer"] = aten.clone(grad.detach())
             else:
@@ -112,7 +114,7 @@ class SGD(ParameterOptimizer):
         first = False
         if group["momentum"] != 0:
             first = all("momentum_buffer" not in state for state in states)
-            for grad, state in zip(grads, states):
+            for grad, state in zip(grads, states, strict=True):
                 if first:
                     state["momentum_buffer"] = aten.empty_like(grad)
                 elif "momentum_buffer" not in state:

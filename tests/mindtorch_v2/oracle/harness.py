@@ -26,13 +26,13 @@ def data(*shape: int, dtype: str = "float32", low: float = -2.0, high: float = 2
     """Reproducible random contents: `(array as float64/int64/bool, dtype name)`."""
     rng = np.random.default_rng([seed, *shape])
     if dtype == "bool":
-        return rng.integers(0, 2, shape).astype(bool), dtype
+        return np.asarray(rng.integers(0, 2, shape).astype(bool)), dtype
     if dtype.startswith(("int", "uint")):
         low, high = (0 if dtype == "uint8" else low), max(high, low + 1)
-        return rng.integers(int(low), int(high) + 1, shape), dtype
+        return np.asarray(rng.integers(int(low), int(high) + 1, shape)), dtype
     if dtype.startswith("complex"):
-        return rng.uniform(low, high, shape) + 1j * rng.uniform(low, high, shape), dtype
-    return rng.uniform(low, high, shape), dtype
+        return np.asarray(rng.uniform(low, high, shape) + 1j * rng.uniform(low, high, shape)), dtype
+    return np.asarray(rng.uniform(low, high, shape)), dtype
 
 
 def values(content: Any, dtype: str = "float32") -> Any:

@@ -18,18 +18,24 @@ def test_shapes(name, shapes):
     check(lambda torch, x, y: getattr(torch, name)(x, y), data(*shapes[0]), data(*shapes[1], seed=1))
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")  # PyTorch warns about complex half
 @pytest.mark.parametrize("first", DTYPES)
 @pytest.mark.parametrize("second", DTYPES)
 def test_promotion(first, second):
+    if {first, second} == {"float16", "complex64"}:
+        pytest.skip("PyTorch has complex32 for this, but no sum of it to differentiate with")
     for shapes in (((3,), (3,)), ((3,), ()), ((), (3,))):
         given = data(*shapes[0], dtype=first), data(*shapes[1], dtype=second, seed=1)
         check(lambda torch, x, y: x + y, *given, second=False)
         check(lambda torch, x, y: x * y, *given, second=False)
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")  # PyTorch warns about complex half
 @pytest.mark.parametrize("number", [2, -3, 2.5, True, 0.0, -0.0, 1e9, 2 + 1j])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_python_numbers(dtype, number):
+    if dtype == "float16" and isinstance(number, complex):
+        pytest.skip("complex32 is not a type of this runtime; the result is complex64")
     for op in (operator.add, operator.mul, operator.truediv):
         if op is operator.truediv and number == 0:
             continue
@@ -62,7 +68,7 @@ def test_rounded_division(mode, dtype):
 @pytest.mark.parametrize("dtype", ["float32", "int64"])
 def test_remainders(name, dtype):
     check(lambda torch, x, y: getattr(torch, name)(x, y), values([-7, 7, -7, 7], dtype), values([2, -2, -3, 3], dtype),
-          second=False)
+          second=False, grad=name != "floor_divide")
 
 
 def test_nan_and_inf():

@@ -34,7 +34,7 @@ def test_sort(shape, descending):
 @pytest.mark.parametrize("dtype", [*DTYPES, "bool"])
 def test_sort_dtypes(dtype):
     for descending in (False, True):
-        check(lambda torch, x, d=descending: torch.sort(x, 1, d, stable=True), data(3, 7, dtype=dtype), second=False)
+        check(lambda torch, x, d=descending: torch.sort(x, dim=1, descending=d, stable=True), data(3, 7, dtype=dtype), second=False)
         check(lambda torch, x, d=descending: x.argsort(descending=d, stable=True), data(3, 7, dtype=dtype), grad=False)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..._dispatch.promotion import scalar_array
 from ..._dtype import FROM_NUMPY
+from ..._memory_format import CHANNELS_LAST_ORDER, contiguous_format
 
 Array = Any
 
@@ -67,6 +68,10 @@ def zero(target: Array) -> Array:
 
 
 def clone(a: Array, memory_format: Any = None) -> Array:
-    """A copy with the same layout, or row-major if asked."""
-    return a.copy("C" if memory_format is not None and str(memory_format).endswith("contiguous")
-                  and "channels" not in str(memory_format) else "K")
+    """A copy with the same layout, or in the order a memory format asks for."""
+    order = CHANNELS_LAST_ORDER.get(memory_format)
+    if order is not None:
+        if a.ndim != len(order):
+            raise RuntimeError(f"required rank {len(order)} tensor to use {memory_format.name} format")
+        return a.transpose(order).copy("C").transpose(np.argsort(order))
+    return a.copy("C" if memory_format is contiguous_format else "K")

@@ -55,7 +55,8 @@ def _check_slices(name: str, a: Array, at: int, index: Array, source: Array) -> 
     if index.dtype not in INDEX_DTYPES:
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index but got: {name_of(index)}")
     if a.dtype != source.dtype:
-        raise RuntimeError(f"{name}(): self ({name_of(a)}) and source ({name_of(source)}) must have the same scalar type")
+        raise RuntimeError(f"{name}(): self ({name_of(a)}) and source ({name_of(source)}) must have the same scalar "
+                           "type")
     if a.ndim != source.ndim or a.shape[:at] + a.shape[at + 1:] != source.shape[:at] + source.shape[at + 1:]:
         raise RuntimeError("source tensor shape must match self tensor shape, excluding the specified dimension. Got "
                            f"self.shape = {list(a.shape)} source.shape = {list(source.shape)}")
@@ -108,8 +109,8 @@ def index_copy(a: Array, dim: int, index: Array, source: Array) -> Array:
     if index.dtype != INT64:
         raise RuntimeError(f"index_copy_(): Expected a long tensor for index, but got {name_of(index)}")
     if a.dtype != source.dtype:
-        raise RuntimeError(f"index_copy_(): self and source expected to have the same dtype, but got (self) {name_of(a)} "
-                           f"and (source) {name_of(source)}")
+        raise RuntimeError("index_copy_(): self and source expected to have the same dtype, but got (self) "
+                           f"{name_of(a)} and (source) {name_of(source)}")
     whole, added = at_least_1d(a), at_least_1d(source)
     if source.ndim and (whole.shape[:at] + whole.shape[at + 1:] != added.shape[:at] + added.shape[at + 1:]):
         raise RuntimeError(
@@ -261,7 +262,7 @@ def nonzero(a: Array) -> Array:
     return np.stack(a.nonzero()).astype(np.int64, copy=False).T
 
 
-# -- triangles and diagonals -------------------------------------------------------------------------------------------
+# -- triangles and diagonals -----------------------------------------------------------------------------------------
 
 
 def triangle(name: str, a: Array, offset: int) -> Array:

@@ -27,7 +27,7 @@ def index_key(a: Array, indices: Sequence[Array | None]) -> tuple[Any, ...]:
     """The NumPy key of a list of index arrays, where None stands for a whole dimension."""
     key: list[Any] = []
     dim = 0
-    for position, given in enumerate(indices):
+    for given in indices:
         if given is None:
             key.append(EVERYTHING)
             dim += 1
@@ -127,9 +127,8 @@ def add_at(a: Array, key: tuple[Any, ...], values: Array) -> None:
         if len(values.shape) > len(shape):
             values = values.reshape(values.shape[len(values.shape) - len(shape):])
         values = np.broadcast_to(values, shape)
-        before, after = int(np.prod(a.shape[:dim])), a.shape[dim + 1:]
         add_slices(a, dim, wrapped(index.reshape(-1), a.shape[dim], dim),
-                   values.reshape(a.shape[:dim] + (index.size,) + after) if before or index.size else values)
+                   values.reshape((*a.shape[:dim], index.size, *a.shape[dim + 1:])))
         return
     if len(arrays) == a.ndim and all(part.dtype is not BOOL for part in arrays) and a.flags.c_contiguous:
         parts = np.broadcast_arrays(*(wrapped(part, a.shape[d], d) for d, part in enumerate(arrays)))

@@ -246,7 +246,7 @@ def addr(bias: Array, first: Array, second: Array, beta: Any, alpha: Any) -> Arr
 def linalg_cross(a: Array, b: Array, dim: int) -> Array:
     """Cross product of 3-vectors along `dim`."""
     if a.ndim != b.ndim:
-        raise RuntimeError(f"linalg.cross: inputs must have the same number of dimensions.")
+        raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
     if not -a.ndim <= dim < a.ndim:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-a.ndim}, {a.ndim - 1}], but got {dim})")
     if a.shape[dim] != 3 or b.shape[dim] != 3:

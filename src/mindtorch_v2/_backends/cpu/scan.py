@@ -38,6 +38,8 @@ def running_extreme(name: str, ufunc: np.ufunc) -> Callable[[Array, int], tuple[
     def kernel(a: Array, dim: int) -> tuple[Array, Array]:
         refuse(a, f"{name}_cpu", "c")
         shape = a.shape
+        if not shape and dim not in (0, -1):
+            raise IndexError(f"{name}(): Expected reduction dim -1 or 0 for scalar but got {dim}")
         a, axis = along(a, dim)
         values = narrowed(accumulate(wide(a), axis), a.dtype)
         steps = np.arange(a.shape[axis], dtype=INT64).reshape([-1 if i == axis else 1 for i in range(a.ndim)])

@@ -21,7 +21,8 @@ def check_range(index: Array, extent: int, dim: int, error: type[Exception] = Ru
     if index.size:
         low, high = int(index.min()), int(index.max())
         if low < 0 or high >= extent:
-            raise error(f"{prefix}index {low if low < 0 else high} is out of bounds for dimension {dim} with size {extent}")
+            bad = low if low < 0 else high
+            raise error(f"{prefix}index {bad} is out of bounds for dimension {dim} with size {extent}")
 
 
 def check_shapes(a: Array, dim: int, index: Array, src: Array | None) -> None:
@@ -37,7 +38,7 @@ def check_shapes(a: Array, dim: int, index: Array, src: Array | None) -> None:
     if src is not None and max(src.ndim, 1) != max(index.ndim, 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
     too_wide = any(index.shape[d] > a.shape[d] for d in range(min(a.ndim, index.ndim)) if d != dim)
-    too_short = src is not None and any(n > m for n, m in zip(index.shape, src.shape))
+    too_short = src is not None and any(n > m for n, m in zip(index.shape, src.shape, strict=False))
     if too_wide or too_short:
         more = "" if src is None else f" and to be no larger size than src {list(src.shape)}"
         raise RuntimeError(f"Expected index {list(index.shape)} to be no larger than self {list(a.shape)} apart from "

@@ -150,7 +150,8 @@ def squeeze_dims(a: Array, dim: int | Sequence[int]) -> Array:
 def unsqueeze(a: Array, dim: int) -> Array:
     """A dimension of extent 1 inserted."""
     at = wrap_dim(dim, a.ndim + 1)
-    return a[(slice(None),) * at + (None,)] if at else a[None]
+    # Not `a[None]`, whose new dimension has stride 0.
+    return a.reshape(a.shape[:at] + (1,) + a.shape[at:])
 
 
 def select(a: Array, dim: int, index: int) -> Array:

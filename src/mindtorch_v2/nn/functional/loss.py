@@ -163,7 +163,7 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = Fals
     if have != want:
         if have == want[:-1]:
             var = aten.unsqueeze(var, -1)
-        elif len(have) != len(want) or sum(v for i, v in zip(want, have) if i != v) != 1:
+        elif len(have) != len(want) or sum(v for i, v in zip(want, have, strict=True) if i != v) != 1:
             raise ValueError("var is of incorrect size")
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not valid")

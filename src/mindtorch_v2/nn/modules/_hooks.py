@@ -1,4 +1,4 @@
-"""Hooks of modules: where they are kept, the ones that apply to all modules, and the backward hooks' way into the graph.
+"""Hooks of modules: where they are kept, those that apply to all modules, and how backward hooks get into the graph.
 
 `Module.__call__` goes straight to `forward` as long as no hook exists anywhere. `HookTable.__setitem__` is the one
 place through which a hook can come into being (registration, copying and unpickling included), so it raises the flag.
@@ -10,7 +10,7 @@ import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from ..._autograd.graph import Node, RemovableHandle, edge, new
 from ..._dispatch.state import THREAD
@@ -56,15 +56,15 @@ class GlobalHooks:
 
     forward_pre = HookTable()
     forward = HookTable()
-    forward_with_kwargs: dict[int, bool] = OrderedDict()
-    forward_always_called: dict[int, bool] = OrderedDict()
+    forward_with_kwargs: ClassVar[dict[int, bool]] = OrderedDict()
+    forward_always_called: ClassVar[dict[int, bool]] = OrderedDict()
     backward_pre = HookTable()
     backward = HookTable()
     is_full_backward: bool | None = None
     # Called as `hook(module, name, value)` when something is assigned to a module.
-    buffer_registration: dict[int, Hook] = OrderedDict()
-    module_registration: dict[int, Hook] = OrderedDict()
-    parameter_registration: dict[int, Hook] = OrderedDict()
+    buffer_registration: ClassVar[dict[int, Hook]] = OrderedDict()
+    module_registration: ClassVar[dict[int, Hook]] = OrderedDict()
+    parameter_registration: ClassVar[dict[int, Hook]] = OrderedDict()
 
 
 def run_registration_hooks(hooks: dict[int, Hook], module: Any, name: str, value: Any) -> Any:
@@ -96,7 +96,8 @@ def register_module_forward_pre_hook(hook: Hook) -> RemovableHandle:
     return Handle(GlobalHooks.forward_pre, hook)
 
 
-def register_module_forward_hook(hook: Hook, *, with_kwargs: bool = False, always_call: bool = False) -> RemovableHandle:
+def register_module_forward_hook(hook: Hook, *, with_kwargs: bool = False,
+                                 always_call: bool = False) -> RemovableHandle:
     """Call `hook(module, args, output)` after the forward of every module; it may return another output."""
     extra = [GlobalHooks.forward_with_kwargs] * with_kwargs + [GlobalHooks.forward_always_called] * always_call
     return Handle(GlobalHooks.forward, hook, extra)
@@ -152,7 +153,7 @@ def through_identity(values: Sequence[Any]) -> tuple[tuple[Any, ...], Node | Non
     node.seq = state.seq
     state.seq += 1
     led = list(values)
-    for number, (position, tensor) in enumerate(zip(positions, tensors)):
+    for number, (position, tensor) in enumerate(zip(positions, tensors, strict=True)):
         twin = alias(tensor)
         if node.edges[number] is not None:
             twin._rg = True
@@ -164,7 +165,7 @@ def through_identity(values: Sequence[Any]) -> tuple[tuple[Any, ...], Node | Non
 def spread(grads: Sequence[Any], positions: Sequence[int], size: int) -> tuple[Any, ...]:
     """Gradients of the tensors at `positions` as a tuple over all arguments, None elsewhere."""
     full: list[Any] = [None] * size
-    for position, grad in zip(positions, grads):
+    for position, grad in zip(positions, grads, strict=True):
         full[position] = grad
     return tuple(full)
 

@@ -180,8 +180,9 @@ class Registry:
                                 "(torch.nn.Parameter or None required)")
             if param.grad_fn is not None:
                 raise ValueError(
-                    f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. "
-                    f"To express '{name}' as a function of another Tensor, compute the value in the forward() method."
+                    f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created "
+                    f"explicitly. To express '{name}' as a function of another Tensor, compute the value in "
+                    "the forward() method."
                 )
             param = run_registration_hooks(GlobalHooks.parameter_registration, self, name, param)
         self._parameters[name] = param

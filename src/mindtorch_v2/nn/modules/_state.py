@@ -9,8 +9,8 @@ from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..._autograd.graph import RemovableHandle
 from ..._autograd.grad_mode import no_grad
+from ..._autograd.graph import RemovableHandle
 from ..._dispatch.namespace import aten
 from ..._tensor import Tensor
 from ..parameter import Parameter
@@ -92,11 +92,12 @@ class State(Tree):
         """Call `hook(module, prefix, keep_vars)` before `state_dict`."""
         return Handle(self._state_dict_pre_hooks, hook)
 
-    def _register_load_state_dict_pre_hook(self, hook: Callable[..., Any], with_module: bool = False) -> RemovableHandle:
+    def _register_load_state_dict_pre_hook(self, hook: Callable[..., Any],
+                                           with_module: bool = False) -> RemovableHandle:
         return Handle(self._load_state_dict_pre_hooks, LoadHook(hook, self if with_module else None))
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call `hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)`."""
+        """Call `hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, errors)` first."""
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
@@ -235,9 +236,9 @@ class State(Tree):
             keys = _IncompatibleKeys(missing, unexpected)
             for hook in module._load_state_dict_post_hooks.values():
                 if hook(module, keys) is not None:
-                    raise AssertionError("Hooks registered with ``register_load_state_dict_post_hook`` are not expected "
-                                         "to return new values, if incompatible_keys need to be modified, it should be "
-                                         "done inplace.")
+                    raise AssertionError("Hooks registered with ``register_load_state_dict_post_hook`` are not "
+                                         "expected to return new values, if incompatible_keys need to be modified, it "
+                                         "should be done inplace.")
 
         load(self, state, "")
         if strict:

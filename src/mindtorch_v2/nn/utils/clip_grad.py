@@ -53,7 +53,8 @@ def get_total_norm(tensors: Tensors, norm_type: float = 2.0, error_if_nonfinite:
         return total
 
 
-def clip_grads_with_norm_(parameters: Tensors, max_norm: float, total_norm: Tensor, foreach: bool | None = None) -> None:
+def clip_grads_with_norm_(parameters: Tensors, max_norm: float, total_norm: Tensor,
+                          foreach: bool | None = None) -> None:
     """Scale gradients by `max_norm / total_norm` if that makes them smaller."""
     grads = [p.grad for p in _listed(parameters) if p.grad is not None]
     if not grads:

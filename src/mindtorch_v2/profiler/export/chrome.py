@@ -63,7 +63,8 @@ def _chunks(trace: Trace, path: str, metadata: dict[str, str]) -> Iterator[bytes
 def _lanes(trace: Trace) -> list[ThreadInfo]:
     """The threads, with device work moved out of processes that also have host threads."""
     on_device = links.is_device_work(trace)
-    owner = dict(zip(trace.events["thread"][on_device].tolist(), trace.events["device_index"][on_device].tolist()))
+    owner = dict(zip(trace.events["thread"][on_device].tolist(), trace.events["device_index"][on_device].tolist(),
+                     strict=True))
     host = {info.pid for number, info in enumerate(trace.threads) if number not in owner}
     return [
         replace(info, pid=owner[number]) if number in owner and info.pid in host and owner[number] not in host else info
@@ -119,7 +120,7 @@ def _names(trace: Trace, lanes: list[ThreadInfo], base_ns: int) -> bytes:
     on_device = links.is_device_work(trace)
     device_of = dict(zip(trace.events["thread"][on_device].tolist(),
                          zip(trace.events["device"][on_device].tolist(),
-                             trace.events["device_index"][on_device].tolist())))
+                             trace.events["device_index"][on_device].tolist(), strict=True), strict=False))
     lines = []
 
     def add(name: str, pid: int, tid: int, /, **args: Any) -> None:
@@ -153,7 +154,7 @@ def _arrows(trace: Trace, lanes: list[ThreadInfo], base_ns: int, kind: str, arro
     first[np.unique(arrows.identity, return_index=True)[1]] = True
     lines = []
     for opens, source, target, number in zip(first.tolist(), arrows.source.tolist(), arrows.target.tolist(),
-                                             arrows.identity.tolist()):
+                                             arrows.identity.tolist(), strict=True):
         if opens:
             lines.append(f'{{"ph":"s","id":{number},{places[thread[source]]}"ts":{microseconds(int(start[source]))},'
                          f'"cat":"{kind}","name":"{kind}"}},\n')

@@ -16,7 +16,7 @@ from ..trace import kineto_words as words
 from .chrome_links import is_device_work
 from .json_text import text
 
-_CHUNK_ROWS = 1 << 16
+_CHUNK_ROWS = 1 << 10  # small enough that a chunk's text stays in the cache
 _DENSE = 1 << 22  # up to here, distinct values are found with a table rather than by sorting
 
 # The text after the whole microseconds of `ts` and of `dur`, for each number of nanoseconds.
@@ -61,6 +61,7 @@ class EventText:
         events = trace.events
         self.names = [text(name) for name in trace.names]
         self.start = events["start_ns"] + (trace.epoch_ns - base_ns)
+        self.duration = trace.duration_ns
         self.on_device = is_device_work(trace)
         self.python = np.isin(events["kind"], [Kind.PYTHON, Kind.MODULE])
         backward = np.isin(events["kind"], [Kind.BACKWARD, Kind.BACKWARD_FUNCTION]) & (events["sequence"] >= 0)
@@ -93,27 +94,31 @@ class EventText:
     def _lines(self, rows: np.ndarray, leads: list[str]) -> list[str]:
         part = slice(int(rows[0]), int(rows[-1]) + 1)
         start_us, start_rest = np.divmod(self.start[part], 1000)
-        us, rest = np.divmod(self.trace.duration_ns[part], 1000)
+        us, rest = np.divmod(self.duration[part], 1000)
         heads, tails, after_start, after_duration = self.heads, self.tails, _AFTER_START, _AFTER_DURATION
         return [
             f'{heads[head]}{t}{after_start[t_rest]}{d}{after_duration[d_rest]}{lead}{tails[tail]}"Ev Idx":{row}}}}},\n'
             for head, t, t_rest, d, d_rest, lead, tail, row in zip(
                 self.head_code[part].tolist(), start_us.tolist(), start_rest.tolist(), us.tolist(), rest.tolist(),
-                leads, self.tail_code[part].tolist(), rows.tolist())
+                leads, self.tail_code[part].tolist(), rows.tolist(), strict=True)
         ]
 
     def _host_leads(self, rows: np.ndarray) -> list[str]:
         external = self.external[rows].tolist()
         sequence = self.trace.events["sequence"][rows]
         correlation = self.trace.events["correlation"][rows]
-        plain = [f'"External id":{e},' for e in external]
         if (sequence >= 0).any():
             plain = [
-                f'{lead}"Sequence number":{s},"Fwd thread id":{f},' if s >= 0 else lead
-                for lead, s, f in zip(plain, sequence.tolist(), self.forward_thread[rows].tolist())
+                f'"External id":{e},"Sequence number":{s},"Fwd thread id":{f},' if s >= 0 else f'"External id":{e},'
+                for e, s, f in zip(external, sequence.tolist(), self.forward_thread[rows].tolist(), strict=True)
             ]
+        else:
+            plain = [f'"External id":{e},' for e in external]
         if (correlation != 0).any():
-            plain = [f'{lead}"correlation":{c},' if c else lead for lead, c in zip(plain, correlation.tolist())]
+            plain = [
+                f'{lead}"correlation":{c},' if c else lead
+                for lead, c in zip(plain, correlation.tolist(), strict=True)
+            ]
         return plain
 
     def _python_leads(self, rows: np.ndarray) -> list[str]:
@@ -127,7 +132,7 @@ class EventText:
         caller = np.where(above >= 0, self.python_id[np.maximum(above, 0)], 0)
         leads = [
             f'"Python parent id":{up or "null"},"Python id":{own},'
-            for up, own in zip(caller.tolist(), self.python_id[rows].tolist())
+            for up, own in zip(caller.tolist(), self.python_id[rows].tolist(), strict=True)
         ]
         return self._rare(rows, leads)
 
@@ -137,7 +142,7 @@ class EventText:
         leads = [
             f'"External id":{e},"device":{d},"stream":{streams[lane]},"correlation":{c},'
             for e, d, lane, c in zip(self.external[rows].tolist(), events["device_index"][rows].tolist(),
-                                     events["thread"][rows].tolist(), events["correlation"][rows].tolist())
+                                     events["thread"][rows].tolist(), events["correlation"][rows].tolist(), strict=True)
         ]
         return self._rare(rows, leads, correlated=True)
 
@@ -213,7 +218,7 @@ class EventText:
         return code, tails
 
     def _own_stacks(self, expected: np.ndarray) -> np.ndarray:
-        """The stack to state for each event: -1 where Python events tell it, -2 where they wrongly tell there is one."""
+        """The stack to state for each event: -1 where Python events tell it, -2 to say that there is none."""
         trace, own = self.trace, self.trace.events["stack"].astype(np.int64)
         told, table = derived.stacks(expected, trace.events["name"], trace.events["parent"], trace.names)
         if not table:
@@ -256,5 +261,5 @@ def memory_chunks(trace: Trace, base_ns: int, lanes: Sequence[ThreadInfo]) -> It
             f'"Device Id":{index},"Device Type":{device},"Addr":{address},"finished":false,"Ev Idx":{number}}}}},\n'
             for t, t_rest, lane, reserved, total, size, index, device, address, number in zip(
                 us.tolist(), rest.tolist(), *(part[key].tolist() for key in columns),
-                range(len(trace) + low, len(trace) + low + len(us)))
+                range(len(trace) + low, len(trace) + low + len(us)), strict=True)
         ]).encode()

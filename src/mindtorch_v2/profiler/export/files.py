@@ -26,7 +26,8 @@ def write_atomically(path: str | os.PathLike[str], chunks: Iterable[bytes]) -> N
         raise IsADirectoryError(f"cannot write {target}: it is a directory")
     temporary = None
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{os.path.basename(target)[:100]}.", suffix=".part", dir=directory)
+        prefix = f".{os.path.basename(target)[:100]}."
+        handle, temporary = tempfile.mkstemp(prefix=prefix, suffix=".part", dir=directory)
         with open(handle, "wb") as file:
             _write(file, chunks, compress=target.endswith(".gz"))
         os.chmod(temporary, _mode_of_new_file(target))

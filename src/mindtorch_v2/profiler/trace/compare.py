@@ -42,7 +42,7 @@ def assert_traces_equal(left: Trace, right: Trace) -> None:
 
 
 def _same(what: str, ours: list[Any], theirs: list[Any]) -> None:
-    for place, (one, other) in enumerate(zip(ours, theirs)):
+    for place, (one, other) in enumerate(zip(ours, theirs, strict=True)):
         assert one == other, f"{what}, entry {place}: {one!r} and {other!r}"
 
 

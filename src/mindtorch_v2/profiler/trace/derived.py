@@ -23,7 +23,7 @@ def steps(kind: np.ndarray, name: np.ndarray, start_ns: np.ndarray, end_ns: np.n
     if not known.any():
         return np.zeros(len(kind), np.int32)
     rows = rows[known]
-    number = np.array([n for n, ok in zip(numbers, known.tolist()) if ok], np.int64)
+    number = np.array([n for n, ok in zip(numbers, known.tolist(), strict=True) if ok], np.int64)
     order = np.lexsort((number, start_ns[rows]))
     rows, number = rows[order], number[order]
     position = np.searchsorted(start_ns[rows], start_ns, "right") - 1
@@ -46,7 +46,7 @@ def stacks(kind: np.ndarray, name: np.ndarray, parent: np.ndarray,
     frames = {n: parse_frame(names[n]) for n in np.unique(name[python]).tolist()}
     known: dict[tuple[int, int], int] = {}
     around: list[int] = []  # the stack that children of each row see
-    for is_python, called, above in zip(python.tolist(), name.tolist(), parent.tolist()):
+    for is_python, called, above in zip(python.tolist(), name.tolist(), parent.tolist(), strict=True):
         seen = around[above] if above >= 0 else -1
         if is_python:
             key = (called, seen)

@@ -161,7 +161,7 @@ def _columns(complete: list[Event], build: TraceBuilder) -> tuple[dict[str, np.n
     end = start + np.maximum(_nanoseconds(complete, "dur", 0), 0)
     step = derived.steps(kind, name, start, end, build.names)
     if words.OWN_STEP in present:
-        step = np.array([a.get(words.OWN_STEP, s) for a, s in zip(arguments, step.tolist())], np.int64)
+        step = np.array([a.get(words.OWN_STEP, s) for a, s in zip(arguments, step.tolist(), strict=True)], np.int64)
     stated_kind = column(words.OWN_KIND, -1)
     if ((stated_kind < -1) | (stated_kind > max(Kind))).any():
         raise ValueError(f"{words.OWN_KIND} should be a number up to {int(max(Kind))}")

@@ -184,7 +184,8 @@ def _number(value: Any) -> str:
 def _parse(kind: str, dims: Any, strides: Any, concrete: Any) -> Any:
     if kind == "TensorList":
         # Some of PyTorch's lists come without strides.
-        return [TensorInput(tuple(d), "", tuple(s)) for d, s in zip(dims, strides if strides else [[]] * len(dims))]
+        strides = strides or [[]] * len(dims)
+        return [TensorInput(tuple(d), "", tuple(s)) for d, s in zip(dims, strides, strict=True)]
     if kind == "Scalar":
         return _parse_number(concrete)
     if kind == "ScalarList":

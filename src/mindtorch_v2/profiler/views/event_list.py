@@ -62,7 +62,8 @@ class EventList(list):
     def _remove_dup_nodes(self) -> None:
         """Drop an event that only repeats its parent: same name, and the parent's only child."""
         kept = []
-        # A parent may stand after its child in a list in any order, so links are settled before anything is dropped.
+        # One pass is enough: the parent that a grandchild moves to has the name and the number of children of the
+        # one it had before, so no decision changes.
         for event in self:
             parent = event.cpu_parent
             if parent is None or parent.name != event.name or len(parent.cpu_children) != 1:

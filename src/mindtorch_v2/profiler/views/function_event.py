@@ -261,7 +261,8 @@ class FunctionEvent(FormattedTimesMixin):
 
     def get(self, key: str, default: Any = None) -> Any:
         """The value under `key`, or `default` if there is no such key."""
-        return self[key] if key in self else default
+        read = _FIELDS.get(key)
+        return default if read is None else read(self)
 
     def keys(self) -> list[str]:
         """The names that can be read with `event[name]`."""

@@ -145,7 +145,7 @@ class _Layout:
 
     def line(self, cells: Sequence[Any]) -> str:
         """One line of text from one value per column."""
-        return "".join(form.format(cell) + _GAP for form, cell in zip(self._formats, cells))
+        return "".join(form.format(cell) + _GAP for form, cell in zip(self._formats, cells, strict=True))
 
     def row_lines(self, row: Any) -> list[str]:
         """The lines of a row: itself, and with stacks one per further frame and an empty one."""

@@ -61,7 +61,7 @@ class TraceView:
         self.change = np.concatenate((np.full(len(rows), -1), changes))[order]  # memory change, -1 for events
         self.start_ns, self.end_ns = start[order], end[order]
         self._name_of_row, self._parent_of_row = name, parent
-        self._objects: list[Any] | None = None
+        self.objects: list[Any] | None = None  # the event objects made so far, by position
 
     def __len__(self) -> int:
         return len(self.row)
@@ -183,7 +183,8 @@ class TraceView:
         if not len(hosts):
             return result
         # The op that made a runtime call is what launched the work.
-        not_launch = self._home[nearest(events["parent"], on_cpu & (events["kind"] != Kind.LAUNCH))]
+        caller = nearest(events["parent"], on_cpu & (events["kind"] != Kind.LAUNCH))
+        not_launch = np.where(caller >= 0, self._home[caller], -1)
         keys, first = np.unique(correlation[hosts], return_index=True)
         at = np.minimum(np.searchsorted(keys, correlation[linked]), len(keys) - 1)
         found = not_launch[hosts[first[at]]]

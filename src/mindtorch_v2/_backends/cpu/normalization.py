@@ -1,0 +1,197 @@
+"""Kernels of layer, group and batch normalization. 16-bit floats are computed in float32.
+
+All three bring the input to zero mean and unit variance over some of its elements and then scale and shift it. They
+share `_standardise` and its gradient and differ in how they group the elements into rows.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..._dispatch.promotion import pretty
+from ..._dtype import FROM_NUMPY, HALF_TYPES
+
+Array = Any
+
+
+def wide(a: Array) -> Array:
+    """16-bit floats as float32."""
+    return a.astype(np.float32) if a.dtype in HALF_TYPES else a
+
+
+def _nothing(dtype: np.dtype) -> Array:
+    return np.empty(0, dtype)
+
+
+def _standardise(rows: Array, eps: float) -> tuple[Array, Array, Array]:
+    """Each row minus its mean, times `rstd`, and both of them as columns."""
+    count = rows.shape[1]
+    mean = rows.mean(1, keepdims=True) if count else np.full((rows.shape[0], 1), np.nan, rows.dtype)
+    made = rows - mean
+    variance = np.einsum("ij,ij->i", made, made)[:, None] / rows.dtype.type(max(count, 1))
+    rstd = 1 / np.sqrt(variance + rows.dtype.type(eps))
+    made *= rstd
+    return made, mean, rstd
+
+
+def _standardise_backward(pull: Array, rows: Array, mean: Array, rstd: Array) -> tuple[Array, Array]:
+    """Gradient of `_standardise` for its rows, and the standardised rows, which the parameters' gradients need."""
+    normal = (rows - mean) * rstd
+    count = rows.dtype.type(max(rows.shape[1], 1))
+    made = pull - pull.sum(1, keepdims=True) / count
+    made -= normal * (np.einsum("ij,ij->i", pull, normal)[:, None] / count)
+    made *= rstd
+    return made, normal
+
+
+# -- layer norm --------------------------------------------------------------------------------------------------------
+
+
+def check_layer_norm(a: Array, shape: tuple[int, ...], weight: Array | None, bias: Array | None) -> None:
+    """PyTorch's conditions."""
+    if not shape:
+        raise RuntimeError("Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
+                           "element, but got normalized_shape = []")
+    for name, parameter in (("weight", weight), ("bias", bias)):
+        if parameter is not None and parameter.shape != shape:
+            raise RuntimeError(f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
+                               f"{list(parameter.shape)} and normalized_shape = {list(shape)}")
+        if parameter is not None and parameter.dtype != a.dtype and parameter.dtype != np.float32:
+            raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
+        if parameter is not None and parameter.dtype != a.dtype and a.dtype not in HALF_TYPES:
+            raise RuntimeError(f"expected scalar type {pretty(FROM_NUMPY[a.dtype])} but found "
+                               f"{pretty(FROM_NUMPY[parameter.dtype])}")
+    if a.ndim < len(shape) or a.shape[a.ndim - len(shape):] != shape:
+        inside = "".join(f", {n}" for n in shape)
+        raise RuntimeError(f"Given normalized_shape={list(shape)}, expected input with shape [*{inside}], but got input "
+                           f"of size{list(a.shape)}")
+
+
+def layer_norm(a: Array, normalized_shape: Any, weight: Array | None, bias: Array | None,
+               eps: float) -> tuple[Array, Array, Array]:
+    """Normalization over the last dimensions; also the means and reciprocal deviations."""
+    shape = tuple(normalized_shape)
+    check_layer_norm(a, shape, weight, bias)
+    lead = a.shape[: a.ndim - len(shape)]
+    rows, mean, rstd = _standardise(wide(a).reshape(math.prod(lead), math.prod(shape)), eps)
+    if weight is not None:
+        rows *= wide(weight).reshape(-1)
+    if bias is not None:
+        rows += wide(bias).reshape(-1)
+    # PyTorch keeps the statistics in the parameters' type if that is wider than the input's.
+    kept = weight.dtype if weight is not None else bias.dtype if bias is not None else a.dtype
+    column = (*lead, *(1,) * len(shape))
+    return (rows.reshape(a.shape).astype(a.dtype, copy=False), mean.reshape(column).astype(kept, copy=False),
+            rstd.reshape(column).astype(kept, copy=False))
+
+
+def layer_norm_backward(grad: Array, a: Array, normalized_shape: Any, mean: Array, rstd: Array, weight: Array | None,
+                        bias: Array | None, output_mask: Any) -> tuple[Array, Array, Array]:
+    """Gradients of input, weight and bias; those not asked for are empty."""
+    shape = tuple(normalized_shape)
+    size = (math.prod(a.shape[: a.ndim - len(shape)]), math.prod(shape))
+    pull = wide(grad).reshape(size)
+    scaled = pull if weight is None else pull * wide(weight).reshape(-1)
+    made, normal = _standardise_backward(scaled, wide(a).reshape(size), wide(mean).reshape(-1, 1),
+                                         wide(rstd).reshape(-1, 1))
+    first = made.reshape(a.shape).astype(a.dtype, copy=False)
+    second = np.einsum("ij,ij->j", pull, normal).reshape(shape) if output_mask[1] else _nothing(pull.dtype)
+    third = pull.sum(0).reshape(shape) if output_mask[2] else _nothing(pull.dtype)
+    return (first, second.astype(a.dtype if weight is None else weight.dtype, copy=False),
+            third.astype(a.dtype if bias is None else bias.dtype, copy=False))
+
+
+# -- group norm --------------------------------------------------------------------------------------------------------
+
+
+def group_norm(a: Array, weight: Array | None, bias: Array | None, n: int, c: int, hxw: int, group: int,
+               eps: float) -> tuple[Array, Array, Array]:
+    """Normalization over groups of channels; also the means and reciprocal deviations."""
+    rows, mean, rstd = _standardise(wide(a).reshape(n * group, c // group * hxw), eps)
+    made = rows.reshape(n, c, hxw)
+    if weight is not None:
+        made *= wide(weight).reshape(c, 1)
+    if bias is not None:
+        made += wide(bias).reshape(c, 1)
+    kept = weight.dtype if weight is not None else a.dtype
+    return (made.reshape(a.shape).astype(a.dtype, copy=False), mean.reshape(n, group).astype(kept, copy=False),
+            rstd.reshape(n, group).astype(kept, copy=False))
+
+
+def group_norm_backward(grad: Array, a: Array, mean: Array, rstd: Array, weight: Array | None, n: int, c: int,
+                        hxw: int, group: int, output_mask: Any) -> tuple[Array, Array, Array]:
+    """Gradients of input, weight and bias; those not asked for are empty."""
+    pull = wide(grad).reshape(n, c, hxw)
+    scaled = pull if weight is None else pull * wide(weight).reshape(c, 1)
+    size = (n * group, c // group * hxw)
+    made, normal = _standardise_backward(scaled.reshape(size), wide(a).reshape(size), wide(mean).reshape(-1, 1),
+                                         wide(rstd).reshape(-1, 1))
+    parameter = a.dtype if weight is None else weight.dtype
+    second = np.einsum("ijk,ijk->j", pull, normal.reshape(n, c, hxw)) if output_mask[1] else _nothing(pull.dtype)
+    third = pull.sum((0, 2)) if output_mask[2] else _nothing(pull.dtype)
+    return (made.reshape(a.shape).astype(a.dtype, copy=False), second.astype(parameter, copy=False),
+            third.astype(parameter, copy=False))
+
+
+# -- batch norm --------------------------------------------------------------------------------------------------------
+
+
+def _channels(a: Array) -> Array:
+    """The input as (batch, channel, rest)."""
+    return a.reshape(a.shape[0], a.shape[1], math.prod(a.shape[2:]))
+
+
+def batch_norm(a: Array, weight: Array | None, bias: Array | None, running_mean: Array | None,
+               running_var: Array | None, training: bool, momentum: float, eps: float) -> tuple[Array, Array, Array]:
+    """Normalization of each channel; training updates the running statistics in place."""
+    x = _channels(wide(a))
+    if training:
+        count = x.shape[0] * x.shape[2]
+        mean = x.mean((0, 2)) if count else np.full(x.shape[1], np.nan, x.dtype)
+        made = x - mean[:, None]
+        variance = np.einsum("ijk,ijk->j", made, made) / x.dtype.type(max(count, 1))
+        invstd = 1 / np.sqrt(variance + x.dtype.type(eps))
+        made *= (invstd if weight is None else invstd * wide(weight))[:, None]
+        if running_mean is not None:
+            running_mean[...] = wide(running_mean) * (1 - momentum) + mean * momentum
+        if running_var is not None:
+            unbiased = variance * np.true_divide(count, count - 1) if count > 1 else variance * np.inf
+            running_var[...] = wide(running_var) * (1 - momentum) + unbiased * momentum
+    else:
+        if running_mean is None or running_var is None:
+            which = "running_mean" if running_mean is None else "running_var"
+            raise RuntimeError(f"{which} must be defined in evaluation mode")
+        invstd = 1 / np.sqrt(wide(running_var) + x.dtype.type(eps))
+        made = x - wide(running_mean)[:, None]
+        made *= (invstd if weight is None else invstd * wide(weight))[:, None]
+        mean = invstd = _nothing(x.dtype)
+    if bias is not None:
+        made += wide(bias)[:, None]
+    return made.reshape(a.shape).astype(a.dtype, copy=False), mean, invstd
+
+
+def batch_norm_backward(grad: Array, a: Array, weight: Array | None, running_mean: Array | None,
+                        running_var: Array | None, save_mean: Array, save_invstd: Array, train: bool, eps: float,
+                        output_mask: Any) -> tuple[Array, Array, Array]:
+    """Gradients of input, weight and bias; those not asked for are empty."""
+    x, pull = _channels(wide(a)), _channels(wide(grad))
+    if train:
+        mean, invstd = save_mean, save_invstd
+    else:
+        mean, invstd = wide(running_mean), 1 / np.sqrt(wide(running_var) + x.dtype.type(eps))
+    normal = (x - mean[:, None]) * invstd[:, None]
+    along = np.einsum("ijk,ijk->j", pull, normal)
+    total = pull.sum((0, 2))
+    scale = (invstd if weight is None else invstd * wide(weight))[:, None]
+    if train:
+        count = x.dtype.type(max(x.shape[0] * x.shape[2], 1))
+        made = (pull - (total / count)[:, None] - normal * (along / count)[:, None]) * scale
+    else:
+        made = pull * scale
+    parameter = a.dtype if weight is None else weight.dtype
+    return (made.reshape(a.shape).astype(a.dtype, copy=False),
+            (along if output_mask[1] else _nothing(x.dtype)).astype(parameter, copy=False),
+            (total if output_mask[2] else _nothing(x.dtype)).astype(parameter, copy=False))

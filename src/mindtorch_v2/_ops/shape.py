@@ -1,0 +1,397 @@
+"""Joining, repeating, turning and shifting tensors."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from .._backends.cpu import shape as kernels
+from .._backends.cpu import view as views
+from .._dispatch.namespace import aten
+from .._dispatch.registry import choose, declare
+from .._dtype import INTEGER
+from .._shape import as_shape, wrap_dim
+from .._tensor import Tensor, wrap
+
+# -- joining ---------------------------------------------------------------------------------------------------------
+
+
+def _cat_backward(grad: Tensor, tensors_shape: Any, dim: int) -> list[Tensor]:
+    pieces = []
+    start = 0
+    at = wrap_dim(dim, grad.ndim)
+    for shape in tensors_shape:
+        if shape == (0,):
+            pieces.append(aten.zeros((0,), dtype=grad.dtype))
+            continue
+        pieces.append(aten.narrow(grad, at, start, shape[at]))
+        start += shape[at]
+    return pieces
+
+
+def _stack(arrays: Sequence[Any], dim: int) -> Any:
+    """Through `cat`, as PyTorch does, so that a profile shows where the time goes."""
+    kernels.check_stack(arrays)
+    at = wrap_dim(dim, arrays[0].ndim + 1)
+    if at == arrays[0].ndim:
+        return aten.cat([aten.unsqueeze(wrap(a), at) for a in arrays], at)._a
+    first = arrays[0].shape
+    joined = aten.cat([wrap(a if a.ndim else a.reshape(1)) for a in arrays], at)
+    return aten.view__default(joined, (*first[:at], len(arrays), *first[at:]))._a
+
+
+declare("cat(Tensor[] tensors, int dim=0) -> Tensor", cpu=kernels.cat, promote="list", where="f",
+        grad={"tensors": _cat_backward})
+declare("concat(Tensor[] tensors, int dim=0) -> Tensor", composite=lambda tensors, dim: aten.cat(tensors, dim),
+        where="f")
+declare("concatenate(Tensor[] tensors, int dim=0) -> Tensor", composite=lambda tensors, dim: aten.cat(tensors, dim),
+        where="f")
+declare(
+    "stack(Tensor[] tensors, int dim=0) -> Tensor", cpu=_stack, promote="list", where="f",
+    grad={"tensors": lambda grad, tensors_shape, dim: [aten.select(grad, dim, i) for i in range(len(tensors_shape))]},
+)
+
+
+def _at_least(ndim: int) -> Any:
+    def widen(self: Tensor) -> Tensor:
+        if self.ndim >= ndim:
+            return self
+        if not self.ndim:
+            return aten.reshape(self, (1,) * ndim)
+        if self.ndim == 1:
+            rows = aten.unsqueeze(self, 0)
+            return rows if ndim == 2 else aten.unsqueeze(rows, -1)
+        return aten.unsqueeze(self, -1)
+
+    return widen
+
+
+def _at_least_form(ndim: int) -> None:
+    name = f"atleast_{ndim}d"
+    declare(f"{name}(Tensor self) -> Tensor", composite=_at_least(ndim), where="n")
+    declare(f"{name}.Sequence(Tensor[] tensors) -> Tensor[]", where="n",
+            composite=lambda tensors: tuple(_at_least(ndim)(t) for t in tensors))
+
+    @choose(name, where="f")
+    def at_least(*tensors: Any) -> Any:
+        if len(tensors) == 1 and not isinstance(tensors[0], (list, tuple)):
+            return getattr(aten, f"{name}__default")(tensors[0])
+        given = tensors[0] if len(tensors) == 1 else tensors
+        return getattr(aten, f"{name}__Sequence")(given)
+
+    at_least.__name__ = name
+    at_least.__doc__ = f"Tensors with at least {ndim} dimensions."
+
+
+for _ndim in (1, 2, 3):
+    _at_least_form(_ndim)
+
+
+def _stacker(name: str, ndim: int, dim: int) -> Any:
+    def join(tensors: Sequence[Tensor]) -> Tensor:
+        if not len(tensors):
+            raise RuntimeError(f"{name} expects a non-empty TensorList")
+        wide = getattr(aten, f"atleast_{ndim}d__Sequence")(tensors)
+        return aten.cat(wide, 0 if name == "hstack" and wide[0].ndim == 1 else dim)
+
+    return join
+
+
+def _column_stack(tensors: Sequence[Tensor]) -> Tensor:
+    if not len(tensors):
+        raise RuntimeError("column_stack expects a non-empty TensorList")
+    return aten.hstack([aten.reshape(t, (t._a.size, 1)) if t.ndim <= 1 else t for t in tensors])
+
+
+declare("hstack(Tensor[] tensors) -> Tensor", composite=_stacker("hstack", 1, 1), where="f")
+declare("vstack(Tensor[] tensors) -> Tensor", composite=_stacker("vstack", 2, 0), where="f")
+declare("row_stack(Tensor[] tensors) -> Tensor", composite=lambda tensors: aten.vstack(tensors), where="f")
+declare("dstack(Tensor[] tensors) -> Tensor", composite=_stacker("dstack", 3, 2), where="f")
+declare("column_stack(Tensor[] tensors) -> Tensor", composite=_column_stack, where="f")
+
+
+def _block_diag_backward(grad: Tensor, tensors_shape: Any) -> list[Tensor]:
+    pieces = []
+    row = column = 0
+    for shape in tensors_shape:
+        rows, columns = ((1, 1, *shape)[-2:])
+        block = aten.slice(aten.slice(grad, 0, row, row + rows, 1), 1, column, column + columns, 1)
+        pieces.append(aten.reshape(block, shape) if len(shape) < 2 else block)
+        row += rows
+        column += columns
+    return pieces
+
+
+declare("block_diag(Tensor[] tensors) -> Tensor", cpu=kernels.block_diag, promote=None, where="n",
+        grad={"tensors": _block_diag_backward})
+
+
+@choose("block_diag", where="f")
+def block_diag(*tensors: Tensor) -> Tensor:
+    """Matrices along the diagonal of zeros."""
+    if len({t._a.dtype for t in tensors if isinstance(t, Tensor)}) > 1:
+        common = tensors[0].dtype
+        for tensor in tensors[1:]:
+            common = aten.result_type(wrap(np.empty(1, common.np)), tensor)
+        tensors = tuple(aten.to(t, common) for t in tensors)
+    return aten.block_diag__default(list(tensors))
+
+
+# -- turning and shifting --------------------------------------------------------------------------------------------
+
+declare("flip(Tensor self, int[] dims) -> Tensor", cpu=kernels.flip, variadic="dims",
+        grad={"self": lambda grad, dims: aten.flip(grad, dims)})
+
+
+def _flipper(name: str, dim: int) -> None:
+    def flip(self: Tensor) -> Tensor:
+        if self.ndim <= dim:
+            raise RuntimeError(f"Input must be >= {dim + 1}-d.")
+        return aten.flip(self, (dim,))
+
+    declare(f"{name}(Tensor self) -> Tensor", composite=flip)
+
+
+_flipper("fliplr", 1)
+_flipper("flipud", 0)
+
+
+def _roll_backward(grad: Tensor, shifts: Any, dims: Any) -> Tensor:
+    back = -shifts if isinstance(shifts, int) else [-s for s in shifts]
+    return aten.roll(grad, back, dims)
+
+
+declare("roll(Tensor self, int[1] shifts, int[1] dims=()) -> Tensor", cpu=kernels.roll, grad={"self": _roll_backward})
+declare("rot90(Tensor self, int k=1, int[] dims=(0, 1)) -> Tensor", cpu=kernels.rot90,
+        grad={"self": lambda grad, k, dims: aten.rot90(grad, -k, dims)})
+
+# -- repeating -------------------------------------------------------------------------------------------------------
+
+
+def _repeat_backward(grad: Tensor, self_shape: Any, repeats: Sequence[int]) -> Tensor:
+    if 0 in repeats:
+        return aten.zeros(self_shape, dtype=grad.dtype)
+    lead = len(repeats) - len(self_shape)
+    shape: list[int] = []
+    summed: list[int] = list(range(lead))
+    shape += repeats[:lead]
+    for times, extent in zip(repeats[lead:], self_shape, strict=True):
+        if times != 1:
+            summed.append(len(shape))
+            shape.append(times)
+        shape.append(extent)
+    if not summed:
+        return grad
+    return aten.sum__dim_IntList(aten.reshape(grad, tuple(shape)), summed)
+
+
+declare("repeat(Tensor self, int[] repeats) -> Tensor", cpu=kernels.repeat, variadic="repeats", where="m",
+        grad={"self": _repeat_backward})
+
+
+def _tile(self: Tensor, dims: Any) -> Tensor:
+    repeats = as_shape((dims,)) if not isinstance(dims, int) else (dims,)
+    return aten.repeat(self, (1,) * (self.ndim - len(repeats)) + repeats)
+
+
+declare("tile(Tensor self, int[] dims) -> Tensor", composite=_tile, variadic="dims")
+declare("repeat_interleave.Tensor(Tensor repeats, *, int? output_size=None) -> Tensor",
+        cpu=kernels.repeat_positions, where="n")
+
+
+def _repeat_each(self: Tensor, repeats: int, dim: int | None, output_size: int | None) -> Tensor:
+    if dim is None:
+        self, dim = aten.flatten(self), 0
+    if repeats < 0:
+        raise RuntimeError("Repeats must be non-negative")
+    at = wrap_dim(dim, self.ndim)
+    wide = aten.unsqueeze(self, at + 1)
+    shape = list(wide._a.shape)
+    shape[at + 1] = repeats
+    copied = aten.clone(aten.expand(wide, tuple(shape)), memory_format="contiguous_format")
+    return aten.flatten(copied, at, at + 1)
+
+
+def _repeat_by_tensor(self: Tensor, repeats: Tensor, dim: int | None, output_size: int | None) -> Tensor:
+    if dim is None:
+        self, dim = aten.flatten(self), 0
+    at = wrap_dim(dim, self.ndim)
+    extent = self._a.shape[at] if self.ndim else 1
+    if repeats.ndim > 1:
+        raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
+    if not repeats.ndim or repeats._a.size == 1:
+        repeats = aten.expand(aten.reshape(repeats, (1,)), (extent,))
+    elif repeats._a.size != extent:
+        raise RuntimeError(
+            f"repeats must have the same size as input along dim, but got repeats.size(0) = {repeats._a.size} and "
+            f"input.size({at}) = {extent}"
+        )
+    return aten.index_select(self, at, aten.repeat_interleave__Tensor(repeats, output_size=output_size))
+
+
+declare("repeat_interleave.self_int(Tensor self, int repeats, int? dim=None, *, int? output_size=None) -> Tensor",
+        composite=_repeat_each, where="n")
+declare("repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, int? output_size=None) -> Tensor",
+        composite=_repeat_by_tensor, where="n")
+
+
+@choose("repeat_interleave")
+def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None, *,
+                      output_size: int | None = None) -> Tensor:
+    """Every entry of a dimension repeated; with one argument, position i repeated `input[i]` times."""
+    if repeats is None:
+        return aten.repeat_interleave__Tensor(input, output_size=output_size)
+    if isinstance(repeats, Tensor):
+        return aten.repeat_interleave__self_Tensor(input, repeats, dim, output_size=output_size)
+    if not hasattr(repeats, "__index__"):
+        raise TypeError("repeat_interleave() received an invalid combination of arguments - repeats must be an int or "
+                        f"a Tensor, not {type(repeats).__name__}")
+    return aten.repeat_interleave__self_int(input, int(repeats), dim, output_size=output_size)
+
+
+# -- grids and combinations ------------------------------------------------------------------------------------------
+
+
+def _meshgrid(tensors: Sequence[Tensor], indexing: str) -> tuple[Tensor, ...]:
+    if not len(tensors):
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    for tensor in tensors:
+        if tensor.ndim > 1:
+            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {tensor}")
+        if tensor._a.dtype != tensors[0]._a.dtype:
+            raise RuntimeError("meshgrid expects all tensors to have the same dtype")
+    if indexing not in ("ij", "xy"):
+        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    swap = indexing == "xy" and len(tensors) >= 2
+    given = [tensors[1], tensors[0], *tensors[2:]] if swap else list(tensors)
+    shape = tuple(t._a.size for t in given)
+    grids = []
+    for position, tensor in enumerate(given):
+        sizes = tuple(n if d == position else 1 for d, n in enumerate(shape))
+        grids.append(aten.expand(aten.view__default(tensor, sizes), shape))
+    if swap:
+        grids[0], grids[1] = grids[1], grids[0]
+    return tuple(grids)
+
+
+declare("meshgrid(Tensor[] tensors, str indexing) -> Tensor[]", composite=_meshgrid, where="n")
+
+
+@choose("meshgrid", where="f")
+def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
+    """Vectors as coordinates of a grid."""
+    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
+    if indexing is None:
+        warnings.warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
+                      UserWarning, stacklevel=2)
+    return aten.meshgrid__default(list(given), "ij" if indexing is None else indexing)
+
+
+def _vector(tensor: Tensor) -> None:
+    if tensor.ndim != 1:
+        raise RuntimeError(f"Expect a 1D vector, but got shape {list(tensor._a.shape)}")
+
+
+def _cartesian_prod(tensors: Sequence[Tensor]) -> Tensor:
+    for tensor in tensors:
+        _vector(tensor)
+    if len(tensors) == 1:
+        return tensors[0]
+    return aten.stack([aten.flatten(grid) for grid in aten.meshgrid__default(tensors, "ij")], 1)
+
+
+declare("cartesian_prod(Tensor[] tensors) -> Tensor", composite=_cartesian_prod, where="n")
+choose("cartesian_prod", where="f")(lambda *tensors: aten.cartesian_prod__default(list(tensors)))
+
+
+def _combinations(self: Tensor, r: int, with_replacement: bool) -> Tensor:
+    _vector(self)
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    if r == 0:
+        return aten.new_empty(self, (0,))
+    grids = aten.meshgrid__default([self] * r, "ij")
+    order = aten.meshgrid__default([aten.arange(self._a.size)] * r, "ij")
+    mask = aten.full(grids[0]._a.shape, True)
+    before = aten.le if with_replacement else aten.lt
+    for first, second in pairwise(order):
+        mask = aten.mul_(mask, before(first, second))
+    return aten.stack([aten.masked_select(grid, mask) for grid in grids], 1)
+
+
+declare("combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor", composite=_combinations, where="f")
+
+
+def _one_hot(self: Tensor, num_classes: int) -> Tensor:
+    if self._a.dtype != np.int64:
+        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
+    array = self._a
+    if not array.size:
+        if num_classes <= 0:
+            raise RuntimeError("Can not infer total number of classes from empty tensor.")
+        return aten.zeros((*array.shape, num_classes), dtype=self.dtype)
+    if int(array.min()) < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    highest = int(array.max())
+    if num_classes == -1:
+        num_classes = highest + 1
+    elif highest >= num_classes:
+        raise RuntimeError("Class values must be smaller than num_classes.")
+    made = aten.zeros((*array.shape, num_classes), dtype=self.dtype)
+    return aten.scatter___value(made, -1, aten.unsqueeze(self, -1), 1)
+
+
+declare("one_hot(Tensor self, int num_classes=-1) -> Tensor", composite=_one_hot, where="n")
+
+# -- windows of a copy -----------------------------------------------------------------------------------------------
+
+
+def _zeros_for(grad: Tensor, shape: Any) -> Tensor:
+    return aten.zeros(shape, dtype=grad.dtype)
+
+
+declare(
+    "select_scatter(Tensor self, Tensor src, int dim, int index) -> Tensor", cpu=kernels.placed(views.select),
+    grad={"self": lambda grad, src_shape, dim, index: aten.select_scatter(
+              grad, _zeros_for(grad, src_shape), dim, index),
+          "src": lambda grad, dim, index: aten.select(grad, dim, index)},
+)
+declare(
+    "slice_scatter(Tensor self, Tensor src, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
+    cpu=kernels.placed(views.slice_dim),
+    grad={"self": lambda grad, src_shape, dim, start, end, step: aten.slice_scatter(
+              grad, _zeros_for(grad, src_shape), dim, start, end, step),
+          "src": lambda grad, dim, start, end, step: aten.slice(grad, dim, start, end, step)},
+)
+declare(
+    "diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
+    cpu=kernels.placed(views.diagonal),
+    grad={"self": lambda grad, src_shape, offset, dim1, dim2: aten.diagonal_scatter(
+              grad, _zeros_for(grad, src_shape), offset, dim1, dim2),
+          "src": lambda grad, offset, dim1, dim2: aten.diagonal(grad, offset, dim1, dim2)},
+)
+declare(
+    "narrow_copy(Tensor self, int dim, int start, int length) -> Tensor", cpu=kernels.narrow_copy,
+    grad={"self": lambda grad, self_shape, dim, start, length: aten.slice_backward(
+        grad, self_shape, dim, start, start + length if start + length else self_shape[dim], 1)},
+)
+
+
+@choose("unravel_index", where="f")
+def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
+    """Row-major positions as one coordinate tensor per dimension."""
+    if indices.dtype.category != INTEGER:
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    sizes = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
+    if min(sizes, default=0) < 0:
+        raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
+    found = []
+    step = 1
+    for extent in reversed(sizes):
+        found.append(aten.remainder(aten.floor_divide(indices, step), extent))
+        step *= extent
+    return tuple(reversed(found))

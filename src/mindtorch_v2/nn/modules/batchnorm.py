@@ -1,0 +1,106 @@
+"""Batch normalisation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..._construct import tensor
+from ..._dispatch.namespace import aten
+from ..._dtype import int64
+from ..._tensor import Tensor
+from .. import functional as F
+from ._affine import Affine
+
+
+class _BatchNorm(Affine):
+    """Zero mean and unit variance per channel; keeps running estimates of both for evaluation."""
+
+    _version = 2
+    running_mean: Tensor | None
+    running_var: Tensor | None
+    num_batches_tracked: Tensor | None
+    allowed_ndims: tuple[int, ...] = ()
+
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+                 track_running_stats: bool = True, device: Any = None, dtype: Any = None, *, bias: bool = True) -> None:
+        super().__init__()
+        self.num_features = num_features
+        self.eps = eps
+        self.momentum = momentum
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        self._make_affine((num_features,), affine, bias, device, dtype)
+        mean = var = count = None
+        if track_running_stats:
+            mean = aten.zeros((num_features,), device=device, dtype=dtype)
+            var = aten.ones((num_features,), device=device, dtype=dtype)
+            count = tensor(0, dtype=int64, device=device)
+        self.register_buffer("running_mean", mean)
+        self.register_buffer("running_var", var)
+        self.register_buffer("num_batches_tracked", count)
+        self.reset_parameters()
+
+    def reset_running_stats(self) -> None:
+        """Forget the batches seen so far."""
+        if self.track_running_stats:
+            aten.zero_(self.running_mean)
+            aten.fill_(self.running_var, 1)
+            aten.zero_(self.num_batches_tracked)
+
+    def reset_parameters(self) -> None:
+        """Back to the first values."""
+        self.reset_running_stats()
+        super().reset_parameters()
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.ndim not in self.allowed_ndims:
+            wanted = " or ".join(f"{ndim}D" for ndim in self.allowed_ndims)
+            raise ValueError(f"expected {wanted} input (got {input.ndim}D input)")
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The normalised input; while training, the running estimates move towards the batch."""
+        self._check_input_dim(input)
+        momentum = 0.0 if self.momentum is None else self.momentum
+        if self.training and self.track_running_stats and self.num_batches_tracked is not None:
+            aten.add_(self.num_batches_tracked, 1)
+            if self.momentum is None:
+                # Without momentum the estimate is the plain average of all batches.
+                momentum = 1.0 / float(aten.item(self.num_batches_tracked))
+        uses_batch = self.training or (self.running_mean is None and self.running_var is None)
+        uses_estimates = not self.training or self.track_running_stats
+        mean, var = (self.running_mean, self.running_var) if uses_estimates else (None, None)
+        return F.batch_norm(input, mean, var, self.weight, self.bias, uses_batch, momentum, self.eps)
+
+    def extra_repr(self) -> str:
+        """Settings."""
+        return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+                f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}")
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool,
+                              missing_keys: list[str], unexpected_keys: list[str], error_msgs: list[str]) -> None:
+        version = local_metadata.get("version")
+        key = f"{prefix}num_batches_tracked"
+        if (version is None or version < 2) and self.track_running_stats and key not in state_dict:
+            # Files of version 1 were written before batches were counted.
+            known = self.num_batches_tracked
+            state_dict[key] = tensor(0, dtype=int64) if known is None or known.is_meta else known
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
+                                      error_msgs)
+
+
+class BatchNorm1d(_BatchNorm):
+    """Batch normalisation of `(N, C)` or `(N, C, L)` input."""
+
+    allowed_ndims = (2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    """Batch normalisation of `(N, C, H, W)` input."""
+
+    allowed_ndims = (4,)
+
+
+class BatchNorm3d(_BatchNorm):
+    """Batch normalisation of `(N, C, D, H, W)` input."""
+
+    allowed_ndims = (5,)

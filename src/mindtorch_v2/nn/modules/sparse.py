@@ -1,0 +1,86 @@
+"""Embeddings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..._autograd.grad_mode import no_grad
+from ..._dispatch.namespace import aten
+from ..._tensor import Tensor
+from .. import functional as F
+from .. import init
+from ..functional.sparse import checked_padding_index
+from ..parameter import Parameter
+from ._affine import parameter
+from .module import Module
+
+
+class Embedding(Module):
+    """A table of vectors, looked up by number.
+
+    >>> import mindtorch_v2 as torch
+    >>> torch.nn.Embedding(10, 3)(torch.tensor([[1, 2]])).shape
+    torch.Size([1, 2, 3])
+    """
+
+    weight: Tensor
+
+    def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None,
+                 max_norm: float | None = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
+                 sparse: bool = False, _weight: Tensor | None = None, _freeze: bool = False, device: Any = None,
+                 dtype: Any = None) -> None:
+        super().__init__()
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        self.padding_idx = checked_padding_index(padding_idx, num_embeddings)
+        self.max_norm = max_norm
+        self.norm_type = norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
+        self.sparse = sparse
+        if _weight is None:
+            self.weight = parameter((num_embeddings, embedding_dim), device, dtype)
+            self.weight.requires_grad = not _freeze
+            self.reset_parameters()
+        else:
+            if list(_weight.shape) != [num_embeddings, embedding_dim]:
+                raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
+            self.weight = Parameter(_weight, requires_grad=not _freeze)
+
+    def reset_parameters(self) -> None:
+        """Draw new vectors; the padding vector is zero."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with no_grad():
+                aten.fill_(aten.select(self.weight, 0, self.padding_idx), 0)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The vectors."""
+        return F.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type,
+                           self.scale_grad_by_freq, self.sparse)
+
+    def extra_repr(self) -> str:
+        """Sizes, and settings that are not the default."""
+        shown = [f"{self.num_embeddings}, {self.embedding_dim}"]
+        if self.padding_idx is not None:
+            shown.append(f"padding_idx={self.padding_idx}")
+        if self.max_norm is not None:
+            shown.append(f"max_norm={self.max_norm}")
+        if self.norm_type != 2:
+            shown.append(f"norm_type={self.norm_type}")
+        if self.scale_grad_by_freq is not False:
+            shown.append(f"scale_grad_by_freq={self.scale_grad_by_freq}")
+        if self.sparse is not False:
+            shown.append("sparse=True")
+        return ", ".join(shown)
+
+    @classmethod
+    def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None,
+                        max_norm: float | None = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
+                        sparse: bool = False) -> Embedding:
+        """An embedding around a given table, which is not trained unless `freeze=False`."""
+        if embeddings.ndim != 2:
+            raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
+        rows, columns = embeddings.shape
+        return cls(num_embeddings=rows, embedding_dim=columns, _weight=embeddings, _freeze=freeze,
+                   padding_idx=padding_idx, max_norm=max_norm, norm_type=norm_type,
+                   scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)

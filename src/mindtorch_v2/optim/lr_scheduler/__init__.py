@@ -1,0 +1,25 @@
+"""`torch.optim.lr_scheduler`: schedules that change learning rates as training goes on."""
+
+from __future__ import annotations
+
+from ._base import LRScheduler, _LRScheduler
+from ._combined import ChainedScheduler, SequentialLR
+from ._cosine import CosineAnnealingLR, CosineAnnealingWarmRestarts
+from ._cycles import CyclicLR, OneCycleLR
+from ._factors import (
+    ConstantLR,
+    ExponentialLR,
+    LambdaLR,
+    LinearLR,
+    MultiplicativeLR,
+    MultiStepLR,
+    PolynomialLR,
+    StepLR,
+)
+from ._plateau import ReduceLROnPlateau
+
+__all__ = [
+    "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CyclicLR",
+    "ExponentialLR", "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "OneCycleLR",
+    "PolynomialLR", "ReduceLROnPlateau", "SequentialLR", "StepLR", "_LRScheduler",
+]
