@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import importlib as _importlib
 import warnings as _warnings
+from typing import Any
 
 import numpy as _np
 
-from . import _methods, _ops, _tensor_methods, autograd, nn, optim
-from ._backends import meta as _meta
+from . import _methods, _ops, _random, _tensor_methods
+from ._autograd.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled
 from ._autograd.grad_mode import (
     enable_grad,
     inference_mode,
@@ -18,25 +18,19 @@ from ._autograd.grad_mode import (
     no_grad,
     set_grad_enabled,
 )
+from ._backends import meta as _meta
 from ._construct import as_tensor, asarray, from_dlpack, from_numpy, frombuffer, tensor
 from ._device import device
 from ._dispatch import dispatcher as _dispatcher
 from ._dispatch.namespace import find as _find
 from ._dispatch.registry import public_names as _public_names
-from ._dtype import (
-    ALL_DTYPES as _ALL_DTYPES,
-)
-from ._dtype import (
-    dtype,
-    finfo,
-    get_default_dtype,
-    iinfo,
-    promote_types,
-    set_default_dtype,
-)
+from ._dtype import ALL_DTYPES as _ALL_DTYPES
+from ._dtype import dtype, finfo, get_default_dtype, iinfo, promote_types, set_default_dtype
+from ._memory_format import channels_last, channels_last_3d, contiguous_format, memory_format, preserve_format
+from ._random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from ._shape import Size
 from ._tensor import Tensor, is_tensor, strided
-from ._tensor_str import set_printoptions
+from ._tensor_str import get_printoptions, set_printoptions
 
 __version__ = "0.1.0"
 
@@ -53,18 +47,26 @@ for _dtype in _ALL_DTYPES:
 _tensor_methods.attach()
 _methods.attach()
 
+inf, nan, pi, e = _np.inf, _np.nan, _np.pi, _np.e
+
+_FUNCTIONS = frozenset(_public_names("f"))
+# Loaded when first asked for, so that importing the package stays cheap.
+_SUBMODULES = frozenset({"autograd", "nn", "ops", "optim", "profiler", "random", "serialization"})
+_FROM_SUBMODULES = {"load": "serialization", "save": "serialization"}
+
 
 def __getattr__(name: str) -> Any:
-    if not name.startswith("__"):
-        found = _find(name) if name in _FUNCTIONS else None
-        if found is not None:
-            globals()[name] = found
-            return found
-    raise AttributeError(f"module 'torch' has no attribute '{name}'")
+    if name in _FUNCTIONS:
+        found: Any = _find(name)
+    elif name in _SUBMODULES:
+        return _importlib.import_module(f"{__name__}.{name}")
+    elif name in _FROM_SUBMODULES:
+        found = getattr(_importlib.import_module(f"{__name__}.{_FROM_SUBMODULES[name]}"), name)
+    else:
+        raise AttributeError(f"module 'torch' has no attribute '{name}'")
+    globals()[name] = found
+    return found
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_FUNCTIONS})
-
-
-_FUNCTIONS = frozenset(_public_names("f"))
+    return sorted({*globals(), *_FUNCTIONS, *_SUBMODULES, *_FROM_SUBMODULES})

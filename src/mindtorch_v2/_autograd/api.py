@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from .._dispatch.namespace import aten
 from .._dtype import FLOAT, FROM_NUMPY
 from .._tensor import Tensor
 from .engine import run_backward
+from .grad_mode import no_grad
 from .graph import Edge, edge
 
 
@@ -30,7 +29,8 @@ def _initial_grads(tensors: Sequence[Tensor], grads: Sequence[Any]) -> list[Any]
                         "grad can be implicitly created only for real scalar outputs but got "
                         f"{tensor.dtype}"
                     )
-                grad = aten.ones_like(tensor)
+                with no_grad():
+                    grad = aten.ones_like(tensor)
         elif not isinstance(grad, Tensor):
             raise TypeError(f"gradients can be either Tensors or None, but got {type(grad).__name__}")
         elif grad._a.shape != tensor._a.shape:
@@ -49,7 +49,8 @@ def _initial_grads(tensors: Sequence[Tensor], grads: Sequence[Any]) -> list[Any]
 
 
 def _roots(tensors: Sequence[Tensor], grads: Sequence[Any]) -> tuple[list[Edge], list[Any]]:
-    roots, values = [], []
+    roots: list[Edge] = []
+    values: list[Any] = []
     for i, (tensor, grad) in enumerate(zip(tensors, grads)):
         found = edge(tensor)
         if found is None:

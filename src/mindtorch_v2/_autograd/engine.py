@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
+from .._dispatch.describe import describe_value
 from .._dispatch.namespace import aten
 from .._dispatch.observer import HOOK, event_id
 from .._dispatch.state import THREAD
 from .._dtype import FROM_NUMPY
-from .._tensor import Tensor
+from .._tensor import Tensor, wrap
 from .anomaly import AnomalyState
-from .graph import LAST, AccumulateGrad, Edge, Node, NodeHooks
+from .graph import LAST, UNSHARED, AccumulateGrad, Edge, Node, NodeHooks
 
 clock = HOOK["clock"]
 
@@ -73,7 +75,7 @@ def walk(
             arrived += 1
     while ready:
         node = heapq.heappop(ready)[2]
-        received = buffers.pop(id(node))
+        received: Any = buffers.pop(id(node))
         hooks = node.hooks
         if hooks is not None:
             received = run_prehooks(node, hooks, received)
@@ -88,11 +90,12 @@ def walk(
         if needed is not None and id(node) not in needed:
             continue
         edges = node.edges
-        results = evaluate(node, received, edges)
+        results: Any = evaluate(node, received, edges)
         if hooks is not None and hooks.post:
             results = run_posthooks(hooks, results, received)
         if not keep_graph:
             node.release()
+        received = None
         for target, result in zip(edges, results):
             if target is None:
                 continue
@@ -106,6 +109,8 @@ def walk(
             if waiting[key] == 0 and (key in buffers or reaches_nothing(following, buffers)):
                 heapq.heappush(ready, (-following.seq, arrived, following))
                 arrived += 1
+        # Nothing here may hold on to a gradient: AccumulateGrad takes over what only the engine still sees.
+        result = results = None
 
 
 def reaches_nothing(node: Node, buffers: dict[int, list[Tensor | None]]) -> bool:
@@ -174,11 +179,12 @@ def evaluate(node: Node, received: list[Tensor | None], edges: tuple[Edge | None
     try:
         if all(g is None for g in received):
             return (None,) * len(edges)
+        given = describe_value(tuple(g for g in received if g is not None)) if HOOK["DESCRIBE"] else None
         begin = clock()
         try:
             results = node.apply(*received)
         finally:
-            state.extend((inner, begin, clock(), seq, None))
+            state.extend((inner, begin, clock(), seq, given))
         return validate(node, results, edges)
     finally:
         state.extend((outer, start, clock(), seq, None))
@@ -300,3 +306,34 @@ def run_posthooks(hooks: NodeHooks, results: Sequence[Any], received: list[Tenso
         if replaced is not None:
             results = tuple(replaced) if isinstance(replaced, (tuple, list)) else (replaced,)
     return results
+
+
+class _RefcountProbe(AccumulateGrad):
+    """Counts the references to a gradient that the engine itself holds, the way AccumulateGrad will see them."""
+
+    __slots__ = ()
+
+    def apply(self, *grads: Any) -> tuple[Any, ...]:
+        grad = grads[0]
+        UNSHARED[0] = getrefcount(grad)
+        return ()
+
+
+def _measure_references() -> None:
+    leaf = wrap(np.zeros(1, np.float32))
+    probe = object.__new__(_RefcountProbe)
+    probe.variable, probe.hooks = leaf, None
+    source = object.__new__(_Source)
+    source.edges, source.seq, source.hooks = ((probe, 0),), 0, None
+    source.meta = probe.meta
+    run_backward([(source, 0)], [wrap(np.zeros(1, np.float32))], False, False)
+
+
+class _Source(Node):
+    __slots__ = ()
+
+    def apply(self, *grads: Any) -> tuple[Any, ...]:
+        return (wrap(np.zeros(1, np.float32)),)
+
+
+_measure_references()

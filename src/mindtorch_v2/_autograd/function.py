@@ -35,9 +35,10 @@ class FunctionNode(Node):
         """What `save_for_backward` kept."""
         if self.saved is None:
             return tuple(self.pending or ())
-        items = unpack(self, [] if self.saved == [] else self.saved)
-        return tuple(unpack_result(self, saved, self.to_save_outputs[i]) if i in self.to_save_outputs else item
-                     for i, (saved, item) in enumerate(zip(self.saved, items)))
+        items = unpack(self, self.saved)
+        for i, number in self.to_save_outputs.items():
+            items[i] = unpack_result(self, self.saved[i], number)
+        return tuple(items)
 
     saved_variables = saved_tensors
 

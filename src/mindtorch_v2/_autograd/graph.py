@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from sys import getrefcount
 from typing import Any
 
 from .._dispatch.namespace import aten
@@ -156,7 +157,7 @@ class AccumulateGrad(Node):
         return "torch::autograd::AccumulateGrad"
 
     def apply(self, *grads: Any) -> tuple[Any, ...]:
-        """Store or add the gradient. A first gradient nobody else can see is taken over, not copied."""
+        """Store or add the gradient. A first gradient that nobody else can see is taken over, not copied."""
         grad = grads[0]
         if grad is None:
             return ()
@@ -165,7 +166,7 @@ class AccumulateGrad(Node):
         if extras.grad is None:
             if THREAD.state.grad:
                 extras.grad = grad
-            elif grad._st is None and grad._a.strides == variable._a.strides:
+            elif grad._a.strides == variable._a.strides and getrefcount(grad) <= UNSHARED[0]:
                 extras.grad = aten.detach(grad)
             else:
                 extras.grad = aten.clone(grad)
@@ -177,6 +178,10 @@ class AccumulateGrad(Node):
             for hook in tuple(extras.post_hooks.values()):
                 hook(variable)
         return ()
+
+
+# References to a gradient inside `AccumulateGrad.apply` when only the engine holds it; the engine measures it.
+UNSHARED = [0]
 
 
 def leaf_edge(tensor: Tensor) -> Edge:
@@ -233,9 +238,16 @@ def save_list(tensors: Any) -> Any:
 
 
 def save_result(tensor: Tensor) -> Any:
-    """Like `save` for an output: an alias without history, since the node would otherwise keep itself alive."""
-    twin = alias(tensor)
-    return (twin, twin._st.version)  # type: ignore[union-attr]
+    """Like `save` for an output: its array and what it shares, since the node would otherwise keep itself alive."""
+    shared = tensor.shared()
+    return (tensor._a, shared, shared.version)
+
+
+def result_tensor(saved: Any) -> Tensor:
+    """A tensor without history for what `save_result` kept."""
+    tensor = wrap(saved[0])
+    tensor._st = saved[1]
+    return tensor
 
 
 def unpack(node: Node, saved: Any) -> Any:
@@ -250,7 +262,7 @@ def unpack(node: Node, saved: Any) -> Any:
             raise TypeError("Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
                             f"{type(tensor).__name__}")
         return tensor
-    tensor, version = saved
+    tensor, version = saved if len(saved) == 2 else (result_tensor(saved), saved[2])
     if version >= 0 and tensor._version != version:
         raise RuntimeError(
             "one of the variables needed for gradient computation has been modified by an inplace operation: "
@@ -265,11 +277,9 @@ def unpack(node: Node, saved: Any) -> Any:
 def unpack_result(node: Node, saved: Any, number: int = 0) -> Any:
     """`unpack` for an output, with its history put back if the backward itself is being recorded."""
     tensor = unpack(node, saved)
-    if THREAD.state.grad and isinstance(tensor, Tensor) and tensor._edge is None:
-        attached = alias(tensor)
-        attached._rg = True
-        attached._edge = (node, number)
-        return attached
+    if THREAD.state.grad and tensor._edge is None:
+        tensor._rg = True
+        tensor._edge = (node, number)
     return tensor
 
 
@@ -292,11 +302,11 @@ def apply_pack_hooks(node: Node) -> None:
     def packed(saved: Any) -> Any:
         if type(saved) is list:
             return [packed(item) for item in saved]
-        if type(saved) is tuple and isinstance(saved[0], Tensor):
+        if type(saved) is tuple and (len(saved) == 3 or isinstance(saved[0], Tensor)):
             enabled = THREAD.state.grad
             THREAD.state.grad = False
             try:
-                return Packed(pack(saved[0]), unpack_hook)
+                return Packed(pack(saved[0] if len(saved) == 2 else result_tensor(saved)), unpack_hook)
             finally:
                 THREAD.state.grad = enabled
         return saved

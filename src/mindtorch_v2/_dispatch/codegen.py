@@ -176,7 +176,7 @@ class Writer:
             3,
             "if OBSERVING:",
             "    o = THREAD.state",
-            "    q = o.seq if o.grad else -1",
+            "    q0 = o.seq if o.grad else -1",
             f"    d = D({', '.join(a.python_name for a in self.schema.arguments)}) if DESCRIBE else None",
             "    t0 = clock()",
         )
@@ -243,12 +243,21 @@ class Writer:
             return f"(v{i}, 0 if v{i}._st is None else v{i}._st.version)", True
         if parameter.startswith("result"):
             number = int(parameter[len("result"):] or 0)
-            return f"save_result({self.output(number)})", True
+            # Array, what it shares with the output, version: the output itself would keep this node alive.
+            if self.schema.returns == ("Tensor",) and not self.inplace and not self.op.view:
+                return "(r, first_share(t), 0)", True
+            output = self.output(number)
+            return f"({output}._a, {output}._st or {output}.shared(), {output}._version)", True
+        if parameter.endswith("_array") and parameter[: -len("_array")] in index:
+            # For formulas that only read the geometry: later changes of the contents do not matter to them.
+            return f"v{index[parameter[: -len('_array')]]}._a", False
         if parameter.endswith("_shape"):
             i = index[parameter[: -len("_shape")]]
             if self.tensors[i].is_list:
                 return f"[t._a.shape for t in {self.tensors[i].python_name}]", False
-            return f"None if a{i} is None else v{i}._a.shape if v{i} is not NO_TENSOR else ()", False
+            if self.tensors[i].is_optional:
+                return f"None if a{i} is None else a{i}.shape", False
+            return f"a{i}.shape", False
         names = {a.name: a.python_name for a in self.schema.arguments}
         if parameter not in names:
             raise TypeError(f"{self.op.key}: formula asks for unknown {parameter!r}")
@@ -283,18 +292,24 @@ class Writer:
             if self.inplace:
                 self.add(3, "t = v0")
                 return
-            shared = "v0._st if v0._st is not None else v0.shared()" if self.op.view else "None"
-            base = "(v0, v0._version) if v0._base is None else (v0._base[0], v0._st.version)" if self.op.view else "None"
             self.add(
                 3,
                 "if type(r) is not ndarray: r = as_array(r)",
                 "t = new(Tensor)",
                 "t._a = r",
                 "t._rg = False",
-                "t._edge = t._ag = None",
-                f"t._st = {shared}",
-                f"t._base = {base}",
             )
+            if self.op.view:
+                self.add(
+                    3,
+                    "t._edge = t._ag = None",
+                    "st = v0._st",
+                    "if st is None: st = v0.shared()",
+                    "t._st = st",
+                    "t._base = (v0 if v0._base is None else v0._base[0], st.version)",
+                )
+            else:
+                self.add(3, "t._edge = t._ag = t._st = t._base = None")
         elif self.op.view:
             self.add(3, "t = wrap_views(v0, r)")
         else:
@@ -318,7 +333,7 @@ class Writer:
                  "raise problem from None")
         self.add(2, "finally:")
         which = "(ID if v1 is not NO_TENSOR else ID_SCALAR)" if op.scalar_overload and self.pairwise else "ID"
-        self.add(3, f"if t0: o.extend(({which}, t0, clock(), q, d))")
+        self.add(3, f"if t0: o.extend(({which}, t0, clock(), q0, d))")
         self.add(1, f"return {self.name}")
         return "\n".join(self.lines) + "\n"
 

@@ -23,14 +23,15 @@ from .._autograd.graph import (
     rebase,
     save,
     save_list,
-    save_result,
     unpack,
     unpack_result,
 )
 from .._backends.device import device_kernel
+from .._storage import Shared
 from .._tensor import TENSOR_TYPES, Tensor, new, wrap
 from . import promotion
 from .codegen import Writer
+from .describe import describe_value
 from .explain import explain
 from .namespace import COMPILER, aten
 from .observer import HOOK, event_id
@@ -84,6 +85,14 @@ def write_out(out: Any, result: Any) -> Any:
     return out
 
 
+def first_share(tensor: Tensor) -> Shared:
+    """`tensor.shared()` for a tensor that was just made, and so has none yet."""
+    shared = tensor._st = new(Shared)
+    shared.storage = None
+    shared.version = 0
+    return shared
+
+
 def raise_out_grad(op: Op) -> None:
     """Gradients cannot flow through `out=`."""
     raise RuntimeError(
@@ -130,6 +139,7 @@ HOOK.update(
         "device_kernel": device_kernel,
         "edge": edge,
         "explain": explain,
+        "first_share": first_share,
         "float_pair": promotion.float_pair,
         "float_scalar": promotion.float_scalar,
         "leaf_edge": leaf_edge,
@@ -143,7 +153,6 @@ HOOK.update(
         "rebase": rebase,
         "save": save,
         "save_list": save_list,
-        "save_result": save_result,
         "store": store,
         "to_float": promotion.to_float,
         "wrap": wrap,
@@ -171,8 +180,10 @@ def _compile(op: Op, inplace: bool) -> Callable[..., Any]:
     text = writer.source()
     node = node_class(op, writer) if op.grad else None
     name = f"aten::{writer.name}"
-    label = event_id(name, "op", op.overload, op)
-    scalar_label = event_id(name, "op", op.scalar_overload, op) if op.scalar_overload else label
+    # Like PyTorch, count FLOPs of the functional form only.
+    counted = None if inplace else op
+    label = event_id(name, "op", op.overload, counted)
+    scalar_label = event_id(name, "op", op.scalar_overload, counted) if op.scalar_overload else label
     kernel = op.composite or (op.cpu_inplace if inplace and op.cpu_inplace is not None else op.cpu)
     if kernel is None:
         raise NotImplementedError(f"aten::{op.key} exists only in its in-place form")
@@ -208,26 +219,15 @@ def node_class(op: Op, writer: Writer) -> type[Node]:
 
 
 def describer(op: Op) -> Callable[..., Any]:
-    """A function from an op's arguments to what a recording keeps of them: arrays by shape, dtype and strides."""
+    """A function from an op's arguments to what a recording keeps of them, with the usual case written out."""
+    names = [a.python_name for a in op.schema.arguments]
     parts = []
-    for argument in op.schema.arguments:
-        name = argument.python_name
-        parts.append(f"describe({name})")
-    names = ", ".join(a.python_name for a in op.schema.arguments)
-    inside = ", ".join(parts) + ("," if parts else "")
-    return execute(f"def make(describe):\n    return lambda {names}: ({inside})\n", f"<mindtorch_v2 inputs of {op.name}>")(
-        describe_value
-    )
-
-
-def describe_value(value: Any) -> Any:
-    """What a recording keeps of one argument."""
-    if isinstance(value, Tensor):
-        array = value._a
-        return (array.shape, array.dtype, array.strides)
-    if isinstance(value, (list, tuple)):
-        return tuple([describe_value(v) for v in value])
-    return value
+    for argument, name in zip(op.schema.arguments, names):
+        known = f"((a := {name}._a).shape, a.dtype, a.strides)"
+        parts.append(f"{known} if type({name}) in TENSOR_TYPES else describe({name})" if argument.is_tensor
+                     and not argument.is_list else f"describe({name})")
+    text = f"def make(describe):\n    return lambda {', '.join(names)}: ({', '.join(parts)}{',' if parts else ''})\n"
+    return execute(text, f"<mindtorch_v2 inputs of {op.name}>")(describe_value)
 
 
 COMPILER.append(compile_op)

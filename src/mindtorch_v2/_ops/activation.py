@@ -107,17 +107,18 @@ def _prelu(self: Tensor, weight: Tensor) -> Tensor:
     if self.dtype is not weight.dtype:
         raise RuntimeError("prelu: Type promoting not supported. Got "
                            f"{self.dtype.name} and {weight.dtype.name}")
-    if weight.numel() != 1:
+    if weight._a.size != 1:
         channels = self._a.shape[1] if self.ndim > 1 else 1
         if not self.ndim:
             raise RuntimeError("Not allow zero-dim input tensor.")
-        if channels != weight.numel():
+        if channels != weight._a.size:
             raise RuntimeError("Mismatch of parameter numbers and input channel size. Found parameter numbers = "
-                               f"{weight.numel()} and channel size = {channels}.")
+                               f"{weight._a.size} and channel size = {channels}.")
     if weight.ndim > 1:
-        raise RuntimeError("prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = " f"{weight.ndim}")
+        raise RuntimeError("prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = "
+                           f"{weight.ndim}")
     if weight.ndim != self.ndim:
-        weight = aten.reshape(weight, [weight.numel() if dim == 1 else 1 for dim in range(self.ndim)])
+        weight = aten.reshape(weight, [weight._a.size if dim == 1 else 1 for dim in range(self.ndim)])
     return aten._prelu_kernel(self, weight)
 
 

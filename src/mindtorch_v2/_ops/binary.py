@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .._backends.cpu import pointwise as kernels
+from .._backends.cpu import binary as kernels
+from .._backends.cpu.pointwise import real_floats
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
 from .._tensor import Tensor
@@ -19,10 +20,10 @@ def _atan2_backward(grad: Any, self: Any, other: Any, needs: Any) -> Any:
     return (share * other if needs[0] else None), (share * -self if needs[1] else None)
 
 
-declare("atan2(Tensor self, Tensor other) -> Tensor", cpu=kernels.real_floats("atan2_cpu", np.arctan2),
+declare("atan2(Tensor self, Tensor other) -> Tensor", cpu=real_floats("atan2_cpu", np.arctan2),
         promote="ternary_float", inplace=True, meta="broadcast", grad={("self", "other"): _atan2_backward})
 declare(
-    "hypot(Tensor self, Tensor other) -> Tensor", cpu=kernels.real_floats("hypot_cpu", np.hypot), promote="ternary",
+    "hypot(Tensor self, Tensor other) -> Tensor", cpu=real_floats("hypot_cpu", np.hypot), promote="ternary",
     inplace=True, meta="broadcast",
     grad={"self": lambda grad, self, result: grad * (self / result),
           "other": lambda grad, other, result: grad * (other / result)},
@@ -34,7 +35,7 @@ def _copysign_backward(grad: Any, self: Any, result: Any) -> Any:
 
 
 declare(
-    "copysign.Tensor(Tensor self, Tensor other) -> Tensor", cpu=kernels.real_floats("copysign_cpu", np.copysign),
+    "copysign.Tensor(Tensor self, Tensor other) -> Tensor", cpu=real_floats("copysign_cpu", np.copysign),
     promote="binary_float", inplace=True, scalar_overload="Scalar", meta="broadcast",
     grad={"self": _copysign_backward, "other": lambda grad: aten.zeros_like(grad)},
 )
@@ -50,13 +51,13 @@ declare(
     grad={"self": lambda grad, other: grad * conj(aten.pow(2.0, other)), "other": _ldexp_backward_other},
 )
 declare(
-    "logaddexp(Tensor self, Tensor other) -> Tensor", cpu=kernels.real_floats("logaddexp_cpu", np.logaddexp),
+    "logaddexp(Tensor self, Tensor other) -> Tensor", cpu=real_floats("logaddexp_cpu", np.logaddexp),
     promote="ternary", meta="broadcast",
     grad={"self": lambda grad, self, other: grad / (aten.exp(other - self) + 1),
           "other": lambda grad, self, other: grad / (aten.exp(self - other) + 1)},
 )
 declare(
-    "logaddexp2(Tensor self, Tensor other) -> Tensor", cpu=kernels.real_floats("logaddexp2_cpu", np.logaddexp2),
+    "logaddexp2(Tensor self, Tensor other) -> Tensor", cpu=real_floats("logaddexp2_cpu", np.logaddexp2),
     promote="ternary", meta="broadcast",
     grad={"self": lambda grad, self, other: grad / (aten.pow(2.0, other - self) + 1),
           "other": lambda grad, self, other: grad / (aten.pow(2.0, self - other) + 1)},
@@ -68,12 +69,12 @@ declare(
 def _xlogy_backward_self(grad: Any, self: Any, other: Any) -> Any:
     # Where both are 0 the derivative has no limit; 0 is what the product rule of the value there suggests.
     if isinstance(other, Tensor):
-        return aten.masked_fill(aten.xlogy(grad, other), aten.bitwise_and(self == 0, other <= 0), 0)
-    return aten.xlogy(grad, other) if other > 0 else aten.masked_fill(aten.xlogy(grad, other), self == 0, 0)
+        return aten.masked_fill(aten.xlogy(grad, other), aten.bitwise_and(self == 0, aten.le(other, 0)), 0)
+    return aten.xlogy(grad, other) if float(other) > 0 else aten.masked_fill(aten.xlogy(grad, other), self == 0, 0)
 
 
 declare(
-    "xlogy.Tensor(Tensor self, Tensor other) -> Tensor", cpu=kernels.real_floats("xlogy_cpu", kernels.xlogy),
+    "xlogy.Tensor(Tensor self, Tensor other) -> Tensor", cpu=real_floats("xlogy_cpu", kernels.xlogy),
     promote="binary_float", inplace=True, scalar_overload="Scalar_Other", meta="broadcast", where="n",
     grad={"self": _xlogy_backward_self, "other": lambda grad, self, other: grad * self / other},
 )
@@ -108,7 +109,7 @@ declare("gcd(Tensor self, Tensor other) -> Tensor", cpu=kernels.integers_only("g
 declare("lcm(Tensor self, Tensor other) -> Tensor", cpu=kernels.integers_only("lcm_cpu", np.lcm), promote="ternary",
         inplace=True, meta="broadcast")
 declare(
-    "nextafter(Tensor self, Tensor other) -> Tensor", cpu=kernels.real_floats("nextafter_cpu", np.nextafter),
+    "nextafter(Tensor self, Tensor other) -> Tensor", cpu=real_floats("nextafter_cpu", np.nextafter),
     promote="ternary", inplace=True, meta="broadcast",
     grad={"self": lambda grad, self, other: aten.where(self != other, grad, 0),
           "other": lambda grad, self, other: aten.where(self == other, grad, 0)},
@@ -117,19 +118,17 @@ declare(
 # -- three operands ------------------------------------------------------------------------------------------------
 
 
-def _one_minus(weight: Any) -> Any:
-    return 1 - weight
-
-
 declare(
     "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", cpu=kernels.lerp_scalar, inplace=True, where="n",
     meta="broadcast",
-    grad={"self": lambda grad, weight: grad * conj(_one_minus(weight)), "end": lambda grad, weight: grad * conj(weight)},
+    grad={"self": lambda grad, weight: grad * conj(1 - weight),
+          "end": lambda grad, weight: grad * conj(weight)},
 )
 declare(
     "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", cpu=kernels.lerp_tensor, inplace=True, where="n",
     node="LerpBackward1", meta="broadcast",
-    grad={"self": lambda grad, weight: grad * conj(_one_minus(weight)), "end": lambda grad, weight: grad * conj(weight),
+    grad={"self": lambda grad, weight: grad * conj(1 - weight),
+          "end": lambda grad, weight: grad * conj(weight),
           "weight": lambda grad, self, end: grad * conj(end - self)},
 )
 
@@ -148,14 +147,14 @@ def lerp_(input: Tensor, end: Tensor, weight: Any) -> Tensor:
 
 declare(
     "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", cpu=kernels.addcmul,
-    inplace=True, meta="broadcast",
+    inplace=True,
     grad={"self": lambda grad: grad,
           "tensor1": lambda grad, tensor2, value: grad * conj(tensor2 * value),
           "tensor2": lambda grad, tensor1, value: grad * conj(tensor1 * value)},
 )
 declare(
     "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", cpu=kernels.addcdiv,
-    inplace=True, meta="broadcast",
+    inplace=True,
     grad={"self": lambda grad: grad,
           "tensor1": lambda grad, tensor2, value: grad * conj(value / tensor2),
           "tensor2": lambda grad, tensor1, tensor2, value: -grad * conj((value * tensor1) / (tensor2 * tensor2))},

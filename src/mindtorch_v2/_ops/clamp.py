@@ -33,12 +33,12 @@ def _grad_high(grad: Any, self: Any, min: Any, max: Any) -> Any:
 
 declare(
     "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", cpu=kernels.clamp, inplace=True, where="n",
-    meta="same", node="ClampBackward1",
+    node="ClampBackward1",
     grad={"self": lambda grad, self, min, max: _masked(_inside(self, min, max), grad)},
 )
 declare(
     "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", cpu=kernels.clamp_by_tensors,
-    inplace=True, where="n", meta="broadcast",
+    inplace=True, where="n",
     grad={"self": lambda grad, self, min, max: _masked(_inside(self, min, max), grad),
           "min": _grad_low, "max": _grad_high},
 )
@@ -51,15 +51,18 @@ def _one_sided(name: str, bound: str, kernel: Any, tensor_kernel: Any, keeps: st
     def bound_grad(grad: Any, self: Any, limit: Any) -> Any:
         return _masked(getattr(aten, passes)(self, limit), grad)
 
+    # A formula's parameter names say what it needs, so that each bound has formulas of its own.
     formulas: dict[str, Any] = {
-        "min": (lambda grad, self, min: self_grad(grad, self, min), lambda grad, self, min: bound_grad(grad, self, min)),
-        "max": (lambda grad, self, max: self_grad(grad, self, max), lambda grad, self, max: bound_grad(grad, self, max)),
+        "min": (lambda grad, self, min: self_grad(grad, self, min),
+                lambda grad, self, min: bound_grad(grad, self, min)),
+        "max": (lambda grad, self, max: self_grad(grad, self, max),
+                lambda grad, self, max: bound_grad(grad, self, max)),
     }
     for_self, for_bound = formulas[bound]
-    declare(f"{name}(Tensor self, Scalar {bound}) -> Tensor", cpu=kernel, inplace=True, where="n", meta="same",
+    declare(f"{name}(Tensor self, Scalar {bound}) -> Tensor", cpu=kernel, inplace=True, where="n",
             grad={"self": for_self})
     declare(f"{name}.Tensor(Tensor self, Tensor {bound}) -> Tensor", cpu=tensor_kernel, inplace=True, where="n",
-            meta="broadcast", node=f"Clamp{bound.title()}Backward1", grad={"self": for_self, bound: for_bound})
+            node=f"Clamp{bound.title()}Backward1", grad={"self": for_self, bound: for_bound})
 
 
 _one_sided("clamp_min", "min", kernels.clamp_min, kernels.clamp_min_tensor, "ge", "lt")

@@ -8,10 +8,12 @@ import numpy as np
 
 from .._backends.cpu import compare as kernels
 from .._dispatch.namespace import aten
-from .._dispatch.promotion import result_dtype
+from .._dispatch.promotion import pretty, result_dtype
 from .._dispatch.registry import choose, declare
 from .._tensor import Tensor
 
+_name: str
+_ufunc: Any
 for _name, _ufunc in (("eq", np.equal), ("ne", np.not_equal)):
     declare(f"{_name}.Tensor(Tensor self, Tensor other) -> Tensor", cpu=_ufunc, promote="compare", inplace=True,
             scalar_overload="Scalar", meta="broadcast")
@@ -23,8 +25,8 @@ for _name, _ufunc in (("lt", np.less), ("le", np.less_equal), ("gt", np.greater)
 
 for _name, _ufunc in (("and", np.logical_and), ("or", np.logical_or), ("xor", np.logical_xor)):
     declare(f"logical_{_name}(Tensor self, Tensor other) -> Tensor", cpu=kernels.logical(_ufunc), promote="ternary",
-            inplace=True, meta="broadcast")
-declare("logical_not(Tensor self) -> Tensor", cpu=kernels.logical_not, inplace=True, meta="same")
+            inplace=True)
+declare("logical_not(Tensor self) -> Tensor", cpu=kernels.logical_not, inplace=True)
 declare("bitwise_not(Tensor self) -> Tensor", cpu=kernels.of_bits("bitwise_not_cpu", np.invert), inplace=True,
         meta="same")
 
@@ -87,7 +89,7 @@ def _isclose(self: Tensor, other: Tensor, rtol: float, atol: float, equal_nan: b
 
 
 def _old_name(tensor: Tensor) -> str:
-    return tensor.type().removeprefix("torch.").removesuffix("Tensor")
+    return pretty(tensor.dtype)
 
 
 _TOLERANCES = "float rtol=1e-05, float atol=1e-08, bool equal_nan=False"
@@ -152,6 +154,8 @@ _nan_ignoring("fmin", np.fmin, "le")
 
 def _where_number(condition: Tensor, self: Any, other: Any) -> Tensor:
     """`where` with numbers: they do not widen a tensor within its category."""
+    if type(other) in (int, float) and self.__class__ is Tensor and self._a.dtype.kind == "f":
+        return aten.where__self(condition, self, aten.scalar_tensor(other, dtype=self.dtype))
     operands = (self, other)
     kind = result_dtype([v._a for v in operands if isinstance(v, Tensor)],
                         [v for v in operands if not isinstance(v, Tensor)])
@@ -161,7 +165,6 @@ def _where_number(condition: Tensor, self: Any, other: Any) -> Tensor:
 
 declare(
     "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", cpu=kernels.where, where="n",
-    meta="broadcast",
     grad={"self": lambda grad, condition: aten.where(condition, grad, 0),
           "other": lambda grad, condition: aten.where(condition, 0, grad)},
 )

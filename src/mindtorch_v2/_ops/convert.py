@@ -82,16 +82,18 @@ def contiguous(self: Tensor, memory_format: Any = None) -> Tensor:
 
 declare("contiguous(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", composite=_contiguous, where="n")
 declare("detach(Tensor self) -> Tensor", composite=alias)
+declare("lift_fresh(Tensor self) -> Tensor", composite=lambda self: self, where="n")
 
 
-@choose("detach_", where="fm")
-def detach_(self: Tensor) -> Tensor:
-    """Drop this tensor's history."""
+def _detach_in_place(self: Tensor) -> Tensor:
     if self._base is not None and self.requires_grad:
         raise RuntimeError("Can't detach views in-place. Use detach() instead.")
     self._rg = False
     self._edge = None
     return self
+
+
+declare("detach_(Tensor self) -> Tensor", composite=_detach_in_place)
 
 
 def _item(self: Tensor) -> Any:
@@ -118,9 +120,12 @@ def _to_copy_kernel(a: Any, to: dtype | None) -> Any:
     return kernels.convert(a, a.dtype if to is None else to.np)
 
 
-def _to_copy(self: Tensor, dtype: Any, device: Any, copy: bool) -> Tensor:
+def _to(self: Tensor, dtype: Any, device: Any, copy: bool) -> Tensor:
+    same_device = device is None or as_device(device) == self.device
+    if not copy and same_device and (dtype is None or dtype.np == self._a.dtype):
+        return self
     made = self
-    if device is not None and as_device(device) != self.device:
+    if not same_device:
         made = aten._to_device(made, as_device(device))
     if made is self or (dtype is not None and dtype is not made.dtype):
         made = aten._to_copy(made, dtype=dtype)
@@ -136,7 +141,7 @@ declare(
     node="ToCopyBackward0", grad={"self": lambda grad: grad},
 )
 declare("to.dtype_layout(Tensor self, ScalarType? dtype=None, Device? device=None, bool copy=False) -> Tensor",
-        composite=_to_copy, where="n")
+        composite=_to, where="n")
 
 
 @choose("to", where="m")
@@ -163,9 +168,6 @@ def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_bloc
         dtype, device = other.dtype, other.device
     if dtype is not None and not isinstance(dtype, dtype_type):
         raise TypeError(f"to(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
-    same_device = device is None or as_device(device) == self.device
-    if not copy and same_device and (dtype is None or dtype.np == self._a.dtype):
-        return self
     return aten.to__dtype_layout(self, dtype, device, copy)
 
 

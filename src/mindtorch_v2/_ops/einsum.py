@@ -8,7 +8,7 @@ from typing import Any
 
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
-from .._shape import wrap_dims
+from .._shape import wrap_dim
 from .._tensor import Tensor
 
 ELLIPSIS = "..."
@@ -47,7 +47,7 @@ def _parse(equation: str, operands: Sequence[Tensor]) -> tuple[list[list[str]], 
     if len(pieces) > len(operands):
         raise RuntimeError("einsum(): fewer operands were provided than specified in the equation")
     inputs, start, hidden = [], 0, 0
-    for number, (piece, operand) in enumerate(zip(pieces, operands)):
+    for number, (piece, operand) in enumerate(zip(pieces, operands, strict=True)):
         labels = _labels(piece, start)
         start += len(piece) + 1
         named = len(labels) - (ELLIPSIS in labels)
@@ -148,7 +148,7 @@ def _einsum(equation: str, tensors: Sequence[Tensor], path: Any = None) -> Tenso
     inputs, output, hidden = _parse(equation, tensors)
     kept = _spell_out(output, -1, hidden)
     prepared, spelled = [], []
-    for number, (operand, labels) in enumerate(zip(tensors, inputs)):
+    for number, (operand, labels) in enumerate(zip(tensors, inputs, strict=True)):
         operand, labels = _take_diagonals(operand, _spell_out(labels, operand.ndim, hidden), number)
         prepared.append(operand)
         spelled.append(labels)
@@ -156,8 +156,8 @@ def _einsum(equation: str, tensors: Sequence[Tensor], path: Any = None) -> Tenso
     order = kept + dropped
     sizes: dict[str, int] = {}
     aligned = []
-    for number, (operand, labels) in enumerate(zip(prepared, spelled)):
-        for label, extent in zip(labels, operand._a.shape):
+    for number, (operand, labels) in enumerate(zip(prepared, spelled, strict=True)):
+        for label, extent in zip(labels, operand._a.shape, strict=True):
             known = sizes.get(label, 1)
             if extent != 1 and known not in (1, extent):
                 raise RuntimeError(f"einsum(): subscript {label} has size {extent} for operand {number} which does "
@@ -218,9 +218,10 @@ def _tensordot(self: Tensor, other: Tensor, dims_self: Sequence[int], dims_other
         raise RuntimeError("both dimension lists should have same length")
     if self._a.dtype != other._a.dtype:
         raise RuntimeError("tensordot: both inputs should have same dtype")
-    first, second = wrap_dims(list(dims_self), self.ndim), wrap_dims(list(dims_other), other.ndim)
+    first = [wrap_dim(d, self.ndim) for d in dims_self]
+    second = [wrap_dim(d, other.ndim) for d in dims_other]
     common = 1
-    for given_a, given_b, a, b in zip(dims_self, dims_other, first, second):
+    for given_a, given_b, a, b in zip(dims_self, dims_other, first, second, strict=True):
         have, want = self._a.shape[a], other._a.shape[b]
         if want == 1:
             self = aten.sum(self, (a,), True)
@@ -281,10 +282,10 @@ def _kron(self: Tensor, other: Tensor) -> Tensor:
     ndim = max(self.ndim, other.ndim)
     a = (1,) * (ndim - self.ndim) + self._a.shape
     b = (1,) * (ndim - other.ndim) + other._a.shape
-    spread_a = [extent for pair in zip(a, (1,) * ndim) for extent in pair]
-    spread_b = [extent for pair in zip((1,) * ndim, b) for extent in pair]
+    spread_a = [extent for pair in zip(a, (1,) * ndim, strict=True) for extent in pair]
+    spread_b = [extent for pair in zip((1,) * ndim, b, strict=True) for extent in pair]
     product = aten.mul(aten.reshape(self, spread_a), aten.reshape(other, spread_b))
-    return aten._unsafe_view(product, [m * n for m, n in zip(a, b)])
+    return aten._unsafe_view(product, [m * n for m, n in zip(a, b, strict=True)])
 
 
 declare("kron(Tensor self, Tensor other) -> Tensor", composite=_kron)

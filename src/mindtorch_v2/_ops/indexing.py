@@ -14,7 +14,7 @@ from .._dispatch.namespace import aten
 from .._dispatch.promotion import pretty, scalar_array
 from .._dispatch.registry import choose, declare
 from .._dtype import FROM_NUMPY
-from .._tensor import TENSOR_TYPES, Tensor, wrap
+from .._tensor import TENSOR_TYPES, Tensor, alias, wrap
 
 NUMBERS = frozenset((int, float, bool, complex))
 MASK_KINDS = (np.dtype(np.bool_), np.dtype(np.uint8))
@@ -44,8 +44,9 @@ class Indices(list[Any]):
             if tensor is not None and tensor._version != version:
                 raise RuntimeError(
                     "one of the variables needed for gradient computation has been modified by an inplace operation: "
-                    f"an index tensor of shape {list(tensor._a.shape)} is at version {tensor._version}; expected "
-                    f"version {version} instead."
+                    f"[torch.{pretty(FROM_NUMPY[tensor._a.dtype])}Tensor {list(tensor._a.shape)}] is at version "
+                    f"{tensor._version}; expected version {version} instead. Hint: enable anomaly detection to find "
+                    "the operation that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True)."
                 )
         return self
 
@@ -349,7 +350,11 @@ def assign(target: Tensor, value: Any) -> None:
         return
     shape, wanted = value._a.shape, target._a.shape
     if shape == wanted:
-        aten.copy_(target, value)
+        if value._st is target._st and value._st is not None and is_same_window(target, value):
+            # `x[i] += v` ends by assigning a view to itself, after the in-place op already changed the history.
+            aten.copy___default(alias(target), alias(value))
+        else:
+            aten.copy_(target, value)
     elif not shape:
         aten.fill___Tensor(target, value)
     else:
@@ -357,6 +362,12 @@ def assign(target: Tensor, value: Any) -> None:
         if value._a.shape != wanted:
             value = aten.expand(value, wanted)
         aten.copy_(target, value)
+
+
+def is_same_window(first: Tensor, second: Tensor) -> bool:
+    """Whether two views of one shape read the same memory in the same way."""
+    return (first._a.dtype == second._a.dtype and first._a.strides == second._a.strides
+            and first.data_ptr() == second.data_ptr())
 
 
 def without_leading_ones(value: Tensor, ndim: int) -> Tensor:

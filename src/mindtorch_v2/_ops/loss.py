@@ -189,12 +189,12 @@ def _declare_nll(suffix: str, kernel: Any, node: str) -> None:
         forward = {"self": lambda grad, self, target, weight, reduction, ignore_index, result1: (
             aten.nll_loss2d_backward(grad, self, target, weight, reduction, ignore_index, result1))}
         again = {"grad_output": lambda grad, target, weight, reduction, ignore_index: aten.nll_loss2d(
-            grad, target, weight, reduction, ignore_index)}
+            grad, target, weight, reduction, ignore_index), "self": lambda grad: aten.zeros_like(grad)}
     else:
         forward = {"self": lambda grad, self, target, weight, reduction, ignore_index, result1: (
             aten.nll_loss_backward(grad, self, target, weight, reduction, ignore_index, result1))}
         again = {"grad_output": lambda grad, target, weight, reduction, ignore_index: aten.nll_loss(
-            grad, target, weight, reduction, ignore_index)}
+            grad, target, weight, reduction, ignore_index), "self": lambda grad: aten.zeros_like(grad)}
     arguments = "Tensor self, Tensor target, Tensor? weight"
     declare(
         f"{name}_forward({arguments}, int reduction, int ignore_index) -> (Tensor output, Tensor total_weight)",
@@ -233,5 +233,5 @@ def _nll_nd(self: Tensor, target: Tensor, weight: Tensor | None, reduction: int,
     return aten.view(made, expected) if reduction == NONE else made
 
 
-declare("nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, int ignore_index=-100) -> Tensor",
-        composite=_nll_nd, where="n")
+declare("nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, int ignore_index=-100) -> "
+        "Tensor", composite=_nll_nd, where="n")

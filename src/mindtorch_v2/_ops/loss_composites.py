@@ -137,8 +137,8 @@ def _cosine_embedding(input1: Tensor, input2: Tensor, target: Tensor, margin: fl
     return reduced(aten.add(alike, unlike), reduction)
 
 
-declare("cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor",
-        composite=_cosine_embedding, where="f")
+declare("cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> "
+        "Tensor", composite=_cosine_embedding, where="f")
 
 
 def _triplet_margin(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, p: float, eps: float,

@@ -232,7 +232,8 @@ def _matrix_power(self: Tensor, n: int) -> Tensor:
         raise RuntimeError("linalg.matrix_power: A must be batches of square matrices, but they are "
                            f"{' by '.join(map(str, self._a.shape[-2:]))} matrices")
     if n < 0:
-        self, n = aten.linalg_inv(self), -n
+        raise NotImplementedError("matrix_power with a negative exponent needs the matrix inverse, which this runtime "
+                                  "does not have")
     if n == 0:
         return aten.clone(aten.expand(aten.eye(self._a.shape[-1], dtype=self.dtype, device=self.device),
                                       self._a.shape))

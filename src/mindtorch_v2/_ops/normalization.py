@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .._autograd.graph import bump
 from .._backends.cpu import normalization as kernels
 from .._dispatch.namespace import aten
-from .._dispatch.registry import choose, declare
+from .._dispatch.registry import declare
 from .._dispatch.state import THREAD
 from .._dtype import FROM_NUMPY, HALF_TYPES, finfo, float32, uint8
 from .._tensor import Tensor
@@ -22,7 +21,7 @@ Gradients = tuple[Any, Any, Any]
 
 def _asked(made: tuple[Tensor, ...], needs: tuple[bool, ...]) -> Gradients:
     """The gradients that were asked for."""
-    return tuple(m if n else None for m, n in zip(made, needs))  # type: ignore[return-value]
+    return tuple(m if n else None for m, n in zip(made, needs, strict=True))  # type: ignore[return-value]
 
 
 def _recordable_gradient(pull: Tensor, x: Tensor, dims: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor]:
@@ -38,20 +37,21 @@ def _recordable_gradient(pull: Tensor, x: Tensor, dims: tuple[int, ...], eps: fl
 # -- layer norm --------------------------------------------------------------------------------------------------------
 
 
-def _layer_norm_gradients(grad: Tensor, input: Tensor, normalized_shape: Any, weight: Any, bias: Any, eps: float,
+def _layer_norm_gradients(grad: Tensor, input: Tensor, normalized_size: Any, weight: Any, bias: Any, eps: float,
                           result1: Tensor, result2: Tensor, needs: Any) -> Gradients:
     if not THREAD.state.grad:
-        made = aten.native_layer_norm_backward(grad, input, normalized_shape, result1, result2, weight, bias, needs)
+        made = aten.native_layer_norm_backward(grad, input, normalized_size, result1, result2, weight, bias, needs)
         return _asked(made, needs)
-    dims = tuple(range(-len(tuple(normalized_shape)), 0))
+    dims = tuple(range(-len(tuple(normalized_size)), 0))
     lead = tuple(range(input.ndim - len(dims)))
     first, normal = _recordable_gradient(grad if weight is None else grad * weight, input, dims, eps)
     second = grad * normal
     return _asked((first, aten.sum(second, lead) if lead else second, aten.sum(grad, lead) if lead else grad), needs)
 
 
+# PyTorch calls the second argument normalized_shape, but in formulas `<tensor>_shape` means the shape of a tensor.
 declare(
-    "native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> "
+    "native_layer_norm(Tensor input, int[] normalized_size, Tensor? weight, Tensor? bias, float eps) -> "
     "(Tensor, Tensor, Tensor)", cpu=kernels.layer_norm, where="f", differentiable=(0,),
     grad={("input", "weight", "bias"): _layer_norm_gradients},
 )
@@ -167,7 +167,7 @@ def _batch_norm_gradients(grad: Tensor, input: Tensor, weight: Any, running_mean
 
 declare(
     "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
-    "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)", cpu=kernels.batch_norm, where="n",
+    "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)", cpu=kernels.batch_norm, where="f",
     differentiable=(0,), grad={("input", "weight", "bias"): _batch_norm_gradients},
 )
 declare(
@@ -175,18 +175,6 @@ declare(
     "Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> "
     "(Tensor, Tensor, Tensor)", cpu=kernels.batch_norm_backward, where="n",
 )
-
-
-@choose("native_batch_norm", where="f")
-def native_batch_norm(input: Tensor, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
-                      momentum: float, eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Batch normalization with its statistics; training changes the running statistics in place."""
-    if training:
-        # Before the node is recorded: backward may read the statistics' values, and the change is part of this op.
-        for statistics in (running_mean, running_var):
-            if statistics is not None:
-                bump(statistics)
-    return aten.native_batch_norm__default(input, weight, bias, running_mean, running_var, training, momentum, eps)
 
 
 def _check_channels(name: str, parameter: Tensor | None, channels: int) -> None:

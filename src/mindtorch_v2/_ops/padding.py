@@ -29,7 +29,7 @@ def _mirrored(mode: str, spatial: int) -> None:
             where="n", node=f"{node}0", grad={"self": backward})
     declare(f"{name}_backward(Tensor grad_output, Tensor self, int[{2 * spatial}] padding) -> Tensor",
             cpu=kernels.mirrored_backward(mode, spatial), where="n", node=f"{node}Backward0",
-            grad={"grad_output": again})
+            grad={"grad_output": again, "self": lambda grad, self: aten.zeros_like(self)})
 
 
 for _spatial in (1, 2, 3):

@@ -10,6 +10,7 @@ from .._backends.cpu import reduce as kernels
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import FLOAT_DTYPES, pretty
 from .._dispatch.registry import choose, declare
+from .._dispatch.state import THREAD
 from .._shape import numel, reduced_shape, wrap_dims
 from .._tensor import Tensor
 from .formulas import conj, spread
@@ -40,6 +41,8 @@ def check_flag(name: str, position: int, value: Any) -> None:
 
 
 def _sum_backward(grad: Any, self_shape: Shape, dim: Any, keepdim: bool) -> Any:
+    if dim is None:
+        return aten.expand(grad, self_shape)
     return spread(grad, self_shape, wrap_dims(dim, len(self_shape)), keepdim)
 
 
@@ -101,7 +104,8 @@ def _mean_backward(grad: Any, self_shape: Shape, dim: Any, keepdim: bool) -> Any
 
 
 declare(
-    "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", cpu=kernels.mean_all, where="n",
+    "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", cpu=kernels.mean_all, cpu_full=kernels.mean_all_as,
+    where="n",
     grad={"self": lambda grad, self_shape: aten.expand(grad, self_shape) / numel(self_shape)},
 )
 declare(
@@ -153,7 +157,7 @@ def _prod_dim_backward(grad: Any, self: Tensor, dim: int, keepdim: bool, result:
         return grad
     dims = wrap_dims(dim, len(shape))
     grad, result = kept(grad, shape, dims, keepdim), kept(result, shape, dims, keepdim)
-    if not aten.item(aten.sum(aten.eq(self, 0))):
+    if not aten.item(aten.sum(aten.sum__dim_IntList(aten.eq(self, 0), dims, True))):
         return grad * conj(aten.div(result, self))
     return grad * conj(_products_of_others(self, dims[0]))
 
@@ -193,6 +197,7 @@ def _truth(name: str, kernel: Any) -> None:
     declare(f"{name}(Tensor self) -> Tensor", cpu=kernel, where="n")
     declare(f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", cpu=kernel, where="n")
     declare(f"{name}.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", cpu=kernel, where="n")
+    whole, one, several = f"{name}__default", f"{name}__dim", f"{name}__dims"
 
     @choose(name)
     def truth(input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Any = None, axis: Any = None,
@@ -200,10 +205,10 @@ def _truth(name: str, kernel: Any) -> None:
         dim = axis if dim is None else dim
         keepdim = keepdim or keepdims
         if dim is None and not keepdim:
-            return getattr(aten, f"{name}__default")(input, out=out)
+            return getattr(aten, whole)(input, out=out)
         if isinstance(dim, int):
-            return getattr(aten, f"{name}__dim")(input, dim, keepdim, out=out)
-        return getattr(aten, f"{name}__dims")(input, dim, keepdim, out=out)
+            return getattr(aten, one)(input, dim, keepdim, out=out)
+        return getattr(aten, several)(input, dim, keepdim, out=out)
 
     truth.__name__ = name
     truth.__doc__ = f"Whether {name} elements are true (not zero)."
@@ -228,14 +233,22 @@ def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
 def evenly(grad: Any, self: Tensor, result: Tensor) -> Any:
     """The gradient of picking one value out of all: shared by the elements equal to it."""
     mask = aten.isnan(self) if aten.item(aten.isnan(result)) else aten.eq(self, result)
-    share = grad / aten.sum(mask)
-    return aten.masked_fill_(aten.new_zeros(grad, self._a.shape), mask, share)
+    return owned(aten.masked_fill_(aten.new_zeros(grad, self._a.shape), mask, grad / aten.sum(mask)))
+
+
+def owned(made: Tensor) -> Tensor:
+    """A new tensor that was filled in place, as if it had been computed at once: a leaf may take it over as its
+    gradient without a copy. With a graph being recorded it keeps its version, which the graph may refer to.
+    """
+    if not THREAD.state.grad:
+        made._st = None
+    return made
 
 
 def _selecting_backward(grad: Tensor, dim: int, indices: Tensor, sizes: Shape, keepdim: bool) -> Tensor:
     if not keepdim and sizes:
         grad, indices = aten.unsqueeze(grad, dim), aten.unsqueeze(indices, dim)
-    return aten.scatter_(aten.zeros(sizes, dtype=grad.dtype, device=grad.device), dim, indices, grad)
+    return owned(aten.scatter_(aten.zeros(sizes, dtype=grad.dtype, device=grad.device), dim, indices, grad))
 
 
 declare(
@@ -257,6 +270,7 @@ def _extremes(name: str, ufunc: np.ufunc, position: Any, binary: str, result: An
             cpu=kernels.extreme_dim(name, position), where="n", differentiable=(0,), grad={"self": selected})
     declare(f"{name}.other(Tensor self, Tensor other) -> Tensor", where="n",
             composite=lambda self, other: getattr(aten, binary)(self, other))
+    whole, along, pair = f"{name}__default", f"{name}__dim", f"{name}__other"
 
     @choose(name)
     def extreme(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None, out: Any = None,
@@ -264,13 +278,13 @@ def _extremes(name: str, ufunc: np.ufunc, position: Any, binary: str, result: An
         if dim is None:
             dim = axis if other is None else other
             if dim is None:
-                return getattr(aten, f"{name}__default")(input, out=out)
+                return getattr(aten, whole)(input, out=out)
         if isinstance(dim, Tensor):
             if out is not None:
                 return getattr(aten, binary)(input, dim, out=out)
-            return getattr(aten, f"{name}__other")(input, dim)
+            return getattr(aten, pair)(input, dim)
         refuse_several(name, dim)
-        return result(getattr(aten, f"{name}__dim")(input, dim, keepdim or keepdims, out=out))
+        return result(getattr(aten, along)(input, dim, keepdim or keepdims, out=out))
 
     extreme.__name__ = name
     extreme.__doc__ = f"The {name}imum: of all elements, along a dimension with its position, or of two tensors."
@@ -283,10 +297,11 @@ def _extremes(name: str, ufunc: np.ufunc, position: Any, binary: str, result: An
 def _shared(grad: Any, self: Tensor, dims: Shape, keepdim: bool, result: Tensor) -> Any:
     """The gradient of an extreme over dimensions: shared by the elements equal to it."""
     shape = self._a.shape
-    if not keepdim and shape:
-        whole = reduced_shape(shape, dims, True)
-        grad, result = aten.reshape(grad, whole), aten.reshape(result, whole)
-    mask = aten.eq(self, result)
+    restore = not keepdim and shape
+    whole = reduced_shape(shape, dims, True)
+    mask = aten.eq(self, aten.reshape(result, whole) if restore else result)
+    if restore:
+        grad = aten.reshape(grad, whole)
     return grad / aten.sum__dim_IntList(mask, dims, True) * mask
 
 

@@ -14,18 +14,19 @@ from .._dtype import bool_, finfo
 from .._shape import wrap_dim
 from .._tensor import Tensor
 from .formulas import conj
+from .reduce import owned
 from .return_types import named
 
 
 def reversed_scan(scan: Any, x: Tensor, dim: int) -> Tensor:
     """A scan from the other end."""
-    if x.numel() <= 1 or x._a.shape[wrap_dim(dim, x.ndim)] == 1:
+    if x._a.size <= 1 or x._a.shape[wrap_dim(dim, x.ndim)] == 1:
         return scan(x, dim)
     return aten.flip(scan(aten.flip(x, [dim]), dim), [dim])
 
 
 def _cumsum_backward(grad: Tensor, dim: int) -> Tensor:
-    if grad.numel() <= 1 or grad._a.shape[wrap_dim(dim, grad.ndim)] == 1:
+    if grad._a.size <= 1 or grad._a.shape[wrap_dim(dim, grad.ndim)] == 1:
         return grad
     return aten.flip(aten.cumsum(aten.flip(grad, [dim]), dim), [dim])
 
@@ -37,7 +38,7 @@ declare(
 
 
 def _cumprod_backward(grad: Tensor, input: Tensor, dim: int, output: Tensor) -> Tensor:
-    if input.numel() <= 1 or input._a.shape[wrap_dim(dim, input.ndim)] == 1:
+    if input._a.size <= 1 or input._a.shape[wrap_dim(dim, input.ndim)] == 1:
         return grad
     source = conj(input)
     weighted = conj(output) * grad
@@ -83,9 +84,10 @@ declare(
 
 
 def _running_backward(grad: Tensor, input: Tensor, indices: Tensor, dim: int) -> Tensor:
-    if not input.numel():
+    if not input._a.size:
         return input
-    return aten.scatter_add_(aten.zeros(input._a.shape, dtype=grad.dtype, device=grad.device), dim, indices, grad)
+    zeros = aten.zeros(input._a.shape, dtype=grad.dtype, device=grad.device)
+    return owned(aten.scatter_add_(zeros, dim, indices, grad))
 
 
 declare("cummaxmin_backward(Tensor grad, Tensor input, Tensor indices, int dim) -> Tensor",
@@ -110,20 +112,21 @@ _running("cummax", np.maximum)
 _running("cummin", np.minimum)
 
 
-def _logcumsumexp_backward(grad: Tensor, self: Tensor, dim: int, result: Tensor) -> Tensor:
-    if not grad.ndim or not grad.numel():
+def _logcumsumexp_backward(grad: Tensor, self: Any, dim: int, result: Any) -> Any:
+    if not grad.ndim or not grad._a.size:
         return grad
     if grad.dtype.is_complex:
         raise NotImplementedError("logcumsumexp: the derivative for complex tensors is not supported")
     # Positive and negative gradients are summed apart, as logarithms.
     lowest = aten.scalar_tensor(finfo(grad.dtype).min, dtype=grad.dtype, device=grad.device)
     size = aten.log(aten.abs(grad))
+    positive = aten.where(aten.gt(grad, 0), size, lowest)
+    negative = aten.where(aten.lt(grad, 0), size, lowest)
 
-    def part(which: Tensor) -> Tensor:
-        logs = aten.where(which, size, lowest)
+    def part(logs: Any) -> Any:
         return aten.exp(reversed_scan(aten.logcumsumexp, logs - result, dim) + self)
 
-    return part(aten.gt(grad, 0)) - part(aten.lt(grad, 0))
+    return part(positive) - part(negative)
 
 
 declare("logcumsumexp(Tensor self, int dim) -> Tensor", cpu=kernels.logcumsumexp,
@@ -154,7 +157,7 @@ declare("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? ap
         composite=_diff)
 
 
-def _ends(y: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+def _ends(y: Tensor, dim: int) -> tuple[Any, Any]:
     count = y._a.shape[wrap_dim(dim, y.ndim)]
     return aten.slice(y, dim, 0, count - 1), aten.slice(y, dim, 1, count)
 

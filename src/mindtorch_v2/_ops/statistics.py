@@ -7,7 +7,7 @@ from typing import Any
 
 from .._backends.cpu import statistics as kernels
 from .._backends.cpu.reduce import extent
-from .._dispatch.namespace import aten
+from .._dispatch.namespace import aten, find
 from .._dispatch.registry import choose, declare
 from .._dtype import float32, float64, int64
 from .._shape import wrap_dim, wrap_dims
@@ -19,7 +19,7 @@ from .return_types import named
 # -- variance ------------------------------------------------------------------------------------------------------
 
 
-def _var_backward(grad: Any, self: Tensor, dim: Any, correction: Any, keepdim: bool) -> Any:
+def _var_backward(grad: Any, self: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
     shape = self._a.shape
     dims = wrap_dims(dim, len(shape))
     freedom = extent(shape, dims) - (1 if correction is None else correction)
@@ -31,7 +31,7 @@ def _var_backward(grad: Any, self: Tensor, dim: Any, correction: Any, keepdim: b
     return (self - average) * (grad * (2.0 / freedom if freedom else math.inf))
 
 
-def _std_backward(grad: Any, self: Tensor, dim: Any, correction: Any, keepdim: bool, result: Tensor) -> Any:
+def _std_backward(grad: Any, self: Tensor, dim: Any, correction: Any, keepdim: bool, result: Any) -> Any:
     # At a deviation of 0 the slope of the square root is infinite; PyTorch takes 0 there.
     grad = aten.masked_fill_(grad / (result * 2), aten.eq(result, 0), 0)
     return _var_backward(grad, self, dim, correction, keepdim)
@@ -83,8 +83,8 @@ def _moments(name: str, returns: str, kernel: Any, backward: Any, where: str) ->
     moment.__doc__ = f"{name} over all elements or over dimensions, with `count - correction` as divisor."
 
 
-_moments("var", "Tensor", kernels.moments("std and var", root=False, with_mean=False), _var_backward, "fm")
-_moments("std", "Tensor", kernels.moments("std and var", root=True, with_mean=False), _std_backward, "fm")
+_moments("var", "Tensor", kernels.moments("var", root=False, with_mean=False), _var_backward, "fm")
+_moments("std", "Tensor", kernels.moments("std", root=True, with_mean=False), _std_backward, "fm")
 _moments("var_mean", "(Tensor, Tensor)", kernels.moments("var_mean", root=False, with_mean=True),
          _var_mean_backward, "f")
 _moments("std_mean", "(Tensor, Tensor)", kernels.moments("std_mean", root=True, with_mean=True),
@@ -93,7 +93,7 @@ _moments("std_mean", "(Tensor, Tensor)", kernels.moments("std_mean", root=True, 
 # -- norms ---------------------------------------------------------------------------------------------------------
 
 
-def _norm_slope(grad: Any, self: Tensor, order: float, norm: Tensor, dims: tuple[int, ...]) -> Any:
+def _norm_slope(grad: Any, self: Any, order: float, norm: Any, dims: tuple[int, ...]) -> Any:
     """The gradient of a norm; `grad` and `norm` broadcast against `self`."""
     if order == 0:
         return aten.zeros_like(self)
@@ -134,6 +134,9 @@ def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, 
     """The p-norm of the elements, or the nuclear norm of a matrix."""
     if isinstance(p, str):
         if p == "nuc":
+            if find("linalg_matrix_norm") is None:
+                raise NotImplementedError("norm(): p='nuc' needs aten::linalg_matrix_norm, which this runtime does "
+                                          "not have")
             dims = tuple(range(input.ndim)) if dim is None else dim
             return aten.linalg_matrix_norm(input, p, dims, keepdim, dtype=dtype)
         if p != "fro":
@@ -142,7 +145,7 @@ def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, 
     return aten.linalg_vector_norm(input, 2 if p is None else p, dim, keepdim, dtype=dtype, out=out)
 
 
-def _dist_backward(grad: Any, self: Tensor, other: Tensor, p: Any, result: Tensor) -> Any:
+def _dist_backward(grad: Any, self: Any, other: Any, p: Any, result: Tensor) -> Any:
     difference = self - other
     return _norm_slope(grad, difference, float(p), result, tuple(range(difference.ndim)))
 
@@ -150,11 +153,11 @@ def _dist_backward(grad: Any, self: Tensor, other: Tensor, p: Any, result: Tenso
 declare(
     "dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", cpu=kernels.dist, promote="binary",
     grad={"self": _dist_backward,
-          "other": lambda grad, self, other, p, result: -_dist_backward(grad, self, other, p, result)},
+          "other": lambda grad, self, other, p, result: _dist_backward(-grad, self, other, p, result)},
 )
 
 
-def _logsumexp_backward(grad: Any, self: Tensor, dim: Any, keepdim: bool, result: Tensor) -> Any:
+def _logsumexp_backward(grad: Any, self: Any, dim: Any, keepdim: bool, result: Any) -> Any:
     shape = self._a.shape
     dims = wrap_dims(dim, len(shape))
     grad, result = kept(grad, shape, dims, keepdim), kept(result, shape, dims, keepdim)
@@ -216,7 +219,7 @@ INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
 def _check_quantile(name: str, self: Tensor, q: Tensor, interpolation: str) -> None:
-    if not self.numel():
+    if not self._a.size:
         raise RuntimeError(f"{name}() input tensor must be non-empty")
     if q.ndim > 1:
         raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
@@ -257,13 +260,11 @@ def _quantile(name: str, self: Tensor, q: Tensor, dim: int | None, keepdim: bool
         ranks = aten.masked_fill(ranks, aten.any(missing, -1, True), last)
     if interpolation in ("lower", "higher", "nearest"):
         ranks = {"lower": aten.floor, "higher": aten.ceil, "nearest": aten.round}[interpolation](ranks)
-    # Places carry no gradient; only the weights between them do.
-    fixed = aten.detach(ranks)
-    below = aten.to(fixed, int64)
+    below = aten.to(ranks, int64)
     made = aten.gather(lines, -1, below)
     if interpolation in ("linear", "midpoint"):
         weight = aten.full_like(ranks, 0.5) if interpolation == "midpoint" else ranks - below
-        made = aten.lerp(made, aten.gather(lines, -1, aten.to(aten.ceil(fixed), int64)), weight)
+        made = aten.lerp(made, aten.gather(lines, -1, aten.to(aten.ceil(ranks), int64)), weight)
     if not q.ndim:
         return aten.squeeze(made, -1)
     return aten.squeeze(aten.transpose(aten.unsqueeze(made, 0), 0, -1), -1)

@@ -10,10 +10,9 @@ import numpy as np
 from .._backends.cpu import view as kernels
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
-from .._dtype import dtype as dtype_class
 from .._memory_format import contiguous_format
 from .._shape import as_shape, contiguous_strides, infer_size, numel, wrap_dim
-from .._tensor import Tensor
+from .._tensor import Tensor, wrap
 
 
 def _inverse(dims: Sequence[int]) -> list[int]:
@@ -25,26 +24,13 @@ def _inverse(dims: Sequence[int]) -> list[int]:
 
 
 declare(
-    "view(Tensor self, int[] size) -> Tensor", cpu=kernels.view, view=True, where="n",
+    "view(Tensor self, int[] size) -> Tensor", cpu=kernels.view, view=True, where="m", variadic="size",
     grad={"self": lambda grad, self_shape: aten.reshape(grad, self_shape)},
 )
-declare("view.dtype(Tensor self, ScalarType dtype) -> Tensor", cpu=kernels.view_dtype, view=True, where="n")
 declare(
     "_unsafe_view(Tensor self, int[] size) -> Tensor", cpu=kernels.view, where="n",
     grad={"self": lambda grad, self_shape: aten.reshape(grad, self_shape)},
 )
-
-
-@choose("view", where="m")
-def view(self: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Tensor:
-    """Another shape, or another dtype, on the same memory."""
-    if size is not None:
-        shape = (size,)
-    if dtype is not None or (len(shape) == 1 and isinstance(shape[0], dtype_class)):
-        return aten.view__dtype(self, dtype or shape[0])
-    if len(shape) == 1 and type(shape[0]) is not int:
-        shape = as_shape(shape)
-    return aten.view__default(self, shape)
 
 
 def _reshape(self: Tensor, shape: Any) -> Tensor:
@@ -52,7 +38,7 @@ def _reshape(self: Tensor, shape: Any) -> Tensor:
     size = as_shape((shape,)) if not isinstance(shape, int) else (shape,)
     size = infer_size(size, array.size)
     if type(array) is not np.ndarray or kernels.can_view(array, size):
-        return aten.view__default(self, size)
+        return aten.view(self, size)
     return aten._unsafe_view(aten.clone(self, memory_format=contiguous_format), size)
 
 
@@ -202,9 +188,10 @@ declare(
 )
 
 
-def _as_strided_backward(grad: Tensor, self: Tensor, size: Any, stride: Any, storage_offset: Any) -> Tensor:
-    return aten._as_strided_backward(grad, self, size, stride,
-                                     self.storage_offset() if storage_offset is None else storage_offset)
+def _as_strided_backward(grad: Tensor, self_array: Any, size: Any, stride: Any, storage_offset: Any) -> Tensor:
+    like = wrap(self_array)
+    return aten._as_strided_backward(grad, like, size, stride,
+                                     like.storage_offset() if storage_offset is None else storage_offset)
 
 
 def _as_strided_adjoint(grad: Any, like: Any, size: Any, stride: Any, storage_offset: int) -> Any:

@@ -8,7 +8,7 @@ from .._autograd.function import Function
 from .._autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from .._autograd.gradcheck import gradcheck, gradgradcheck
 from .._tensor import Tensor as Variable
-from . import function, graph
+from . import function, graph, profiler, profiler_util
 
 __all__ = [
     "Function",
@@ -23,6 +23,8 @@ __all__ = [
     "graph",
     "inference_mode",
     "no_grad",
+    "profiler",
+    "profiler_util",
     "set_detect_anomaly",
     "set_grad_enabled",
 ]

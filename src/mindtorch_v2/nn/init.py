@@ -163,7 +163,8 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     content = np.zeros(sizes, tensor._a.dtype)
     channel = np.tile(np.arange(kept), groups)
     row = np.repeat(np.arange(groups) * per_group, kept) + channel
-    content[(row, channel, *(size // 2 for size in sizes[2:]))] = 1
+    middle: tuple[Any, ...] = tuple(size // 2 for size in sizes[2:])
+    content[(row, channel, *middle)] = 1
     with no_grad():
         return aten.copy_(tensor, wrap(content))
 

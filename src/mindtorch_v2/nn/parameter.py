@@ -45,9 +45,9 @@ class Parameter(Tensor):
         return memo[id(self)]
 
     def __reduce_ex__(self, protocol: Any = None) -> Any:
-        function, args = Tensor.__reduce_ex__(self, protocol)
+        reduced: Any = Tensor.__reduce_ex__(self, protocol)
         notes = {name: value for name, value in self.__dict__.items() if name != "_accumulator"}
-        return (rebuild_parameter, (*args, notes)) if notes else (function, args)
+        return (rebuild_parameter, (*reduced[1], notes)) if notes else reduced
 
 
 def rebuild_parameter(cls: type, array: np.ndarray, requires_grad: bool, notes: dict[str, Any]) -> Any:
@@ -66,6 +66,8 @@ class BufferMeta(TensorMeta):
 
 class Buffer(Tensor, metaclass=BufferMeta):
     """A tensor that becomes a buffer of the module it is assigned to; `persistent` says whether it is saved."""
+
+    persistent: bool
 
     def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
         if data is None:

@@ -84,6 +84,8 @@ class ParameterOptimizer(Optimizer):
                 self.start(self.state[parameter], parameter, parameter.grad, group)
         if group.get("capturable"):
             check_capturable(parameters)
+        if group.get("fused"):
+            check_fusable(parameters)
         if not (group.get("foreach") or group.get("fused")):
             for parameter in parameters:
                 state = self.state[parameter] if stateful else {}
@@ -132,11 +134,21 @@ def check_fused(optimizer: Optimizer) -> None:
         raise RuntimeError("`fused` does not support `differentiable`")
     if optimizer.defaults["foreach"]:
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
-    if not all(p.dtype.is_floating_point and p.is_cpu for g in optimizer.param_groups for p in g["params"]):
-        raise RuntimeError(
-            "`fused=True` requires all the params to be floating point Tensors of supported devices: "
-            f"{FUSED_DEVICES}."
-        )
+
+
+def check_fusable(parameters: list[Tensor]) -> None:
+    """What fused kernels exist for."""
+    for parameter in parameters:
+        if not (parameter.dtype.is_floating_point and parameter.is_cpu):
+            raise RuntimeError(
+                "`fused=True` requires all the params to be floating point Tensors of supported devices: "
+                f"{FUSED_DEVICES} but {parameter.dtype} and {parameter.device.type}"
+            )
+
+
+def kept(value: Tensor, group: dict[str, Any]) -> Tensor:
+    """State for a formula that a differentiable step records: a copy, since the next step changes the state."""
+    return aten.clone(value) if group["differentiable"] else value
 
 
 def check_lr(lr: Any, *, foreach: Any = False, capturable: bool = True) -> None:

@@ -15,6 +15,7 @@ from ._stepping import (
     column,
     count_step,
     decayed_lists,
+    kept,
     number,
     scalar_dtype,
     zero_step,
@@ -94,16 +95,16 @@ class Adam(ParameterOptimizer):
         if group["amsgrad"]:
             largest = state["max_exp_avg_sq"]
             if group["differentiable"]:
-                square = aten.maximum(largest.clone(), square)
+                square = aten.maximum(kept(largest, group), kept(square, group))
                 aten.copy_(largest, square)
             else:
                 square = aten.maximum(largest, square, out=largest)
         denominator = aten.div(aten.sqrt(square), (1 - beta2**count) ** 0.5)
         aten.add_(denominator, group["eps"])
         if isinstance(step_size, Tensor) and step_size.requires_grad:
-            aten.addcdiv_(parameter, average * step_size, denominator, value=-1)
+            aten.addcdiv_(parameter, kept(average, group) * step_size, denominator, value=-1)
         else:
-            aten.addcdiv_(parameter, average, denominator, value=number(-step_size))
+            aten.addcdiv_(parameter, kept(average, group), denominator, value=number(-step_size))
 
     def update_lists(self, parameters: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]],
                      group: dict[str, Any]) -> None:

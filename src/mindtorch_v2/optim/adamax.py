@@ -14,6 +14,7 @@ from ._stepping import (
     column,
     count_step,
     decayed_lists,
+    kept,
     number,
     zero_step,
 )
@@ -55,11 +56,11 @@ class Adamax(ParameterOptimizer):
         aten.mul_(largest, beta2)
         size = aten.add_(aten.abs(grad), group["eps"])
         if group["differentiable"]:
-            aten.copy_(largest, aten.maximum(largest.clone(), size))
+            aten.copy_(largest, aten.maximum(kept(largest, group), size))
         else:
             aten.maximum(largest, size, out=largest)
         rate = group["lr"] / (1 - beta1 ** state["step"].item())
-        aten.addcdiv_(parameter, average, largest, value=number(-rate))
+        aten.addcdiv_(parameter, kept(average, group), kept(largest, group), value=number(-rate))
 
     def update_lists(self, parameters: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]],
                      group: dict[str, Any]) -> None:

@@ -15,6 +15,7 @@ from ._stepping import (
     column,
     count_step,
     decayed_lists,
+    kept,
     number,
     scalar_dtype,
     zero_step,
@@ -76,7 +77,7 @@ class NAdam(ParameterOptimizer):
         product_next = product.item() * following
         denominator = (aten.add if group["differentiable"] else aten.add_)(denominator, group["eps"])
         aten.addcdiv_(parameter, grad, denominator, value=-lr * (1.0 - now) / (1.0 - product.item()))
-        aten.addcdiv_(parameter, average, denominator, value=(-lr * following) / (1.0 - product_next))
+        aten.addcdiv_(parameter, kept(average, group), denominator, value=(-lr * following) / (1.0 - product_next))
 
     def update_lists(self, parameters: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]],
                      group: dict[str, Any]) -> None:

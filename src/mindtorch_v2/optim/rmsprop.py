@@ -13,6 +13,7 @@ from ._stepping import (
     column,
     count_step,
     decayed_lists,
+    kept,
     number,
     scalar_dtype,
 )
@@ -57,7 +58,7 @@ class RMSprop(ParameterOptimizer):
         aten.mul_(square, alpha)
         aten.addcmul_(square, grad, grad, value=1 - alpha)
         if group["centered"]:
-            average = aten.lerp_(state["grad_avg"], grad, 1 - alpha)
+            average = kept(aten.lerp_(state["grad_avg"], grad, 1 - alpha), group)
             deviation = aten.sqrt_(aten.addcmul(square, average, average, value=-1))
         else:
             deviation = aten.sqrt(square)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from .._dispatch.namespace import aten
 from .._tensor import Tensor
-from ._stepping import ParameterOptimizer, check_lr, column, count_step, number, scalar_dtype
+from ._stepping import ParameterOptimizer, check_lr, column, count_step, kept, number, scalar_dtype
 
 
 class Rprop(ParameterOptimizer):
@@ -39,13 +39,13 @@ class Rprop(ParameterOptimizer):
         aten.add_(state["step"], 1)
         if group["maximize"]:
             grad = aten.neg(grad)
-        agreement = aten.mul(grad, previous.clone() if group["differentiable"] else previous)
+        agreement = aten.mul(grad, kept(previous, group))
         factor = replace_signs(aten.sign(agreement), shrink, grow)
         aten.clamp_(aten.mul_(size, factor), smallest, largest)
         # Where the gradient changed its sign, this step waits and the next starts afresh.
         grad = aten.clone(grad)
         grad[aten.eq(factor, shrink)] = 0
-        aten.addcmul_(parameter, aten.sign(grad), size, value=-1)
+        aten.addcmul_(parameter, aten.sign(grad), kept(size, group), value=-1)
         aten.copy_(previous, grad)
 
     def update_lists(self, parameters: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]],

@@ -220,15 +220,19 @@ def test_differentiable_sgd(options: dict[str, Any]) -> None:
     assert found[0] == pytest.approx(found[1], rel=1e-4)
 
 
-@pytest.mark.parametrize("options", [{}, {"amsgrad": True}, {"weight_decay": 0.1}])
-@pytest.mark.parametrize("name", ["Adam", "AdamW"])
-def test_differentiable_adam(name: str, options: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("name", "options"), [
+    ("Adam", {}), ("Adam", {"amsgrad": True}), ("Adam", {"weight_decay": 0.1}), ("AdamW", {}), ("Adamax", {}),
+    ("NAdam", {}), ("RAdam", {"betas": (0.5, 0.6)}), ("RMSprop", {}), ("RMSprop", {"momentum": 0.9}),
+    ("Adagrad", {}), ("Adadelta", {}), ("ASGD", {"t0": 0}),
+], ids=label)
+def test_differentiable(name: str, options: dict[str, Any]) -> None:
     found = []
     for module in (ours, torch):
         start = module.tensor([1.0, -2.0, 3.0], dtype=module.float64, requires_grad=True)
         weight = start.clone()
         optimizer = getattr(module.optim, name)([weight], lr=0.1, differentiable=True, **options)
-        for _ in range(3):
+        # PyTorch itself cannot differentiate through more than one step of these two.
+        for _ in range(1 if name == "Adamax" or "amsgrad" in options else 6):
             weight.grad = weight.clone() * start
             optimizer.step()
         found.append(module.autograd.grad(weight.sum(), start)[0].tolist())
@@ -243,7 +247,6 @@ BAD: list[Callable[[Any, Any], Any]] = [
     lambda m, x: m.optim.SGD([x], lr=m.tensor([1.0, 2.0])),
     lambda m, x: m.optim.SGD([x], foreach=True, fused=True),
     lambda m, x: m.optim.SGD([x], fused=True, differentiable=True),
-    lambda m, x: m.optim.SGD([m.tensor([1, 2])], fused=True),
     lambda m, x: m.optim.Adam([x], lr=-1),
     lambda m, x: m.optim.Adam([x], eps=-1),
     lambda m, x: m.optim.Adam([x], betas=(1.0, 0.9)),
@@ -284,9 +287,6 @@ def test_errors(number: int) -> None:
         with pytest.raises(Exception) as caught:  # noqa: PT011
             BAD[number](module, module.tensor([1.0, 2.0], requires_grad=True))
         raised.append((caught.type, str(caught.value)))
-    if "supported devices" in raised[1][1]:
-        # The list of devices differs; the sentence does not.
-        raised = [(kind, text.split("[")[0]) for kind, text in raised]
     assert raised[0] == raised[1]
 
 
@@ -294,6 +294,15 @@ def test_tensor_instead_of_list_is_refused() -> None:
     for module in (ours, torch):
         with pytest.raises(TypeError, match="should be an iterable of Tensors or dicts"):
             module.optim.SGD(module.tensor([1.0], requires_grad=True))
+
+
+def test_fused_needs_floating_point() -> None:
+    for module in (ours, torch):
+        weight = module.tensor([1, 2])
+        weight.grad = module.tensor([1, 2])
+        optimizer = module.optim.SGD([weight], fused=True)
+        with pytest.raises(RuntimeError, match="`fused=True` requires all the params to be floating point Tensors"):
+            optimizer.step()
 
 
 def test_capturable_is_refused_on_cpu() -> None:

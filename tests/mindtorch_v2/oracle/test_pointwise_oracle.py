@@ -9,6 +9,8 @@ torch = pytest.importorskip("torch", reason="the oracle, torch==2.13.0, is not i
 
 from harness import check, check_error, data, values  # noqa: E402
 
+from mindtorch_v2._backends.cpu.special import erf, normal_erf  # noqa: E402
+
 # Name -> the range its arguments come from.
 UNARY = {
     "exp": (-2, 2), "exp2": (-2, 2), "expm1": (-2, 2), "log": (0.1, 3), "log2": (0.1, 3), "log10": (0.1, 3),
@@ -24,6 +26,10 @@ UNARY = {
     "arctanh": (-0.9, 0.9), "conj_physical": (-2, 2), "resolve_conj": (-2, 2), "resolve_neg": (-2, 2),
 }
 TESTS = ["signbit", "isnan", "isinf", "isfinite", "isposinf", "isneginf", "isreal"]
+# PyTorch's gradient of sgn is a special zero tensor that cannot be compared.
+FIRST_ONLY = {"abs", "absolute", "sgn"}
+# PyTorch does not differentiate these in place.
+PLAIN_INPLACE = {"sgn", "acosh", "arccosh", "asinh", "arcsinh", "atanh", "arctanh"}
 NO_INPLACE = {"positive", "angle", "resolve_conj", "resolve_neg"}
 SPECIAL = values([float("nan"), float("inf"), -float("inf"), 0.0, -0.0, 1.0, -1.0, 2.0, 0.5, -0.5, 30.0, -30.0, 1e30])
 COMPLEX = ["exp", "log", "sqrt", "rsqrt", "reciprocal", "neg", "abs", "sgn", "sin", "cos", "tan", "sinh", "cosh",
@@ -37,6 +43,9 @@ LOOSE = {"lgamma": 1e-4, "digamma": 1e-3, "erfinv": 1e-3, "sinc": 1e-3, "atanh":
 @pytest.mark.parametrize("name", UNARY)
 def test_values_and_gradients(name):
     low, high = UNARY[name]
+    if name in FIRST_ONLY:
+        check(lambda torch, x: getattr(torch, name)(x) * x, data(3, 4), second=False)
+        return
     for dtype in ("float32", "float64"):
         tolerance = LOOSE.get(name) if dtype == "float32" else 1e-9
         check(lambda torch, x: getattr(torch, name)(x), data(3, 4, dtype=dtype, low=low, high=high),
@@ -77,8 +86,9 @@ def test_special_values(name):
 @pytest.mark.parametrize("name", sorted(set(UNARY) - NO_INPLACE))
 def test_in_place_and_out(name):
     low, high = UNARY[name]
-    check(lambda torch, x: getattr(x * 1, name + "_")(), data(3, low=low, high=high), second=False, nodes=False)
-    if name != "square":
+    check(lambda torch, x: getattr(x * 1, name + "_")(), data(3, low=low, high=high), second=False, nodes=False,
+          grad=name not in PLAIN_INPLACE)
+    if name not in ("square", "conj_physical"):
         check(lambda torch, x: getattr(torch, name)(x, out=torch.empty(3)), data(3, low=low, high=high), grad=False)
 
 
@@ -112,7 +122,7 @@ def test_parts_of_complex_numbers():
     check_error(lambda torch, x: torch.polar(x, x.double()), data(3))
     check_error(lambda torch, x: torch.sign(x), data(3, dtype="complex64"))
     check_error(lambda torch, x: torch.floor(x), data(3, dtype="complex64"))
-    check_error(lambda torch, x: torch.erf(x), data(3, dtype="complex64"), words=False)
+    check_error(lambda torch, x: torch.erf(x), data(3, dtype="complex64"))
     check_error(lambda torch, x: -x, data(3, dtype="bool"))
 
 
@@ -229,11 +239,10 @@ def test_three_operands():
     check_error(lambda torch, x: torch.lerp(x, x, 0.5), data(4, dtype="int64"))
 
 
-def test_gelu_grade_erf_is_close():
-    """The float32 error function inside gelu stays within 5 units in the last place."""
-    from mindtorch_v2._backends.cpu.activation import normal_erf
-
+def test_float32_erf_in_units_in_the_last_place():
+    """The error function is within 2 units in the last place, the faster one inside gelu within 5."""
     x = np.concatenate([np.linspace(-8, 8, 20001), np.logspace(-6, 1, 2001)]).astype(np.float32)
-    exact = torch.erf(torch.from_numpy(x).double() * 0.5**0.5).numpy()
-    error = np.abs(normal_erf(x) - exact) / np.spacing(np.maximum(np.abs(exact), 1e-30).astype(np.float32))
-    assert error.max() < 5
+    for function, scale, limit in ((erf, 1.0, 2), (normal_erf, 0.5**0.5, 5)):
+        exact = torch.erf(torch.from_numpy(x).double() * scale).numpy()
+        error = np.abs(function(x) - exact) / np.spacing(np.maximum(np.abs(exact), 1e-30).astype(np.float32))
+        assert error.max() < limit

@@ -5,12 +5,14 @@ from __future__ import annotations
 import pickle
 
 import pytest
-
 from harness import check, check_error, data, values
 
 import mindtorch_v2 as ours
+from mindtorch_v2._dispatch import observer
 
 torch = pytest.importorskip("torch", reason="the oracle, torch==2.13.0, is not installed")
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*degrees of freedom")
 
 NAN, INF = float("nan"), float("inf")
 DTYPES = ["float32", "float64", "float16", "bfloat16", "int64", "int32", "int8", "uint8", "bool", "complex64"]
@@ -87,7 +89,8 @@ def test_half_precision_accumulates_in_float32():
 
 @pytest.mark.parametrize("keepdim", [False, True])
 @pytest.mark.parametrize("dim", [0, 1, -1, -2])
-@pytest.mark.parametrize("name", ["max", "min", "median", "nanmedian", "mode", "argmax", "argmin", "prod", "all", "any"])
+@pytest.mark.parametrize("name", ["max", "min", "median", "nanmedian", "mode", "argmax", "argmin", "prod", "all",
+                                  "any"])
 def test_one_dim(name, dim, keepdim):
     check(lambda torch, x: getattr(torch, name)(x, dim, keepdim), data(3, 5))
     check(lambda torch, x: getattr(x, name)(dim=dim, keepdim=keepdim), data(4, 2), second=False)
@@ -153,6 +156,13 @@ def test_variance_without_freedom():
     check(lambda torch, x: x.var(), data(0), grad=False)
 
 
+@pytest.mark.parametrize("name", ["var", "std", "var_mean", "std_mean"])
+def test_variance_without_freedom_warns(name):
+    for module in (ours, torch):
+        with pytest.warns(UserWarning, match=rf"{name}\(\): degrees of freedom is <= 0"):
+            getattr(module, name)(module.ones(1))
+
+
 @pytest.mark.parametrize("p", [0, 0.5, 1, 1.5, 2, 3, 2.5, INF, -INF, -1, "fro", None])
 def test_norm(p):
     second = p not in (1, INF, -INF)
@@ -203,6 +213,17 @@ def test_quantile(name, interpolation):
         check(lambda torch, x: call(torch, x, 0.5, keepdim=True), given, second=False)
         check(lambda torch, x, q: call(torch, x, q, 0), given, values([0.1, 0.5, 1.0]), second=False)
         check(lambda torch, x, q: call(torch, x, q.detach(), 1, keepdim=True), given, values([0.1, 0.5]), second=False)
+
+
+def test_quantile_while_observed():
+    x = ours.tensor([1.0, 2.0, 5.0])
+    plain = x.quantile(0.25).item()
+    observer.observe(lambda state: state.record_into([]), True)
+    try:
+        observed = x.quantile(0.25).item()
+    finally:
+        observer.unobserve()
+    assert observed == plain == 1.5
 
 
 def test_quantile_errors():

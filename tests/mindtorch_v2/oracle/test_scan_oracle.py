@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from harness import check, check_error, data, values
 
 NAN, INF = float("nan"), float("inf")
@@ -44,7 +43,8 @@ def test_dtypes(name, dtype):
 def test_dtype_argument(dtype, to):
     for name in ("cumsum", "cumprod"):
         check(lambda torch, x, name=name: getattr(torch, name)(x, 0, dtype=getattr(torch, to)),
-              data(4, dtype=dtype), second=False, grad=to.startswith("float"), tolerance=2e-3 if to == "float16" else None)
+              data(4, dtype=dtype), second=False, grad=to.startswith("float"),
+              tolerance=2e-3 if to == "float16" else None)
 
 
 @pytest.mark.parametrize("content", [[2.0, 0.0, 3.0, 4.0], [0.0, 2.0, 0.0, 5.0], [1.0, 2.0, 3.0, 0.0],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from harness import check, check_error, data, values
 
 import mindtorch_v2 as ours
@@ -34,7 +33,8 @@ def test_sort(shape, descending):
 @pytest.mark.parametrize("dtype", [*DTYPES, "bool"])
 def test_sort_dtypes(dtype):
     for descending in (False, True):
-        check(lambda torch, x, d=descending: torch.sort(x, dim=1, descending=d, stable=True), data(3, 7, dtype=dtype), second=False)
+        check(lambda torch, x, d=descending: torch.sort(x, dim=1, descending=d, stable=True),
+              data(3, 7, dtype=dtype), second=False)
         check(lambda torch, x, d=descending: x.argsort(descending=d, stable=True), data(3, 7, dtype=dtype), grad=False)
 
 
@@ -139,7 +139,8 @@ def test_histograms(dtype):
     check(lambda torch, x: torch.histc(x, 4), data(0, dtype=dtype), grad=False)
     check(lambda torch, x: torch.histogram(x, 6), many, grad=False)
     check(lambda torch, x: torch.histogram(x, 6, range=(-1.0, 1.0), density=True), many, grad=False)
-    check(lambda torch, x, w: torch.histogram(x, 6, weight=w), many, data(40, 5, dtype=dtype, seed=3, low=0), grad=False)
+    check(lambda torch, x, w: torch.histogram(x, 6, weight=w), many,
+          data(40, 5, dtype=dtype, seed=3, low=0), grad=False)
     check(lambda torch, x, e: torch.histogram(x, e), many, values([-1.0, 0.0, 0.5, 2.0], dtype), grad=False)
     check_error(lambda torch, x: torch.histc(x, 0), many)
     check_error(lambda torch, x: torch.histc(x, 3, 4, 1), many)

@@ -14,13 +14,15 @@ from typing import Any
 import numpy as np
 
 from ..._dispatch.promotion import FLOAT_DTYPES, scalar_array
-from .pointwise import FLOAT32, ONES, ZEROS, sigmoid, unsupported
-from .special import erf
+from .pointwise import FLOAT32, ONES, ZEROS, broadcasting, scratch, sigmoid, unsupported
+from .special import normal_erf
 
 Array = Any
 Function = Callable[..., Any]
 
-SQRT_HALF = math.sqrt(0.5)
+INT8 = np.dtype(np.int8)
+# Elements from which more calls that each do less per element pay.
+LARGE = 2048
 GELU_SLOPE = math.sqrt(2.0 / math.pi)
 GELU_CUBIC = 0.044715
 
@@ -47,11 +49,6 @@ def floats_only(name: str) -> Callable[[Function], Function]:
         return kernel
 
     return decorate
-
-
-def scratch(value: Any) -> Array:
-    """A result that may be written into: NumPy gives scalars for 0-d operands."""
-    return value if value.shape else np.asarray(value)
 
 
 # -- made of straight lines ----------------------------------------------------------------------------------------
@@ -84,8 +81,17 @@ def threshold(a: Array, limit: Any, value: Any) -> Array:
 
 def threshold_backward(grad: Array, a: Array, limit: Any) -> Array:
     """The gradient where a is above `limit`."""
-    closed = np.less_equal(a, ZEROS[a.dtype] if limit == 0 else scalar_array(limit, a.dtype))
-    return np.where(closed, ZEROS[grad.dtype], grad)
+    return stopped(np.less_equal(a, ZEROS[a.dtype] if limit == 0 else scalar_array(limit, a.dtype)), grad)
+
+
+def stopped(closed: Array, grad: Array) -> Array:
+    """The gradient, 0 where it is closed."""
+    if closed.size < LARGE or grad.dtype != FLOAT32 or closed.shape != grad.shape:
+        return np.where(closed, ZEROS[grad.dtype], grad)
+    # By masking bits: `where` branches at every element, and a product would turn infinities into NaN.
+    mask = np.subtract(closed.view(np.int8), ONES[INT8]).astype(np.int32)
+    np.bitwise_and(mask, grad.view(np.int32), mask)
+    return mask.view(np.float32)
 
 
 def hardtanh(a: Array, low: Any, high: Any) -> Array:
@@ -98,15 +104,15 @@ def hardtanh(a: Array, low: Any, high: Any) -> Array:
 def hardtanh_backward(grad: Array, a: Array, low: Any, high: Any) -> Array:
     """The gradient strictly between the two numbers."""
     outside = (a <= scalar_array(low, a.dtype)) | (a >= scalar_array(high, a.dtype))
-    return np.where(outside, ZEROS[grad.dtype], grad)
+    return stopped(outside, grad)
 
 
 @floats_only("hardsigmoid_cpu")
 def hardsigmoid(a: Array) -> Array:
     """`(a + 3) / 6` kept in [0, 1]."""
     t = scratch(np.add(a, scalar_array(3.0, a.dtype)))
-    np.maximum(t, ZEROS[a.dtype], t)
-    np.minimum(t, scalar_array(6.0, a.dtype), t)
+    np.maximum(t, ZEROS[a.dtype], out=t)
+    np.minimum(t, scalar_array(6.0, a.dtype), out=t)
     return np.true_divide(t, scalar_array(6.0, a.dtype), t)
 
 
@@ -121,8 +127,8 @@ def hardsigmoid_backward(grad: Array, a: Array) -> Array:
 def hardswish(a: Array) -> Array:
     """`a` times `hardsigmoid(a)`."""
     t = scratch(np.add(a, scalar_array(3.0, a.dtype)))
-    np.maximum(t, ZEROS[a.dtype], t)
-    np.minimum(t, scalar_array(6.0, a.dtype), t)
+    np.maximum(t, ZEROS[a.dtype], out=t)
+    np.minimum(t, scalar_array(6.0, a.dtype), out=t)
     np.multiply(t, a, t)
     return np.true_divide(t, scalar_array(6.0, a.dtype), t)
 
@@ -139,7 +145,7 @@ def leaky_relu(a: Array, slope: Any) -> Array:
     """`a` above zero, `slope * a` below."""
     t = scratch(np.multiply(a, scalar_array(slope, a.dtype)))
     if 0 <= slope <= 1:
-        return np.maximum(a, t, t)
+        return np.maximum(a, t, out=t)
     return np.where(a > 0, a, t)
 
 
@@ -148,8 +154,9 @@ def leaky_relu_backward(grad: Array, a: Array, slope: Any, self_is_result: bool)
     """Gradient of `leaky_relu`."""
     if self_is_result and slope < 0:
         raise RuntimeError(
-            "In-place leakyReLu backward calculation is triggered with a negative slope which is not supported. This is "
-            "caused by calling in-place forward function with a negative slope, please call out-of-place version instead."
+            "In-place leakyReLu backward calculation is triggered with a negative slope which is not supported. This "
+            "is caused by calling in-place forward function with a negative slope, please call out-of-place version "
+            "instead."
         )
     return np.where(a > 0, grad, grad * scalar_array(slope, grad.dtype))
 
@@ -172,9 +179,10 @@ def softshrink(a: Array, bound: Any) -> Array:
 @floats_only("shrink_backward_cpu")
 def shrink_backward(grad: Array, a: Array, bound: Any) -> Array:
     """The gradient farther than `bound` from zero."""
-    return np.where(np.abs(a) <= scalar_array(bound, a.dtype), ZEROS[grad.dtype], grad)
+    return stopped(np.abs(a) <= scalar_array(bound, a.dtype), grad)
 
 
+@broadcasting
 @floats_only("prelu_cpu")
 def prelu(a: Array, weight: Array) -> Array:
     """`a` above zero, `weight * a` below."""
@@ -239,8 +247,12 @@ def silu_backward(grad: Array, a: Array) -> Array:
 
 
 def _softplus_tanh(a: Array) -> Array:
-    """`tanh(log(1 + exp(a)))`."""
-    return np.tanh(np.logaddexp(a, ZEROS[a.dtype]))
+    """`tanh(log(1 + exp(a)))`, as a quotient of polynomials in the exponential; above 20 it is 1."""
+    two = scalar_array(2.0, a.dtype)
+    t = scratch(np.minimum(a, scalar_array(20.0, a.dtype)))
+    np.exp(t, t)
+    np.multiply(t, np.add(t, two), t)
+    return np.true_divide(t, np.add(t, two), t)
 
 
 @floats_only("mish_cpu")
@@ -293,15 +305,20 @@ def elu(a: Array, alpha: Any, scale: Any, input_scale: Any) -> Array:
         np.multiply(t, scalar_array(input_scale, a.dtype), t)
     np.expm1(t, t)
     np.multiply(t, scalar_array(alpha * scale, a.dtype), t)
-    return np.where(a > 0, a if scale == 1 else a * scalar_array(scale, a.dtype), t)
+    # Of the two parts one is always 0.
+    positive = scratch(np.maximum(a, ZEROS[a.dtype]))
+    if scale != 1:
+        np.multiply(positive, scalar_array(scale, a.dtype), positive)
+    return np.add(t, positive, t)
 
 
 def elu_backward(grad: Array, alpha: Any, scale: Any, input_scale: Any, is_result: bool, a: Array) -> Array:
     """Gradient of `elu` from its input or from its result."""
     if is_result and alpha < 0:
         raise RuntimeError(
-            "In-place elu backward calculation is triggered with a negative slope which is not supported. This is caused "
-            "by calling in-place forward function with a negative slope, please call out-of-place version instead."
+            "In-place elu backward calculation is triggered with a negative slope which is not supported. This is "
+            "caused by calling in-place forward function with a negative slope, please call out-of-place version "
+            "instead."
         )
     return _elu_backward(grad, a, alpha, scale, input_scale, is_result)
 
@@ -312,40 +329,6 @@ def _elu_backward(grad: Array, a: Array, alpha: Any, scale: Any, input_scale: An
     inner = scalar_array(input_scale, a.dtype)
     below = inner * (a + factor) if is_result else inner * factor * np.exp(np.minimum(a, ZEROS[a.dtype]) * inner)
     return grad * np.where(a > 0, scalar_array(scale, a.dtype), below)
-
-
-# atanh(erf(x / √2)) / x as a quotient of polynomials in x², lowest power first, for x² up to 33; beyond, erf is 1 to
-# float32 precision for any slope this large. Fitted for relative error of erf; 4 units in the last place at worst.
-ERF_TOP = (0.7978846062518747, 0.09762605227247742, 0.006966913348806631, 0.0001610151220020104)
-ERF_BOTTOM = (1.0, 0.07681698799186838, 0.005278253980233537, 3.138386133668638e-05)
-
-
-def _powers(coefficients: tuple[float, ...]) -> tuple[Any, ...]:
-    return tuple(np.asarray(c, FLOAT32) for c in reversed(coefficients))
-
-
-TOP, BOTTOM = _powers(ERF_TOP), _powers(ERF_BOTTOM)
-LARGEST_SQUARE = np.asarray(50.0, FLOAT32)
-
-
-def _horner(s: Array, coefficients: tuple[Any, ...]) -> Array:
-    t = np.multiply(s, coefficients[0])
-    for c in coefficients[1:-1]:
-        np.add(t, c, t)
-        np.multiply(t, s, t)
-    return np.add(t, coefficients[-1], t)
-
-
-def normal_erf(a: Array) -> Array:
-    """`erf(a / √2)` as a fresh array; float32 by way of tanh, which has a fast vector form."""
-    if a.dtype is not FLOAT32 and a.dtype != FLOAT32:
-        return np.asarray(erf(a * scalar_array(SQRT_HALF, a.dtype)))
-    s = scratch(np.multiply(a, a))
-    np.minimum(s, LARGEST_SQUARE, s)
-    t = _horner(s, TOP)
-    np.true_divide(t, _horner(s, BOTTOM), t)
-    np.multiply(t, a, t)
-    return np.tanh(t, t)
 
 
 def _gelu_inner(a: Array) -> Array:
@@ -403,7 +386,8 @@ def _halves(a: Array, dim: int) -> tuple[Array, Array]:
     if not a.ndim:
         raise RuntimeError("glu does not support 0-dimensional tensors")
     if not -a.ndim <= dim < a.ndim:
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-a.ndim}, {a.ndim - 1}], but got {dim})")
+        bounds = f"[{-a.ndim}, {a.ndim - 1}]"
+        raise IndexError(f"Dimension out of range (expected to be in range of {bounds}, but got {dim})")
     dim %= a.ndim
     extent = a.shape[dim]
     if extent % 2:

@@ -9,10 +9,13 @@ import numpy as np
 
 from ..._dispatch.promotion import FLOAT_DTYPES, cast, pretty, promote_arrays, promote_list, result_dtype, scalar_array
 from ..._dtype import FROM_NUMPY
-from .pointwise import unsupported
+from .pointwise import broadcasting, unsupported
 
 Array = Any
 Function = Callable[..., Any]
+
+# Bounds that do not change the dtype of a floating tensor.
+PLAIN = frozenset((int, float, type(None)))
 
 
 def ordered(name: str, function: Function) -> Function:
@@ -68,6 +71,7 @@ def logical_not(a: Array) -> Array:
     return np.equal(a, np.zeros((), a.dtype))
 
 
+@broadcasting
 def where(condition: Array, a: Array, b: Array) -> Array:
     """Elements of a where the condition holds, of b elsewhere."""
     if condition.dtype != np.bool_:
@@ -93,16 +97,16 @@ def clamp(a: Array, low: Any, high: Any) -> Array:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if a.dtype.kind == "c":
         raise NotImplementedError("clamp is not supported for complex types")
-    numbers = [bound for bound in (low, high) if bound is not None]
-    to = result_dtype([a], numbers).np
-    a = cast(a, to)
-    if any(bound != bound for bound in numbers):
-        return np.full_like(a, np.nan)
-    if low is not None:
-        a = np.maximum(a, scalar_array(low, to))
-    return a if high is None else np.minimum(a, scalar_array(high, to))
+    if a.dtype not in FLOAT_DTYPES or type(low) not in PLAIN or type(high) not in PLAIN:
+        a = cast(a, result_dtype([a], [bound for bound in (low, high) if bound is not None]).np)
+    # A bound that is NaN makes everything NaN, as `maximum` and `minimum` do.
+    if low is None:
+        return np.minimum(a, scalar_array(high, a.dtype))
+    a = np.maximum(a, scalar_array(low, a.dtype))
+    return a if high is None else np.minimum(a, scalar_array(high, a.dtype), out=a if a.shape else None)
 
 
+@broadcasting
 def clamp_by_tensors(a: Array, low: Array | None, high: Array | None) -> Array:
     """Kept between two arrays, either of which may be absent."""
     if low is None and high is None:

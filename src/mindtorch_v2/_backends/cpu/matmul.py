@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..._dispatch.promotion import pretty, scalar_array
-from ..._dtype import BOOL, FROM_NUMPY, HALF_TYPES, INTEGER
+from ..._dtype import BOOL, FROM_NUMPY, HALF_TYPES
 
 Array = Any
 
@@ -113,11 +113,7 @@ def _expandable(bias: Array, shape: tuple[int, ...]) -> None:
             )
 
 
-def _factor(value: Any, a: Array, name: str) -> Array:
-    if FROM_NUMPY[a.dtype].category <= INTEGER and isinstance(value, float):
-        raise RuntimeError(
-            f"For integral input tensors, argument {name} must not be a floating point number."
-        )
+def _factor(value: Any, a: Array) -> Array:
     return scalar_array(value, np.dtype(np.float32) if a.dtype in HALF else a.dtype)
 
 
@@ -125,11 +121,11 @@ def combine(bias: Array, made: Array, beta: Any, alpha: Any, dtype: np.dtype) ->
     """`beta * bias + alpha * made`, in the memory of the fresh array `made`. With beta 0, bias is not even read."""
     _expandable(bias, made.shape)
     if alpha != 1:
-        made *= _factor(alpha, bias, "alpha")
+        made *= _factor(alpha, bias)
     if beta == 1:
         made += bias
     elif beta != 0:
-        made += bias * _factor(beta, bias, "beta")
+        made += bias * _factor(beta, bias)
     return made if made.dtype == dtype else made.astype(dtype)
 
 
@@ -139,13 +135,13 @@ def _wide(a: Array) -> Array:
 
 def addmm(bias: Array, a: Array, b: Array, beta: Any, alpha: Any) -> Array:
     """`beta * bias + alpha * (a @ b)`."""
-    if a.dtype is b.dtype is bias.dtype and a.dtype in DIRECT and len(a.shape) == 2 == len(b.shape):
-        if a.shape[1] == b.shape[0]:
-            made = a.dot(b)
-            if beta == 1 and alpha == 1 and bias.shape == made.shape[-1:]:
-                made += bias
-                return made
-            return combine(bias, made, beta, alpha, bias.dtype)
+    if (a.dtype is b.dtype is bias.dtype and a.dtype in DIRECT and len(a.shape) == 2 == len(b.shape)
+            and a.shape[1] == b.shape[0]):
+        made = a.dot(b)
+        if beta == 1 and alpha == 1 and bias.shape == made.shape[-1:]:
+            made += bias
+            return made
+        return combine(bias, made, beta, alpha, bias.dtype)
     if a.ndim != 2 or b.ndim != 2:
         which, found = ("mat1", a) if a.ndim != 2 else ("mat2", b)
         raise RuntimeError(f"{which} must be a matrix, got {found.ndim}-D tensor")
@@ -248,7 +244,8 @@ def linalg_cross(a: Array, b: Array, dim: int) -> Array:
     if a.ndim != b.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
     if not -a.ndim <= dim < a.ndim:
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-a.ndim}, {a.ndim - 1}], but got {dim})")
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-a.ndim}, {a.ndim - 1}], "
+                         f"but got {dim})")
     if a.shape[dim] != 3 or b.shape[dim] != 3:
         raise RuntimeError(
             f"linalg.cross: inputs dimension {dim} must have length 3. Got {a.shape[dim]} and {b.shape[dim]}"
@@ -264,6 +261,6 @@ def trilinear(i1: Array, i2: Array, i3: Array, expand1: list[int], expand2: list
     labels = [[d for d in range(total) if d not in lacking] for lacking in (expand1, expand2, expand3)]
     kept = [d for d in range(total) if d not in sumdim]
     operands: list[Any] = []
-    for array, label in zip((i1, i2, i3), labels):
+    for array, label in zip((i1, i2, i3), labels, strict=True):
         operands += [_wide(array), label]
     return np.einsum(*operands, kept, optimize=True).astype(i1.dtype, copy=False)

@@ -66,8 +66,8 @@ def check_layer_norm(a: Array, shape: tuple[int, ...], weight: Array | None, bia
                                f"{pretty(FROM_NUMPY[parameter.dtype])}")
     if a.ndim < len(shape) or a.shape[a.ndim - len(shape):] != shape:
         inside = "".join(f", {n}" for n in shape)
-        raise RuntimeError(f"Given normalized_shape={list(shape)}, expected input with shape [*{inside}], but got input "
-                           f"of size{list(a.shape)}")
+        raise RuntimeError(f"Given normalized_shape={list(shape)}, expected input with shape [*{inside}], but got "
+                           f"input of size{list(a.shape)}")
 
 
 def layer_norm(a: Array, normalized_shape: Any, weight: Array | None, bias: Array | None,

@@ -9,13 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from ..._dispatch.promotion import FLOAT_DTYPES, cast, pretty, promote_list, scalar_array
+from ..._dispatch.promotion import FLOAT_DTYPES, pretty, scalar_array
 from ..._dtype import FROM_NUMPY, DefaultDtype
+from ..._shape import broadcast_shapes
 
 Array = Any
 Function = Callable[..., Any]
 
 FLOAT32 = np.dtype(np.float32)
+COMPLEX_OF: dict[np.dtype, np.dtype] = {FLOAT32: np.dtype("complex64"), np.dtype("float64"): np.dtype("complex128")}
 ONES = {dtype: np.ones((), dtype) for dtype in FROM_NUMPY}
 ZEROS = {dtype: np.zeros((), dtype) for dtype in FROM_NUMPY}
 
@@ -35,6 +37,20 @@ def widened(function: Function) -> Function:
             return function(a, *rest)
         rest = tuple(b.astype(FLOAT32) if isinstance(b, np.ndarray) and b.dtype == dtype else b for b in rest)
         return np.asarray(function(a.astype(FLOAT32), *rest)).astype(dtype)
+
+    return kernel
+
+
+def broadcasting(function: Function) -> Function:
+    """Decorator: shapes that do not go together are reported in PyTorch's words."""
+
+    @functools.wraps(function)
+    def kernel(*args: Any) -> Array:
+        try:
+            return function(*args)
+        except ValueError:
+            broadcast_shapes(*(a.shape for a in args if isinstance(a, np.ndarray)))
+            raise
 
     return kernel
 
@@ -82,7 +98,8 @@ def sign(a: Array) -> Array:
     """-1, 0 or 1; the sign of NaN is 0."""
     kind = a.dtype.kind
     if kind == "c":
-        raise NotImplementedError("torch.sign is not intended to support complex numbers. Please use torch.sgn instead.")
+        raise NotImplementedError("torch.sign is not intended to support complex numbers. Please use torch.sgn "
+                                  "instead.")
     if kind == "b":
         return a.copy()
     found = np.sign(a)
@@ -132,6 +149,11 @@ def fraction(a: Array) -> Array:
 # -- functions -----------------------------------------------------------------------------------------------------
 
 
+def scratch(value: Any) -> Array:
+    """A result that may be written into: NumPy gives scalars for 0-d operands."""
+    return value if value.shape else np.asarray(value)
+
+
 @widened
 def rsqrt(a: Array) -> Array:
     """`1 / sqrt(a)`."""
@@ -147,9 +169,7 @@ def reciprocal(a: Array) -> Array:
 @widened
 def sigmoid(a: Array) -> Array:
     """`1 / (1 + exp(-a))`."""
-    t = np.negative(a)
-    if not t.shape:
-        t = np.asarray(t)
+    t = scratch(np.negative(a))
     np.exp(t, t)
     one = ONES[t.dtype]
     np.add(t, one, t)
@@ -252,6 +272,7 @@ def angle(a: Array) -> Array:
     return np.where(np.isnan(a), a, found)
 
 
+@broadcasting
 def complex_from_parts(real: Array, imag: Array) -> Array:
     """A complex number from its real and imaginary part."""
     to = _complex_of("complex", real, imag)
@@ -260,6 +281,7 @@ def complex_from_parts(real: Array, imag: Array) -> Array:
     return result
 
 
+@broadcasting
 def complex_from_polar(size: Array, argument: Array) -> Array:
     """A complex number from its modulus and argument."""
     to = _complex_of("polar", size, argument)
@@ -269,7 +291,7 @@ def complex_from_polar(size: Array, argument: Array) -> Array:
 
 
 def _complex_of(name: str, first: Array, second: Array) -> np.dtype:
-    found = {FLOAT32: np.dtype(np.complex64), np.dtype(np.float64): np.dtype(np.complex128)}.get(first.dtype)
+    found = COMPLEX_OF.get(first.dtype)
     if found is None:
         raise RuntimeError(
             "Expected both inputs to be Half, Float or Double tensors but got "
@@ -281,108 +303,3 @@ def _complex_of(name: str, first: Array, second: Array) -> np.dtype:
             f"{pretty(FROM_NUMPY[second.dtype])} for second argument"
         )
     return found
-
-
-# -- two and three operands ----------------------------------------------------------------------------------------
-
-
-@widened
-def xlogy(a: Array, b: Array) -> Array:
-    """`a log(b)`, 0 where a is 0 unless b is NaN."""
-    return np.where(np.isnan(b), b, np.where(a == 0, ZEROS[a.dtype], a * np.log(b)))
-
-
-def heaviside(a: Array, values: Array) -> Array:
-    """0 below zero, 1 above, `values` at zero."""
-    if a.dtype.kind == "c":
-        raise RuntimeError("heaviside is not yet implemented for complex tensors.")
-    if a.dtype != values.dtype:
-        raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
-    # NaN is not above zero, and so has 0.
-    return np.where(a == 0, values, (a > 0).astype(a.dtype))
-
-
-def integers_only(name: str, function: Function) -> Function:
-    """A kernel for integers."""
-
-    def kernel(a: Array, b: Array) -> Array:
-        if a.dtype.kind not in "iu":
-            raise unsupported(name, a.dtype)
-        return function(a, b)
-
-    return kernel
-
-
-@widened
-def lerp(a: Array, end: Array, weight: Array) -> Array:
-    """`a + weight (end - a)`, counted from the nearer end so that both ends are exact."""
-    if a.dtype not in FLOAT_DTYPES:
-        raise unsupported("lerp_kernel_scalar" if weight.ndim == 0 else "lerp_kernel_tensor", a.dtype)
-    gap = np.subtract(end, a)
-    near = a + weight * gap
-    if weight.ndim == 0:
-        return near if abs(weight) < 0.5 else end - gap * (ONES[weight.dtype] - weight)
-    return np.where(np.abs(weight) < 0.5, near, end - gap * (ONES[weight.dtype] - weight))
-
-
-def lerp_scalar(a: Array, end: Array, weight: Any) -> Array:
-    """`lerp` with a number as weight."""
-    check_same("lerp", "end", a, end)
-    return lerp(a, end, np.asarray(weight, FLOAT32 if a.dtype.itemsize == 2 else a.dtype))
-
-
-def lerp_tensor(a: Array, end: Array, weight: Array) -> Array:
-    """`lerp` with a weight for each element."""
-    check_same("lerp", "end", a, end)
-    check_same("lerp", "weight", a, weight)
-    return lerp(a, end, weight)
-
-
-def check_same(name: str, argument: str, a: Array, b: Array) -> None:
-    """PyTorch promotes neither operand of these ops."""
-    if a.dtype != b.dtype:
-        raise RuntimeError(
-            f"expected dtype {_spoken(a.dtype)} for `{argument}` but got dtype {_spoken(b.dtype)}"
-        )
-
-
-def _spoken(dtype: np.dtype) -> str:
-    name = pretty(FROM_NUMPY[dtype])
-    return {"Long": "long int", "Byte": "unsigned char"}.get(name, name.lower())
-
-
-@widened
-def _add_product(a: Array, b: Array, c: Array, value: Any) -> Array:
-    product = np.multiply(b, c) if value == 1 else np.multiply(np.multiply(b, scalar_array(value, b.dtype)), c)
-    return np.add(a, product)
-
-
-@widened
-def _add_quotient(a: Array, b: Array, c: Array, value: Any) -> Array:
-    scaled = b if value == 1 else np.multiply(b, scalar_array(value, b.dtype))
-    return np.add(a, np.true_divide(scaled, c))
-
-
-def addcmul(a: Array, b: Array, c: Array, value: Any) -> Array:
-    """`a + value b c`."""
-    a, b, c = promote_list([a, b, c])
-    return _add_product(a, b, c, value if a.dtype in FLOAT_DTYPES else int(value))
-
-
-def addcdiv(a: Array, b: Array, c: Array, value: Any) -> Array:
-    """`a + value b / c`."""
-    if b.dtype not in FLOAT_DTYPES and c.dtype not in FLOAT_DTYPES:
-        raise RuntimeError(
-            "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a "
-            "true division of tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value "
-            "* torch.trunc(tensor1 / tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / "
-            "tensor2) for float inputs. The future addcdiv behavior is just the latter implementation: (input + value "
-            "* tensor1 / tensor2), for all dtypes."
-        )
-    a, b, c = promote_list([a, b, c])
-    return _add_quotient(a, b, c, value)
-
-
-def ldexp(a: Array, b: Array) -> Array:
-    """`a 2**b`."""
-    return cast(np.multiply(a, np.power(scalar_array(2.0, a.dtype), b)), a.dtype)

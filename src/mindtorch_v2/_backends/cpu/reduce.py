@@ -15,8 +15,11 @@ from .copy import convert
 Array = Any
 Dims = int | Sequence[int] | None
 
-add_reduce = np.add.reduce
-multiply_reduce = np.multiply.reduce
+# NumPy's type stubs do not know that these take their arguments by position.
+add_reduce: Callable[..., Any] = np.add.reduce
+multiply_reduce: Callable[..., Any] = np.multiply.reduce
+maximum_reduce: Callable[..., Any] = np.maximum.reduce
+minimum_reduce: Callable[..., Any] = np.minimum.reduce
 INT64 = np.dtype(np.int64)
 UINT8 = np.dtype(np.uint8)
 
@@ -90,7 +93,7 @@ def sum_dims(a: Array, dim: Dims, keepdim: bool, to: dtype | None) -> Array:
         return add_reduce(a, axes, None, None, keepdim)
     a, result = accumulator(a, to)
     if result == np.bool_:
-        return np.logical_or.reduce(a, axes, keepdims=keepdim)
+        return any_of(a, axes, keepdim)
     return narrowed(add_reduce(a, axes, a.dtype, None, keepdim), result)
 
 
@@ -118,8 +121,15 @@ def mean_dims(a: Array, dim: Dims, keepdim: bool, to: dtype | None) -> Array:
     return narrowed(np.true_divide(total, a.dtype.type(count)), result)
 
 
-def mean_all(a: Array, to: dtype | None) -> Array:
+def mean_all(a: Array) -> Array:
     """The average of all elements."""
+    if a.dtype is FLOAT32:
+        return add_reduce(a, None) / np.float32(a.size)
+    return mean_dims(a, None, False, None)
+
+
+def mean_all_as(a: Array, to: dtype | None) -> Array:
+    """The average of all elements in a given dtype."""
     return mean_dims(a, None, False, to)
 
 
@@ -149,7 +159,7 @@ def prod_dim(a: Array, dim: int, keepdim: bool, to: dtype | None) -> Array:
 
 def truth(ufunc: np.ufunc) -> Callable[..., Array]:
     """`all` or `any` over dimensions; uint8, PyTorch's old boolean, stays uint8."""
-    reduce = ufunc.reduce
+    reduce: Callable[..., Any] = ufunc.reduce
 
     def kernel(a: Array, dim: Dims = None, keepdim: bool = False) -> Array:
         # An empty list reduces nothing here, unlike for sums.
@@ -174,11 +184,13 @@ def count_nonzero(a: Array, dim: Dims) -> Array:
 
 def extreme_all(name: str, ufunc: np.ufunc) -> Callable[[Array], Array]:
     """The largest or smallest element; NaN wins."""
-    reduce = ufunc.reduce
+    reduce: Callable[..., Any] = ufunc.reduce
 
     def kernel(a: Array) -> Array:
         if not a.size:
             refuse_nothing(a, name)
+        if a.dtype is FLOAT32:
+            return reduce(a, None)
         refuse(a, f"{name}_all", "c")
         return narrowed(reduce(wide(a), None), a.dtype)
 
@@ -187,7 +199,7 @@ def extreme_all(name: str, ufunc: np.ufunc) -> Callable[[Array], Array]:
 
 def extreme_dims(name: str, ufunc: np.ufunc) -> Callable[[Array, Dims, bool], Array]:
     """Extremes over any number of dimensions, without positions."""
-    reduce = ufunc.reduce
+    reduce: Callable[..., Any] = ufunc.reduce
 
     def kernel(a: Array, dim: Dims, keepdim: bool) -> Array:
         axes = wrap_dims(dim, a.ndim)
@@ -253,4 +265,4 @@ def aminmax(a: Array, dim: int | None, keepdim: bool) -> tuple[Array, Array]:
     refuse(a, "aminmax_cpu", "c")
     values = wide(a)
     return tuple(narrowed(f(values, axes, None, None, keepdim), a.dtype)
-                 for f in (np.minimum.reduce, np.maximum.reduce))
+                 for f in (minimum_reduce, maximum_reduce))

@@ -15,7 +15,7 @@ Array = Any
 
 def running(ufunc: np.ufunc) -> Callable[[Array, int, dtype | None], Array]:
     """A running sum or product; float32 is accumulated in float64, as PyTorch does on the CPU."""
-    accumulate = ufunc.accumulate
+    accumulate: Callable[..., Any] = ufunc.accumulate
 
     def kernel(a: Array, dim: int, to: dtype | None) -> Array:
         shape = a.shape
@@ -33,7 +33,7 @@ cumprod = running(np.multiply)
 
 def running_extreme(name: str, ufunc: np.ufunc) -> Callable[[Array, int], tuple[Array, Array]]:
     """A running maximum or minimum with the position of its latest occurrence; once there is NaN, it stays."""
-    accumulate = ufunc.accumulate
+    accumulate: Callable[..., Any] = ufunc.accumulate
 
     def kernel(a: Array, dim: int) -> tuple[Array, Array]:
         refuse(a, f"{name}_cpu", "c")

@@ -139,7 +139,8 @@ def histc(a: Array, bins: int, low: Any, high: Any) -> Array:
 def histogram(a: Array, bins: int, between: Any, weight: Array | None, density: bool) -> tuple[Array, Array]:
     """A histogram of equal bins, with the bins' edges."""
     _check_bins(a, bins, "histogramdd")
-    low, high = _range(a, *(between or (0, 0)), "torch.histogram")
+    low, high = between or (0, 0)
+    low, high = _range(a, low, high, "torch.histogram")
     edges = np.linspace(low, high, bins + 1).astype(a.dtype)
     return _finish(_count(a, bins, low, high, weight), edges, density, a.dtype)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._dispatch.promotion import promote_list
 from ..._shape import wrap_dim, wrap_dims
 from . import view
 from .indexing import contiguous
@@ -21,6 +22,7 @@ def cat(arrays: Sequence[Array], dim: int) -> Array:
     for position, array in enumerate(arrays):
         if not array.ndim:
             raise RuntimeError(f"zero-dimensional tensor (at position {position}) cannot be concatenated")
+    arrays = promote_list(list(arrays))
     kept = [array for array in arrays if array.shape != (0,)]
     if not kept:
         return np.empty((0,), arrays[0].dtype)
@@ -70,6 +72,7 @@ def block_diag(arrays: Sequence[Array]) -> Array:
         if array.ndim > 2:
             raise RuntimeError("torch.block_diag: Input tensors must have 2 or fewer dimensions. Input "
                                f"{position} has {array.ndim} dimensions")
+    arrays = promote_list(list(arrays))
     blocks = [np.atleast_2d(array) for array in arrays]
     whole = np.zeros((sum(b.shape[0] for b in blocks), sum(b.shape[1] for b in blocks)), arrays[0].dtype)
     row = column = 0

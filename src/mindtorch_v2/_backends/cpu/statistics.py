@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,7 +12,20 @@ import numpy as np
 from ..._dispatch.promotion import FLOAT_DTYPES, pretty
 from ..._dtype import FROM_NUMPY, PROMOTION, dtype
 from ..._shape import wrap_dims
-from .reduce import INT64, Dims, add_reduce, along, checked_dim, extent, narrowed, refuse, refuse_empty, wide
+from .reduce import (
+    INT64,
+    Dims,
+    add_reduce,
+    along,
+    checked_dim,
+    extent,
+    maximum_reduce,
+    minimum_reduce,
+    narrowed,
+    refuse,
+    refuse_empty,
+    wide,
+)
 from .sort import stable_order
 
 Array = Any
@@ -27,14 +41,20 @@ def moments(name: str, *, root: bool, with_mean: bool) -> Callable[..., Any]:
 
     def kernel(a: Array, dim: Dims, correction: Any, keepdim: bool) -> Any:
         if a.dtype not in FLOAT_DTYPES:
-            raise RuntimeError(f"{name} only support floating point and complex dtypes")
+            subject = name if with_mean else "std and var"
+            raise RuntimeError(f"{subject} only support floating point and complex dtypes")
         axes = wrap_dims(dim, a.ndim)
         work = wide(a)
         count = extent(a.shape, axes)
         average = np.true_divide(add_reduce(work, axes, None, None, True), work.dtype.type(count))
         centred = np.subtract(work, average)
         square = centred.real**2 + centred.imag**2 if work.dtype.kind == "c" else np.multiply(centred, centred)
-        freedom = max(count - (1 if correction is None else correction), 0)
+        freedom = count - (1 if correction is None else correction)
+        if freedom <= 0:
+            # The user's line is four frames up: kernel, generated function, public function, user.
+            warnings.warn(f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the "
+                          "reduction factor (input numel divided by output numel).", UserWarning, stacklevel=4)
+            freedom = 0
         result = np.true_divide(add_reduce(square, axes, None, None, keepdim), square.dtype.type(freedom))
         if root:
             result = np.sqrt(result)
@@ -58,6 +78,9 @@ def vector_norm(a: Array, order: Any, dim: Dims, keepdim: bool, to: dtype | None
     if order < 0 or order == math.inf:
         _refuse_empty_norm(a, order, dim, axes)
     result = real_type(a)
+    if order == 2 and len(axes) == a.ndim and not keepdim and a.dtype == np.float32 and a.flags.c_contiguous:
+        flat = a.reshape(-1)
+        return np.sqrt(np.dot(flat, flat))
     size = np.abs(wide(a))
     if order == 2:
         made = np.sqrt(add_reduce(np.multiply(size, size), axes, None, None, keepdim))
@@ -66,7 +89,7 @@ def vector_norm(a: Array, order: Any, dim: Dims, keepdim: bool, to: dtype | None
     elif order == 0:
         made = add_reduce(size != 0, axes, size.dtype, None, keepdim)
     elif math.isinf(order):
-        made = (np.maximum if order > 0 else np.minimum).reduce(size, axes, None, None, keepdim)
+        made = (maximum_reduce if order > 0 else minimum_reduce)(size, axes, None, None, keepdim)
     else:
         total = add_reduce(np.power(size, size.dtype.type(order)), axes, None, None, keepdim)
         made = np.power(total, size.dtype.type(1.0 / order))
@@ -112,7 +135,7 @@ def logsumexp(a: Array, dim: Dims, keepdim: bool) -> Array:
     work = wide(a)
     if not a.size:
         return narrowed(np.log(add_reduce(np.exp(work), axes, None, None, keepdim)), a.dtype)
-    top = np.maximum.reduce(work.real, axes, None, None, True)
+    top = maximum_reduce(work.real, axes, None, None, True)
     top = np.where(np.isinf(top), np.zeros((), top.dtype), top)
     total = np.log(add_reduce(np.exp(np.subtract(work, top)), axes, None, None, True)) + top
     return narrowed(total if keepdim else np.asarray(total).squeeze(axes), a.dtype)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._dtype import dtype
 from ..._shape import infer_size, numel, view_strides, wrap_dim
 
 Array = Any
@@ -51,11 +52,15 @@ def as_strided(a: Array, size: Sequence[int], stride: Sequence[int], storage_off
 
 
 def view(a: Array, size: Sequence[int]) -> Array:
-    """The same elements in another shape, where strides allow it."""
-    if -1 in size or numel(size) != a.size:
-        size = infer_size(size, a.size)
+    """The same elements in another shape, or the same bytes as another type, where strides allow it."""
     if a.flags.c_contiguous:
-        return a.reshape(size)
+        try:
+            return a.reshape(size)
+        except (TypeError, ValueError):
+            pass  # a dtype, or a shape that does not fit: both are dealt with below
+    if isinstance(size, dtype):
+        return view_dtype(a, size)
+    size = infer_size(size, a.size)
     item = a.dtype.itemsize
     steps = view_strides(a.shape, tuple(s // item for s in a.strides), size)
     if steps is None:
@@ -156,6 +161,11 @@ def unsqueeze(a: Array, dim: int) -> Array:
 
 def select(a: Array, dim: int, index: int) -> Array:
     """One slice of a dimension, which disappears."""
+    if dim == 0 and type(index) is int:
+        try:
+            return a[index, ...]
+        except IndexError:
+            pass  # explained below
     if not a.ndim:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
     at = wrap_dim(dim, a.ndim)
@@ -279,6 +289,6 @@ def view_as_complex(a: Array) -> Array:
     return a.view(np.dtype(f"c{a.dtype.itemsize * 2}"))[..., 0]
 
 
-def view_dtype(a: Array, dtype: Any) -> Array:
+def view_dtype(a: Array, to: dtype) -> Array:
     """The same bytes read as another type."""
-    return a.view(dtype.np)
+    return a.view(to.np)

@@ -70,10 +70,17 @@ class Registry:
     # -- attributes ------------------------------------------------------------------------------------------------
 
     def __getattr__(self, name: str) -> Any:
+        # Every use of a parameter in a forward comes through here, hence one table after the other and no loop.
         own = self.__dict__
-        for table in ("_parameters", "_buffers", "_modules"):
-            if table in own and name in own[table]:
-                return own[table][name]
+        table = own.get("_parameters")
+        if table and name in table:
+            return table[name]
+        table = own.get("_buffers")
+        if table and name in table:
+            return table[name]
+        table = own.get("_modules")
+        if table and name in table:
+            return table[name]
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name: str, value: Any) -> None:

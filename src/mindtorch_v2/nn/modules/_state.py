@@ -125,7 +125,9 @@ class State(Tree):
             warnings.warn("Positional args are being deprecated, use kwargs instead. Refer to "
                           "https://pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module.state_dict "
                           "for details.", FutureWarning, stacklevel=2)
-            destination, prefix, keep_vars = (*args, *(destination, prefix, keep_vars)[len(args):])
+            given: list[Any] = [destination, prefix, keep_vars]
+            given[:len(args)] = args
+            destination, prefix, keep_vars = given
         if destination is None:
             destination = OrderedDict()
             destination._metadata = OrderedDict()

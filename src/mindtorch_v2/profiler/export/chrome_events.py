@@ -69,6 +69,9 @@ class EventText:
         thread = np.where(forward >= 0, events["thread"][np.maximum(forward, 0)] if len(trace) else 0, events["thread"])
         self.forward_thread = np.where(backward, thread + 1, 0)
         self.python_id = np.cumsum(self.python)
+        self.python_caller = np.zeros(len(trace), np.int64)  # 0 for none
+        calls, callers = derived.python_calls(events)
+        self.python_caller[calls] = np.where(callers >= 0, self.python_id[callers], 0) if len(calls) else 0
         self.head_code, self.heads, expected = self._heads()
         self.tail_code, self.tails = self._tails(expected)
 
@@ -122,17 +125,9 @@ class EventText:
         return plain
 
     def _python_leads(self, rows: np.ndarray) -> list[str]:
-        parent = self.trace.events["parent"]
-        above = parent[rows]
-        while True:  # climb over ops to the next Python call; as many rounds as the tree is deep
-            other = (above >= 0) & ~self.python[np.maximum(above, 0)]
-            if not other.any():
-                break
-            above = np.where(other, parent[np.maximum(above, 0)], above)
-        caller = np.where(above >= 0, self.python_id[np.maximum(above, 0)], 0)
         leads = [
             f'"Python parent id":{up or "null"},"Python id":{own},'
-            for up, own in zip(caller.tolist(), self.python_id[rows].tolist(), strict=True)
+            for up, own in zip(self.python_caller[rows].tolist(), self.python_id[rows].tolist(), strict=True)
         ]
         return self._rare(rows, leads)
 
@@ -184,7 +179,7 @@ class EventText:
         told = derived.steps(expected, events["name"], events["start_ns"], events["end_ns"], trace.names)
         step = np.where(step == told, np.int64(-1), step)
         own_kind = np.where(kind == expected, -1, kind)
-        stack = self._own_stacks(expected)
+        stack = self._own_stacks()
         module_call = np.where(kind == Kind.MODULE, events["name"], -1)
         default_device = np.where(self.on_device | ((kind == Kind.SCOPE) & (events["device"] != 0)),
                                   int(DeviceKind.CUDA), 0)
@@ -217,10 +212,10 @@ class EventText:
             tails.append("".join(parts))
         return code, tails
 
-    def _own_stacks(self, expected: np.ndarray) -> np.ndarray:
+    def _own_stacks(self) -> np.ndarray:
         """The stack to state for each event: -1 where Python events tell it, -2 to say that there is none."""
         trace, own = self.trace, self.trace.events["stack"].astype(np.int64)
-        told, table = derived.stacks(expected, trace.events["name"], trace.events["parent"], trace.names)
+        told, table = derived.stacks(trace.events, trace.names)
         if not table:
             return own
         numbers = {frames: number for number, frames in reversed(list(enumerate(trace.stacks)))}
@@ -232,7 +227,7 @@ class EventText:
         frames: tuple[Frame, ...] = self.trace.stacks[number] if number >= 0 else ()
         line = ";".join(words.frame_text(frame) for frame in frames)
         result = f'"{words.OWN_STACK}":{text(line)},'
-        if tuple(map(words.parse_frame, line.split(";"))) != frames and number >= 0:
+        if frames and (not line or tuple(map(words.parse_frame, line.split(";"))) != frames):
             result += f'"{words.OWN_FRAMES}":{text([[f.file, f.line, f.function] for f in frames])},'
         return result
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from .columns import Kind
 from .kineto_words import parse_frame, step_number
+from .nesting import enclosing_rows, parents
 from .trace import Frame
 
 
@@ -32,27 +33,39 @@ def steps(kind: np.ndarray, name: np.ndarray, start_ns: np.ndarray, end_ns: np.n
     return (number[inside] + over).astype(np.int32)
 
 
-def stacks(kind: np.ndarray, name: np.ndarray, parent: np.ndarray,
-           names: Sequence[str]) -> tuple[np.ndarray, list[tuple[Frame, ...]]]:
-    """For each event that is no Python call, the Python calls around it, innermost first, as indices into a table.
+def python_calls(events: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """The rows that are Python calls, and the row of each one's caller or -1.
 
-    Rows must be sorted with parents before children. -1 stands for no Python call around the event.
+    Callers are found among Python calls alone. A scope that opens in one call and closes in another, as
+    `record_function` does in `__enter__` and `__exit__`, crosses them both and must not come between.
     """
-    python = (kind == Kind.PYTHON) | (kind == Kind.MODULE)
-    result = np.full(len(kind), -1, np.int32)
-    if not python.any():
-        return result, []
+    rows = np.flatnonzero((events["kind"] == Kind.PYTHON) | (events["kind"] == Kind.MODULE))
+    above = parents(events["thread"][rows], events["start_ns"][rows], events["end_ns"][rows])
+    return rows, np.where(above >= 0, rows[np.maximum(above, 0)] if len(rows) else -1, -1)
+
+
+def stacks(events: dict[str, np.ndarray], names: Sequence[str]) -> tuple[np.ndarray, list[tuple[Frame, ...]]]:
+    """For each event that is no Python call, the calls that were open when it started, innermost first.
+
+    The result points into a table of stacks; -1 stands for no Python call. Rows must be sorted as in a Trace.
+    """
+    rows, above = python_calls(events)
+    if not len(rows):
+        return np.full(len(events["kind"]), -1, np.int32), []
     table: list[tuple[Frame, ...]] = []
-    frames = {n: parse_frame(names[n]) for n in np.unique(name[python]).tolist()}
+    frames = {n: parse_frame(names[n]) for n in np.unique(events["name"][rows]).tolist()}
     known: dict[tuple[int, int], int] = {}
-    around: list[int] = []  # the stack that children of each row see
-    for is_python, called, above in zip(python.tolist(), name.tolist(), parent.tolist(), strict=True):
-        seen = around[above] if above >= 0 else -1
-        if is_python:
-            key = (called, seen)
-            seen = known.get(key, -2)
-            if seen == -2:
-                seen = known[key] = len(table)
-                table.append((frames[called], *(table[key[1]] if key[1] >= 0 else ())))
-        around.append(seen)
-    return np.where(python, np.int32(-1), np.array(around, np.int32)), table
+    inside = {-1: -1}  # the stack that something inside a call sees
+    for row, called, caller in zip(rows.tolist(), events["name"][rows].tolist(), above.tolist(), strict=True):
+        key = (called, inside[caller])
+        seen = known.get(key)
+        if seen is None:
+            seen = known[key] = len(table)
+            table.append((frames[called], *(table[key[1]] if key[1] >= 0 else ())))
+        inside[row] = seen
+    calls = {key: events[key][rows] for key in ("thread", "start_ns", "end_ns")}
+    calls["parent"] = np.where(above >= 0, np.searchsorted(rows, above), -1)
+    innermost = enclosing_rows(calls, events["thread"], events["start_ns"])
+    result = np.array([*(inside[row] for row in rows.tolist()), -1], np.int32)[innermost]
+    result[rows] = -1
+    return result, table

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import os
 import re
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -39,10 +41,23 @@ def read(path: str | os.PathLike[str]) -> Trace:
     """
     name = os.fspath(path)
     try:
-        return _trace(_load(name))
+        with _collector_paused():
+            return _trace(_load(name))
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, IndexError) as error:
         detail = str(error) if isinstance(error, ValueError) else f"malformed content ({type(error).__name__}: {error})"
         raise ValueError(f"cannot read {name} as a Chrome trace: {detail}") from error
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Without Python's garbage collector, which millions of new lists, none of them garbage, would keep busy."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _load(path: str) -> dict[str, Any]:
@@ -143,15 +158,15 @@ def _columns(complete: list[Event], build: TraceBuilder) -> tuple[dict[str, np.n
     pairs: dict[tuple[str, str], int] = {}
     code = np.array([pairs.setdefault((e.get("cat", ""), e["name"]), len(pairs)) for e in complete], np.int64)
     kinds, others, engine = [], {}, set()
-    for cat, name in pairs:
-        kinds.append(words.kind_of(_string(cat, "cat"), _string(name, "name")))
+    for cat, called in pairs:
+        kinds.append(words.kind_of(_string(cat, "cat"), _string(called, "name")))
         if kinds[-1] is Kind.OTHER:
-            others[name] = cat
+            others[called] = cat
         elif kinds[-1] is Kind.BACKWARD:
-            engine.add(name[len(words.ENGINE_PREFIX):])
-    of_engine = np.array([name in engine for _, name in pairs], bool)
+            engine.add(called[len(words.ENGINE_PREFIX):])
+    of_engine = np.array([called in engine for _, called in pairs], bool)
     runtimes = {cat for cat, _ in pairs}
-    pair_names = np.array([build.name(name) for _, name in pairs], np.int64)
+    pair_names = np.array([build.name(called) for _, called in pairs], np.int64)
     kind = np.array(kinds, np.int64)[code] if pairs else np.zeros(0, np.int64)
     name = pair_names[code] if pairs else kind
     if pairs:
@@ -222,7 +237,7 @@ def _stated_stacks(arguments: list[Event], present: set[str], build: TraceBuilde
 def _with_stacks(trace: Trace) -> Trace:
     """The trace with stacks from Python events where the file states none."""
     stated = trace.events["stack"]
-    told, table = derived.stacks(trace.events["kind"], trace.events["name"], trace.events["parent"], trace.names)
+    told, table = derived.stacks(trace.events, trace.names)
     if not table and not (stated == -2).any():
         return trace
     stacks = list(trace.stacks)

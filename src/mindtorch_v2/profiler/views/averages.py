@@ -57,10 +57,10 @@ def averages_of(trace: Trace, *, group_by_input_shapes: bool = False, group_by_s
     def total(column: np.ndarray) -> np.ndarray:
         if not column.any():
             return np.zeros(len(first), np.int64)
-        # Split so that float weights stay exact for any 64-bit column.
-        low, high = column & 0xFFFFFFFF, column >> 32
+        # bincount adds floats; in two parts they stay exact for half a billion events of any size that occurs.
+        low, high = column & 0xFFFFFF, column >> 24
         sums = np.bincount(group, low, len(first)).astype(np.int64)
-        return sums + (np.bincount(group, high, len(first)).astype(np.int64) << 32) if high.any() else sums
+        return sums + (np.bincount(group, high, len(first)).astype(np.int64) << 24) if high.any() else sums
 
     columns: dict[str, Sequence[Any]] = {
         "key": [view.names[index] for index in view.name[first].tolist()],
@@ -82,8 +82,9 @@ def averages_of(trace: Trace, *, group_by_input_shapes: bool = False, group_by_s
         "stack": [[] for _ in first] if stack is None else [
             view.stack_entries(index)[:group_by_stack_n] for index in stack[first].tolist()],
     }
+    same = {"node_id": -1, "use_device": use_device}
     rows = [
-        TraceAverage(view, position, {"node_id": -1, "use_device": use_device} | dict(zip(columns, values, strict=True)))
+        TraceAverage(view, position, same | dict(zip(columns, values, strict=True)))
         for position, *values in zip(first.tolist(), *columns.values(), strict=True)
     ]
     averages = EventList(rows, use_device=use_device, profile_memory=profile_memory, with_flops=with_flops)

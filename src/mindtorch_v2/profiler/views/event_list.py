@@ -128,16 +128,14 @@ class EventList(list):
 
     def export_chrome_trace(self, path: str) -> None:
         """Write the list as a Chrome trace."""
-        event_list_chrome.write(self, path)
+        event_list_chrome.write(self, path, use_device=self._use_device)
 
     def supported_export_stacks_metrics(self) -> list[str]:
         """What `export_stacks` can weigh stacks by."""
-        return [f"self_{where}_time_total" for where in ("cpu", "cuda", "xpu", "privateuse1")]
+        return list(stacks.METRICS)
 
     def export_stacks(self, path: str, metric: str) -> None:
         """Write stacks with their weights, as flame graph tools read them."""
-        if metric not in self.supported_export_stacks_metrics():
-            raise ValueError(f"metric should be one of: {self.supported_export_stacks_metrics()}")
         stacks.write(self, path, metric)
 
     def key_averages(self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0,

@@ -60,11 +60,10 @@ def build_table(
 
 
 def _sorted(rows: Sequence[Any], attribute: str) -> list[Any]:
-    for row in rows:
-        if not hasattr(row, attribute):
-            # Said here so that the class named is the public one.
-            public = "FunctionEvent" if isinstance(row, FunctionEvent) else "FunctionEventAvg"
-            raise AttributeError(f"'{public}' object has no attribute '{attribute}'")
+    # Only the first is asked: rows of a list are of one class. Said here so that the class named is the public one.
+    if not hasattr(rows[0], attribute):
+        public = "FunctionEvent" if isinstance(rows[0], FunctionEvent) else "FunctionEventAvg"
+        raise AttributeError(f"'{public}' object has no attribute '{attribute}'")
     return sorted(rows, key=lambda row: getattr(row, attribute), reverse=True)
 
 

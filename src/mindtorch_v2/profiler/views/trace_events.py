@@ -12,12 +12,13 @@ from .event_list import EventList
 from .function_event import FunctionEvent, Interval, Kernel
 from .trace_view import TraceView
 
-
 _DEVICE_TYPES = {int(member): member for member in DeviceType}
 # Attributes whose change changes a total.
-_TIMING = frozenset({"time_range", "is_async", "device_type"})
-_DEVICE_TIMING = frozenset({*_TIMING, "cpu_children", "kernels", "is_legacy", "use_device"})
-_MEMORY = frozenset({"cpu_children", "cpu_memory_usage", "device_memory_usage", "is_async", "device_type"})
+_TIMING = frozenset({"time_range", "is_async"})
+_SELF_TIMING = frozenset({*_TIMING, "cpu_children"})
+_DEVICE_TIMING = frozenset({*_SELF_TIMING, "kernels", "is_legacy", "use_device"})
+_CPU_MEMORY = frozenset({"cpu_children", "cpu_memory_usage", "is_async"})
+_DEVICE_MEMORY = frozenset({"cpu_children", "device_memory_usage", "is_async"})
 
 
 class Lazy:
@@ -135,35 +136,35 @@ class TraceEvent(FunctionEvent):
     @property
     def cpu_time_total(self) -> float:
         """CPU time with children, microseconds."""
-        if self.__dict__.keys() & _TIMING:
+        if not _TIMING.isdisjoint(self.__dict__):
             return super().cpu_time_total
         return self._view.cpu_ns.item(self._position) / 1000
 
     @property
     def self_cpu_time_total(self) -> float:
         """CPU time without children, microseconds."""
-        if self.__dict__.keys() & _TIMING or "cpu_children" in self.__dict__:
+        if not _SELF_TIMING.isdisjoint(self.__dict__):
             return round(super().self_cpu_time_total, 3)
         return self._view.self_cpu_ns.item(self._position) / 1000
 
     @property
     def device_time_total(self) -> float:
         """Device time with children, microseconds."""
-        if self.__dict__.keys() & _DEVICE_TIMING:
+        if not _DEVICE_TIMING.isdisjoint(self.__dict__):
             return round(super().device_time_total, 3)
         return self._view.device_ns.item(self._position) / 1000
 
     @property
     def self_cpu_memory_usage(self) -> int:
         """Bytes of CPU memory allocated minus released, without children."""
-        if self.__dict__.keys() & _MEMORY:
+        if not _CPU_MEMORY.isdisjoint(self.__dict__):
             return super().self_cpu_memory_usage
         return self._view.self_cpu_bytes.item(self._position)
 
     @property
     def self_device_memory_usage(self) -> int:
         """Bytes of device memory allocated minus released, without children."""
-        if self.__dict__.keys() & _MEMORY:
+        if not _DEVICE_MEMORY.isdisjoint(self.__dict__):
             return super().self_device_memory_usage
         return self._view.self_device_bytes.item(self._position)
 

@@ -1,0 +1,42 @@
+"""Fair timing: the two sides take turns, and each is judged by its best round."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from time import perf_counter
+
+Work = Callable[[], object]
+
+
+def best_of(works: list[Work], rounds: int = 9, seconds: float = 0.05) -> list[float]:
+    """Seconds per call of each function: its best round, with the rounds of all functions interleaved."""
+    counts = [_calls_for(work, seconds) for work in works]
+    best = [float("inf")] * len(works)
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(rounds):
+            for i, (work, count) in enumerate(zip(works, counts)):
+                start = perf_counter()
+                for _ in range(count):
+                    work()
+                best[i] = min(best[i], (perf_counter() - start) / count)
+    finally:
+        gc.enable()
+    return best
+
+
+def _calls_for(work: Work, seconds: float) -> int:
+    work()
+    start = perf_counter()
+    work()
+    once = max(perf_counter() - start, 1e-7)
+    return max(1, int(seconds / once))
+
+
+def line(name: str, ours: float, theirs: float, target: float | None = None, unit: str = "us") -> str:
+    """One row: name, both times, their ratio and what was aimed at."""
+    scale = {"ns": 1e9, "us": 1e6, "ms": 1e3, "s": 1.0}[unit]
+    aim = "" if target is None else f"  aim <= {target:g} {'ok' if ours / theirs <= target else 'MISSED'}"
+    return f"{name:<34} {ours * scale:>10.2f} {theirs * scale:>10.2f} {unit:<3} ratio {ours / theirs:5.2f}{aim}"

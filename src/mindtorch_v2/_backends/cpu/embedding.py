@@ -1,0 +1,74 @@
+"""Looking up rows of a table, and the sums that its gradient is made of."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..._dispatch.promotion import pretty
+from ..._dtype import FROM_NUMPY, HALF_TYPES
+
+Array = Any
+
+
+def _check_indices(indices: Array, rows: int) -> None:
+    if indices.dtype not in (np.int64, np.int32):
+        raise RuntimeError(
+            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
+            f"torch.{pretty(FROM_NUMPY[indices.dtype])}Tensor instead (while checking arguments for embedding)"
+        )
+    # Seen as unsigned, negative indices are large, so one comparison finds both kinds of strays.
+    if indices.size and np.ascontiguousarray(indices).view(f"u{indices.dtype.itemsize}").max() >= rows:
+        raise IndexError("index out of range in self")
+
+
+def embedding(weight: Array, indices: Array, padding_idx: int, scale_grad_by_freq: bool, sparse: bool) -> Array:
+    """The rows of `weight` at `indices`."""
+    if weight.ndim != 2:
+        raise RuntimeError("'weight' must be 2-D")
+    _check_indices(indices, weight.shape[0])
+    return weight.take(indices, 0)
+
+
+def embedding_backward(grad: Array, indices: Array, num_weights: int, padding_idx: int,
+                       scale_grad_by_freq: bool) -> Array:
+    """Sum of the gradients of each row's occurrences: sorted by row, equal neighbours are added up."""
+    width = grad.shape[-1]
+    made = np.zeros((num_weights, width), grad.dtype)
+    flat, pulls = indices.reshape(-1), grad.reshape(-1, width)
+    if padding_idx >= 0:
+        counted = flat != padding_idx
+        flat, pulls = flat[counted], pulls[counted]
+    if not flat.size or not width:
+        return made
+    order = np.argsort(flat, kind="stable")
+    ordered = flat[order]
+    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+    wide = pulls[order].astype(np.float32) if grad.dtype in HALF_TYPES else pulls[order]
+    sums = np.add.reduceat(wide, starts, 0)
+    if scale_grad_by_freq:
+        sums = sums / np.diff(np.append(starts, flat.size))[:, None].astype(sums.dtype)
+    made[ordered[starts]] = sums
+    return made
+
+
+def embedding_renorm(weight: Array, indices: Array, max_norm: float, norm_type: float) -> Array:
+    """Shrink, in place, the rows at `indices` that are longer than `max_norm`."""
+    _check_indices(indices, weight.shape[0])
+    used = np.unique(indices)
+    rows = weight[used]
+    lengths = vector_norm(rows, norm_type)
+    long = lengths > max_norm
+    # PyTorch's guard against division by zero is part of the result.
+    weight[used[long]] = (rows[long] * (max_norm / (lengths[long] + 1e-7))[:, None]).astype(weight.dtype)
+    return weight
+
+
+def vector_norm(rows: Array, p: float) -> Array:
+    """The p-norm of each row."""
+    size = np.abs(rows.astype(np.float64))
+    if math.isinf(p):
+        return size.max(-1)
+    return np.power(np.power(size, p).sum(-1), 1 / p)

@@ -1,0 +1,108 @@
+"""Filling arrays with random numbers, in the order in which PyTorch visits their elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .rng import MersenneGenerator
+from .rng_checks import COMPLEX, FLOATING, require
+from .rng_rounding import fused_multiply_add, narrow
+
+Array = Any
+SMALLEST_BLOCK = 16
+
+
+def refuse_overlap(target: Array) -> None:
+    """Elements that share memory cannot be filled one by one."""
+    if any(step == 0 and extent > 1 for step, extent in zip(target.strides, target.shape, strict=True)):
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            "Please clone() the tensor before performing the operation."
+        )
+
+
+def memory_order(target: Array) -> list[int]:
+    """Dimensions from the widest step in memory to the narrowest; equal ones in their own order."""
+    return sorted(range(target.ndim), key=lambda d: -target.strides[d])
+
+
+def fill(target: Array, draw: Callable[[tuple[int, ...]], Array]) -> Array:
+    """Fill in the order of memory, which is PyTorch's whatever the order of the dimensions."""
+    if target.flags.c_contiguous:
+        target[...] = draw(target.shape)
+        return target
+    refuse_overlap(target)
+    inner = target.transpose(memory_order(target))
+    inner[...] = draw(inner.shape)
+    return target
+
+
+def uniform(target: Array, engine: MersenneGenerator, low: float, high: float) -> Array:
+    """`uniform_`."""
+    return fill(target, lambda shape: engine.uniform(shape, target.dtype, low, high))
+
+
+def normal(target: Array, engine: MersenneGenerator, mean: float, std: float) -> Array:
+    """`normal_`. Only contiguous arrays are drawn in blocks of 16."""
+    if target.flags.c_contiguous or target.size < SMALLEST_BLOCK or target.dtype in COMPLEX:
+        return fill(target, lambda shape: engine.normal(shape, target.dtype, mean, std))
+    if not std >= 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+    require(target.dtype, FLOATING, "normal_kernel_cpu")
+
+    def step(count: int) -> np.ndarray:
+        return narrow(fused_multiply_add(engine._paired_normals(count), std, mean), target.dtype)
+
+    return fill(target, lambda shape: engine._draw(shape, target.dtype, step))
+
+
+def integers(target: Array, engine: MersenneGenerator, low: int, high: int | None) -> Array:
+    """`random_(from, to)`."""
+    return fill(target, lambda shape: engine.integers(shape, target.dtype, low, high))
+
+
+def integers_full(target: Array, engine: MersenneGenerator) -> Array:
+    """`random_()`."""
+    return fill(target, lambda shape: engine.integers_full(shape, target.dtype))
+
+
+def bernoulli(target: Array, engine: MersenneGenerator, p: float) -> Array:
+    """`bernoulli_(p)`."""
+    return fill(target, lambda shape: engine.bernoulli(shape, target.dtype, p))
+
+
+def bernoulli_elementwise(target: Array, engine: MersenneGenerator, p: Array) -> Array:
+    """`bernoulli_` with a tensor of probabilities, which broadcasts."""
+    refuse_overlap(target)
+    try:
+        spread = np.broadcast_to(p, target.shape)
+    except ValueError:
+        raise RuntimeError(
+            f"The expanded size of the tensor ({target.shape}) must match the existing size ({p.shape})"
+        ) from None
+    order = memory_order(target)
+    target.transpose(order)[...] = engine.bernoulli_elementwise(spread.transpose(order), target.dtype)
+    return target
+
+
+def exponential(target: Array, engine: MersenneGenerator, lambd: float) -> Array:
+    """`exponential_`."""
+    return fill(target, lambda shape: engine.exponential(shape, target.dtype, lambd))
+
+
+def geometric(target: Array, engine: MersenneGenerator, p: float) -> Array:
+    """`geometric_`."""
+    return fill(target, lambda shape: engine.geometric(shape, target.dtype, p))
+
+
+def log_normal(target: Array, engine: MersenneGenerator, mean: float, std: float) -> Array:
+    """`log_normal_`."""
+    return fill(target, lambda shape: engine.log_normal(shape, target.dtype, mean, std))
+
+
+def cauchy(target: Array, engine: MersenneGenerator, median: float, sigma: float) -> Array:
+    """`cauchy_`."""
+    return fill(target, lambda shape: engine.cauchy(shape, target.dtype, median, sigma))

@@ -1,0 +1,326 @@
+"""Random tensors: factories, in-place fills and samples of distributions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._backends.cpu import random as kernels
+from .._dispatch.namespace import aten
+from .._dispatch.registry import choose, declare
+from .._dtype import int64
+from .._random import engine_of
+from .._shape import as_shape, broadcast_shapes
+from .._tensor import Tensor
+from .create import OPTIONS, check_size, fresh, with_flags
+
+# -- in-place fills ----------------------------------------------------------------------------------------------------
+# A filled tensor forgets its history: its gradient is zero.
+
+
+def _fill(schema: str, kernel: Callable[..., Any]) -> None:
+    """Declare `name_`: the kernel gets the array, the stream to draw from and the parameters."""
+
+    def fill(target: Any, *rest: Any) -> Any:
+        return kernel(target, engine_of(rest[-1]), *rest[:-1])
+
+    declare(f"{schema} -> Tensor", cpu_inplace=fill, where="n", grad={"self": lambda grad: aten.zeros_like(grad)})
+
+
+_fill("uniform(Tensor self, float low=0., float high=1., *, Generator? generator=None)", kernels.uniform)
+_fill("normal.fill(Tensor self, float mean=0., float std=1., *, Generator? generator=None)", kernels.normal)
+_fill("random(Tensor self, *, Generator? generator=None)", kernels.integers_full)
+_fill("random.from(Tensor self, int low, int? high, *, Generator? generator=None)", kernels.integers)
+_fill("exponential(Tensor self, float lambd=1., *, Generator? generator=None)", kernels.exponential)
+_fill("geometric(Tensor self, float p, *, Generator? generator=None)", kernels.geometric)
+_fill("log_normal(Tensor self, float mean=1., float std=2., *, Generator? generator=None)", kernels.log_normal)
+_fill("cauchy(Tensor self, float median=0., float sigma=1., *, Generator? generator=None)", kernels.cauchy)
+_fill("bernoulli.float(Tensor self, float p=0.5, *, Generator? generator=None)", kernels.bernoulli)
+
+
+def _bernoulli_from(target: Any, p: Any, generator: Any) -> Any:
+    return kernels.bernoulli_elementwise(target, engine_of(generator), p)
+
+
+declare("bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor",
+        cpu_inplace=_bernoulli_from, where="n",
+        grad={"self": lambda grad: aten.zeros_like(grad), "p": lambda grad: aten.zeros_like(grad)})
+
+
+@choose("uniform_", where="m")
+def uniform_(self: Tensor, low: float = 0.0, high: float = 1.0, *, generator: Any = None, **bounds: float) -> Tensor:
+    """Fill with numbers spread evenly over [low, high); by keyword the bounds are called `from` and `to`."""
+    low, high = bounds.pop("from", low), bounds.pop("to", high)
+    _refuse("uniform_", bounds)
+    return aten.uniform___default(self, low, high, generator=generator)
+
+
+def _refuse(name: str, unknown: dict[str, Any]) -> None:
+    if unknown:
+        raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(unknown))}'")
+
+
+@choose("normal_", where="m")
+def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Tensor:
+    """Fill with normally distributed numbers."""
+    return aten.normal___fill(self, mean, std, generator=generator)
+
+
+@choose("random_", where="m")
+def random_(self: Tensor, *bounds: Any, generator: Any = None, **named: Any) -> Tensor:
+    """Fill with integers: of [from, to), of [0, to), or all that the dtype holds."""
+    low, high = named.pop("from", None), named.pop("to", None)
+    _refuse("random_", named)
+    if len(bounds) == 2:
+        low, high = bounds
+    elif len(bounds) == 1 and low is None:
+        low, high = (0, bounds[0]) if high is None else (bounds[0], high)
+    if low is None and high is None and not bounds:
+        return aten.random___default(self, generator=generator)
+    return aten.random___from(self, 0 if low is None else low, high, generator=generator)
+
+
+@choose("bernoulli_", where="m")
+def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
+    """Fill with ones of probability `p`, a number or a tensor, and zeros."""
+    form = aten.bernoulli___Tensor if isinstance(p, Tensor) else aten.bernoulli___float
+    return form(self, p, generator=generator)
+
+
+@choose("exponential_", where="m")
+def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Any = None) -> Tensor:
+    """Fill with exponentially distributed numbers."""
+    return aten.exponential___default(self, lambd, generator=generator)
+
+
+@choose("geometric_", where="m")
+def geometric_(self: Tensor, p: float, *, generator: Any = None) -> Tensor:
+    """Fill with numbers of trials up to the first success."""
+    return aten.geometric___default(self, p, generator=generator)
+
+
+@choose("log_normal_", where="m")
+def log_normal_(self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Any = None) -> Tensor:
+    """Fill with numbers whose logarithm is normally distributed."""
+    return aten.log_normal___default(self, mean, std, generator=generator)
+
+
+@choose("cauchy_", where="m")
+def cauchy_(self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Any = None) -> Tensor:
+    """Fill with numbers of a Cauchy distribution."""
+    return aten.cauchy___default(self, median, sigma, generator=generator)
+
+
+# -- factories ---------------------------------------------------------------------------------------------------------
+
+
+def _factory(name: str, fill: str) -> None:
+    """`rand` and `randn`: an empty tensor, filled."""
+
+    def make(size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+        made = aten.empty__memory_format(size, dtype=dtype, device=device)
+        return fresh(getattr(aten, fill)(made, generator=generator))
+
+    def make_like(self: Tensor, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any,
+                  memory_format: Any) -> Tensor:
+        made = aten.empty_like(self, dtype=dtype, device=device, memory_format=memory_format)
+        return fresh(getattr(aten, fill)(made, generator=generator))
+
+    declare(f"{name}(int[] size, *, Generator? generator=None, {OPTIONS}) -> Tensor", composite=make, where="n")
+    declare(f"{name}_like(Tensor self, *, Generator? generator=None, {OPTIONS}, MemoryFormat? memory_format=None) -> "
+            "Tensor", composite=make_like, where="n")
+
+    @choose(name, where="f")
+    def face(*size: Any, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
+             device: Any = None, pin_memory: bool = False, requires_grad: bool = False, names: Any = None,
+             **size_by_name: Any) -> Tensor:
+        if size_by_name:
+            size = (size_by_name.pop("size"),)
+            _refuse(name, size_by_name)
+        if out is not None and dtype is None:
+            dtype = out.dtype
+        made = getattr(aten, f"{name}__default")(as_shape(size), generator=generator, dtype=dtype, device=device)
+        return with_flags(made, requires_grad, out)
+
+    @choose(f"{name}_like", where="f")
+    def face_like(input: Tensor, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+                  pin_memory: bool = False, requires_grad: bool = False, memory_format: Any = None) -> Tensor:
+        made = getattr(aten, f"{name}_like__default")(input, generator=generator, dtype=dtype, device=device,
+                                                      memory_format=memory_format)
+        return with_flags(made, requires_grad)
+
+    face.__name__ = face.__qualname__ = name
+    face_like.__name__ = face_like.__qualname__ = f"{name}_like"
+    kind = "spread evenly over [0, 1)" if name == "rand" else "normally distributed"
+    face.__doc__ = f"A tensor of the given size of numbers {kind}."
+    face_like.__doc__ = f"Numbers {kind}, in the shape, dtype and device of `input` unless given."
+
+
+_factory("rand", "uniform___default")
+_factory("randn", "normal___fill")
+
+
+def _randint(low: int, high: int, size: Any, generator: Any, dtype: Any, layout: Any, device: Any,
+             pin_memory: Any) -> Tensor:
+    made = aten.empty__memory_format(size, dtype=dtype or int64, device=device)
+    return fresh(aten.random___from(made, low, high, generator=generator))
+
+
+declare(f"randint.low(int low, int high, int[] size, *, Generator? generator=None, {OPTIONS}) -> Tensor",
+        composite=_randint, where="n")
+
+
+def _bounds(name: str, args: tuple[Any, ...], low: Any, high: Any, last: Any, last_name: str) -> tuple[int, int, Any]:
+    """Bounds from `(high)`, `(low, high)` or keywords, followed by one more argument if `last_name`."""
+    rest = list(args)
+    if last_name and last is None and rest:
+        last = rest.pop()
+    if high is None and rest:
+        high = rest.pop()
+    if rest:
+        low = rest.pop()
+    values = [v.item() if isinstance(v, Tensor) else v for v in (0 if low is None else low, high)]
+    if rest or any(isinstance(v, bool) or not isinstance(v, (int, np.integer)) for v in values):
+        kinds = ", ".join(type(v).__name__ for v in (*args,))
+        raise TypeError(f"{name}() received an invalid combination of arguments - got ({kinds})")
+    return int(values[0]), int(values[1]), last
+
+
+@choose("randint", where="f")
+def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, generator: Any = None, out: Any = None,
+            dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
+            requires_grad: bool = False) -> Tensor:
+    """Integers of [low, high): `randint(high, size)` or `randint(low, high, size)`."""
+    first, last, shape = _bounds("randint", args, low, high, size, "size")
+    if out is not None and dtype is None:
+        dtype = out.dtype
+    made = aten.randint__low(first, last, check_size(shape), generator=generator, dtype=dtype, device=device)
+    return with_flags(made, requires_grad, out)
+
+
+def _randint_like(self: Tensor, low: int, high: int, generator: Any, dtype: Any, layout: Any, device: Any,
+                  pin_memory: Any, memory_format: Any) -> Tensor:
+    made = aten.empty_like(self, dtype=dtype, device=device, memory_format=memory_format)
+    return fresh(aten.random___from(made, low, high, generator=generator))
+
+
+declare(f"randint_like.low_dtype(Tensor self, int low, int high, *, Generator? generator=None, {OPTIONS}, "
+        "MemoryFormat? memory_format=None) -> Tensor", composite=_randint_like, where="n")
+
+
+@choose("randint_like", where="f")
+def randint_like(input: Tensor, *args: Any, low: Any = None, high: Any = None, generator: Any = None,
+                 dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
+                 requires_grad: bool = False, memory_format: Any = None) -> Tensor:
+    """Integers of [low, high) in the shape, dtype and device of `input` unless given."""
+    first, last, _ = _bounds("randint_like", args, low, high, None, "")
+    made = aten.randint_like__low_dtype(input, first, last, generator=generator, dtype=dtype, device=device,
+                                        memory_format=memory_format)
+    return with_flags(made, requires_grad)
+
+
+def _randperm(n: int, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    kind = dtype or int64
+    drawn = engine_of(generator).permutation(n, kind.np)
+    made = aten.empty__memory_format((n,), dtype=kind, device=device)
+    made._a[...] = drawn
+    return made
+
+
+declare(f"randperm(int n, *, Generator? generator=None, {OPTIONS}) -> Tensor", composite=_randperm, where="n")
+
+
+@choose("randperm", where="f")
+def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
+             device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
+    """The integers of [0, n) in random order."""
+    if out is not None and dtype is None:
+        dtype = out.dtype
+    made = aten.randperm__default(n, generator=generator, dtype=dtype, device=device)
+    return with_flags(made, requires_grad, out)
+
+
+# -- samples -----------------------------------------------------------------------------------------------------------
+
+
+def _zeros(grad: Tensor) -> Tensor:
+    return aten.zeros_like(grad)
+
+
+declare(
+    "normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor", where="n",
+    cpu=lambda mean, std, generator: engine_of(generator).normal_elementwise(mean, float(std), mean.shape, mean.dtype),
+    node="NormalBackward1", grad={"mean": _zeros},
+)
+declare(
+    "normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor", where="n",
+    cpu=lambda mean, std, generator: engine_of(generator).normal_elementwise(float(mean), std, std.shape, std.dtype),
+    node="NormalBackward2", grad={"std": _zeros},
+)
+declare(
+    "normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor", where="n",
+    cpu=lambda mean, std, generator: engine_of(generator).normal_elementwise(
+        mean, std, broadcast_shapes(mean.shape, std.shape), mean.dtype),
+    node="NormalBackward3", grad={"mean": _zeros, "std": _zeros},
+)
+
+
+def _normal_sized(mean: float, std: float, size: Any, generator: Any, dtype: Any, layout: Any, device: Any,
+                  pin_memory: Any) -> Tensor:
+    made = aten.empty__memory_format(size, dtype=dtype, device=device)
+    return fresh(aten.normal___fill(made, mean, std, generator=generator))
+
+
+declare(f"normal.float_float(float mean, float std, int[] size, *, Generator? generator=None, {OPTIONS}) -> Tensor",
+        composite=_normal_sized, where="n")
+
+
+@choose("normal", where="f")
+def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, out: Any = None,
+           dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
+           requires_grad: bool = False) -> Tensor:
+    """Normally distributed numbers, with tensors of means or deviations or, given a size, with one of each."""
+    if isinstance(mean, Tensor):
+        form = aten.normal__Tensor_Tensor if isinstance(std, Tensor) else aten.normal__Tensor_float
+        return form(mean, std, generator=generator, out=out)
+    if isinstance(std, Tensor):
+        return aten.normal__float_Tensor(mean, std, generator=generator, out=out)
+    if size is None:
+        raise TypeError("normal() received an invalid combination of arguments - got (float, float), but without "
+                        "tensors it needs a size")
+    made = aten.normal__float_float(mean, std, check_size(size), generator=generator,
+                                    dtype=out.dtype if out is not None and dtype is None else dtype, device=device)
+    return with_flags(made, requires_grad, out)
+
+
+declare(
+    "bernoulli(Tensor self, *, Generator? generator=None) -> Tensor", where="n",
+    cpu=lambda p, generator: engine_of(generator).bernoulli_elementwise(p, p.dtype), grad={"self": _zeros},
+)
+declare(
+    "bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor", where="n",
+    cpu=lambda a, p, generator: engine_of(generator).bernoulli(a.shape, a.dtype, p),
+)
+
+
+@choose("bernoulli")
+def bernoulli(input: Tensor, p: float | None = None, *, generator: Any = None, out: Any = None) -> Tensor:
+    """Ones with the probabilities found in `input`, or with one probability, and zeros."""
+    if p is None:
+        return aten.bernoulli__default(input, generator=generator, out=out)
+    return aten.bernoulli__p(input, p, generator=generator, out=out)
+
+
+declare(
+    "multinomial(Tensor self, int num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor",
+    cpu=lambda weights, count, replacement, generator: engine_of(generator).multinomial(weights, count, replacement),
+)
+
+
+@choose("poisson", where="f")
+def poisson(input: Tensor, generator: Any = None) -> Tensor:
+    """Not available: PyTorch's Poisson sampler is not reproduced by this runtime."""
+    raise NotImplementedError("torch.poisson: PyTorch's rejection sampler for this distribution is not implemented, "
+                              "and other samples than PyTorch's would be drawn for the same seed")

@@ -1,0 +1,123 @@
+"""`torch.autograd.profiler`: the older face of the profiler, and its building blocks."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from ..profiler.activity import ProfilerActivity, kineto_available
+from ..profiler.device_type import DeviceType
+from ..profiler.record_function import record_function
+from ..profiler.session import profile
+from .profiler_util import (
+    MEMORY_EVENT_NAME,
+    OUT_OF_MEMORY_EVENT_NAME,
+    EventList,
+    FunctionEvent,
+    MemRecordsAcc,
+)
+
+
+class EnforceUnique:
+    """Raises when a key is seen twice.
+
+    >>> import mindtorch_v2 as torch
+    >>> unique = torch.autograd.profiler.EnforceUnique()
+    >>> unique.see("a")
+    """
+
+    def __init__(self) -> None:
+        self.seen: set[Any] = set()
+
+    def see(self, *key: Any) -> None:
+        """Note a key."""
+        if key in self.seen:
+            raise RuntimeError("duplicate key: " + str(key))
+        self.seen.add(key)
+
+
+class KinetoStepTracker:
+    """Counts steps for several askers; the overall step is the largest count of any of them."""
+
+    _current_step = 0
+    _step_dict: dict[str, int] = defaultdict(int)
+
+    @classmethod
+    def init_step_count(cls, requester: str) -> None:
+        """Begin counting for an asker at the current step."""
+        cls._step_dict[requester] = cls._current_step
+
+    @classmethod
+    def erase_step_count(cls, requester: str) -> bool:
+        """Stop counting for an asker; whether it was known."""
+        return cls._step_dict.pop(requester, None) is not None
+
+    @classmethod
+    def increment_step(cls, requester: str) -> int:
+        """Count one step for an asker and return the overall step."""
+        if requester not in cls._step_dict:
+            cls.init_step_count(requester)
+        cls._step_dict[requester] += 1
+        cls._current_step = max(cls._current_step, *cls._step_dict.values())
+        return cls._current_step
+
+    @classmethod
+    def current_step(cls) -> int:
+        """The overall step."""
+        return cls._current_step
+
+
+class _Marker:
+    """Base of `emit_nvtx` and `emit_itt`, which need another vendor's library."""
+
+    needs = ""
+
+    def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
+        self.enabled = enabled
+        self.record_shapes = record_shapes
+        self.entered = False
+
+    def __enter__(self) -> Any:
+        if not self.enabled:
+            return None
+        raise RuntimeError(f"{type(self).__name__} needs {self.needs}, which this runtime does not use; "
+                           "torch.profiler.profile records the same ranges")
+
+    def __exit__(self, *exc: object) -> None:
+        return None
+
+
+class emit_nvtx(_Marker):
+    """Not available: NVTX ranges belong to NVIDIA's tools."""
+
+    needs = "CUDA and its NVTX library"
+
+
+class emit_itt(_Marker):
+    """Not available: ITT ranges belong to Intel's VTune."""
+
+    needs = "Intel's ITT library"
+
+
+def load_nvprof(path: str) -> Any:
+    """Not available: reads databases of NVIDIA's nvprof."""
+    raise NotImplementedError("load_nvprof: nvprof databases are not read by this runtime")
+
+
+__all__ = [
+    "MEMORY_EVENT_NAME",
+    "OUT_OF_MEMORY_EVENT_NAME",
+    "DeviceType",
+    "EnforceUnique",
+    "EventList",
+    "FunctionEvent",
+    "KinetoStepTracker",
+    "MemRecordsAcc",
+    "ProfilerActivity",
+    "emit_itt",
+    "emit_nvtx",
+    "kineto_available",
+    "load_nvprof",
+    "profile",
+    "record_function",
+]

@@ -1,0 +1,7 @@
+"""`torch.random`: the default generator and its state."""
+
+from __future__ import annotations
+
+from ._random import default_generator, fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+
+__all__ = ["default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
