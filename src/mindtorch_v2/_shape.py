@@ -61,7 +61,8 @@ def wrap_dims(dims: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
     """Several dimension indices, wrapped and checked for repeats; None or empty means all."""
     if dims is None:
         return tuple(range(ndim))
-    if isinstance(dims, int):
+    if hasattr(dims, "__index__"):
+        dims = dims.__index__()  # type: ignore[union-attr]
         return (wrap_dim(dims, ndim),) if ndim else (wrap_dim(dims, 0),)[:0]
     if not len(dims):
         return tuple(range(ndim))

@@ -155,3 +155,28 @@ def test_wrong_number_of_replaced_gradients() -> None:
     module.register_full_backward_hook(lambda m, gi, go: (gi[0], gi[0]))
     with pytest.raises(RuntimeError, match="got 2, but expected 1"):
         module(torch.ones(2, requires_grad=True)).sum().backward()
+
+
+def test_an_error_in_an_always_called_hook_does_not_hide_the_first() -> None:
+    module = Failing()
+
+    def hook(m: Any, args: Any, output: Any) -> None:
+        raise KeyError("later")
+
+    module.register_forward_hook(hook, always_call=True)
+    with pytest.warns(UserWarning, match="silenced as another error"), pytest.raises(ValueError, match="no"):
+        module(1)
+
+
+class Named(nn.Module):
+    """Returns a dictionary."""
+
+    def forward(self, x: Any) -> Any:
+        return {"out": x * 2}
+
+
+def test_backward_hooks_need_tensors_as_output() -> None:
+    module = Named()
+    module.register_full_backward_hook(lambda *args: None)
+    with pytest.warns(UserWarning, match="module output should be a Tensor or a tuple of Tensors"):
+        module(torch.ones(2, requires_grad=True))

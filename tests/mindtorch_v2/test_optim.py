@@ -326,17 +326,13 @@ def test_own_optimizer() -> None:
 def recorded(run: Any) -> list[str]:
     """Names of what a piece of code reports, in the order it began."""
     log: list[Any] = []
-    before = getattr(THREAD.state, "extend", None)
-
-    def attach(state: Any) -> None:
-        state.extend = log.extend
-
-    observe(attach, False)
+    before = THREAD.state.events
+    observe(lambda state: state.record_into(log), False)
     try:
         run()
     finally:
         unobserve()
-        THREAD.state.extend = before
+        THREAD.state.record_into(before)
     events = [log[i:i + FIELDS] for i in range(0, len(log), FIELDS)]
     return [EVENTS[event[0]][0] for event in sorted(events, key=lambda event: (event[1], -event[2]))]
 

@@ -177,7 +177,7 @@ def test_device_work_has_its_own_process_and_arrows(tmp_path: pathlib.Path) -> N
     assert (launch["cat"], launch["args"]["External id"]) == ("privateuse1_runtime", op["args"]["External id"])
     assert (kernel["cat"], kernel["pid"], kernel["tid"]) == ("kernel", 2, 7)
     assert kernel["args"] == {"External id": op["args"]["External id"], "device": 2, "stream": 7, "correlation": 5,
-                              "Device Type": NPU, "Ev Idx": 2}
+                              "Ev Idx": 2}
     assert [(e["ph"], e["cat"], e["id"], e["pid"], e["ts"]) for e in document["traceEvents"] if e["ph"] in "sf"] == [
         ("s", "ac2g", 5, 10, 0.01), ("f", "ac2g", 5, 2, 0.05)]
     labels = {e["pid"]: e["args"]["labels"] for e in of_phase(document, "M") if e["name"] == "process_labels"}

@@ -80,7 +80,7 @@ def test_events_come_by_start_with_the_attributes_of_pytorch() -> None:
         (8, "ProfilerStep*", 110.0, 20.0, 12.5),
         (9, "aten::mm", 112.5, 7.5, 7.5),
     ]
-    step, scope, linear, addmm, evaluate, backward, inner, memory, *_ = events
+    step, scope, linear, addmm, evaluate, backward, _, memory, *_ = events
     assert [e.trace_name for e in (step, linear, memory)] == ["ProfilerStep#4", "aten::linear", None]
     assert [e.cpu_memory_usage for e in events] == [476, 576, 576, 512, -100, -100, -100, 4096, 0, 0]
     assert [e.self_cpu_memory_usage for e in events] == [0, 0, 64, 512, 0, 0, -100, 4096, 0, 0]
@@ -138,7 +138,8 @@ def test_events_read_like_mappings() -> None:
 
 
 @pytest.mark.parametrize(("made", "kind"), [
-    ({}, "op"), ({"is_user_annotation": True}, "scope"), ({"is_user_annotation": True, "name": "ProfilerStep*"}, "step"),
+    ({}, "op"), ({"is_user_annotation": True}, "scope"),
+    ({"is_user_annotation": True, "name": "ProfilerStep*"}, "step"),
     ({"is_python_function": True}, "python"), ({"device_type": DeviceType.PrivateUse1}, "kernel"),
     ({"name": "[memory]"}, "memory"),
 ])
@@ -386,6 +387,8 @@ def test_device_types_equal_their_names_and_numbers() -> None:
     assert DeviceType.CUDA != "CPU"
     assert DeviceType.CUDA == 1
     assert DeviceType.CUDA != 0
+    assert np.int16(1) == DeviceType.CUDA
+    assert np.int16(0) != DeviceType.CUDA
     assert DeviceType.CPU != None  # noqa: E711  the operator is what is tested
     assert {DeviceType.CUDA: "x"}[1] == "x"
     assert (str(DeviceType.CPU), f"{DeviceType.CPU}", repr(DeviceType.CPU)) == (
@@ -408,7 +411,8 @@ def traces(draw: st.DrawFn) -> Trace:
             overload=draw(st.sampled_from(["", "out"])), correlation=draw(st.integers(0, 4)),
             sequence=draw(st.integers(-1, 3)),
             inputs=draw(st.sampled_from([None, (MATRIX,), (MATRIX, 1), (2,)])),
-            stack=draw(st.sampled_from([None, [Frame("f.py", 1, "f")], [Frame("f.py", 1, "f"), Frame("g.py", 2, "g")]])))
+            stack=draw(st.sampled_from([None, [Frame("f.py", 1, "f")],
+                                        [Frame("f.py", 1, "f"), Frame("g.py", 2, "g")]])))
     for _ in range(draw(st.integers(0, 6))):
         script.memory(draw(numbers), draw(st.integers(-10**10, 10**10)), device=draw(st.sampled_from([0, 20])),
                       thread=draw(st.integers(0, 1)))

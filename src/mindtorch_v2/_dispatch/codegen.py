@@ -4,20 +4,21 @@ Every op gets a function of its own, with its arity, unwrapping, promotion, grap
 written out; at call time nothing loops over arguments or asks what kind of op this is. For `mul` it reads, in short:
 
     def mul(input, other, *, out=None):
-        t0 = 0
+        start_ = 0
         try:
             if OBSERVING: ...                       # the profiler's hook: describe inputs, read the clock
             a0 = input._a
             ...                                     # array of `other`, both in one dtype
-            r = (K if type(a0) is ndarray else device_kernel(OP, a0))(a0, a1)
-            t = new(Tensor); ...                    # wrap
+            r_ = (K if type(a0) is ndarray else device_kernel(OP, a0))(a0, a1)
+            t_ = new(Tensor); ...                   # wrap
             if v0._rg or v1._rg ...: ...            # record a node of class N
-            return t
-        except Exception as error: raise explain(OP, error, (input, other), "mul")
+            return t_
+        except Exception as error_: raise explain(OP, error_, (input, other), "mul")
         finally:
-            if t0: ...                              # the profiler's hook: append the event
+            if start_: ...                          # the profiler's hook: append the event
 
 Names ending in a digit belong to the tensor argument of that number: `v0` the tensor, `a0` its array, `e0` its edge.
+Other local names end in `_`, which no argument's does.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ class Writer:
         for i, argument in enumerate(self.tensors):
             name = argument.python_name
             if argument.is_list:
-                self.add(3, f"a{i} = [t._a for t in {name}]")
+                self.add(3, f"a{i} = [t_._a for t_ in {name}]")
                 if self.op.promote == "list":
                     self.add(3, f"a{i} = promote_list(a{i})")
             elif self.pairwise and i == 1:
@@ -141,12 +142,12 @@ class Writer:
             test += " or a0.dtype not in FLOAT_DTYPES"
         self.add(
             3,
-            f"kind = type({name})",
-            "if kind is Tensor or kind in TENSOR_TYPES:",
+            f"kind_ = type({name})",
+            "if kind_ is Tensor or kind_ in TENSOR_TYPES:",
             f"    v1 = {name}; a1 = v1._a",
             f"    if {test}: a0, a1 = {pair}(a0, a1)",
             "else:",
-            f"    v1 = NO_TENSOR; a1 = SCALARS.get(({name}, kind, a0.dtype)) if kind in NUMBERS else None",
+            f"    v1 = NO_TENSOR; a1 = SCALARS.get(({name}, kind_, a0.dtype)) if kind_ in NUMBERS else None",
             f"    if a1 is None{' or a0.dtype not in FLOAT_DTYPES' if op.promote == 'binary_float' else ''}: "
             f"a0, a1 = {scalar}(a0, {name})",
         )
@@ -159,26 +160,27 @@ class Writer:
         full = ", ".join(arrays.get(a.name, a.python_name) for a in self.schema.arguments)
         if self.op.cpu_full is not None and not (self.inplace and self.op.cpu_inplace):
             short = ", ".join(arrays.values())
-            default = " and ".join(f"{a.python_name} == {a.default}" for a in others)
-            kernel_call = f"r = K({short}) if {default} and type(a0) is ndarray else (KF if type(a0) is ndarray else device_kernel(OP, a0))({full})"
+            default = " and ".join(f"{a.python_name} is None" if a.default == "None" else f"{a.python_name} == {a.default}" for a in others)
+            kernel_call = f"r_ = K({short}) if {default} and type(a0) is ndarray else (KF if type(a0) is ndarray else device_kernel(OP, a0))({full})"
         elif self.tensors:
             first = "a0[0]" if self.tensors[0].is_list else "a0"
             if self.tensors[0].is_list:
-                kernel_call = f"r = (K if not a0 or type({first}) is ndarray else device_kernel(OP, {first}))({full})"
+                kernel_call = f"r_ = (K if not a0 or type({first}) is ndarray else device_kernel(OP, {first}))({full})"
             else:
-                kernel_call = f"r = (K if type({first}) is ndarray else device_kernel(OP, {first}))({full})"
+                kernel_call = f"r_ = (K if type({first}) is ndarray else device_kernel(OP, {first}))({full})"
         else:
-            kernel_call = f"r = K({full})"
+            kernel_call = f"r_ = K({full})"
         self.add(3, kernel_call)
 
     def describe(self) -> None:
         self.add(
             3,
             "if OBSERVING:",
-            "    o = THREAD.state",
-            "    q0 = o.seq if o.grad else -1",
-            f"    d = D({', '.join(a.python_name for a in self.schema.arguments)}) if DESCRIBE else None",
-            "    t0 = clock()",
+            "    o_ = THREAD.state",
+            # As in PyTorch, an op without tensor arguments has no place in the graph.
+            "    seq_ = o_.seq if o_.grad else -1" if self.tensors else "    seq_ = -1",
+            f"    d_ = D({', '.join(a.python_name for a in self.schema.arguments)}) if DESCRIBE else None",
+            "    start_ = clock()",
         )
 
     # -- the graph -------------------------------------------------------------------------------------------------
@@ -191,16 +193,16 @@ class Writer:
         tests = []
         for i, argument in self.differentiable():
             if argument.is_list:
-                tests.append(f"any(t._rg or t._base is not None and t._base[0]._rg for t in {argument.python_name})")
+                tests.append(f"any(t_._rg or t_._base is not None and t_._base[0]._rg for t_ in {argument.python_name})")
             else:
                 tests.append(f"v{i}._rg or v{i}._base is not None and v{i}._base[0]._rg")
-        return "(" + " or ".join(tests) + ") and (s := THREAD.state).grad"
+        return "(" + " or ".join(tests) + ") and (s_ := THREAD.state).grad"
 
     def edges(self, indent: int) -> None:
         parts = []
         for i, argument in self.differentiable():
             if argument.is_list:
-                self.add(indent, f"e{i} = [edge(t) for t in {argument.python_name}]")
+                self.add(indent, f"e{i} = [edge(t_) for t_ in {argument.python_name}]")
                 parts.append(f"*e{i}")
             else:
                 self.add(
@@ -208,7 +210,7 @@ class Writer:
                     f"e{i} = (v{i}._edge or (leaf_edge(v{i}) if v{i}._rg else None)) if v{i}._base is None else edge(v{i})",
                 )
                 parts.append(f"e{i}")
-        self.add(indent, f"node.edges = ({', '.join(parts)},)")
+        self.add(indent, f"node_.edges = ({', '.join(parts)},)")
 
     def saves(self, indent: int) -> None:
         index = {a.name: i for i, a in enumerate(self.tensors)}
@@ -227,7 +229,7 @@ class Writer:
                 if set(names) != everyone and all(not self.tensors[index[n]].is_list for n in names):
                     test = " or ".join(f"e{index[n]} is not None" for n in dict.fromkeys(names))
                     value = f"({value}) if {test} else None"
-            self.add(indent, f"node.{slot} = {value}")
+            self.add(indent, f"node_.{slot} = {value}")
 
     def saved_value(self, parameter: str, index: dict[str, int]) -> tuple[str, bool]:
         if parameter in index:
@@ -236,7 +238,7 @@ class Writer:
             if argument.is_list:
                 return f"save_list({argument.python_name})", True
             if self.inplace and i == 0:
-                return "save(kept)", True
+                return "save(kept_)", True
             if (self.pairwise and i == 1) or argument.is_optional:
                 return (f"({argument.python_name}, -1) if v{i} is NO_TENSOR else "
                         f"(v{i}, 0 if v{i}._st is None else v{i}._st.version)"), True
@@ -245,7 +247,7 @@ class Writer:
             number = int(parameter[len("result"):] or 0)
             # Array, what it shares with the output, version: the output itself would keep this node alive.
             if self.schema.returns == ("Tensor",) and not self.inplace and not self.op.view:
-                return "(r, first_share(t), 0)", True
+                return "(r_, first_share(t_), 0)", True
             output = self.output(number)
             return f"({output}._a, {output}._st or {output}.shared(), {output}._version)", True
         if parameter.endswith("_array") and parameter[: -len("_array")] in index:
@@ -254,7 +256,7 @@ class Writer:
         if parameter.endswith("_shape"):
             i = index[parameter[: -len("_shape")]]
             if self.tensors[i].is_list:
-                return f"[t._a.shape for t in {self.tensors[i].python_name}]", False
+                return f"[t_._a.shape for t_ in {self.tensors[i].python_name}]", False
             if self.tensors[i].is_optional:
                 return f"None if a{i} is None else a{i}.shape", False
             return f"a{i}.shape", False
@@ -264,25 +266,25 @@ class Writer:
         return names[parameter], False
 
     def output(self, number: int) -> str:
-        return "t" if len(self.schema.returns) == 1 else f"t[{number}]"
+        return "t_" if len(self.schema.returns) == 1 else f"t_[{number}]"
 
     def record(self, indent: int) -> None:
         returns = self.schema.returns
-        self.add(indent, "node = new(N)")
+        self.add(indent, "node_ = new(N)")
         self.edges(indent)
-        self.add(indent, "node.seq = s.seq", "s.seq += 1", "node.hooks = None")
+        self.add(indent, "node_.seq = s_.seq", "s_.seq += 1", "node_.hooks = None")
         self.saves(indent)
         if len(returns) == 1 and returns[0] == "Tensor":
-            self.add(indent, "node.meta = ((r.shape, r.dtype, type(r)),)")
+            self.add(indent, "node_.meta = ((r_.shape, r_.dtype, type(r_)),)")
             if self.inplace:
-                self.add(indent, "rebase(t, node)")
+                self.add(indent, "rebase(t_, node_)")
             else:
-                self.add(indent, "t._rg = True", "t._edge = (node, 0)")
+                self.add(indent, "t_._rg = True", "t_._edge = (node_, 0)")
         else:
-            self.add(indent, "node.meta = tuple((x._a.shape, x._a.dtype, type(x._a)) for x in t)")
-            chosen = "range(len(t))" if self.op.differentiable is None else repr(self.op.differentiable)
-            self.add(indent, f"for i in {chosen}: t[i]._rg = True; t[i]._edge = (node, i)")
-        self.add(indent, "if s.pack_hooks: apply_pack_hooks(node)")
+            self.add(indent, "node_.meta = tuple((x._a.shape, x._a.dtype, type(x._a)) for x in t_)")
+            chosen = "range(len(t_))" if self.op.differentiable is None else repr(self.op.differentiable)
+            self.add(indent, f"for i in {chosen}: t_[i]._rg = True; t_[i]._edge = (node_, i)")
+        self.add(indent, "if s_.pack_hooks: apply_pack_hooks(node_)")
 
     # -- results ---------------------------------------------------------------------------------------------------
 
@@ -290,50 +292,50 @@ class Writer:
         returns = self.schema.returns
         if len(returns) == 1 and returns[0] == "Tensor":
             if self.inplace:
-                self.add(3, "t = v0")
+                self.add(3, "t_ = v0")
                 return
             self.add(
                 3,
-                "if type(r) is not ndarray: r = as_array(r)",
-                "t = new(Tensor)",
-                "t._a = r",
-                "t._rg = False",
+                "if type(r_) is not ndarray: r_ = as_array(r_)",
+                "t_ = new(Tensor)",
+                "t_._a = r_",
+                "t_._rg = False",
             )
             if self.op.view:
                 self.add(
                     3,
-                    "t._edge = t._ag = None",
-                    "st = v0._st",
-                    "if st is None: st = v0.shared()",
-                    "t._st = st",
-                    "t._base = (v0 if v0._base is None else v0._base[0], st.version)",
+                    "t_._edge = t_._ag = None",
+                    "st_ = v0._st",
+                    "if st_ is None: st_ = v0.shared()",
+                    "t_._st = st_",
+                    "t_._base = (v0 if v0._base is None else v0._base[0], st_.version)",
                 )
             else:
-                self.add(3, "t._edge = t._ag = t._st = t._base = None")
+                self.add(3, "t_._edge = t_._ag = t_._st = t_._base = None")
         elif self.op.view:
-            self.add(3, "t = wrap_views(v0, r)")
+            self.add(3, "t_ = wrap_views(v0, r_)")
         else:
-            self.add(3, "t = tuple([wrap(x if type(x) is ndarray else as_array(x)) for x in r])")
+            self.add(3, "t_ = tuple([wrap(x if type(x) is ndarray else as_array(x)) for x in r_])")
 
     def source(self) -> str:
         op = self.op
         constants = "OP, K, KF, N, ID, ID_SCALAR, D"
         self.add(0, f"def make({constants}):")
         self.add(1, f"def {self.name}({self.signature()}):")
-        self.add(2, "t0 = 0", "try:")
+        self.add(2, "start_ = 0", "try:")
         self.normalise()
         self.describe()
         if op.composite is not None:
             self.add(3, f"return K({', '.join(a.python_name for a in self.schema.arguments)})")
         else:
             self.kernel_body()
-        self.add(2, "except Exception as error:")
-        self.add(3, f"problem = explain(OP, error, {self.values()}, {self.name!r})",
-                 "if problem is error: raise",
-                 "raise problem from None")
+        self.add(2, "except Exception as error_:")
+        self.add(3, f"problem_ = explain(OP, error_, {self.values()}, {self.name!r})",
+                 "if problem_ is error_: raise",
+                 "raise problem_ from None")
         self.add(2, "finally:")
         which = "(ID if v1 is not NO_TENSOR else ID_SCALAR)" if op.scalar_overload and self.pairwise else "ID"
-        self.add(3, f"if t0: o.extend(({which}, t0, clock(), q0, d))")
+        self.add(3, f"if start_: o_.extend(({which}, start_, clock(), seq_, d_))")
         self.add(1, f"return {self.name}")
         return "\n".join(self.lines) + "\n"
 
@@ -341,36 +343,36 @@ class Writer:
         self.unwrap()
         graph = bool(self.differentiable())
         if self.inplace:
-            self.add(3, "target = v0._a", "graph = False")
+            self.add(3, "target_ = v0._a", "graph_ = False")
             if graph:
-                self.add(3, f"if {self.needs_grad()}:", "    graph = True", "    check_inplace(v0)")
+                self.add(3, f"if {self.needs_grad()}:", "    graph_ = True", "    check_inplace(v0)")
                 if any("self" in formula_parameters(f) for _, f in self.groups):
-                    self.add(3, "    kept = original(v0)")
+                    self.add(3, "    kept_ = original(v0)")
         if self.inplace and isinstance(self.op.cpu, np.ufunc) and not self.op.cpu_full and not self.op.cpu_inplace:
             # A ufunc can write straight into its target.
             arrays = ", ".join(f"a{i}" for i in range(len(self.tensors)))
-            self.add(3, f"if a0 is target and type(a0) is ndarray: r = K({arrays}, target)", "else:")
+            self.add(3, f"if a0 is target_ and type(a0) is ndarray: r_ = K({arrays}, target_)", "else:")
             mark = len(self.lines)
             self.call()
             self.lines[mark:] = ["    " + line for line in self.lines[mark:]]
         else:
             self.call()
         if self.inplace:
-            self.add(3, "if r is not target: r = store(target, r)", "if v0._st is None: bump(v0)", "else: v0._st.version += 1")
+            self.add(3, "if r_ is not target_: r_ = store(target_, r_)", "if v0._st is None: bump(v0)", "else: v0._st.version += 1")
         self.wrap()
         # An op that takes a dtype may turn floats into integers, through which no gradient flows.
-        condition = self.needs_grad() + (" and r.dtype in FLOAT_DTYPES" if "dtype" in self.argument_names() else "")
+        condition = self.needs_grad() + (" and r_.dtype in FLOAT_DTYPES" if "dtype" in self.argument_names() else "")
         if graph:
             if self.inplace:
-                self.add(3, "if graph:")
+                self.add(3, "if graph_:")
             elif self.has_out:
                 self.add(3, f"if {condition}:", "    if out is not None: raise_out_grad(OP)")
             else:
                 self.add(3, f"if {condition}:")
             self.record(4)
         if self.has_out:
-            self.add(3, "if out is not None: return write_out(out, t)")
-        self.add(3, "return t")
+            self.add(3, "if out is not None: return write_out(out, t_)")
+        self.add(3, "return t_")
 
     # -- the node's apply ------------------------------------------------------------------------------------------
 

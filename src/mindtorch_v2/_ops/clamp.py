@@ -18,7 +18,7 @@ def _inside(self: Any, min: Any, max: Any) -> Any:
 
 
 def _masked(mask: Any, grad: Any) -> Any:
-    return aten.where(mask, grad, 0)
+    return aten.where__self(mask, grad, aten.scalar_tensor(0.0, dtype=grad.dtype, device=grad.device))
 
 
 def _grad_low(grad: Any, self: Any, min: Any, max: Any) -> Any:
@@ -33,7 +33,7 @@ def _grad_high(grad: Any, self: Any, min: Any, max: Any) -> Any:
 
 declare(
     "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", cpu=kernels.clamp, inplace=True, where="n",
-    node="ClampBackward1",
+    meta="broadcast", node="ClampBackward1",
     grad={"self": lambda grad, self, min, max: _masked(_inside(self, min, max), grad)},
 )
 declare(
@@ -59,7 +59,7 @@ def _one_sided(name: str, bound: str, kernel: Any, tensor_kernel: Any, keeps: st
                 lambda grad, self, max: bound_grad(grad, self, max)),
     }
     for_self, for_bound = formulas[bound]
-    declare(f"{name}(Tensor self, Scalar {bound}) -> Tensor", cpu=kernel, inplace=True, where="n",
+    declare(f"{name}(Tensor self, Scalar {bound}) -> Tensor", cpu=kernel, inplace=True, where="n", meta="broadcast",
             grad={"self": for_self})
     declare(f"{name}.Tensor(Tensor self, Tensor {bound}) -> Tensor", cpu=tensor_kernel, inplace=True, where="n",
             node=f"Clamp{bound.title()}Backward1", grad={"self": for_self, bound: for_bound})

@@ -25,8 +25,9 @@ for _name, _ufunc in (("lt", np.less), ("le", np.less_equal), ("gt", np.greater)
 
 for _name, _ufunc in (("and", np.logical_and), ("or", np.logical_or), ("xor", np.logical_xor)):
     declare(f"logical_{_name}(Tensor self, Tensor other) -> Tensor", cpu=kernels.logical(_ufunc), promote="ternary",
-            inplace=True)
-declare("logical_not(Tensor self) -> Tensor", cpu=kernels.logical_not, inplace=True)
+            inplace=True, meta="broadcast")
+declare("logical_not(Tensor self) -> Tensor", cpu=kernels.logical_not, inplace=True,
+        meta="broadcast")
 declare("bitwise_not(Tensor self) -> Tensor", cpu=kernels.of_bits("bitwise_not_cpu", np.invert), inplace=True,
         meta="same")
 
@@ -104,7 +105,8 @@ declare("equal(Tensor self, Tensor other) -> bool", composite=lambda self, other
 
 def _extreme_backward(grad: Any, self: Any, other: Any, loses: Any) -> Any:
     """Ties share the gradient equally."""
-    return aten.masked_fill(aten.where(self == other, grad / 2, grad), loses, 0)
+    half = grad / 2
+    return aten.masked_fill_(aten.where__self(self == other, half, grad), loses(self, other), 0)
 
 
 def _no_complex(name: str, function: Any) -> Any:
@@ -119,14 +121,14 @@ def _no_complex(name: str, function: Any) -> Any:
 declare(
     "maximum(Tensor self, Tensor other) -> Tensor", cpu=_no_complex("maximum", np.maximum), promote="ternary",
     meta="broadcast",
-    grad={"self": lambda grad, self, other: _extreme_backward(grad, self, other, self < other),
-          "other": lambda grad, self, other: _extreme_backward(grad, self, other, self > other)},
+    grad={"self": lambda grad, self, other: _extreme_backward(grad, self, other, aten.lt),
+          "other": lambda grad, self, other: _extreme_backward(grad, self, other, aten.gt)},
 )
 declare(
     "minimum(Tensor self, Tensor other) -> Tensor", cpu=_no_complex("minimum", np.minimum), promote="ternary",
     meta="broadcast",
-    grad={"self": lambda grad, self, other: _extreme_backward(grad, self, other, self > other),
-          "other": lambda grad, self, other: _extreme_backward(grad, self, other, self < other)},
+    grad={"self": lambda grad, self, other: _extreme_backward(grad, self, other, aten.gt),
+          "other": lambda grad, self, other: _extreme_backward(grad, self, other, aten.lt)},
 )
 
 

@@ -55,13 +55,13 @@ def _angle_backward(grad: Any, self: Any) -> Any:
     return aten.where(size == 0.0, 0.0, self / aten.pow(size, 2) * (grad * 1j))
 
 
-declare("angle(Tensor self) -> Tensor", cpu=kernels.angle, grad={"self": _angle_backward})
+declare("angle(Tensor self) -> Tensor", cpu=kernels.angle, meta="broadcast", grad={"self": _angle_backward})
 declare(
-    "complex(Tensor real, Tensor imag) -> Tensor", cpu=kernels.complex_from_parts, where="f",
+    "complex(Tensor real, Tensor imag) -> Tensor", cpu=kernels.complex_from_parts, where="f", meta="broadcast",
     grad={"real": lambda grad: aten.real(grad), "imag": lambda grad: aten.imag(grad)},
 )
 declare(
-    "polar(Tensor abs, Tensor angle) -> Tensor", cpu=kernels.complex_from_polar, where="f",
+    "polar(Tensor abs, Tensor angle) -> Tensor", cpu=kernels.complex_from_polar, where="f", meta="broadcast",
     grad={
         "abs": lambda grad, abs, angle: aten.real(conj(grad) * aten.polar(aten.ones_like(abs), angle)),
         "angle": lambda grad, result: aten.real(conj(grad) * (result * 1j)),

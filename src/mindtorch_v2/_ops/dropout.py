@@ -56,12 +56,11 @@ for _name, _by_feature, _alpha in (("dropout", False, False), ("feature_dropout"
 
 
 def _native_dropout(input: Any, p: float, train: bool | None) -> tuple[Any, Any]:
-    if train is False or p == 0:
+    if train is False:
         return input.copy(), np.ones(input.shape, np.bool_)
-    if p == 1:
-        return np.zeros_like(input), np.zeros(input.shape, np.bool_)
     mask = engine_of(None).bernoulli(input.shape, np.bool_, 1 - p)
-    return (input * mask * input.dtype.type(1 / (1 - p))).astype(input.dtype, copy=False), mask
+    scale = 0.0 if p == 1 else 1 / (1 - p)
+    return (input * mask * input.dtype.type(scale)).astype(input.dtype, copy=False), mask
 
 
 declare(

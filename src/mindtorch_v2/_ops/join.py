@@ -31,9 +31,9 @@ def _stack(arrays: Sequence[Any], dim: int) -> Any:
     at = wrap_dim(dim, arrays[0].ndim + 1)
     if at == arrays[0].ndim:
         return aten.cat([aten.unsqueeze(wrap(a), at) for a in arrays], at)._a
+    # Joining along `at` puts the tensors one after the other there; the new dimension then only needs a name.
     first = arrays[0].shape
-    joined = aten.cat([wrap(a if a.ndim else a.reshape(1)) for a in arrays], at)
-    return aten.view__default(joined, (*first[:at], len(arrays), *first[at:]))._a
+    return aten.cat__default([wrap(a) for a in arrays], at)._a.reshape((*first[:at], len(arrays), *first[at:]))
 
 
 declare("cat(Tensor[] tensors, int dim=0) -> Tensor", cpu=kernels.cat, where="n", grad={"tensors": _cat_backward})

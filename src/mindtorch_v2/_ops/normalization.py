@@ -99,28 +99,28 @@ declare("rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, flo
 # -- group norm --------------------------------------------------------------------------------------------------------
 
 
-def _group_norm_gradients(grad: Tensor, input: Tensor, weight: Any, N: int, C: int, HxW: int, group: int, eps: float,
+def _group_norm_gradients(grad: Tensor, input: Tensor, weight: Any, n: int, c: int, hxw: int, group: int, eps: float,
                           result1: Tensor, result2: Tensor, needs: Any) -> Gradients:
     if not THREAD.state.grad:
-        made = aten.native_group_norm_backward(aten.contiguous(grad), input, result1, result2, weight, N, C, HxW,
+        made = aten.native_group_norm_backward(aten.contiguous(grad), input, result1, result2, weight, n, c, hxw,
                                                group, needs)
         return _asked(made, needs)
-    rows, cells = (N, group, C // group * HxW), (N, C, HxW)
+    rows, cells = (n, group, c // group * hxw), (n, c, hxw)
     pull = aten.reshape(grad, cells)
-    scaled = pull if weight is None else pull * aten.view(weight, (C, 1))
+    scaled = pull if weight is None else pull * aten.view(weight, (c, 1))
     first, normal = _recordable_gradient(aten.reshape(scaled, rows), aten.reshape(input, rows), (2,), eps)
     normal = aten.reshape(normal, cells)
     return _asked((aten.reshape(first, input._a.shape), aten.sum(pull * normal, (0, 2)), aten.sum(pull, (0, 2))), needs)
 
 
 declare(
-    "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, int group, float eps) -> "
+    "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int n, int c, int hxw, int group, float eps) -> "
     "(Tensor, Tensor, Tensor)", cpu=kernels.group_norm, where="f", differentiable=(0,),
     grad={("input", "weight", "bias"): _group_norm_gradients},
 )
 declare(
-    "native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, int N, int C, "
-    "int HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)", cpu=kernels.group_norm_backward, where="n",
+    "native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, int n, int c, "
+    "int hxw, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)", cpu=kernels.group_norm_backward, where="n",
 )
 
 

@@ -23,8 +23,8 @@ def _zeros(grad: Any) -> Any:
 
 
 def unary(name: str, cpu: Any, formula: Callable[..., Any] | None = None, *, promote: str | None = "float",
-          node: str | None = None, inplace: bool = True, where: str = "fm", meta: str | None = "same") -> None:
-    """Declare a function of one tensor; `meta` is None where the result's dtype is not the operand's."""
+          node: str | None = None, inplace: bool = True, where: str = "fm", meta: str = "same") -> None:
+    """Declare a function of one tensor; `meta` is "broadcast" where the result's dtype may not be the operand's."""
     declare(f"{name}(Tensor self) -> Tensor", cpu=cpu, promote=promote, inplace=inplace, meta=meta, node=node,
             where=where, grad={"self": formula} if formula is not None else None)
 
@@ -57,10 +57,10 @@ def _sgn_backward(grad: Any, self: Any, result: Any) -> Any:
 
 
 unary("neg", kernels.negative, lambda grad: -grad, promote=None)
-unary("abs", kernels.absolute, lambda grad, self: grad * aten.sgn(self), promote=None, meta=None)
+unary("abs", kernels.absolute, lambda grad, self: grad * aten.sgn(self), promote=None, meta="broadcast")
 unary("sign", kernels.sign, _zeros, promote=None)
 unary("sgn", kernels.sgn, _sgn_backward, promote=None)
-unary("signbit", kernels.signbit, promote=None, inplace=False, meta=None)
+unary("signbit", kernels.signbit, promote=None, inplace=False, meta="broadcast")
 unary("floor", kernels.keeps_integers("floor", np.floor), _zeros, promote=None)
 unary("ceil", kernels.keeps_integers("ceil", np.ceil), _zeros, promote=None)
 unary("trunc", kernels.keeps_integers("trunc", np.trunc), _zeros, promote=None)
@@ -177,8 +177,8 @@ Tensor.polygamma = polygamma_of  # type: ignore[attr-defined]
 
 for _name, _test in (("isnan", np.isnan), ("isinf", np.isinf), ("isfinite", np.isfinite),
                      ("isposinf", kernels.is_infinity(1)), ("isneginf", kernels.is_infinity(-1))):
-    unary(_name, _test, promote=None, inplace=False, meta=None)
-declare("isreal(Tensor self) -> Tensor", cpu=np.isreal)
+    unary(_name, _test, promote=None, inplace=False, meta="broadcast")
+declare("isreal(Tensor self) -> Tensor", cpu=np.isreal, meta="broadcast")
 declare(
     "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
     cpu=kernels.nan_to_num, inplace=True, meta="same",

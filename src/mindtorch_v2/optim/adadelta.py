@@ -64,10 +64,10 @@ class Adadelta(ParameterOptimizer):
 
     def update_lists(self, parameters: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]],
                      group: dict[str, Any]) -> None:
+        count_step(states)
         fresh = group["maximize"]
         if fresh:
             grads = list(aten._foreach_neg(grads))
-        count_step(states)
         grads = decayed_lists(parameters, grads, group["weight_decay"], fresh)
         rho, eps = group["rho"], group["eps"]
         squares, accumulated = column(states, "square_avg"), column(states, "acc_delta")

@@ -43,10 +43,9 @@ class ASGD(ParameterOptimizer):
         state["ax"] = aten.zeros_like(parameter)
 
     @staticmethod
-    def rates(count: float, group: dict[str, Any]) -> tuple[float, float]:
-        """Learning rate and weight of the average for the next step."""
-        lr = number(group["lr"])
-        return lr / (1 + group["lambd"] * lr * count) ** group["alpha"], 1 / max(1, count - group["t0"])
+    def weight(count: float, group: dict[str, Any]) -> float:
+        """The share of the parameters in their average at the next step."""
+        return 1 / max(1, count - group["t0"])
 
     def update(self, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         if group["maximize"]:
@@ -63,9 +62,9 @@ class ASGD(ParameterOptimizer):
             aten.copy_(average, parameter)
         else:
             aten.add_(average, aten.mul_(aten.sub(parameter, average), weight))
-        eta, weight = self.rates(state["step"].item(), group)
-        aten.copy_(state["eta"], tensor(eta))
-        aten.copy_(state["mu"], tensor(weight))
+        count, lr = state["step"].item(), number(group["lr"])
+        aten.copy_(state["eta"], tensor(lr / (1 + group["lambd"] * lr * count) ** group["alpha"]))
+        aten.copy_(state["mu"], tensor(self.weight(count, group)))
 
     def update_lists(self, parameters: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]],
                      group: dict[str, Any]) -> None:
@@ -74,10 +73,12 @@ class ASGD(ParameterOptimizer):
             grads = list(aten._foreach_neg(grads))
         count_step(states)
         grads = decayed_lists(parameters, grads, group["weight_decay"], fresh)
-        changes = decayed_lists(parameters, grads, group["lambd"], fresh or group["weight_decay"] != 0)
+        changes = decayed_lists(parameters, grads, group["lambd"], group["weight_decay"] != 0)
         etas, weights, averages = (column(states, key) for key in ("eta", "mu", "ax"))
         aten._foreach_addcmul_(parameters, changes, etas, value=-1)
         aten._foreach_addcmul_(averages, aten._foreach_sub(parameters, averages), weights)
-        rates = [self.rates(state["step"].item(), group) for state in states]
-        aten._foreach_copy_(etas, [tensor(eta) for eta, _ in rates])
-        aten._foreach_copy_(weights, [tensor(weight) for _, weight in rates])
+        lr, lambd, alpha = number(group["lr"]), group["lambd"], group["alpha"]
+        next_etas = [lr / (1 + lambd * lr * state["step"]) ** alpha for state in states]
+        next_weights = [tensor(self.weight(state["step"].item(), group)) for state in states]
+        aten._foreach_copy_(etas, next_etas)
+        aten._foreach_copy_(weights, next_weights)

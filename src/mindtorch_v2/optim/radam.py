@@ -81,10 +81,10 @@ class RAdam(ParameterOptimizer):
 
     def update_lists(self, parameters: list[Tensor], grads: list[Tensor], states: list[dict[str, Any]],
                      group: dict[str, Any]) -> None:
+        count_step(states)
         fresh = group["maximize"]
         if fresh:
             grads = list(aten._foreach_neg(grads))
-        count_step(states)
         beta1, beta2 = group["betas"]
         degrees = [2 / (1 - beta2) - 1 - 2 * state["step"].item() * beta2 ** state["step"].item()
                    / (1 - beta2 ** state["step"].item()) for state in states]

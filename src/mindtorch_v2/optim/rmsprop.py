@@ -49,9 +49,9 @@ class RMSprop(ParameterOptimizer):
             state["grad_avg"] = aten.zeros_like(parameter)
 
     def update(self, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
-        aten.add_(state["step"], 1)
         if group["maximize"]:
             grad = aten.neg(grad)
+        aten.add_(state["step"], 1)
         if group["weight_decay"] != 0:
             grad = aten.add(grad, parameter, alpha=group["weight_decay"])
         alpha, square = group["alpha"], state["square_avg"]

@@ -36,9 +36,9 @@ class Rprop(ParameterOptimizer):
     def update(self, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         (shrink, grow), (smallest, largest) = group["etas"], group["step_sizes"]
         previous, size = state["prev"], state["step_size"]
-        aten.add_(state["step"], 1)
         if group["maximize"]:
             grad = aten.neg(grad)
+        aten.add_(state["step"], 1)
         agreement = aten.mul(grad, kept(previous, group))
         factor = replace_signs(aten.sign(agreement), shrink, grow)
         aten.clamp_(aten.mul_(size, factor), smallest, largest)
@@ -53,10 +53,12 @@ class Rprop(ParameterOptimizer):
         (shrink, grow), (smallest, largest) = group["etas"], group["step_sizes"]
         previous, sizes = column(states, "prev"), column(states, "step_size")
         count_step(states)
-        if group["maximize"]:
-            grads = list(aten._foreach_neg(grads))
         factors = aten._foreach_mul(grads, previous)
+        if group["maximize"]:
+            aten._foreach_neg_(factors)
         aten._foreach_copy_(previous, grads)
+        if group["maximize"]:
+            aten._foreach_neg_(previous)
         aten._foreach_sign_(factors)
         for factor in factors:
             replace_signs(factor, shrink, grow)

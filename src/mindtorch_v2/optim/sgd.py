@@ -79,18 +79,15 @@ class SGD(ParameterOptimizer):
         fresh = group["maximize"]
         if fresh:
             grads = list(aten._foreach_neg(grads))
-        weight_decay = number(group["weight_decay"])
-        grads = decayed_lists(parameters, grads, weight_decay, fresh)
-        fresh = fresh or weight_decay != 0
+        grads = decayed_lists(parameters, grads, number(group["weight_decay"]), fresh)
         momentum = group["momentum"]
         if momentum != 0:
             buffers = self.buffers(grads, states, momentum, group["dampening"])
-            if not group["nesterov"]:
-                grads = buffers
-            elif fresh:
+            if group["nesterov"]:
+                # As in PyTorch, this changes the parameters' own gradients unless decay or negation made new ones.
                 aten._foreach_add_(grads, buffers, alpha=momentum)
             else:
-                grads = list(aten._foreach_add(grads, buffers, alpha=momentum))
+                grads = buffers
         aten._foreach_add_(parameters, grads, alpha=number(-group["lr"]))
 
     @staticmethod

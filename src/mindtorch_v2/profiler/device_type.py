@@ -45,7 +45,7 @@ class DeviceType(IntEnum):
     def __eq__(self, other: object) -> bool:
         if isinstance(other, str):
             return other in (self.name, self.label)
-        return int.__eq__(self, other) is True
+        return int.__eq__(self, other)
 
     def __ne__(self, other: object) -> bool:
         return not self == other

@@ -142,8 +142,10 @@ class _KinetoProfile:
 
     def add_metadata(self, key: str, value: str) -> None:
         """Store a string in the trace file."""
-        quoted = '"' + value.replace('"', '\\"') + '"'
-        self._store_metadata(key, quoted)
+        if not isinstance(value, str):
+            raise AttributeError(f"'{type(value).__name__}' object has no attribute 'replace'; metadata '{key}' must be "
+                                 "a string, use add_metadata_json for other values")
+        self._store_metadata(key, json.dumps(value))
 
     def add_metadata_json(self, key: str, value: str) -> None:
         """Store a JSON value, given as text, in the trace file."""
@@ -154,6 +156,10 @@ class _KinetoProfile:
         self.preset_metadata[key] = value
 
     def _store_metadata(self, key: str, value: str) -> None:
+        try:
+            json.loads(value)
+        except ValueError as error:
+            raise ValueError(f"metadata '{key}' is not JSON: {value!r} ({error})") from None
         if self.profiler is None:
             self.preset_metadata[key] = value
         else:
@@ -186,6 +192,7 @@ class _KinetoProfile:
             for earlier in self._earlier:
                 everything.extend(earlier)
             everything.extend(found)
+            everything._tree_built = True
             return everything
         return found
 

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import mindtorch_v2 as ours
+from mindtorch_v2._dispatch.observer import EVENTS, FIELDS, observe, unobserve
+from mindtorch_v2._dispatch.state import THREAD
 
 torch = pytest.importorskip("torch", reason="the oracle, torch==2.13.0, is not installed")
 
@@ -356,3 +358,70 @@ def test_checkpoint_of_pytorch_continues_here() -> None:
         their_optimizer.step()
         optimizer.step()
     assert_same_optimizer((mine, optimizer), (theirs, their_optimizer), 1e-6)
+
+
+# -- what a profile shows ------------------------------------------------------------------------------------------
+
+# Conversions of Python numbers and allocations, which are not the optimizer's doing.
+HIDDEN = frozenset((
+    "aten::_local_scalar_dense", "aten::copy_", "aten::detach_", "aten::empty", "aten::empty_like",
+    "aten::empty_strided", "aten::fill_", "aten::lift_fresh", "aten::result_type", "aten::to", "aten::_to_copy",
+    "aten::zero_", "detach", "detach_",
+))
+
+
+def our_events(run_step: Callable[[], Any]) -> list[str]:
+    log: list[Any] = []
+    before = THREAD.state.events
+    observe(lambda state: state.record_into(log), False)
+    try:
+        run_step()
+    finally:
+        unobserve()
+        THREAD.state.record_into(before)
+    events = [log[i:i + FIELDS] for i in range(0, len(log), FIELDS)]
+    return [EVENTS[event[0]][0] for event in sorted(events, key=lambda event: (event[1], -event[2]))]
+
+
+def their_events(run_step: Callable[[], Any]) -> list[str]:
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        run_step()
+    return [event.name for event in profile.events()]
+
+
+def profiles(name: str, options: dict[str, Any], at: int) -> list[list[str]]:
+    """Names of what step number `at` shows, here and in PyTorch."""
+    found = []
+    for module, events in ((ours, our_events), (torch, their_events)):
+        params = parameters(module)
+        optimizer = getattr(module.optim, name)(params, **options)
+        for step in range(at):
+            set_grads(module, params, step)
+            optimizer.step()
+        set_grads(module, params, at)
+        found.append([event for event in events(optimizer.step) if event not in HIDDEN])
+    return found
+
+
+@pytest.mark.parametrize("at", [0, 1, 7])
+@pytest.mark.parametrize(("name", "options"), [c for c in CASES if c[0] not in ("Adamax", "Rprop")], ids=label)
+@pytest.mark.filterwarnings("ignore")
+def test_ops_of_a_step(name: str, options: dict[str, Any], at: int) -> None:
+    mine, theirs = profiles(name, options, at)
+    assert mine == theirs
+
+
+@pytest.mark.parametrize(("name", "options"), CASES, ids=label)
+@pytest.mark.filterwarnings("ignore")
+def test_list_ops_of_a_step(name: str, options: dict[str, Any]) -> None:
+    """The `_foreach_*` ops of a step; inside some of them PyTorch nests one more op than this runtime."""
+    mine, theirs = ([event for event in events if event.startswith(("Optimizer", "aten::_foreach"))]
+                    for events in profiles(name, {**options, "foreach": True}, 7))
+    assert mine == theirs
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "Adagrad"])
+@pytest.mark.filterwarnings("ignore")
+def test_fused_ops_of_a_step(name: str) -> None:
+    mine, theirs = profiles(name, {"fused": True}, 2)
+    assert mine == theirs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,8 @@ import numpy as np
 from ..._dispatch.promotion import pretty, scalar_array
 from ..._dtype import FLOAT, FROM_NUMPY
 from ..._shape import broadcast_shapes, wrap_dim
-from .indexing import add_slices
-from .scatter import INDEX_DTYPES, REDUCERS, at_least_1d, check_range, divide_by_counts, identity
+from .indexing import add_slices, contiguous
+from .scatter import INDEX_DTYPES, REDUCERS, at_least_1d, check_range, divide_by_counts, identity, outside
 from .view import diagonal
 
 Array = Any
@@ -39,9 +40,10 @@ def index_select(a: Array, dim: int, index: Array) -> Array:
         if int(index.reshape(())) != 0:
             raise IndexError("index out of range in self")
         return a.copy()
-    if index.size and (int(index.min()) < 0 or int(index.max()) >= a.shape[at]):
+    if outside(index, a.shape[at]):
         raise IndexError("index out of range in self")
-    return a.take(index.reshape(-1), at)
+    vector = index.reshape(-1)
+    return a.take(vector, at) if a.flags.c_contiguous else contiguous(a[_key(at, vector)])
 
 
 def _key(dim: int, index: Array) -> tuple[Any, ...]:
@@ -270,8 +272,19 @@ def triangle(name: str, a: Array, offset: int) -> Array:
     if a.ndim < 2:
         raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
     rows, columns = a.shape[-2:]
-    keep = np.tri(rows, columns, offset if name == "tril" else offset - 1, dtype=np.bool_)
-    return np.where(keep if name == "tril" else ~keep, a, np.zeros((), a.dtype))
+    make = small_triangle if rows * columns <= SMALL else triangle_mask
+    return np.where(make(name, rows, columns, offset), a, np.zeros((), a.dtype))
+
+
+def triangle_mask(name: str, rows: int, columns: int, offset: int) -> Array:
+    """Which elements of a matrix belong to a triangle."""
+    lower = np.tri(rows, columns, offset if name == "tril" else offset - 1, dtype=np.bool_)
+    return lower if name == "tril" else ~lower
+
+
+# Masks of attention-sized matrices are asked for again and again.
+SMALL = 2**18
+small_triangle = lru_cache(maxsize=16)(triangle_mask)
 
 
 def triangle_indices(name: str, row: int, col: int, offset: int) -> Array:

@@ -15,6 +15,7 @@ INT64 = np.dtype(np.int64)
 BOOL = np.dtype(np.bool_)
 UINT8 = np.dtype(np.uint8)
 EVERYTHING = slice(None)
+ROUNDS = 4
 INDEX_DTYPES = frozenset((INT64, np.dtype(np.int32), BOOL, UINT8))
 
 
@@ -53,13 +54,15 @@ def index_key(a: Array, indices: Sequence[Array | None]) -> tuple[Any, ...]:
 
 def index(a: Array, indices: Sequence[Array | None]) -> Array:
     """A copy of the elements at the given positions."""
-    if len(indices) == 1:
-        first = indices[0]
-        if first is not None and first.dtype == INT64 and first.ndim and a.ndim and a.flags.c_contiguous:
-            try:
-                return a.take(first, 0)
-            except IndexError as error:
-                raise index_error(error, indices) from None
+    last = indices[-1]
+    dim = len(indices) - 1
+    if last is not None and last.dtype is INT64 and last.ndim and a.ndim > dim and a.flags.c_contiguous and (
+        dim == 0 or all(i is None for i in indices[:-1])
+    ):
+        try:
+            return a.take(last, dim)
+        except IndexError:
+            raise range_error(last, a.shape[dim], dim) from None
     key = index_key(a, indices)
     try:
         found = a[key]
@@ -69,6 +72,12 @@ def index(a: Array, indices: Sequence[Array | None]) -> Array:
         # NumPy reads 0-d index arrays as plain integers and returns a view, or a scalar.
         return np.array(found)
     return contiguous(found)
+
+
+def range_error(index: Array, extent: int, dim: int) -> IndexError:
+    """The error for the first index that does not fit a dimension."""
+    bad = int(index[(index < -extent) | (index >= extent)][0])
+    return IndexError(f"index {bad} is out of bounds for dimension {dim} with size {extent}")
 
 
 def index_error(error: IndexError, indices: Sequence[Array | None]) -> IndexError:
@@ -169,5 +178,22 @@ def add_slices(a: Array, dim: int, index: Array, source: Array) -> None:
     starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
     if starts.size == index.size:
         rows[index] += added
-    else:
-        rows[ordered[starts]] += np.add.reduceat(added[order], starts, axis=0)
+        return
+    # First the first mention of every slice, all at once, then the second…, then what is left one by one.
+    mention = np.arange(index.size) - np.repeat(starts, np.diff(starts, append=index.size))
+    for number in range(min(int(mention.max()) + 1, ROUNDS)):
+        chosen = order[mention == number]
+        rows[index[chosen]] += added[chosen]
+    rest = order[mention >= ROUNDS]
+    if rest.size:
+        add_one_by_one(rows, index[rest], added[rest])
+
+
+def add_one_by_one(rows: Array, index: Array, added: Array) -> None:
+    """`np.add.at(rows, index, added)` on flat arrays, for which NumPy has a fast loop."""
+    flat = rows.reshape(-1)  # a copy if `rows` is not contiguous
+    width = flat.size // rows.shape[0]
+    cells = index[:, None] * width + np.arange(width)
+    np.add.at(flat, cells.reshape(-1), added.reshape(-1))
+    if not rows.flags.c_contiguous:
+        rows[...] = flat.reshape(rows.shape)

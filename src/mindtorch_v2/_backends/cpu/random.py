@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,6 @@ from .rng_checks import COMPLEX, FLOATING, require
 from .rng_rounding import fused_multiply_add, narrow
 
 Array = Any
-SMALLEST_BLOCK = 16
 
 
 def refuse_overlap(target: Array) -> None:
@@ -46,17 +46,25 @@ def uniform(target: Array, engine: MersenneGenerator, low: float, high: float) -
 
 
 def normal(target: Array, engine: MersenneGenerator, mean: float, std: float) -> Array:
-    """`normal_`. Only contiguous arrays are drawn in blocks of 16."""
-    if target.flags.c_contiguous or target.size < SMALLEST_BLOCK or target.dtype in COMPLEX:
+    """`normal_`. Only contiguous arrays are drawn in blocks of 16; the others take their numbers in pairs."""
+    if target.flags.c_contiguous:
         return fill(target, lambda shape: engine.normal(shape, target.dtype, mean, std))
     if not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
-    require(target.dtype, FLOATING, "normal_kernel_cpu")
+    require(target.dtype, FLOATING | COMPLEX, "normal_kernel_cpu")
+    parts = target.dtype in COMPLEX
+    real = np.dtype(f"f{target.dtype.itemsize // 2}") if parts else target.dtype
+    # The variance of a complex number is shared by its two parts.
+    spread = std / math.sqrt(2) if parts else std
 
     def step(count: int) -> np.ndarray:
-        return narrow(fused_multiply_add(engine._paired_normals(count), std, mean), target.dtype)
+        return narrow(fused_multiply_add(engine._paired_normals(count), spread, mean), real)
 
-    return fill(target, lambda shape: engine._draw(shape, target.dtype, step))
+    def draw(shape: tuple[int, ...]) -> np.ndarray:
+        drawn = engine._draw((*shape, 2) if parts else shape, real, step)
+        return drawn.view(target.dtype).reshape(shape) if parts else drawn
+
+    return fill(target, draw)
 
 
 def integers(target: Array, engine: MersenneGenerator, low: int, high: int | None) -> Array:

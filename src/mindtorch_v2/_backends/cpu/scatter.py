@@ -12,17 +12,25 @@ from ..._shape import wrap_dim
 
 Array = Any
 INDEX_DTYPES = (np.dtype(np.int64), np.dtype(np.int32))
+UNSIGNED = {np.dtype(np.int64): np.dtype(np.uint64), np.dtype(np.int32): np.dtype(np.uint32)}
+# From this many elements on, one pass over the whole target is faster than adding element by element.
+MANY = 4096
 REDUCERS: dict[str, np.ufunc] = {"sum": np.add, "add": np.add, "mean": np.add, "prod": np.multiply,
                                  "multiply": np.multiply, "amax": np.maximum, "amin": np.minimum}
 
 
 def check_range(index: Array, extent: int, dim: int, error: type[Exception] = RuntimeError, prefix: str = "") -> None:
     """Every index names an existing position; negative ones are not allowed here."""
-    if index.size:
-        low, high = int(index.min()), int(index.max())
-        if low < 0 or high >= extent:
-            bad = low if low < 0 else high
-            raise error(f"{prefix}index {bad} is out of bounds for dimension {dim} with size {extent}")
+    if outside(index, extent):
+        bad = int(index[(index < 0) | (index >= extent)].reshape(-1)[0])
+        raise error(f"{prefix}index {bad} is out of bounds for dimension {dim} with size {extent}")
+
+
+def outside(index: Array, extent: int) -> bool:
+    """Whether some index is negative or too large: read as unsigned, negative ones are too large as well."""
+    if not index.size:
+        return False
+    return int(np.maximum.reduce(index.view(UNSIGNED[index.dtype]), axis=None)) >= extent
 
 
 def check_shapes(a: Array, dim: int, index: Array, src: Array | None) -> None:
@@ -56,7 +64,7 @@ def cells(a_shape: tuple[int, ...], dim: int, index: Array) -> Array:
             part = (np.arange(index.shape[d], dtype=np.int64) * step).reshape((-1,) + (1,) * (index.ndim - 1 - d))
         place = part if place is None else place + part
         step *= a_shape[d]
-    return np.broadcast_to(place, index.shape)
+    return place
 
 
 def at_least_1d(a: Array) -> Array:
@@ -103,12 +111,15 @@ def scatter_with(a: Array, dim: int, index: Array, src: Array, ufunc: np.ufunc |
         return a
     whole, chosen = at_least_1d(a), at_least_1d(index)
     check_range(chosen, whole.shape[at], at)
-    source = src if not src.ndim else src[tuple(slice(0, n) for n in chosen.shape)]
-    source = np.broadcast_to(source, chosen.shape).reshape(-1)
+    source = src if src.shape == chosen.shape or not src.ndim else src[tuple(slice(0, n) for n in chosen.shape)]
+    source = source.reshape(-1)
     flat, copied = flat_target(whole)
     place = cells(whole.shape, at, chosen).reshape(-1)
     if ufunc is None:
         flat[place] = source
+    elif ufunc is np.add and place.size >= MANY and place.size * 4 >= flat.size and flat.dtype.kind == "f":
+        # Sums in double precision.
+        flat += np.bincount(place, source, flat.size).astype(flat.dtype)
     else:
         ufunc.at(flat, place, source)
     if copied:

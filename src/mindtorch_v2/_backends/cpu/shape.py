@@ -19,6 +19,16 @@ def cat(arrays: Sequence[Array], dim: int) -> Array:
     """Arrays joined along a dimension; empty vectors are skipped, whatever the other shapes."""
     if not arrays:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+    first = arrays[0]
+    kind, ndim = first.dtype, first.ndim
+    for array in arrays:
+        if array.dtype is not kind or array.ndim != ndim or not ndim:
+            break
+    else:
+        try:
+            return np.concatenate(arrays, dim)
+        except ValueError:
+            pass  # what is wrong is found out below
     for position, array in enumerate(arrays):
         if not array.ndim:
             raise RuntimeError(f"zero-dimensional tensor (at position {position}) cannot be concatenated")
@@ -101,11 +111,23 @@ def roll(a: Array, shifts: Any, dims: Any) -> Array:
     if not moves:
         raise RuntimeError("`shifts` required")
     if not along and len(moves) == 1:
-        return np.roll(a, moves[0])
+        return roll_one(a.reshape(-1), moves[0], 0).reshape(a.shape)
     if len(moves) != len(along):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(moves)}, dims:{len(along)}")
     wrapped = tuple(wrap_dim(d, a.ndim) for d in along)
-    return np.roll(a, moves, wrapped) if a.ndim and a.size else a.copy()
+    rolled = a
+    for move, dim in zip(moves, wrapped, strict=True):
+        rolled = roll_one(rolled, move, dim) if a.ndim else a.copy()
+    return rolled
+
+
+def roll_one(a: Array, move: int, dim: int) -> Array:
+    """Elements moved along one dimension, around the end."""
+    if not a.size:
+        return a.copy()
+    cut = -move % a.shape[dim]
+    lead = (slice(None),) * dim
+    return np.concatenate((a[(*lead, slice(cut, None))], a[(*lead, slice(0, cut))]), dim)
 
 
 def rot90(a: Array, k: int, dims: Sequence[int]) -> Array:

@@ -76,7 +76,6 @@ DIRECT = {
     "logsigmoid": "log_sigmoid",
     "one_hot": "one_hot",
     "pairwise_distance": "pairwise_distance",
-    "pdist": "pdist",
     "prelu": "prelu",
     "relu_": "relu_",
     "rrelu_": "rrelu_",

@@ -75,9 +75,9 @@ class Tree(Registry):
                 below = f"{prefix}.{name}" if prefix else name
                 yield from module.named_modules(memo, below, remove_duplicate)
 
-    def modules(self) -> Iterator[Any]:
-        """This module and all below it, each once."""
-        for _, module in self.named_modules():
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Any]:
+        """This module and all below it, each once unless `remove_duplicate=False`."""
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     # -- changing everything below ---------------------------------------------------------------------------------

@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from ..._autograd.graph import RemovableHandle
+from ..._tensor import Tensor
 from ._convert import Convert
 from ._hooks import (
     BackwardHooks,
@@ -83,6 +85,9 @@ class Module(State, Convert):
             result = self.forward(*args, **kwargs)
             result = self._run_forward_hooks(args, kwargs, result, done)
             if border is not None:
+                if not isinstance(result, (Tensor, tuple)):
+                    warnings.warn("For backward hooks to be called, module output should be a Tensor or a tuple of "
+                                  f"Tensors but received {type(result)}", stacklevel=3)
                 result = border.watch_outputs(result)
             if plain:
                 attach_plain_backward_hooks(self, plain, result)
@@ -121,8 +126,14 @@ class Module(State, Convert):
         """After an exception: the hooks that asked to be called in any case and were not."""
         for number, hook in (*GlobalHooks.forward.items(), *self._forward_hooks.items()):
             always = number in self._forward_hooks_always_called or number in GlobalHooks.forward_always_called
-            if always and number not in done:
+            if not always or number in done:
+                continue
+            try:
                 result = self._call_forward_hook(number, hook, args, kwargs, result)
+            except Exception as error:
+                # The error of forward is the one to raise; this one must not hide it.
+                warnings.warn("module forward hook with ``always_call=True`` raised an exception that was silenced as "
+                              f"another error was raised in forward: {error}", stacklevel=2)
 
     def _backward_hooks_by_kind(self) -> tuple[list[Hook], list[Hook]]:
         """`(full, old-style)` backward hooks of this module, global ones first."""

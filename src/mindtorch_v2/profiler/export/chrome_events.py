@@ -1,27 +1,25 @@
 """The events of a Chrome trace as text, a chunk of rows at a time.
 
 An event is mostly text that it shares with others of the same name, thread and inputs. That text is encoded once per
-distinct combination; what is left per event is a handful of integers and one formatted string.
+distinct combination; what is left per event are integers, and those become text a column at a time.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ..trace import DeviceKind, Frame, Kind, ThreadInfo, Trace, derived
+from ..trace import Frame, Kind, ThreadInfo, Trace, derived
 from ..trace import kineto_words as words
 from .chrome_links import is_device_work
+from .fixed_text import THREE_DIGITS, lines
 from .json_text import text
 
-_CHUNK_ROWS = 1 << 10  # small enough that a chunk's text stays in the cache
+_CHUNK_ROWS = 1 << 12  # small enough that a chunk's text stays in the cache
 _DENSE = 1 << 22  # up to here, distinct values are found with a table rather than by sorting
 
-# The text after the whole microseconds of `ts` and of `dur`, for each number of nanoseconds.
-_AFTER_START = [f'.{ns:03d},"dur":' for ns in range(1000)]
-_AFTER_DURATION = [f'.{ns:03d},"args":{{' for ns in range(1000)]
 _AFTER_INSTANT = [f'.{ns:03d},"args":{{' for ns in range(1000)]
 _DIGITS = re.compile(r"_(\d+)\Z")
 
@@ -78,91 +76,70 @@ class EventText:
     def chunks(self) -> Iterator[bytes]:
         """All events, one a line, each followed by a comma."""
         for low in range(0, len(self.trace), _CHUNK_ROWS):
-            high = min(low + _CHUNK_ROWS, len(self.trace))
-            rows = np.arange(low, high)
-            python, device = self.python[low:high], self.on_device[low:high]
-            groups: list[tuple[np.ndarray, Callable[[np.ndarray], list[str]]]] = [
-                (rows[~python & ~device], self._host_leads), (rows[python], self._python_leads),
-                (rows[device], self._device_leads)]
-            groups = [(members, leads) for members, leads in groups if len(members)]
-            if len(groups) == 1:
-                lines = self._lines(rows, groups[0][1](rows))
-            else:
-                leads = np.empty(high - low, object)
-                for members, make in groups:
-                    leads[members - low] = make(members)
-                lines = self._lines(rows, leads.tolist())
-            yield "".join(lines).encode()
+            yield self._chunk(np.arange(low, min(low + _CHUNK_ROWS, len(self.trace))))
 
-    def _lines(self, rows: np.ndarray, leads: list[str]) -> list[str]:
+    def _chunk(self, rows: np.ndarray) -> bytes:
         part = slice(int(rows[0]), int(rows[-1]) + 1)
-        start_us, start_rest = np.divmod(self.start[part], 1000)
-        us, rest = np.divmod(self.duration[part], 1000)
-        heads, tails, after_start, after_duration = self.heads, self.tails, _AFTER_START, _AFTER_DURATION
-        return [
-            f'{heads[head]}{t}{after_start[t_rest]}{d}{after_duration[d_rest]}{lead}{tails[tail]}"Ev Idx":{row}}}}},\n'
-            for head, t, t_rest, d, d_rest, lead, tail, row in zip(
-                self.head_code[part].tolist(), start_us.tolist(), start_rest.tolist(), us.tolist(), rest.tolist(),
-                leads, self.tail_code[part].tolist(), rows.tolist(), strict=True)
-        ]
+        start_us, start_ns = np.divmod(self.start[part], 1000)
+        us, ns = np.divmod(self.duration[part], 1000)
+        parts: list[bytes] = [b""] * (6 * len(rows))
+        parts[0::6] = map(self.heads.__getitem__, self.head_code[part].tolist())
+        parts[1::6] = lines([start_us, b".", THREE_DIGITS[start_ns], b',"dur":', us, b".", THREE_DIGITS[ns],
+                             b',"args":{'])
+        python, device = self.python[part], self.on_device[part]
+        parts[2::6] = _scatter(len(rows), [
+            (mask, make(rows[mask])) for mask, make in (
+                (~python & ~device, self._host_numbers), (python, self._python_numbers),
+                (device, self._device_numbers)) if mask.any()])
+        parts[3::6] = self._linked_numbers(rows)
+        parts[4::6] = map(self.tails.__getitem__, self.tail_code[part].tolist())
+        parts[5::6] = lines([b'"Ev Idx":', rows, b"}},\n"])
+        return b"".join(parts)
 
-    def _host_leads(self, rows: np.ndarray) -> list[str]:
-        external = self.external[rows].tolist()
-        sequence = self.trace.events["sequence"][rows]
-        correlation = self.trace.events["correlation"][rows]
-        if (sequence >= 0).any():
-            plain = [
-                f'"External id":{e},"Sequence number":{s},"Fwd thread id":{f},' if s >= 0 else f'"External id":{e},'
-                for e, s, f in zip(external, sequence.tolist(), self.forward_thread[rows].tolist(), strict=True)
-            ]
-        else:
-            plain = [f'"External id":{e},' for e in external]
-        if (correlation != 0).any():
-            plain = [
-                f'{lead}"correlation":{c},' if c else lead
-                for lead, c in zip(plain, correlation.tolist(), strict=True)
-            ]
-        return plain
+    def _host_numbers(self, rows: np.ndarray) -> list[bytes]:
+        return lines([b'"External id":', self.external[rows], b","])
 
-    def _python_leads(self, rows: np.ndarray) -> list[str]:
-        leads = [
-            f'"Python parent id":{up or "null"},"Python id":{own},'
-            for up, own in zip(self.python_caller[rows].tolist(), self.python_id[rows].tolist(), strict=True)
-        ]
-        return self._rare(rows, leads)
+    def _python_numbers(self, rows: np.ndarray) -> list[bytes]:
+        called = self.python_caller[rows] > 0
+        return _scatter(len(rows), [
+            (called, lines([b'"Python parent id":', self.python_caller[rows[called]], b',"Python id":',
+                            self.python_id[rows[called]], b","])),
+            (~called, lines([b'"Python parent id":null,"Python id":', self.python_id[rows[~called]], b","]))])
 
-    def _device_leads(self, rows: np.ndarray) -> list[str]:
+    def _device_numbers(self, rows: np.ndarray) -> list[bytes]:
         events = self.trace.events
         streams = [lane.tid for lane in self.lanes]
-        leads = [
-            f'"External id":{e},"device":{d},"stream":{streams[lane]},"correlation":{c},'
+        return [
+            f'"External id":{e},"device":{d},"stream":{streams[lane]},"correlation":{c},'.encode()
             for e, d, lane, c in zip(self.external[rows].tolist(), events["device_index"][rows].tolist(),
                                      events["thread"][rows].tolist(), events["correlation"][rows].tolist(), strict=True)
         ]
-        return self._rare(rows, leads, correlated=True)
 
-    def _rare(self, rows: np.ndarray, leads: list[str], correlated: bool = False) -> list[str]:
-        """Numbers that Kineto gives to host ops only, kept where some source set them on other events."""
+    def _linked_numbers(self, rows: np.ndarray) -> list[bytes]:
+        """Sequence numbers of autograd, and correlation numbers where the device's own text has none yet."""
         sequence, correlation = self.trace.events["sequence"][rows], self.trace.events["correlation"][rows]
-        for place in np.flatnonzero((sequence >= 0) | (correlation != 0)).tolist():
-            if sequence[place] >= 0:
-                leads[place] += f'"Sequence number":{sequence[place]},"Fwd thread id":0,'
-            if correlation[place] and not correlated:
-                leads[place] += f'"correlation":{correlation[place]},'
-        return leads
+        numbered = sequence >= 0
+        result = _scatter(len(rows), [(numbered, lines([
+            b'"Sequence number":', sequence[numbered], b',"Fwd thread id":', self.forward_thread[rows[numbered]],
+            b","]))]) if numbered.any() else [b""] * len(rows)
+        for place in np.flatnonzero((correlation != 0) & ~self.on_device[rows]).tolist():
+            result[place] += b'"correlation":%d,' % int(correlation[place])
+        return result
 
-    def _heads(self) -> tuple[np.ndarray, list[str], np.ndarray]:
+    def _heads(self) -> tuple[np.ndarray, list[bytes], np.ndarray]:
         """Text up to the start time, and the kind a reader would conclude from it."""
         trace, events = self.trace, self.trace.events
         code, rows = distinct([events["kind"], events["name"], events["thread"], events["device"] != 0])
         others = trace.metadata.get("other_categories", {})
         heads, kinds, engine = [], [], set()
+        self.categories = set()
         for row in rows.tolist():
             name = trace.names[events["name"][row]]
             cat = words.category(Kind(int(events["kind"][row])), name, int(events["device"][row]), others)
+            self.categories.add(cat)
             lane = self.lanes[events["thread"][row]]
-            heads.append(f'{{"ph":"X","cat":{text(cat)},"name":{self.names[events["name"][row]]},'
-                         f'"pid":{lane.pid},"tid":{lane.tid},"ts":')
+            head = f'{{"ph":"X","cat":{text(cat)},"name":{self.names[events["name"][row]]},'
+            heads.append(f'{head}"pid":{lane.pid},"tid":{lane.tid},"ts":'.encode())
             kinds.append(words.kind_of(cat, name))
             if kinds[-1] is Kind.BACKWARD:
                 engine.add(name[len(words.ENGINE_PREFIX):])
@@ -171,7 +148,7 @@ class EventText:
         function = (expected == Kind.OP) & (of_engine[events["name"]] | (self.forward_thread != 0))
         return code, heads, np.where(function, int(Kind.BACKWARD_FUNCTION), expected)
 
-    def _tails(self, expected: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    def _tails(self, expected: np.ndarray) -> tuple[np.ndarray, list[bytes]]:
         """Text between an event's own numbers and its end: inputs and our extras, each absent at its default."""
         trace, events = self.trace, self.trace.events
         kind = events["kind"].astype(np.int64)
@@ -182,7 +159,7 @@ class EventText:
         stack = self._own_stacks()
         module_call = np.where(kind == Kind.MODULE, events["name"], -1)
         default_device = np.where(self.on_device | ((kind == Kind.SCOPE) & (events["device"] != 0)),
-                                  int(DeviceKind.CUDA), 0)
+                                  int(words.accelerator(self.categories)), 0)
         device = np.where(events["device"] == default_device, -1, events["device"])
         index = np.where(self.on_device, np.int16(-1), events["device_index"])
         plain = np.where(self.python, 0, np.where(self.on_device, 1, 2))
@@ -209,7 +186,7 @@ class EventText:
                     parts.append(f'"{key}":{value[row]},')
             if stack[row] != -1:
                 parts.append(stacks[int(stack[row])])
-            tails.append("".join(parts))
+            tails.append("".join(parts).encode())
         return code, tails
 
     def _own_stacks(self) -> np.ndarray:
@@ -230,6 +207,16 @@ class EventText:
         if frames and (not line or tuple(map(words.parse_frame, line.split(";"))) != frames):
             result += f'"{words.OWN_FRAMES}":{text([[f.file, f.line, f.function] for f in frames])},'
         return result
+
+
+def _scatter(count: int, groups: Sequence[tuple[np.ndarray, list[bytes]]]) -> list[bytes]:
+    """Texts of several groups of rows, back in the order of the rows; b"" for rows in no group."""
+    if len(groups) == 1 and len(groups[0][1]) == count:
+        return groups[0][1]
+    result = np.full(count, b"", object)
+    for mask, texts in groups:
+        result[mask] = texts
+    return result.tolist()
 
 
 def _inputs_text(arguments: tuple[object, ...]) -> str:

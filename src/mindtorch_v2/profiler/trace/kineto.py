@@ -18,7 +18,7 @@ import orjson
 from . import derived
 from . import kineto_words as words
 from .columns import Kind
-from .trace import DeviceKind, Frame, ThreadInfo, Trace, TraceBuilder
+from .trace import Frame, ThreadInfo, Trace, TraceBuilder
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _STRUCTURE = frozenset({"schemaVersion", "displayTimeUnit", "baseTimeNanoseconds", "traceEvents", "traceName"})
@@ -165,7 +165,7 @@ def _columns(complete: list[Event], build: TraceBuilder) -> tuple[dict[str, np.n
         elif kinds[-1] is Kind.BACKWARD:
             engine.add(called[len(words.ENGINE_PREFIX):])
     of_engine = np.array([called in engine for _, called in pairs], bool)
-    runtimes = {cat for cat, _ in pairs}
+    categories = {cat for cat, _ in pairs}
     pair_names = np.array([build.name(called) for _, called in pairs], np.int64)
     kind = np.array(kinds, np.int64)[code] if pairs else np.zeros(0, np.int64)
     name = pair_names[code] if pairs else kind
@@ -183,11 +183,7 @@ def _columns(complete: list[Event], build: TraceBuilder) -> tuple[dict[str, np.n
     kind = np.where(stated_kind >= 0, stated_kind, kind)
     on_device = np.isin(kind, [int(k) for k in words.DEVICE_KINDS])
     gpu_scope = np.array([cat == "gpu_user_annotation" for cat, _ in pairs], bool)[code] if pairs else on_device
-    accelerator = DeviceKind.NPU if any(cat.startswith("privateuse1") for cat in runtimes) else DeviceKind.CUDA
-    default_device = np.where(on_device | gpu_scope, int(DeviceKind.CUDA), 0)
-    # Our own files name the device type of device work where it is not CUDA; PyTorch's leave it to the runtime's name.
-    if words.OWN_DEVICE not in present:
-        default_device = np.where(default_device > 0, int(accelerator), 0)
+    default_device = np.where(on_device | gpu_scope, int(words.accelerator(categories)), 0)
     device = column(words.OWN_DEVICE, -1)
     return {
         "name": name, "overload": table(words.OWN_OVERLOAD, 0, build.name), "kind": kind, "start_ns": start,

@@ -7,11 +7,11 @@ says once more under a key of ours (`OWN_*`), and the reader prefers that.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from .columns import KINDS, Kind
-from .trace import Frame, TensorInput
+from .trace import DeviceKind, Frame, TensorInput
 
 BASE_STEP_NS = 7_889_238 * 1_000_000_000  # a quarter of a Gregorian year: `baseTimeNanoseconds` is a multiple of it
 ENGINE_PREFIX = "autograd::engine::evaluate_function: "
@@ -85,6 +85,11 @@ def kind_of(cat: str, name: str) -> Kind:
     if kind is Kind.PYTHON and name.startswith(MODULE_PREFIX):
         return Kind.MODULE
     return kind
+
+
+def accelerator(categories: Collection[str]) -> DeviceKind:
+    """The device type of device work in a file with these categories: Kineto tells it by the runtime's name only."""
+    return DeviceKind.NPU if any(cat.startswith("privateuse1") for cat in categories) else DeviceKind.CUDA
 
 
 def frame_text(frame: Frame) -> str:

@@ -89,7 +89,7 @@ class TraceEvent(FunctionEvent):
     self_cpu_percent = -1
     total_cpu_percent = -1
     total_device_percent = -1
-    _metadata_json = ""
+    _metadata_json: str | None = ""
     event_metadata = None
 
     id = _from_view("id")
@@ -224,7 +224,7 @@ class TraceEvent(FunctionEvent):
         return KINDS[self._recorded_kind()].user_kind
 
     def _step(self) -> int:
-        return self._view.trace.events["step"].item(self._row)
+        return self._view.step.item(self._position)
 
     def _module(self) -> str | None:
         module = self._view.trace.events["module"].item(self._row)
@@ -258,13 +258,6 @@ class TraceMemoryEvent(TraceEvent):
 
     def _kind(self) -> str:
         return "memory"
-
-    def _step(self) -> int:
-        """The step of the last event that started before; memory columns do not say."""
-        view = self._view
-        earlier = view.row[: self._position]
-        earlier = earlier[earlier >= 0]
-        return view.trace.events["step"].item(earlier[-1]) if len(earlier) else 0
 
     def _module(self) -> str | None:
         return None

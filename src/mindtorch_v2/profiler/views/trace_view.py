@@ -135,6 +135,13 @@ class TraceView:
         return self.column("device", 0)
 
     @cached_property
+    def step(self) -> np.ndarray:
+        """Profiler steps; memory columns do not say, so a memory row has that of the last event started before it."""
+        steps = self.column("step", 0)
+        last = np.maximum.accumulate(np.where(self.row >= 0, np.arange(len(self)), -1))
+        return np.where(last >= 0, steps[last], 0)
+
+    @cached_property
     def scope(self) -> np.ndarray:
         """PyTorch's RecordScope."""
         return _SCOPES[self.kind]
