@@ -71,7 +71,8 @@ def _rebuild(state: Tensor) -> Generator:
 
 def _as_seed(seed: Any) -> Any:
     """Tensors and floats with a whole value count as integers, as `int()` takes them."""
-    return int(seed) if isinstance(seed, (float, Tensor)) else seed
+    whole = isinstance(seed, (float, Tensor))
+    return int(seed) if whole else seed
 
 
 default_generator = Generator()

@@ -245,6 +245,8 @@ class Tensor(metaclass=TensorMeta):
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
         self._a = value._a
         self._st = Shared(value.untyped_storage(), self._version)
+        if self._ag is not None:
+            self._ag.accumulator = None
 
 
 def wrap(array: Any) -> Tensor:

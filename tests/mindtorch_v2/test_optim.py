@@ -63,6 +63,24 @@ def test_fused_converges(name: str) -> None:
     assert weight.detach().tolist() == pytest.approx(TARGET, abs=0.03)
 
 
+@pytest.mark.parametrize("layout", ["rows", "columns"])
+@pytest.mark.parametrize(("name", "options"), [("SGD", {"momentum": 0.9}), ("Adam", {"amsgrad": True}),
+                                               ("Adagrad", {})])
+def test_fused_treats_every_element_of_a_large_parameter(name: str, options: dict[str, Any], layout: str) -> None:
+    values = torch.arange(40000.0).reshape(200, 200) / 10000 + 0.1
+    values = values if layout == "rows" else values.t()
+    found = []
+    for fused in (True, False):
+        weight = values.detach().clone().requires_grad_()
+        optimizer = getattr(torch.optim, name)([weight], lr=0.1, fused=fused, **options)
+        for _ in range(3):
+            weight.grad = (values * 2 + 1).detach()
+            optimizer.step()
+        found.append(weight.detach())
+    assert (found[0] - found[1]).abs().max().item() < 1e-5
+    assert (found[0] - values).abs().min().item() > 1e-4
+
+
 def test_maximize_climbs() -> None:
     weight = parameter()
     optimizer = torch.optim.SGD([weight], lr=0.1, maximize=True)

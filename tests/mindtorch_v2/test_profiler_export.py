@@ -393,6 +393,31 @@ def test_reads_what_pytorch_writes(tmp_path: pathlib.Path) -> None:
     assert_traces_equal(trace, kineto.read(tmp_path / "again.json"))
 
 
+@pytest.mark.parametrize("layout", [{"indent": 2}, {}, {"separators": (",\n", ": ")}])
+def test_batches_do_not_change_what_is_read(layout: dict[str, Any], tmp_path: pathlib.Path,
+                                            monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "t.json"
+    nested = {"traceEvents": [{"ph": "X"}, {"ph": "X"}]}
+    for document in (KINETO, {**KINETO, "traceName": "n"}, {"first": nested, **KINETO, "traceName": "n"},
+                     {**KINETO, "last": nested, "traceName": "n"}):
+        path.write_text(json.dumps(document, **layout))
+        whole = kineto.read(path)
+        with monkeypatch.context() as patch:
+            patch.setattr(kineto, "_BATCH_BYTES", 1)
+            assert_traces_equal(whole, kineto.read(path))
+        assert len(whole) == 9
+        assert whole.metadata.get("last", nested) == nested
+
+
+def test_our_own_file_in_batches(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed = []
+    monkeypatch.setattr(kineto, "_BATCH_BYTES", 1)
+    monkeypatch.setattr(kineto, "_parse", parsed.append)
+    chrome.write(small_trace(), tmp_path / "t.json")
+    assert_traces_equal(small_trace(), kineto.read(tmp_path / "t.json"))
+    assert parsed == [], "our layout is one that can be split"
+
+
 @pytest.mark.parametrize(("content", "complaint"), [
     (b"", "not JSON"),
     (b'{"traceEvents": [', "not JSON"),
@@ -400,8 +425,8 @@ def test_reads_what_pytorch_writes(tmp_path: pathlib.Path) -> None:
     (b"[1]", "top level should be an object"),
     (b"{}", "no list traceEvents"),
     (b'{"traceEvents": {}}', "no list traceEvents"),
-    (b'{"traceEvents": [3]}', r"traceEvents\[0\] should be an object"),
-    (b'{"traceEvents": [{"ph": "X", "args": 3}]}', "object as args"),
+    (b'{"traceEvents": [3]}', "an item of traceEvents should be an object"),
+    (b'{"traceEvents": [{"ph": "X", "name": "a", "ts": 1, "args": 3}]}', "object as args"),
     (b'{"traceEvents": [], "baseTimeNanoseconds": "x"}', "baseTimeNanoseconds should be an integer"),
     (b'{"traceEvents": [{"ph": "X", "name": "a", "pid": 1, "tid": 1, "ts": "x"}]}', "ts should be a number"),
     (b'{"traceEvents": [{"ph": "X", "name": "a", "pid": 1, "tid": 1}]}', "malformed content.*ts"),

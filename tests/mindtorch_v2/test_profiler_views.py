@@ -112,6 +112,20 @@ def test_what_runs_in_a_backward_function_has_the_stack_of_its_forward_op() -> N
     assert events["autograd::engine::evaluate_function: AddmmBackward0"].stack == []
 
 
+def test_an_op_inside_a_backward_function_is_no_place_in_the_users_program() -> None:
+    engine = [Frame("engine.py", 1, "run")]
+    trace = (
+        Script()
+        .add("MulBackward0", 0, 10, Kind.BACKWARD_FUNCTION, sequence=1)
+        .add("aten::mul", 2, 8, sequence=5, stack=engine)
+        .add("MulBackward0", 20, 30, Kind.BACKWARD_FUNCTION, sequence=5)
+        .trace()
+    )
+    events = events_of(trace)
+    assert [e.stack for e in events] == [[], [], []]
+    assert [e.fwd_thread for e in events] == [0, 0, 1]
+
+
 def test_arrows_go_from_the_last_forward_op_to_the_backward_function() -> None:
     flows = {e.name: (e.flow_id, e.flow_type, e.flow_start) for e in events_of(training()) if e.flow_id}
     assert flows == {"aten::addmm": (1, 1, True), "AddmmBackward0": (1, 1, False)}

@@ -46,77 +46,111 @@ def run_backward(
     before = state.grad
     state.grad = create_graph
     try:
-        walk(roots, grads, keep_graph, waiting, wanted, captured, needed)
+        Walk(keep_graph, waiting, wanted, captured, needed).run(roots, grads)
     finally:
         state.grad = before
     return captured
 
 
-def walk(
-    roots: Sequence[Edge],
-    grads: Sequence[Tensor],
-    keep_graph: bool,
-    waiting: dict[int, int],
-    wanted: dict[int, list[tuple[int, int]]],
-    captured: list[Tensor | None],
-    needed: set[int] | None,
-) -> None:
-    """The loop of `run_backward`."""
-    buffers: dict[int, list[Tensor | None]] = {}
-    ready: list[tuple[int, int, Node]] = []
-    arrived = 0  # breaks ties in the heap: among equals, first come first served
-    for (node, number), grad in zip(roots, grads):
-        if id(node) not in buffers:
-            buffers[id(node)] = [None] * len(node.meta)
-        deposit(buffers[id(node)], number, grad)
-    for node in {id(node): node for node, _ in roots}.values():
-        if waiting.get(id(node), 0) == 0:
-            heapq.heappush(ready, (-node.seq, arrived, node))
-            arrived += 1
-    while ready:
-        node = heapq.heappop(ready)[2]
-        received: Any = buffers.pop(id(node))
+class Walk:
+    """One pass over the graph."""
+
+    __slots__ = ("arrived", "buffers", "captured", "keep_graph", "needed", "ready", "waiting", "wanted")
+
+    def __init__(self, keep_graph: bool, waiting: dict[int, int], wanted: dict[int, list[tuple[int, int]]],
+                 captured: list[Tensor | None], needed: set[int] | None) -> None:
+        self.keep_graph = keep_graph
+        self.waiting = waiting
+        self.wanted = wanted
+        self.captured = captured
+        self.needed = needed
+        self.buffers: dict[int, list[Tensor | None]] = {}
+        self.ready: list[tuple[int, int, Node]] = []
+        self.arrived = 0  # breaks ties in the heap: among equals, first come first served
+
+    def push(self, node: Node) -> None:
+        """Put a node that has all its gradients into the heap."""
+        heapq.heappush(self.ready, (-node.seq, self.arrived, node))
+        self.arrived += 1
+
+    def run(self, roots: Sequence[Edge], grads: Sequence[Tensor]) -> None:
+        """Walk until nothing is ready."""
+        for (node, number), grad in zip(roots, grads):
+            buffer = self.buffers.setdefault(id(node), [None] * len(node.meta))
+            buffer[number] = grad if buffer[number] is None else aten.add(buffer[number], grad)
+        for node in {id(node): node for node, _ in roots}.values():
+            if not self.waiting.get(id(node)):
+                self.push(node)
+        ready = self.ready
+        while ready:
+            node = heapq.heappop(ready)[2]
+            if not HOOK["OBSERVING"]:
+                self.evaluate(node, -1)
+                continue
+            outer, inner = event_ids(node)
+            start = clock()
+            try:
+                self.evaluate(node, inner)
+            finally:
+                THREAD.state.extend((outer, start, clock(), node.seq if node.seq != LAST else -1, None))
+
+    def evaluate(self, node: Node, event: int) -> None:
+        """Run one node, from what came for it to what it sends on; `event` is its id if a profiler listens, or -1.
+
+        Nothing here may hold on to a gradient longer than needed: AccumulateGrad takes over, and `deposit` adds into,
+        what only the engine still sees.
+        """
+        received: Any = self.buffers.pop(id(node))
         hooks = node.hooks
         if hooks is not None:
             received = run_prehooks(node, hooks, received)
-        captures = wanted.get(id(node))
+        captures = self.wanted.get(id(node))
         if captures is not None:
             for number, position in captures:
-                captured[position] = received[number]
-            if needed is not None and (type(node) is AccumulateGrad or not any(
-                e is not None and id(e[0]) in needed for e in node.edges
-            )):
-                continue
-        if needed is not None and id(node) not in needed:
-            continue
+                self.captured[position] = received[number]
+        needed = self.needed
         edges = node.edges
-        results: Any = evaluate(node, received, edges)
+        if needed is not None and (
+            id(node) not in needed
+            or (captures is not None and not any(e is not None and id(e[0]) in needed for e in edges))
+        ):
+            return
+        results: Any
+        if all(g is None for g in received):
+            results = (None,) * len(edges)
+        elif event < 0:
+            results = validate(node, node.apply(*received), edges)
+        else:
+            given = describe_value([g for g in received if g is not None]) if HOOK["DESCRIBE"] else None
+            start = clock()
+            try:
+                results = node.apply(*received)
+            finally:
+                THREAD.state.extend((event, start, clock(), node.seq if node.seq != LAST else -1, given))
+            results = validate(node, results, edges)
         if hooks is not None and hooks.post:
             results = run_posthooks(hooks, results, received)
-        if not keep_graph:
+        if not self.keep_graph:
             node.release()
         received = None
-        for target, result in zip(edges, results):
+        self.send(edges, list(results))
+
+    def send(self, edges: tuple[Edge | None, ...], results: list[Tensor | None]) -> None:
+        """Hand results to the next nodes; those that have everything become ready."""
+        buffers, waiting = self.buffers, self.waiting
+        for i, target in enumerate(edges):
             if target is None:
                 continue
             following, number = target
             key = id(following)
-            if result is not None:
-                if key not in buffers:
-                    buffers[key] = [None] * len(following.meta)
-                deposit(buffers[key], number, result)
+            if key not in buffers:
+                buffers[key] = [None] * len(following.meta)
+            if results[i] is not None:
+                deposit(buffers[key], number, results, i)
             waiting[key] -= 1
-            if waiting[key] == 0 and (key in buffers or reaches_nothing(following, buffers)):
-                heapq.heappush(ready, (-following.seq, arrived, following))
-                arrived += 1
-        # Nothing here may hold on to a gradient: AccumulateGrad takes over what only the engine still sees.
-        result = results = None
-
-
-def reaches_nothing(node: Node, buffers: dict[int, list[Tensor | None]]) -> bool:
-    """A node that received no gradient still has to run, so that what depends on it is not left waiting."""
-    buffers[id(node)] = [None] * len(node.meta)
-    return True
+            if waiting[key] == 0:
+                # Even a node that got no gradient has to run, so that what depends on it is not left waiting.
+                self.push(following)
 
 
 def count_dependencies(roots: list[Node]) -> dict[int, int]:
@@ -160,35 +194,43 @@ def reaches(roots: Sequence[Edge], targets: set[int]) -> set[int]:
     return found
 
 
-def deposit(buffer: list[Tensor | None], number: int, grad: Tensor) -> None:
-    """Add a gradient to what has come so far."""
-    known = buffer[number]
-    buffer[number] = grad if known is None else aten.add(known, grad)
+def deposit(buffer: list[Tensor | None], number: int, results: list[Tensor | None], position: int) -> None:
+    """Add a gradient to what has come so far, in place if one of the two is seen by nobody else."""
+    known, grad = buffer[number], results[position]
+    results[position] = None
+    if known is None:
+        buffer[number] = grad
+        return
+    buffer[number] = None
+    if THREAD.state.grad:
+        buffer[number] = aten.add(known, grad)
+    elif owned(known) and getrefcount(known) <= LOCAL_REFERENCES:
+        buffer[number] = aten.add_(known, grad)
+    elif owned(grad) and getrefcount(grad) <= LOCAL_REFERENCES:
+        buffer[number] = aten.add_(grad, known)
+    else:
+        buffer[number] = aten.add(known, grad)
 
 
-def evaluate(node: Node, received: list[Tensor | None], edges: tuple[Edge | None, ...]) -> Sequence[Tensor | None]:
-    """Run a node and bring its results into the shape and dtype that the next nodes expect."""
-    if not HOOK["OBSERVING"]:
-        if all(g is None for g in received):
-            return (None,) * len(edges)
-        return validate(node, node.apply(*received), edges)
-    outer, inner = event_ids(node)
-    state = THREAD.state
-    seq = node.seq if node.seq != LAST else -1
-    start = clock()
-    try:
-        if all(g is None for g in received):
-            return (None,) * len(edges)
-        given = describe_value(tuple(g for g in received if g is not None)) if HOOK["DESCRIBE"] else None
-        begin = clock()
-        try:
-            results = node.apply(*received)
-        finally:
-            state.extend((inner, begin, clock(), seq, given))
-        return validate(node, results, edges)
-    finally:
-        state.extend((outer, start, clock(), seq, None))
+def owned(tensor: Any) -> bool:
+    """Whether a tensor's memory belongs to it alone and holds each element once."""
+    return (tensor._base is None and 0 not in tensor._a.strides
+            and (tensor._st is None or getrefcount(tensor._st) <= STORAGE_REFERENCES))
 
+
+def _local_references() -> int:
+    one = object()
+    return getrefcount(one)
+
+
+def _slot_references() -> int:
+    holder = [object()]
+    return getrefcount(holder[0])
+
+
+# What getrefcount says of a thing that only a local variable, or only a slot, refers to.
+LOCAL_REFERENCES = _local_references()
+STORAGE_REFERENCES = _slot_references()
 
 _EVENT_IDS: dict[str, tuple[int, int]] = {}
 

@@ -9,11 +9,11 @@ written out; at call time nothing loops over arguments or asks what kind of op t
             if OBSERVING: ...                       # the profiler's hook: describe inputs, read the clock
             a0 = input._a
             ...                                     # array of `other`, both in one dtype
-            r_ = (K if type(a0) is ndarray else device_kernel(OP, a0))(a0, a1)
+            r_ = (kernel_ if type(a0) is ndarray else device_kernel(op_, a0))(a0, a1)
             t_ = new(Tensor); ...                   # wrap
-            if v0._rg or v1._rg ...: ...            # record a node of class N
+            if v0._rg or v1._rg ...: ...            # record a node
             return t_
-        except Exception as error_: raise explain(OP, error_, (input, other), "mul")
+        except Exception as error_: raise explain(op_, error_, (input, other), "mul")
         finally:
             if start_: ...                          # the profiler's hook: append the event
 
@@ -161,15 +161,15 @@ class Writer:
         if self.op.cpu_full is not None and not (self.inplace and self.op.cpu_inplace):
             short = ", ".join(arrays.values())
             default = " and ".join(f"{a.python_name} is None" if a.default == "None" else f"{a.python_name} == {a.default}" for a in others)
-            kernel_call = f"r_ = K({short}) if {default} and type(a0) is ndarray else (KF if type(a0) is ndarray else device_kernel(OP, a0))({full})"
+            kernel_call = f"r_ = kernel_({short}) if {default} and type(a0) is ndarray else (kernel_full_ if type(a0) is ndarray else device_kernel(op_, a0))({full})"
         elif self.tensors:
             first = "a0[0]" if self.tensors[0].is_list else "a0"
             if self.tensors[0].is_list:
-                kernel_call = f"r_ = (K if not a0 or type({first}) is ndarray else device_kernel(OP, {first}))({full})"
+                kernel_call = f"r_ = (kernel_ if not a0 or type({first}) is ndarray else device_kernel(op_, {first}))({full})"
             else:
-                kernel_call = f"r_ = (K if type({first}) is ndarray else device_kernel(OP, {first}))({full})"
+                kernel_call = f"r_ = (kernel_ if type({first}) is ndarray else device_kernel(op_, {first}))({full})"
         else:
-            kernel_call = f"r_ = K({full})"
+            kernel_call = f"r_ = kernel_({full})"
         self.add(3, kernel_call)
 
     def describe(self) -> None:
@@ -179,7 +179,7 @@ class Writer:
             "    o_ = THREAD.state",
             # As in PyTorch, an op without tensor arguments has no place in the graph.
             "    seq_ = o_.seq if o_.grad else -1" if self.tensors else "    seq_ = -1",
-            f"    d_ = D({', '.join(a.python_name for a in self.schema.arguments)}) if DESCRIBE else None",
+            f"    d_ = describe_({', '.join(a.python_name for a in self.schema.arguments)}) if DESCRIBE else None",
             "    start_ = clock()",
         )
 
@@ -270,7 +270,7 @@ class Writer:
 
     def record(self, indent: int) -> None:
         returns = self.schema.returns
-        self.add(indent, "node_ = new(N)")
+        self.add(indent, "node_ = new(node_class_)")
         self.edges(indent)
         self.add(indent, "node_.seq = s_.seq", "s_.seq += 1", "node_.hooks = None")
         self.saves(indent)
@@ -319,22 +319,22 @@ class Writer:
 
     def source(self) -> str:
         op = self.op
-        constants = "OP, K, KF, N, ID, ID_SCALAR, D"
+        constants = "op_, kernel_, kernel_full_, node_class_, id_, id_scalar_, describe_"
         self.add(0, f"def make({constants}):")
         self.add(1, f"def {self.name}({self.signature()}):")
         self.add(2, "start_ = 0", "try:")
         self.normalise()
         self.describe()
         if op.composite is not None:
-            self.add(3, f"return K({', '.join(a.python_name for a in self.schema.arguments)})")
+            self.add(3, f"return kernel_({', '.join(a.python_name for a in self.schema.arguments)})")
         else:
             self.kernel_body()
         self.add(2, "except Exception as error_:")
-        self.add(3, f"problem_ = explain(OP, error_, {self.values()}, {self.name!r})",
+        self.add(3, f"problem_ = explain(op_, error_, {self.values()}, {self.name!r})",
                  "if problem_ is error_: raise",
                  "raise problem_ from None")
         self.add(2, "finally:")
-        which = "(ID if v1 is not NO_TENSOR else ID_SCALAR)" if op.scalar_overload and self.pairwise else "ID"
+        which = "(id_ if v1 is not NO_TENSOR else id_scalar_)" if op.scalar_overload and self.pairwise else "id_"
         self.add(3, f"if start_: o_.extend(({which}, start_, clock(), seq_, d_))")
         self.add(1, f"return {self.name}")
         return "\n".join(self.lines) + "\n"
@@ -351,7 +351,7 @@ class Writer:
         if self.inplace and isinstance(self.op.cpu, np.ufunc) and not self.op.cpu_full and not self.op.cpu_inplace:
             # A ufunc can write straight into its target.
             arrays = ", ".join(f"a{i}" for i in range(len(self.tensors)))
-            self.add(3, f"if a0 is target_ and type(a0) is ndarray: r_ = K({arrays}, target_)", "else:")
+            self.add(3, f"if a0 is target_ and type(a0) is ndarray: r_ = kernel_({arrays}, target_)", "else:")
             mark = len(self.lines)
             self.call()
             self.lines[mark:] = ["    " + line for line in self.lines[mark:]]
@@ -366,7 +366,7 @@ class Writer:
             if self.inplace:
                 self.add(3, "if graph_:")
             elif self.has_out:
-                self.add(3, f"if {condition}:", "    if out is not None: raise_out_grad(OP)")
+                self.add(3, f"if {condition}:", "    if out is not None: raise_out_grad(op_)")
             else:
                 self.add(3, f"if {condition}:")
             self.record(4)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._dispatch.namespace import aten
+from .._dispatch.promotion import promote_scalar
 from .._dispatch.registry import choose, declare
 from .._tensor import Tensor
 from .._backends.cpu.arithmetic import (
@@ -50,6 +51,12 @@ declare(
     "mul.Tensor(Tensor self, Tensor other) -> Tensor",
     cpu=np.multiply, promote="binary", inplace=True, meta="broadcast", flops="elementwise",
     grad={"self": lambda grad, other: grad * conj(other), "other": lambda grad, self: grad * conj(self)},
+)
+# What formulas use for a number that multiplies a tensor; Python's `x * 2` is mul.Tensor, as in PyTorch.
+declare(
+    "mul.Scalar(Tensor self, Scalar other) -> Tensor",
+    cpu=lambda a, other: np.multiply(*promote_scalar(a, other)), node="MulBackward1", where="n", meta="same",
+    grad={"self": lambda grad, other: aten.mul__Scalar(grad, conj(other))},
 )
 declare(
     "div.Tensor(Tensor self, Tensor other) -> Tensor",
@@ -106,7 +113,7 @@ def _pow_grad_self(grad: Any, self: Any, exponent: Any) -> Any:
     if not isinstance(exponent, Tensor):
         if exponent == 0:
             return aten.zeros_like(self)
-        return grad * conj(aten.pow(self, exponent - 1) * exponent)
+        return grad * conj(aten.mul__Scalar(aten.pow(self, exponent - 1), exponent))
     return aten.where(exponent == 0.0, aten.zeros_like(grad), grad * conj(exponent * aten.pow(self, exponent - 1)))
 
 

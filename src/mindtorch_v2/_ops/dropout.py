@@ -58,7 +58,7 @@ for _name, _by_feature, _alpha in (("dropout", False, False), ("feature_dropout"
 def _native_dropout(input: Any, p: float, train: bool | None) -> tuple[Any, Any]:
     if train is False:
         return input.copy(), np.ones(input.shape, np.bool_)
-    mask = engine_of(None).bernoulli(input.shape, np.bool_, 1 - p)
+    mask = engine_of(None).bernoulli(input.shape, np.dtype(np.bool_), 1 - p)
     scale = 0.0 if p == 1 else 1 / (1 - p)
     return (input * mask * input.dtype.type(scale)).astype(input.dtype, copy=False), mask
 

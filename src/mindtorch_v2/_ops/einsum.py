@@ -176,8 +176,10 @@ def _einsum(equation: str, tensors: Sequence[Tensor], path: Any = None) -> Tenso
     for number, operand in enumerate(aligned[1:], start=1):
         now = [i for i in used if last[i] == number or (number == 1 and last[i] == 0)]
         made = _pair_product(made, operand, now)
-    return aten.view(made, made._a.shape[: len(kept)]) if used and made._a.flags.c_contiguous else (
-        aten.reshape(made, made._a.shape[: len(kept)]) if used else made)
+    if not used:
+        return made
+    flatten = aten.view if made._a.flags.c_contiguous else aten.reshape
+    return flatten(made, made._a.shape[: len(kept)])
 
 
 declare("einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", composite=_einsum, where="n")
@@ -191,11 +193,11 @@ def einsum(*args: Any) -> Tensor:
         raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand "
                          "and its subscripts list")
     if isinstance(args[0], Tensor):
-        operands, lists = args[0:len(args) - len(args) % 2:2], args[1::2]
+        operands, lists = list(args[0:len(args) - len(args) % 2:2]), args[1::2]
         equation = ",".join(_from_integers(integers) for integers in lists)
         if len(args) % 2:
             equation += "->" + _from_integers(args[-1])
-        return aten.einsum__default(equation, list(operands))
+        return aten.einsum__default(equation, operands)
     equation, *operands = args
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = list(operands[0])
@@ -251,7 +253,7 @@ declare("tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other)
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
     """Contraction of several dimensions: the last `dims` of `a` with the first of `b`, or two lists of dimensions."""
     if isinstance(dims, Tensor):
-        dims = dims.tolist()
+        dims = dims._a.tolist()
     if isinstance(dims, int):
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")

@@ -46,8 +46,8 @@ def _sgd(self: Any, grads: Any, momentum_buffer_list: Any, weight_decay: float, 
     scale = None if grad_scale is None else grad_scale._a
     buffers = arrays("_fused_sgd_", momentum_buffer_list) if momentum_buffer_list else [None] * len(self)
     for parameter, grad, buffer in zip(arrays("_fused_sgd_", self), arrays("_fused_sgd_", grads), buffers, strict=True):
-        kernels.sgd(parameter, grad, buffer, weight_decay, momentum, rate, dampening, nesterov, maximize,
-                    is_first_step, scale)
+        for block in kernels.blocks(parameter, grad, buffer):
+            kernels.sgd(*block, weight_decay, momentum, rate, dampening, nesterov, maximize, is_first_step, scale)
     changed(self, momentum_buffer_list)
 
 
@@ -62,8 +62,9 @@ def _adam(name: str, decoupled: bool) -> Any:
         largest = arrays(name, max_exp_avg_sqs) if amsgrad else [None] * len(self)
         columns = (arrays(name, tensors) for tensors in (self, grads, exp_avgs, exp_avg_sqs))
         for parameter, grad, average, square, top, step in zip(*columns, largest, state_steps, strict=True):
-            kernels.adam(parameter, grad, average, square, top, aten.item(step), rate, beta1, beta2, weight_decay,
-                         eps, maximize, decoupled, scale)
+            count = aten.item(step)
+            for block in kernels.blocks(parameter, grad, average, square, top):
+                kernels.adam(*block, count, rate, beta1, beta2, weight_decay, eps, maximize, decoupled, scale)
         changed(self, exp_avgs, exp_avg_sqs, max_exp_avg_sqs)
 
     return run
@@ -77,7 +78,9 @@ def _adagrad(self: Any, grads: Any, state_sums: Any, state_steps: Any, lr: Any, 
     scale = None if grad_scale is None else grad_scale._a
     columns = (arrays("_fused_adagrad_", tensors) for tensors in (self, grads, state_sums))
     for parameter, grad, total, step in zip(*columns, state_steps, strict=True):
-        kernels.adagrad(parameter, grad, total, aten.item(step), rate, lr_decay, weight_decay, eps, maximize, scale)
+        count = aten.item(step)
+        for block in kernels.blocks(parameter, grad, total):
+            kernels.adagrad(*block, count, rate, lr_decay, weight_decay, eps, maximize, scale)
     changed(self, state_sums)
 
 

@@ -17,6 +17,7 @@ from .._dtype import FROM_NUMPY
 from .._tensor import TENSOR_TYPES, Tensor, alias, wrap
 
 NUMBERS = frozenset((int, float, bool, complex))
+PLAIN_KINDS = (np.dtype(np.int64), np.dtype(np.bool_))
 MASK_KINDS = (np.dtype(np.bool_), np.dtype(np.uint8))
 INVALID = ("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
            "(got {})")
@@ -31,8 +32,8 @@ class Indices(list[Any]):
     __slots__ = ("versions",)
 
     def __init__(self, tensors: Sequence[Tensor | None]) -> None:
-        super().__init__(tensors)
-        self.versions = [None if t is None else t._version for t in tensors]
+        list.__init__(self, tensors)
+        self.versions = [None if t is None or t._st is None else t._st.version for t in tensors]
 
     def arrays(self) -> list[Any]:
         """The arrays of the tensors."""
@@ -41,12 +42,13 @@ class Indices(list[Any]):
     def unchanged(self) -> Indices:
         """These indices for a backward pass, which must see what the forward pass saw."""
         for tensor, version in zip(self, self.versions, strict=True):
-            if tensor is not None and tensor._version != version:
+            if tensor is not None and tensor._version != (version or 0):
                 raise RuntimeError(
                     "one of the variables needed for gradient computation has been modified by an inplace operation: "
                     f"[torch.{pretty(FROM_NUMPY[tensor._a.dtype])}Tensor {list(tensor._a.shape)}] is at version "
-                    f"{tensor._version}; expected version {version} instead. Hint: enable anomaly detection to find "
-                    "the operation that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True)."
+                    f"{tensor._version}; expected version {version or 0} instead. Hint: enable anomaly detection to "
+                    "find the operation that failed to compute its gradient, with "
+                    "torch.autograd.set_detect_anomaly(True)."
                 )
         return self
 
@@ -128,7 +130,7 @@ def getitem(self: Tensor, index: Any) -> Tensor:
             raise select_error(self, 0, index) from None
     if kind is slice:
         return sliced(self, 0, index)
-    if kind is Tensor and index._a.ndim and self._a.ndim and index._a.dtype is kernels.INT64:
+    if kind is Tensor and index._a.dtype in PLAIN_KINDS and index._a.ndim and self._a.ndim:
         return aten.index__Tensor(self, Indices((index,)))
     if kind is tuple:
         found, recorded = take_apart(self, index)
@@ -192,8 +194,8 @@ def is_whole(part: slice, extent: int) -> bool:
 
 def take_apart(self: Tensor, index: tuple[Any, ...]) -> tuple[Tensor, list[tuple[int, Tensor]]]:
     """Apply the integers, slices and Nones of an index; return what is left with `(dimension, index tensor)` pairs."""
-    parts = [part if type(part) is int or type(part) is slice or part is None or part is Ellipsis
-             else plain_part(part) for part in index]
+    parts: list[Any] = [part if type(part) is int or type(part) is slice or part is None or part is Ellipsis
+                        else plain_part(part) for part in index]
     wanted = 0
     for part in parts:
         if type(part) is Tensor:
@@ -290,14 +292,17 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     kind = type(value)
     if kind not in NUMBERS and kind not in TENSOR_TYPES:
         value = as_value(self, value)
-        kind = type(value)
     if type(index) is int:
         try:
-            assign(aten.select__int(self, 0, index), value)
+            target = aten.select__int(self, 0, index)
         except IndexError:
             raise select_error(self, 0, index) from None
+        assign(target, value)
         return
     if index is False:
+        return
+    if type(index) is Tensor and index._a.dtype in PLAIN_KINDS and index._a.ndim and self._a.ndim:
+        put_values(self, Indices((index,)), value)
         return
     parts = index if type(index) is tuple else as_tuple(index)
     found, recorded = take_apart(self, parts)
@@ -306,12 +311,19 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
         if all(parts):
             assign(found, value)
         return
-    if not recorded:
+    if recorded:
+        put_values(found, by_position(recorded), value)
+    else:
         assign(found, value)
-        return
-    if kind in NUMBERS:
-        value = wrap(number_array(value, self._a.dtype))
-    aten.index_put___default(found, by_position(recorded), without_leading_ones(value, found._a.ndim))
+
+
+def put_values(target: Tensor, indices: Indices, value: Any) -> None:
+    """Write a number or a tensor at positions given by index tensors."""
+    if type(value) in NUMBERS:
+        value = wrap(number_array(value, target._a.dtype))
+    elif value._a.ndim:
+        value = without_leading_ones(value, target._a.ndim)
+    aten.index_put___default(target, indices, value)
 
 
 def as_value(self: Tensor, value: Any) -> Any:

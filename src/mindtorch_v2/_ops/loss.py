@@ -19,18 +19,18 @@ def reduced(losses: Tensor, reduction: int) -> Tensor:
     return aten.sum(losses) if reduction == SUM else losses
 
 
-def _curved(grad: Tensor, grad_output: Tensor, curvature: Any, reduction: int) -> Tensor:
+def _curved(grad: Any, grad_output: Any, curvature: Any, reduction: int) -> Any:
     """Second derivative of an elementwise loss, applied to the two gradients that meet at it."""
     made = grad * grad_output * curvature
     return made / grad._a.size if reduction == MEAN else made
 
 
-def _inside(self: Tensor, target: Tensor, limit: float) -> Tensor:
+def _inside(self: Any, target: Any, limit: float) -> Any:
     """1 where the difference is below the limit, else 0."""
     return aten.to(aten.lt(aten.abs(aten.sub(self, target)), limit), self.dtype)
 
 
-def _smooth_curvature(self: Tensor, target: Tensor, beta: float) -> Any:
+def _smooth_curvature(self: Any, target: Any, beta: float) -> Any:
     return _inside(self, target, beta) / beta if beta > 0 else 0
 
 
@@ -100,7 +100,7 @@ declare(
 )
 
 
-def _soft_margin_curvature(self: Tensor, target: Tensor) -> Tensor:
+def _soft_margin_curvature(self: Any, target: Any) -> Any:
     chance = aten.sigmoid(self * target)
     return target * target * chance * (1 - chance)
 
@@ -123,7 +123,7 @@ declare(
 # -- binary cross entropy ------------------------------------------------------------------------------------------
 
 
-def _weighted(made: Tensor, weight: Tensor | None, reduction: int, count: int) -> Tensor:
+def _weighted(made: Any, weight: Any, reduction: int, count: int) -> Any:
     if weight is not None:
         made = made * weight
     return made / count if reduction == MEAN else made
@@ -154,8 +154,8 @@ declare(
 )
 
 
-def _logits_gradient(grad: Tensor, self: Tensor, target: Tensor, weight: Tensor | None, pos_weight: Tensor | None,
-                     reduction: int) -> Tensor:
+def _logits_gradient(grad: Any, self: Any, target: Any, weight: Any, pos_weight: Any,
+                     reduction: int) -> Any:
     if pos_weight is None:
         made = aten.sub(aten.sigmoid(self), target) * grad
     else:
@@ -164,8 +164,8 @@ def _logits_gradient(grad: Tensor, self: Tensor, target: Tensor, weight: Tensor 
     return _weighted(made, weight, reduction, self._a.size)
 
 
-def _logits_target_gradient(grad: Tensor, self: Tensor, weight: Tensor | None, pos_weight: Tensor | None,
-                            reduction: int) -> Tensor:
+def _logits_target_gradient(grad: Any, self: Any, weight: Any, pos_weight: Any,
+                            reduction: int) -> Any:
     if pos_weight is None:
         made = aten.neg(self) * grad
     else:
@@ -175,7 +175,7 @@ def _logits_target_gradient(grad: Tensor, self: Tensor, weight: Tensor | None, p
 
 declare(
     "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, "
-    "int reduction=1) -> Tensor", cpu=kernels.bce_with_logits, where="f",
+    "int reduction=1) -> Tensor", cpu=kernels.bce_with_logits, where="n",
     grad={"self": _logits_gradient, "target": _logits_target_gradient},
 )
 

@@ -40,9 +40,9 @@ def _smoothed(scores: Tensor, target: Tensor, weight: Tensor | None, reduction: 
     spread = scores if weight is None else aten.mul(scores, _by_class(weight, scores.ndim, class_dim))
     even = aten.neg(aten.sum(spread, (class_dim,), False))
     ignored = aten.eq(target, ignore_index)
-    even = aten.masked_fill(even, ignored, 0.0)
+    even = aten.masked_fill_(even, ignored, 0.0)
     if reduction == MEAN:
-        counted = aten.logical_not(ignored)
+        counted = aten.bitwise_not(ignored)
         if weight is None:
             even = aten.div(aten.sum(even), aten.sum(counted))
         else:
@@ -86,12 +86,13 @@ def _kl_div(self: Tensor, target: Tensor, reduction: int, log_target: bool) -> T
     if log_target:
         losses = aten.mul(aten.exp(target), aten.sub(target, self))
     else:
-        losses = aten.sub(aten.xlogy(target, target), aten.mul(target, self))
+        expected = aten.mul(target, self)
+        losses = aten.sub(aten.xlogy(target, target), expected)
     return reduced(losses, reduction)
 
 
 declare("kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor", composite=_kl_div,
-        where="f")
+        where="n")
 
 
 def _hinge_embedding(self: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
@@ -102,7 +103,7 @@ def _hinge_embedding(self: Tensor, target: Tensor, margin: float, reduction: int
 
 
 declare("hinge_embedding_loss(Tensor self, Tensor target, float margin=1., int reduction=1) -> Tensor",
-        composite=_hinge_embedding, where="f")
+        composite=_hinge_embedding, where="n")
 
 
 def _margin_ranking(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
@@ -111,7 +112,7 @@ def _margin_ranking(input1: Tensor, input2: Tensor, target: Tensor, margin: floa
 
 
 declare("margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor",
-        composite=_margin_ranking, where="f")
+        composite=_margin_ranking, where="n")
 
 
 def _cosine_embedding(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
@@ -138,7 +139,7 @@ def _cosine_embedding(input1: Tensor, input2: Tensor, target: Tensor, margin: fl
 
 
 declare("cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> "
-        "Tensor", composite=_cosine_embedding, where="f")
+        "Tensor", composite=_cosine_embedding, where="n")
 
 
 def _triplet_margin(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, p: float, eps: float,
@@ -157,7 +158,7 @@ def _triplet_margin(anchor: Tensor, positive: Tensor, negative: Tensor, margin: 
 
 
 declare("triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1., float p=2., "
-        "float eps=1e-06, bool swap=False, int reduction=1) -> Tensor", composite=_triplet_margin, where="f")
+        "float eps=1e-06, bool swap=False, int reduction=1) -> Tensor", composite=_triplet_margin, where="n")
 
 
 def _poisson_nll(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:
@@ -174,4 +175,4 @@ def _poisson_nll(input: Tensor, target: Tensor, log_input: bool, full: bool, eps
 
 
 declare("poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor",
-        composite=_poisson_nll, where="f")
+        composite=_poisson_nll, where="n")

@@ -25,19 +25,22 @@ def _batch_flops(shapes: Shapes) -> int:
     return 2 * batch * rows * inner * columns
 
 
-def _transposed_gradient(grad: Tensor, left: Tensor, alpha: Any) -> Tensor:
-    """Gradient of a right factor, column by column in memory.
+def _right_gradient(grad: Any, left: Any, right_array: Any, alpha: Any = 1) -> Any:
+    """Gradient of a right factor, in that factor's memory order.
 
-    The right factor of `addmm` is nearly always a layer's transposed weight; this way the weight's own gradient, the
-    transpose of this one, is row-major like the weight.
+    The right factor is often a layer's transposed weight: this way the weight's own gradient, the transpose of this
+    one, is row-major like the weight.
     """
-    return scaled(aten.t(aten.mm(aten.t(grad), conj(left))), alpha)
+    strides, item = right_array.strides, right_array.dtype.itemsize
+    if strides[0] == item and strides[1] == right_array.shape[0] * item:
+        return scaled(aten.t(aten.mm(aten.t(grad), conj(left))), alpha)
+    return scaled(aten.mm(conj(aten.t(left)), grad), alpha)
 
 
 declare(
     "mm(Tensor self, Tensor mat2) -> Tensor", cpu=kernels.mm, flops=_matrix_flops,
     grad={
-        "mat2": lambda grad, self: aten.mm(conj(aten.t(self)), grad),
+        "mat2": lambda grad, self, mat2_array: _right_gradient(grad, self, mat2_array),
         "self": lambda grad, mat2: aten.mm(grad, conj(aten.t(mat2))),
     },
 )
@@ -53,7 +56,7 @@ declare(
     inplace=True, flops=_matrix_flops,
     grad={
         "mat1": lambda grad, mat2, alpha: scaled(aten.mm(grad, conj(aten.t(mat2))), alpha),
-        "mat2": lambda grad, mat1, alpha: _transposed_gradient(grad, mat1, alpha),
+        "mat2": lambda grad, mat1, mat2_array, alpha: _right_gradient(grad, mat1, mat2_array, alpha),
         "self": lambda grad, beta: scaled(grad, beta),
     },
 )
@@ -237,7 +240,8 @@ def _matrix_power(self: Tensor, n: int) -> Tensor:
     if n == 0:
         return aten.clone(aten.expand(aten.eye(self._a.shape[-1], dtype=self.dtype, device=self.device),
                                       self._a.shape))
-    result, power = None, self
+    result: Any = None
+    power: Any = self
     while n:
         if n & 1:
             result = power if result is None else aten.matmul(result, power)

@@ -24,7 +24,7 @@ def _asked(made: tuple[Tensor, ...], needs: tuple[bool, ...]) -> Gradients:
     return tuple(m if n else None for m, n in zip(made, needs, strict=True))  # type: ignore[return-value]
 
 
-def _recordable_gradient(pull: Tensor, x: Tensor, dims: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor]:
+def _recordable_gradient(pull: Any, x: Any, dims: tuple[int, ...], eps: float) -> tuple[Any, Any]:
     """Gradient of standardising `x` over `dims`, and the standardised `x`, in ops."""
     mean = aten.mean(x, dims, True)
     centred = x - mean
@@ -37,8 +37,8 @@ def _recordable_gradient(pull: Tensor, x: Tensor, dims: tuple[int, ...], eps: fl
 # -- layer norm --------------------------------------------------------------------------------------------------------
 
 
-def _layer_norm_gradients(grad: Tensor, input: Tensor, normalized_size: Any, weight: Any, bias: Any, eps: float,
-                          result1: Tensor, result2: Tensor, needs: Any) -> Gradients:
+def _layer_norm_gradients(grad: Any, input: Any, normalized_size: Any, weight: Any, bias: Any, eps: float,
+                          result1: Any, result2: Any, needs: Any) -> Gradients:
     if not THREAD.state.grad:
         made = aten.native_layer_norm_backward(grad, input, normalized_size, result1, result2, weight, bias, needs)
         return _asked(made, needs)
@@ -74,7 +74,7 @@ def _fused_rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None,
     epsilon = finfo(computed).eps if eps is None else eps
     wide = aten.to(input, computed)
     dims = tuple(range(-len(tuple(normalized_shape)), 0))
-    rstd = aten.rsqrt(aten.add(aten.mean(aten.pow(wide, 2), dims, True), epsilon))
+    rstd = aten.rsqrt(aten.add_(aten.mean(aten.pow(wide, 2), dims, True), epsilon))
     made = aten.mul(wide, rstd)
     if weight is not None:
         made = aten.mul(made, weight)
@@ -99,8 +99,8 @@ declare("rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, flo
 # -- group norm --------------------------------------------------------------------------------------------------------
 
 
-def _group_norm_gradients(grad: Tensor, input: Tensor, weight: Any, n: int, c: int, hxw: int, group: int, eps: float,
-                          result1: Tensor, result2: Tensor, needs: Any) -> Gradients:
+def _group_norm_gradients(grad: Any, input: Any, weight: Any, n: int, c: int, hxw: int, group: int, eps: float,
+                          result1: Any, result2: Any, needs: Any) -> Gradients:
     if not THREAD.state.grad:
         made = aten.native_group_norm_backward(aten.contiguous(grad), input, result1, result2, weight, n, c, hxw,
                                                group, needs)
@@ -148,8 +148,8 @@ declare("group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? b
 # -- batch norm --------------------------------------------------------------------------------------------------------
 
 
-def _batch_norm_gradients(grad: Tensor, input: Tensor, weight: Any, running_mean: Any, running_var: Any,
-                          training: bool, eps: float, result1: Tensor, result2: Tensor, needs: Any) -> Gradients:
+def _batch_norm_gradients(grad: Any, input: Any, weight: Any, running_mean: Any, running_var: Any,
+                          training: bool, eps: float, result1: Any, result2: Any, needs: Any) -> Gradients:
     if not THREAD.state.grad:
         made = aten.native_batch_norm_backward(grad, input, weight, running_mean, running_var, result1, result2,
                                                training, eps, needs)

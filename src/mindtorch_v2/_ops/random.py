@@ -172,7 +172,8 @@ declare(f"randint.low(int low, int high, int[] size, *, Generator? generator=Non
         composite=_randint, where="n")
 
 
-def _bounds(name: str, args: tuple[Any, ...], low: Any, high: Any, last: Any, last_name: str) -> tuple[int, int, Any]:
+def _bounds(name: str, args: tuple[Any, ...], low: Any, high: Any, last: Any,
+            last_name: str) -> tuple[int, int, Any]:
     """Bounds from `(high)`, `(low, high)` or keywords, followed by one more argument if `last_name`."""
     rest = list(args)
     if last_name and last is None and rest:
@@ -181,7 +182,7 @@ def _bounds(name: str, args: tuple[Any, ...], low: Any, high: Any, last: Any, la
         high = rest.pop()
     if rest:
         low = rest.pop()
-    values = [v.item() if isinstance(v, Tensor) else v for v in (0 if low is None else low, high)]
+    values = [aten.item(v) if isinstance(v, Tensor) else v for v in (0 if low is None else low, high)]
     if rest or any(isinstance(v, bool) or not isinstance(v, (int, np.integer)) for v in values):
         kinds = ", ".join(type(v).__name__ for v in (*args,))
         raise TypeError(f"{name}() received an invalid combination of arguments - got ({kinds})")

@@ -164,7 +164,7 @@ BY_SLICE = Places(
 )
 
 
-def _reduce_backward(by: Places, grad: Tensor, self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str,
+def _reduce_backward(by: Places, grad: Any, self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str,
                      include_self: bool, result: Tensor) -> tuple[Tensor, Tensor]:
     if reduce == "sum":
         own, other = grad, by.pick(grad, dim, index)
@@ -184,7 +184,7 @@ def _reduce_backward(by: Places, grad: Tensor, self: Tensor, dim: int, index: Te
     return own if include_self else by.clear(own, dim, index), other
 
 
-def _product_backward(by: Places, grad: Tensor, self: Tensor, dim: int, index: Tensor, src: Tensor, include_self: bool,
+def _product_backward(by: Places, grad: Any, self: Tensor, dim: int, index: Tensor, src: Tensor, include_self: bool,
                       result: Tensor) -> tuple[Tensor, Tensor]:
     """Product of the others, by division; where the element is a position's only zero, by leaving it out."""
     own_one = aten.masked_fill__Scalar(self, aten.eq(self, 0), 1)
@@ -198,7 +198,7 @@ def _product_backward(by: Places, grad: Tensor, self: Tensor, dim: int, index: T
     return own, other
 
 
-def _as_grad(mask: Tensor, grad: Tensor) -> Tensor:
+def _as_grad(mask: Tensor, grad: Tensor) -> Any:
     return aten.to(mask, grad.dtype)
 
 

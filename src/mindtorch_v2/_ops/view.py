@@ -11,7 +11,7 @@ from .._backends.cpu import view as kernels
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
 from .._memory_format import contiguous_format
-from .._shape import as_shape, contiguous_strides, infer_size, numel, wrap_dim
+from .._shape import as_shape, broadcast_shapes, infer_size, numel, view_strides, wrap_dim
 from .._tensor import Tensor, wrap
 
 
@@ -37,12 +37,21 @@ def _reshape(self: Tensor, shape: Any) -> Tensor:
     array = self._a
     size = as_shape((shape,)) if not isinstance(shape, int) else (shape,)
     size = infer_size(size, array.size)
-    if type(array) is not np.ndarray or kernels.can_view(array, size):
+    if array.flags.c_contiguous:
         return aten.view(self, size)
+    item = array.dtype.itemsize
+    steps = view_strides(array.shape, tuple(s // item for s in array.strides), size)
+    if steps is not None:
+        return aten._reshape_alias(self, size, steps)
     return aten._unsafe_view(aten.clone(self, memory_format=contiguous_format), size)
 
 
 declare("reshape(Tensor self, int[] shape) -> Tensor", composite=_reshape, variadic="shape")
+declare(
+    "_reshape_alias(Tensor self, int[] size, int[] stride) -> Tensor",
+    cpu=lambda a, size, stride: kernels.from_strides(a, size, [s * a.dtype.itemsize for s in stride]), view=True,
+    where="n", grad={"self": lambda grad, self_shape: aten.reshape(grad, self_shape)},
+)
 declare(
     "transpose.int(Tensor self, int dim0, int dim1) -> Tensor", cpu=kernels.transpose, view=True,
     grad={"self": lambda grad, dim0, dim1: aten.transpose(grad, dim0, dim1)},
@@ -330,12 +339,19 @@ def broadcast_to(input: Tensor, size: Any) -> Tensor:
     return aten.expand(input, size)
 
 
+def _broadcast_tensors(tensors: Any) -> tuple[Tensor, ...]:
+    shape = broadcast_shapes(*(t._a.shape for t in tensors))
+    return tuple(t if t._a.shape == shape else aten.expand(t, shape) for t in tensors)
+
+
+declare("broadcast_tensors(Tensor[] tensors) -> Tensor[]", composite=_broadcast_tensors, where="n")
+
+
 @choose("broadcast_tensors", where="f")
 def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     """All tensors expanded to their common shape."""
     given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
-    shape = np.broadcast_shapes(*(t._a.shape for t in given))
-    return tuple(aten.expand(t, shape) for t in given)
+    return aten.broadcast_tensors__default(list(given))
 
 
 def _tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:

@@ -35,7 +35,8 @@ class Adam(ParameterOptimizer):
     """
 
     late_options: ClassVar[dict[str, Any]] = {
-        "amsgrad": False, "maximize": False, "foreach": None, "capturable": False, "differentiable": False, "fused": None, "decoupled_weight_decay": False,
+        "amsgrad": False, "maximize": False, "foreach": None, "capturable": False, "differentiable": False,
+        "fused": None, "decoupled_weight_decay": False,
     }
     sparse_message = "Adam does not support sparse gradients, please consider SparseAdam instead"
     _step_supports_amp_scaling = False

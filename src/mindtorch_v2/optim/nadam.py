@@ -26,7 +26,8 @@ class NAdam(ParameterOptimizer):
     """Adam with Nesterov momentum, whose strength grows towards `betas[0]` as steps go by."""
 
     late_options: ClassVar[dict[str, Any]] = {
-        "maximize": False, "foreach": None, "capturable": False, "differentiable": False, "decoupled_weight_decay": False,
+        "maximize": False, "foreach": None, "capturable": False, "differentiable": False,
+        "decoupled_weight_decay": False,
     }
 
     def __init__(self, params: Any, lr: float | Tensor = 2e-3, betas: tuple[float, float] = (0.9, 0.999),

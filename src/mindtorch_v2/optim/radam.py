@@ -23,7 +23,8 @@ class RAdam(ParameterOptimizer):
     """Adam that takes plain momentum steps until its average of squares is reliable."""
 
     late_options: ClassVar[dict[str, Any]] = {
-        "maximize": False, "foreach": None, "capturable": False, "differentiable": False, "decoupled_weight_decay": False,
+        "maximize": False, "foreach": None, "capturable": False, "differentiable": False,
+        "decoupled_weight_decay": False,
     }
 
     def __init__(self, params: Any, lr: float | Tensor = 1e-3, betas: tuple[float, float] = (0.9, 0.999),

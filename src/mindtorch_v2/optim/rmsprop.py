@@ -23,7 +23,8 @@ class RMSprop(ParameterOptimizer):
     """RMSprop: steps scaled by a running average of squared gradients."""
 
     late_options: ClassVar[dict[str, Any]] = {
-        "momentum": 0, "centered": False, "foreach": None, "maximize": False, "differentiable": False, "capturable": False,
+        "momentum": 0, "centered": False, "foreach": None, "maximize": False, "differentiable": False,
+        "capturable": False,
     }
 
     def __init__(self, params: Any, lr: float | Tensor = 1e-2, alpha: float = 0.99, eps: float = 1e-8,

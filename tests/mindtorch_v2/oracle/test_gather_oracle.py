@@ -223,6 +223,20 @@ def test_out():
     check(lambda torch, x: torch.nonzero(x, out=torch.empty(0, dtype=torch.int64)), data(3, 4), grad=False)
 
 
+def test_large():
+    """Sizes from which other loops take over."""
+    rows = [(i * i) % 37 for i in range(400)]
+    check(lambda torch, x: x[long(torch, rows)], data(50, 20), second=False)
+    check(lambda torch, x, s: x.index_add(0, long(torch, rows), s), data(50, 20), data(400, 20, seed=1), second=False)
+    check(lambda torch, x, s: x.index_add(1, long(torch, rows), s), data(3, 50, 2), data(3, 400, 2, seed=1),
+          second=False)
+    for dtype in ("float32", "float64", "int64", "bfloat16"):
+        check(lambda torch, x, s: x.scatter_add(1, long(torch, [rows[:90]] * 60), s), data(60, 40, dtype=dtype),
+              data(60, 90, dtype=dtype, seed=1), second=False, tolerance=0.1 if dtype == "bfloat16" else None)
+    for name in ("tril", "triu"):
+        check(lambda torch, n=name: getattr(torch, n)(torch.ones(600, 600), 3))
+
+
 BAD = [
     lambda t, x: x.gather(0, long(t, [[3]])), lambda t, x: x.gather(0, long(t, [[-1]])),
     lambda t, x: x.gather(0, t.tensor([[0.0]])), lambda t, x: x.gather(0, long(t, [0])),

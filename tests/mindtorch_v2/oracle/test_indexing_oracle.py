@@ -198,3 +198,39 @@ def test_changed_index_is_noticed():
         found.backward()
 
     check_error(change, data(3, 4))
+
+
+def test_leaves_are_not_written():
+    def into_leaf(key, value):
+        def write(torch, x):
+            x = x.clone().requires_grad_()
+            x[evaluate(torch, key, x)] = value
+
+        return write
+
+    for key in ("0", "(slice(None), 1)", "L([0])", "x > 0", "..."):
+        check_error(into_leaf(key, 1.0), data(3, 4))
+
+
+def test_leaves_are_written_without_grad():
+    def write(torch, x):
+        with torch.no_grad():
+            x[0] = 1
+            x[torch.tensor([1])] = 2
+            x[x > 1] = 3
+        return x
+
+    check(write, data(3, 4))
+
+
+def test_views_follow_writes():
+    def write(torch, x, y):
+        z = x * 1
+        row = z[0]
+        z[:, 1] = y[0]
+        column = z[:, 1]
+        column *= 2
+        z[torch.tensor([1, 2])] = column[1] * 1
+        return z, row * 1, column * 1
+
+    check(write, data(3, 4), data(3, seed=1), nodes=False)

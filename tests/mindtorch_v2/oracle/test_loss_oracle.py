@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from harness import check, check_error, data, ours, theirs, values
+
 from mindtorch_v2._dispatch.namespace import aten
 
 REDUCTIONS = [0, 1, 2]
@@ -72,7 +72,8 @@ def test_binary_cross_entropy_with_logits(reduction):
           values([100.0, -100.0, 1000.0]), values([0.0, 1.0, 1.0]))
 
 
-NLL_SHAPES = [((3,), ()), ((4, 3), (4,)), ((2, 3, 4), (2, 4)), ((2, 3, 2, 2), (2, 2, 2)), ((2, 3, 2, 2, 2), (2, 2, 2, 2))]
+NLL_SHAPES = [((3,), ()), ((4, 3), (4,)), ((2, 3, 4), (2, 4)), ((2, 3, 2, 2), (2, 2, 2)),
+              ((2, 3, 2, 2, 2), (2, 2, 2, 2))]
 
 
 @pytest.mark.parametrize("shapes", NLL_SHAPES)
@@ -164,7 +165,7 @@ def test_similarity_and_distance():
 
 
 def test_errors():
-    nll = lambda torch, x, t: functional(torch).nll_loss_nd(x, t)  # noqa: E731
+    nll = lambda torch, x, t: functional(torch).nll_loss_nd(x, t)
     check_error(nll, data(2, 3), values([0, 5], "int64"))
     check_error(nll, data(2, 3), values([0, -1], "int64"))
     check_error(nll, data(2, 3), values([0, 1], "int32"))
@@ -172,7 +173,7 @@ def test_errors():
     check_error(nll, data(2, 3), values([0, 1, 2], "int64"))
     check_error(nll, data(2, 3, 4), classes(2, 5))
     check_error(lambda torch, x, t, w: functional(torch).nll_loss_nd(x, t, w), data(2, 3), classes(2), data(4))
-    entropy = lambda torch, x, t, *rest: functional(torch).cross_entropy_loss(x, t, *rest)  # noqa: E731
+    entropy = lambda torch, x, t, *rest: functional(torch).cross_entropy_loss(x, t, *rest)
     check_error(entropy, data(2, 3), classes(2), data(4))
     check_error(entropy, data(2, 3), classes(3))
     check_error(entropy, data(2, 3), values([0, 5], "int64"))

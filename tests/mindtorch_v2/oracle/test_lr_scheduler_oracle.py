@@ -218,7 +218,7 @@ def test_one_cycle_ends() -> None:
         for _ in range(3):
             o.step()
             schedule.step()
-        with pytest.raises(ValueError, match="Tried to step 4 times. The specified number of total steps is 3"):
+        with pytest.raises(ValueError, match=r"Tried to step 4 times\. The specified number of total steps is 3"):
             schedule.step()
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-
 from harness import check, check_error, data, ours, theirs, values
+
 from mindtorch_v2._dispatch.namespace import aten
 
 FLOATS = ["float32", "float64", "float16", "bfloat16"]
@@ -127,9 +127,24 @@ def test_linear_of_a_transposed_input():
 
 def test_the_gradient_of_a_weight_is_laid_out_like_the_weight():
     weight = ours.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], requires_grad=True)
-    bias = ours.tensor([0.0, 0.0], requires_grad=True)
-    aten.linear(ours.tensor([[1.0, 2.0, 3.0]] * 4), weight, bias).sum().backward()
-    assert weight.grad.stride() == weight.stride()
+    for bias in (None, ours.tensor([0.0, 0.0])):
+        weight.grad = None
+        aten.linear(ours.tensor([[1.0, 2.0, 3.0]] * 4), weight, bias).sum().backward()
+        assert weight.grad.stride() == weight.stride()
+    plain = ours.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], requires_grad=True)
+    (ours.tensor([[1.0, 2.0, 3.0]] * 4) @ plain).sum().backward()
+    assert plain.grad.stride() == plain.stride()
+
+
+def test_a_weight_may_change_before_backward_if_only_its_own_gradient_is_wanted():
+    def run(torch, x, w):
+        weight = w.detach().requires_grad_()
+        made = torch.mm(x.detach(), weight.t())
+        with torch.no_grad():
+            weight.add_(1)
+        return torch.autograd.grad(made.sum(), weight)[0]
+
+    check(run, data(2, 3), data(4, 3), grad=False)
 
 
 EQUATIONS = [

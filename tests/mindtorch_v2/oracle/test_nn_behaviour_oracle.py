@@ -154,6 +154,7 @@ def test_direct_functions_exist_on_both() -> None:
     lambda F, x: F.pad(x, (1, 2)),
     lambda F, x: F.cosine_similarity(x, x + 1, dim=1),
     lambda F, x: F.logsigmoid(x),
+    lambda F, x: F.rrelu(x * 1.0, 0.1, 0.3, training=False, inplace=True),
     lambda F, x: F.softplus(x, beta=2),
     lambda F, x: F.layer_norm(x, (4,)),
     lambda F, x: F.rms_norm(x, (4,)),

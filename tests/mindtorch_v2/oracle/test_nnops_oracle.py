@@ -134,7 +134,8 @@ def test_batch_norm_twice_before_backward():
 
 def test_batch_norm_errors():
     check_error(lambda torch, x, m: torch.batch_norm(x, None, None, m, m, False, 0.1, 1e-5, False), data(3, 4), data(3))
-    check_error(lambda torch, x, w: torch.batch_norm(x, w, None, None, None, True, 0.1, 1e-5, False), data(3, 4), data(3))
+    check_error(lambda torch, x, w: torch.batch_norm(x, w, None, None, None, True, 0.1, 1e-5, False), data(3, 4),
+                data(3))
     check_error(lambda torch, x: torch.batch_norm(x, None, None, None, None, False, 0.1, 1e-5, False), data(3, 4))
     check_error(lambda torch, x: torch.batch_norm(x, None, None, None, None, True, 0.1, 1e-5, False), data(4))
 

@@ -7,8 +7,8 @@ import pickle
 
 import numpy as np
 import pytest
-
 from harness import check, check_error, data, make, ours, theirs, to_numpy
+
 from mindtorch_v2 import _random
 
 
@@ -124,7 +124,8 @@ def test_randint():
 
 @pytest.mark.parametrize("n", [0, 1, 2, 10, 1000])
 def test_randperm(n):
-    same(lambda torch: [torch.randperm(n), torch.randperm(n, dtype=torch.int32), torch.randperm(n, dtype=torch.float32)])
+    same(lambda torch: [torch.randperm(n), torch.randperm(n, dtype=torch.int32),
+                        torch.randperm(n, dtype=torch.float32)])
 
 
 def test_normal():
@@ -157,7 +158,8 @@ DROPOUTS = ["dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropou
 @pytest.mark.parametrize("name", DROPOUTS)
 def test_dropout(name, p):
     for train in (True, False):
-        same(lambda torch, x, train=train: getattr(torch, name)(x, p, train), data(3, 4, 5), tolerance=1e-6, second=False)
+        same(lambda torch, x, train=train: getattr(torch, name)(x, p, train), data(3, 4, 5), tolerance=1e-6,
+             second=False)
     same(lambda torch, x: getattr(torch, name)(x.transpose(0, 2), p, True), data(3, 4, 5), tolerance=1e-6, second=False)
     same(lambda torch, x: getattr(torch, f"{name}_")(x * 1, p, True), data(3, 4), tolerance=1e-6, second=False)
 
@@ -260,7 +262,8 @@ def test_gradients_stop_at_a_fill():
     lambda torch: torch.randint(0, 0, (3,)), lambda torch: torch.randint(0, 300, (3,), dtype=torch.uint8),
     lambda torch: torch.randint(0, 5.5, (3,)), lambda torch: torch.randperm(-1),
     lambda torch: torch.ones(3, dtype=torch.int64).uniform_(), lambda torch: torch.normal(0.0, -1.0, (3,)),
-    lambda torch: torch.normal(torch.ones(3), torch.ones(4)), lambda torch: torch.bernoulli(torch.ones(3, dtype=torch.int64)), lambda torch: torch.normal(0.0, 1.0),
+    lambda torch: torch.normal(torch.ones(3), torch.ones(4)),
+    lambda torch: torch.bernoulli(torch.ones(3, dtype=torch.int64)), lambda torch: torch.normal(0.0, 1.0),
     lambda torch: torch.ones(1, 3).expand(2, 3).uniform_(), lambda torch: torch.dropout(torch.ones(2), 1.5, True),
     lambda torch: torch.feature_dropout(torch.ones(2), 0.5, True), lambda torch: torch.rand(-1),
     lambda torch: torch.ones(2, 20).t().normal_(0, -1), lambda torch: torch.multinomial(torch.zeros(3), 1)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -158,12 +159,6 @@ def bce_with_logits(a: Array, target: Array, weight: Array | None, pos_weight: A
 # -- negative log likelihood -------------------------------------------------------------------------------------------
 
 
-def _check_target(target: Array, valid: Array, classes: int) -> None:
-    outside = valid & ((target < 0) | (target >= classes))
-    if outside.any():
-        raise IndexError(f"Target {int(target[outside].flat[0])} is out of bounds.")
-
-
 def _check_dtypes(target: Array) -> None:
     if target.dtype not in (np.int64, np.uint8):
         raise RuntimeError(
@@ -199,15 +194,29 @@ def _check_nll2d(a: Array, target: Array) -> None:
         raise RuntimeError(f"size mismatch (got input: {list(a.shape)} , target: {list(target.shape)}")
 
 
-def _pick(target: Array, weight: Array | None, classes: int, ignore_index: int, dtype: np.dtype) -> tuple[Array, Array]:
-    """Class of each sample, 0 for ignored ones, and each sample's weight, 0 for ignored ones."""
-    target = target.astype(np.int64, copy=False)
+def _pick(target: Array, weight: Array | None, classes: int, ignore_index: int,
+          dtype: np.dtype) -> tuple[Array, Array | None]:
+    """Class of each sample, 0 for ignored ones, and each sample's weight, 0 for ignored ones; None if all weigh 1."""
+    target = np.ascontiguousarray(target, np.int64)
     valid = target != ignore_index
-    _check_target(target, valid, classes)
-    picked = np.where(valid, target, 0)
+    everyone = bool(valid.all())
+    picked = target if everyone else np.where(valid, target, 0)
+    # Seen as unsigned, negative classes are large, so one comparison finds both kinds of strays.
+    outside = picked.view(np.uint64) >= classes
+    if outside.any():
+        raise IndexError(f"Target {int(picked[outside].flat[0])} is out of bounds.")
     if weight is None:
-        return picked, valid.astype(dtype)
-    return picked, wide(weight)[picked] * valid
+        return picked, None if everyone else valid.astype(dtype)
+    weights = wide(weight)[picked]
+    return picked, weights if everyone else weights * valid
+
+
+def _places(picked: Array, shape: tuple[int, ...]) -> Array:
+    """Positions of the picked classes in the flat array of the given shape, whose dimension 1 is the class."""
+    batch, classes, *rest = shape
+    inner = math.prod(rest)
+    places = (picked.reshape(batch, inner) + np.arange(batch)[:, None] * classes) * inner
+    return places + np.arange(inner) if inner != 1 else places
 
 
 def _nll(a: Array, target: Array, weight: Array | None, reduction: int, ignore_index: int) -> tuple[Array, Array]:
@@ -215,13 +224,13 @@ def _nll(a: Array, target: Array, weight: Array | None, reduction: int, ignore_i
     _check_dtypes(target)
     values = wide(a)
     picked, weights = _pick(target, weight, a.shape[1], ignore_index, values.dtype)
-    if values.size:
-        chosen = np.take_along_axis(values, picked[:, None], 1)[:, 0]
+    losses = np.negative(values.reshape(-1).take(_places(picked, a.shape)).reshape(target.shape))
+    if weights is None:
+        total = values.dtype.type(picked.size)
     else:
-        chosen = np.zeros(picked.shape, values.dtype)
-    # An ignored sample counts nothing, even where its value is infinite.
-    losses = np.where(weights == 0, 0, -chosen * weights)
-    total = weights.sum()
+        # An ignored sample counts nothing, even where its value is infinite.
+        losses = np.where(weights == 0, values.dtype.type(0), losses * weights)
+        total = weights.sum()
     if reduction == NONE:
         return losses.astype(a.dtype, copy=False), np.asarray(total).astype(a.dtype)
     made = losses.sum()
@@ -253,11 +262,17 @@ def nll_backward(grad: Array, a: Array, target: Array, weight: Array | None, red
     values = a if a.ndim > 1 else a[None]
     target = target if a.ndim > 1 else target.reshape(1)
     picked, weights = _pick(target, weight, values.shape[1], ignore_index, wide(a).dtype)
-    pull = wide(grad)
+    slopes = np.negative(wide(grad))
     if reduction == MEAN:
-        pull = np.true_divide(pull, wide(total_weight))
-    slopes = np.where(weights == 0, 0, -pull.reshape(picked.shape if reduction == NONE else ()) * weights)
+        slopes = np.true_divide(slopes, wide(total_weight))
+    if weights is not None:
+        slopes = np.where(weights == 0, weights.dtype.type(0), slopes.reshape(_spread(picked, reduction)) * weights)
     made = np.zeros(values.shape, a.dtype)
-    if made.size:
-        np.put_along_axis(made, picked[:, None], slopes.astype(a.dtype)[:, None], 1)
+    places = _places(picked, values.shape)
+    made.reshape(-1)[places] = slopes.reshape(places.shape) if slopes.size == places.size else slopes
     return made.reshape(a.shape)
+
+
+def _spread(picked: Array, reduction: int) -> tuple[int, ...]:
+    """Shape of the incoming gradient: one number per sample only without a reduction."""
+    return picked.shape if reduction == NONE else ()

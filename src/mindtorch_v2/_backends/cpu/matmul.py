@@ -14,6 +14,8 @@ Array = Any
 # Types whose products NumPy hands to BLAS or computes exactly; the rest is widened or refused.
 DIRECT = frozenset(d for d, kind in FROM_NUMPY.items() if d not in HALF_TYPES and kind.category != BOOL)
 HALF = frozenset(HALF_TYPES)
+# BLAS is slow on small transposed right factors: below this many elements, copying them first is several times faster.
+SMALL_MATRIX = 1024
 C_NAMES = {"float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
            "int64": "long int", "int32": "int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char",
            "bool": "bool", "complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}
@@ -92,6 +94,8 @@ def bmm(a: Array, b: Array) -> Array:
     """Products of two batches of matrices."""
     check_batches(a, b)
     if a.dtype in DIRECT:
+        if b.strides[2] != b.dtype.itemsize and b.shape[1] * b.shape[2] <= SMALL_MATRIX:
+            b = np.ascontiguousarray(b)
         return np.matmul(_blas_ready(a), _blas_ready(b))
     refuse_bool(a, "bmm")
     return np.matmul(a.astype(np.float32), b.astype(np.float32)).astype(a.dtype)

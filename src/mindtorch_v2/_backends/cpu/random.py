@@ -51,7 +51,7 @@ def normal(target: Array, engine: MersenneGenerator, mean: float, std: float) ->
         return fill(target, lambda shape: engine.normal(shape, target.dtype, mean, std))
     if not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
-    require(target.dtype, FLOATING | COMPLEX, "normal_kernel_cpu")
+    require(target.dtype, frozenset([*FLOATING, *COMPLEX]), "normal_kernel_cpu")
     parts = target.dtype in COMPLEX
     real = np.dtype(f"f{target.dtype.itemsize // 2}") if parts else target.dtype
     # The variance of a complex number is shared by its two parts.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -55,16 +56,29 @@ def check_shapes(a: Array, dim: int, index: Array, src: Array | None) -> None:
 
 def cells(a_shape: tuple[int, ...], dim: int, index: Array) -> Array:
     """The row-major position in an array of `a_shape` that each element of `index` names."""
-    place = None
-    step = 1
-    for d in range(index.ndim - 1, -1, -1):
+    make = small_offsets if index.size <= MANY else offsets
+    others, step = make(a_shape, dim, index.shape)
+    place = index.astype(np.int64, copy=False)
+    if step != 1:
+        place = place * step
+    return place + others
+
+
+def offsets(a_shape: tuple[int, ...], dim: int, index_shape: tuple[int, ...]) -> tuple[Any, int]:
+    """What the dimensions other than `dim` add to a position, and the distance between neighbours along `dim`."""
+    others: Any = 0
+    step = own = 1
+    for d in range(len(index_shape) - 1, -1, -1):
         if d == dim:
-            part = index.astype(np.int64, copy=False) * step if step != 1 else index.astype(np.int64, copy=False)
+            own = step
         else:
-            part = (np.arange(index.shape[d], dtype=np.int64) * step).reshape((-1,) + (1,) * (index.ndim - 1 - d))
-        place = part if place is None else place + part
+            part = np.arange(index_shape[d], dtype=np.int64) * step
+            others = others + part.reshape((-1,) + (1,) * (len(index_shape) - 1 - d))
         step *= a_shape[d]
-    return place
+    return others, own
+
+
+small_offsets = lru_cache(maxsize=64)(offsets)
 
 
 def at_least_1d(a: Array) -> Array:

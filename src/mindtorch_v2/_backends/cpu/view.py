@@ -71,14 +71,6 @@ def view(a: Array, size: Sequence[int]) -> Array:
     return from_strides(a, size, tuple(s * item for s in steps))
 
 
-def can_view(a: Array, size: Sequence[int]) -> bool:
-    """Whether `view` would succeed without a copy."""
-    if a.flags.c_contiguous:
-        return True
-    item = a.dtype.itemsize
-    return view_strides(a.shape, tuple(s // item for s in a.strides), size) is not None
-
-
 def transpose(a: Array, dim0: int, dim1: int) -> Array:
     """Two dimensions swapped."""
     ndim = a.ndim

@@ -78,7 +78,6 @@ DIRECT = {
     "pairwise_distance": "pairwise_distance",
     "prelu": "prelu",
     "relu_": "relu_",
-    "rrelu_": "rrelu_",
     "selu_": "selu_",
     "softplus": "softplus",
     "softshrink": "softshrink",
