@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ._device import CPU, device
+from ._dispatch.observer import HOOK
 from ._dtype import COMPLEX, FLOAT, FROM_NUMPY, dtype, dtype_of_array
 from ._shape import Size
 from ._storage import Shared, Storage
@@ -233,7 +234,7 @@ class Tensor(metaclass=TensorMeta):
     @property
     def data(self) -> Tensor:
         """The same memory without autograd history and with a version counter of its own."""
-        plain = wrap(self._a)
+        plain = wrap_known(self._a)
         plain._st = Shared(self.untyped_storage())
         return plain
 
@@ -250,7 +251,14 @@ class Tensor(metaclass=TensorMeta):
 
 
 def wrap(array: Any) -> Tensor:
-    """A plain tensor around an array."""
+    """A plain tensor around a new array."""
+    if HOOK["ALLOCATED"] is not None:
+        HOOK["ALLOCATED"](array)
+    return wrap_known(array)
+
+
+def wrap_known(array: Any) -> Tensor:
+    """A plain tensor around memory that another tensor has already accounted for."""
     tensor = new(Tensor)
     tensor._a = array
     tensor._rg = False
@@ -260,7 +268,7 @@ def wrap(array: Any) -> Tensor:
 
 def alias(tensor: Tensor) -> Tensor:
     """A plain tensor on the same memory and version counter, without history: what `detach` returns."""
-    twin = wrap(tensor._a)
+    twin = wrap_known(tensor._a)
     twin._st = tensor.shared()
     return twin
 

@@ -100,7 +100,7 @@ def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:
         default_dtype_name=DefaultDtype.value.name,
         device=where,
         requires_grad=self.requires_grad,
-        grad_fn_name=None if node is None else node.name(),
+        grad_fn_name=None if node is None else type(node).__name__,
         **({"shape": tuple(self._a.shape)} if from_host is None else {}),
     )
 

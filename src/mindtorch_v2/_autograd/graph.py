@@ -9,7 +9,7 @@ from typing import Any
 
 from .._dispatch.namespace import aten
 from .._dispatch.state import THREAD
-from .._tensor import VIEW_EDGE, Tensor, alias, wrap
+from .._tensor import VIEW_EDGE, Tensor, wrap, wrap_known
 
 new = object.__new__
 weak = weakref.ref
@@ -56,6 +56,7 @@ class Node:
     meta: tuple[Any, ...]
     hooks: NodeHooks | None
     saved_names: tuple[str, ...] = ()
+    full_name = ""  # where it differs from the class's name
 
     def apply(self, *grads: Any) -> tuple[Any, ...]:
         """Gradients of the inputs from gradients of the outputs."""
@@ -68,7 +69,7 @@ class Node:
 
     def name(self) -> str:
         """The node's name, as profiles show it."""
-        return type(self).__name__
+        return self.full_name or type(self).__name__
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
@@ -143,6 +144,7 @@ class AccumulateGrad(Node):
     """The end of every path: adds the gradient into a leaf's `.grad`."""
 
     __slots__ = ("variable",)
+    full_name = "torch::autograd::AccumulateGrad"
     edges = ()
     seq = LAST
 
@@ -151,10 +153,6 @@ class AccumulateGrad(Node):
         """What an incoming gradient must match: the leaf as it is now."""
         array = self.variable._a
         return ((array.shape, array.dtype, type(array)),)
-
-    def name(self) -> str:
-        """The node's name, as profiles show it."""
-        return "torch::autograd::AccumulateGrad"
 
     def apply(self, *grads: Any) -> tuple[Any, ...]:
         """Store or add the gradient. A first gradient that nobody else can see is taken over, not copied."""
@@ -245,7 +243,7 @@ def save_result(tensor: Tensor) -> Any:
 
 def result_tensor(saved: Any) -> Tensor:
     """A tensor without history for what `save_result` kept."""
-    tensor = wrap(saved[0])
+    tensor = wrap_known(saved[0])
     tensor._st = saved[1]
     return tensor
 
@@ -322,6 +320,7 @@ class CopySlices(Node):
     """The history of a base after an in-place op on one of its views: `fn` inside the window, identity outside."""
 
     __slots__ = ("fn", "steps", "window")
+    full_name = "torch::autograd::CopySlices"
 
     def apply(self, *grads: Any) -> tuple[Any, ...]:
         """The gradient of the old base, and of the in-place op's other inputs."""
@@ -348,7 +347,7 @@ def check_inplace(tensor: Tensor) -> None:
         base = tensor._base[0]
         if base._rg and base._edge is None:
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
-    if tensor._rg and tensor._edge is None and tensor._base is None:
+    if tensor._rg and tensor.grad_fn is None:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
 
 

@@ -253,7 +253,7 @@ class Writer:
         if parameter.endswith("_array") and parameter[: -len("_array")] in index:
             # For formulas that only read the geometry: later changes of the contents do not matter to them.
             return f"v{index[parameter[: -len('_array')]]}._a", False
-        if parameter.endswith("_shape"):
+        if parameter.endswith("_shape") and parameter not in self.argument_names():
             i = index[parameter[: -len("_shape")]]
             if self.tensors[i].is_list:
                 return f"[t_._a.shape for t_ in {self.tensors[i].python_name}]", False
@@ -297,6 +297,7 @@ class Writer:
             self.add(
                 3,
                 "if type(r_) is not ndarray: r_ = as_array(r_)",
+                *([] if self.op.view else ["if ALLOCATED is not None: ALLOCATED(r_)"]),
                 "t_ = new(Tensor)",
                 "t_._a = r_",
                 "t_._rg = False",
@@ -322,7 +323,10 @@ class Writer:
         constants = "op_, kernel_, kernel_full_, node_class_, id_, id_scalar_, describe_"
         self.add(0, f"def make({constants}):")
         self.add(1, f"def {self.name}({self.signature()}):")
-        self.add(2, "start_ = 0", "try:")
+        self.add(2, "start_ = 0")
+        if op.scalar_overload and self.pairwise:
+            self.add(2, "v1 = None")
+        self.add(2, "try:")
         self.normalise()
         self.describe()
         if op.composite is not None:

@@ -28,7 +28,7 @@ from .._autograd.graph import (
 )
 from .._backends.device import device_kernel
 from .._storage import Shared
-from .._tensor import TENSOR_TYPES, Tensor, new, wrap
+from .._tensor import TENSOR_TYPES, Tensor, new, wrap, wrap_known
 from . import promotion
 from .codegen import Writer
 from .describe import describe_value
@@ -107,7 +107,7 @@ def wrap_views(source: Tensor, arrays: Any) -> tuple[Tensor, ...]:
     base = (source if source._base is None else source._base[0], shared.version)
     views = []
     for array in arrays:
-        view = wrap(array)
+        view = wrap_known(array)
         view._st = shared
         view._base = base
         views.append(view)
@@ -211,7 +211,8 @@ def node_class(op: Op, writer: Writer) -> type[Node]:
     apply = execute(writer.apply_source(), f"<mindtorch_v2 backward of {op.name}>")(
         unpack, unpack_result, functions, zeros_for
     )
-    return type(name, (Node,), {
+    return type(name.rpartition("::")[2], (Node,), {
+        "full_name": name,
         "__slots__": tuple(dict.fromkeys(writer.slots.values())),
         "apply": apply,
         "saved_names": tuple(writer.saved),

@@ -13,7 +13,9 @@ from typing import Any
 from .state import NEW_THREAD, STATES, THREAD, ThreadState
 
 # The globals of all generated functions. A changed value is seen by every op at its next call.
-HOOK: dict[str, Any] = {"OBSERVING": False, "DESCRIBE": False, "clock": perf_counter_ns, "THREAD": THREAD}
+# ALLOCATED, if set, is called with every array that a new tensor owns.
+HOOK: dict[str, Any] = {"OBSERVING": False, "DESCRIBE": False, "ALLOCATED": None, "clock": perf_counter_ns,
+                        "THREAD": THREAD}
 
 # Event id -> (name, kind, overload name, op). Ids are handed out once and never reused.
 EVENTS: list[tuple[str, str, str, Any]] = []

@@ -67,7 +67,7 @@ def promote_arrays(a: Any, b: Any) -> tuple[Any, Any]:
 
 def promote_list(arrays: list[Any]) -> list[Any]:
     """Any number of operands in their common dtype."""
-    first = arrays[0].dtype
+    first = arrays[0].dtype if arrays else None
     if all(a.dtype is first for a in arrays):
         return arrays
     to = result_dtype(arrays, []).np

@@ -63,6 +63,8 @@ class Op:
             raise TypeError(f"{self.key}: an op has a kernel or a composite body")
         if self.cpu_inplace is not None:
             self.inplace = True
+        if self.composite is not None and self.inplace:
+            raise TypeError(f"{self.key}: the in-place form of a composite is an op of its own, `{self.name}_`")
 
     @property
     def schema(self) -> Schema:

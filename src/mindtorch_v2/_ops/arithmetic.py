@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._backends.cpu.inplace import add_into, subtract_into
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import promote_scalar
 from .._dispatch.registry import choose, declare
@@ -32,12 +33,12 @@ def _subtract_scaled(a: Any, b: Any, alpha: Any) -> Any:
 
 declare(
     "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-    cpu=np.add, cpu_full=_add_scaled, promote="binary", inplace=True, meta="broadcast", flops="elementwise",
+    cpu=np.add, cpu_full=_add_scaled, cpu_inplace=add_into, promote="binary", meta="broadcast", flops="elementwise",
     grad={"self": lambda grad: grad, "other": lambda grad, alpha: scaled(grad, alpha)},
 )
 declare(
     "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-    cpu=subtract, cpu_full=_subtract_scaled, promote="binary", inplace=True, meta="broadcast",
+    cpu=subtract, cpu_full=_subtract_scaled, cpu_inplace=subtract_into, promote="binary", meta="broadcast",
     grad={"self": lambda grad: grad, "other": lambda grad, alpha: -scaled(grad, alpha)},
 )
 declare(

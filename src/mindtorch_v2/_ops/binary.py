@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._backends.cpu import binary as kernels
+from .._backends.cpu import inplace
 from .._backends.cpu.pointwise import real_floats
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
@@ -119,7 +120,8 @@ declare(
 
 
 declare(
-    "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", cpu=kernels.lerp_scalar, inplace=True, where="n",
+    "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", cpu=kernels.lerp_scalar,
+    cpu_inplace=inplace.lerp_scalar_into, where="n",
     meta="broadcast",
     grad={"self": lambda grad, weight: grad * conj(1 - weight),
           "end": lambda grad, weight: grad * conj(weight)},
@@ -147,14 +149,14 @@ def lerp_(input: Tensor, end: Tensor, weight: Any) -> Tensor:
 
 declare(
     "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", cpu=kernels.addcmul,
-    inplace=True,
+    cpu_inplace=inplace.addcmul_into,
     grad={"self": lambda grad: grad,
           "tensor1": lambda grad, tensor2, value: grad * conj(tensor2 * value),
           "tensor2": lambda grad, tensor1, value: grad * conj(tensor1 * value)},
 )
 declare(
     "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", cpu=kernels.addcdiv,
-    inplace=True,
+    cpu_inplace=inplace.addcdiv_into,
     grad={"self": lambda grad: grad,
           "tensor1": lambda grad, tensor2, value: grad * conj(value / tensor2),
           "tensor2": lambda grad, tensor1, tensor2, value: -grad * conj((value * tensor1) / (tensor2 * tensor2))},

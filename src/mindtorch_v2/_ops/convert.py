@@ -18,7 +18,7 @@ from .._autograd.graph import bump
 
 declare(
     "copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", cpu_inplace=kernels.copy_into, where="n",
-    node="CopyBackwards",
+    node="torch::autograd::CopyBackwards",
     grad={"self": lambda grad: aten.zeros_like(grad), "src": lambda grad: grad},
 )
 choose("copy_", where="m")(lambda self, src, non_blocking=False: _copy(self, src, non_blocking))

@@ -88,7 +88,8 @@ class profile:
     def _prepare_trace(self) -> None:
         self.entered = True
         self.trace_id = self.create_trace_id()
-        self._recorder = Recorder(RecorderOptions(shapes=self.record_shapes, max_events=self.max_events))
+        self._recorder = Recorder(RecorderOptions(
+            shapes=self.record_shapes, memory=self.profile_memory, max_events=self.max_events))
         self._trace = None
         self._events = None
         self._averages = {}

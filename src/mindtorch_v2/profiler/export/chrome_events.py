@@ -14,10 +14,10 @@ import numpy as np
 from ..trace import Frame, Kind, ThreadInfo, Trace, derived
 from ..trace import kineto_words as words
 from .chrome_links import is_device_work
-from .fixed_text import THREE_DIGITS, lines
+from .fixed_text import THREE_DIGITS, lines, thousands
 from .json_text import text
 
-_CHUNK_ROWS = 1 << 12  # small enough that a chunk's text stays in the cache
+_CHUNK_ROWS = 1 << 11  # small enough that a chunk's text stays in the cache
 _DENSE = 1 << 22  # up to here, distinct values are found with a table rather than by sorting
 
 _AFTER_INSTANT = [f'.{ns:03d},"args":{{' for ns in range(1000)]
@@ -80,12 +80,12 @@ class EventText:
 
     def _chunk(self, rows: np.ndarray) -> bytes:
         part = slice(int(rows[0]), int(rows[-1]) + 1)
-        start_us, start_ns = np.divmod(self.start[part], 1000)
-        us, ns = np.divmod(self.duration[part], 1000)
+        start_us, start_ns = thousands(self.start[part])
+        us, ns = thousands(self.duration[part])
         parts: list[bytes] = [b""] * (6 * len(rows))
         parts[0::6] = map(self.heads.__getitem__, self.head_code[part].tolist())
-        parts[1::6] = lines([start_us, b".", THREE_DIGITS[start_ns], b',"dur":', us, b".", THREE_DIGITS[ns],
-                             b',"args":{'])
+        parts[1::6] = lines([start_us, b".", THREE_DIGITS.take(start_ns, 0), b',"dur":', us, b".",
+                             THREE_DIGITS.take(ns, 0), b',"args":{'])
         python, device = self.python[part], self.on_device[part]
         parts[2::6] = _scatter(len(rows), [
             (mask, make(rows[mask])) for mask, make in (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import tempfile
@@ -21,9 +22,9 @@ def write_atomically(path: str | os.PathLike[str], chunks: Iterable[bytes]) -> N
     target = os.fspath(path)
     directory = os.path.dirname(target) or "."
     if not os.path.isdir(directory):
-        raise FileNotFoundError(f"cannot write {target}: the directory {directory} does not exist")
+        raise FileNotFoundError(errno.ENOENT, f"cannot write {target}: the directory {directory} does not exist")
     if os.path.isdir(target):
-        raise IsADirectoryError(f"cannot write {target}: it is a directory")
+        raise IsADirectoryError(errno.EISDIR, f"cannot write {target}: it is a directory")
     temporary = None
     try:
         prefix = f".{os.path.basename(target)[:100]}."
@@ -34,7 +35,8 @@ def write_atomically(path: str | os.PathLike[str], chunks: Iterable[bytes]) -> N
         os.replace(temporary, target)
         temporary = None
     except OSError as error:
-        raise type(error)(f"cannot write {target}: {error.strerror or error}") from error
+        # OSError picks the subclass that belongs to the number.
+        raise OSError(error.errno, f"cannot write {target}: {error.strerror or error}") from error
     finally:
         if temporary is not None:
             os.unlink(temporary)

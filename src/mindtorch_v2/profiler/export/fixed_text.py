@@ -40,6 +40,12 @@ def lines(pieces: Sequence[bytes | np.ndarray]) -> list[bytes]:
     return matrix.view(f"S{low}").ravel().tolist()
 
 
+def thousands(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Quotient and remainder by 1000. NumPy divides by a constant much faster than it does `divmod`."""
+    quotient = values // 1000
+    return quotient, values - quotient * 1000
+
+
 def _digits(values: np.ndarray) -> np.ndarray:
     low, high = int(values.min(initial=0)), int(values.max(initial=0))
     if low < 0:
@@ -47,11 +53,11 @@ def _digits(values: np.ndarray) -> np.ndarray:
     width = len(str(high))
     groups = -(-width // 3)
     result = np.empty((len(values), groups * 3), np.uint8)
-    rest = values.astype(np.int64)
+    rest = values
     for group in reversed(range(1, groups)):
-        rest, digits = np.divmod(rest, 1000)
-        result[:, group * 3: group * 3 + 3] = THREE_DIGITS[digits]
-    result[:, :3] = THREE_DIGITS[rest]
+        rest, digits = thousands(rest)
+        result[:, group * 3: group * 3 + 3] = THREE_DIGITS.take(digits, 0)
+    result[:, :3] = THREE_DIGITS.take(rest, 0)
     result = result[:, groups * 3 - width:]
     shortest = len(str(int(values.min()))) if len(values) else width
     for place in range(width - shortest):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
 
 from ..._dispatch.observer import EVENTS, FIELDS
 from ..._dtype import FROM_NUMPY
-from ..trace import Kind, Trace, TraceBuilder
+from ..trace import Kind, ThreadInfo, Trace, TraceBuilder
 from ..trace.trace import TensorInput
 from .flops import flops_of
+from .memory import MEMORY_FIELDS
 from .recorder import Recorder
 
 KIND_OF = {
@@ -52,8 +54,25 @@ def assemble(recorder: Recorder, *, metadata: dict[str, Any], with_flops: bool =
         if with_flops:
             columns["flops"] = flops_column(known, ids, inputs, build)
         build.add_columns(columns)
+    add_memory(build, recorder)
     return build.finish(metadata=metadata, start_ns=recorder.start_ns, end_ns=recorder.end_ns,
                         epoch_ns=recorder.epoch_ns, dropped=recorder.dropped)
+
+
+def add_memory(build: TraceBuilder, recorder: Recorder) -> None:
+    """The memory changes of a recorder, with running totals."""
+    if not recorder.memory:
+        return
+    changes = np.array(recorder.memory, np.int64).reshape(-1, MEMORY_FIELDS)
+    threads = {piece.ident: build.thread(piece.info) for piece in recorder.pieces}
+    fallback = build.thread(recorder.pieces[0].info) if recorder.pieces else build.thread(ThreadInfo(os.getpid(), 0))
+    build.add_memory_columns({
+        "time_ns": changes[:, 0],
+        "thread": np.array([threads.get(ident, fallback) for ident in changes[:, 1].tolist()], np.int32),
+        "size_bytes": changes[:, 2],
+        "address": changes[:, 3],
+        "total_bytes": np.cumsum(changes[:, 2]),
+    })
 
 
 def intern(build: TraceBuilder, interned: dict[Any, int], described: tuple[Any, ...]) -> int:

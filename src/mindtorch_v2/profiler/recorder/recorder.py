@@ -16,6 +16,7 @@ from typing import Any
 from ..._dispatch.observer import FIELDS, HOOK, observe, unobserve
 from ..._dispatch.state import STATES, ThreadState
 from ..trace import ThreadInfo
+from .memory import MemoryLog
 
 clock = HOOK["clock"]
 
@@ -25,6 +26,7 @@ class RecorderOptions:
     """What to record besides names and times."""
 
     shapes: bool = False
+    memory: bool = False
     max_events: int | None = None
 
 
@@ -34,6 +36,7 @@ class Lane:
 
     events: list[Any]
     info: ThreadInfo
+    ident: int
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,7 @@ class Piece:
 
     events: list[Any]
     info: ThreadInfo
+    ident: int
 
 
 class Session:
@@ -51,11 +55,13 @@ class Session:
         self.lanes: list[Lane] = []
         self.users: list[Recorder] = []
         self.dropped = 0
+        self.memory: MemoryLog | None = None
 
     def new_thread(self, state: ThreadState) -> None:
         """Give a thread a list to write to."""
         thread = state.thread()
-        lane = Lane([], ThreadInfo(os.getpid(), state.native_id, thread.name if thread is not None else ""))
+        name = thread.name if thread is not None else ""
+        lane = Lane([], ThreadInfo(os.getpid(), state.native_id, name), state.ident)
         self.lanes.append(lane)
         state.record_into(lane.events)
         limit = min((u.options.max_events for u in self.users if u.options.max_events is not None), default=None)
@@ -76,9 +82,17 @@ class Session:
 
         state.extend = bounded
 
-    def observe(self) -> None:
-        """Raise the runtime's flag with the widest of all users' wishes."""
-        observe(self.new_thread, any(u.options.shapes for u in self.users))
+    def adapt(self) -> None:
+        """Record what the active recorders together ask for."""
+        HOOK["DESCRIBE"] = any(u.options.shapes for u in self.users)
+        if any(u.options.memory for u in self.users):
+            if self.memory is None:
+                self.memory = MemoryLog()
+            HOOK["ALLOCATED"] = self.memory.allocated
+        elif self.memory is not None:
+            HOOK["ALLOCATED"] = None
+            self.memory.close()
+            self.memory = None
 
 
 class Recorder:
@@ -91,6 +105,8 @@ class Recorder:
         self.options = options
         self.pieces: list[Piece] = []
         self.begins: dict[int, int] = {}
+        self.memory: list[int] = []
+        self.memory_begin = 0
         self.active = False
         self.steps_ns: list[int] = []
         self.start_ns = self.end_ns = 0
@@ -108,10 +124,10 @@ class Recorder:
             session = Recorder.session
             session.users.append(self)
             if len(session.users) == 1:
-                session.observe()
-            else:
-                HOOK["DESCRIBE"] = any(u.options.shapes for u in session.users)
+                observe(session.new_thread, self.options.shapes)
+            session.adapt()
             self.begins = {id(lane): len(lane.events) for lane in session.lanes}
+            self.memory_begin = 0 if session.memory is None else len(session.memory.changes)
             self._dropped_before = session.dropped
             self.active = True
             ACTIVE.add(self)
@@ -130,19 +146,20 @@ class Recorder:
             session = Recorder.session
             if session is None:
                 return
+            if session.memory is not None and self.options.memory:
+                self.memory.extend(session.memory.changes[self.memory_begin:])
             session.users.remove(self)
             last = not session.users
             if last:
                 unobserve()
                 Recorder.session = None
-            else:
-                HOOK["DESCRIBE"] = any(u.options.shapes for u in session.users)
+            session.adapt()
             for lane in session.lanes:
                 begin = self.begins.get(id(lane), 0)
                 if len(lane.events) > begin:
                     # A lane nobody else reads is handed over as it is; it can be gigabytes.
                     events = lane.events if last and begin == 0 else lane.events[begin:]
-                    self.pieces.append(Piece(events, lane.info))
+                    self.pieces.append(Piece(events, lane.info, lane.ident))
             self.dropped += session.dropped - self._dropped_before
 
     def step(self) -> None:
@@ -158,6 +175,7 @@ def _forget_in_child() -> None:
     Recorder.lock = threading.RLock()
     if Recorder.session is not None:
         unobserve()
+        HOOK["ALLOCATED"] = None
         Recorder.session = None
     for recorder in list(ACTIVE):
         recorder.active = False

@@ -85,7 +85,7 @@ MEMORY_COLUMNS = (
     Column("time_ns", np.int64, 0, "host clock, nanoseconds"),
     Column("thread", np.int32, 0, "index into `threads`"),
     Column("size_bytes", np.int64, 0, "positive for an allocation, negative for a release"),
-    Column("address", np.int64, 0, "address of the block"),
+    Column("address", np.int64, 0, "identity of the block while it lives"),
     Column("total_bytes", np.int64, 0, "allocated on the device after this"),
     Column("reserved_bytes", np.int64, 0, "reserved on the device after this"),
     Column("device", np.int16, 0, "device type as in the event column"),

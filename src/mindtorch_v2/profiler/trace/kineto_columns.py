@@ -31,6 +31,7 @@ _MEMORY_ARGUMENTS = (("size_bytes", "Bytes", 0), ("address", "Addr", 0), ("total
                      ("reserved_bytes", "Total Reserved", 0), ("device", "Device Type", 0),
                      ("device_index", "Device Id", -1))
 
+_LARGEST_US = 9e15
 _DEVICE_KINDS = [int(kind) for kind in words.DEVICE_KINDS]
 
 Event = dict[str, Any]
@@ -256,7 +257,12 @@ def _nanoseconds(events: list[Event], key: str, default: int | None = None) -> n
         return array.astype(np.int64) * 1000
     if array.dtype.kind != "f" or not np.isfinite(array).all():
         raise ValueError(f"{key} should be a number in every event")
-    return np.rint(array * 1000).astype(np.int64)
+    if (np.abs(array) >= _LARGEST_US).any():
+        raise ValueError(f"{key} is too large for a time in microseconds")
+    # Times since the file's base have up to 16 digits, all that a float holds: multiplying them as they are would round
+    # once too often. The part before the point and the part behind it are exact on their own.
+    whole = np.floor(array)
+    return whole.astype(np.int64) * 1000 + np.rint((array - whole) * 1000).astype(np.int64)
 
 
 def _integers(values: list[Any], key: str) -> np.ndarray:

@@ -1,0 +1,62 @@
+"""Allocations and releases of tensor memory while a recording wants them.
+
+An array that a new tensor owns is watched by a weak reference; NumPy frees its memory when the array dies, and that
+is when the reference's callback runs, whoever caused it: a `del`, the autograd engine, the garbage collector. As in
+PyTorch, memory that was allocated before the recording is not part of it.
+"""
+
+from __future__ import annotations
+
+import weakref
+from threading import get_ident
+from typing import Any
+
+import numpy as np
+
+from ..._dispatch.observer import HOOK
+
+clock = HOOK["clock"]
+MEMORY_FIELDS = 4  # time, thread, bytes, identity
+
+
+class Block(weakref.ref):  # type: ignore[type-arg]
+    """A watched array: knows its size when the array itself is gone."""
+
+    __slots__ = ("identity", "size_bytes")
+    identity: int
+    size_bytes: int
+
+
+class MemoryLog:
+    """Appends `(time, thread, bytes, identity)` for every allocation, with negative bytes for releases."""
+
+    def __init__(self) -> None:
+        self.changes: list[int] = []
+        self.live: dict[int, Block] = {}
+
+    def allocated(self, array: Any) -> None:
+        """Note that a new tensor owns this array (or a view of a fresh one)."""
+        if type(array) is not np.ndarray:
+            return
+        while array.base is not None:
+            if type(array.base) is not np.ndarray:
+                return
+            array = array.base
+        size = array.nbytes
+        identity = id(array)
+        if not size or identity in self.live:
+            return
+        block = Block(array, self.released)
+        block.identity = identity
+        block.size_bytes = size
+        self.live[identity] = block
+        self.changes.extend((clock(), get_ident(), size, identity))
+
+    def released(self, block: Block) -> None:
+        """Called when a watched array dies."""
+        if self.live.pop(block.identity, None) is not None:
+            self.changes.extend((clock(), get_ident(), -block.size_bytes, block.identity))
+
+    def close(self) -> None:
+        """Stop watching."""
+        self.live = {}
