@@ -93,15 +93,14 @@ def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndar
 def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:
     node = self.grad_fn
     where = str(self.device)
-    from_host = None if where == "meta" else host(self)
     return format_tensor(
-        from_host,  # type: ignore[arg-type]
+        None if where == "meta" else host(self),
         dtype_name=self.dtype.name,
         default_dtype_name=DefaultDtype.value.name,
         device=where,
         requires_grad=self.requires_grad,
         grad_fn_name=None if node is None else type(node).__name__,
-        **({"shape": tuple(self._a.shape)} if from_host is None else {}),
+        shape=tuple(self._a.shape),
     )
 
 

@@ -6,7 +6,6 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-
 from ._device import CPU, device
 from ._dispatch.namespace import aten
 from ._dtype import dtype, dtype_from_name
@@ -37,10 +36,9 @@ class _Describer:
     def __call__(self, obj: object) -> TensorRecord | StorageRecord | None:
         if not isinstance(obj, Tensor):
             return None
-        if not obj.is_leaf:
-            obj = aten.detach(obj)
-        where = obj.device
-        host = obj if where == CPU else aten.to(aten.detach(obj), "cpu")
+        tensor: Tensor = obj if obj.is_leaf else aten.detach(obj)
+        where = tensor.device
+        host: Tensor = tensor if where == CPU else aten.to(aten.detach(tensor), "cpu")
         storage = host.untyped_storage()
         key = id(storage.array)
         if key not in self.storages:
@@ -54,7 +52,7 @@ class _Describer:
             record = StorageRecord(str(len(self.storages)), host.dtype.name, str(where), flat)
             self.storages[id(flat)] = (record, flat)
         return TensorRecord(record, host.storage_offset(), tuple(host._a.shape), tuple(host.stride()),
-                            bool(obj.requires_grad), isinstance(obj, Parameter))
+                            bool(tensor.requires_grad), isinstance(obj, Parameter))
 
 
 def _reduce(obj: object) -> Any:

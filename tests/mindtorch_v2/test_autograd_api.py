@@ -214,7 +214,7 @@ class TestInPlace:
         y = x * 2
         z = y * y
         y.add_(1)
-        with pytest.raises(RuntimeError, match="modified by an inplace operation.*is at version 1; expected version 0"):
+        with pytest.raises(RuntimeError, match=r"modified by an inplace operation.*is at version 1; expected version 0"):
             z.sum().backward()
 
     def test_saved_result_was_changed(self, x):
@@ -356,7 +356,7 @@ class TestGraph:
 
     def test_anomaly_names_the_node(self):
         a = torch.zeros(1, requires_grad=True)
-        with torch.autograd.detect_anomaly(), pytest.raises(RuntimeError, match="'.*Backward.' returned nan values"):
+        with torch.autograd.detect_anomaly(), pytest.raises(RuntimeError, match=r"'.*Backward.' returned nan values"):
             (torch.sqrt(a) * 0).sum().backward()
 
     def test_deep_chain(self, x):

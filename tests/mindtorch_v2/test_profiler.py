@@ -13,8 +13,8 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2 import nn, optim
-from mindtorch_v2.profiler.export import chrome
 from mindtorch_v2.profiler import ProfilerAction, ProfilerActivity, profile, record_function, schedule
+from mindtorch_v2.profiler.export import chrome
 
 
 def names(prof):
@@ -32,7 +32,7 @@ class TestContract:
         assert len(events) >= 2
         assert {e["step"] for e in events} == {0, 1}
         for key in ("name", "kind", "step", "duration_ns", "device_type"):
-            assert all(key in e.keys() for e in events)
+            assert all(e.get(key) is not None for e in events)
         assert {e["device_type"] for e in events} == {"CPU"}
         assert all(e["duration_ns"] >= 0 and e["kind"] == "op" for e in events)
 
@@ -169,10 +169,10 @@ class TestContract:
 
 class TestLifeCycle:
     @pytest.mark.parametrize(("options", "expected"), [
-        (dict(wait=1, warmup=1, active=2, repeat=2), "nwrsnwrsnn"),
-        (dict(wait=0, warmup=0, active=1), "ssssssssss"),
-        (dict(wait=1, warmup=1, active=2, repeat=1, skip_first=2), "nnnwrsnnnn"),
-        (dict(wait=1, warmup=0, active=1, repeat=2, skip_first=1, skip_first_wait=1), "nsnsnnnnnn"),
+        ({"wait": 1, "warmup": 1, "active": 2, "repeat": 2}, "nwrsnwrsnn"),
+        ({"wait": 0, "warmup": 0, "active": 1}, "ssssssssss"),
+        ({"wait": 1, "warmup": 1, "active": 2, "repeat": 1, "skip_first": 2}, "nnnwrsnnnn"),
+        ({"wait": 1, "warmup": 0, "active": 1, "repeat": 2, "skip_first": 1, "skip_first_wait": 1}, "nsnsnnnnnn"),
     ])
     @pytest.mark.filterwarnings("ignore:Profiler won't be using warmup")
     def test_schedules(self, options, expected):
@@ -181,7 +181,7 @@ class TestLifeCycle:
         assert "".join(letter[plan(i).name] for i in range(10)) == expected
 
     def test_bad_schedule(self):
-        with pytest.raises(AssertionError, match="Invalid profiler schedule arguments. Got wait=-1"):
+        with pytest.raises(AssertionError, match=r"Invalid profiler schedule arguments. Got wait=-1"):
             schedule(wait=-1, warmup=0, active=1)
 
     def test_scheduled_cycles(self):
@@ -246,9 +246,13 @@ class TestLifeCycle:
 
     def test_body_that_raises(self):
         prof = profile()
-        with pytest.raises(KeyError), prof:
+
+        def body():
             torch.ones(1) + 1
             raise KeyError("mine")
+
+        with pytest.raises(KeyError), prof:
+            body()
         assert "aten::add" in names(prof)
 
     def test_profiler_in_a_profiler(self):
@@ -288,9 +292,8 @@ class TestLifeCycle:
         assert len(prof.events()) == 10
         assert prof.trace.dropped > 100
         assert "Dropped: 190 events" in prof.key_averages().table()
-        with pytest.raises(ValueError, match="max_events must be positive"):
-            with profile(max_events=0):
-                pass
+        with pytest.raises(ValueError, match="max_events must be positive"), profile(max_events=0):
+            pass
 
 
 class TestThreads:
@@ -422,10 +425,9 @@ class TestInputs:
 
 def test_self_times_add_up():
     model = nn.Linear(4, 4)
-    with profile() as prof:
-        with record_function("all"):
-            for _ in range(5):
-                model(torch.ones(2, 4)).sum().backward()
+    with profile() as prof, record_function("all"):
+        for _ in range(5):
+            model(torch.ones(2, 4)).sum().backward()
     trace = prof.trace.check()
     own = trace.self_ns()
     assert (own >= 0).all()

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .._dispatch.describe import describe_value
+from .._dispatch.describe import describe_all
 from .._dispatch.namespace import aten
 from .._dispatch.observer import HOOK, event_id
 from .._dispatch.state import THREAD
@@ -121,7 +121,7 @@ class Walk:
         elif event < 0:
             results = validate(node, node.apply(*received), edges)
         else:
-            given = describe_value([g for g in received if g is not None]) if HOOK["DESCRIBE"] else None
+            given = describe_all(tuple([g for g in received if g is not None])) if HOOK["DESCRIBE"] else None
             start = clock()
             try:
                 results = node.apply(*received)

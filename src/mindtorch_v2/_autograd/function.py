@@ -21,6 +21,14 @@ class FunctionNode(Node):
                  "saved", "to_save_outputs")
     saved_names = ("saved",)
     function: type[Function]
+    dirty: tuple[Any, ...]
+    materialize: bool
+    needs_input_grad: tuple[bool, ...]
+    non_differentiable: tuple[Any, ...]
+    pending: tuple[Any, ...] | None
+    positions: tuple[int, ...]
+    saved: Any
+    to_save_outputs: dict[int, int]
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Keep tensors for the backward, with version checks."""
@@ -138,7 +146,8 @@ Function._node = FunctionNode
 def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     state = THREAD.state
     node = object.__new__(cls._node)
-    node.dirty = node.non_differentiable = ()
+    node.dirty = ()
+    node.non_differentiable = ()
     node.materialize = True
     node.pending = node.saved = None
     node.to_save_outputs = {}

@@ -144,6 +144,7 @@ class AccumulateGrad(Node):
     """The end of every path: adds the gradient into a leaf's `.grad`."""
 
     __slots__ = ("variable",)
+    variable: Tensor
     full_name = "torch::autograd::AccumulateGrad"
     edges = ()
     seq = LAST
@@ -320,6 +321,9 @@ class CopySlices(Node):
     """The history of a base after an in-place op on one of its views: `fn` inside the window, identity outside."""
 
     __slots__ = ("fn", "steps", "window")
+    fn: Node
+    steps: tuple[int, ...]
+    window: Callable[[Tensor], Tensor]
     full_name = "torch::autograd::CopySlices"
 
     def apply(self, *grads: Any) -> tuple[Any, ...]:

@@ -179,7 +179,7 @@ class Writer:
             "    o_ = THREAD.state",
             # As in PyTorch, an op without tensor arguments has no place in the graph.
             "    seq_ = o_.seq if o_.grad else -1" if self.tensors else "    seq_ = -1",
-            f"    d_ = describe_({', '.join(a.python_name for a in self.schema.arguments)}) if DESCRIBE else None",
+            f"    d_ = describe_[0]({', '.join(a.python_name for a in self.schema.arguments)}) if DESCRIBE else None",
             "    start_ = clock()",
         )
 

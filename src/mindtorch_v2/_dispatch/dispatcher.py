@@ -31,7 +31,7 @@ from .._storage import Shared
 from .._tensor import TENSOR_TYPES, Tensor, new, wrap, wrap_known
 from . import promotion
 from .codegen import Writer
-from .describe import describe_value
+from .describe import describer_source, key_of, note
 from .explain import explain
 from .namespace import COMPILER, aten
 from .observer import HOOK, event_id
@@ -219,16 +219,18 @@ def node_class(op: Op, writer: Writer) -> type[Node]:
     })
 
 
-def describer(op: Op) -> Callable[..., Any]:
-    """A function from an op's arguments to what a recording keeps of them, with the usual case written out."""
-    names = [a.python_name for a in op.schema.arguments]
-    parts = []
-    for argument, name in zip(op.schema.arguments, names):
-        known = f"((a := {name}._a).shape, a.dtype, a.strides)"
-        parts.append(f"{known} if type({name}) in TENSOR_TYPES else describe({name})" if argument.is_tensor
-                     and not argument.is_list else f"describe({name})")
-    text = f"def make(describe):\n    return lambda {', '.join(names)}: ({', '.join(parts)}{',' if parts else ''})\n"
-    return execute(text, f"<mindtorch_v2 inputs of {op.name}>")(describe_value)
+def describer(op: Op) -> list[Callable[..., int]]:
+    """A cell with a function from an op's arguments to the number of their description, compiled at its first call."""
+
+    def first_call(*values: Any) -> int:
+        arguments = op.schema.arguments
+        tensors = {a.python_name for a in arguments if a.is_tensor and not a.is_list}
+        text = describer_source([a.python_name for a in arguments], tensors)
+        cell[0] = execute(text, f"<mindtorch_v2 inputs of {op.name}>")(key_of, note)
+        return cell[0](*values)
+
+    cell: list[Callable[..., int]] = [first_call]
+    return cell
 
 
 COMPILER.append(compile_op)

@@ -31,8 +31,28 @@ class Op:
     """
 
     __slots__ = (
-        "composite", "cpu", "cpu_full", "cpu_inplace", "differentiable", "flops", "forms", "grad", "inplace", "key", "meta", "name",
-        "node", "npu", "overload", "promote", "scalar_overload", "schema_text", "variadic", "view", "where", "_schema",
+        "_schema",
+        "composite",
+        "cpu",
+        "cpu_full",
+        "cpu_inplace",
+        "differentiable",
+        "flops",
+        "forms",
+        "grad",
+        "inplace",
+        "key",
+        "meta",
+        "name",
+        "node",
+        "npu",
+        "overload",
+        "promote",
+        "scalar_overload",
+        "schema_text",
+        "variadic",
+        "view",
+        "where",
     )
 
     def __init__(self, schema: str, **facts: Any) -> None:

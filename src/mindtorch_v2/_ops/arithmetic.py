@@ -6,11 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from .._backends.cpu.inplace import add_into, subtract_into
-from .._dispatch.namespace import aten
-from .._dispatch.promotion import promote_scalar
-from .._dispatch.registry import choose, declare
-from .._tensor import Tensor
 from .._backends.cpu.arithmetic import (
     divide_rounded,
     floor_divide,
@@ -20,6 +15,11 @@ from .._backends.cpu.arithmetic import (
     remainder,
     subtract,
 )
+from .._backends.cpu.inplace import add_into, subtract_into
+from .._dispatch.namespace import aten
+from .._dispatch.promotion import promote_scalar
+from .._dispatch.registry import choose, declare
+from .._tensor import Tensor
 from .formulas import conj, not_implemented, scaled
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._autograd.graph import bump
 from .._backends.cpu import copy as kernels
 from .._backends.transfer import transfer
 from .._device import as_device, device
@@ -13,8 +14,7 @@ from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
 from .._dtype import COMPLEX, FLOAT, FROM_NUMPY, dtype
 from .._memory_format import CHANNELS_LAST_ORDER, contiguous_format
-from .._tensor import Tensor, alias, wrap
-from .._autograd.graph import bump
+from .._tensor import Tensor, alias
 
 declare(
     "copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", cpu_inplace=kernels.copy_into, where="n",

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from .._device import CPU, as_device, device
+from .._backends.allocate import empty_array
+from .._device import CPU, as_device
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import number_dtype, result_dtype
 from .._dispatch.registry import choose, declare
 from .._dispatch.state import THREAD
-from .._dtype import BOOL, INTEGER, DefaultDtype, FROM_NUMPY, default_complex, dtype, float32, int64
-from .._shape import as_shape, contiguous_strides, numel
+from .._dtype import INTEGER, DefaultDtype, dtype, int64
+from .._shape import as_shape
 from .._tensor import Tensor, wrap
-from .._backends.allocate import empty_array
 
 OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 
@@ -81,7 +81,7 @@ def _like(name: str, *, has_value: bool = False) -> None:
 
     def make(self: Any, *rest: Any) -> Tensor:
         value = rest[:1] if has_value else ()
-        dtype, layout, device, pin_memory, memory_format = rest[len(value):]
+        dtype, _layout, device, _pin_memory, memory_format = rest[len(value):]
         made = aten.empty_like(self, dtype=dtype, device=device, memory_format=memory_format)
         if name == "zeros_like":
             return fresh(aten.zero_(made))
@@ -227,12 +227,12 @@ def _linspace(start: Any, end: Any, steps: int, dtype: Any, layout: Any, device:
         values = np.linspace(start, end, steps)
         return _placed(np.trunc(values).astype(kind.np), device)
     # Like PyTorch: from the left in the first half, from the right in the second, so that both ends are exact.
-    real = np.float64 if kind.np.itemsize >= 8 else np.float32
-    first, last = real(start), real(end)
-    step = (last - first) / real(steps - 1) if steps > 1 else real(0)
+    real = np.dtype(np.float64 if kind.np.itemsize >= 8 else np.float32)
+    first, last, count = np.array([start, end, steps - 1], real)
+    step = (last - first) / count if steps > 1 else real.type(0)
     index = np.arange(steps, dtype=real)
     low = first + step * index
-    high = last - step * (real(steps - 1) - index)
+    high = last - step * (count - index)
     return _placed(np.where(np.arange(steps) < steps // 2, low, high if steps > 1 else low).astype(kind.np), device)
 
 

@@ -13,6 +13,7 @@ from .._dispatch.registry import choose, declare
 from .._memory_format import contiguous_format
 from .._shape import as_shape, broadcast_shapes, infer_size, numel, view_strides, wrap_dim
 from .._tensor import Tensor, wrap
+import itertools
 
 
 def _inverse(dims: Sequence[int]) -> list[int]:
@@ -364,7 +365,7 @@ def _tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tupl
         given = indices_or_sections.tolist() if isinstance(indices_or_sections, Tensor) else indices_or_sections
         cuts = [0, *given, extent]
     return tuple(aten.slice(input, dim, start, max(start, end) if end >= 0 else end, 1)
-                 for start, end in zip(cuts, cuts[1:]))
+                 for start, end in itertools.pairwise(cuts))
 
 
 choose("tensor_split")(_tensor_split)

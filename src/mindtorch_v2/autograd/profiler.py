@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any
+from typing import Any, ClassVar
 
 from ..profiler.activity import ProfilerActivity, kineto_available
 from ..profiler.device_type import DeviceType
@@ -40,7 +40,7 @@ class KinetoStepTracker:
     """Counts steps for several askers; the overall step is the largest count of any of them."""
 
     _current_step = 0
-    _step_dict: dict[str, int] = defaultdict(int)
+    _step_dict: ClassVar[dict[str, int]] = defaultdict(int)
 
     @classmethod
     def init_step_count(cls, requester: str) -> None:

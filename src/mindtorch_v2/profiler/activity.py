@@ -17,7 +17,7 @@ class ProfilerActivity(Enum):
     CUDA = 3
     HPU = 4
     PrivateUse1 = 5
-    NPU = 5
+    NPU = PrivateUse1
 
 
 def supported_activities() -> set[ProfilerActivity]:

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from .._dispatch.describe import describe_all
 from .._dispatch.observer import HOOK, event_id
 from .._dispatch.state import THREAD
 
@@ -38,8 +39,8 @@ class record_function:
     def __exit__(self, *exc: object) -> None:
         if self.start:
             # On the thread that closes it: a scope opened elsewhere still ends up whole, on this thread.
-            THREAD.state.extend((event_id(self.name, "scope"), self.start, clock(), -1,
-                                 None if self.args is None else (self.args,)))
+            given = None if self.args is None else describe_all((self.args,))
+            THREAD.state.extend((event_id(self.name, "scope"), self.start, clock(), -1, given))
             self.start = 0
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -101,12 +101,11 @@ class profile:
             self._recorder.start()
         self.profiling_start_time_ns = self._recorder.start_ns
 
-    def __exit__(self, *exc: object) -> bool:
+    def __exit__(self, *exc: object) -> None:
         if self.enabled and self._recorder is not None:
             self._recorder.stop()
             self.profiling_end_time_ns = self._recorder.end_ns
             self.entered = False
-        return False
 
     def toggle_collection_dynamic(self, enable: bool, activities: Any) -> None:
         """Pause or resume collection of some activities."""

@@ -29,7 +29,7 @@ def mlp_sgd(torch: Any, record: Any) -> Callable[[], None]:
 
 
 def mlp_adamw(torch: Any, record: Any) -> Callable[[], None]:
-    model, optimizer, x, y = _mlp(torch, lambda t, p: t.optim.AdamW(p, lr=0.1))
+    model, optimizer, x, _ = _mlp(torch, lambda t, p: t.optim.AdamW(p, lr=0.1))
 
     def run() -> None:
         for _ in range(2):

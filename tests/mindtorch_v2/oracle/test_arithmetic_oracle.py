@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 
 import pytest
-
 from harness import check, check_error, data, values
 
 SHAPES = [((3, 4), (3, 4)), ((3, 4), (4,)), ((3, 1), (1, 4)), ((), (3,)), ((0, 3), (3,)), ((2, 3), ())]

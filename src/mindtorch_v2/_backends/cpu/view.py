@@ -164,7 +164,7 @@ def unsqueeze(a: Array, dim: int) -> Array:
     """A dimension of extent 1 inserted."""
     at = wrap_dim(dim, a.ndim + 1)
     # Not `a[None]`, whose new dimension has stride 0.
-    return a.reshape(a.shape[:at] + (1,) + a.shape[at:])
+    return a.reshape((*a.shape[:at], 1, *a.shape[at:]))
 
 
 def select(a: Array, dim: int, index: int) -> Array:

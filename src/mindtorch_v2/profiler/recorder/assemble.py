@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._dispatch.describe import INPUTS
 from ..._dispatch.observer import EVENTS, FIELDS
 from ..._dtype import FROM_NUMPY
 from ..trace import Kind, ThreadInfo, Trace, TraceBuilder
@@ -32,13 +33,13 @@ def assemble(recorder: Recorder, *, metadata: dict[str, Any], with_flops: bool =
     names = np.array([build.name(name) for name, *_ in known] or [0], np.int32)
     overloads = np.array([build.name(overload) for _, _, overload, _ in known] or [0], np.int32)
     kinds = np.array([KIND_OF[kind] for _, kind, *_ in known] or [0], np.uint8)
-    interned: dict[Any, int] = {}
+    tables: dict[int, int] = {-1: -1}
     for piece in recorder.pieces:
         events = piece.events
         # A thread may be appending its last event right now; whole records only.
         size = len(events) // FIELDS * FIELDS
         ids = np.array(events[0:size:FIELDS], np.int64)
-        inputs = np.array([-1 if d is None else intern(build, interned, d) for d in events[4:size:FIELDS]], np.int32)
+        inputs = inputs_column(build, tables, events[4:size:FIELDS])
         start = np.array(events[1:size:FIELDS], np.int64)
         columns = {
             "name": names[ids],
@@ -75,14 +76,15 @@ def add_memory(build: TraceBuilder, recorder: Recorder) -> None:
     })
 
 
-def intern(build: TraceBuilder, interned: dict[Any, int], described: tuple[Any, ...]) -> int:
-    """The index of an op's arguments. The key carries types, since 1, 1.0 and True are equal."""
-    key = (described, tuple(map(type, described)))
-    found = interned.get(key)
-    if found is None:
-        found = interned[key] = len(build.inputs)
-        build.inputs.append(tuple(argument(value) for value in described))
-    return found
+def inputs_column(build: TraceBuilder, tables: dict[int, int], noted: list[Any]) -> np.ndarray:
+    """Numbers into the trace's own table, which holds only the descriptions this recording uses."""
+    numbers = np.array([-1 if n is None else n for n in noted], np.int64)
+    used, position = np.unique(numbers, return_inverse=True)
+    for number in used.tolist():
+        if number not in tables:
+            tables[number] = len(build.inputs)
+            build.inputs.append(tuple(argument(value) for value in INPUTS[number]))
+    return np.array([tables[n] for n in used.tolist()], np.int32)[position.reshape(-1)]
 
 
 def argument(value: Any) -> Any:
@@ -94,9 +96,7 @@ def argument(value: Any) -> Any:
             return TensorInput(shape, known.name if known is not None else str(dtype),
                                tuple(s // dtype.itemsize for s in strides))
         return [argument(item) for item in value]
-    if isinstance(value, (bool, int, float, complex, str)) or value is None:
-        return value
-    return repr(value)
+    return value
 
 
 def flops_column(known: list[Any], ids: np.ndarray, inputs: np.ndarray, build: TraceBuilder) -> np.ndarray:

@@ -10,7 +10,7 @@ import os
 import threading
 import time
 import weakref
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ..._dispatch.observer import FIELDS, HOOK, observe, unobserve

@@ -1,0 +1,19 @@
+"""`torch.utils`: loading data, recomputing activations, walking nested containers, timing."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+# Loaded when first asked for: most programs touch one of them.
+_SUBMODULES = frozenset({"_pytree", "benchmark", "checkpoint", "data", "dlpack", "hooks", "tensorboard"})
+
+
+def __getattr__(name: str) -> Any:
+    if name in _SUBMODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module 'torch.utils' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_SUBMODULES})

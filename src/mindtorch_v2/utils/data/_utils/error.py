@@ -1,0 +1,45 @@
+"""An exception on its way from a worker to the main process."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from typing import Any, NoReturn
+
+
+class ReadableKeyError(str):
+    """`KeyError` shows the repr of its message; this one's repr keeps the lines of a traceback apart."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class ExceptionWrapper:
+    """The type and the printed traceback of the exception being handled; tracebacks themselves cannot be sent."""
+
+    def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
+        kind, value, trace = sys.exc_info() if exc_info is None else exc_info
+        self.exc_type: type[BaseException] = kind
+        self.exc_msg = "".join(traceback.format_exception(kind, value, trace))
+        self.where = where
+
+    def without_type(self) -> ExceptionWrapper:
+        """For exceptions whose class the main process cannot find."""
+        self.exc_type = RuntimeError
+        return self
+
+    def reraise(self) -> NoReturn:
+        """Raise the same type again, with the original traceback in its message."""
+        first_line = self.exc_msg.rstrip().rsplit("\n", 1)[-1].partition(":")[0].rpartition(".")[2]
+        name = self.exc_type.__name__ if self.exc_type is not RuntimeError else first_line or "RuntimeError"
+        message = f"Caught {name} {self.where}.\nOriginal {self.exc_msg}"
+        if self.exc_type is KeyError:
+            raise KeyError(ReadableKeyError(message))
+        try:
+            error = self.exc_type(message)
+        except Exception:
+            # Its constructor wants something else: the text matters more than the type.
+            raise RuntimeError(message) from None
+        raise error
