@@ -57,6 +57,7 @@ declare(
 declare(
     "mul.Scalar(Tensor self, Scalar other) -> Tensor",
     cpu=lambda a, other: np.multiply(*promote_scalar(a, other)), node="MulBackward1", where="n", meta="same",
+    flops="elementwise",
     grad={"self": lambda grad, other: aten.mul__Scalar(grad, conj(other))},
 )
 declare(

@@ -14,7 +14,7 @@ from .._dispatch.namespace import aten
 from .._dispatch.promotion import pretty, scalar_array
 from .._dispatch.registry import choose, declare
 from .._dtype import FROM_NUMPY
-from .._tensor import TENSOR_TYPES, Tensor, alias, wrap
+from .._tensor import alias, Tensor, TENSOR_TYPES, wrap, wrap_known
 
 NUMBERS = frozenset((int, float, bool, complex))
 PLAIN_KINDS = (np.dtype(np.int64), np.dtype(np.bool_))
@@ -290,8 +290,12 @@ def by_position(recorded: list[tuple[int, Tensor]]) -> Indices:
 def setitem(self: Tensor, index: Any, value: Any) -> None:
     """`self[index] = value`."""
     kind = type(value)
-    if kind not in NUMBERS and kind not in TENSOR_TYPES:
-        value = as_value(self, value)
+    if kind not in TENSOR_TYPES:
+        if kind not in NUMBERS:
+            value = as_value(self, value)
+        if type(value) in NUMBERS:
+            # The array is one that many share, so no memory of its own.
+            value = aten.lift_fresh(wrap_known(number_array(value, self._a.dtype)))
     if type(index) is int:
         try:
             target = aten.select__int(self, 0, index)
@@ -318,10 +322,8 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
 
 
 def put_values(target: Tensor, indices: Indices, value: Any) -> None:
-    """Write a number or a tensor at positions given by index tensors."""
-    if type(value) in NUMBERS:
-        value = wrap(number_array(value, target._a.dtype))
-    elif value._a.ndim:
+    """Write a tensor at positions given by index tensors."""
+    if value._a.ndim:
         value = without_leading_ones(value, target._a.ndim)
     aten.index_put___default(target, indices, value)
 
@@ -352,14 +354,7 @@ def number_array(value: Any, to: np.dtype) -> Any:
 
 
 def assign(target: Tensor, value: Any) -> None:
-    """Write a number or a tensor, broadcast, into all of a view."""
-    if type(value) in NUMBERS:
-        array = number_array(value, target._a.dtype)
-        if target._a.ndim:
-            aten.fill___Scalar(target, value)
-        else:
-            aten.copy___default(target, wrap(array))
-        return
+    """Write a tensor, broadcast, into all of a view."""
     shape, wanted = value._a.shape, target._a.shape
     if shape == wanted:
         if value._st is target._st and value._st is not None and is_same_window(target, value):

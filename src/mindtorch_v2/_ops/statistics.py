@@ -28,7 +28,7 @@ def _var_backward(grad: Any, self: Any, dim: Any, correction: Any, keepdim: bool
     else:
         grad = kept(grad, shape, dims, keepdim)
         average = aten.mean__dim(self, dims, True)
-    return (self - average) * (grad * (2.0 / freedom if freedom else math.inf))
+    return grad * (2.0 / freedom if freedom else math.inf) * (self - average)
 
 
 def _std_backward(grad: Any, self: Tensor, dim: Any, correction: Any, keepdim: bool, result: Any) -> Any:

@@ -22,7 +22,6 @@ Array = Any
 Steps = list[tuple[int, int, int]]
 
 RELU, TANH, LSTM, GRU = range(4)
-GATES = {RELU: 1, TANH: 1, LSTM: 4, GRU: 3}
 
 
 def _wide(a: Array | None) -> Array | None:
@@ -36,6 +35,14 @@ def _steps(batch_sizes: Sequence[int], reverse: bool) -> Steps:
         made.append((start, start + size, size))
         start += size
     return made[::-1] if reverse else made
+
+
+def _in_rows(data: Array, batch_sizes: Sequence[int] | None) -> tuple[Array, Sequence[int]]:
+    """Rows in time order and the sizes of the steps, also of a `(time, batch, features)` array."""
+    if batch_sizes is not None and data.ndim == 2:
+        return data, batch_sizes
+    time, batch, features = data.shape
+    return data.reshape(time * batch, features), [batch] * time
 
 
 def _previous(states: Array, initial: Array, batch_sizes: Sequence[int], reverse: bool) -> Array:
@@ -59,10 +66,11 @@ def _previous(states: Array, initial: Array, batch_sizes: Sequence[int], reverse
 
 
 def forward(data: Array, w_ih: Array, w_hh: Array, b_ih: Array | None, b_hh: Array | None, w_hr: Array | None,
-            hx: Array, cx: Array | None, batch_sizes: Sequence[int], reverse: bool,
+            hx: Array, cx: Array | None, batch_sizes: Sequence[int] | None, reverse: bool,
             mode: int) -> tuple[Array, Array, Array, Array]:
     """`(output, last hidden state, last cell state, workspace)`; without cells the third is empty."""
-    dtype = data.dtype
+    dtype, shape = data.dtype, data.shape
+    data, batch_sizes = _in_rows(data, batch_sizes)
     if dtype in HALF_TYPES:
         data, w_ih, w_hh, hx = (a.astype(np.float32) for a in (data, w_ih, w_hh, hx))
         b_ih, b_hh, w_hr, cx = (_wide(a) for a in (b_ih, b_hh, w_hr, cx))
@@ -74,6 +82,7 @@ def forward(data: Array, w_ih: Array, w_hh: Array, b_ih: Array | None, b_hh: Arr
     else:
         made = _plain(data, w_ih, w_hh, b_ih, b_hh, hx, steps, mode)
     output, hy, cy, workspace = made
+    output = output.reshape(*shape[:-1], output.shape[1])
     return output.astype(dtype, copy=False), hy.astype(dtype, copy=False), cy.astype(dtype, copy=False), workspace
 
 
@@ -150,15 +159,17 @@ def _lstm(data: Array, w_ih: Array, w_hh: Array, b_ih: Array | None, b_hh: Array
     gates, cells, squashed = _cut(workspace, rows, (4 * hidden, hidden, hidden))
     # Input, forget, cell, output. All but the third are logistic: s(x) = tanh(x / 2) / 2 + 1 / 2, so that one tanh does
     # all four. The halving of x goes into the weights.
+    # Full arrays, because operations with a broadcast row are several times slower.
+    scales, shifts = np.full((2, len(hx), 4 * hidden), 0.5, data.dtype)
+    scales[:, 2 * hidden: 3 * hidden] = 1
+    shifts[:, 2 * hidden: 3 * hidden] = 0
     scale = np.full(4 * hidden, 0.5, data.dtype)
     scale[2 * hidden: 3 * hidden] = 1
-    shift = np.full(4 * hidden, 0.5, data.dtype)
-    shift[2 * hidden: 3 * hidden] = 0
     np.matmul(data, w_ih.T * scale, out=gates)
     bias = _both(b_ih, b_hh)
     if bias is not None:
         gates += bias * scale
-    turned = w_hh.T * scale
+    turned = np.ascontiguousarray(w_hh.T * scale)
     project = None if w_hr is None else np.ascontiguousarray(w_hr.T)
     output = np.empty((rows, hx.shape[1]), data.dtype)
     state, cell = hx.copy(), cx.copy()
@@ -168,8 +179,8 @@ def _lstm(data: Array, w_ih: Array, w_hh: Array, b_ih: Array | None, b_hh: Array
         gate = gates[start:stop]
         gate += np.matmul(state[:size], turned, out=product[:size])
         np.tanh(gate, gate)
-        gate *= scale
-        gate += shift
+        gate *= scales[:size]
+        gate += shifts[:size]
         now = np.multiply(gate[:, hidden: 2 * hidden], cell[:size], out=cells[start:stop])
         now += np.multiply(gate[:, :hidden], gate[:, 2 * hidden: 3 * hidden], out=scratch[:size])
         cell[:size] = now
@@ -187,9 +198,11 @@ def _lstm(data: Array, w_ih: Array, w_hh: Array, b_ih: Array | None, b_hh: Array
 
 def backward(grad_output: Array, grad_hy: Array, grad_cy: Array | None, data: Array, w_ih: Array, w_hh: Array,
              b_ih: Array | None, b_hh: Array | None, w_hr: Array | None, hx: Array, cx: Array | None, output: Array,
-             workspace: Array, batch_sizes: Sequence[int], reverse: bool, mode: int) -> tuple[Array, ...]:
+             workspace: Array, batch_sizes: Sequence[int] | None, reverse: bool, mode: int) -> tuple[Array, ...]:
     """Gradients of input, both weights, both biases, projection, hidden and cell state; empty for what is absent."""
-    dtype = data.dtype
+    dtype, shape, plain_sizes = data.dtype, data.shape, batch_sizes
+    data, batch_sizes = _in_rows(data, plain_sizes)
+    grad_output, output = _in_rows(grad_output, plain_sizes)[0], _in_rows(output, plain_sizes)[0]
     if dtype in HALF_TYPES:
         grad_output, grad_hy, data, w_ih, w_hh, hx, output = (
             a.astype(np.float32) for a in (grad_output, grad_hy, data, w_ih, w_hh, hx, output))
@@ -213,7 +226,7 @@ def backward(grad_output: Array, grad_hy: Array, grad_cy: Array | None, data: Ar
     if b_ih is not None:
         grad_b_ih = pull.sum(0)
         grad_b_hh = grad_b_ih.copy() if hidden_pull is pull else hidden_pull.sum(0)
-    made = (pull @ w_ih, pull.T @ data, hidden_pull.T @ before, grad_b_ih, grad_b_hh, grad_hr, state, grad_cell)
+    made = ((pull @ w_ih).reshape(shape), pull.T @ data, hidden_pull.T @ before, grad_b_ih, grad_b_hh, grad_hr, state, grad_cell)
     return tuple(a.astype(dtype, copy=False) for a in made)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..._shape import broadcast_shapes, numel
+from ..._shape import numel
 from ..trace.trace import TensorInput
 
 
@@ -15,5 +15,6 @@ def flops_of(op: Any, arguments: tuple[Any, ...]) -> int:
         return -1
     shapes = [a.shape for a in arguments if isinstance(a, TensorInput)]
     if formula == "elementwise":
-        return numel(broadcast_shapes(*shapes))
+        # PyTorch counts the first operand's elements, also where the other one is larger.
+        return numel(shapes[0]) if shapes else -1
     return int(formula(shapes))

@@ -23,6 +23,7 @@ class ExceptionWrapper:
         kind, value, trace = sys.exc_info() if exc_info is None else exc_info
         self.exc_type: type[BaseException] = kind
         self.exc_msg = "".join(traceback.format_exception(kind, value, trace))
+        self.name = kind.__name__
         self.where = where
 
     def without_type(self) -> ExceptionWrapper:
@@ -32,9 +33,7 @@ class ExceptionWrapper:
 
     def reraise(self) -> NoReturn:
         """Raise the same type again, with the original traceback in its message."""
-        first_line = self.exc_msg.rstrip().rsplit("\n", 1)[-1].partition(":")[0].rpartition(".")[2]
-        name = self.exc_type.__name__ if self.exc_type is not RuntimeError else first_line or "RuntimeError"
-        message = f"Caught {name} {self.where}.\nOriginal {self.exc_msg}"
+        message = f"Caught {self.name} {self.where}.\nOriginal {self.exc_msg}"
         if self.exc_type is KeyError:
             raise KeyError(ReadableKeyError(message))
         try:

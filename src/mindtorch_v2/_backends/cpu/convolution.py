@@ -1,0 +1,357 @@
+"""Convolution kernels: matrix products over columns of window contents.
+
+Columns are laid out `(channel, tap, image, position)`, so that forward and both gradients are each one large product.
+Where windows step by one, positions keep the pitch of the padded image: a tap's row is then one contiguous run, and
+what falls between two image rows is cut off afterwards. Images are taken in blocks that bound the columns' memory.
+16-bit floats are computed in float32.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from ..._dtype import HALF_TYPES
+from .convolution_checks import check_convolution
+from .convolution_winograd import fits as fits_winograd
+from .convolution_winograd import winograd, winograd_weight_gradient
+
+Array = Any
+Sizes = tuple[int, ...]
+COLUMN_BYTES = 1 << 23
+# Pitched columns compute this much at most for every position that is kept; beyond it exact columns are cheaper.
+PITCH_WASTE = 1.4
+# Below this many positions an image, one product over all images beats one product an image.
+SMALL_IMAGE = 64
+
+
+class Window(NamedTuple):
+    """How a kernel moves over an image, one number a dimension."""
+
+    kernel: Sizes
+    stride: Sizes
+    padding: Sizes
+    dilation: Sizes
+
+    def steps_by_one(self) -> bool:
+        return all(s == 1 for s in self.stride)
+
+    def is_point(self) -> bool:
+        return all(k == 1 for k in self.kernel) and not any(self.padding)
+
+    def output(self, sizes: Sizes) -> Sizes:
+        """How many positions an image of these sizes has."""
+        return tuple((n + 2 * p - d * (k - 1) - 1) // s + 1
+                     for n, k, s, p, d in zip(sizes, self.kernel, self.stride, self.padding, self.dilation))
+
+    def taps(self, out: Sizes) -> Iterator[tuple[Sizes, tuple[slice, ...]]]:
+        """Every kernel element with the part of the padded image that it sees."""
+        for tap in product(*map(range, self.kernel)):
+            starts = [t * d for t, d in zip(tap, self.dilation)]
+            yield tap, tuple(slice(a, a + (o - 1) * s + 1, s) for a, o, s in zip(starts, out, self.stride))
+
+    def turned(self) -> Window:
+        """The window that carries an output's gradient back to the input, for windows that step by one."""
+        padding = tuple(d * (k - 1) - p for k, p, d in zip(self.kernel, self.padding, self.dilation))
+        return self._replace(padding=padding)
+
+
+def turned_weight(weight: Array, groups: int) -> Array:
+    """The weight for `Window.turned`: reversed in space, input and output channels exchanged within a group."""
+    out, per_group, *kernel = weight.shape
+    reverse = weight[(slice(None), slice(None), *(slice(None, None, -1) for _ in kernel))]
+    grouped = reverse.reshape(groups, out // groups, per_group, *kernel).swapaxes(1, 2)
+    return grouped.reshape(groups * per_group, out // groups, *kernel)
+
+
+class Columns:
+    """Window contents of a batch as a matrix `(groups, channels * taps, images * positions)`, a block at a time."""
+
+    def __init__(self, x: Array, window: Window, out: Sizes) -> None:
+        images, channels, *sizes = x.shape
+        self.out, self.images, self.channels, self.window = out, images, channels, window
+        padded = tuple(n + 2 * p for n, p in zip(sizes, window.padding))
+        self.pitched = (window.steps_by_one() and math.prod(out) > 0
+                        and math.prod(padded[1:]) <= PITCH_WASTE * math.prod(out[1:]))
+        steps = [math.prod(padded[i + 1:]) for i in range(len(padded))]
+        area = math.prod(padded)
+        # A pitched run of the last tap of the last image ends beyond the image.
+        slack = sum((k - 1) * d * s for k, d, s in zip(window.kernel, window.dilation, steps))
+        memory = np.zeros(images * channels * area + slack, x.dtype)
+        self.padded = memory[: images * channels * area].reshape(images, channels, *padded)
+        inside = tuple(slice(p, p + n) for p, n in zip(window.padding, sizes))
+        self.padded[(slice(None), slice(None), *inside)] = x
+        item = x.dtype.itemsize
+        tap_strides = [d * s * item for d, s in zip(window.dilation, steps)]
+        # Positions of one image as they are laid out in a block; `kept` cuts a block's result to the real positions.
+        self.laid = (out[0], *padded[1:]) if self.pitched else out
+        self.kept = tuple(slice(0, o) for o in out)
+        rows = (math.prod(self.laid),) if self.pitched else out
+        row_strides = [item] if self.pitched else [w * s * item for w, s in zip(window.stride, steps)]
+        self.view = as_strided(memory, (channels, *window.kernel, images, *rows),
+                               (area * item, *tap_strides, channels * area * item, *row_strides), writeable=False)
+        self.height = channels * math.prod(window.kernel)
+        self.positions = math.prod(self.laid)
+        self.block = max(1, COLUMN_BYTES // max(1, self.height * self.positions * item))
+
+    def blocks(self, groups: int) -> Iterator[tuple[slice, Array]]:
+        """The images of each block and their columns; the memory is used again for the next block."""
+        axis = 1 + len(self.window.kernel)
+        before = (slice(None),) * axis
+        memory = np.empty(self.height * min(self.block, self.images) * self.positions, self.padded.dtype)
+        for start in range(0, self.images, self.block):
+            part = slice(start, min(start + self.block, self.images))
+            source = self.view[(*before, part)]
+            target = memory[: source.size].reshape(source.shape)
+            np.copyto(target, source)
+            yield part, target.reshape(groups, self.height // groups, -1)
+
+    def cut(self, made: Array, channels: int) -> Array:
+        """A block's result `(channels, images * positions)` as a view `(images, channels, *out)`."""
+        return made.reshape(channels, -1, *self.laid)[(slice(None), slice(None), *self.kept)].swapaxes(0, 1)
+
+    def lay(self, y: Array, groups: int) -> Array:
+        """`(images, channels, *out)` as a matrix `(groups, channels, images * positions)` to multiply columns with."""
+        shape = (y.shape[1], y.shape[0], *self.laid)
+        memory = np.zeros(shape, y.dtype) if self.pitched else np.empty(shape, y.dtype)
+        memory[(slice(None), slice(None), *self.kept)] = y.swapaxes(0, 1)
+        return memory.reshape(groups, y.shape[1] // groups, -1)
+
+
+def _pointwise(x: Array, matrix: Array, groups: int) -> Array:
+    """A 1x1 kernel: `matrix` is `(groups, out, in)`."""
+    images, channels, *sizes = x.shape
+    positions = math.prod(sizes)
+    out = groups * matrix.shape[1]
+    if positions >= SMALL_IMAGE:
+        made = np.matmul(matrix, x.reshape(images, groups, channels // groups, positions))
+        return made.reshape(images, out, *sizes)
+    joined = x.swapaxes(0, 1).reshape(groups, channels // groups, images * positions)
+    made = np.matmul(matrix, joined).reshape(out, images, *sizes)
+    return np.ascontiguousarray(made.swapaxes(0, 1))
+
+
+def _strided(window: Window) -> tuple[slice, ...]:
+    return (slice(None), slice(None), *(slice(None, None, s) for s in window.stride))
+
+
+def _pad(x: Array, padding: Sizes) -> Array:
+    if not any(padding):
+        return x
+    made = np.zeros((*x.shape[:2], *(n + 2 * p for n, p in zip(x.shape[2:], padding))), x.dtype)
+    made[_inside(x.shape[2:], padding)] = x
+    return made
+
+
+def _inside(sizes: Sizes, padding: Sizes) -> tuple[slice, ...]:
+    return (slice(None), slice(None), *(slice(p, p + n) for n, p in zip(sizes, padding)))
+
+
+def _is_depthwise(weight: Array, groups: int) -> bool:
+    return groups > 1 and weight.shape[1] == 1
+
+
+def _depth_weight(weight: Array, groups: int, tap: Sizes) -> Array:
+    spatial = weight.ndim - 2
+    column: Array = weight[(slice(None), 0, *tap)]
+    return column.reshape(groups, -1, *(1,) * spatial)
+
+
+def forward(x: Array, weight: Array, bias: Array | None, window: Window, groups: int) -> Array:
+    """Convolution of checked arrays of one dtype."""
+    out_channels, per_group = weight.shape[:2]
+    out = window.output(x.shape[2:])
+    shape = (x.shape[0], out_channels, *out)
+    column = None if bias is None else bias.reshape(-1, *(1,) * len(out))
+    if window.is_point():
+        x = x[_strided(window)]
+        made = _pointwise(x, weight.reshape(groups, out_channels // groups, per_group), groups)
+    elif _is_depthwise(weight, groups):
+        made = _depthwise(x, weight, window, groups, out)
+    elif fits_winograd(weight, window, groups, shape):
+        made = winograd(x, weight, window.padding)
+    else:
+        made = np.empty(shape, x.dtype)
+        columns = Columns(x, window, out)
+        matrix = weight.reshape(groups, out_channels // groups, -1)
+        for part, block in columns.blocks(groups):
+            result = columns.cut(np.matmul(matrix, block), out_channels)
+            if column is None:
+                made[part] = result
+            else:
+                np.add(result, column, out=made[part])
+        return made
+    if column is not None:
+        made += column
+    return made
+
+
+def _depthwise(x: Array, weight: Array, window: Window, groups: int, out: Sizes) -> Array:
+    padded = _pad(x, window.padding)[:, :, None]
+    made: Array = None
+    for tap, seen in window.taps(out):
+        part = padded[(..., *seen)] * _depth_weight(weight, groups, tap)
+        made = part if made is None else np.add(made, part, out=made)
+    return np.ascontiguousarray(made.reshape(x.shape[0], weight.shape[0], *out))
+
+
+def input_gradient(grad: Array, weight: Array, shape: Sizes, window: Window, groups: int) -> Array:
+    """Gradient of `forward` for its input, which has this shape; the forward of a transposed convolution."""
+    out_channels, per_group = weight.shape[:2]
+    out, images = grad.shape[2:], grad.shape[0]
+    if window.is_point():
+        made = _pointwise(grad, weight.reshape(groups, out_channels // groups, per_group).swapaxes(1, 2), groups)
+        if window.steps_by_one():
+            return made
+        spread = np.zeros(shape, grad.dtype)
+        spread[(..., *(slice(0, (o - 1) * s + 1, s) for o, s in zip(out, window.stride)))] = made
+        return spread
+    turned = window.turned()
+    regular = window.steps_by_one() and min(turned.padding) >= 0
+    if regular and out_channels <= 2 * shape[1] and not _is_depthwise(weight, groups):
+        return forward(grad, turned_weight(weight, groups), None, turned, groups)
+    sizes = shape[2:]
+    # The last windows may end short of the padded image, or beyond it where output_padding made it longer.
+    reach = tuple(max(n + 2 * p, (o - 1) * s + d * (k - 1) + 1)
+                  for n, p, o, s, d, k in zip(sizes, window.padding, out, window.stride, window.dilation, window.kernel))
+    padded = np.zeros((images, shape[1], *reach), grad.dtype)
+    if _is_depthwise(weight, groups):
+        split = grad.reshape(images, groups, -1, *out)
+        for tap, seen in window.taps(out):
+            part = split * _depth_weight(weight, groups, tap)
+            padded[(..., *seen)] += part[:, :, 0] if part.shape[2] == 1 else part.sum(2)
+    else:
+        matrix = weight.reshape(groups, out_channels // groups, -1).swapaxes(1, 2)
+        height = shape[1] * math.prod(window.kernel)
+        block = max(1, COLUMN_BYTES // max(1, height * math.prod(out) * grad.itemsize))
+        for start in range(0, images, block):
+            part = grad[start: start + block].swapaxes(0, 1).reshape(groups, out_channels // groups, -1)
+            made = np.matmul(matrix, part).reshape(shape[1], *window.kernel, -1, *out)
+            target = padded[start: start + block]
+            for tap, seen in window.taps(out):
+                target[(..., *seen)] += made[(slice(None), *tap)].swapaxes(0, 1)
+    return np.ascontiguousarray(padded[_inside(sizes, window.padding)])
+
+
+def weight_gradient(grad: Array, x: Array, shape: Sizes, window: Window, groups: int) -> Array:
+    """Gradient of `forward` for its weight, which has this shape."""
+    out_channels, per_group, *kernel = shape
+    out, images = grad.shape[2:], grad.shape[0]
+    if window.is_point():
+        seen = x[_strided(window)]
+        left = grad.swapaxes(0, 1).reshape(groups, out_channels // groups, -1)
+        right = seen.swapaxes(0, 1).reshape(groups, per_group, -1)
+        return np.matmul(left, right.swapaxes(1, 2)).reshape(shape)
+    made = np.zeros(shape, grad.dtype)
+    if groups > 1 and per_group == 1:
+        padded = _pad(x, window.padding)[:, :, None]
+        split = grad.reshape(images, groups, -1, *out)
+        around = (0, *range(3, split.ndim))
+        for tap, part in window.taps(out):
+            made[(slice(None), 0, *tap)] = (padded[(..., *part)] * split).sum(around).reshape(-1)
+        return made
+    if fits_winograd(made, window, groups, grad.shape):
+        return winograd_weight_gradient(grad, x, window.padding)
+    turned = window.turned()
+    if window.steps_by_one() and min(turned.padding) >= 0 and out_channels < x.shape[1]:
+        return _backward_of_output(grad, x, None, shape, window, groups)[1]
+    matrix = made.reshape(groups, out_channels // groups, -1)
+    columns = Columns(x, window, out)
+    for part, block in columns.blocks(groups):
+        matrix += np.matmul(columns.lay(grad[part], groups), block.swapaxes(1, 2))
+    return made
+
+
+def _backward_of_output(grad: Array, x: Array, weight: Array | None, shape: Sizes, window: Window,
+                        groups: int) -> tuple[Array | None, Array]:
+    """Both gradients from the columns of the output's gradient; for windows that step by one."""
+    out_channels, per_group, *kernel = shape
+    columns = Columns(grad, window.turned(), x.shape[2:])
+    first = None if weight is None else np.empty(x.shape, x.dtype)
+    matrix = None if weight is None else turned_weight(weight, groups).reshape(groups, per_group, -1)
+    total = np.zeros((groups, per_group, out_channels // groups * math.prod(kernel)), grad.dtype)
+    for part, block in columns.blocks(groups):
+        if first is not None:
+            first[part] = columns.cut(np.matmul(matrix, block), x.shape[1])
+        total += np.matmul(columns.lay(x[part], groups), block.swapaxes(1, 2))
+    return first, turned_weight(total.reshape(groups * per_group, out_channels // groups, *kernel), groups)
+
+
+def gradients(grad: Array, x: Array, weight: Array, window: Window, groups: int, needs_input: bool,
+              needs_weight: bool) -> tuple[Array | None, Array | None]:
+    """Gradients of `forward` for input and weight."""
+    out_channels = weight.shape[0]
+    if (needs_input and needs_weight and not window.is_point() and window.steps_by_one()
+            and min(window.turned().padding) >= 0 and out_channels <= 2 * x.shape[1]
+            and not _is_depthwise(weight, groups) and not fits_winograd(weight, window, groups, grad.shape)):
+        return _backward_of_output(grad, x, weight, weight.shape, window, groups)
+    first = input_gradient(grad, weight, x.shape, window, groups) if needs_input else None
+    return first, weight_gradient(grad, x, weight.shape, window, groups) if needs_weight else None
+
+
+# -- the ops -----------------------------------------------------------------------------------------------------------
+
+
+def _wide(a: Array) -> Array:
+    return a.astype(np.float32) if a.dtype in HALF_TYPES else a
+
+
+def _conjugate(a: Array) -> Array:
+    return a.conj() if a.dtype.kind == "c" else a
+
+
+def _expanded(values: Any, count: int) -> Sizes:
+    sizes = (values,) if isinstance(values, int) else tuple(map(int, values))
+    return sizes * count if len(sizes) == 1 else sizes
+
+
+def make_window(weight: Array, stride: Any, padding: Any, dilation: Any) -> Window:
+    """The window of a weight."""
+    kernel = weight.shape[2:]
+    count = len(kernel)
+    return Window(kernel, _expanded(stride, count), _expanded(padding, count), _expanded(dilation, count))
+
+
+def convolution(x: Array, weight: Array, bias: Array | None, stride: Any, padding: Any, dilation: Any,
+                transposed: bool, output_padding: Any, groups: int) -> Array:
+    """Convolution or, if `transposed`, the map that is its input's gradient."""
+    check_convolution(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+    window = make_window(weight, stride, padding, dilation)
+    if not transposed:
+        made = forward(_wide(x), _wide(weight), None if bias is None else _wide(bias), window, groups)
+        return made.astype(x.dtype, copy=False)
+    extra = _expanded(output_padding, len(window.kernel))
+    sizes = tuple((n - 1) * s - 2 * p + d * (k - 1) + e + 1 for n, s, p, d, k, e in zip(
+        x.shape[2:], window.stride, window.padding, window.dilation, window.kernel, extra))
+    shape = (x.shape[0], weight.shape[1] * groups, *sizes)
+    made = input_gradient(_wide(x), _wide(weight), shape, window, groups)
+    if bias is not None:
+        made += _wide(bias).reshape(-1, *(1,) * len(sizes))
+    return made.astype(x.dtype, copy=False)
+
+
+def convolution_backward(grad: Array, x: Array, weight: Array, bias_sizes: Any, stride: Any, padding: Any,
+                         dilation: Any, transposed: bool, output_padding: Any, groups: int,
+                         output_mask: Any) -> tuple[Array, Array, Array]:
+    """Gradients of input, weight and bias; those not asked for are empty."""
+    window = make_window(weight, stride, padding, dilation)
+    pull, seen, by = _wide(grad), _conjugate(_wide(x)), _conjugate(_wide(weight))
+    first: Array | None = None
+    second: Array | None = None
+    if transposed:
+        if output_mask[0]:
+            # With output_padding the last output positions are seen by no window.
+            first = forward(pull, by, None, window, groups)
+        if output_mask[1]:
+            second = weight_gradient(seen, pull, weight.shape, window, groups)
+    else:
+        first, second = gradients(pull, seen, by, window, groups, output_mask[0], output_mask[1])
+    third = pull.sum((0, *range(2, pull.ndim))) if output_mask[2] else None
+    nothing = np.empty(0, x.dtype)
+    return tuple(nothing if made is None else made.astype(x.dtype, copy=False)  # type: ignore[return-value]
+                 for made in (first, second, third))

@@ -1,0 +1,281 @@
+"""Recurrent layers and cells.
+
+One op computes one direction of one layer over all steps, another one its gradients. Cells are made of small ops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .._backends.cpu import recurrent as kernels
+from .._backends.cpu.recurrent import GRU, LSTM, RELU, TANH
+from .._dispatch.namespace import aten
+from .._dispatch.registry import choose, declare
+from .._shape import wrap_dim
+from .._tensor import Tensor
+
+# -- one layer, one direction --------------------------------------------------------------------------------------
+
+
+def _no_second_gradient(name: str) -> Any:
+    def formula(grads: Any) -> Any:
+        raise RuntimeError(f"derivative for aten::{name} is not implemented: recurrent layers have no gradients of "
+                           "second order; cells (RNNCell, LSTMCell, GRUCell) do")
+
+    return formula
+
+
+def _layer_gradients(grads: Any, input: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Any, b_hh: Any, w_hr: Any, hx: Tensor,
+                     cx: Any, result0: Tensor, result3: Tensor, batch_sizes: Any, reverse: bool, mode: int) -> Any:
+    made = aten._rnn_layer_backward(grads[0], grads[1], grads[2], input, w_ih, w_hh, b_ih, b_hh, w_hr, hx, cx, result0,
+                                    result3, batch_sizes, reverse, mode)
+    absent = {3: b_ih, 4: b_hh, 5: w_hr, 7: cx}
+    return tuple(None if i in absent and absent[i] is None else g for i, g in enumerate(made))
+
+
+INPUTS = ("input", "w_ih", "w_hh", "b_ih", "b_hh", "w_hr", "hx", "cx")
+declare(
+    "_rnn_layer(Tensor input, Tensor w_ih, Tensor w_hh, Tensor? b_ih, Tensor? b_hh, Tensor? w_hr, Tensor hx, "
+    "Tensor? cx, int[]? batch_sizes, bool reverse, int mode) -> (Tensor, Tensor, Tensor, Tensor)",
+    cpu=kernels.forward, where="n", differentiable=(0, 1, 2), grad={INPUTS: _layer_gradients},
+)
+declare(
+    "_rnn_layer_backward(Tensor grad_output, Tensor grad_hy, Tensor grad_cy, Tensor input, Tensor w_ih, Tensor w_hh, "
+    "Tensor? b_ih, Tensor? b_hh, Tensor? w_hr, Tensor hx, Tensor? cx, Tensor output, Tensor workspace, "
+    "int[]? batch_sizes, bool reverse, int mode) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+    cpu=kernels.backward, where="n",
+    grad={("grad_output", "grad_hy", "grad_cy", *INPUTS): _no_second_gradient("_rnn_layer_backward")},
+)
+
+
+def _mkldnn_layer(input: Any, weight0: Any, weight1: Any, weight2: Any, weight3: Any, hx: Any, cx: Any, reverse: bool,
+                  batch_sizes: Any, mode: int, hidden_size: int, num_layers: int, has_biases: bool,
+                  bidirectional: bool, batch_first: bool, train: bool) -> Any:
+    biases = (weight2, weight3) if has_biases else (None, None)
+    return kernels.forward(input, weight0, weight1, *biases, None, hx, cx, None, reverse, mode)
+
+
+def _mkldnn_layer_backward(input: Any, weight1: Any, weight2: Any, weight3: Any, weight4: Any, hx: Any, cx: Any,
+                           output: Any, hy: Any, cy: Any, grad_output: Any, grad_hy: Any, grad_cy: Any, reverse: bool,
+                           mode: int, hidden_size: int, num_layers: int, has_biases: bool, train: bool,
+                           bidirectional: bool, batch_sizes: Any, batch_first: bool, workspace: Any) -> Any:
+    biases = (weight3, weight4) if has_biases else (None, None)
+    made = kernels.backward(grad_output, grad_hy, grad_cy, input, weight1, weight2, *biases, None, hx, cx, output,
+                            workspace, None, reverse, mode)
+    return (*made[:5], *made[6:])
+
+
+def _mkldnn_gradients(grads: Any, input: Tensor, weight0: Tensor, weight1: Tensor, weight2: Tensor, weight3: Tensor,
+                      hx_: Tensor, cx_: Tensor, result0: Tensor, result1: Tensor, result2: Tensor, result3: Tensor,
+                      reverse: bool, batch_sizes: Any, mode: int, hidden_size: int, num_layers: int, has_biases: bool,
+                      bidirectional: bool, batch_first: bool, train: bool) -> Any:
+    return aten.mkldnn_rnn_layer_backward(
+        input, weight0, weight1, weight2, weight3, hx_, cx_, result0, result1, result2, grads[0], grads[1], grads[2],
+        reverse, mode, hidden_size, num_layers, has_biases, train, bidirectional, batch_sizes, batch_first, result3)
+
+
+# PyTorch runs a plain LSTM layer in one op too, under this name.
+declare(
+    "mkldnn_rnn_layer(Tensor input, Tensor weight0, Tensor weight1, Tensor weight2, Tensor weight3, Tensor hx_, "
+    "Tensor cx_, bool reverse, int[] batch_sizes, int mode, int hidden_size, int num_layers, bool has_biases, "
+    "bool bidirectional, bool batch_first, bool train) -> (Tensor, Tensor, Tensor, Tensor)",
+    cpu=_mkldnn_layer, where="f", differentiable=(0, 1, 2),
+    grad={("input", "weight0", "weight1", "weight2", "weight3", "hx_", "cx_"): _mkldnn_gradients},
+)
+declare(
+    "mkldnn_rnn_layer_backward(Tensor input, Tensor weight1, Tensor weight2, Tensor weight3, Tensor weight4, "
+    "Tensor hx_, Tensor cx_tmp, Tensor output, Tensor hy_, Tensor cy_, Tensor? grad_output, Tensor? grad_hy, "
+    "Tensor? grad_cy, bool reverse, int mode, int hidden_size, int num_layers, bool has_biases, bool train, "
+    "bool bidirectional, int[] batch_sizes, bool batch_first, Tensor workspace) -> "
+    "(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+    cpu=_mkldnn_layer_backward, where="n",
+    grad={("input", "weight1", "weight2", "weight3", "weight4", "hx_", "cx_tmp", "grad_output", "grad_hy", "grad_cy"):
+          _no_second_gradient("mkldnn_rnn_layer_backward")},
+)
+
+# -- layers on top of each other -----------------------------------------------------------------------------------
+
+
+class Stack:
+    """Layers on top of each other, each in one or two directions."""
+
+    def __init__(self, mode: int, states: Sequence[Any], params: Sequence[Any], has_biases: bool, num_layers: int,
+                 dropout: float, train: bool, bidirectional: bool) -> None:
+        self.mode, self.states, self.params, self.has_biases = mode, states, params, has_biases
+        self.num_layers, self.dropout, self.train = num_layers, dropout, train
+        self.directions = 2 if bidirectional else 1
+        self.projects = mode == LSTM and states[0]._a.shape[2] != states[1]._a.shape[2]
+        self.stride = 2 + 2 * has_biases + self.projects
+        expected = num_layers * self.directions * self.stride
+        if len(params) != expected:
+            raise RuntimeError(f"got an incorrect number of RNN parameters: {len(params)} instead of {expected}")
+
+    def run(self, data: Tensor, batch_sizes: Sequence[int] | None) -> list[Any]:
+        """The output of the last layer, then the final states of all layers, stacked."""
+        # A plain LSTM in one precision is PyTorch's own fused op.
+        fused = self.mode == LSTM and batch_sizes is None and not self.projects
+        initial = None if fused else [aten.unbind(state, 0) for state in self.states]
+        final: list[list[Any]] = [[] for _ in self.states]
+        for layer in range(self.num_layers):
+            outputs = []
+            for direction in range(self.directions):
+                number = layer * self.directions + direction
+                weights = self.params[number * self.stride: (number + 1) * self.stride]
+                if initial is None:
+                    states = [aten.select(state, 0, number) for state in self.states]
+                    made = self.fused_layer(data, weights, states, direction == 1)
+                else:
+                    states = [state[number] for state in initial]
+                    made = self.layer(data, weights, states, batch_sizes, direction == 1)
+                outputs.append(made[0])
+                for kept, state in zip(final, made[1:]):
+                    kept.append(state)
+            data = outputs[0] if self.directions == 1 else aten.cat(outputs, data.ndim - 1)
+            if self.dropout and self.train and layer < self.num_layers - 1:
+                data = aten.dropout(data, self.dropout, True)
+        return [data, *(aten.stack(states, 0) for states in final)]
+
+    def fused_layer(self, data: Tensor, weights: Sequence[Any], states: Sequence[Any], reverse: bool) -> Any:
+        """One direction of one LSTM layer."""
+        w_ih, w_hh = weights[:2]
+        if self.has_biases:
+            b_ih, b_hh = weights[2:4]
+        else:
+            b_ih = b_hh = aten.zeros((w_ih._a.shape[0],), dtype=w_ih.dtype)
+        made = aten.mkldnn_rnn_layer(data, w_ih, w_hh, b_ih, b_hh, states[0], states[1], reverse, [], self.mode,
+                                     states[1]._a.shape[1], self.num_layers, self.has_biases, self.directions == 2,
+                                     False, self.train)
+        return made[:3]
+
+    def layer(self, data: Tensor, weights: Sequence[Any], states: Sequence[Any], batch_sizes: Sequence[int] | None,
+              reverse: bool) -> Any:
+        """One direction of one layer of any kind."""
+        b_ih, b_hh = weights[2:4] if self.has_biases else (None, None)
+        cell = states[1] if self.mode == LSTM else None
+        made = aten._rnn_layer(data, weights[0], weights[1], b_ih, b_hh, weights[-1] if self.projects else None,
+                               states[0], cell, batch_sizes, reverse, self.mode)
+        return made[:3] if self.mode == LSTM else made[:2]
+
+
+def _padded(mode: int) -> Any:
+    def apply(input: Tensor, hx: Any, params: Any, has_biases: bool, num_layers: int, dropout: float, train: bool,
+              bidirectional: bool, batch_first: bool) -> tuple[Tensor, ...]:
+        if input.ndim != 3:
+            raise RuntimeError(f"input must have 3 dimensions, got {input.ndim}")
+        states = list(hx) if mode == LSTM else [hx]
+        if mode == LSTM and len(states) != 2:
+            raise RuntimeError("lstm expects two hidden states")
+        stack = Stack(mode, states, params, has_biases, num_layers, dropout, train, bidirectional)
+        made = stack.run(aten.transpose(input, 0, 1) if batch_first else input, None)
+        if batch_first:
+            made[0] = aten.transpose(made[0], 0, 1)
+        return tuple(made)
+
+    return apply
+
+
+def _packed(mode: int) -> Any:
+    def apply(data: Tensor, batch_sizes: Tensor, hx: Any, params: Any, has_biases: bool, num_layers: int,
+              dropout: float, train: bool, bidirectional: bool) -> tuple[Tensor, ...]:
+        states = list(hx) if mode == LSTM else [hx]
+        if mode == LSTM and len(states) != 2:
+            raise RuntimeError("lstm expects two hidden states")
+        stack = Stack(mode, states, params, has_biases, num_layers, dropout, train, bidirectional)
+        return tuple(stack.run(data, batch_sizes._a.tolist()))
+
+    return apply
+
+
+def _face(name: str) -> Any:
+    def apply(*arguments: Any, **named: Any) -> Any:
+        packed = "batch_sizes" in named or (len(arguments) > 3 and isinstance(arguments[3], (list, tuple)))
+        return getattr(aten, f"{name}__{'data' if packed else 'input'}")(*arguments, **named)
+
+    apply.__name__ = name
+    apply.__doc__ = f"`{name}(input, hx, params, …)` or, for packed sequences, `{name}(data, batch_sizes, hx, params, …)`."
+    return apply
+
+
+SETTINGS = "Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional"
+for _name, _mode in (("lstm", LSTM), ("gru", GRU), ("rnn_tanh", TANH), ("rnn_relu", RELU)):
+    _state = "Tensor[] hx" if _mode == LSTM else "Tensor hx"
+    _returns = "(Tensor, Tensor, Tensor)" if _mode == LSTM else "(Tensor, Tensor)"
+    declare(f"{_name}.input(Tensor input, {_state}, {SETTINGS}, bool batch_first) -> {_returns}",
+            composite=_padded(_mode), where="f")
+    declare(f"{_name}.data(Tensor data, Tensor batch_sizes, {_state}, {SETTINGS}) -> {_returns}",
+            composite=_packed(_mode), where="f")
+    choose(_name, where="f")(_face(_name))
+
+# -- cells ---------------------------------------------------------------------------------------------------------
+
+
+def _split_kernel(array: Any, split_size: int, dim: int) -> list[Any]:
+    at = wrap_dim(dim, array.ndim)
+    before = (slice(None),) * at
+    return [array[(*before, slice(start, start + split_size))] for start in range(0, array.shape[at], split_size)]
+
+
+# "Unsafe" because the pieces share memory while the graph takes them for separate tensors: whoever uses this may change
+# pieces in place, but must not use the whole again.
+declare("unsafe_split.Tensor(Tensor self, int split_size, int dim=0) -> Tensor[]", cpu=_split_kernel, where="fm",
+        grad={"self": lambda grads, dim: aten.cat(grads, dim)})
+
+
+def _unsafe_chunk(self: Tensor, chunks: int, dim: int) -> Any:
+    extent = self._a.shape[wrap_dim(dim, self.ndim)]
+    return aten.unsafe_split__Tensor(self, -(-extent // chunks), dim)
+
+
+declare("unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", composite=_unsafe_chunk)
+
+
+def _check_cell(input: Tensor, hidden: Tensor, w_ih: Tensor, w_hh: Tensor) -> None:
+    """The sizes that a cell's products would complain about less clearly."""
+    if input._a.shape[1] != w_ih._a.shape[1]:
+        raise RuntimeError(f"input has inconsistent input_size: got {input._a.shape[1]} expected {w_ih._a.shape[1]}")
+    if input._a.shape[0] != hidden._a.shape[0]:
+        raise RuntimeError(f"Input batch size {input._a.shape[0]} doesn't match hidden0 batch size "
+                           f"{hidden._a.shape[0]}")
+    if hidden._a.shape[1] != w_hh._a.shape[1]:
+        raise RuntimeError(f"hidden0 has inconsistent hidden_size: got {hidden._a.shape[1]}, expected "
+                           f"{w_hh._a.shape[1]}")
+
+
+def _lstm_cell(input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Any, b_hh: Any) -> tuple[Tensor, Tensor]:
+    if len(hx) != 2:
+        raise RuntimeError("lstm_cell expects two hidden states")
+    hidden, cell = hx
+    _check_cell(input, hidden, w_ih, w_hh)
+    drive = aten.linear(input, w_ih, b_ih)
+    gates = aten.unsafe_chunk(aten.add_(aten.linear(hidden, w_hh, b_hh), drive), 4, 1)
+    entry, forget = aten.sigmoid_(gates[0]), aten.sigmoid_(gates[1])
+    new, shown = aten.tanh_(gates[2]), aten.sigmoid_(gates[3])
+    cell = aten.add_(aten.mul(forget, cell), aten.mul(entry, new))
+    return aten.mul(shown, aten.tanh(cell)), cell
+
+
+def _gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Any, b_hh: Any) -> Tensor:
+    _check_cell(input, hx, w_ih, w_hh)
+    drive = aten.unsafe_chunk(aten.linear(input, w_ih, b_ih), 3, 1)
+    held = aten.unsafe_chunk(aten.linear(hx, w_hh, b_hh), 3, 1)
+    reset = aten.sigmoid_(aten.add_(held[0], drive[0]))
+    update = aten.sigmoid_(aten.add_(held[1], drive[1]))
+    new = aten.tanh_(aten.add(drive[2], aten.mul_(held[2], reset)))
+    return aten.add_(aten.mul_(aten.sub(hx, new), update), new)
+
+
+def _plain_cell(activation: str) -> Any:
+    def apply(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Any, b_hh: Any) -> Tensor:
+        _check_cell(input, hx, w_ih, w_hh)
+        drive = aten.linear(input, w_ih, b_ih)
+        return getattr(aten, activation)(aten.add_(aten.linear(hx, w_hh, b_hh), drive))
+
+    return apply
+
+
+CELL = "Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None"
+declare(f"lstm_cell(Tensor input, Tensor[] hx, {CELL}) -> (Tensor, Tensor)", composite=_lstm_cell, where="f")
+declare(f"gru_cell(Tensor input, Tensor hx, {CELL}) -> Tensor", composite=_gru_cell, where="f")
+declare(f"rnn_tanh_cell(Tensor input, Tensor hx, {CELL}) -> Tensor", composite=_plain_cell("tanh"), where="f")
+declare(f"rnn_relu_cell(Tensor input, Tensor hx, {CELL}) -> Tensor", composite=_plain_cell("relu"), where="f")
