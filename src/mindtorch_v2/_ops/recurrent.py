@@ -193,7 +193,7 @@ def _face(name: str) -> Any:
         return getattr(aten, f"{name}__{'data' if packed else 'input'}")(*arguments, **named)
 
     apply.__name__ = name
-    apply.__doc__ = f"`{name}(input, hx, params, …)` or, for packed sequences, `{name}(data, batch_sizes, hx, params, …)`."
+    apply.__doc__ = f"`{name}(input, hx, params, …)` or, if packed, `{name}(data, batch_sizes, hx, params, …)`."
     return apply
 
 

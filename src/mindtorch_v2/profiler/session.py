@@ -89,7 +89,8 @@ class profile:
         self.entered = True
         self.trace_id = self.create_trace_id()
         self._recorder = Recorder(RecorderOptions(
-            shapes=self.record_shapes, memory=self.profile_memory, max_events=self.max_events))
+            shapes=self.record_shapes, memory=self.profile_memory, stacks=self.with_stack, modules=self.with_modules,
+            max_events=self.max_events))
         self._trace = None
         self._events = None
         self._averages = {}

@@ -18,12 +18,12 @@ from numpy.lib.stride_tricks import as_strided
 
 from ..._dtype import HALF_TYPES
 from .convolution_checks import check_convolution
-from .convolution_winograd import fits as fits_winograd
-from .convolution_winograd import winograd, winograd_weight_gradient
 
 Array = Any
 Sizes = tuple[int, ...]
-COLUMN_BYTES = 1 << 23
+COLUMN_BYTES = 1 << 22
+# Depthwise kernels go over their data once a tap: blocks that stay in the cache.
+DEPTH_BYTES = 1 << 19
 # Pitched columns compute this much at most for every position that is kept; beyond it exact columns are cheaper.
 PITCH_WASTE = 1.4
 # Below this many positions an image, one product over all images beats one product an image.
@@ -173,8 +173,6 @@ def forward(x: Array, weight: Array, bias: Array | None, window: Window, groups:
         made = _pointwise(x, weight.reshape(groups, out_channels // groups, per_group), groups)
     elif _is_depthwise(weight, groups):
         made = _depthwise(x, weight, window, groups, out)
-    elif fits_winograd(weight, window, groups, shape):
-        made = winograd(x, weight, window.padding)
     else:
         made = np.empty(shape, x.dtype)
         columns = Columns(x, window, out)
@@ -191,13 +189,49 @@ def forward(x: Array, weight: Array, bias: Array | None, window: Window, groups:
     return made
 
 
+def _depth_blocks(images: int, image_elements: int, itemsize: int) -> Iterator[slice]:
+    block = max(1, DEPTH_BYTES // max(1, image_elements * itemsize))
+    for start in range(0, images, block):
+        yield slice(start, min(start + block, images))
+
+
 def _depthwise(x: Array, weight: Array, window: Window, groups: int, out: Sizes) -> Array:
     padded = _pad(x, window.padding)[:, :, None]
-    made: Array = None
-    for tap, seen in window.taps(out):
-        part = padded[(..., *seen)] * _depth_weight(weight, groups, tap)
-        made = part if made is None else np.add(made, part, out=made)
-    return np.ascontiguousarray(made.reshape(x.shape[0], weight.shape[0], *out))
+    images = x.shape[0]
+    made = np.empty((images, groups, weight.shape[0] // groups, *out), x.dtype)
+    for part in _depth_blocks(images, weight.shape[0] * math.prod(out), x.itemsize):
+        total, scratch, seen_part = made[part], np.empty_like(made[part]), padded[part]
+        for number, (tap, seen) in enumerate(window.taps(out)):
+            factor = _depth_weight(weight, groups, tap)
+            np.multiply(seen_part[(..., *seen)], factor, out=scratch if number else total)
+            if number:
+                total += scratch
+    return made.reshape(images, weight.shape[0], *out)
+
+
+def _depthwise_input_gradient(grad: Array, weight: Array, padded: Array, window: Window, groups: int) -> None:
+    """Adds to the gradient of the padded input."""
+    images, _, *out = grad.shape
+    split = grad.reshape(images, groups, -1, *out)
+    for part in _depth_blocks(images, grad[:1].size, grad.itemsize):
+        source, target = split[part], padded[part]
+        scratch = np.empty_like(source)
+        for tap, seen in window.taps(tuple(out)):
+            np.multiply(source, _depth_weight(weight, groups, tap), out=scratch)
+            target[(..., *seen)] += scratch[:, :, 0] if scratch.shape[2] == 1 else scratch.sum(2)
+
+
+def _depthwise_weight_gradient(grad: Array, x: Array, made: Array, window: Window, groups: int) -> None:
+    images, _, *out = grad.shape
+    padded = _pad(x, window.padding)[:, :, None]
+    split = grad.reshape(images, groups, -1, *out)
+    around = (0, *range(3, split.ndim))
+    for part in _depth_blocks(images, grad[:1].size, grad.itemsize):
+        source, seen_part = split[part], padded[part]
+        scratch = np.empty_like(source)
+        for tap, seen in window.taps(tuple(out)):
+            np.multiply(seen_part[(..., *seen)], source, out=scratch)
+            made[(slice(None), 0, *tap)] += scratch.sum(around).reshape(-1)
 
 
 def input_gradient(grad: Array, weight: Array, shape: Sizes, window: Window, groups: int) -> Array:
@@ -221,10 +255,7 @@ def input_gradient(grad: Array, weight: Array, shape: Sizes, window: Window, gro
                   for n, p, o, s, d, k in zip(sizes, window.padding, out, window.stride, window.dilation, window.kernel))
     padded = np.zeros((images, shape[1], *reach), grad.dtype)
     if _is_depthwise(weight, groups):
-        split = grad.reshape(images, groups, -1, *out)
-        for tap, seen in window.taps(out):
-            part = split * _depth_weight(weight, groups, tap)
-            padded[(..., *seen)] += part[:, :, 0] if part.shape[2] == 1 else part.sum(2)
+        _depthwise_input_gradient(grad, weight, padded, window, groups)
     else:
         matrix = weight.reshape(groups, out_channels // groups, -1).swapaxes(1, 2)
         height = shape[1] * math.prod(window.kernel)
@@ -240,8 +271,8 @@ def input_gradient(grad: Array, weight: Array, shape: Sizes, window: Window, gro
 
 def weight_gradient(grad: Array, x: Array, shape: Sizes, window: Window, groups: int) -> Array:
     """Gradient of `forward` for its weight, which has this shape."""
-    out_channels, per_group, *kernel = shape
-    out, images = grad.shape[2:], grad.shape[0]
+    out_channels, per_group = shape[:2]
+    out = grad.shape[2:]
     if window.is_point():
         seen = x[_strided(window)]
         left = grad.swapaxes(0, 1).reshape(groups, out_channels // groups, -1)
@@ -249,14 +280,8 @@ def weight_gradient(grad: Array, x: Array, shape: Sizes, window: Window, groups:
         return np.matmul(left, right.swapaxes(1, 2)).reshape(shape)
     made = np.zeros(shape, grad.dtype)
     if groups > 1 and per_group == 1:
-        padded = _pad(x, window.padding)[:, :, None]
-        split = grad.reshape(images, groups, -1, *out)
-        around = (0, *range(3, split.ndim))
-        for tap, part in window.taps(out):
-            made[(slice(None), 0, *tap)] = (padded[(..., *part)] * split).sum(around).reshape(-1)
+        _depthwise_weight_gradient(grad, x, made, window, groups)
         return made
-    if fits_winograd(made, window, groups, grad.shape):
-        return winograd_weight_gradient(grad, x, window.padding)
     turned = window.turned()
     if window.steps_by_one() and min(turned.padding) >= 0 and out_channels < x.shape[1]:
         return _backward_of_output(grad, x, None, shape, window, groups)[1]
@@ -288,7 +313,7 @@ def gradients(grad: Array, x: Array, weight: Array, window: Window, groups: int,
     out_channels = weight.shape[0]
     if (needs_input and needs_weight and not window.is_point() and window.steps_by_one()
             and min(window.turned().padding) >= 0 and out_channels <= 2 * x.shape[1]
-            and not _is_depthwise(weight, groups) and not fits_winograd(weight, window, groups, grad.shape)):
+            and not _is_depthwise(weight, groups)):
         return _backward_of_output(grad, x, weight, weight.shape, window, groups)
     first = input_gradient(grad, weight, x.shape, window, groups) if needs_input else None
     return first, weight_gradient(grad, x, weight.shape, window, groups) if needs_weight else None

@@ -1,6 +1,6 @@
 """One direction of one recurrent layer over all its time steps, and the way back.
 
-Rows are in time order: step `t` owns the next `batch_sizes[t]` rows, which is what a packed sequence looks like; a plain
+Rows are in time order: step `t` owns the next `batch_sizes[t]` rows, which is what a packed sequence looks like; plain
 `(time, batch, features)` input is the case of equal steps. Batch sizes never grow, so the rows of a step are the first
 ones of the state. A state that a step leaves alone keeps its value, and that is all there is to sequences of different
 lengths: going forward it is the final state, going backward the initial one.
@@ -226,7 +226,8 @@ def backward(grad_output: Array, grad_hy: Array, grad_cy: Array | None, data: Ar
     if b_ih is not None:
         grad_b_ih = pull.sum(0)
         grad_b_hh = grad_b_ih.copy() if hidden_pull is pull else hidden_pull.sum(0)
-    made = ((pull @ w_ih).reshape(shape), pull.T @ data, hidden_pull.T @ before, grad_b_ih, grad_b_hh, grad_hr, state, grad_cell)
+    made = ((pull @ w_ih).reshape(shape), pull.T @ data, hidden_pull.T @ before, grad_b_ih, grad_b_hh, grad_hr, state,
+            grad_cell)
     return tuple(a.astype(dtype, copy=False) for a in made)
 
 

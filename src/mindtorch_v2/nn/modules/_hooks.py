@@ -13,23 +13,18 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from ..._autograd.graph import Node, RemovableHandle, edge, new
+from ..._dispatch.module_flag import Flag
 from ..._dispatch.state import THREAD
 from ..._tensor import Tensor, alias
 
 Hook = Callable[..., Any]
 
 
-class Flag:
-    """Whether any hook was ever registered in this process."""
-
-    raised = False
-
-
 class HookTable(OrderedDict):  # type: ignore[type-arg]
     """Hooks by id, in the order in which they run."""
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        Flag.raised = True
+        Flag.raised = Flag.hooks = True
         super().__setitem__(key, value)
 
 

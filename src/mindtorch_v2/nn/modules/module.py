@@ -8,11 +8,11 @@ import warnings
 from typing import Any
 
 from ..._autograd.graph import RemovableHandle
+from ..._dispatch.module_flag import Flag
 from ..._tensor import Tensor
 from ._convert import Convert
 from ._hooks import (
     BackwardHooks,
-    Flag,
     GlobalHooks,
     Handle,
     Hook,
@@ -64,7 +64,8 @@ class Module(State, Convert):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if Flag.raised:
-            return self._call_impl(*args, **kwargs)
+            watch = Flag.watch
+            return self._call_impl(*args, **kwargs) if watch is None else watch(self, args, kwargs)
         return self.forward(*args, **kwargs)
 
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:

@@ -14,7 +14,10 @@ from ..trace import Kind, ThreadInfo, Trace, TraceBuilder
 from ..trace.trace import TensorInput
 from .flops import flops_of
 from .memory import MEMORY_FIELDS
-from .recorder import Recorder
+from .module_calls import MODULE_EVENT
+from .module_column import ModuleCalls, with_modules
+from .python_stacks import add_python_calls, with_stacks
+from .recorder import Piece, Recorder
 
 KIND_OF = {
     "op": Kind.OP,
@@ -23,6 +26,7 @@ KIND_OF = {
     "scope": Kind.SCOPE,
     "scope_internal": Kind.SCOPE,
     "step": Kind.STEP,
+    "module": Kind.MODULE,
 }
 
 
@@ -34,8 +38,12 @@ def assemble(recorder: Recorder, *, metadata: dict[str, Any], with_flops: bool =
     overloads = np.array([build.name(overload) for _, _, overload, _ in known] or [0], np.int32)
     kinds = np.array([KIND_OF[kind] for _, kind, *_ in known] or [0], np.uint8)
     tables: dict[int, int] = {-1: -1}
+    options = recorder.options
+    steps_ns = np.array(recorder.steps_ns, np.int64)
+    module_calls = ModuleCalls()
+    op_times: dict[ThreadInfo, tuple[np.ndarray, np.ndarray]] = {}
     for piece in recorder.pieces:
-        events = piece.events
+        events = take_modules(build, piece, module_calls, steps_ns, as_events=options.stacks)
         # A thread may be appending its last event right now; whole records only.
         size = len(events) // FIELDS * FIELDS
         ids = np.array(events[0:size:FIELDS], np.int64)
@@ -50,14 +58,55 @@ def assemble(recorder: Recorder, *, metadata: dict[str, Any], with_flops: bool =
             "sequence": np.array(events[3:size:FIELDS], np.int64),
             "inputs": inputs,
             "thread": np.full(len(ids), build.thread(piece.info), np.int32),
-            "step": np.searchsorted(np.array(recorder.steps_ns, np.int64), start, "right").astype(np.int32),
+            "step": np.searchsorted(steps_ns, start, "right").astype(np.int32),
         }
+        if options.stacks:
+            note_ops(op_times, piece.info, columns)
         if with_flops:
             columns["flops"] = flops_column(known, ids, inputs, build)
         build.add_columns(columns)
     add_memory(build, recorder)
-    return build.finish(metadata=metadata, start_ns=recorder.start_ns, end_ns=recorder.end_ns,
-                        epoch_ns=recorder.epoch_ns, dropped=recorder.dropped)
+    add_python_calls(build, recorder.calls, steps_ns, op_times)
+    trace = build.finish(metadata=metadata, start_ns=recorder.start_ns, end_ns=recorder.end_ns,
+                         epoch_ns=recorder.epoch_ns, dropped=recorder.dropped)
+    if options.modules:
+        trace = with_modules(trace, module_calls)
+    return with_stacks(trace) if options.stacks else trace
+
+
+def take_modules(build: TraceBuilder, piece: Piece, calls: ModuleCalls, steps_ns: np.ndarray, *,
+                 as_events: bool) -> list[Any]:
+    """The piece's events without calls of modules, which are noted apart and may become events of their own."""
+    events = piece.events
+    size = len(events) // FIELDS * FIELDS
+    if MODULE_EVENT not in events[0:size:FIELDS]:
+        return events
+    is_module = np.array(events[0:size:FIELDS], np.int64) == MODULE_EVENT
+    table = np.empty(size, object)
+    table[:] = events[:size]
+    table = table.reshape(-1, FIELDS)
+    if piece.modules:
+        thread = build.thread(piece.info)
+        starts, ends, identities = (table[is_module, column].tolist() for column in (1, 2, 4))
+        names = calls.add(build, piece, [starts, ends, identities], thread)
+        if as_events:
+            start = np.array(starts, np.int64)
+            build.add_columns({
+                "name": names, "kind": np.full(len(names), Kind.MODULE, np.uint8), "start_ns": start,
+                "end_ns": np.array(ends, np.int64), "thread": np.full(len(names), thread, np.int32),
+                "step": np.searchsorted(steps_ns, start, "right").astype(np.int32),
+            })
+    return table[~is_module].reshape(-1).tolist()
+
+
+def note_ops(times: dict[ThreadInfo, tuple[np.ndarray, np.ndarray]], info: ThreadInfo,
+             columns: dict[str, np.ndarray]) -> None:
+    """Remember when ops ran on a thread."""
+    ops = columns["kind"] == Kind.OP
+    found = (columns["start_ns"][ops], columns["end_ns"][ops])
+    if info in times:
+        found = (np.concatenate((times[info][0], found[0])), np.concatenate((times[info][1], found[1])))
+    times[info] = found
 
 
 def add_memory(build: TraceBuilder, recorder: Recorder) -> None:

@@ -17,4 +17,5 @@ def flops_of(op: Any, arguments: tuple[Any, ...]) -> int:
     if formula == "elementwise":
         # PyTorch counts the first operand's elements, also where the other one is larger.
         return numel(shapes[0]) if shapes else -1
-    return int(formula(shapes))
+    # Some formulas also need numbers such as a stride: they take all arguments as their second parameter.
+    return int(formula(shapes, arguments) if formula.__code__.co_argcount == 2 else formula(shapes))

@@ -10,13 +10,15 @@ import os
 import threading
 import time
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..._dispatch.observer import FIELDS, HOOK, observe, unobserve
 from ..._dispatch.state import STATES, ThreadState
 from ..trace import ThreadInfo
 from .memory import MemoryLog
+from .module_calls import ModuleLabels, ModuleLog, ModuleName, names_of
+from .python_calls import CallLog, CallPiece, Mark
 
 clock = HOOK["clock"]
 
@@ -27,6 +29,8 @@ class RecorderOptions:
 
     shapes: bool = False
     memory: bool = False
+    stacks: bool = False  # Python calls, and from them the stack of each event
+    modules: bool = False  # the module that each event ran in
     max_events: int | None = None
 
 
@@ -46,6 +50,7 @@ class Piece:
     events: list[Any]
     info: ThreadInfo
     ident: int
+    modules: dict[int, ModuleName] = field(default_factory=dict)  # by the identity that module events carry
 
 
 class Session:
@@ -56,6 +61,8 @@ class Session:
         self.users: list[Recorder] = []
         self.dropped = 0
         self.memory: MemoryLog | None = None
+        self.calls: CallLog | None = None
+        self.modules: ModuleLog | None = None
 
     def new_thread(self, state: ThreadState) -> None:
         """Give a thread a list to write to."""
@@ -67,6 +74,8 @@ class Session:
         limit = min((u.options.max_events for u in self.users if u.options.max_events is not None), default=None)
         if limit is not None:
             self.bound(state, lane, limit)
+        if self.calls is not None:
+            self.calls.joined()
 
     def bound(self, state: ThreadState, lane: Lane, limit: int) -> None:
         """Replace the thread's plain `extend` by one that stops at a limit over all threads."""
@@ -93,6 +102,20 @@ class Session:
             HOOK["ALLOCATED"] = None
             self.memory.close()
             self.memory = None
+        if any(u.options.stacks or u.options.modules for u in self.users):
+            if self.modules is None:
+                self.modules = ModuleLog()
+                self.modules.start()
+        elif self.modules is not None:
+            self.modules.stop()
+            self.modules = None
+        if any(u.options.stacks for u in self.users):
+            if self.calls is None:
+                self.calls = CallLog()
+                self.calls.start()
+        elif self.calls is not None:
+            self.calls.stop()
+            self.calls = None
 
 
 class Recorder:
@@ -107,6 +130,9 @@ class Recorder:
         self.begins: dict[int, int] = {}
         self.memory: list[int] = []
         self.memory_begin = 0
+        self.calls: list[CallPiece] = []
+        self.module_labels = ModuleLabels()
+        self._calls_mark: Mark | None = None
         self.active = False
         self.steps_ns: list[int] = []
         self.start_ns = self.end_ns = 0
@@ -134,12 +160,18 @@ class Recorder:
         if not self.start_ns:
             self.epoch_ns = time.time_ns() - clock()
             self.start_ns = clock()
+        if self.options.stacks and session.calls is not None:
+            # Last, so that what starting calls is not part of the recording.
+            self._calls_mark = session.calls.mark()
 
     def stop(self) -> None:
         """End, keeping what was recorded; may be called when not active."""
         with Recorder.lock:
             if not self.active:
                 return
+            if self._calls_mark is not None and Recorder.session is not None and Recorder.session.calls is not None:
+                self.calls.extend(Recorder.session.calls.since(self._calls_mark))
+                self._calls_mark = None
             self.end_ns = clock()
             self.active = False
             ACTIVE.discard(self)
@@ -148,6 +180,9 @@ class Recorder:
                 return
             if session.memory is not None and self.options.memory:
                 self.memory.extend(session.memory.changes[self.memory_begin:])
+            modules: dict[int, ModuleName] = {}
+            if session.modules is not None and (self.options.stacks or self.options.modules):
+                modules = names_of(list(session.modules.called.values()), self.module_labels)
             session.users.remove(self)
             last = not session.users
             if last:
@@ -159,7 +194,7 @@ class Recorder:
                 if len(lane.events) > begin:
                     # A lane nobody else reads is handed over as it is; it can be gigabytes.
                     events = lane.events if last and begin == 0 else lane.events[begin:]
-                    self.pieces.append(Piece(events, lane.info, lane.ident))
+                    self.pieces.append(Piece(events, lane.info, lane.ident, modules))
             self.dropped += session.dropped - self._dropped_before
 
     def step(self) -> None:
@@ -176,6 +211,10 @@ def _forget_in_child() -> None:
     if Recorder.session is not None:
         unobserve()
         HOOK["ALLOCATED"] = None
+        if Recorder.session.calls is not None:
+            Recorder.session.calls.stop()
+        if Recorder.session.modules is not None:
+            Recorder.session.modules.stop()
         Recorder.session = None
     for recorder in list(ACTIVE):
         recorder.active = False

@@ -58,7 +58,8 @@ class Trace:
     """A finished recording.
 
     `events` has one NumPy array per entry of `COLUMNS`, all of one length, sorted by thread and start so that a
-    parent comes before its children; `memory` likewise per `MEMORY_COLUMNS`, sorted by time. Integers in them point
+    parent comes before its children. Python calls have parents among themselves and so have all other events: with or
+    without stacks, an op has the same parent and the same own time. `memory` likewise per `MEMORY_COLUMNS`, sorted by time. Integers in them point
     into the tables. `inputs` holds argument tuples: each item a TensorInput, a list of them, or a plain value.
     """
 
@@ -199,14 +200,38 @@ class TraceBuilder:
         events = _assemble(COLUMNS, self._chunks, self._rows)
         order = np.lexsort((-events["end_ns"], events["start_ns"], events["thread"]))
         events = {key: value[order] for key, value in events.items()}
-        events["parent"] = parents(events["thread"], events["start_ns"], events["end_ns"])
+        others, calls = split_python(events)
+        events["parent"] = np.full(len(order), -1, np.int32)
+        for rows in (others, calls):
+            events["parent"][rows] = _above(events, rows)
         memory = _assemble(MEMORY_COLUMNS, self._memory_chunks, self._memory_rows)
         by_time = np.argsort(memory["time_ns"], kind="stable")
         memory = {key: value[by_time] for key, value in memory.items()}
-        memory["row"] = enclosing_rows(events, memory["thread"], memory["time_ns"])
+        found = enclosing_rows(_part(events, others), memory["thread"], memory["time_ns"])
+        memory["row"] = np.append(others, -1)[found].astype(np.int32)
         for column in (*events.values(), *memory.values()):
             column.flags.writeable = False
         return Trace(events, memory, self.names, self.threads, self.inputs, self.stacks, **facts)
+
+
+def split_python(events: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """The rows that are no Python calls, and those that are."""
+    python = (events["kind"] == Kind.PYTHON) | (events["kind"] == Kind.MODULE)
+    return np.flatnonzero(~python), np.flatnonzero(python)
+
+
+def _above(events: dict[str, np.ndarray], rows: np.ndarray) -> np.ndarray:
+    """The parents of some rows among these rows."""
+    found = parents(events["thread"][rows], events["start_ns"][rows], events["end_ns"][rows])
+    return np.append(rows, -1)[found].astype(np.int32)
+
+
+def _part(events: dict[str, np.ndarray], rows: np.ndarray) -> dict[str, np.ndarray]:
+    """Some rows with their times and parents, which must be among them, as a table of its own."""
+    part = {key: events[key][rows] for key in ("thread", "start_ns", "end_ns")}
+    above = events["parent"][rows]
+    part["parent"] = np.where(above >= 0, np.searchsorted(rows, above), -1).astype(np.int32)
+    return part
 
 
 def _assemble(columns: Sequence[Any], chunks: list[dict[str, np.ndarray]],

@@ -84,7 +84,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         arguments = {
             "iterable": self._iterable, "dataset": self._dataset, "auto_collation": loader._auto_collation,
             "collate_fn": loader.collate_fn, "drop_last": loader.drop_last, "base_seed": self._base_seed,
-            "init_fn": loader.worker_init_fn, "num_workers": self._num_workers, "persistent": self._persistent,
+            "init_fn": loader.worker_init_fn, "num_workers": self._num_workers,
         }
         self._workers: list[Worker] = []
         # Runs when this iterator is dropped, and at exit before multiprocessing ends its daemons.
@@ -194,8 +194,10 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             worker, task, result = self._receive()
             if isinstance(result, StreamEnded):
                 worker.active = False
-                worker.running = self._persistent
                 del self._tasks[task]
+                if not self._persistent:
+                    worker.running = False
+                    self._send(worker, None)
                 self._give_task()
             elif not self._in_order or task == self._next_result:
                 return self._deliver(task, result)

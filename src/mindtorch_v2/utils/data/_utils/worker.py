@@ -86,17 +86,12 @@ class Outbox:
         self.waiting.put(message)
 
     def _write(self) -> None:
-        while (message := self.waiting.get()) is not None:
+        while True:
             try:
-                self.results.send_bytes(message)
+                self.results.send_bytes(self.waiting.get())
             except OSError:
                 # The main process has hung up: nobody wants the rest.
                 return
-
-    def finish(self) -> None:
-        """Wait until everything is written."""
-        self.waiting.put(None)
-        self.thread.join()
 
 
 def seed_worker(base_seed: int, worker_id: int) -> int:
@@ -124,8 +119,8 @@ def receive(tasks: Any, parent_id: int) -> Any:
 
 def worker_loop(iterable: bool, dataset: Any, tasks: Any, results: Any, auto_collation: bool,
                 collate_fn: Callable[[Any], Any], drop_last: bool, base_seed: int,
-                init_fn: Callable[[int], Any] | None, worker_id: int, num_workers: int, persistent: bool) -> None:
-    """Fetch batches until told to stop."""
+                init_fn: Callable[[int], Any] | None, worker_id: int, num_workers: int) -> None:
+    """Fetch batches until told to stop; also at the end of a stream a worker waits to be told."""
     parent_id = os.getppid()
     # A recording of the main process that was copied by a fork is not continued here.
     unobserve()
@@ -180,10 +175,6 @@ def worker_loop(iterable: bool, dataset: Any, tasks: Any, results: Any, auto_col
                     result = ExceptionWrapper(where=where)
             outbox.put(task, result, where)
             del result
-            if ended and not persistent:
-                break
-        if ended:
-            outbox.finish()
     except (KeyboardInterrupt, EOFError):
         # Ctrl-C reaches the main process too, which reports it; a main process that is gone wants no report.
         return

@@ -1,0 +1,15 @@
+"""The one flag that `Module.__call__` checks, and what raises it: hooks of modules, or a recording that watches calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+class Flag:
+    """Whether a call of a module may need more than `forward`."""
+
+    raised = False
+    hooks = False  # whether any hook was ever registered in this process
+    # Called as `watch(module, args, kwargs)` in place of the module's own `_call_impl`, which it calls in turn.
+    watch: Callable[[Any, Any, Any], Any] | None = None

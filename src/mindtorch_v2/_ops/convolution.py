@@ -1,0 +1,190 @@
+"""Convolutions of one, two and three dimensions, plain and transposed.
+
+Nested as in PyTorch: `conv2d > convolution > _convolution > _slow_conv`. The last is the kernel; PyTorch has one there
+for every library it may call. The node is `ConvolutionBackward0`, as in PyTorch, where the one but last level has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .._backends.cpu import convolution as kernels
+from .._dispatch.namespace import aten
+from .._dispatch.registry import choose, declare
+from .._tensor import Tensor
+
+Sizes = int | Sequence[int]
+
+# -- the kernel and its derivative -------------------------------------------------------------------------------------
+
+
+def _gradients(grad: Any, input: Any, weight: Any, bias_shape: Any, stride: Any, padding: Any, dilation: Any,
+               transposed: bool, output_padding: Any, groups: int, needs: Any) -> tuple[Any, ...]:
+    made = aten.convolution_backward(grad, input, weight, bias_shape, stride, padding, dilation, transposed,
+                                     output_padding, groups, needs)
+    return tuple(m if n else None for m, n in zip(made, needs, strict=True))
+
+
+def _second_gradients(grads: Any, grad_output: Any, input: Any, weight: Any, stride: Any, padding: Any, dilation: Any,
+                      transposed: bool, output_padding: Any, groups: int, output_mask: Any, needs: Any) -> Any:
+    """Each of the three gradients is linear in two of `grad_output`, `input` and `weight`: convolutions again."""
+    if input._a.dtype.kind == "c":
+        raise NotImplementedError("the second derivative of a complex convolution is not supported")
+    rest = (stride, padding, dilation, transposed, output_padding, groups)
+    of_input, of_weight, of_bias = grads
+    parts = []
+    if needs[0] and output_mask[0]:
+        parts.append(aten.convolution(of_input, weight, None, *rest))
+    if needs[0] and output_mask[1]:
+        parts.append(aten.convolution(input, of_weight, None, *rest))
+    if needs[0] and output_mask[2]:
+        column = aten.view(of_bias, (-1, *(1,) * (weight.ndim - 2)))
+        parts.append(aten.expand(column, grad_output._a.shape))
+    first = second = third = None
+    for part in parts:
+        first = part if first is None else first + part
+    if needs[1] and output_mask[1]:
+        second = aten.convolution_backward(grad_output, input, of_weight, None, *rest, (True, False, False))[0]
+    if needs[2] and output_mask[0]:
+        third = aten.convolution_backward(grad_output, of_input, weight, None, *rest, (False, True, False))[1]
+    return first, second, third
+
+
+declare(
+    "_slow_conv(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, "
+    "bool transposed, int[] output_padding, int groups) -> Tensor", cpu=kernels.convolution, where="n",
+    node="ConvolutionBackward0", grad={("input", "weight", "bias"): _gradients},
+)
+declare(
+    "convolution_backward(Tensor grad_output, Tensor input, Tensor weight, int[]? bias_sizes, int[] stride, "
+    "int[] padding, int[] dilation, bool transposed, int[] output_padding, int groups, bool[3] output_mask) -> "
+    "(Tensor, Tensor, Tensor)", cpu=kernels.convolution_backward, where="n",
+    grad={("grad_output", "input", "weight"): _second_gradients},
+)
+
+# -- the levels above it -----------------------------------------------------------------------------------------------
+
+declare(
+    "_convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, "
+    "bool transposed, int[] output_padding, int groups, bool benchmark, bool deterministic, bool cudnn_enabled, "
+    "bool allow_tf32) -> Tensor", where="f",
+    composite=lambda input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, benchmark,
+    deterministic, cudnn_enabled, allow_tf32: aten._slow_conv(input, weight, bias, stride, padding, dilation,
+                                                              transposed, output_padding, groups),
+)
+declare(
+    "convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, "
+    "bool transposed, int[] output_padding, int groups) -> Tensor", where="f",
+    composite=lambda *arguments: aten._convolution(*arguments, False, False, True, True),
+)
+
+
+def _convolution_mode(input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes, padding: str, dilation: Sizes,
+                      groups: int) -> Tensor:
+    kernel = weight._a.shape[2:]
+    if padding == "valid":
+        return aten.convolution(input, weight, bias, stride, (0,) * len(kernel), dilation, False, (0,) * len(kernel),
+                                groups)
+    if padding != "same":
+        raise RuntimeError(f"Invalid padding string: '{padding}'")
+    if any(s != 1 for s in _sequence(stride, len(kernel))):
+        raise RuntimeError("padding='same' is not supported for strided convolutions")
+    totals = [d * (k - 1) for d, k in zip(_sequence(dilation, len(kernel)), kernel)]
+    if any(t % 2 for t in totals):
+        # The window's own padding is symmetric; what is left over goes to the end.
+        margins = [m for t in reversed(totals) for m in (0, t % 2)]
+        input = aten.constant_pad_nd(input, margins, 0)
+    return aten.convolution(input, weight, bias, stride, tuple(t // 2 for t in totals), dilation, False,
+                            (0,) * len(kernel), groups)
+
+
+declare(
+    "_convolution_mode(Tensor input, Tensor weight, Tensor? bias, int[] stride, str padding, int[] dilation, "
+    "int groups) -> Tensor", composite=_convolution_mode, where="f",
+)
+
+
+def _sequence(values: Sizes, count: int) -> tuple[int, ...]:
+    sizes = (values,) if isinstance(values, int) else tuple(int(v) for v in values)
+    return sizes * count if len(sizes) == 1 else sizes
+
+
+def _batched(input: Tensor, spatial: int, name: str) -> tuple[Tensor, bool]:
+    """The input with a batch dimension, and whether it came with one."""
+    ndim = input._a.ndim
+    if ndim == spatial + 2:
+        return input, True
+    if ndim != spatial + 1:
+        raise RuntimeError(f"Expected {spatial + 1}D (unbatched) or {spatial + 2}D (batched) input to {name}, but got "
+                           f"input of size: {list(input._a.shape)}")
+    return aten.unsqueeze(input, 0), False
+
+
+def _conv_flops(shapes: Any, arguments: tuple[Any, ...]) -> int:
+    """Multiplications and additions, as PyTorch counts them: only for `conv2d` of a batch."""
+    (images, channels, *sizes), (out, _, *kernel) = shapes[:2]
+    if len(sizes) != 2:
+        return -1
+    stride, padding, dilation = (_sequence(v, 2) for v in arguments[3:6])
+    positions = 1
+    for n, k, s, p, d in zip(sizes, kernel, stride, padding, dilation):
+        positions *= (n + 2 * p - d * (k - 1) - 1) // s + 1
+    return 2 * images * positions * kernel[0] * kernel[1] * channels * out // int(arguments[6])
+
+
+def _declare_plain(spatial: int) -> None:
+    name = f"conv{spatial}d"
+    ones, zeros = "[" + ", ".join("1" * spatial) + "]", "[" + ", ".join("0" * spatial) + "]"
+
+    def plain(input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes, padding: Sizes, dilation: Sizes,
+              groups: int) -> Tensor:
+        batch, was_batched = _batched(input, spatial, name)
+        made = aten.convolution(batch, weight, bias, _sequence(stride, spatial), _sequence(padding, spatial),
+                                _sequence(dilation, spatial), False, (0,) * spatial, groups)
+        return made if was_batched else aten.squeeze(made, 0)
+
+    def by_word(input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes, padding: str, dilation: Sizes,
+                groups: int) -> Tensor:
+        batch, was_batched = _batched(input, spatial, name)
+        made = aten._convolution_mode(batch, weight, bias, _sequence(stride, spatial), padding,
+                                      _sequence(dilation, spatial), groups)
+        return made if was_batched else aten.squeeze(made, 0)
+
+    declare(f"{name}(Tensor input, Tensor weight, Tensor? bias=None, int[{spatial}] stride={ones}, int[{spatial}] "
+            f"padding={zeros}, int[{spatial}] dilation={ones}, int groups=1) -> Tensor", composite=plain, where="f",
+            flops=_conv_flops if spatial == 2 else None)
+    declare(f'{name}.padding(Tensor input, Tensor weight, Tensor? bias=None, int[{spatial}] stride={ones}, '
+            f'str padding="valid", int[{spatial}] dilation={ones}, int groups=1) -> Tensor', composite=by_word,
+            where="f")
+
+    @choose(name, where="f")
+    def chosen(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1, padding: Sizes | str = 0,
+               dilation: Sizes = 1, groups: int = 1) -> Tensor:
+        form = getattr(aten, f"{name}__padding" if isinstance(padding, str) else f"{name}__default")
+        return form(input, weight, bias, stride, padding, dilation, groups)
+
+    chosen.__name__ = chosen.__qualname__ = name
+    chosen.__doc__ = f"{spatial}-dimensional convolution; `padding` is numbers, 'same' or 'valid'."
+
+
+def _declare_transposed(spatial: int) -> None:
+    name = f"conv_transpose{spatial}d"
+    ones, zeros = "[" + ", ".join("1" * spatial) + "]", "[" + ", ".join("0" * spatial) + "]"
+
+    def transposed(input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes, padding: Sizes,
+                   output_padding: Sizes, groups: int, dilation: Sizes) -> Tensor:
+        batch, was_batched = _batched(input, spatial, name)
+        made = aten.convolution(batch, weight, bias, _sequence(stride, spatial), _sequence(padding, spatial),
+                                _sequence(dilation, spatial), True, _sequence(output_padding, spatial), groups)
+        return made if was_batched else aten.squeeze(made, 0)
+
+    overload = "" if spatial == 1 else ".input"
+    declare(f"{name}{overload}(Tensor input, Tensor weight, Tensor? bias=None, int[{spatial}] stride={ones}, "
+            f"int[{spatial}] padding={zeros}, int[{spatial}] output_padding={zeros}, int groups=1, "
+            f"int[{spatial}] dilation={ones}) -> Tensor", composite=transposed, where="f")
+
+
+for _spatial in (1, 2, 3):
+    _declare_plain(_spatial)
+    _declare_transposed(_spatial)

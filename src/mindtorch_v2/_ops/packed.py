@@ -1,0 +1,55 @@
+"""Packing sequences of different lengths, and padding them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._backends.cpu import packed as kernels
+from .._dispatch.namespace import aten
+from .._dispatch.registry import declare
+from .._tensor import Tensor
+
+
+def _lengths(batch_sizes: Tensor) -> Tensor:
+    """How long each sequence is, from how many run at each time."""
+    members = aten.arange(int(batch_sizes._a[0]))
+    return aten.sum(aten.gt(batch_sizes, aten.unsqueeze(members, 1)), (1,))
+
+
+declare(
+    "_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)", cpu=kernels.pack,
+    where="f", differentiable=(0,),
+    grad={"input": lambda grad, input_shape, result1, batch_first: aten._pack_padded_sequence_backward(
+        grad, input_shape, result1, batch_first)},
+)
+declare(
+    "_pack_padded_sequence_backward(Tensor grad, int[] input_size, Tensor batch_sizes, bool batch_first) -> Tensor",
+    cpu=kernels.pack_backward, where="n",
+    grad={"grad": lambda grad, batch_sizes, batch_first: aten._pack_padded_sequence(
+        grad, _lengths(batch_sizes), batch_first)[0]},
+)
+declare(
+    "_pad_packed_sequence(Tensor data, Tensor batch_sizes, bool batch_first, Scalar padding_value, int total_length) "
+    "-> (Tensor, Tensor)", cpu=kernels.pad, where="f", differentiable=(0,),
+    grad={"data": lambda grad, result1, batch_first: aten._pack_padded_sequence(grad, result1, batch_first)[0]},
+)
+
+
+def _pad_sequence(sequences: Any, batch_first: bool, padding_value: float, padding_side: str) -> Tensor:
+    if padding_side not in ("left", "right"):
+        raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
+    if not len(sequences):
+        raise RuntimeError("received an empty list of sequences")
+    longest = max(sequence._a.shape[0] for sequence in sequences)
+    shape = sequences[0]._a.shape[1:]
+    size = (len(sequences), longest, *shape) if batch_first else (longest, len(sequences), *shape)
+    made = aten.full(size, padding_value, dtype=sequences[0].dtype)
+    for number, sequence in enumerate(sequences):
+        length = sequence._a.shape[0]
+        row = aten.select(made, 0 if batch_first else 1, number)
+        aten.copy_(aten.narrow(row, 0, longest - length if padding_side == "left" else 0, length), sequence)
+    return made
+
+
+declare("pad_sequence(Tensor[] sequences, bool batch_first=False, float padding_value=0., str padding_side='right') -> "
+        "Tensor", composite=_pad_sequence, where="f")

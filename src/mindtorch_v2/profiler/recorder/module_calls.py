@@ -1,0 +1,106 @@
+"""Calls of modules while a recording wants them, and the names that the modules have in their model."""
+
+from __future__ import annotations
+
+import weakref
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ..._dispatch.module_flag import Flag
+from ..._dispatch.observer import HOOK, event_id
+from ..._dispatch.state import THREAD
+
+Module = Any  # nn is not imported here: a program without modules need not load it
+clock = HOOK["clock"]
+MODULE_EVENT = event_id("nn.Module", "module")
+
+
+@dataclass(frozen=True)
+class ModuleName:
+    """How a trace calls a module."""
+
+    label: str  # `Linear_0`, by class and order of first call
+    path: str  # `blocks.0.attn` from the model that was called; the class for that model itself
+
+
+class ModuleLog:
+    """Reports calls to the threads' event lists and keeps the modules until their names are known."""
+
+    def __init__(self) -> None:
+        self.called: dict[int, Module] = {}
+
+    def start(self) -> None:
+        """Begin to see calls."""
+        Flag.watch = self.call
+        Flag.raised = True
+
+    def stop(self) -> None:
+        """Stop; the flag goes back to saying whether there are hooks."""
+        Flag.watch = None
+        Flag.raised = Flag.hooks
+        self.called = {}
+
+    def call(self, module: Module, args: Any, kwargs: Any) -> Any:
+        """Call a module and note it. The module is kept, or another could get its identity."""
+        identity = id(module)
+        if identity not in self.called:
+            self.called[identity] = module
+        start = clock()
+        try:
+            return module._call_impl(*args, **kwargs)
+        finally:
+            THREAD.state.extend((MODULE_EVENT, start, clock(), -1, identity))
+
+
+class ModuleLabels:
+    """Numbers modules of a class in the order of their first call, over all parts of a recording."""
+
+    def __init__(self) -> None:
+        self.known: dict[int, tuple[weakref.ref[Module], str]] = {}
+        self.counts: Counter[str] = Counter()
+
+    def of(self, module: Module) -> str:
+        """`Linear_0`; the same for the same module."""
+        found = self.known.get(id(module))
+        if found is None or found[0]() is not module:
+            name = type(module).__name__
+            found = self.known[id(module)] = weakref.ref(module), f"{name}_{self.counts[name]}"
+            self.counts[name] += 1
+        return found[1]
+
+
+def names_of(called: Iterable[Module], labels: ModuleLabels) -> dict[int, ModuleName]:
+    """The names of modules that were called, by identity.
+
+    A path starts at a called module that is part of no other called one. Where two models have a module of the same
+    path, the paths of both models begin with the model's label.
+    """
+    modules = list(called)
+    inside: set[int] = set()
+    trees: dict[int, list[tuple[str, int]]] = {}
+    for module in modules:
+        if id(module) not in inside:
+            tree = trees[id(module)] = [(path, id(part)) for path, part in module.named_modules()]
+            inside.update(identity for path, identity in tree if path)
+    roots = [module for module in modules if id(module) not in inside]
+    if not roots and modules:
+        roots = modules[:1]  # modules that contain each other
+    wanted = {id(module) for module in modules}
+    paths: dict[int, tuple[Module, str]] = {}
+    for root in roots:
+        for path, identity in trees[id(root)]:
+            if identity in wanted:
+                paths.setdefault(identity, (root, path or type(root).__name__))
+    owners: dict[str, set[int]] = {}
+    for root, path in paths.values():
+        owners.setdefault(path, set()).add(id(root))
+    shared = {root for found in owners.values() if len(found) > 1 for root in found}
+    result = {}
+    for module in modules:
+        root, path = paths.get(id(module), (module, type(module).__name__))
+        if id(root) in shared:
+            path = labels.of(root) if root is module else f"{labels.of(root)}.{path}"
+        result[id(module)] = ModuleName(labels.of(module), path)
+    return result

@@ -1,0 +1,64 @@
+"""Which module each event ran in: by nesting in the forward, by autograd's sequence numbers in the backward."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ..export.chrome_links import forward_of
+from ..trace import Kind, Trace, TraceBuilder
+from ..trace.nesting import enclosing_rows, parents
+from ..views.tree import nearest
+from .recorder import Piece
+
+
+@dataclass
+class ModuleCalls:
+    """Calls of modules on all threads, as columns; `path` points into the names of the trace."""
+
+    thread: list[np.ndarray] = field(default_factory=list)
+    start_ns: list[np.ndarray] = field(default_factory=list)
+    end_ns: list[np.ndarray] = field(default_factory=list)
+    path: list[np.ndarray] = field(default_factory=list)
+
+    def add(self, build: TraceBuilder, piece: Piece, rows: list[list[int]], thread: int) -> np.ndarray:
+        """Take the calls of a piece, given as `[starts, ends, identities]`; returns their event names."""
+        starts, ends, identities = rows
+        known, number = np.unique(np.array(identities, np.int64), return_inverse=True)
+        names = [piece.modules[identity] for identity in known.tolist()]
+        number = number.reshape(-1)
+        self.thread.append(np.full(len(starts), thread, np.int32))
+        self.start_ns.append(np.array(starts, np.int64))
+        self.end_ns.append(np.array(ends, np.int64))
+        self.path.append(np.array([build.name(name.path) for name in names], np.int32)[number])
+        return np.array([build.name(f"nn.Module: {name.label}") for name in names], np.int32)[number]
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """The calls sorted as a trace's rows, with their parents."""
+        result = {key: np.concatenate(value) for key, value in vars(self).items()}
+        order = np.lexsort((-result["end_ns"], result["start_ns"], result["thread"]))
+        result = {key: value[order] for key, value in result.items()}
+        result["parent"] = parents(result["thread"], result["start_ns"], result["end_ns"])
+        return result
+
+
+def with_modules(trace: Trace, calls: ModuleCalls) -> Trace:
+    """The trace with its `module` column filled.
+
+    What runs in a backward node belongs to the module whose forward recorded the node, unless a module was called in
+    there, as when a checkpoint computes again.
+    """
+    if not calls.path:
+        return trace
+    events, called = trace.events, calls.columns()
+    row = enclosing_rows(called, events["thread"], events["start_ns"])
+    module = np.where(row >= 0, called["path"][row], -1)
+    forward = forward_of(trace)
+    node = nearest(events["parent"], np.isin(events["kind"], [Kind.BACKWARD, Kind.BACKWARD_FUNCTION]))
+    # An engine's event and the function inside it have one number; events read elsewhere may have it on one of them.
+    origin = np.where(node >= 0, forward[node], -1)
+    called_inside = (row >= 0) & (node >= 0) & (called["start_ns"][row] > events["start_ns"][node])
+    module = np.where((origin >= 0) & ~called_inside, module[origin], module).astype(np.int32)
+    module.flags.writeable = False
+    return replace(trace, events={**trace.events, "module": module})

@@ -1,0 +1,203 @@
+"""`torch.utils._pytree`: nested containers as flat lists of leaves, and back."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+PyTree = Any
+Flatten = Callable[[Any], tuple[list[Any], Any]]
+Unflatten = Callable[[Iterable[Any], Any], Any]
+
+
+class NodeDef(NamedTuple):
+    """How one type of container is taken apart and put together."""
+
+    type: type[Any]
+    flatten_fn: Flatten
+    unflatten_fn: Unflatten
+
+
+class TreeSpec:
+    """The shape of a tree: container type, what is needed to rebuild it, and the shapes of its children."""
+
+    __slots__ = ("children_specs", "context", "num_leaves", "type")
+
+    def __init__(self, kind: Any, context: Any, children: list[TreeSpec]) -> None:
+        self.type = kind
+        self.context = context
+        self.children_specs = children
+        self.num_leaves = 1 if kind is None else sum(child.num_leaves for child in children)
+
+    def is_leaf(self) -> bool:
+        """Whether this is a single leaf."""
+        return self.type is None
+
+    def unflatten(self, leaves: Iterable[Any]) -> PyTree:
+        """A tree of this shape with the given leaves."""
+        leaves = list(leaves)
+        if len(leaves) != self.num_leaves:
+            raise ValueError(f"treespec.unflatten(leaves): `leaves` has length {len(leaves)} but the spec refers to a "
+                             f"pytree that holds {self.num_leaves} items ({self}).")
+        return self._build(iter(leaves))
+
+    def _build(self, leaves: Any) -> PyTree:
+        if self.type is None:
+            return next(leaves)
+        children = [child._build(leaves) for child in self.children_specs]
+        return SUPPORTED_NODES[self.type].unflatten_fn(children, self.context)
+
+    def __eq__(self, other: object) -> bool:
+        return (isinstance(other, TreeSpec) and self.type is other.type and self.context == other.context
+                and self.children_specs == other.children_specs)
+
+    def __hash__(self) -> int:
+        return hash((self.type, self.num_leaves, tuple(map(hash, self.children_specs))))
+
+    def __repr__(self) -> str:
+        if self.type is None:
+            return "*"
+        return f"TreeSpec({self.type.__name__}, {self.context}, {self.children_specs})"
+
+
+class LeafSpec(TreeSpec):
+    """The shape of a single leaf."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(None, None, [])
+
+
+LEAF = LeafSpec()
+SUPPORTED_NODES: dict[Any, NodeDef] = {}
+
+
+def register_pytree_node(cls: type[Any], flatten_fn: Flatten, unflatten_fn: Unflatten, **names: Any) -> None:
+    """Treat instances of a class as containers. Names for serialisation are accepted; trees are not serialised here."""
+    if cls in SUPPORTED_NODES:
+        raise ValueError(f"{cls} is already registered as pytree node.")
+    SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn)
+
+
+class _NamedTuple:
+    """Stands for all named tuples, which have no common base class."""
+
+
+def _key(tree: Any) -> Any:
+    """The key of the tree's container type, None for a leaf."""
+    kind = type(tree)
+    if kind in SUPPORTED_NODES:
+        return kind
+    return _NamedTuple if isinstance(tree, tuple) and hasattr(tree, "_fields") else None
+
+
+register_pytree_node(tuple, lambda t: (list(t), None), lambda items, _: tuple(items))
+register_pytree_node(list, lambda t: (list(t), None), lambda items, _: list(items))
+register_pytree_node(dict, lambda d: (list(d.values()), list(d)),
+                     lambda items, keys: dict(zip(keys, items, strict=True)))
+register_pytree_node(OrderedDict, lambda d: (list(d.values()), list(d)),
+                     lambda items, keys: OrderedDict(zip(keys, items, strict=True)))
+register_pytree_node(defaultdict, lambda d: (list(d.values()), (d.default_factory, list(d))),
+                     lambda items, context: defaultdict(context[0], zip(context[1], items, strict=True)))
+register_pytree_node(deque, lambda d: (list(d), d.maxlen), lambda items, maxlen: deque(items, maxlen))
+register_pytree_node(_NamedTuple, lambda t: (list(t), type(t)), lambda items, kind: kind(*items))
+
+
+def tree_flatten(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> tuple[list[Any], TreeSpec]:
+    """All leaves, left to right, and the shape of the tree.
+
+    >>> leaves, spec = tree_flatten({"a": 1, "b": (2, 3)})
+    >>> leaves
+    [1, 2, 3]
+    >>> tree_unflatten([4, 5, 6], spec)
+    {'a': 4, 'b': (5, 6)}
+    """
+    leaves: list[Any] = []
+
+    def walk(node: Any) -> TreeSpec:
+        kind = None if is_leaf is not None and is_leaf(node) else _key(node)
+        if kind is None:
+            leaves.append(node)
+            return LEAF
+        children, context = SUPPORTED_NODES[kind].flatten_fn(node)
+        return TreeSpec(kind, context, [walk(child) for child in children])
+
+    spec = walk(tree)
+    return leaves, spec
+
+
+def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> PyTree:
+    """The tree of a shape with the given leaves."""
+    if not isinstance(treespec, TreeSpec):
+        raise TypeError(f"tree_unflatten(leaves, treespec): Expected `treespec` to be instance of TreeSpec but got item "
+                        f"of type {type(treespec)}.")
+    return treespec.unflatten(leaves)
+
+
+def tree_leaves(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> list[Any]:
+    """All leaves, left to right."""
+    return tree_flatten(tree, is_leaf)[0]
+
+
+tree_iter = tree_leaves
+
+
+def tree_structure(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> TreeSpec:
+    """The shape of a tree."""
+    return tree_flatten(tree, is_leaf)[1]
+
+
+def _up_to(spec: TreeSpec, tree: PyTree) -> list[Any]:
+    """The parts of `tree` at the places where a tree of the given shape has its leaves."""
+    if spec.is_leaf():
+        return [tree]
+    if _key(tree) is not spec.type:
+        raise ValueError(f"Type mismatch; expected {spec.type!r}, but got {type(tree)!r}.")
+    children, context = SUPPORTED_NODES[spec.type].flatten_fn(tree)
+    if len(children) != len(spec.children_specs) or context != spec.context:
+        raise ValueError(f"Node arity or context mismatch; expected {spec.context!r} with "
+                         f"{len(spec.children_specs)} children, but got {context!r} with {len(children)}.")
+    return [part for child_spec, child in zip(spec.children_specs, children, strict=True)
+            for part in _up_to(child_spec, child)]
+
+
+def tree_map(func: Callable[..., Any], tree: PyTree, *rests: PyTree,
+             is_leaf: Callable[[PyTree], bool] | None = None) -> PyTree:
+    """Apply a function to all leaves; with several trees, to leaves at the same place."""
+    leaves, spec = tree_flatten(tree, is_leaf)
+    columns = [leaves, *(_up_to(spec, rest) for rest in rests)]
+    return spec.unflatten([func(*row) for row in zip(*columns, strict=True)])
+
+
+def tree_map_(func: Callable[..., Any], tree: PyTree, *rests: PyTree,
+              is_leaf: Callable[[PyTree], bool] | None = None) -> PyTree:
+    """Like `tree_map`, for the function's side effects; returns the tree itself."""
+    tree_map(func, tree, *rests, is_leaf=is_leaf)
+    return tree
+
+
+def _matcher(choice: Any) -> Callable[[Any], bool]:
+    if isinstance(choice, (type, tuple)):
+        return lambda value: isinstance(value, choice)
+    if callable(choice):
+        return choice
+    raise TypeError("Argument must be a type, a tuple of types, or a callable.")
+
+
+def tree_map_only(type_or_types_or_pred: Any, /, func: Callable[[Any], Any], tree: PyTree,
+                  is_leaf: Callable[[PyTree], bool] | None = None) -> PyTree:
+    """Apply a function to leaves of certain types (or that a predicate accepts)."""
+    chosen = _matcher(type_or_types_or_pred)
+    return tree_map(lambda leaf: func(leaf) if chosen(leaf) else leaf, tree, is_leaf=is_leaf)
+
+
+def tree_all(pred: Callable[[Any], bool], tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> bool:
+    """Whether the predicate holds for all leaves."""
+    return all(map(pred, tree_leaves(tree, is_leaf)))
+
+
+def tree_any(pred: Callable[[Any], bool], tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> bool:
+    """Whether the predicate holds for any leaf."""
+    return any(map(pred, tree_leaves(tree, is_leaf)))

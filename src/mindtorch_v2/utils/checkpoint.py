@@ -1,0 +1,166 @@
+"""`torch.utils.checkpoint`: keep inputs instead of activations, and compute the activations again in backward."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .._autograd.api import backward
+from .._autograd.function import Function
+from .._autograd.grad_mode import enable_grad, set_grad_enabled
+from .._dispatch.state import THREAD
+from .._random import fork_rng, get_rng_state, set_rng_state
+from .._tensor import Tensor
+from ..nn.modules.container import Sequential
+from ._recompute import CheckpointError, Frame, set_checkpoint_early_stop
+
+REENTRANT_ADVICE = ("use_reentrant=False is recommended, but if you need to preserve the current default behavior, you "
+                    "can pass use_reentrant=True. Refer to docs for more details on the differences between the two "
+                    "variants.")
+DETERMINISM_CHECKS = ("default", "none")
+
+
+def noop_context_fn() -> tuple[Any, Any]:
+    """Two contexts, for forward and recomputation, that do nothing."""
+    return contextlib.nullcontext(), contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def _replayed(state: Tensor | None) -> Iterator[None]:
+    """Draw the forward's random numbers again, without moving the stream outside."""
+    with fork_rng(enabled=state is not None):
+        if state is not None:
+            set_rng_state(state)
+        yield
+
+
+def check_backward_validity(inputs: Any) -> None:
+    """Warn when no gradient can come out."""
+    if not any(value.requires_grad for value in inputs if isinstance(value, Tensor)):
+        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
+
+
+def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The inputs as fresh leaves on the same memory."""
+    if not isinstance(inputs, tuple):
+        raise RuntimeError(f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}")
+    made = []
+    for value in inputs:
+        if isinstance(value, Tensor):
+            leaf = value.detach()  # type: ignore[attr-defined]
+            leaf.requires_grad = value.requires_grad
+            value = leaf
+        made.append(value)
+    return tuple(made)
+
+
+class CheckpointFunction(Function):
+    """The reentrant variant: a node whose backward runs the function again and a backward pass inside."""
+
+    @staticmethod
+    def forward(ctx: Any, run_function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
+        """The function without a graph."""
+        check_backward_validity(args)
+        ctx.run_function = run_function
+        ctx.rng_state = get_rng_state() if preserve_rng_state else None
+        ctx.tensor_places = [i for i, value in enumerate(args) if isinstance(value, Tensor)]
+        ctx.other_inputs = [None if isinstance(value, Tensor) else value for value in args]
+        ctx.save_for_backward(*(args[i] for i in ctx.tensor_places))
+        # The engine runs formulas without recording unless asked to; so does forward here.
+        with set_grad_enabled(False):
+            return run_function(*args)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        """Run the function again, with a graph, and backpropagate through that."""
+        inputs = list(ctx.other_inputs)
+        for position, tensor in zip(ctx.tensor_places, ctx.saved_tensors, strict=True):
+            inputs[position] = tensor
+        leaves = detach_variable(tuple(inputs))
+        with _replayed(ctx.rng_state), enable_grad():
+            outputs = ctx.run_function(*leaves)
+        outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+        pairs = [(output, grad) for output, grad in zip(outputs, grads, strict=True)
+                 if isinstance(output, Tensor) and output.requires_grad]
+        if not pairs:
+            raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
+        backward([output for output, _ in pairs], [grad for _, grad in pairs])
+        return (None, None, *(leaf.grad if isinstance(leaf, Tensor) else None for leaf in leaves))
+
+
+def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | None = None,
+               context_fn: Callable[[], tuple[Any, Any]] = noop_context_fn, determinism_check: str = "default",
+               debug: bool = False, early_stop: bool = True, **kwargs: Any) -> Any:
+    """Call `function(*args)` without keeping what its backward needs; backward calls it again.
+
+    >>> import mindtorch_v2 as torch
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> checkpoint(lambda x: (x * 3).exp().sum(), x, use_reentrant=False).backward()
+    >>> bool((x.grad == 3 * torch.exp(torch.tensor(3.0))).all())
+    True
+    """
+    if use_reentrant is None:
+        warnings.warn("torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. Starting in "
+                      "PyTorch 2.9, calling checkpoint without use_reentrant will raise an exception. "
+                      + REENTRANT_ADVICE, stacklevel=2)
+        use_reentrant = True
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if use_reentrant:
+        if kwargs:
+            raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+        if context_fn is not noop_context_fn or debug:
+            raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
+        return CheckpointFunction.apply(function, preserve, *args)
+    if determinism_check not in DETERMINISM_CHECKS:
+        raise ValueError(f"determinism_check should be one of {list(DETERMINISM_CHECKS)}, but got {determinism_check}")
+    if debug:
+        raise NotImplementedError("checkpoint(debug=True) needs a log of every op with its stack, which this runtime "
+                                  "does not keep; a profile of forward and backward shows the ops of both")
+    forward_context, recompute_context = context_fn()
+    if not THREAD.state.grad:
+        with forward_context:
+            return function(*args, **kwargs)
+    state = get_rng_state() if preserve else None
+
+    def again(inputs: tuple[Any, ...]) -> None:
+        with _replayed(state), recompute_context:
+            function(*inputs, **kwargs)
+
+    frame = Frame(again, args, early_stop, determinism_check != "none")
+    with frame.hooks(), forward_context:
+        return function(*args, **kwargs)
+
+
+def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentrant: bool | None = None,
+                          **kwargs: Any) -> Any:
+    """Run a chain of modules in `segments` pieces, all but the last of which are checkpointed."""
+    if use_reentrant is None:
+        warnings.warn("torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed "
+                      "explicitly. In version 2.9 we will raise an exception if use_reentrant is not passed. "
+                      + REENTRANT_ADVICE, stacklevel=2)
+        use_reentrant = True
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if kwargs:
+        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+    steps = list(functions.children()) if isinstance(functions, Sequential) else list(functions)
+
+    def chain(some: list[Callable[[Any], Any]]) -> Callable[[Any], Any]:
+        def run(value: Any) -> Any:
+            for step in some:
+                value = step(value)
+            return value
+
+        return run
+
+    size = len(steps) // segments
+    cut = size * (segments - 1)
+    for start in range(0, cut, size or 1):
+        input = checkpoint(chain(steps[start:start + size]), input, use_reentrant=use_reentrant,
+                           preserve_rng_state=preserve)
+    return chain(steps[cut:])(input)
+
+
+__all__ = ["CheckpointError", "CheckpointFunction", "check_backward_validity", "checkpoint", "checkpoint_sequential",
+           "detach_variable", "noop_context_fn", "set_checkpoint_early_stop"]
