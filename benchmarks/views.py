@@ -19,14 +19,19 @@ from .timing import line
 SIZES = (10_000, 100_000, 1_000_000, 5_000_000)
 
 MEMORY = """
-import resource, sys
 import mindtorch_v2 as torch
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096
+
 x = torch.ones(4); multiply = torch.mul; multiply(x, x)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-with torch.profiler.profile():
+with torch.profiler.profile(record_shapes=True):
+    multiply(x, x)
+    before = resident()
     for _ in range(1_000_000):
         multiply(x, x)
-    print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / 1_000_000)
+    print((resident() - before) / 1_000_000)
 """
 
 
@@ -41,12 +46,13 @@ def record(torch: Any, count: int) -> Any:
 
 
 def measure(torch: Any, count: int) -> dict[str, float]:
-    """Seconds for each result, of one recording each since results are kept."""
+    """Seconds for each result, of a fresh recording each, since results are kept."""
     found = {}
     prof = record(torch, count)
     start = perf_counter()
     prof.key_averages().table()
     found["stop() to table"] = perf_counter() - start
+    prof = record(torch, count)
     start = perf_counter()
     events = prof.events()
     names = [(e.name, e.cpu_time_total, e.input_shapes) for e in events]

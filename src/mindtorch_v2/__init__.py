@@ -51,8 +51,23 @@ inf, nan, pi, e = _np.inf, _np.nan, _np.pi, _np.e
 
 _FUNCTIONS = frozenset(_public_names("f"))
 # Loaded when first asked for, so that importing the package stays cheap.
-_SUBMODULES = frozenset({"autograd", "nn", "ops", "optim", "profiler", "random", "serialization"})
+_SUBMODULES = frozenset({
+    "amp", "autograd", "backends", "cpu", "cuda", "distributed", "fft", "hub", "jit", "linalg", "multiprocessing",
+    "nn", "npu", "ops", "optim", "profiler", "random", "serialization", "special", "testing", "torch_alias", "types",
+    "utils", "version",
+})
 _FROM_SUBMODULES = {"load": "serialization", "save": "serialization"}
+_FROM_SUBMODULES.update(dict.fromkeys((
+    "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor",
+    "IntTensor", "LongTensor", "ShortTensor", "is_storage", "numel", "typename"), "_legacy"))
+_FROM_SUBMODULES.update(dict.fromkeys((
+    "are_deterministic_algorithms_enabled", "get_default_device", "get_deterministic_debug_mode",
+    "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads",
+    "is_deterministic_algorithms_warn_only_enabled", "is_warn_always_enabled", "set_default_device",
+    "set_default_tensor_type", "set_deterministic_debug_mode", "set_float32_matmul_precision",
+    "set_num_interop_threads", "set_num_threads", "set_warn_always", "use_deterministic_algorithms"), "_settings"))
+_FROM_SUBMODULES.update({"autocast": "amp", "compile": "_compile", "get_autocast_dtype": "amp",
+                         "is_autocast_enabled": "amp"})
 
 
 def __getattr__(name: str) -> Any:

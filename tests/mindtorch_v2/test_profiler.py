@@ -224,6 +224,12 @@ class TestLifeCycle:
         with pytest.raises(AssertionError, match="Profiler must be initialized before"):
             ask(profile())
 
+    def test_results_of_a_schedule_that_never_recorded(self):
+        with profile(schedule=schedule(wait=5, warmup=1, active=1)) as prof:
+            prof.step()
+        with pytest.raises(RuntimeError, match=r"did not reach a recording step in 1 calls of step\(\)"):
+            prof.events()
+
     def test_results_while_recording(self):
         with profile() as prof, pytest.raises(RuntimeError, match="didn't finish running"):
             prof.events()

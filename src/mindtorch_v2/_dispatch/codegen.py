@@ -4,7 +4,7 @@ Every op gets a function of its own, with its arity, unwrapping, promotion, grap
 written out; at call time nothing loops over arguments or asks what kind of op this is. For `mul` it reads, in short:
 
     def mul(input, other, *, out=None):
-        start_ = 0
+        start_ = None
         try:
             if OBSERVING: ...                       # the profiler's hook: describe inputs, read the clock
             a0 = input._a
@@ -15,7 +15,7 @@ written out; at call time nothing loops over arguments or asks what kind of op t
             return t_
         except Exception as error_: raise explain(op_, error_, (input, other), "mul")
         finally:
-            if start_: ...                          # the profiler's hook: append the event
+            if start_ is not None: ...              # the profiler's hook: append the event
 
 Names ending in a digit belong to the tensor argument of that number: `v0` the tensor, `a0` its array, `e0` its edge.
 Other local names end in `_`, which no argument's does.
@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from .native import NATIVE
 from .registry import Op
 from .schema import Argument
 
@@ -172,16 +173,31 @@ class Writer:
             kernel_call = f"r_ = kernel_({full})"
         self.add(3, kernel_call)
 
+    # -- the profiler's hook, in two twins that record the same ----------------------------------------------------
+
     def describe(self) -> None:
+        inputs = f"describe_[0]({', '.join(a.python_name for a in self.schema.arguments)}) if DESCRIBE else None"
+        # As in PyTorch, an op without tensor arguments has no place in the graph.
+        in_graph = bool(self.tensors)
+        if NATIVE is not None:
+            self.add(3, f"if OBSERVING: start_ = begin({inputs}, {in_graph})")
+            return
         self.add(
             3,
             "if OBSERVING:",
             "    o_ = THREAD.state",
-            # As in PyTorch, an op without tensor arguments has no place in the graph.
-            "    seq_ = o_.seq if o_.grad else -1" if self.tensors else "    seq_ = -1",
-            f"    d_ = describe_[0]({', '.join(a.python_name for a in self.schema.arguments)}) if DESCRIBE else None",
+            "    seq_ = o_.seq if o_.grad else -1" if in_graph else "    seq_ = -1",
+            f"    d_ = {inputs}",
             "    start_ = clock()",
         )
+
+    def report(self) -> None:
+        scalar = self.op.scalar_overload and self.pairwise
+        event = "id_ if v1 is not NO_TENSOR else id_scalar_" if scalar else "id_"
+        if NATIVE is not None:
+            self.add(3, f"if start_ is not None: start_.end({event})")
+        else:
+            self.add(3, f"if start_ is not None: o_.extend(({event}, start_, clock(), seq_, d_))")
 
     # -- the graph -------------------------------------------------------------------------------------------------
 
@@ -323,7 +339,7 @@ class Writer:
         constants = "op_, kernel_, kernel_full_, node_class_, id_, id_scalar_, describe_"
         self.add(0, f"def make({constants}):")
         self.add(1, f"def {self.name}({self.signature()}):")
-        self.add(2, "start_ = 0")
+        self.add(2, "start_ = None")
         if op.scalar_overload and self.pairwise:
             self.add(2, "v1 = None")
         self.add(2, "try:")
@@ -338,8 +354,7 @@ class Writer:
                  "if problem_ is error_: raise",
                  "raise problem_ from None")
         self.add(2, "finally:")
-        which = "(id_ if v1 is not NO_TENSOR else id_scalar_)" if op.scalar_overload and self.pairwise else "id_"
-        self.add(3, f"if start_: o_.extend(({which}, start_, clock(), seq_, d_))")
+        self.report()
         self.add(1, f"return {self.name}")
         return "\n".join(self.lines) + "\n"
 

@@ -9,7 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .._device import device
+from .._dtype import dtype
+from .._memory_format import memory_format
 from .._tensor import Tensor
+from .native import NATIVE
 
 # Descriptions by number. Never shortened, so numbers stay valid; distinct argument lists are few.
 INPUTS: list[tuple[Any, ...]] = []
@@ -45,11 +49,15 @@ def note(known: dict[Any, int], key: Any, values: tuple[Any, ...]) -> int:
     return found
 
 
-def describe_all(values: tuple[Any, ...]) -> int:
-    """The number of the description of some values; for events that are not ops."""
+def _describe_each(*values: Any) -> int:
     key = tuple([key_of(v) for v in values])
     found = _BY_KEY.get(key)
     return note(_BY_KEY, key, values) if found is None else found
+
+
+def describe_all(values: tuple[Any, ...]) -> int:
+    """The number of the description of some values; for events that are not ops."""
+    return _remembered(*values)
 
 
 def describer_source(names: list[str], tensors: set[str]) -> str:
@@ -73,3 +81,14 @@ def describer_source(names: list[str], tensors: set[str]) -> str:
 
 
 Describer = Callable[..., int]
+
+
+def remembering(describe: Describer) -> Describer:
+    """The same function; the native twin knows the numbers of usual arguments without asking it again."""
+    return describe if NATIVE is None else NATIVE.Describer(describe)
+
+
+if NATIVE is not None:
+    # Values of these classes never change, so that one object always has one description.
+    NATIVE.set_tensor(Tensor, (dtype, device, memory_format))
+_remembered = remembering(_describe_each)

@@ -31,7 +31,7 @@ from .._storage import Shared
 from .._tensor import TENSOR_TYPES, Tensor, new, wrap, wrap_known
 from . import promotion
 from .codegen import Writer
-from .describe import describer_source, key_of, note
+from .describe import describer_source, key_of, note, remembering
 from .explain import explain
 from .namespace import COMPILER, aten
 from .observer import HOOK, event_id
@@ -226,7 +226,7 @@ def describer(op: Op) -> list[Callable[..., int]]:
         arguments = op.schema.arguments
         tensors = {a.python_name for a in arguments if a.is_tensor and not a.is_list}
         text = describer_source([a.python_name for a in arguments], tensors)
-        cell[0] = execute(text, f"<mindtorch_v2 inputs of {op.name}>")(key_of, note)
+        cell[0] = remembering(execute(text, f"<mindtorch_v2 inputs of {op.name}>")(key_of, note))
         return cell[0](*values)
 
     cell: list[Callable[..., int]] = [first_call]

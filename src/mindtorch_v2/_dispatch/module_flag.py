@@ -1,4 +1,4 @@
-"""The one flag that `Module.__call__` checks, and what raises it: hooks of modules, or a recording that watches calls."""
+"""The one flag that `Module.__call__` checks. Hooks of modules raise it, and so does a recording that watches calls."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The profiler's hook: one flag in the generated functions' namespace, and names for what they report.
 
-While the flag is set, every op appends `(event id, start ns, end ns, sequence number, inputs)` to its thread's list.
+While the flag is set, every op appends `(event id, start ns, end ns, sequence number, inputs)` to its thread's buffer.
 The runtime knows nothing else about profilers.
 """
 
@@ -10,12 +10,16 @@ from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any
 
+from .native import NATIVE
 from .state import NEW_THREAD, STATES, THREAD, ThreadState
 
 # The globals of all generated functions. A changed value is seen by every op at its next call.
 # ALLOCATED, if set, is called with every array that a new tensor owns.
 HOOK: dict[str, Any] = {"OBSERVING": False, "DESCRIBE": False, "ALLOCATED": None, "clock": perf_counter_ns,
                         "THREAD": THREAD}
+if NATIVE is not None:
+    NATIVE.set_thread(THREAD, ThreadState)
+    HOOK["begin"] = NATIVE.begin
 
 # Event id -> (name, kind, overload name, op). Ids are handed out once and never reused.
 EVENTS: list[tuple[str, str, str, Any]] = []

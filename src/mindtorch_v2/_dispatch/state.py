@@ -27,16 +27,15 @@ class ThreadState:
         self.thread = weakref.ref(threading.current_thread())
         self.pack_hooks: list[tuple[Callable[[Any], Any], Callable[[Any], Any]]] = []
         self.default_device: Any = None
-        self.events: list[Any] = []
-        self.extend = self.events.extend
+        self.record_into([])
         STATES.add(self)
         if NEW_THREAD[0] is not None:
             NEW_THREAD[0](self)
 
-    def record_into(self, events: list[Any]) -> None:
-        """Send this thread's events to a list. `extend` is bound here once, off the hot path."""
+    def record_into(self, events: Any) -> None:
+        """Send this thread's events to a list or a native buffer. `extend` is bound here once, off the hot path."""
         self.events = events
-        self.extend = events.extend
+        self.extend: Callable[[tuple[Any, ...]], None] = events.extend
 
 
 STATES: weakref.WeakSet[ThreadState] = weakref.WeakSet()

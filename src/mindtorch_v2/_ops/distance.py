@@ -98,6 +98,31 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0,
     return aten.cdist__default(x1, x2, p, MODES[compute_mode])
 
 
+def _no_second_gradient(grad: Any) -> Any:
+    raise NotImplementedError("the derivative for '_pdist_backward' is not implemented.")
+
+
+declare(
+    "_pdist_forward(Tensor self, float p=2.) -> Tensor", cpu=kernels.pdist, where="n", node="PdistBackward0",
+    grad={"self": lambda grad, self, p, result: aten._pdist_backward(grad, self, p, result)},
+)
+declare("_pdist_backward(Tensor grad, Tensor self, float p, Tensor pdist) -> Tensor", cpu=kernels.pdist_backward,
+        where="n", grad={("grad", "self"): lambda grad: _no_second_gradient(grad)})
+
+
+def _pdist(self: Tensor, p: float) -> Tensor:
+    if self.ndim != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {self.ndim}D")
+    if not self.dtype.is_floating_point:
+        raise RuntimeError("pdist only supports floating-point dtypes")
+    if p < 0:
+        raise RuntimeError("pdist only supports non-negative p values")
+    return aten._pdist_forward(aten.contiguous(self), p)
+
+
+declare("pdist(Tensor self, float p=2.) -> Tensor", composite=_pdist, where="f")
+
+
 def _pairwise_distance(x1: Tensor, x2: Tensor, p: float, eps: float, keepdim: bool) -> Tensor:
     return aten.norm(aten.add(aten.sub(x1, x2), eps), p, (max(x1.ndim, x2.ndim) - 1,), keepdim)
 

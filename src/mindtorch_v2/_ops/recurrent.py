@@ -8,26 +8,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .._autograd.grad_mode import is_grad_enabled
 from .._backends.cpu import recurrent as kernels
 from .._backends.cpu.recurrent import GRU, LSTM, RELU, TANH
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
 from .._shape import wrap_dim
 from .._tensor import Tensor
+from .recurrent_steps import differentiable_gradients
 
 # -- one layer, one direction --------------------------------------------------------------------------------------
 
 
-def _no_second_gradient(name: str) -> Any:
-    def formula(grads: Any) -> Any:
-        raise RuntimeError(f"derivative for aten::{name} is not implemented: recurrent layers have no gradients of "
-                           "second order; cells (RNNCell, LSTMCell, GRUCell) do")
-
-    return formula
-
-
 def _layer_gradients(grads: Any, input: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Any, b_hh: Any, w_hr: Any, hx: Tensor,
                      cx: Any, result0: Tensor, result3: Tensor, batch_sizes: Any, reverse: bool, mode: int) -> Any:
+    if is_grad_enabled():
+        return differentiable_gradients(grads, (input, w_ih, w_hh, b_ih, b_hh, w_hr, hx, cx), batch_sizes, reverse,
+                                        mode)
     made = aten._rnn_layer_backward(grads[0], grads[1], grads[2], input, w_ih, w_hh, b_ih, b_hh, w_hr, hx, cx, result0,
                                     result3, batch_sizes, reverse, mode)
     absent = {3: b_ih, 4: b_hh, 5: w_hr, 7: cx}
@@ -45,7 +42,6 @@ declare(
     "Tensor? b_ih, Tensor? b_hh, Tensor? w_hr, Tensor hx, Tensor? cx, Tensor output, Tensor workspace, "
     "int[]? batch_sizes, bool reverse, int mode) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
     cpu=kernels.backward, where="n",
-    grad={("grad_output", "grad_hy", "grad_cy", *INPUTS): _no_second_gradient("_rnn_layer_backward")},
 )
 
 
@@ -70,6 +66,10 @@ def _mkldnn_gradients(grads: Any, input: Tensor, weight0: Tensor, weight1: Tenso
                       hx_: Tensor, cx_: Tensor, result0: Tensor, result1: Tensor, result2: Tensor, result3: Tensor,
                       reverse: bool, batch_sizes: Any, mode: int, hidden_size: int, num_layers: int, has_biases: bool,
                       bidirectional: bool, batch_first: bool, train: bool) -> Any:
+    if is_grad_enabled():
+        biases = (weight2, weight3) if has_biases else (None, None)
+        made = differentiable_gradients(grads, (input, weight0, weight1, *biases, None, hx_, cx_), None, reverse, mode)
+        return (*made[:5], *made[6:])
     return aten.mkldnn_rnn_layer_backward(
         input, weight0, weight1, weight2, weight3, hx_, cx_, result0, result1, result2, grads[0], grads[1], grads[2],
         reverse, mode, hidden_size, num_layers, has_biases, train, bidirectional, batch_sizes, batch_first, result3)
@@ -90,8 +90,6 @@ declare(
     "bool bidirectional, int[] batch_sizes, bool batch_first, Tensor workspace) -> "
     "(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
     cpu=_mkldnn_layer_backward, where="n",
-    grad={("input", "weight1", "weight2", "weight3", "weight4", "hx_", "cx_tmp", "grad_output", "grad_hy", "grad_cy"):
-          _no_second_gradient("mkldnn_rnn_layer_backward")},
 )
 
 # -- layers on top of each other -----------------------------------------------------------------------------------

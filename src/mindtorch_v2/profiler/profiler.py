@@ -11,13 +11,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from .activity import ProfilerActivity, _ExperimentalConfig, split_activities, supported_activities
+from .errors import ProfilerStateError
 from .record_function import step_scope
 from .schedule import ProfilerAction, always
 from .session import profile as Session
 from .trace import Trace
 from .views.event_list import EventList
-
-NOT_ACTIVE = "Profiler must be initialized before {what}"
 
 
 class _KinetoProfile:
@@ -119,8 +118,11 @@ class _KinetoProfile:
 
     def _session(self, purpose: str) -> Session:
         if self.profiler is None:
-            raise AssertionError(NOT_ACTIVE.format(what=purpose))
+            raise ProfilerStateError(f"Profiler must be initialized before {purpose}: {self._why_nothing()}")
         return self.profiler
+
+    def _why_nothing(self) -> str:
+        return "nothing was recorded; use it as a context manager or call start() first"
 
     def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity]) -> None:
         """Switch the collection of activities off and on again while recording.
@@ -197,12 +199,16 @@ class _KinetoProfile:
         return found
 
     def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0,
-                     group_by_overload_name: bool = False) -> EventList:
-        """Events grouped by name and, if asked, by input shapes, stack or overload."""
+                     group_by_overload_name: bool = False, *, group_by_module: bool = False) -> EventList:
+        """Events grouped by name and, if asked, by input shapes, stack, overload or module (`with_modules=True`)."""
         session = self._session("getting key averages")
         if self._earlier:
+            if group_by_module:
+                raise NotImplementedError("key_averages: group_by_module together with acc_events=True, whose events "
+                                          "come from several traces")
             return self.events().key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
-        return session.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+        return session.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name,
+                                    group_by_module=group_by_module)
 
     def export_chrome_trace(self, path: Any, use_python_export: bool = False) -> None:
         """Write the trace in Chrome's JSON format; a name that ends in `.gz` is compressed."""
@@ -314,6 +320,12 @@ class profile(_KinetoProfile):
             self.profiler.step()
         if self.record_steps:
             self._open_step()
+
+    def _why_nothing(self) -> str:
+        if not self._started and self.step_num == 0:
+            return super()._why_nothing()
+        return (f"the schedule did not reach a recording step in {self.step_num} calls of step() "
+                f"(the action is {self.current_action.name})")
 
     def _open_step(self) -> None:
         self.step_rec_fn = step_scope(f"ProfilerStep#{self.step_num}")

@@ -157,14 +157,19 @@ class profile:
         return self._events
 
     def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0,
-                     group_by_overload_name: bool = False) -> EventList:
-        """Events grouped by name and, if asked, by input shapes, innermost stack entries or overload."""
-        key = (group_by_input_shape, group_by_stack_n, group_by_overload_name)
+                     group_by_overload_name: bool = False, *, group_by_module: bool = False) -> EventList:
+        """Events grouped by name and, if asked, by input shapes, innermost stack entries, overload or module.
+
+        `group_by_module` is not in PyTorch: rows get an attribute `module`; needs `with_modules=True`.
+        """
+        if group_by_module and not self.with_modules:
+            raise ValueError("group_by_module=True requires with_modules=True")
+        key = (group_by_input_shape, group_by_stack_n, group_by_overload_name, group_by_module)
         if key not in self._averages:
             self._averages[key] = averages_of(
                 self.trace, group_by_input_shapes=group_by_input_shape, group_by_stack_n=group_by_stack_n,
-                group_by_overload_name=group_by_overload_name, use_device=self.use_device,
-                profile_memory=self.profile_memory, with_flops=self.with_flops)
+                group_by_overload_name=group_by_overload_name, group_by_module=group_by_module,
+                use_device=self.use_device, profile_memory=self.profile_memory, with_flops=self.with_flops)
         return self._averages[key]
 
     def table(self, sort_by: str | None = None, row_limit: int = 100, max_src_column_width: int = 75,

@@ -13,7 +13,7 @@ ADDITIONS = {"max_events", "group_by_module"}
 MODULES = {
     "profiler": ["profile", "schedule", "supported_activities", "tensorboard_trace_handler", "ProfilerAction",
                  "ProfilerActivity", "kineto_available", "DeviceType", "record_function", "_KinetoProfile",
-                 "_ExperimentalConfig"],
+                 "_ExperimentalConfig", "ExecutionTraceObserver", "itt"],
     "autograd.profiler": ["profile", "record_function", "EnforceUnique", "KinetoStepTracker", "emit_nvtx", "emit_itt",
                           "load_nvprof", "EventList", "FunctionEvent", "MemRecordsAcc", "kineto_available"],
     "autograd.profiler_util": ["EventList", "FunctionEvent", "FunctionEventAvg", "FormattedTimesMixin", "Interval",

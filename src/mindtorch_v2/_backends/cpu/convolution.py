@@ -66,7 +66,7 @@ def turned_weight(weight: Array, groups: int) -> Array:
     out, per_group, *kernel = weight.shape
     reverse = weight[(slice(None), slice(None), *(slice(None, None, -1) for _ in kernel))]
     grouped = reverse.reshape(groups, out // groups, per_group, *kernel).swapaxes(1, 2)
-    return grouped.reshape(groups * per_group, out // groups, *kernel)
+    return np.ascontiguousarray(grouped.reshape(groups * per_group, out // groups, *kernel))
 
 
 class Columns:
@@ -109,7 +109,7 @@ class Columns:
             source = self.view[(*before, part)]
             target = memory[: source.size].reshape(source.shape)
             np.copyto(target, source)
-            yield part, target.reshape(groups, self.height // groups, -1)
+            yield part, target.reshape(groups, self.height // groups, (part.stop - start) * self.positions)
 
     def cut(self, made: Array, channels: int) -> Array:
         """A block's result `(channels, images * positions)` as a view `(images, channels, *out)`."""
@@ -176,7 +176,7 @@ def forward(x: Array, weight: Array, bias: Array | None, window: Window, groups:
     else:
         made = np.empty(shape, x.dtype)
         columns = Columns(x, window, out)
-        matrix = weight.reshape(groups, out_channels // groups, -1)
+        matrix = weight.reshape(groups, out_channels // groups, per_group * math.prod(window.kernel))
         for part, block in columns.blocks(groups):
             result = columns.cut(np.matmul(matrix, block), out_channels)
             if column is None:
@@ -251,13 +251,13 @@ def input_gradient(grad: Array, weight: Array, shape: Sizes, window: Window, gro
         return forward(grad, turned_weight(weight, groups), None, turned, groups)
     sizes = shape[2:]
     # The last windows may end short of the padded image, or beyond it where output_padding made it longer.
-    reach = tuple(max(n + 2 * p, (o - 1) * s + d * (k - 1) + 1)
-                  for n, p, o, s, d, k in zip(sizes, window.padding, out, window.stride, window.dilation, window.kernel))
+    reach = tuple(max(n + 2 * p, (o - 1) * s + d * (k - 1) + 1) for n, p, o, s, d, k in zip(
+        sizes, window.padding, out, window.stride, window.dilation, window.kernel))
     padded = np.zeros((images, shape[1], *reach), grad.dtype)
     if _is_depthwise(weight, groups):
         _depthwise_input_gradient(grad, weight, padded, window, groups)
     else:
-        matrix = weight.reshape(groups, out_channels // groups, -1).swapaxes(1, 2)
+        matrix = weight.reshape(groups, out_channels // groups, per_group * math.prod(window.kernel)).swapaxes(1, 2)
         height = shape[1] * math.prod(window.kernel)
         block = max(1, COLUMN_BYTES // max(1, height * math.prod(out) * grad.itemsize))
         for start in range(0, images, block):
@@ -275,8 +275,9 @@ def weight_gradient(grad: Array, x: Array, shape: Sizes, window: Window, groups:
     out = grad.shape[2:]
     if window.is_point():
         seen = x[_strided(window)]
-        left = grad.swapaxes(0, 1).reshape(groups, out_channels // groups, -1)
-        right = seen.swapaxes(0, 1).reshape(groups, per_group, -1)
+        positions = grad.shape[0] * math.prod(out)
+        left = grad.swapaxes(0, 1).reshape(groups, out_channels // groups, positions)
+        right = seen.swapaxes(0, 1).reshape(groups, per_group, positions)
         return np.matmul(left, right.swapaxes(1, 2)).reshape(shape)
     made = np.zeros(shape, grad.dtype)
     if groups > 1 and per_group == 1:
@@ -285,7 +286,7 @@ def weight_gradient(grad: Array, x: Array, shape: Sizes, window: Window, groups:
     turned = window.turned()
     if window.steps_by_one() and min(turned.padding) >= 0 and out_channels < x.shape[1]:
         return _backward_of_output(grad, x, None, shape, window, groups)[1]
-    matrix = made.reshape(groups, out_channels // groups, -1)
+    matrix = made.reshape(groups, out_channels // groups, per_group * math.prod(shape[2:]))
     columns = Columns(x, window, out)
     for part, block in columns.blocks(groups):
         matrix += np.matmul(columns.lay(grad[part], groups), block.swapaxes(1, 2))

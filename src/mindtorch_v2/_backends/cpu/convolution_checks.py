@@ -54,8 +54,8 @@ def check_convolution(x: Array, weight: Array, bias: Array | None, stride: Any, 
         raise RuntimeError(f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got "
                            f"weight of size {list(weight.shape)} instead")
     if weight.shape[0] % groups:
-        raise RuntimeError(f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got "
-                           f"weight of size [{list(weight.shape)}] instead")
+        raise RuntimeError(f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but "
+                           f"got weight of size [{list(weight.shape)}] instead")
     given = f"transposed={int(transposed)}" if transposed else f"groups={groups}"
     wanted = weight.shape[0] if transposed else weight.shape[1] * groups
     if x.shape[1] != wanted:

@@ -52,6 +52,22 @@ def cdist_backward(grad: Array, x1: Array, x2: Array, p: float, distance: Array)
     return made.sum(-2).astype(x1.dtype, copy=False)
 
 
+def pdist(x: Array, p: float) -> Array:
+    """The distances of all pairs of different rows, row by row of the upper triangle."""
+    first, second = np.triu_indices(len(x), 1)
+    return cdist(x[first][:, None], x[second][:, None], p, None).reshape(-1)
+
+
+def pdist_backward(grad: Array, x: Array, p: float, distance: Array) -> Array:
+    """Gradient of `pdist`: a row is pulled by every other one, whichever of the two came first."""
+    upper = np.triu_indices(len(x), 1)
+    pulls, distances = np.zeros((2, len(x), len(x)), x.dtype)
+    for square, values in ((pulls, grad), (distances, distance)):
+        square[upper] = values
+        square += square.T.copy()
+    return cdist_backward(pulls, x, x, p, distances)
+
+
 def euclidean(x1: Array, x2: Array) -> Array:
     """Euclidean distances by `|a|² + |b|² - 2 a·b`: one matrix product."""
     a, b = _wide(x1), _wide(x2)

@@ -33,6 +33,8 @@ from .activation import (
     tanhshrink,
     threshold,
 )
+from .attention import multi_head_attention_forward
+from .convolution import fold, unfold
 from .dropout import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
 from .loss import (
     binary_cross_entropy,
@@ -58,14 +60,53 @@ from .margin import (
     triplet_margin_loss,
     triplet_margin_with_distance_loss,
 )
-from .normalization import batch_norm, group_norm, layer_norm, normalize, rms_norm
+from .normalization import (
+    batch_norm,
+    group_norm,
+    instance_norm,
+    layer_norm,
+    local_response_norm,
+    normalize,
+    rms_norm,
+)
 from .padding import pad
-from .sparse import embedding
+from .pooling import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    adaptive_max_pool3d,
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
+    lp_pool1d,
+    lp_pool2d,
+    lp_pool3d,
+    max_pool1d,
+    max_pool1d_with_indices,
+    max_pool2d,
+    max_pool2d_with_indices,
+    max_pool3d,
+    max_pool3d_with_indices,
+    max_unpool1d,
+    max_unpool2d,
+    max_unpool3d,
+)
+from .sparse import embedding, embedding_bag
+from .vision import interpolate, upsample, upsample_bilinear, upsample_nearest
 
 # Name here -> op.
 DIRECT = {
     "bilinear": "bilinear",
     "celu_": "celu_",
+    "channel_shuffle": "channel_shuffle",
+    "conv1d": "conv1d",
+    "conv2d": "conv2d",
+    "conv3d": "conv3d",
+    "conv_transpose1d": "conv_transpose1d",
+    "conv_transpose2d": "conv_transpose2d",
+    "conv_transpose3d": "conv_transpose3d",
     "cosine_similarity": "cosine_similarity",
     "elu_": "elu_",
     "gelu": "gelu",
@@ -76,8 +117,12 @@ DIRECT = {
     "logsigmoid": "log_sigmoid",
     "one_hot": "one_hot",
     "pairwise_distance": "pairwise_distance",
+    "pixel_shuffle": "pixel_shuffle",
+    "pixel_unshuffle": "pixel_unshuffle",
+    "pdist": "pdist",
     "prelu": "prelu",
     "relu_": "relu_",
+    "scaled_dot_product_attention": "scaled_dot_product_attention",
     "selu_": "selu_",
     "softplus": "softplus",
     "softshrink": "softshrink",
@@ -99,7 +144,16 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
     "alpha_dropout",
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
     "batch_norm",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
@@ -112,7 +166,9 @@ __all__ = [
     "dropout3d",
     "elu",
     "embedding",
+    "embedding_bag",
     "feature_alpha_dropout",
+    "fold",
     "gaussian_nll_loss",
     "glu",
     "group_norm",
@@ -122,14 +178,30 @@ __all__ = [
     "hardtanh",
     "hinge_embedding_loss",
     "huber_loss",
+    "instance_norm",
+    "interpolate",
     "kl_div",
     "l1_loss",
     "layer_norm",
     "leaky_relu",
+    "local_response_norm",
     "log_softmax",
+    "lp_pool1d",
+    "lp_pool2d",
+    "lp_pool3d",
     "margin_ranking_loss",
+    "max_pool1d",
+    "max_pool1d_with_indices",
+    "max_pool2d",
+    "max_pool2d_with_indices",
+    "max_pool3d",
+    "max_pool3d_with_indices",
+    "max_unpool1d",
+    "max_unpool2d",
+    "max_unpool3d",
     "mish",
     "mse_loss",
+    "multi_head_attention_forward",
     "multi_margin_loss",
     "multilabel_margin_loss",
     "multilabel_soft_margin_loss",
@@ -154,4 +226,8 @@ __all__ = [
     "threshold",
     "triplet_margin_loss",
     "triplet_margin_with_distance_loss",
+    "unfold",
+    "upsample",
+    "upsample_bilinear",
+    "upsample_nearest",
 ]

@@ -58,3 +58,35 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, o
     length = aten.clamp_min(aten.norm(input, p, dim, keepdim=True), eps)
     length = aten.expand_as(length, input)
     return aten.div(input, length) if out is None else aten.div(input, length, out=out)
+
+
+def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None,
+                  weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: bool = True,
+                  momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
+    """Zero mean and unit variance per sample and channel, then scale and shift."""
+    if use_input_stats:
+        sizes = tuple(input._a.shape)
+        if math.prod(sizes[2:]) == 1:
+            raise ValueError(f"Expected more than 1 spatial element when training, got input size {_shown(sizes)}")
+        if eps <= 0.0:
+            raise ValueError(f"instance_norm eps must be positive during training, but got {eps}")
+    return aten.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True)
+
+
+def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
+    """Each element divided by a power of the mean square of its neighbours in other channels."""
+    ndim = input.ndim
+    if ndim < 3:
+        raise ValueError(f"Expected 3D or higher dimensionality input (got {ndim} dimensions)")
+    if input.numel() == 0:
+        return input
+    square = input * input
+    margins = (0, 0, size // 2, (size - 1) // 2)
+    if ndim == 3:
+        mean = aten.squeeze(aten.avg_pool2d(aten.pad(aten.unsqueeze(square, 1), margins), (size, 1), 1), 1)
+    else:
+        sizes = tuple(input._a.shape)
+        volume = aten.view(square, (sizes[0], 1, sizes[1], sizes[2], -1))
+        pooled = aten.avg_pool3d(aten.pad(volume, (0, 0, *margins)), (size, 1, 1), 1)
+        mean = aten.view(aten.squeeze(pooled, 1), sizes)
+    return aten.div(input, aten.pow(aten.add(aten.mul(mean, alpha), k), beta))

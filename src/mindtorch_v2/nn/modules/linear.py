@@ -92,3 +92,7 @@ class Bilinear(Module):
         """Sizes."""
         return (f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
                 f"out_features={self.out_features}, bias={self.bias is not None}")
+
+
+class NonDynamicallyQuantizableLinear(Linear):
+    """A `Linear` under another name: the output projection of attention, as PyTorch prints it."""

@@ -8,11 +8,13 @@ PyTorch, memory that was allocated before the recording is not part of it.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from threading import get_ident
 from typing import Any
 
 import numpy as np
 
+from ..._dispatch.native import NATIVE
 from ..._dispatch.observer import HOOK
 
 clock = HOOK["clock"]
@@ -57,6 +59,17 @@ class MemoryLog:
         if self.live.pop(block.identity, None) is not None:
             self.changes.extend((clock(), get_ident(), -block.size_bytes, block.identity))
 
+    def __len__(self) -> int:
+        return len(self.changes) // MEMORY_FIELDS
+
+    def since(self, begin: int) -> tuple[np.ndarray, ...]:
+        """Time, thread, bytes and identity of the changes from this one on, as int64 arrays."""
+        return tuple(np.array(self.changes[begin * MEMORY_FIELDS:], np.int64).reshape(-1, MEMORY_FIELDS).T)
+
     def close(self) -> None:
         """Stop watching."""
         self.live = {}
+
+
+# The twin in C, where it is built, watches and notes the same.
+new_log: Callable[[], Any] = MemoryLog if NATIVE is None else NATIVE.MemoryLog

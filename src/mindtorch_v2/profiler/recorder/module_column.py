@@ -22,15 +22,15 @@ class ModuleCalls:
     end_ns: list[np.ndarray] = field(default_factory=list)
     path: list[np.ndarray] = field(default_factory=list)
 
-    def add(self, build: TraceBuilder, piece: Piece, rows: list[list[int]], thread: int) -> np.ndarray:
+    def add(self, build: TraceBuilder, piece: Piece, rows: list[np.ndarray], thread: int) -> np.ndarray:
         """Take the calls of a piece, given as `[starts, ends, identities]`; returns their event names."""
         starts, ends, identities = rows
-        known, number = np.unique(np.array(identities, np.int64), return_inverse=True)
+        known, number = np.unique(identities, return_inverse=True)
         names = [piece.modules[identity] for identity in known.tolist()]
         number = number.reshape(-1)
         self.thread.append(np.full(len(starts), thread, np.int32))
-        self.start_ns.append(np.array(starts, np.int64))
-        self.end_ns.append(np.array(ends, np.int64))
+        self.start_ns.append(starts)
+        self.end_ns.append(ends)
         self.path.append(np.array([build.name(name.path) for name in names], np.int32)[number])
         return np.array([build.name(f"nn.Module: {name.label}") for name in names], np.int32)[number]
 

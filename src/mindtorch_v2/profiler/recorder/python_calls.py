@@ -14,11 +14,15 @@ from __future__ import annotations
 
 import os
 import sys
+import sysconfig
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any
+
+import ml_dtypes
+import numpy as np
 
 from ..._dispatch.observer import HOOK
 from ..._dispatch.state import STATES, ThreadState
@@ -30,6 +34,7 @@ CALL_FIELDS = 3  # time, code, instruction
 EXIT = -2  # in place of an instruction; a frame that has not begun is at -1
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+_PACKAGE_NAME = __name__.partition(".")[0]
 GENERATED = "<mindtorch_v2 "  # what the file names of compiled ops begin with
 
 _TOOL_IDS = (2, 3, 4, 1, 5, 0)  # of sys.monitoring; 2 is the one meant for profilers
@@ -38,24 +43,66 @@ _TOOL_NAME = "mindtorch_v2.profiler"
 OpenCall = tuple[CodeType, int]  # code and line
 
 
-class OwnFiles(dict[str, bool]):
-    """File name -> whether it is this package's, whose frames are no part of the user's program."""
+# Whose code a file is. This package's is no part of the user's program, and a library's only if the user called it.
+USERS, OWN, LIBRARY = 0, 1, 2
 
-    def __missing__(self, file: str) -> bool:
-        found = self[file] = file.startswith((PACKAGE, GENERATED))
+_LIBRARIES = tuple(os.path.join(os.path.dirname(package.__file__), "") for package in (np, ml_dtypes))
+_STANDARD = (os.path.join(sysconfig.get_path("stdlib"), ""), "<frozen ", "<__array_function__ ")
+_INSTALLED = os.sep + "site-packages" + os.sep  # a directory inside the standard library's
+_WRITTEN_BY_DATACLASS = "<string>"  # and the name of what `python -c` runs
+_LONGEST_WALK = 50
+
+
+class Files(dict[str, int]):
+    """File name -> whose code it is. The user's files are also in a set, which is quicker to ask."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.users: set[str] = set()
+
+    def __missing__(self, file: str) -> int:
+        if file.startswith((PACKAGE, GENERATED)):
+            found = OWN
+        elif file == _WRITTEN_BY_DATACLASS or file.startswith(_LIBRARIES) or (
+                file.startswith(_STANDARD) and _INSTALLED not in file):
+            found = LIBRARY
+        else:
+            found = USERS
+            self.users.add(file)
+        self[file] = found
         return found
 
 
-OWN = OwnFiles()
+FILES = Files()
+
+
+def on_our_behalf(frame: FrameType) -> bool:
+    """Whether it was this package that called into a library. The answer is the same when the frame is left."""
+    if frame.f_code.co_filename == _WRITTEN_BY_DATACLASS:
+        return str(frame.f_globals.get("__name__")).startswith(_PACKAGE_NAME)
+    caller = frame.f_back
+    for _ in range(_LONGEST_WALK):
+        if caller is None:
+            return False
+        kind = FILES[caller.f_code.co_filename]
+        if kind != LIBRARY:
+            return kind == OWN
+        caller = caller.f_back
+    return False
+
+
+def is_shown(frame: FrameType) -> bool:
+    """Whether a frame is part of the user's program."""
+    kind = FILES[frame.f_code.co_filename]
+    return kind == USERS or (kind == LIBRARY and not on_our_behalf(frame))
 
 
 def open_calls(frame: FrameType | None) -> list[OpenCall]:
     """The user's part of a stack, outermost first."""
     found = []
     while frame is not None:
-        code = frame.f_code
-        if not OWN[code.co_filename]:
-            found.append((code, frame.f_lineno or code.co_firstlineno))
+        if is_shown(frame):
+            found.append((frame.f_code, frame.f_lineno or frame.f_code.co_firstlineno))
         frame = frame.f_back
     return found[::-1]
 
@@ -216,28 +263,29 @@ class Monitor:
 
 
 def _callbacks(thread: _ThreadCalls, disable: Any) -> dict[str, Callable[..., Any]]:
-    own = OWN
+    users = FILES.users
     now = clock
+    frame_at = sys._getframe
 
     def entered(code: CodeType, instruction: int) -> Any:
-        if own[code.co_filename]:
-            return disable
-        thread.extend((now(), code, instruction))
-        return None
+        if code.co_filename in users or is_shown(frame_at(1)):
+            thread.extend((now(), code, instruction))
+            return None
+        return disable if FILES[code.co_filename] == OWN else None
 
     def left(code: CodeType, instruction: int, value: object) -> Any:
-        if own[code.co_filename]:
-            return disable
-        thread.extend((now(), code, EXIT))
-        return None
+        if code.co_filename in users or is_shown(frame_at(1)):
+            thread.extend((now(), code, EXIT))
+            return None
+        return disable if FILES[code.co_filename] == OWN else None
 
     # These two cannot be switched off for a file.
     def thrown(code: CodeType, instruction: int, error: BaseException) -> None:
-        if not own[code.co_filename]:
+        if code.co_filename in users or is_shown(frame_at(1)):
             thread.extend((now(), code, instruction))
 
     def unwound(code: CodeType, instruction: int, error: BaseException) -> None:
-        if not own[code.co_filename]:
+        if code.co_filename in users or is_shown(frame_at(1)):
             thread.extend((now(), code, EXIT))
 
     return {"PY_START": entered, "PY_RESUME": entered, "PY_THROW": thrown,
@@ -319,17 +367,17 @@ class ProfileFunctions:
 
 def _profile_function(lane: CallLane, before: Any) -> Callable[[FrameType, str, object], None]:
     note: Callable[[tuple[Any, ...]], None] = lane.calls.extend
-    own = OWN
+    users, files = FILES.users, FILES
     now = clock
 
     def profile(frame: FrameType, event: str, argument: object) -> None:
         if event == "call":
             code = frame.f_code
-            if not own[code.co_filename]:
+            if code.co_filename in users or (files[code.co_filename] != OWN and is_shown(frame)):
                 note((now(), code, frame.f_lasti))
         elif event == "return":
             code = frame.f_code
-            if not own[code.co_filename]:
+            if code.co_filename in users or (files[code.co_filename] != OWN and is_shown(frame)):
                 note((now(), code, EXIT))
 
     def restore(record: tuple[Any, ...]) -> None:

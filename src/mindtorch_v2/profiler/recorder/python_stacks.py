@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
-import sysconfig
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import CodeType
-from typing import Any
 
-import ml_dtypes
 import numpy as np
 
-from ..trace import Kind, ThreadInfo, Trace, TraceBuilder, derived
+from ..trace import Kind, Trace, TraceBuilder, derived
 from .python_calls import CALL_FIELDS, EXIT, CallPiece
 
-# Code that ops are made of. Inside an op it is no part of the user's program.
-_KERNEL_FILES = tuple(os.path.join(os.path.dirname(package.__file__), "") for package in (np, ml_dtypes))
-_STANDARD_FILES = os.path.join(sysconfig.get_path("stdlib"), "")
-_INSTALLED = os.sep + "site-packages" + os.sep  # a directory inside the standard library's
 
-
-def add_python_calls(build: TraceBuilder, pieces: Sequence[CallPiece], steps_ns: np.ndarray,
-                     ops: dict[ThreadInfo, tuple[np.ndarray, np.ndarray]]) -> None:
-    """Add the calls as events. `ops` has the start and end times of each thread's ops."""
-    lanes = {(info.pid, info.tid): info for info in ops}
+def add_python_calls(build: TraceBuilder, pieces: Sequence[CallPiece], steps_ns: np.ndarray) -> None:
+    """Add the calls as events. Threads on which nothing happened are left out unless they ran ops."""
+    lanes = {(info.pid, info.tid): info for info in build.threads}
     names = CallNames(build)
     for piece in pieces:
         # Both sides name threads; the op's lane wins where a thread was renamed in between.
@@ -33,16 +24,12 @@ def add_python_calls(build: TraceBuilder, pieces: Sequence[CallPiece], steps_ns:
         if info is None and piece.idle:
             continue
         calls = paired(piece)
-        code, start, end = calls["call"], calls["start_ns"], calls["end_ns"]
-        name, library = names.of(calls["codes"], code)
-        if info is not None and library.any():
-            kept = ~(library & inside(*ops[info], start))
-            name, start, end = name[kept], start[kept], end[kept]
-        if len(name):
+        if calls.codes:
+            name = np.array([names.of(*code) for code in calls.codes], np.int32)[calls.code]
             build.add_columns({
-                "name": name, "kind": np.full(len(name), Kind.PYTHON, np.uint8), "start_ns": start, "end_ns": end,
-                "thread": np.full(len(name), build.thread(info or piece.info), np.int32),
-                "step": np.searchsorted(steps_ns, start, "right").astype(np.int32),
+                "name": name, "kind": np.full(len(name), Kind.PYTHON, np.uint8), "start_ns": calls.start_ns,
+                "end_ns": calls.end_ns, "thread": np.full(len(name), build.thread(info or piece.info), np.int32),
+                "step": np.searchsorted(steps_ns, calls.start_ns, "right").astype(np.int32),
             })
 
 
@@ -53,21 +40,21 @@ def with_stacks(trace: Trace) -> Trace:
     return replace(trace, events={**trace.events, "stack": stack}, stacks=table)
 
 
-def inside(start: np.ndarray, end: np.ndarray, time: np.ndarray) -> np.ndarray:
-    """Whether each instant lies in one of the intervals, which nest or are apart."""
-    if not len(start):
-        return np.zeros(len(time), bool)
-    order = np.argsort(start, kind="stable")
-    latest = np.maximum.accumulate(end[order])
-    place = np.searchsorted(start[order], time, "right") - 1
-    return (place >= 0) & (latest[np.maximum(place, 0)] >= time)
-
-
 # -- enter and exit ----------------------------------------------------------------------------------------------------
 
 
-def paired(piece: CallPiece) -> dict[str, Any]:
-    """Calls with start and end: `call` points into `codes`, a list of (code, line or None, instruction)."""
+@dataclass(frozen=True)
+class PairedCalls:
+    """Calls with start and end, as columns."""
+
+    codes: list[tuple[CodeType, int | None, int]]  # distinct ones: code, line if that is known, instruction if not
+    code: np.ndarray  # index into `codes`
+    start_ns: np.ndarray
+    end_ns: np.ndarray
+
+
+def paired(piece: CallPiece) -> PairedCalls:
+    """Bring each call's enter and exit together."""
     calls = piece.calls
     count = len(calls) // CALL_FIELDS
     times = np.array(calls[0::CALL_FIELDS], np.int64)
@@ -84,16 +71,17 @@ def paired(piece: CallPiece) -> dict[str, Any]:
     # Distinct places: the base's by line, others by instruction.
     opened = enter >= depth
     place = np.where(opened, what[np.maximum(enter - depth, 0)] if count else 0, -3 - enter)
-    pairs, first, number = np.unique(np.stack((identity[enter], place)), axis=1, return_index=True,
-                                     return_inverse=True)
+    lowest = place.min(initial=0)
+    code = np.unique(identity[enter], return_inverse=True)[1].reshape(-1)
+    key = code * (place.max(initial=0) - lowest + 1) + (place - lowest)
+    _, first, number = np.unique(key, return_index=True, return_inverse=True)
     known: list[tuple[CodeType, int | None, int]] = []
     for row in enter[first].tolist():
         if row < depth:
-            code, line = piece.base[row]
-            known.append((code, line, 0))
+            known.append((*piece.base[row], 0))
         else:
             known.append((codes[row - depth], None, int(what[row - depth])))
-    return {"codes": known, "call": number.reshape(-1), "start_ns": times[enter], "end_ns": end}
+    return PairedCalls(known, number.reshape(-1), times[enter], end)
 
 
 def _match(entries: np.ndarray, identity: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -150,14 +138,10 @@ class CallNames:
         self.roots = sorted({os.path.join(os.path.abspath(path), "") for path in sys.path}, key=len, reverse=True)
         self.files: dict[str, str] = {}
 
-    def of(self, codes: list[tuple[CodeType, int | None, int]], call: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """For each call its name, and whether it is library code."""
-        names = []
-        for code, line, instruction in codes:
-            shown = line_of(code, instruction) if line is None else line
-            names.append(self.build.name(f"{self.file(code.co_filename)}({shown}): {code.co_name}"))
-        library = [is_library(code.co_filename) for code, _, _ in codes]
-        return np.array(names, np.int32)[call], np.array(library, bool)[call]
+    def of(self, code: CodeType, line: int | None, instruction: int) -> int:
+        """The name of a call, as an index into the trace's names."""
+        shown = line_of(code, instruction) if line is None else line
+        return self.build.name(f"{self.file(code.co_filename)}({shown}): {code.co_name}")
 
     def file(self, path: str) -> str:
         """The path below the longest entry of `sys.path` that it is in."""
@@ -166,12 +150,6 @@ class CallNames:
             root = next((root for root in self.roots if path.startswith(root)), "")
             found = self.files[path] = path[len(root):]
         return found
-
-
-def is_library(file: str) -> bool:
-    """Whether kernels are made of this file: NumPy or the standard library."""
-    return file.startswith((*_KERNEL_FILES, "<__array_function__")) or (
-        file.startswith((_STANDARD_FILES, "<frozen ")) and _INSTALLED not in file)
 
 
 def line_of(code: CodeType, instruction: int) -> int:

@@ -13,10 +13,13 @@ import weakref
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..._dispatch.observer import FIELDS, HOOK, observe, unobserve
+import numpy as np
+
+from ..._dispatch.observer import HOOK, observe, unobserve
 from ..._dispatch.state import STATES, ThreadState
 from ..trace import ThreadInfo
-from .memory import MemoryLog
+from .buffers import Buffers, Events, since
+from .memory import new_log
 from .module_calls import ModuleLabels, ModuleLog, ModuleName, names_of
 from .python_calls import CallLog, CallPiece, Mark
 
@@ -38,7 +41,7 @@ class RecorderOptions:
 class Lane:
     """The events of one thread during a session."""
 
-    events: list[Any]
+    events: Events
     info: ThreadInfo
     ident: int
 
@@ -47,7 +50,7 @@ class Lane:
 class Piece:
     """The part of a lane that belongs to one recorder."""
 
-    events: list[Any]
+    events: Events
     info: ThreadInfo
     ident: int
     modules: dict[int, ModuleName] = field(default_factory=dict)  # by the identity that module events carry
@@ -59,8 +62,8 @@ class Session:
     def __init__(self) -> None:
         self.lanes: list[Lane] = []
         self.users: list[Recorder] = []
-        self.dropped = 0
-        self.memory: MemoryLog | None = None
+        self.buffers = Buffers()
+        self.memory: Any = None  # what `new_log` makes
         self.calls: CallLog | None = None
         self.modules: ModuleLog | None = None
 
@@ -68,35 +71,18 @@ class Session:
         """Give a thread a list to write to."""
         thread = state.thread()
         name = thread.name if thread is not None else ""
-        lane = Lane([], ThreadInfo(os.getpid(), state.native_id, name), state.ident)
-        self.lanes.append(lane)
-        state.record_into(lane.events)
         limit = min((u.options.max_events for u in self.users if u.options.max_events is not None), default=None)
-        if limit is not None:
-            self.bound(state, lane, limit)
+        events = self.buffers.give(state, limit)
+        self.lanes.append(Lane(events, ThreadInfo(os.getpid(), state.native_id, name), state.ident))
         if self.calls is not None:
             self.calls.joined()
-
-    def bound(self, state: ThreadState, lane: Lane, limit: int) -> None:
-        """Replace the thread's plain `extend` by one that stops at a limit over all threads."""
-        room = limit * FIELDS
-        keep = lane.events.extend
-        lanes = self.lanes
-
-        def bounded(event: tuple[Any, ...]) -> None:
-            if len(lane.events) < room and (len(lanes) == 1 or sum(len(other.events) for other in lanes) < room):
-                keep(event)
-            else:
-                self.dropped += 1
-
-        state.extend = bounded
 
     def adapt(self) -> None:
         """Record what the active recorders together ask for."""
         HOOK["DESCRIBE"] = any(u.options.shapes for u in self.users)
         if any(u.options.memory for u in self.users):
             if self.memory is None:
-                self.memory = MemoryLog()
+                self.memory = new_log()
             HOOK["ALLOCATED"] = self.memory.allocated
         elif self.memory is not None:
             HOOK["ALLOCATED"] = None
@@ -128,7 +114,7 @@ class Recorder:
         self.options = options
         self.pieces: list[Piece] = []
         self.begins: dict[int, int] = {}
-        self.memory: list[int] = []
+        self.memory: list[tuple[np.ndarray, ...]] = []  # time, thread, bytes, identity; an item per stretch
         self.memory_begin = 0
         self.calls: list[CallPiece] = []
         self.module_labels = ModuleLabels()
@@ -153,8 +139,8 @@ class Recorder:
                 observe(session.new_thread, self.options.shapes)
             session.adapt()
             self.begins = {id(lane): len(lane.events) for lane in session.lanes}
-            self.memory_begin = 0 if session.memory is None else len(session.memory.changes)
-            self._dropped_before = session.dropped
+            self.memory_begin = 0 if session.memory is None else len(session.memory)
+            self._dropped_before = session.buffers.dropped
             self.active = True
             ACTIVE.add(self)
         if not self.start_ns:
@@ -179,7 +165,7 @@ class Recorder:
             if session is None:
                 return
             if session.memory is not None and self.options.memory:
-                self.memory.extend(session.memory.changes[self.memory_begin:])
+                self.memory.append(session.memory.since(self.memory_begin))
             modules: dict[int, ModuleName] = {}
             if session.modules is not None and (self.options.stacks or self.options.modules):
                 modules = names_of(list(session.modules.called.values()), self.module_labels)
@@ -193,9 +179,9 @@ class Recorder:
                 begin = self.begins.get(id(lane), 0)
                 if len(lane.events) > begin:
                     # A lane nobody else reads is handed over as it is; it can be gigabytes.
-                    events = lane.events if last and begin == 0 else lane.events[begin:]
+                    events = lane.events if last and begin == 0 else since(lane.events, begin)
                     self.pieces.append(Piece(events, lane.info, lane.ident, modules))
-            self.dropped += session.dropped - self._dropped_before
+            self.dropped += session.buffers.dropped - self._dropped_before
 
     def step(self) -> None:
         """Mark the start of the next step."""

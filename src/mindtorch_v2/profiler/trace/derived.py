@@ -44,6 +44,22 @@ def python_calls(events: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]
     return rows, np.where(above >= 0, rows[np.maximum(above, 0)] if len(rows) else -1, -1)
 
 
+def callers(events: dict[str, np.ndarray]) -> np.ndarray:
+    """For each event that is no Python call, the row of the call that it is in with no other event between, or -1."""
+    rows, above = python_calls(events)
+    result = np.full(len(events["kind"]), -1, np.int64)
+    if not len(rows):
+        return result
+    calls = {key: events[key][rows] for key in ("thread", "start_ns", "end_ns")}
+    calls["parent"] = np.where(above >= 0, np.searchsorted(rows, above), -1)
+    innermost = enclosing_rows(calls, events["thread"], events["start_ns"])
+    result = np.append(rows, -1)[innermost]
+    result[rows] = -1
+    # A parent in the same call is between; so is nothing if the event outlives the call, as a scope may.
+    between = (events["parent"] >= 0) & (result[events["parent"]] == result)
+    return np.where(between | (events["end_ns"] > events["end_ns"][result]), -1, result)
+
+
 def stacks(events: dict[str, np.ndarray], names: Sequence[str]) -> tuple[np.ndarray, list[tuple[Frame, ...]]]:
     """For each event that is no Python call, the calls that were open when it started, innermost first.
 

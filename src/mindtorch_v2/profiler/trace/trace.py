@@ -50,7 +50,8 @@ class Frame:
     function: str
 
     def __str__(self) -> str:
-        return f"{self.file}({self.line}): {self.function}"
+        # A built-in function or a module has a name and no place.
+        return f"{self.file}({self.line}): {self.function}" if self.file or self.line else self.function
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,9 @@ class Trace:
 
     `events` has one NumPy array per entry of `COLUMNS`, all of one length, sorted by thread and start so that a
     parent comes before its children. Python calls have parents among themselves and so have all other events: with or
-    without stacks, an op has the same parent and the same own time. `memory` likewise per `MEMORY_COLUMNS`, sorted by time. Integers in them point
-    into the tables. `inputs` holds argument tuples: each item a TensorInput, a list of them, or a plain value.
+    without stacks, an op has the same parent and the same own time. `memory` has one per `MEMORY_COLUMNS`, sorted by
+    time. Integers in them point into the tables. `inputs` holds argument tuples: each item a TensorInput, a list of
+    them, or a plain value.
     """
 
     events: dict[str, np.ndarray]

@@ -31,12 +31,13 @@ class TraceAverage(FunctionEventAvg):
 
 
 def averages_of(trace: Trace, *, group_by_input_shapes: bool = False, group_by_stack_n: int = 0,
-                group_by_overload_name: bool = False, use_device: str | None = None, profile_memory: bool = False,
-                with_flops: bool = False) -> EventList:
+                group_by_overload_name: bool = False, group_by_module: bool = False, use_device: str | None = None,
+                profile_memory: bool = False, with_flops: bool = False) -> EventList:
     """One FunctionEventAvg per group, in the order in which groups first appear.
 
     Events belong together if name, device type and being an annotation agree, and input shapes, overload and the
-    innermost `group_by_stack_n` stack entries where asked for. Totals of nested events of one name are both counted.
+    innermost `group_by_stack_n` stack entries where asked for. With `group_by_module`, which PyTorch does not have, a
+    row is of one module, and its `module` is that module's path, or None. Totals of nested events of one name are both counted.
     """
     view = TraceView(trace, use_device=use_device, profile_memory=profile_memory)
     inputs = view.column("inputs", -1) if group_by_input_shapes else None
@@ -52,6 +53,9 @@ def averages_of(trace: Trace, *, group_by_input_shapes: bool = False, group_by_s
     if stack is not None:
         group = _combined(group, *_classes(
             stack, len(trace.stacks), lambda index: tuple(view.stack_entries(index)[:group_by_stack_n])))
+    module = view.column("module", -1) if group_by_module else None
+    if module is not None:
+        group = _combined(group, module + 1, len(trace.names) + 1)
     first, group = _by_first_appearance(group)
 
     def total(column: np.ndarray) -> np.ndarray:
@@ -82,6 +86,8 @@ def averages_of(trace: Trace, *, group_by_input_shapes: bool = False, group_by_s
         "stack": [[] for _ in first] if stack is None else [
             view.stack_entries(index)[:group_by_stack_n] for index in stack[first].tolist()],
     }
+    if module is not None:
+        columns["module"] = [trace.names[index] if index >= 0 else None for index in module[first].tolist()]
     same = {"node_id": -1, "use_device": use_device}
     rows = [
         TraceAverage(view, position, same | dict(zip(columns, values, strict=True)))

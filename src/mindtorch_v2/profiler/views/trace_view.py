@@ -3,6 +3,9 @@
 Three things differ from the trace itself. Bookkeeping ops are left out, and so is an event that only repeats its
 parent (same name, only child), as in PyTorch; what was inside moves up. Rows are ordered by start over all threads.
 With memory, changes outside any event are rows of their own. A row's place in this order is its position.
+
+Python calls leave other rows as they are: the parent of an op is an op or a scope, never a call. A call in turn has the
+ops that it ran among its children, and its own time is without theirs.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..trace import KINDS, Kind, Trace
+from ..trace.derived import callers
 from .formatting import (
     HIDDEN_NAMES,
     MEMORY_EVENT_NAME,
@@ -46,11 +50,15 @@ class TraceView:
         # Only CPU events have parents and children.
         parent = np.where(on_cpu, lifted(events["parent"], kept & on_cpu), np.int32(-1))
         children = np.bincount(parent[kept & (parent >= 0)], minlength=count)
+        caller = callers(events)
+        children += np.bincount(caller[kept & (caller >= 0)], minlength=count)
         repeats = kept & (parent >= 0) & (name[parent] == name) & (children[parent] == 1)
         kept &= ~repeats
         parent = lifted(parent, kept)
         # Where what belongs to a row that is not shown goes.
         self._home = nearest(events["parent"], kept & on_cpu)
+        # A call that is not shown hands what it ran to the one that it repeats.
+        self._caller_of_row = np.where(caller >= 0, self._home[caller], -1) if count else caller
         rows = np.flatnonzero(kept)
         changes = self._outside_changes()
         self.row_count = len(rows)
@@ -118,6 +126,22 @@ class TraceView:
         return self.position[np.where(self.row >= 0, self._parent_of_row[self.row], -1)]
 
     @cached_property
+    def ran(self) -> tuple[np.ndarray, np.ndarray]:
+        """Positions of Python calls, and of what they ran that is no call: an entry each per such row."""
+        caller = self._caller_of_row[self.row] if len(self.trace) else np.zeros(0, np.int64)
+        inner = np.flatnonzero((self.row[: len(caller)] >= 0) & (caller >= 0))
+        return self.position[caller[inner]], inner
+
+    def _with_calls(self, totals: np.ndarray) -> np.ndarray:
+        """Totals of a tree of ops, and now of calls as well: all that ran in them."""
+        call, inner = self.ran
+        if len(call):
+            within = np.zeros_like(totals)
+            np.add.at(within, call, totals[inner])
+            totals = totals + subtree_sums(self.parent, within)
+        return totals
+
+    @cached_property
     def name(self) -> np.ndarray:
         """Index into `names`."""
         if not len(self.trace):
@@ -154,8 +178,11 @@ class TraceView:
     @cached_property
     def children(self) -> tuple[np.ndarray, np.ndarray]:
         """Positions sorted by parent, and where each parent's begin (one more entry closes the last)."""
-        order = np.argsort(self.parent, kind="stable")
-        return order, np.searchsorted(self.parent[order], np.arange(len(self) + 1))
+        call, inner = self.ran
+        parent = np.concatenate((self.parent, call))
+        child = np.concatenate((np.arange(len(self)), inner))
+        order = np.lexsort((child, parent)) if len(call) else np.argsort(parent, kind="stable")
+        return child[order], np.searchsorted(parent[order], np.arange(len(self) + 1))
 
     def children_of(self, position: int) -> list[int]:
         """Positions of the children, in order of start."""
@@ -177,7 +204,10 @@ class TraceView:
     def _of_children(self, values: np.ndarray) -> np.ndarray:
         inside = self.parent >= 0
         # Sums of nanoseconds stay below 2**53 for a hundred days, so float weights are exact.
-        return np.bincount(self.parent[inside], values[inside], minlength=len(self)).astype(np.int64)
+        result = np.bincount(self.parent[inside], values[inside], minlength=len(self)).astype(np.int64)
+        call, inner = self.ran
+        np.add.at(result, call, values[inner])
+        return result
 
     @cached_property
     def launcher(self) -> np.ndarray:
@@ -222,7 +252,7 @@ class TraceView:
     @cached_property
     def device_ns(self) -> np.ndarray:
         """Device time with that of children."""
-        return subtree_sums(self.parent, self.self_device_ns)
+        return self._with_calls(subtree_sums(self.parent, self.self_device_ns))
 
     # Memory, in bytes.
 
@@ -246,7 +276,7 @@ class TraceView:
     @cached_property
     def cpu_bytes(self) -> np.ndarray:
         """CPU memory with children."""
-        return subtree_sums(self.parent, self.self_cpu_bytes)
+        return self._with_calls(subtree_sums(self.parent, self.self_cpu_bytes))
 
     @cached_property
     def self_device_bytes(self) -> np.ndarray:
@@ -256,7 +286,7 @@ class TraceView:
     @cached_property
     def device_bytes(self) -> np.ndarray:
         """Device memory with children."""
-        return subtree_sums(self.parent, self.self_device_bytes)
+        return self._with_calls(subtree_sums(self.parent, self.self_device_bytes))
 
     # Numbers that tie events together.
 

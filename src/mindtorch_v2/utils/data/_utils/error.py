@@ -41,4 +41,8 @@ class ExceptionWrapper:
         except Exception:
             # Its constructor wants something else: the text matters more than the type.
             raise RuntimeError(message) from None
-        raise error
+        try:
+            raise error
+        finally:
+            # The traceback refers to this frame: a name for the error here would keep both, and the loader, alive.
+            del error

@@ -1,0 +1,152 @@
+"""Kernels of linear algebra, on LAPACK through np.linalg."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+SINGULAR_INVERSE = ("linalg.inv: {0}The diagonal element {1} is zero, the inversion could not be completed because the "
+                    "input matrix is singular.")
+SINGULAR_SOLVE = "torch.linalg.solve: {0}The solver failed because the input matrix is singular."
+NOT_POSITIVE = ("linalg.cholesky: {0}The factorization could not be completed because the input is not "
+                "positive-definite (the leading minor of order {1} is not positive-definite).")
+
+
+class LinAlgError(RuntimeError):
+    """A matrix does not allow what was asked for."""
+
+
+def adjoint(a: np.ndarray) -> np.ndarray:
+    """The conjugate transpose of each matrix."""
+    turned = np.swapaxes(a, -1, -2)
+    return turned.conj() if a.dtype.kind == "c" else turned
+
+
+def first_zero_pivot(matrix: np.ndarray) -> int:
+    """Which diagonal element of U is zero (from 1) in LU with row exchanges; 0 if none. Only for error messages."""
+    u = matrix.copy()
+    for column in range(len(u)):
+        pivot = column + int(np.argmax(np.abs(u[column:, column])))
+        if u[pivot, column] == 0:
+            return column + 1
+        u[[column, pivot]] = u[[pivot, column]]
+        u[column + 1:] -= np.outer(u[column + 1:, column] / u[column, column], u[column])
+    return 0
+
+
+def first_bad_minor(matrix: np.ndarray) -> int:
+    """The order of the first leading minor that is not positive definite; 0 if none. Only for error messages."""
+    for order in range(1, len(matrix) + 1):
+        try:
+            np.linalg.cholesky(matrix[:order, :order])
+        except np.linalg.LinAlgError:
+            return order
+    return 0
+
+
+def infos_of(a: np.ndarray, diagnose: Any) -> np.ndarray:
+    """The diagnosis of every matrix, after LAPACK has refused at least one of them."""
+    flat = a.reshape(-1, *a.shape[-2:])
+    return np.array([diagnose(matrix) for matrix in flat], np.int32).reshape(a.shape[:-2])
+
+
+def raise_first(infos: np.ndarray, text: str) -> None:
+    """Raise for the first matrix with a diagnosis, if there is one."""
+    bad = np.flatnonzero(infos)
+    if bad.size:
+        where = f"(Batch element {bad[0]}): " if infos.ndim else ""
+        raise LinAlgError(text.format(where, infos.reshape(-1)[bad[0]]))
+
+
+def inv_ex(a: np.ndarray, check_errors: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Inverses, and what was wrong with each matrix."""
+    try:
+        return np.linalg.inv(a), np.zeros(a.shape[:-2], np.int32)
+    except np.linalg.LinAlgError:
+        infos = infos_of(a, first_zero_pivot)
+    if check_errors:
+        raise_first(infos, SINGULAR_INVERSE)
+    # Singular matrices get NaN, the others what they would get alone.
+    good = infos == 0
+    made = np.full_like(a, np.nan)
+    made[good] = np.linalg.inv(a[good])
+    return made, infos
+
+
+def cholesky_ex(a: np.ndarray, upper: bool, check_errors: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Cholesky factors, and what was wrong with each matrix."""
+    source = adjoint(a) if upper else a
+    try:
+        factor = np.linalg.cholesky(source)
+        infos = np.zeros(a.shape[:-2], np.int32)
+    except np.linalg.LinAlgError:
+        infos = infos_of(source, first_bad_minor)
+        if check_errors:
+            raise_first(infos, NOT_POSITIVE)
+        good = infos == 0
+        factor = np.full_like(source, np.nan)
+        factor[good] = np.linalg.cholesky(source[good])
+    return (adjoint(factor) if upper else factor), infos
+
+
+def solve(a: np.ndarray, b: np.ndarray, left: bool, check_errors: bool) -> np.ndarray:
+    """X with AX = B, or XA = B if not `left`; `b` holds matrices."""
+    try:
+        if left:
+            return np.linalg.solve(a, b)
+        return np.swapaxes(np.linalg.solve(np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2)), -1, -2)
+    except np.linalg.LinAlgError:
+        if check_errors:
+            raise_first(infos_of(a, first_zero_pivot), SINGULAR_SOLVE)
+        raise
+
+
+def qr(a: np.ndarray, mode: str) -> tuple[np.ndarray, np.ndarray]:
+    """Q and R; Q is empty in mode "r"."""
+    if mode == "r":
+        return np.empty(0, a.dtype), np.linalg.qr(a, "r")
+    q, r = np.linalg.qr(a, mode)  # type: ignore[call-overload]
+    return q, r
+
+
+def svd(a: np.ndarray, full_matrices: bool, compute_uv: bool, driver: Any) -> tuple[np.ndarray, ...]:
+    """U, S and the adjoint of V; U and V are empty unless asked for."""
+    if not compute_uv:
+        return np.empty(0, a.dtype), np.linalg.svd(a, compute_uv=False), np.empty(0, a.dtype)
+    u, s, vh = np.linalg.svd(a, full_matrices)
+    return u, s, vh
+
+
+def eigh(a: np.ndarray, uplo: str, compute_v: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues in ascending order and eigenvectors, which are empty unless asked for."""
+    if not compute_v:
+        return np.linalg.eigvalsh(a, uplo), np.empty(0, a.dtype)  # type: ignore[arg-type]
+    values, vectors = np.linalg.eigh(a, uplo)  # type: ignore[arg-type]
+    return values, vectors
+
+
+def pinv(a: np.ndarray, atol: Any, rtol: Any, hermitian: bool) -> np.ndarray:
+    """Pseudo-inverses; singular values up to max(atol, rtol * largest) count as zero."""
+    if not a.size:
+        return np.empty((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype)
+    limit_low, limit_relative = tolerances(a, atol, rtol)
+    if hermitian:
+        values, vectors = np.linalg.eigh(a)
+        size = np.abs(values)
+        limit = np.maximum(limit_low, limit_relative * size.max(-1))[..., None]
+        inverse = np.where(size > limit, 1 / values, 0)
+        return (vectors * inverse[..., None, :]) @ adjoint(vectors)
+    u, s, vh = np.linalg.svd(a, full_matrices=False)
+    limit = np.maximum(limit_low, limit_relative * s.max(-1))[..., None]
+    inverse = np.where(s > limit, 1 / s, 0).astype(s.dtype)
+    return adjoint(vh) @ (inverse[..., None] * adjoint(u))
+
+
+def tolerances(a: np.ndarray, atol: Any, rtol: Any) -> tuple[Any, Any]:
+    """Absolute and relative limits: eps times the larger extent unless one of them is given."""
+    low = 0.0 if atol is None else atol
+    if rtol is not None:
+        return low, rtol
+    given = atol is not None and np.any(np.asarray(atol) > 0)
+    return low, 0.0 if given else float(np.finfo(a.dtype).eps) * max(a.shape[-2:])

@@ -1,0 +1,360 @@
+"""Pooling kernels: loops over a window's elements, each a whole array at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from ..._dispatch.promotion import FLOAT_DTYPES, pretty
+from ..._dtype import FROM_NUMPY, HALF_TYPES
+from .windows import along, expand_sizes, padded_copy, taps, window_sum
+
+Array = Any
+Sizes = tuple[int, ...]
+
+
+def wide(a: Array) -> Array:
+    """16-bit floats as float32."""
+    return a.astype(np.float32) if a.dtype in HALF_TYPES else a
+
+
+def _times(values: Any) -> str:
+    return "x".join(str(v) for v in values)
+
+
+class Pool:
+    """The checked geometry of one pooling call."""
+
+    def __init__(self, op: str, x: Array, spatial: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
+                 ceil_mode: bool) -> None:
+        self.kernel = expand_sizes(kernel_size, spatial, op, "kernel_size")
+        no_stride = not hasattr(stride, "__index__") and not len(stride)
+        self.stride = self.kernel if no_stride else expand_sizes(stride, spatial, op, "stride")
+        self.padding = expand_sizes(padding, spatial, op, "padding")
+        self.dilation = expand_sizes(dilation, spatial, op, "dilation")
+        self.check(x, spatial)
+        self.lead, self.sizes = x.shape[: x.ndim - spatial], x.shape[x.ndim - spatial:]
+        self.out = tuple(self.count(i, ceil_mode) for i in range(spatial))
+        if min(self.out) < 1:
+            channels = self.lead[-1]
+            raise RuntimeError(f"Given input size: ({_times((channels, *self.sizes))}). Calculated output size: "
+                               f"({_times((channels, *self.out))}). Output size is too small")
+        # With ceil_mode the last window may reach beyond the padding.
+        self.after = tuple(max(0, (o - 1) * s + d * (k - 1) + 1 - n - p) for o, s, d, k, n, p in zip(
+            self.out, self.stride, self.dilation, self.kernel, self.sizes, self.padding))
+        self.steps = tuple(math.prod(self.sizes[i + 1:]) for i in range(spatial))
+
+    def check(self, x: Array, spatial: int) -> None:
+        if min(self.stride) == 0:
+            raise RuntimeError("stride should not be zero")
+        if min(self.kernel) <= 0:
+            raise RuntimeError(f"kernel size should be greater than zero, but got {_times(self.kernel)}")
+        if min(self.dilation) <= 0:
+            letters = "THW"[-spatial:]
+            shown = " ".join(f"dilation{letter}: {d}" for letter, d in zip(letters, self.dilation))
+            raise RuntimeError(f"dilation should be greater than zero, but got {shown}")
+        if x.ndim not in (spatial + 1, spatial + 2):
+            raise RuntimeError(f"non-empty {spatial + 1}D or {spatial + 2}D (batch mode) tensor expected for input")
+        if 0 in x.shape[x.ndim - spatial - 1:]:
+            raise RuntimeError(f"Expected {spatial + 1}D or {spatial + 2}D (batch mode) tensor with optional 0 dim "
+                               f"batch size for input, but got:{list(x.shape)}")
+        for p, k, d in zip(self.padding, self.kernel, self.dilation):
+            if p < 0:
+                raise RuntimeError(f"pad must be non-negative, but got pad: {p}")
+            if p > ((k - 1) * d + 1) // 2:
+                raise RuntimeError(f"pad should be at most half of effective kernel size, but got pad={p}, "
+                                   f"kernel_size={k} and dilation={d}")
+
+    def count(self, i: int, ceil_mode: bool) -> int:
+        n, p, s = self.sizes[i], self.padding[i], self.stride[i]
+        reach = n + 2 * p - self.dilation[i] * (self.kernel[i] - 1) - 1
+        out = (reach + (s - 1 if ceil_mode else 0)) // s + 1
+        # A window must start inside the image or its left padding.
+        return out - 1 if ceil_mode and (out - 1) * s >= n + p else out
+
+    def taps(self) -> Any:
+        return taps(self.kernel, self.stride, self.dilation, self.out)
+
+    def overlaps(self) -> bool:
+        return any(s < d * (k - 1) + 1 for s, d, k in zip(self.stride, self.dilation, self.kernel))
+
+    def grid(self, vectors: list[Array]) -> Array:
+        """The sum of one vector a dimension, over all positions."""
+        total: Array = 0
+        for axis, vector in enumerate(vectors, start=-len(vectors)):
+            total = total + along(axis, len(vectors), vector)
+        return np.asarray(total)
+
+
+# -- maximum -----------------------------------------------------------------------------------------------------------
+
+
+def lowest(dtype: np.dtype) -> Any:
+    """What no element of a type is below."""
+    return -np.inf if dtype in FLOAT_DTYPES else np.iinfo(dtype).min
+
+
+def _choose(views: list[tuple[int, Array]], nan_wins: bool) -> tuple[Array, Array]:
+    """The largest of some arrays, element by element, and the number that came with it; the first of equals.
+
+    NaN is larger than everything and, as in PyTorch, the last one wins.
+    """
+    number, first = views[0]
+    best = first.copy()
+    chosen = np.full(best.shape, number, np.int64)
+    for number, view in views[1:]:
+        larger = view > best
+        if nan_wins:
+            larger |= view != view
+        np.maximum(best, view, out=best)
+        np.copyto(chosen, number, where=larger)
+    return best, chosen
+
+
+def _largest(views: list[tuple[int, Array]]) -> tuple[Array, Array]:
+    best, chosen = _choose(views, False)
+    if best.dtype in FLOAT_DTYPES and np.isnan(best).any():
+        return _choose(views, True)
+    return best, chosen
+
+
+def refuse_bool(x: Array, op: str) -> None:
+    """Booleans are not pooled."""
+    if x.dtype == np.bool_:
+        raise NotImplementedError(f"\"{op}\" not implemented for 'Bool'")
+
+
+def max_pool(spatial: int) -> Callable[..., tuple[Array, Array]]:
+    """Kernel: maxima and where in the image they are, as flat indices."""
+    op = f"max_pool{spatial}d"
+
+    def kernel(x: Array, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
+               ceil_mode: bool) -> tuple[Array, Array]:
+        pool = Pool(op, x, spatial, kernel_size, stride, padding, dilation, ceil_mode)
+        refuse_bool(x, op)
+        padded = padded_copy(wide(x), pool.padding, pool.after, lowest(x.dtype))
+        views = [(sum(t * d * s for t, d, s in zip(tap, pool.dilation, pool.steps)), padded[key])
+                 for tap, key in pool.taps()]
+        best, chosen = _largest(views)
+        starts = [np.arange(o) * s - p for o, s, p in zip(pool.out, pool.stride, pool.padding)]
+        base = pool.grid([start * step for start, step in zip(starts, pool.steps)])
+        if any(pool.padding):
+            # The first element is only chosen in the padding if all are lowest: then the first real one is meant.
+            real = [np.where(start < 0, start % d, start) for start, d in zip(starts, pool.dilation)]
+            first = pool.grid([start * step for start, step in zip(real, pool.steps)])
+            chosen = np.where(chosen == 0, first, chosen + base)
+        else:
+            chosen += base
+        return best.astype(x.dtype, copy=False), chosen
+
+    return kernel
+
+
+def put_back(grad: Array, shape: Sizes, indices: Array, spatial: int, add: bool) -> Array:
+    """Values at flat indices of the last dimensions of an array of zeros."""
+    rows, area = math.prod(shape[: len(shape) - spatial]), math.prod(shape[len(shape) - spatial:])
+    values = wide(grad).reshape(-1)
+    made = np.zeros(rows * area, values.dtype)
+    places = (indices.reshape(rows, -1) + np.arange(rows)[:, None] * area).reshape(-1)
+    if add:
+        np.add.at(made, places, values)
+    else:
+        made[places] = values
+    return made.reshape(shape).astype(grad.dtype, copy=False)
+
+
+def max_pool_backward(spatial: int) -> Callable[..., Array]:
+    """Kernel: the gradient goes where the maximum came from."""
+    op = f"max_pool{spatial}d"
+
+    def kernel(grad: Array, x: Array, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
+               indices: Array) -> Array:
+        pool = Pool(op, x, spatial, kernel_size, stride, padding, dilation, ceil_mode)
+        return put_back(grad, x.shape, indices, spatial, pool.overlaps())
+
+    return kernel
+
+
+def max_unpool(spatial: int) -> Callable[..., Array]:
+    """Kernel: values back at the places that pooling took them from."""
+
+    def kernel(x: Array, indices: Array, output_size: Any, stride: Any = None, padding: Any = None) -> Array:
+        sizes = tuple(int(n) for n in output_size)
+        if indices.dtype != np.int64:
+            raise RuntimeError(f"elements in indices should be type int64 but got: {pretty(FROM_NUMPY[indices.dtype])}")
+        if indices.shape != x.shape:
+            raise RuntimeError(f"Expected shape of indices to be same as that of the input tensor ({list(x.shape)}) "
+                               f"but got indices tensor with shape: {list(indices.shape)}")
+        area = math.prod(sizes)
+        wrong = (indices < 0) | (indices >= area)
+        if wrong.any():
+            raise RuntimeError(f"Found an invalid max index: {indices[wrong][0]} (output volumes are of size "
+                               f"{_times(sizes)})")
+        return put_back(x, (*x.shape[: x.ndim - spatial], *sizes), indices, spatial, False)
+
+    return kernel
+
+
+# -- average -----------------------------------------------------------------------------------------------------------
+
+
+def _divisor(pool: Pool, count_include_pad: bool, divisor_override: int | None) -> Any:
+    if divisor_override is not None:
+        if divisor_override == 0:
+            raise RuntimeError("divisor must be not zero")
+        return divisor_override
+    total: Array = np.ones((), np.int64)
+    for o, s, p, k, n in zip(pool.out, pool.stride, pool.padding, pool.kernel, pool.sizes):
+        start = np.arange(o) * s - p
+        end = np.minimum(start + k, n + p)
+        if not count_include_pad:
+            start, end = np.maximum(start, 0), np.minimum(end, n)
+        total = total[..., None] * (end - start)
+    return total
+
+
+def _divided(a: Array, divisor: Any) -> Array:
+    if a.dtype in FLOAT_DTYPES:
+        return a / np.asarray(divisor, a.dtype)
+    return (a / divisor).astype(a.dtype)
+
+
+def avg_pool(spatial: int) -> Callable[..., Array]:
+    """Kernel: means of windows, summed one dimension at a time."""
+    op = f"avg_pool{spatial}d"
+
+    def kernel(x: Array, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool,
+               divisor_override: int | None) -> Array:
+        pool = Pool(op, x, spatial, kernel_size, stride, padding, 1, ceil_mode)
+        divisor = _divisor(pool, count_include_pad, divisor_override)
+        refuse_bool(x, op)
+        made = padded_copy(wide(x), pool.padding, pool.after, 0)
+        for i in range(spatial):
+            made = _sum_along(made, i - spatial, pool.kernel[i], pool.stride[i], pool.out[i])
+        return _divided(made, divisor).astype(x.dtype, copy=False)
+
+    return kernel
+
+
+def _tap_key(axis: int, tap: int, stride: int, out: int) -> tuple[Any, ...]:
+    return (..., slice(tap, tap + (out - 1) * stride + 1, stride), *(slice(None),) * (-axis - 1))
+
+
+def _sum_along(x: Array, axis: int, kernel: int, stride: int, out: int) -> Array:
+    total = x[_tap_key(axis, 0, stride, out)].copy()
+    for tap in range(1, kernel):
+        total += x[_tap_key(axis, tap, stride, out)]
+    return total
+
+
+def avg_pool_backward(spatial: int) -> Callable[..., Array]:
+    """Kernel: every element of a window gets its part of the gradient."""
+    op = f"avg_pool{spatial}d"
+
+    def kernel(grad: Array, x: Array, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
+               count_include_pad: bool, divisor_override: int | None) -> Array:
+        pool = Pool(op, x, spatial, kernel_size, stride, padding, 1, ceil_mode)
+        made = _divided(wide(grad), _divisor(pool, count_include_pad, divisor_override))
+        for i in range(spatial):
+            axis = i - spatial
+            shape = list(made.shape)
+            shape[axis] = pool.padding[i] + pool.sizes[i] + max(pool.padding[i], pool.after[i])
+            spread = np.zeros(shape, made.dtype)
+            for tap in range(pool.kernel[i]):
+                spread[_tap_key(axis, tap, pool.stride[i], pool.out[i])] += made
+            made = spread
+        inside = made[(..., *(slice(p, p + n) for p, n in zip(pool.padding, pool.sizes)))]
+        return np.ascontiguousarray(inside).astype(grad.dtype, copy=False)
+
+    return kernel
+
+
+# -- adaptive ----------------------------------------------------------------------------------------------------------
+
+
+def adaptive_windows(size: int, out: int) -> tuple[Array, Array]:
+    """Starts and ends of `out` windows that cover `size` elements evenly."""
+    position = np.arange(out)
+    return position * size // max(out, 1), -(-(position + 1) * size // max(out, 1))
+
+
+def adaptive_sizes(op: str, x: Array, output_size: Any, spatial: int, after: str = "") -> Sizes:
+    """The checked output sizes."""
+    if x.ndim not in (spatial + 1, spatial + 2):
+        raise RuntimeError(f"{op}(): Expected {spatial + 1}D or {spatial + 2}D tensor, but got{after} {list(x.shape)}")
+    if len(tuple(output_size)) != spatial:
+        raise RuntimeError(f"{op}: output_size must be {spatial}")
+    for axis in range(1, x.ndim):
+        if x.shape[axis] == 0:
+            raise RuntimeError(f"{op}(): Expected input to have non-zero size for non-batch dimensions, but input has "
+                               f"sizes {list(x.shape)} with dimension {axis} being empty")
+    return tuple(int(n) for n in output_size)
+
+
+def adaptive_avg_pool(spatial: int) -> Callable[[Array, Any], Array]:
+    """Kernel: means of windows that cover the image evenly."""
+
+    def kernel(x: Array, output_size: Any) -> Array:
+        sizes = adaptive_sizes(f"adaptive_avg_pool{spatial}d", x, output_size, spatial)
+        made = wide(x)
+        for axis, out in enumerate(sizes, start=-spatial):
+            starts, ends = adaptive_windows(x.shape[axis], out)
+            made = window_sum(made, axis, starts, ends) / along(axis, spatial, (ends - starts).astype(made.dtype))
+        return made.astype(x.dtype, copy=False)
+
+    return kernel
+
+
+def adaptive_avg_pool_backward(spatial: int) -> Callable[[Array, Array], Array]:
+    """Kernel: the windows that contain an element are again a window, of outputs."""
+
+    def kernel(grad: Array, x: Array) -> Array:
+        made = wide(grad)
+        for axis in range(-spatial, 0):
+            size, out = x.shape[axis], grad.shape[axis]
+            starts, ends = adaptive_windows(size, out)
+            made = made / along(axis, spatial, (ends - starts).astype(made.dtype))
+            made = window_sum(made, axis, *adaptive_windows(out, size))
+        return made.astype(grad.dtype, copy=False)
+
+    return kernel
+
+
+def adaptive_max_pool(spatial: int) -> Callable[[Array, Any], tuple[Array, Array]]:
+    """Kernel: maxima of windows that cover the image evenly, and their flat indices."""
+
+    def kernel(x: Array, output_size: Any) -> tuple[Array, Array]:
+        sizes = adaptive_sizes(f"adaptive_max_pool{spatial}d", x, output_size, spatial, ":")
+        inside = x.shape[x.ndim - spatial:]
+        windows = [adaptive_windows(n, o) for n, o in zip(inside, sizes)]
+        steps = [math.prod(inside[i + 1:]) for i in range(spatial)]
+        best: Array = None
+        chosen: Array = None
+        for tap in product(*(range(int((e - s).max()) if len(s) else 0) for s, e in windows)):
+            # Short windows see their last element again, which changes nothing.
+            places = [np.minimum(s + t, e - 1) for t, (s, e) in zip(tap, windows)]
+            view = wide(x)[(..., *np.ix_(*places))]
+            index: Array = 0
+            for axis, (place, step) in enumerate(zip(places, steps), start=-spatial):
+                index = index + along(axis, spatial, place * step)
+            if best is None:
+                best, chosen = view, np.array(np.broadcast_to(index, view.shape))
+                continue
+            larger = (view > best) | (view != view)
+            best = np.maximum(best, view)
+            np.copyto(chosen, index, where=larger)
+        if best is None:
+            shape = (*x.shape[: x.ndim - spatial], *sizes)
+            return np.empty(shape, x.dtype), np.empty(shape, np.int64)
+        return best.astype(x.dtype, copy=False), chosen
+
+    return kernel
+
+
+def adaptive_max_pool_backward(spatial: int) -> Callable[[Array, Array, Array], Array]:
+    """Kernel: the gradient goes where the maximum came from."""
+    return lambda grad, x, indices: put_back(grad, x.shape, indices, spatial, True)

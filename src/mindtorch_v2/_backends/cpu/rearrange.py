@@ -1,0 +1,131 @@
+"""Kernels that move pixels: between channels and space, among channels, and in and out of sliding windows."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..._dtype import HALF_TYPES
+from .windows import expand_sizes, padded_copy, taps
+
+Array = Any
+
+
+def _at_least(name: str, x: Array, factor: int, word: str) -> None:
+    if x.ndim < 3:
+        raise RuntimeError(f"{name} expects input to have at least 3 dimensions, but got input with {x.ndim} "
+                           "dimension(s)")
+    if factor <= 0:
+        raise RuntimeError(f"{name} expects a positive {word}, but got {factor}")
+
+
+def pixel_shuffle(x: Array, upscale_factor: int) -> Array:
+    """Channels become pixels."""
+    _at_least("pixel_shuffle", x, upscale_factor, "upscale_factor")
+    *lead, channels, height, width = x.shape
+    f = upscale_factor
+    if channels % (f * f):
+        raise RuntimeError("pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
+                           f"upscale_factor, but input.size(-3)={channels} is not divisible by {f * f}")
+    split = x.reshape(math.prod(lead), channels // (f * f), f, f, height, width)
+    made = split.transpose(0, 1, 4, 2, 5, 3)
+    return made.reshape(*lead, channels // (f * f), height * f, width * f)
+
+
+def pixel_unshuffle(x: Array, downscale_factor: int) -> Array:
+    """Pixels become channels."""
+    _at_least("pixel_unshuffle", x, downscale_factor, "downscale_factor")
+    *lead, channels, height, width = x.shape
+    f = downscale_factor
+    for word, size, dim in (("height", height, -2), ("width", width, -1)):
+        if size % f:
+            raise RuntimeError(f"pixel_unshuffle expects {word} to be divisible by downscale_factor, but "
+                               f"input.size({dim})={size} is not divisible by {f}")
+    split = x.reshape(math.prod(lead), channels, height // f, f, width // f, f)
+    return split.transpose(0, 1, 3, 5, 2, 4).reshape(*lead, channels * f * f, height // f, width // f)
+
+
+def channel_shuffle(x: Array, groups: int) -> Array:
+    """Channels of all groups in turn instead of group by group."""
+    if x.ndim <= 2:
+        raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(x.shape)}")
+    if groups <= 0:
+        raise RuntimeError(f"Number of groups to divide channels in must be positive. Value of groups:{groups}")
+    batch, channels = x.shape[:2]
+    if channels % groups:
+        raise RuntimeError(f"Number of channels must be divisible by groups. Got {channels} channels and {groups} "
+                           "groups.")
+    return x.reshape(batch, groups, channels // groups, *x.shape[2:]).swapaxes(1, 2).reshape(x.shape)
+
+
+class Blocks:
+    """The checked geometry of sliding windows over planes."""
+
+    def __init__(self, sizes: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> None:
+        self.kernel = expand_sizes(kernel_size, 2, "im2col", "kernel_size")
+        self.dilation = expand_sizes(dilation, 2, "im2col", "dilation")
+        self.padding = expand_sizes(padding, 2, "im2col", "padding")
+        self.stride = expand_sizes(stride, 2, "im2col", "stride")
+        for name, short, values in (("kernel size", "kernel", self.kernel), ("stride", "stride", self.stride),
+                                    ("dilation", "dilation", self.dilation)):
+            if min(values) <= 0:
+                raise RuntimeError(f"{name} should be greater than zero, but got {short}_height: {values[0]} "
+                                   f"{short}_width: {values[1]}")
+        if min(self.padding) < 0:
+            raise RuntimeError(f"padding should be non-negative, but got pad_height: {self.padding[0]} pad_width: "
+                               f"{self.padding[1]}")
+        self.out = tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, p, d, k, s in zip(
+            sizes, self.padding, self.dilation, self.kernel, self.stride))
+
+    def taps(self) -> Any:
+        return taps(self.kernel, self.stride, self.dilation, self.out)
+
+
+def im2col(x: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Array:
+    """Window contents: `(batch, channels * window, positions)`."""
+    if x.ndim < 3:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-x.ndim}, {x.ndim - 1}], but got 2)")
+    blocks = Blocks(x.shape[-2:], kernel_size, dilation, padding, stride)
+    if x.ndim not in (3, 4) or 0 in x.shape[-3:]:
+        raise RuntimeError("Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero "
+                           f"dimensions for input, but got: {list(x.shape)}")
+    if min(blocks.out) < 1:
+        raise RuntimeError(f"Given input with spatial size {x.shape[-2:]}, kernel_size={blocks.kernel}, "
+                           f"dilation={blocks.dilation}, padding={blocks.padding}, calculated shape of the array of "
+                           f"sliding blocks as {blocks.out}, but its components must be at least one.")
+    channels = x.shape[-3]
+    batch = x.reshape(-1, *x.shape[-3:])
+    padded = padded_copy(batch, blocks.padding, blocks.padding, 0)
+    made = np.empty((batch.shape[0], channels, *blocks.kernel, *blocks.out), x.dtype)
+    for tap, key in blocks.taps():
+        made[:, :, tap[0], tap[1]] = padded[key]
+    return made.reshape(*x.shape[:-3], channels * math.prod(blocks.kernel), math.prod(blocks.out))
+
+
+def col2im(x: Array, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Array:
+    """Sums of window contents at their places: `(batch, channels, *output_size)`."""
+    sizes = expand_sizes(output_size, 2, "col2im", "output_size")
+    blocks = Blocks(sizes, kernel_size, dilation, padding, stride)
+    if x.ndim not in (2, 3) or 0 in x.shape[-2:]:
+        raise RuntimeError("Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero "
+                           f"dimensions for input, but got: {list(x.shape)}")
+    if x.shape[-2] % math.prod(blocks.kernel):
+        raise RuntimeError("Expected size of input's dimension 1 to be divisible by the product of kernel_size, but "
+                           f"got input.size(1)={x.shape[-2]} and kernel_size={blocks.kernel}.")
+    if x.shape[-1] != math.prod(blocks.out) or min(blocks.out) < 1:
+        rows, columns = blocks.out
+        raise RuntimeError(f"Given output_size={sizes}, kernel_size={blocks.kernel}, dilation={blocks.dilation}, "
+                           f"padding={blocks.padding}, stride={blocks.stride}, expected size of input's dimension 2 to "
+                           f"match the calculated number of sliding blocks {rows} * {columns} = {rows * columns}, but "
+                           f"got input.size(2)={x.shape[-1]}.")
+    wide = x.astype(np.float32) if x.dtype in HALF_TYPES else x
+    channels = x.shape[-2] // math.prod(blocks.kernel)
+    split = wide.reshape(-1, channels, *blocks.kernel, *blocks.out)
+    top, left = blocks.padding
+    made = np.zeros((split.shape[0], channels, sizes[0] + 2 * top, sizes[1] + 2 * left), wide.dtype)
+    for tap, key in blocks.taps():
+        made[key] += split[:, :, tap[0], tap[1]]
+    inside = made[:, :, top: top + sizes[0], left: left + sizes[1]]
+    return np.ascontiguousarray(inside).reshape(*x.shape[:-2], channels, *sizes).astype(x.dtype, copy=False)

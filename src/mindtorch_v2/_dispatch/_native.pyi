@@ -1,0 +1,64 @@
+"""The C twin of the recording code; see `csrc/`."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+VERSION: int
+
+def clock() -> int:
+    """What `time.perf_counter_ns()` says."""
+
+def set_thread(local: Any, state_type: type) -> None:
+    """Threads find their state, of this class, in `local.state`."""
+
+def set_tensor(tensor_type: type, constant_types: tuple[type, ...]) -> None:
+    """Describers may look into tensors, and tell instances of constant types apart by identity."""
+
+def begin(inputs: int | None, in_graph: bool) -> Mark:
+    """An op starts. The mark takes the thread's sequence number if the op has a place in the graph."""
+
+class Mark:
+    """An op that has started."""
+
+    def end(self, event: int) -> None:
+        """Append the event, under this id, to its thread's buffer."""
+
+class Budget:
+    """Counts the events of all buffers that share it."""
+
+    taken: int
+    dropped: int
+
+class EventBuffer:
+    """The events of one thread. From `limit` events in all buffers of the budget on, further ones are dropped."""
+
+    def __init__(self, budget: Budget, limit: int = -1) -> None: ...
+    def __len__(self) -> int: ...
+    def extend(self, event: tuple[int, int, int, int, int | None]) -> None:
+        """Append id, start, end, sequence number and inputs."""
+    def columns(self) -> tuple[np.ndarray, ...]:
+        """An int64 array per field; inputs are -1 for None."""
+    def since(self, begin: int) -> EventBuffer:
+        """A copy of the events from this one on."""
+
+class Describer:
+    """A function from an op's arguments to the number of their description, remembering its results."""
+
+    python: Callable[..., int]
+    known: int
+
+    def __init__(self, python: Callable[..., int]) -> None: ...
+    def __call__(self, *values: Any) -> int: ...
+
+class MemoryLog:
+    """`(time, thread, bytes, identity)` for every allocation, with negative bytes for releases."""
+
+    def __len__(self) -> int: ...
+    def allocated(self, array: Any) -> None:
+        """Note that a new tensor owns this array (or a view of a fresh one)."""
+    def since(self, begin: int) -> tuple[np.ndarray, ...]:
+        """An int64 array per field, of the changes from this one on."""
+    def close(self) -> None:
+        """Stop watching."""

@@ -1,0 +1,83 @@
+"""The old tensor classes (`torch.FloatTensor`) and questions about types that go with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._dtype import ALL_DTYPES, dtype
+from ._shape import Size
+from ._storage import Storage
+from ._tensor import Tensor, wrap, wrap_known
+
+NAMES = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long",
+         "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool"}
+
+
+class LegacyType(type):
+    """The type of the old tensor classes: calling one makes a plain tensor, isinstance looks at its dtype."""
+
+    dtype: dtype
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Tensor) and instance.is_cpu and instance.dtype is cls.dtype
+
+    def __call__(cls, *args: Any, device: Any = None) -> Tensor:
+        kind = cls.dtype.np
+        if not args:
+            return wrap(np.empty(0, kind))
+        first = args[0]
+        if isinstance(first, Tensor) and len(args) == 1:
+            if first.dtype is not cls.dtype:
+                raise TypeError(f"expected a tensor of dtype {cls.dtype} (got {first.dtype}); convert it with .to()")
+            return wrap_known(first._a)
+        if isinstance(first, Size) and len(args) == 1:
+            return wrap(np.empty(tuple(first), kind))
+        if all(isinstance(extent, (int, np.integer)) and not isinstance(extent, bool) for extent in args):
+            return wrap(np.empty(args, kind))
+        if len(args) == 1 and isinstance(first, (list, tuple, np.ndarray, range)):
+            return wrap(np.array(first).astype(kind))
+        raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
+
+
+def _make(kind: dtype) -> LegacyType:
+    name = f"{NAMES[kind.name]}Tensor"
+    return LegacyType(name, (), {"dtype": kind, "__module__": "torch", "__doc__": f"Makes tensors of {kind}."})
+
+
+TYPES: dict[str, LegacyType] = {f"{NAMES[kind.name]}Tensor": _make(kind) for kind in ALL_DTYPES if kind.name in NAMES}
+
+
+def type_by_name(name: str) -> dtype:
+    """The dtype of `"torch.FloatTensor"`."""
+    found = TYPES.get(name.removeprefix("torch."))
+    if found is None:
+        raise ValueError(f"invalid type: '{name}'")
+    return found.dtype
+
+
+def is_storage(obj: Any, /) -> bool:
+    """Whether this is a storage."""
+    return isinstance(obj, Storage)
+
+
+def typename(obj: Any, /) -> str:
+    """The name of an object's type, or of a class; tensors give their old class's name."""
+    if isinstance(obj, Tensor):
+        return f"torch.{NAMES.get(obj.dtype.name, obj.dtype.name.capitalize())}Tensor"
+    named = hasattr(obj, "__qualname__") and hasattr(obj, "__module__")
+    kind = obj if named else type(obj)
+    module = (kind.__module__ or "").replace(__name__.rpartition(".")[0], "torch", 1)
+    return kind.__qualname__ if module in ("builtins", "") else f"{module}.{kind.__qualname__}"
+
+
+def numel(input: Tensor) -> int:
+    """The number of elements."""
+    return int(input._a.size)
+
+
+def __getattr__(name: str) -> Any:
+    if name in TYPES:
+        return TYPES[name]
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -1,0 +1,35 @@
+"""Modules such as `torch.fft` whose functions are ops with a common prefix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ._dispatch.namespace import aten
+
+
+def op_function(module: str, name: str, op: str) -> Callable[..., Any]:
+    """A function that calls an op, which is compiled when it is first called."""
+
+    def function(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        made = getattr(aten, op)(*args, **kwargs)
+        if out is None:
+            return made
+        targets, results = (out, made) if isinstance(made, tuple) else ((out,), (made,))
+        for target, result in zip(targets, results, strict=True):
+            if result.requires_grad:
+                raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic "
+                                   "differentiation, but one of the arguments requires grad.")
+            aten.copy_(aten.resize_(target, result.shape), result)
+        return out
+
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = f"torch.{module}"
+    function.__doc__ = f"`torch.{module}.{name}`: the op `aten::{op}`."
+    return function
+
+
+def op_functions(module: str, prefix: str, names: Iterable[str]) -> dict[str, Callable[..., Any]]:
+    """A function for every op with a prefix, under its name without it."""
+    return {name[len(prefix):]: op_function(module, name[len(prefix):], name)
+            for name in names if name.startswith(prefix)}

@@ -1,0 +1,226 @@
+"""Linear algebra: inverses, determinants, solving, and the factorisations by Cholesky and QR.
+
+PyTorch's determinant and solver also return the LU factors that they went through; np.linalg keeps those to itself, so
+the ops here return the results alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._backends.cpu import linalg as kernels
+from .._dispatch.namespace import aten
+from .._dispatch.promotion import pretty
+from .._dispatch.registry import declare
+from .._dtype import FLOAT
+from .._tensor import Tensor
+from .formulas import conj
+from .return_types import named
+
+
+def adjoint(x: Any) -> Any:
+    """The conjugate transpose of each matrix."""
+    return conj(aten.transpose(x, -2, -1))
+
+
+def check_matrix(name: str, a: Tensor, *, square: bool = False, low_precision: bool = False) -> None:
+    """PyTorch's conditions on the argument of a decomposition."""
+    if a.ndim < 2:
+        raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")
+    rows, columns = a._a.shape[-2:]
+    if square and rows != columns:
+        raise RuntimeError(f"{name}: A must be batches of square matrices, but they are {rows} by {columns} matrices")
+    if a.dtype.category < FLOAT:
+        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {pretty(a.dtype)}")
+    if not low_precision and a._a.dtype.itemsize < 4:
+        raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {pretty(a.dtype)}")
+
+
+# -- inverse ---------------------------------------------------------------------------------------------------------
+
+declare(
+    "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)", cpu=kernels.inv_ex,
+    where="n", differentiable=(0,),
+    grad={"A": lambda grad, result0: -aten.matmul(adjoint(result0), aten.matmul(grad, adjoint(result0)))},
+)
+
+
+def _inv(a: Tensor) -> Tensor:
+    check_matrix("linalg.inv", a, square=True)
+    return aten.linalg_inv_ex(a, check_errors=True)[0]
+
+
+declare("linalg_inv(Tensor A) -> Tensor", composite=_inv, where="n")
+declare("inverse(Tensor self) -> Tensor", composite=lambda self: aten.linalg_inv(self))
+
+
+# -- determinant -----------------------------------------------------------------------------------------------------
+
+
+def _as_matrices(x: Any) -> Any:
+    return aten.unsqueeze(aten.unsqueeze(x, -1), -1)
+
+
+declare(
+    "_linalg_det(Tensor A) -> Tensor", cpu=lambda a: np.linalg.det(a), where="n", node="LinalgDetBackward0",
+    grad={"A": lambda grad, A, result: _as_matrices(grad * conj(result)) * adjoint(aten.linalg_inv(A))},
+)
+
+
+def _slogdet_backward(grads: Any, A: Any, result0: Any) -> Any:
+    sign, logabs = grads
+    if A.dtype.is_complex:
+        # The sign turns with the imaginary part of the logarithm of the determinant.
+        turn = aten.imag(conj(sign) * result0)
+        return _as_matrices(aten.complex(logabs, -turn)) * adjoint(aten.linalg_inv(A))
+    return _as_matrices(logabs) * adjoint(aten.linalg_inv(A))
+
+
+declare(
+    "_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", cpu=lambda a: tuple(np.linalg.slogdet(a)),
+    where="n", node="LinalgSlogdetBackward0", grad={"A": _slogdet_backward},
+)
+
+
+def _det(a: Tensor) -> Tensor:
+    check_matrix("linalg.det", a, square=True)
+    return aten._linalg_det(a)
+
+
+def _slogdet(a: Tensor) -> Any:
+    check_matrix("linalg.slogdet", a, square=True)
+    return named("linalg_slogdet", ("sign", "logabsdet"))(aten._linalg_slogdet(a))
+
+
+def _logdet(self: Tensor) -> Tensor:
+    check_matrix("logdet", self, square=True)
+    sign, size = aten._linalg_slogdet(self)
+    return aten.where(sign == -1, float("nan"), size)
+
+
+declare("linalg_det(Tensor A) -> Tensor", composite=_det, where="n")
+declare("det(Tensor self) -> Tensor", composite=lambda self: aten.linalg_det(self))
+declare("linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", composite=_slogdet, where="n")
+declare("slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)",
+        composite=lambda self: named("slogdet", ("sign", "logabsdet"))(aten.linalg_slogdet(self)))
+declare("logdet(Tensor self) -> Tensor", composite=_logdet)
+
+
+# -- solve -----------------------------------------------------------------------------------------------------------
+
+
+def _solve_backward(grad: Any, A: Any, result: Any, left: bool) -> Any:
+    right = aten._linalg_solve_ex(adjoint(A), grad, left=left)
+    if left:
+        return -aten.matmul(right, adjoint(result)), right
+    return -aten.matmul(adjoint(result), right), right
+
+
+declare(
+    "_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> Tensor", cpu=kernels.solve,
+    where="n", node="LinalgSolveExBackward0", grad={("A", "B"): _solve_backward},
+)
+
+
+def _solve(a: Tensor, b: Tensor, left: bool) -> Tensor:
+    check_matrix("linalg.solve", a, square=True)
+    if a._a.dtype != b._a.dtype:
+        raise RuntimeError(f"linalg.solve: Expected A and B to have the same dtype, but found A of type "
+                           f"{pretty(a.dtype)} and B of type {pretty(b.dtype)} instead")
+    vector = b.ndim == 1 or (b.ndim == a.ndim - 1 and b._a.shape == a._a.shape[:-1])
+    if vector and not left:
+        raise RuntimeError("linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. "
+                           "In this case linalg.solve is equivalent to B / A.squeeze(-1)")
+    rows = b._a.shape[-1 if vector or not left else -2]
+    if rows != a._a.shape[-1]:
+        raise RuntimeError(f"linalg.solve: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'}"
+                           f" ({a._a.shape[-2]}x{a._a.shape[-1]} and "
+                           f"{'x'.join(map(str, b._a.shape[-2:] if not vector else (*b._a.shape[-1:], 1)))})")
+    made = aten._linalg_solve_ex(a, aten.unsqueeze(b, -1) if vector else b, left=left, check_errors=True)
+    return aten.squeeze__dim(made, -1) if vector else made
+
+
+declare("linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", composite=_solve, where="n")
+
+
+# -- Cholesky --------------------------------------------------------------------------------------------------------
+
+
+def _halved_lower(x: Any) -> Any:
+    """The lower triangle with half the diagonal."""
+    diagonal = aten.diagonal(x, 0, -2, -1)
+    return aten.tril(x) - aten.diag_embed(diagonal * 0.5, 0, -2, -1)
+
+
+def _cholesky_backward(grad: Any, result0: Any, upper: bool) -> Any:
+    factor, slope = (adjoint(result0), adjoint(grad)) if upper else (result0, grad)
+    inverse = aten.linalg_inv(factor)
+    inner = _halved_lower(aten.matmul(adjoint(factor), slope))
+    whole = aten.matmul(adjoint(inverse), aten.matmul(inner, inverse))
+    return (whole + adjoint(whole)) * 0.5
+
+
+declare(
+    "linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
+    cpu=kernels.cholesky_ex, where="n", differentiable=(0,), grad={"self": _cholesky_backward},
+)
+
+
+def _cholesky(self: Tensor, upper: bool) -> Tensor:
+    check_matrix("linalg.cholesky", self, square=True)
+    return aten.linalg_cholesky_ex(self, upper=upper, check_errors=True)[0]
+
+
+declare("linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", composite=_cholesky, where="n")
+declare("cholesky(Tensor self, bool upper=False) -> Tensor",
+        composite=lambda self, upper: aten.linalg_cholesky(self, upper=upper))
+
+
+# -- QR --------------------------------------------------------------------------------------------------------------
+
+
+def _tall_qr_backward(grad_q: Any, grad_r: Any, q: Any, r: Any) -> Any:
+    """For A with at least as many rows as columns."""
+    inner = aten.matmul(r, adjoint(grad_r)) - aten.matmul(adjoint(grad_q), q)
+    strict = aten.tril(inner, -1)
+    # The lower triangle, mirrored to the upper one; the diagonal is real where it matters.
+    diagonal = aten.diag_embed(aten.real(aten.diagonal(inner, 0, -2, -1)), 0, -2, -1)
+    mirrored = strict + adjoint(strict) + diagonal
+    return aten.matmul(grad_q + aten.matmul(q, mirrored), adjoint(aten.linalg_inv(r)))
+
+
+def _qr_backward(grads: Any, A: Any, mode: str, result0: Any, result1: Any) -> Any:
+    grad_q, grad_r = grads
+    rows, columns = A._a.shape[-2:]
+    if mode == "r":
+        raise RuntimeError("The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use "
+                           "linalg.qr(A, mode='reduced') if you are going to require gradients.")
+    if mode == "complete" and rows > columns:
+        raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols.")
+    if rows >= columns:
+        return _tall_qr_backward(grad_q, grad_r, result0, result1)
+    # A = [X Y] and R = [U V] with X = QU and V = Q^H Y.
+    rest = columns - rows
+    grad_v = aten.narrow(grad_r, -1, rows, rest)
+    total_q = grad_q + aten.matmul(aten.narrow(A, -1, rows, rest), adjoint(grad_v))
+    grad_x = _tall_qr_backward(total_q, aten.narrow(grad_r, -1, 0, rows), result0, aten.narrow(result1, -1, 0, rows))
+    return aten.cat([grad_x, aten.matmul(result0, grad_v)], -1)
+
+
+declare('_linalg_qr(Tensor A, str mode="reduced") -> (Tensor Q, Tensor R)', cpu=kernels.qr, where="n",
+        node="LinalgQrBackward0", grad={"A": _qr_backward})
+
+
+def _qr(a: Tensor, mode: str) -> Any:
+    check_matrix("linalg.qr", a)
+    if mode not in ("reduced", "r", "complete"):
+        raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or "
+                           "'complete'")
+    return named("linalg_qr", ("Q", "R"))(aten._linalg_qr(a, mode))
+
+
+declare('linalg_qr(Tensor A, str mode="reduced") -> (Tensor Q, Tensor R)', composite=_qr, where="n")
+declare("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)",
+        composite=lambda self, some: named("qr", ("Q", "R"))(aten.linalg_qr(self, "reduced" if some else "complete")))

@@ -1,0 +1,255 @@
+"""Linear algebra on singular values and eigenvalues: decompositions, pseudo-inverse, least squares, norms, rank."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .._backends.cpu import linalg as kernels
+from .._dispatch.namespace import aten
+from .._dispatch.registry import declare
+from .._dispatch.state import THREAD
+from .._dtype import int64
+from .._tensor import Tensor, wrap
+from .linalg import adjoint, check_matrix
+from .return_types import named
+
+
+def _differences(x: Any) -> Any:
+    """x_k - x_j in row j, column k, with ones on the diagonal, to divide by."""
+    return aten.unsqueeze(x, -2) - aten.unsqueeze(x, -1) + aten.eye(x._a.shape[-1], dtype=x.dtype, device=x.device)
+
+
+def _skew(x: Any) -> Any:
+    return x - adjoint(x)
+
+
+def _diagonal_matrix(x: Any) -> Any:
+    return aten.diag_embed(x, 0, -2, -1)
+
+
+def _svd_backward(grads: Any, A: Any, full_matrices: bool, result0: Any, result1: Any, result2: Any) -> Any:
+    grad_u, grad_s, grad_vh = grads
+    u, s, vh = result0, result1, result2
+    rows, columns = A._a.shape[-2:]
+    if full_matrices and rows != columns:
+        count = min(rows, columns)
+        # The vectors beyond the rank are arbitrary: a gradient that depends on them has no meaning.
+        u, grad_u = aten.narrow(u, -1, 0, count), aten.narrow(grad_u, -1, 0, count)
+        vh, grad_vh = aten.narrow(vh, -2, 0, count), aten.narrow(grad_vh, -2, 0, count)
+    gaps = _differences(aten.pow(s, 2))
+    from_u = _skew(aten.matmul(adjoint(u), grad_u))
+    from_v = _skew(aten.matmul(vh, adjoint(grad_vh)))
+    row, column = aten.unsqueeze(s, -2), aten.unsqueeze(s, -1)
+    inner = from_u / gaps * row + column * (from_v / gaps)
+    if A.dtype.is_complex:
+        # Where j = k the two lines above count the turn of each pair of vectors once too often.
+        both = aten.diagonal(from_u, 0, -2, -1)
+        inner = inner - _diagonal_matrix(aten.diagonal(inner, 0, -2, -1)) + _diagonal_matrix(both / (2 * s))
+    inner = inner + _diagonal_matrix(grad_s)
+    whole = aten.matmul(u, aten.matmul(inner, vh))
+    if rows > columns:
+        outside = grad_u / row
+        whole = whole + aten.matmul(outside - aten.matmul(u, aten.matmul(adjoint(u), outside)), vh)
+    if columns > rows:
+        outside = grad_vh / column
+        whole = whole + aten.matmul(u, outside - aten.matmul(aten.matmul(outside, adjoint(vh)), vh))
+    return whole
+
+
+declare(
+    "_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> (Tensor U, Tensor S, "
+    "Tensor Vh)", cpu=kernels.svd, where="n", node="LinalgSvdBackward0", grad={"A": _svd_backward},
+)
+
+
+def _svd(a: Tensor, full_matrices: bool, driver: Any) -> Any:
+    check_matrix("linalg.svd", a)
+    if driver is not None:
+        raise RuntimeError("torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with "
+                           "cuSOLVER backend.")
+    return named("linalg_svd", ("U", "S", "Vh"))(aten._linalg_svd(a, full_matrices, True))
+
+
+def _needs_vectors(a: Tensor) -> bool:
+    """Values alone are cheaper, but their gradient needs the vectors."""
+    return a.requires_grad and THREAD.state.grad
+
+
+def _svdvals(a: Tensor, driver: Any) -> Tensor:
+    check_matrix("linalg.svd", a)
+    return aten._linalg_svd(a, False, _needs_vectors(a))[1]
+
+
+def _old_svd(self: Tensor, some: bool, compute_uv: bool) -> Any:
+    check_matrix("linalg.svd", self)
+    if not compute_uv:
+        raise NotImplementedError("svd(compute_uv=False) fills U and V with zeros in PyTorch; use torch.linalg.svdvals")
+    u, s, vh = aten._linalg_svd(self, not some, True)
+    return named("svd", ("U", "S", "V"))((u, s, adjoint(vh)))
+
+
+declare("linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
+        composite=_svd, where="n")
+declare("linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", composite=_svdvals, where="n")
+declare("svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)", composite=_old_svd)
+
+
+def _eigh_backward(grads: Any, result0: Any, result1: Any) -> Any:
+    grad_values, grad_vectors = grads
+    vectors = result1
+    inner = aten.matmul(adjoint(vectors), grad_vectors) / _differences(result0)
+    # The length of an eigenvector is fixed and its phase arbitrary: nothing flows along the vector itself.
+    inner = inner - _diagonal_matrix(aten.diagonal(inner, 0, -2, -1)) + _diagonal_matrix(grad_values)
+    return aten.matmul(vectors, aten.matmul(inner, adjoint(vectors)))
+
+
+declare('_linalg_eigh(Tensor A, str UPLO="L", bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)',
+        cpu=kernels.eigh, where="n", node="LinalgEighBackward0", grad={"A": _eigh_backward})
+
+
+def _eigh_input(name: str, a: Tensor, uplo: str) -> str:
+    check_matrix(name, a, square=True)
+    if uplo.upper() not in ("L", "U"):
+        raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {uplo}")
+    return uplo.upper()
+
+
+def _eigh(self: Tensor, uplo: str) -> Any:
+    found = aten._linalg_eigh(self, _eigh_input("linalg.eigh", self, uplo), True)
+    return named("linalg_eigh", ("eigenvalues", "eigenvectors"))(found)
+
+
+declare('linalg_eigh(Tensor self, str UPLO="L") -> (Tensor eigenvalues, Tensor eigenvectors)', composite=_eigh,
+        where="n")
+declare('linalg_eigvalsh(Tensor self, str UPLO="L") -> Tensor', where="n",
+        composite=lambda self, uplo: aten._linalg_eigh(self, _eigh_input("linalg.eigh", self, uplo),
+                                                       _needs_vectors(self))[0])
+
+
+# -- pseudo-inverse, least squares, rank -----------------------------------------------------------------------------
+
+
+def _pinv_backward(grad: Any, self: Any, result: Any) -> Any:
+    """From dP = -P dA P + P P^H dA^H (1 - A P) + (1 - P A) dA^H P^H P."""
+    p, ph, gh = result, adjoint(result), adjoint(grad)
+    first = aten.matmul(gh, aten.matmul(p, ph))
+    second = aten.matmul(ph, aten.matmul(p, gh))
+    return (first - aten.matmul(self, aten.matmul(p, first)) + second - aten.matmul(aten.matmul(second, p), self)
+            - aten.matmul(ph, aten.matmul(grad, ph)))
+
+
+declare(
+    "_linalg_pinv(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor",
+    cpu=kernels.pinv, where="n", node="LinalgPinvBackward0", grad={"self": _pinv_backward},
+)
+
+
+def _limit(value: Any) -> Any:
+    return value if value is None or isinstance(value, Tensor) else aten.scalar_tensor(float(value))
+
+
+def _pinv(self: Tensor, rcond: Any, hermitian: bool, atol: Any, rtol: Any) -> Tensor:
+    check_matrix("linalg.pinv", self, square=hermitian)
+    return aten._linalg_pinv(self, atol=_limit(atol), rtol=_limit(rtol if rcond is None else rcond),
+                             hermitian=hermitian)
+
+
+declare("linalg_pinv(Tensor self, float? rcond=None, bool hermitian=False, *, float? atol=None, float? rtol=None) -> "
+        "Tensor", composite=_pinv, where="n")
+declare("pinverse(Tensor self, float rcond=1e-15) -> Tensor",
+        composite=lambda self, rcond: aten.linalg_pinv(self, rcond))
+
+
+def _lstsq(self: Tensor, b: Tensor, rcond: Any, driver: Any) -> Any:
+    check_matrix("torch.linalg.lstsq", self)
+    if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
+        raise RuntimeError("torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
+    vector = b.ndim == self.ndim - 1
+    right = aten.unsqueeze(b, -1) if vector else b
+    rows, columns = self._a.shape[-2:]
+    limit = rcond if rcond is not None else float(np.finfo(self._a.dtype).eps) * max(rows, columns)
+    solution = aten.matmul(aten.linalg_pinv(self, limit), right)
+    singular = aten.linalg_svdvals(aten.detach(self))
+    rank = aten.sum__dim_IntList(singular > limit * aten.amax(singular, (-1,), True), (-1,), dtype=int64)
+    nothing = aten.empty((0,), dtype=int64, device=self.device)
+    residuals = aten.empty((0,), dtype=singular.dtype, device=self.device)
+    if rows > columns and bool(np.all(rank._a == columns)):
+        residuals = aten.sum__dim_IntList(aten.pow(aten.abs(aten.matmul(self, solution) - right), 2), (-2,))
+    return named("linalg_lstsq", ("solution", "residuals", "rank", "singular_values"))((
+        aten.squeeze__dim(solution, -1) if vector else solution, residuals,
+        nothing if driver == "gels" else rank,
+        singular if driver in ("gelsd", "gelss") else aten.empty((0,), dtype=singular.dtype, device=self.device)))
+
+
+declare("linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, "
+        "Tensor residuals, Tensor rank, Tensor singular_values)", composite=_lstsq, where="n")
+
+
+def _matrix_rank(self: Tensor, tol: Any, hermitian: bool, atol: Any, rtol: Any) -> Tensor:
+    check_matrix("linalg.matrix_rank", self, square=hermitian)
+    plain = aten.detach(self)
+    if not self._a.size:
+        return aten.zeros(self._a.shape[:-2], dtype=int64)
+    values = aten.abs(aten.linalg_eigvalsh(plain)) if hermitian else aten.linalg_svdvals(plain)
+    if tol is not None:
+        atol, rtol = tol, 0.0
+    low, relative = kernels.tolerances(plain._a, atol._a if isinstance(atol, Tensor) else atol,
+                                       rtol._a if isinstance(rtol, Tensor) else rtol)
+    limit = np.maximum(low, relative * values._a.max(-1))[..., None].astype(values._a.dtype)
+    return aten.sum__dim_IntList(aten.gt(values, wrap(limit)), (-1,), dtype=int64)
+
+
+declare("linalg_matrix_rank(Tensor self, float? tol=None, bool hermitian=False, *, float? atol=None, "
+        "float? rtol=None) -> Tensor", composite=_matrix_rank, where="n")
+
+
+# -- norms -----------------------------------------------------------------------------------------------------------
+
+
+def _matrix_norm(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
+    if len(dim) != 2:
+        raise RuntimeError("linalg.matrix_norm: dim must be a 2-tuple. Got " + " ".join(map(str, dim)))
+    if self.ndim < 2:
+        raise RuntimeError("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.")
+    first, second = (d + self.ndim if d < 0 else d for d in dim)
+    if first == second:
+        raise RuntimeError(f"linalg.matrix_norm: dims must be different. Got ({dim[0]}, {dim[1]})")
+    if ord == "fro":
+        return aten.linalg_vector_norm(self, 2, (first, second), keepdim, dtype=dtype)
+    value = self if dtype is None else aten.to(self, dtype)
+    if ord == "nuc" or (not isinstance(ord, str) and abs(ord) == 2):
+        singular = aten.linalg_svdvals(aten.movedim(value, (first, second), (-2, -1)))
+        if ord == "nuc":
+            made = aten.sum__dim_IntList(singular, (-1,), keepdim)
+        else:
+            made = (aten.amax if ord > 0 else aten.amin)(singular, (-1,), keepdim)
+        return aten.movedim(aten.unsqueeze(made, -1), (-2, -1), (first, second)) if keepdim else made
+    if isinstance(ord, str) or abs(ord) not in (1, math.inf):
+        raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
+    # Sums along one dimension, then the largest or smallest along the other.
+    along, other = (first, second) if abs(ord) == 1 else (second, first)
+    sums = aten.linalg_vector_norm(value, 1, (along,), keepdim)
+    other -= 0 if keepdim or other < along else 1
+    return (aten.amax if ord > 0 else aten.amin)(sums, (other,), keepdim)
+
+
+def _norm(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
+    dims = None if dim is None else tuple(dim) if isinstance(dim, (list, tuple)) else (dim,)
+    if ord is None:
+        return aten.linalg_vector_norm(self, 2, dims, keepdim, dtype=dtype)
+    if dims is None and self.ndim not in (1, 2):
+        raise RuntimeError("linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got "
+                           f"{self.ndim}D.")
+    dims = dims or tuple(range(self.ndim))
+    if len(dims) == 1 and not isinstance(ord, str):
+        return aten.linalg_vector_norm(self, ord, dims, keepdim, dtype=dtype)
+    return aten.linalg_matrix_norm(self, ord, dims, keepdim, dtype=dtype)
+
+
+declare("linalg_matrix_norm(Tensor self, Scalar ord='fro', int[] dim=(-2, -1), bool keepdim=False, *, "
+        "ScalarType? dtype=None) -> Tensor", composite=_matrix_norm, where="n")
+declare("linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
+        "-> Tensor", composite=_norm, where="n")

@@ -1,0 +1,129 @@
+"""Process-wide settings that PyTorch programs make; most have nothing to act on here, and say so."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any
+
+from ._device import CPU, as_device, device
+from ._dispatch.state import THREAD
+from ._dtype import dtype, set_default_dtype
+from ._legacy import LegacyType, type_by_name
+
+
+class _Settings:
+    """What was set."""
+
+    threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    interop_threads = threads
+    deterministic = False
+    deterministic_warn_only = False
+    matmul_precision = "highest"
+    warn_always = False
+
+
+def _thread_count(name: str, value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise RuntimeError(f"{name} expects an int, but got {type(value).__name__}")
+    if value <= 0:
+        raise RuntimeError(f"{name} expects a positive integer")
+    return value
+
+
+def get_num_threads() -> int:
+    """What `set_num_threads` was given, at first the number of processors this process may use."""
+    return _Settings.threads
+
+
+def set_num_threads(num: int) -> None:
+    """Remember a number. It has no effect: NumPy's BLAS takes its threads from the environment when it is loaded
+    (OMP_NUM_THREADS, OPENBLAS_NUM_THREADS, MKL_NUM_THREADS)."""
+    _Settings.threads = _thread_count("set_num_threads", num)
+
+
+def get_num_interop_threads() -> int:
+    """What `set_num_interop_threads` was given."""
+    return _Settings.interop_threads
+
+
+def set_num_interop_threads(num: int) -> None:
+    """Remember a number. It has no effect: ops run one after the other."""
+    _Settings.interop_threads = _thread_count("set_num_interop_threads", num)
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Remember the wish. All kernels here are deterministic anyway."""
+    _Settings.deterministic = bool(mode)
+    _Settings.deterministic_warn_only = bool(warn_only)
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """What `use_deterministic_algorithms` was given."""
+    return _Settings.deterministic
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """What `use_deterministic_algorithms` was given for `warn_only`."""
+    return _Settings.deterministic_warn_only
+
+
+def get_deterministic_debug_mode() -> int:
+    """0 for off, 1 for warnings, 2 for errors."""
+    if not _Settings.deterministic:
+        return 0
+    return 1 if _Settings.deterministic_warn_only else 2
+
+
+def set_deterministic_debug_mode(debug_mode: int | str) -> None:
+    """`use_deterministic_algorithms` by number or name."""
+    modes = {"default": 0, "warn": 1, "error": 2, 0: 0, 1: 1, 2: 2}
+    if debug_mode not in modes:
+        raise RuntimeError("invalid value of debug_mode, expected `default`, `warn`, or `error`, but got "
+                           f"{debug_mode}")
+    mode = modes[debug_mode]
+    use_deterministic_algorithms(mode > 0, warn_only=mode == 1)
+
+
+def get_float32_matmul_precision() -> str:
+    """What `set_float32_matmul_precision` was given."""
+    return _Settings.matmul_precision
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """Remember a precision. It has no effect: float32 products are computed in float32."""
+    if precision not in ("highest", "high", "medium"):
+        warnings.warn(f"{precision} is not one of 'highest', 'high', or 'medium'; the current"
+                      "setFloat32MatmulPrecision call has no effect.", stacklevel=2)
+        return
+    _Settings.matmul_precision = precision
+
+
+def set_warn_always(b: bool) -> None:
+    """Remember a wish; warnings follow Python's filters."""
+    _Settings.warn_always = bool(b)
+
+
+def is_warn_always_enabled() -> bool:
+    """What `set_warn_always` was given."""
+    return _Settings.warn_always
+
+
+def get_default_device() -> device:
+    """Where new tensors of this thread are made."""
+    return CPU if THREAD.state.default_device is None else as_device(THREAD.state.default_device)
+
+
+def set_default_device(device: Any) -> None:
+    """Make new tensors of this thread on a device; None goes back to the CPU."""
+    THREAD.state.default_device = None if device is None else as_device(device)
+
+
+def set_default_tensor_type(t: Any) -> None:
+    """Set the default floating type by the name of an old tensor class, or the class."""
+    kind: dtype = type_by_name(t) if isinstance(t, str) else t.dtype if isinstance(t, LegacyType) else _bad_type(t)
+    set_default_dtype(kind)
+
+
+def _bad_type(value: Any) -> dtype:
+    raise TypeError(f"invalid type object: {value!r} is not a tensor type such as torch.FloatTensor")

@@ -1,0 +1,7 @@
+"""`torch.backends`: which libraries are behind the ops. Here it is NumPy alone, so most answers are no."""
+
+from __future__ import annotations
+
+from . import cpu, cuda, cudnn, mkl, mkldnn, mps, openmp, opt_einsum
+
+__all__ = ["cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"]

@@ -1,0 +1,18 @@
+"""`torch.backends.mps`: Apple's GPUs are not supported."""
+
+from __future__ import annotations
+
+
+def is_available() -> bool:
+    """False."""
+    return False
+
+
+def is_built() -> bool:
+    """False."""
+    return False
+
+
+def is_macos13_or_newer(minor: int = 0) -> bool:
+    """False."""
+    return False

@@ -1,0 +1,74 @@
+"""`torch.cpu`: the one device that is always there; everything on it is done when a call returns."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+
+class Stream:
+    """The order of the program; there is no other."""
+
+    def __init__(self, priority: int = -1) -> None:
+        self.priority = priority
+
+    def wait_stream(self, stream: Any) -> None:
+        """Nothing to wait for."""
+
+
+class Event:
+    """A moment that has always passed."""
+
+    def query(self) -> bool:
+        """True."""
+        return True
+
+    def record(self, stream: Any = None) -> None:
+        """Nothing to record."""
+
+    def synchronize(self) -> None:
+        """Nothing to wait for."""
+
+    def wait(self, stream: Any = None) -> None:
+        """Nothing to wait for."""
+
+
+_STREAM = Stream()
+
+
+def is_available() -> bool:
+    """True."""
+    return True
+
+
+def is_initialized() -> bool:
+    """True."""
+    return True
+
+
+def device_count() -> int:
+    """1."""
+    return 1
+
+
+def current_device() -> str:
+    """"cpu"."""
+    return "cpu"
+
+
+def set_device(device: Any) -> None:
+    """Nothing: there is one."""
+
+
+def synchronize(device: Any = None) -> None:
+    """Nothing to wait for."""
+
+
+def current_stream(device: Any = None) -> Stream:
+    """The only stream."""
+    return _STREAM
+
+
+def stream(stream: Stream) -> AbstractContextManager[Any]:
+    """A context that changes nothing."""
+    return nullcontext()

@@ -1,0 +1,155 @@
+"""`torch.cuda` as in a build of PyTorch without CUDA: it can be asked whether it is there, and it is not."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from .._absent import refusing, refusing_class
+from . import amp
+
+NOT_COMPILED = "Torch not compiled with CUDA enabled"
+
+
+def is_available() -> bool:
+    """False."""
+    return False
+
+
+def is_initialized() -> bool:
+    """False."""
+    return False
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """False."""
+    return False
+
+
+def device_count() -> int:
+    """0."""
+    return 0
+
+
+def manual_seed(seed: int) -> None:
+    """Nothing: as in PyTorch, a seed for a device that never comes is forgotten."""
+
+
+def manual_seed_all(seed: int) -> None:
+    """Nothing, as `manual_seed`."""
+
+
+def seed() -> None:
+    """Nothing, as `manual_seed`."""
+
+
+def seed_all() -> None:
+    """Nothing, as `manual_seed`."""
+
+
+def empty_cache() -> None:
+    """Nothing: there is no memory to give back."""
+
+
+def get_arch_list() -> list[str]:
+    """Nothing was compiled for any architecture."""
+    return []
+
+
+def get_rng_state_all() -> list[Any]:
+    """The states of no devices."""
+    return []
+
+
+def set_rng_state_all(new_states: Any) -> None:
+    """Set the states of no devices; a state for one is refused."""
+    for _ in new_states:
+        _refuse()
+
+
+def memory_stats(device: Any = None) -> dict[str, Any]:
+    """No figures."""
+    return OrderedDict()
+
+
+def memory_allocated(device: Any = None) -> int:
+    """0 bytes."""
+    return 0
+
+
+max_memory_allocated = memory_reserved = max_memory_reserved = memory_allocated
+memory_cached = max_memory_cached = memory_allocated
+
+
+def _refuse() -> NoReturn:
+    raise AssertionError(NOT_COMPILED)
+
+
+class device:
+    """The context of a device: can be made, not entered, unless it stands for no device."""
+
+    def __init__(self, device: Any) -> None:
+        self.idx = -1 if device is None else device
+
+    def __enter__(self) -> None:
+        if self.idx != -1:
+            _refuse()
+
+    def __exit__(self, *exc: object) -> None:
+        return None
+
+
+class StreamContext:
+    """The context of a stream; without one it does nothing."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+
+    def __enter__(self) -> None:
+        if self.stream is not None:
+            _refuse()
+
+    def __exit__(self, *exc: object) -> None:
+        return None
+
+
+def stream(stream: Any) -> StreamContext:
+    """The context of a stream."""
+    return StreamContext(stream)
+
+
+_REFUSED = frozenset({
+    "can_device_access_peer", "current_blas_handle", "current_device", "current_stream", "default_stream",
+    "get_device_capability", "get_device_name", "get_device_properties", "get_rng_state", "get_sync_debug_mode",
+    "init", "initial_seed", "ipc_collect", "is_current_stream_capturing", "mem_get_info", "memory_snapshot",
+    "memory_summary", "reset_accumulated_memory_stats", "reset_max_memory_allocated", "reset_max_memory_cached",
+    "reset_peak_memory_stats", "set_device", "set_per_process_memory_fraction", "set_rng_state", "set_stream",
+    "set_sync_debug_mode", "synchronize", "utilization", "make_graphed_callables", "graph",
+})
+_REFUSED_CLASSES = {"Event": "Tried to instantiate dummy base class Event",
+                    "Stream": "torch.cuda.Stream requires CUDA support",
+                    "CUDAGraph": "Tried to instantiate dummy base class _CUDAGraph"}
+_TENSOR_KINDS = frozenset({"Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Char", "Byte", "Bool"})
+
+
+def __getattr__(name: str) -> Any:
+    found: Callable[..., Any] | type
+    if name in _REFUSED:
+        found = refusing(name, AssertionError, NOT_COMPILED)
+    elif name in _REFUSED_CLASSES:
+        found = refusing_class(name, RuntimeError, _REFUSED_CLASSES[name])
+    elif name.endswith("Tensor") and name.removesuffix("Tensor") in _TENSOR_KINDS:
+        found = refusing_class(name, TypeError, f"type torch.cuda.{name} not available. {NOT_COMPILED}.")
+    else:
+        raise AttributeError(f"module 'torch.cuda' has no attribute '{name}'")
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_REFUSED, *_REFUSED_CLASSES})
+
+
+__all__ = ["StreamContext", "amp", "device", "device_count", "empty_cache", "is_available", "is_initialized",
+           "manual_seed", "manual_seed_all", "stream"]

@@ -1,0 +1,183 @@
+"""Pooling and its inverses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..._dispatch.namespace import aten
+from ..._tensor import Tensor
+
+Sizes = int | Sequence[int]
+OutputSizes = int | Sequence[int | None] | None
+
+
+def _steps(stride: Sizes | None) -> Sizes:
+    return () if stride is None else stride
+
+
+def _max_pool(spatial: int) -> Any:
+    name = f"max_pool{spatial}d"
+
+    def function(input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
+                 dilation: Sizes = 1, ceil_mode: bool = False, return_indices: bool = False) -> Any:
+        op = getattr(aten, f"{name}_with_indices" if return_indices else name)
+        return op(input, kernel_size, _steps(stride), padding, dilation, ceil_mode)
+
+    def with_indices(input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
+                     dilation: Sizes = 1, ceil_mode: bool = False, return_indices: bool = True) -> Any:
+        return function(input, kernel_size, stride, padding, dilation, ceil_mode, True)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"Maxima of {spatial}-dimensional windows; with `return_indices` also where they are."
+    with_indices.__name__ = with_indices.__qualname__ = f"{name}_with_indices"
+    with_indices.__doc__ = f"Maxima of {spatial}-dimensional windows and where they are."
+    return function, with_indices
+
+
+max_pool1d, max_pool1d_with_indices = _max_pool(1)
+max_pool2d, max_pool2d_with_indices = _max_pool(2)
+max_pool3d, max_pool3d_with_indices = _max_pool(3)
+
+
+def avg_pool1d(input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
+               ceil_mode: bool = False, count_include_pad: bool = True) -> Tensor:
+    """Means of windows."""
+    return aten.avg_pool1d(input, kernel_size, _steps(stride), padding, ceil_mode, count_include_pad)
+
+
+def avg_pool2d(input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
+               ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:
+    """Means of two-dimensional windows."""
+    return aten.avg_pool2d(input, kernel_size, _steps(stride), padding, ceil_mode, count_include_pad, divisor_override)
+
+
+def avg_pool3d(input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
+               ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:
+    """Means of three-dimensional windows."""
+    return aten.avg_pool3d(input, kernel_size, _steps(stride), padding, ceil_mode, count_include_pad, divisor_override)
+
+
+def _filled(output_size: Any, input: Tensor, spatial: int) -> tuple[int, ...]:
+    """Output sizes where None means the input's."""
+    if isinstance(output_size, int) or output_size is None:
+        output_size = (output_size,) * spatial
+    sizes = tuple(output_size)
+    inside = input._a.shape[-len(sizes):]
+    if len(input._a.shape) <= len(sizes):
+        if None in sizes:
+            raise ValueError(f"Input dimension should be at least {len(sizes) + 1}")
+        return sizes
+    return tuple(n if given is None else given for given, n in zip(sizes, inside))
+
+
+def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
+    """Means of as many windows as asked for."""
+    return aten.adaptive_avg_pool1d(input, output_size)
+
+
+def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
+    """Means of as many two-dimensional windows as asked for."""
+    return aten.adaptive_avg_pool2d(input, _filled(output_size, input, 2))
+
+
+def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
+    """Means of as many three-dimensional windows as asked for."""
+    return aten.adaptive_avg_pool3d(input, _filled(output_size, input, 3))
+
+
+def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    """Maxima of as many windows as asked for."""
+    made = aten.adaptive_max_pool1d(input, output_size)
+    return made if return_indices else made[0]
+
+
+def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    """Maxima of as many two-dimensional windows as asked for."""
+    made = aten.adaptive_max_pool2d(input, _filled(output_size, input, 2))
+    return made if return_indices else made[0]
+
+
+def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    """Maxima of as many three-dimensional windows as asked for."""
+    made = aten.adaptive_max_pool3d(input, _filled(output_size, input, 3))
+    return made if return_indices else made[0]
+
+
+def _lp_pool(input: Tensor, norm_type: float, kernel: Sequence[int], stride: Sizes | None, ceil_mode: bool,
+             spatial: int) -> Tensor:
+    powers = aten.pow(input, norm_type)
+    pool = getattr(aten, f"avg_pool{spatial}d")
+    made = pool(powers, kernel, _steps(stride), 0, ceil_mode)
+    count = 1
+    for k in kernel:
+        count *= k
+    return aten.pow(aten.sign(made) * aten.relu(aten.abs(made)) * count, 1.0 / norm_type)
+
+
+def lp_pool1d(input: Tensor, norm_type: float, kernel_size: int, stride: Sizes | None = None,
+              ceil_mode: bool = False) -> Tensor:
+    """Norms of windows."""
+    kernel = (kernel_size,) if isinstance(kernel_size, int) else tuple(kernel_size)
+    return _lp_pool(input, norm_type, kernel, stride, ceil_mode, 1)
+
+
+def lp_pool2d(input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None,
+              ceil_mode: bool = False) -> Tensor:
+    """Norms of two-dimensional windows."""
+    kernel = (kernel_size,) * 2 if isinstance(kernel_size, int) else tuple(kernel_size)
+    return _lp_pool(input, norm_type, kernel, stride, ceil_mode, 2)
+
+
+def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None,
+              ceil_mode: bool = False) -> Tensor:
+    """Norms of three-dimensional windows."""
+    kernel = (kernel_size,) * 3 if isinstance(kernel_size, int) else tuple(kernel_size)
+    return _lp_pool(input, norm_type, kernel, stride, ceil_mode, 3)
+
+
+def _unpooled(input: Tensor, kernel_size: Sizes, stride: Sizes | None, padding: Sizes, output_size: Any,
+              spatial: int) -> tuple[Any, Any, Any]:
+    """Output sizes, strides and padding of an unpooling."""
+
+    def each(value: Any) -> tuple[int, ...]:
+        return (value,) * spatial if isinstance(value, int) else tuple(value)
+
+    kernel, margins = each(kernel_size), each(padding)
+    steps = kernel if stride is None else each(stride)
+    default = [(n - 1) * s + k - 2 * p for n, s, k, p in zip(input._a.shape[-spatial:], steps, kernel, margins)]
+    if output_size is None:
+        return default, steps, margins
+    sizes = list(output_size)
+    if len(sizes) == spatial + 2:
+        sizes = sizes[2:]
+    if len(sizes) != spatial:
+        raise ValueError(f"output_size should be a sequence containing {spatial} or {spatial + 2} elements, but it has "
+                         f"a length of '{len(sizes)}'")
+    for d, (size, usual, step) in enumerate(zip(sizes, default, steps)):
+        if not usual - step < size < usual + step:
+            raise ValueError(f'invalid output_size "{output_size}" (dim {d} must be between {usual - step} and '
+                             f'{usual + step})')
+    return sizes, steps, margins
+
+
+def max_unpool1d(input: Tensor, indices: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
+                 output_size: Any = None) -> Tensor:
+    """Values back at the places that `max_pool1d` took them from."""
+    sizes, _, _ = _unpooled(input, kernel_size, stride, padding, output_size, 1)
+    made = aten.max_unpool2d(aten.unsqueeze(input, -1), aten.unsqueeze(indices, -1), (*sizes, 1))
+    return aten.squeeze(made, -1)
+
+
+def max_unpool2d(input: Tensor, indices: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
+                 output_size: Any = None) -> Tensor:
+    """Values back at the places that `max_pool2d` took them from."""
+    sizes, _, _ = _unpooled(input, kernel_size, stride, padding, output_size, 2)
+    return aten.max_unpool2d(input, indices, sizes)
+
+
+def max_unpool3d(input: Tensor, indices: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
+                 output_size: Any = None) -> Tensor:
+    """Values back at the places that `max_pool3d` took them from."""
+    sizes, steps, margins = _unpooled(input, kernel_size, stride, padding, output_size, 3)
+    return aten.max_unpool3d(input, indices, sizes, steps, margins)

@@ -1,0 +1,100 @@
+"""Resizing images."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ..._dispatch.namespace import aten
+from ..._tensor import Tensor
+from .pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+
+Factors = float | Sequence[float] | None
+LINEAR = {"linear": (3, "upsample_linear1d"), "bilinear": (4, "upsample_bilinear2d"),
+          "trilinear": (5, "upsample_trilinear3d"), "bicubic": (4, "upsample_bicubic2d")}
+NEAREST = {"nearest": "upsample_nearest", "nearest-exact": "_upsample_nearest_exact"}
+ALL_MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"
+AREA = {3: adaptive_avg_pool1d, 4: adaptive_avg_pool2d, 5: adaptive_avg_pool3d}
+
+
+def _spatial(input: Tensor, given: Any, what: str, letter: str) -> list[Any]:
+    """One item a spatial dimension."""
+    count = input.ndim - 2
+    if not isinstance(given, (list, tuple)):
+        return [given] * count
+    if len(given) != count:
+        shape = "output size of" if what == "output size" else "scale_factor of shape"
+        raise ValueError(
+            f"Input and {'output' if what == 'output size' else what} must have the same number of spatial dimensions, "
+            f"but got input with spatial dimensions of {list(input._a.shape[2:])} and {shape} {given}. Please provide "
+            f"input tensor in (N, C, d1, d2, ...,dK) format and {what} in ({letter}1, {letter}2, ...,{letter}K) "
+            "format.")
+    return list(given)
+
+
+def interpolate(input: Tensor, size: Any = None, scale_factor: Factors = None, mode: str = "nearest",
+                align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
+                antialias: bool = False) -> Tensor:
+    """The input resized to a size or by a factor."""
+    if mode in ("nearest", "area", "nearest-exact"):
+        if align_corners is not None:
+            raise ValueError("align_corners option can only be set with the interpolating modes: linear | bilinear | "
+                             "bicubic | trilinear")
+    elif align_corners is None:
+        align_corners = False
+    if size is not None and scale_factor is not None:
+        raise ValueError("only one of size or scale_factor should be defined")
+    if size is None and scale_factor is None:
+        raise ValueError("either size or scale_factor should be defined")
+    sizes = factors = None
+    if size is not None:
+        sizes = _spatial(input, size, "output size", "o")
+    else:
+        factors = _spatial(input, scale_factor, "scale_factor", "s")
+    if recompute_scale_factor and size is not None:
+        raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
+    if factors is not None and (mode == "area" or recompute_scale_factor):
+        sizes = [math.floor(float(n) * f) for n, f in zip(input._a.shape[2:], factors)]
+        factors = None
+    if antialias:
+        if mode not in ("bilinear", "bicubic", "lanczos") or input.ndim != 4:
+            raise ValueError("Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a "
+                             "4-D tensor as input")
+        raise NotImplementedError("interpolate with antialias=True is not supported: its kernels are missing")
+    if mode == "lanczos":
+        raise NotImplementedError("interpolate in lanczos mode is not supported: its kernels are missing")
+    return _resized(input, sizes, factors, mode, align_corners)
+
+
+def _resized(input: Tensor, sizes: Any, factors: Any, mode: str, align_corners: bool | None) -> Tensor:
+    ndim = input.ndim
+    if ndim in (3, 4, 5):
+        if mode in NEAREST:
+            return getattr(aten, f"{NEAREST[mode]}{ndim - 2}d")(input, sizes, factors)
+        if mode == "area":
+            return AREA[ndim](input, sizes)
+        if mode in LINEAR:
+            needed, op = LINEAR[mode]
+            if ndim == needed:
+                return getattr(aten, op)(input, sizes, align_corners, factors)
+            if mode != "bicubic":
+                raise NotImplementedError(f"Got {ndim}D input, but {mode} mode needs {needed}D input")
+    raise NotImplementedError(f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {ndim}D) for the modes: "
+                              f"{ALL_MODES} (got {mode})")
+
+
+def upsample(input: Tensor, size: Any = None, scale_factor: Factors = None, mode: str = "nearest",
+             align_corners: bool | None = None) -> Tensor:
+    """An older name of `interpolate`."""
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Factors = None) -> Tensor:
+    """`interpolate` in nearest mode."""
+    return interpolate(input, size, scale_factor, "nearest")
+
+
+def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Factors = None) -> Tensor:
+    """`interpolate` in bilinear mode with aligned corners."""
+    return interpolate(input, size, scale_factor, "bilinear", True)

@@ -1,0 +1,106 @@
+"""Multi-head attention as a layer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..._dispatch.namespace import aten
+from ..._tensor import Tensor
+from .. import functional as F
+from .. import init
+from ._affine import parameter
+from .linear import NonDynamicallyQuantizableLinear
+from .module import Module
+
+__all__ = ["MultiheadAttention"]
+
+
+class MultiheadAttention(Module):
+    """Attention in several heads, with projections before and after.
+
+    >>> import mindtorch_v2 as torch
+    >>> x = torch.ones(5, 2, 4)
+    >>> output, weights = torch.nn.MultiheadAttention(4, 2)(x, x, x)
+    >>> output.shape, weights.shape
+    (torch.Size([5, 2, 4]), torch.Size([2, 5, 5]))
+    """
+
+    in_proj_weight: Tensor | None
+    q_proj_weight: Tensor | None
+    k_proj_weight: Tensor | None
+    v_proj_weight: Tensor | None
+    in_proj_bias: Tensor | None
+    bias_k: Tensor | None
+    bias_v: Tensor | None
+
+    def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True,
+                 add_bias_kv: bool = False, add_zero_attn: bool = False, kdim: int | None = None,
+                 vdim: int | None = None, batch_first: bool = False, device: Any = None, dtype: Any = None) -> None:
+        if embed_dim <= 0 or num_heads <= 0:
+            raise ValueError("embed_dim and num_heads must be greater than 0, got "
+                             f"embed_dim={embed_dim} and num_heads={num_heads} instead")
+        super().__init__()
+        self.embed_dim = embed_dim
+        self.kdim = embed_dim if kdim is None else kdim
+        self.vdim = embed_dim if vdim is None else vdim
+        self._qkv_same_embed_dim = self.kdim == embed_dim and self.vdim == embed_dim
+        self.num_heads = num_heads
+        self.dropout = dropout
+        self.batch_first = batch_first
+        self.head_dim = embed_dim // num_heads
+        if self.head_dim * num_heads != embed_dim:
+            raise AssertionError("embed_dim must be divisible by num_heads")
+        if self._qkv_same_embed_dim:
+            self.in_proj_weight = parameter((3 * embed_dim, embed_dim), device, dtype)
+            for name in ("q_proj_weight", "k_proj_weight", "v_proj_weight"):
+                self.register_parameter(name, None)
+        else:
+            self.q_proj_weight = parameter((embed_dim, embed_dim), device, dtype)
+            self.k_proj_weight = parameter((embed_dim, self.kdim), device, dtype)
+            self.v_proj_weight = parameter((embed_dim, self.vdim), device, dtype)
+            self.register_parameter("in_proj_weight", None)
+        self.register_parameter("in_proj_bias", parameter((3 * embed_dim,), device, dtype) if bias else None)
+        self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias=bias, device=device, dtype=dtype)
+        if add_bias_kv:
+            self.bias_k = parameter((1, 1, embed_dim), device, dtype)
+            self.bias_v = parameter((1, 1, embed_dim), device, dtype)
+        else:
+            self.bias_k = self.bias_v = None
+        self.add_zero_attn = add_zero_attn
+        self._reset_parameters()
+
+    def _reset_parameters(self) -> None:
+        for weight in (self.in_proj_weight, self.q_proj_weight, self.k_proj_weight, self.v_proj_weight):
+            if weight is not None:
+                init.xavier_uniform_(weight)
+        if self.in_proj_bias is not None:
+            init.constant_(self.in_proj_bias, 0.0)
+            init.constant_(self.out_proj.bias, 0.0)  # type: ignore[arg-type]
+        for bias in (self.bias_k, self.bias_v):
+            if bias is not None:
+                init.xavier_normal_(bias)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Models that were saved before inputs could differ in size do not say so.
+        state.setdefault("_qkv_same_embed_dim", True)
+        super().__setstate__(state)
+
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None,
+                need_weights: bool = True, attn_mask: Tensor | None = None, average_attn_weights: bool = True,
+                is_causal: bool = False) -> tuple[Tensor, Tensor | None]:
+        """The output and, with `need_weights`, the attention weights."""
+        turned = self.batch_first and query.ndim == 3
+        if turned:
+            # Equal inputs stay one tensor, so that they are projected together.
+            first = aten.transpose(query, 1, 0)
+            second = first if key is query else aten.transpose(key, 1, 0)
+            value = second if value is key else aten.transpose(value, 1, 0)
+            query, key = first, second
+        output, weights = F.multi_head_attention_forward(
+            query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias, self.bias_k,
+            self.bias_v, self.add_zero_attn, self.dropout, self.out_proj.weight, self.out_proj.bias,
+            training=self.training, key_padding_mask=key_padding_mask, need_weights=need_weights, attn_mask=attn_mask,
+            use_separate_proj_weight=not self._qkv_same_embed_dim, q_proj_weight=self.q_proj_weight,
+            k_proj_weight=self.k_proj_weight, v_proj_weight=self.v_proj_weight,
+            average_attn_weights=average_attn_weights, is_causal=is_causal)
+        return (aten.transpose(output, 1, 0) if turned else output), weights

@@ -1,0 +1,63 @@
+"""Instance normalisation."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from ..._tensor import Tensor
+from .. import functional as F
+from .batchnorm import _BatchNorm
+
+
+class _InstanceNorm(_BatchNorm):
+    """Zero mean and unit variance per sample and channel."""
+
+    unbatched_ndim = 0
+
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
+                 track_running_stats: bool = False, device: Any = None, dtype: Any = None, *,
+                 bias: bool = True) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The normalised input, which may lack the batch dimension."""
+        self._check_input_dim(input)
+        feature_dim = input.ndim - self.unbatched_ndim
+        if input.shape[feature_dim] != self.num_features:
+            if self.affine:
+                raise ValueError(f"expected input's size at dim={feature_dim} to match num_features "
+                                 f"({self.num_features}), but got: {input.shape[feature_dim]}.")
+            warnings.warn(f"input's size at dim={feature_dim} does not match num_features. You can silence this "
+                          "warning by not passing in num_features, which is not used because affine=False",
+                          stacklevel=2)
+        if feature_dim == 0:
+            return self._apply_norm(input.unsqueeze(0)).squeeze(0)
+        return self._apply_norm(input)
+
+    def _apply_norm(self, input: Tensor) -> Tensor:
+        from_input = self.training or not self.track_running_stats
+        momentum = self.momentum if self.momentum is not None else 0.0
+        return F.instance_norm(input, self.running_mean, self.running_var, self.weight, self.bias, from_input, momentum,
+                               self.eps)
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Instance normalisation of `(N, C, L)` or `(C, L)` input."""
+
+    allowed_ndims = (2, 3)
+    unbatched_ndim = 2
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Instance normalisation of `(N, C, H, W)` or `(C, H, W)` input."""
+
+    allowed_ndims = (3, 4)
+    unbatched_ndim = 3
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Instance normalisation of `(N, C, D, H, W)` or `(C, D, H, W)` input."""
+
+    allowed_ndims = (4, 5)
+    unbatched_ndim = 4

@@ -1,0 +1,14 @@
+"""`torch.version`: what this runtime is and what it was built without."""
+
+from __future__ import annotations
+
+__all__ = ["__version__", "cuda", "debug", "git_version", "hip", "rocm", "xpu"]
+
+# The version of PyTorch whose behaviour this runtime follows; programs compare it with what they need.
+__version__ = "2.13.0+mindtorch"
+debug = False
+cuda: str | None = None
+git_version: str | None = None
+hip: str | None = None
+rocm: str | None = None
+xpu: str | None = None

