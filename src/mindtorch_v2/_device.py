@@ -43,7 +43,8 @@ class device:
             raise TypeError(f"device(): argument 'type' must be str or device, not {type(device).__name__}")
         if index is not None:
             if number is not None:
-                raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {device}")
+                raise RuntimeError(
+                    f"type (string) must not include an index because index was passed explicitly: {device}")
             number = index
         object.__setattr__(self, "type", kind)
         object.__setattr__(self, "index", number)

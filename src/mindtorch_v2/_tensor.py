@@ -313,7 +313,7 @@ def alias(tensor: Tensor) -> Tensor:
 
 def wrap_as(cls: type, array: Any) -> Any:
     """A tensor of a subclass around an array."""
-    tensor = new(cls)
+    tensor: Any = new(cls)
     tensor._a = array
     tensor._rg = False
     tensor._edge = tensor._ag = tensor._st = tensor._base = None

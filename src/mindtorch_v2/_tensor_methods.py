@@ -246,12 +246,14 @@ def attach() -> None:
     special: dict[str, Any] = {
         "__bool__": _bool, "__index__": _index, "__len__": _len, "__iter__": _iter, "__contains__": _contains,
         "__array__": _array, "__repr__": _repr, "__deepcopy__": _deepcopy, "__copy__": _copy,
-        "__reduce_ex__": _reduce, "__float__": lambda self: float(aten.item(self)), "__int__": lambda self: int(aten.item(self)),
+        "__reduce_ex__": _reduce, "__float__": lambda self: float(aten.item(self)),
+        "__int__": lambda self: int(aten.item(self)),
         "__complex__": lambda self: complex(aten.item(self)),
         "__format__": lambda self, spec: format(aten.item(self), spec) if spec and self.ndim == 0 else str(self),
         "__reversed__": lambda self: aten.flip(self, [0]) if self.ndim else self,
         "__dir__": lambda self: sorted(set(dir(type(self)))),
-        "nelement": numel, "ndimension": dim, "get_device": lambda self: -1 if self.is_cpu else self.device.index or 0,
+        "nelement": numel, "ndimension": dim,
+        "get_device": lambda self: -1 if self.is_cpu else self.device.index or 0,
     }
     for name, function in special.items():
         setattr(Tensor, name, function)

@@ -77,6 +77,17 @@ def test_backward() -> None:
         assert event["module"] == event.cpu_parent["module"] is not None
 
 
+def test_accumulating_a_gradient_belongs_to_the_module_that_used_the_parameter() -> None:
+    net = Net()
+    with profile(with_modules=True) as prof:
+        net(torch.ones(3, 4)).sum().backward()
+    found = modules_of(prof, "torch::autograd::AccumulateGrad")
+    assert found == ["head", "head", "blocks.1.inner", "blocks.1.inner", "blocks.0.inner", "blocks.0.inner"]
+    for event in prof.events():
+        if event.cpu_parent is not None and event.cpu_parent.name == "torch::autograd::AccumulateGrad":
+            assert event["module"] == event.cpu_parent["module"]
+
+
 def test_backward_of_an_earlier_forward_is_of_no_module() -> None:
     net = Net()
     loss = net(torch.ones(3, 4)).sum()

@@ -385,6 +385,25 @@ def test_pauses() -> None:
     assert stacks == [[label(inner), label(outer)]] * 2
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_is_not_watched() -> None:
+    def root() -> None:
+        child = os.fork()
+        if not child:
+            watched = sys.getprofile() is not None
+            if sys.version_info >= (3, 12):
+                watched |= any(sys.monitoring.get_tool(tool) for tool in range(6))
+            os._exit(7 if watched else 0)
+        statuses.append(os.waitpid(child, 0)[1])
+        outer()
+
+    statuses: list[int] = []
+    prof = recorded(root)
+    assert statuses == [0]
+    assert stack_of(prof, "aten::sin")[:3] == [label(inner), label(outer), label(root)]
+
+
 @contextlib.contextmanager
 def crossing(name: str) -> Iterator[None]:
     """A scope that begins in one call and ends in another."""

@@ -107,8 +107,8 @@ class Function:
     _node: type[FunctionNode]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise RuntimeError(f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so "
-                           "you should invoke them on the class itself.")
+        raise RuntimeError(f"{type(self)} should not be instantiated. Methods on autograd functions are all static, "
+                           "so you should invoke them on the class itself.")
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -145,7 +145,7 @@ Function._node = FunctionNode
 
 def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     state = THREAD.state
-    node = object.__new__(cls._node)
+    node: FunctionNode = object.__new__(cls._node)
     node.dirty = ()
     node.non_differentiable = ()
     node.materialize = True
@@ -168,8 +168,9 @@ def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -
         state.grad = before
     outputs = tuple(result) if isinstance(result, (tuple, list)) else (result,)
     outputs = tuple(_fresh_output(o, args, node) for o in outputs)
-    for tensor in node.dirty:
-        bump(tensor)
+    dirty: tuple[Any, ...] = node.dirty
+    for changed in dirty:
+        bump(changed)
     if recording:
         _record(node, args, outputs, state)
     if isinstance(result, tuple) and hasattr(result, "_fields"):

@@ -37,7 +37,7 @@ class _GradMode:
 
     def __call__(self, function: F) -> F:
         if inspect.isclass(function):
-            function.__init__ = self(function.__init__)  # type: ignore[misc]
+            function.__init__ = self(function.__init__)  # type: ignore[misc,method-assign]
             return function
         if inspect.isgeneratorfunction(function):
             return wrap_generator(self.clone, function)  # type: ignore[return-value]

@@ -161,14 +161,12 @@ class Writer:
         full = ", ".join(arrays.get(a.name, a.python_name) for a in self.schema.arguments)
         if self.op.cpu_full is not None and not (self.inplace and self.op.cpu_inplace):
             short = ", ".join(arrays.values())
-            default = " and ".join(f"{a.python_name} is None" if a.default == "None" else f"{a.python_name} == {a.default}" for a in others)
-            kernel_call = f"r_ = kernel_({short}) if {default} and type(a0) is ndarray else (kernel_full_ if type(a0) is ndarray else device_kernel(op_, a0))({full})"
+            default = " and ".join(f"{a.python_name} {'is' if a.default == 'None' else '=='} {a.default}" for a in others)
+            kernel_call = (f"r_ = kernel_({short}) if {default} and type(a0) is ndarray else "
+                           f"(kernel_full_ if type(a0) is ndarray else device_kernel(op_, a0))({full})")
         elif self.tensors:
-            first = "a0[0]" if self.tensors[0].is_list else "a0"
-            if self.tensors[0].is_list:
-                kernel_call = f"r_ = (kernel_ if not a0 or type({first}) is ndarray else device_kernel(op_, {first}))({full})"
-            else:
-                kernel_call = f"r_ = (kernel_ if type({first}) is ndarray else device_kernel(op_, {first}))({full})"
+            first, empty = ("a0[0]", "not a0 or ") if self.tensors[0].is_list else ("a0", "")
+            kernel_call = f"r_ = (kernel_ if {empty}type({first}) is ndarray else device_kernel(op_, {first}))({full})"
         else:
             kernel_call = f"r_ = kernel_({full})"
         self.add(3, kernel_call)
@@ -209,7 +207,8 @@ class Writer:
         tests = []
         for i, argument in self.differentiable():
             if argument.is_list:
-                tests.append(f"any(t_._rg or t_._base is not None and t_._base[0]._rg for t_ in {argument.python_name})")
+                name = argument.python_name
+                tests.append(f"any(t_._rg or t_._base is not None and t_._base[0]._rg for t_ in {name})")
             else:
                 tests.append(f"v{i}._rg or v{i}._base is not None and v{i}._base[0]._rg")
         return "(" + " or ".join(tests) + ") and (s_ := THREAD.state).grad"
@@ -221,10 +220,8 @@ class Writer:
                 self.add(indent, f"e{i} = [edge(t_) for t_ in {argument.python_name}]")
                 parts.append(f"*e{i}")
             else:
-                self.add(
-                    indent,
-                    f"e{i} = (v{i}._edge or (leaf_edge(v{i}) if v{i}._rg else None)) if v{i}._base is None else edge(v{i})",
-                )
+                plain = f"v{i}._edge or (leaf_edge(v{i}) if v{i}._rg else None)"
+                self.add(indent, f"e{i} = ({plain}) if v{i}._base is None else edge(v{i})")
                 parts.append(f"e{i}")
         self.add(indent, f"node_.edges = ({', '.join(parts)},)")
 
@@ -235,15 +232,15 @@ class Writer:
             for parameter in formula_parameters(formula):
                 if parameter not in ("grad", "grads", "needs"):
                     users.setdefault(parameter, []).extend(names)
-        for parameter, names in users.items():
+        for parameter, wanted in users.items():
             slot = f"v_{parameter}"
             self.slots[parameter] = slot
             value, is_saved = self.saved_value(parameter, index)
             if is_saved:
                 self.saved.append(slot)
                 everyone = {a.name for _, a in self.differentiable()}
-                if set(names) != everyone and all(not self.tensors[index[n]].is_list for n in names):
-                    test = " or ".join(f"e{index[n]} is not None" for n in dict.fromkeys(names))
+                if set(wanted) != everyone and all(not self.tensors[index[n]].is_list for n in wanted):
+                    test = " or ".join(f"e{index[n]} is not None" for n in dict.fromkeys(wanted))
                     value = f"({value}) if {test} else None"
             self.add(indent, f"node_.{slot} = {value}")
 
@@ -377,7 +374,8 @@ class Writer:
         else:
             self.call()
         if self.inplace:
-            self.add(3, "if r_ is not target_: r_ = store(target_, r_)", "if v0._st is None: bump(v0)", "else: v0._st.version += 1")
+            self.add(3, "if r_ is not target_: r_ = store(target_, r_)",
+                     "if v0._st is None: bump(v0)", "else: v0._st.version += 1")
         self.wrap()
         # An op that takes a dtype may turn floats into integers, through which no gradient flows.
         condition = self.needs_grad() + (" and r_.dtype in FLOAT_DTYPES" if "dtype" in self.argument_names() else "")

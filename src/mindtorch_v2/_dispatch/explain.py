@@ -37,7 +37,7 @@ def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str) -> Exc
     if len(devices) > 1:
         found = ", ".join(sorted(devices))
         return RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {found}!")
-    if op.promote in ("binary", "binary_float", "compare", "ternary", "ternary_float") and isinstance(error, ValueError):
+    if op.promote not in (None, "float", "list") and isinstance(error, ValueError):
         try:
             shape = broadcast_shapes(*(t._a.shape for t in tensors))
         except RuntimeError as mismatch:
@@ -65,5 +65,6 @@ def list_problem(form: str, position: int, name: str, value: Any) -> Exception |
                          f"not {type(value).__name__}")
     for i, item in enumerate(value):
         if not isinstance(item, Tensor):
-            return TypeError(f"expected Tensor as element {i} in argument {position - 1}, but got {type(item).__name__}")
+            return TypeError(
+                f"expected Tensor as element {i} in argument {position - 1}, but got {type(item).__name__}")
     return None

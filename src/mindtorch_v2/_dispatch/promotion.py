@@ -42,13 +42,13 @@ def result_dtype(arrays: list[Any], numbers: list[Any]) -> dtype:
         d = number_dtype(value)
         wrapped = d if wrapped is None else PROMOTION[wrapped, d]
     result: dtype | None = None
-    for d in (dimensional, zero, wrapped):
-        if d is None:
+    for candidate in (dimensional, zero, wrapped):
+        if candidate is None:
             continue
         if result is None:
-            result = d
-        elif d.category > result.category:
-            result = PROMOTION[result, d] if d.category == COMPLEX else d
+            result = candidate
+        elif candidate.category > result.category:
+            result = PROMOTION[result, candidate] if candidate.category == COMPLEX else candidate
     if result is None:
         raise ValueError("result_dtype of nothing")
     return result

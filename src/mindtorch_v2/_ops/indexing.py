@@ -14,7 +14,7 @@ from .._dispatch.namespace import aten
 from .._dispatch.promotion import pretty, scalar_array
 from .._dispatch.registry import choose, declare
 from .._dtype import FROM_NUMPY
-from .._tensor import alias, Tensor, TENSOR_TYPES, wrap, wrap_known
+from .._tensor import TENSOR_TYPES, Tensor, alias, wrap, wrap_known
 
 NUMBERS = frozenset((int, float, bool, complex))
 PLAIN_KINDS = (np.dtype(np.int64), np.dtype(np.bool_))

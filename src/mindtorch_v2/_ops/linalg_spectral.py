@@ -176,7 +176,8 @@ def _lstsq(self: Tensor, b: Tensor, rcond: Any, driver: Any) -> Any:
     rank = aten.sum__dim_IntList(singular > limit * aten.amax(singular, (-1,), True), (-1,), dtype=int64)
     nothing = aten.empty((0,), dtype=int64, device=self.device)
     residuals = aten.empty((0,), dtype=singular.dtype, device=self.device)
-    if rows > columns and bool(np.all(rank._a == columns)):
+    # The default driver, gelsy, does not give residuals.
+    if driver not in (None, "gelsy") and rows > columns and bool(np.all(rank._a == columns)):
         residuals = aten.sum__dim_IntList(aten.pow(aten.abs(aten.matmul(self, solution) - right), 2), (-2,))
     return named("linalg_lstsq", ("solution", "residuals", "rank", "singular_values"))((
         aten.squeeze__dim(solution, -1) if vector else solution, residuals,
@@ -210,10 +211,10 @@ declare("linalg_matrix_rank(Tensor self, float? tol=None, bool hermitian=False, 
 
 
 def _matrix_norm(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
-    if len(dim) != 2:
-        raise RuntimeError("linalg.matrix_norm: dim must be a 2-tuple. Got " + " ".join(map(str, dim)))
     if self.ndim < 2:
         raise RuntimeError("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.")
+    if len(dim) != 2:
+        raise RuntimeError("linalg.matrix_norm: dim must be a 2-tuple. Got " + " ".join(map(str, dim)))
     first, second = (d + self.ndim if d < 0 else d for d in dim)
     if first == second:
         raise RuntimeError(f"linalg.matrix_norm: dims must be different. Got ({dim[0]}, {dim[1]})")

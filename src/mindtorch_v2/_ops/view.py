@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +14,6 @@ from .._dispatch.registry import choose, declare
 from .._memory_format import contiguous_format
 from .._shape import as_shape, broadcast_shapes, infer_size, numel, view_strides, wrap_dim
 from .._tensor import Tensor, wrap
-import itertools
 
 
 def _inverse(dims: Sequence[int]) -> list[int]:

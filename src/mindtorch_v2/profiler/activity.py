@@ -52,7 +52,7 @@ def split_activities(
 
 @dataclass
 class _ExperimentalConfig:
-    """Switches of PyTorch's profiler. Those that concern CUPTI or Kineto's internals are accepted and have no effect."""
+    """Switches of PyTorch's profiler. Those that concern CUPTI or Kineto's internals are accepted without effect."""
 
     profiler_metrics: list[str] = field(default_factory=list)
     profiler_measure_per_kernel: bool = False

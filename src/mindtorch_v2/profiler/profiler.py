@@ -145,8 +145,8 @@ class _KinetoProfile:
     def add_metadata(self, key: str, value: str) -> None:
         """Store a string in the trace file."""
         if not isinstance(value, str):
-            raise AttributeError(f"'{type(value).__name__}' object has no attribute 'replace'; metadata '{key}' must be "
-                                 "a string, use add_metadata_json for other values")
+            raise AttributeError(f"'{type(value).__name__}' object has no attribute 'replace'; metadata '{key}' must "
+                                 "be a string, use add_metadata_json for other values")
         self._store_metadata(key, json.dumps(value))
 
     def add_metadata_json(self, key: str, value: str) -> None:

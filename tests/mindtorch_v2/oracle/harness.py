@@ -147,7 +147,8 @@ def check_error(function: Callable[..., Any], *given: Any, words: bool = True) -
         function(theirs, *[make(theirs, g, False) for g in given])
     with pytest.raises(Exception) as got:  # noqa: PT011
         function(ours, *[make(ours, g, False) for g in given])
-    assert issubclass(got.type, want.type), f"{got.type.__name__}: {got.value}; PyTorch: {want.type.__name__}: {want.value}"
+    assert issubclass(got.type, want.type), (
+        f"{got.type.__name__}: {got.value}; PyTorch: {want.type.__name__}: {want.value}")
     if words:
         expected = set(re.findall(r"[a-z_]{4,}", str(want.value).split("\n")[0].lower()))
         present = set(re.findall(r"[a-z_]{4,}", str(got.value).lower()))

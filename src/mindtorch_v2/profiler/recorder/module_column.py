@@ -12,6 +12,8 @@ from ..trace.nesting import enclosing_rows, parents
 from ..views.tree import nearest
 from .recorder import Piece
 
+ACCUMULATE = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"
+
 
 @dataclass
 class ModuleCalls:
@@ -47,18 +49,31 @@ def with_modules(trace: Trace, calls: ModuleCalls) -> Trace:
     """The trace with its `module` column filled.
 
     What runs in a backward node belongs to the module whose forward recorded the node, unless a module was called in
-    there, as when a checkpoint computes again.
+    there, as when a checkpoint computes again. No forward op records the accumulation of a gradient; it belongs to the
+    module of the node that ran before it, since the engine accumulates as soon as the last part of a gradient has come.
     """
     if not calls.path:
         return trace
     events, called = trace.events, calls.columns()
     row = enclosing_rows(called, events["thread"], events["start_ns"])
     module = np.where(row >= 0, called["path"][row], -1)
-    forward = forward_of(trace)
-    node = nearest(events["parent"], np.isin(events["kind"], [Kind.BACKWARD, Kind.BACKWARD_FUNCTION]))
-    # An engine's event and the function inside it have one number; events read elsewhere may have it on one of them.
-    origin = np.where(node >= 0, forward[node], -1)
+    node = nearest(events["parent"], events["kind"] == Kind.BACKWARD)
+    origin = np.where(node >= 0, _origins(trace)[node], -1)
     called_inside = (row >= 0) & (node >= 0) & (called["start_ns"][row] > events["start_ns"][node])
     module = np.where((origin >= 0) & ~called_inside, module[origin], module).astype(np.int32)
     module.flags.writeable = False
     return replace(trace, events={**trace.events, "module": module})
+
+
+def _origins(trace: Trace) -> np.ndarray:
+    """For each node that the engine ran, the row of the forward op it stems from, or -1."""
+    events = trace.events
+    origin = forward_of(trace)
+    accumulates = np.array([name == ACCUMULATE for name in trace.names], bool)[events["name"]]
+    nodes = np.flatnonzero(events["kind"] == Kind.BACKWARD)
+    if len(nodes):
+        before = np.maximum.accumulate(np.where(accumulates[nodes], -1, np.arange(len(nodes))))
+        source = nodes[np.maximum(before, 0)]
+        fits = accumulates[nodes] & (before >= 0) & (events["thread"][source] == events["thread"][nodes])
+        origin[nodes[fits]] = origin[source[fits]]
+    return origin

@@ -1,0 +1,329 @@
+"""`import torch` as this package, running programs with it, and the small modules that programs touch."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import warnings
+
+import pytest
+
+import mindtorch_v2 as torch
+from mindtorch_v2 import _compile
+
+SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(torch.__file__)))
+# A stand-in for an installed PyTorch, so that these tests need no real one.
+FAKE_PYTORCH = {"torch/__init__.py": "real = True\n", "torch/nn.py": "real = True\n"}
+
+
+def run(*arguments: str, cwd, path=()) -> subprocess.CompletedProcess:
+    """A Python process that sees this package, and before it the given directories."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*map(str, path), SOURCE])}
+    return subprocess.run([sys.executable, *arguments], cwd=cwd, env=environment, capture_output=True, text=True,
+                          timeout=60)
+
+
+def program(text: str, cwd, path=()) -> str:
+    """The output of a program that must succeed."""
+    done = run("-c", textwrap.dedent(text), cwd=cwd, path=path)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def write(directory, files) -> None:
+    for name, text in files.items():
+        place = directory / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(textwrap.dedent(text))
+
+
+@pytest.fixture
+def pytorch(tmp_path):
+    place = tmp_path / "site"
+    write(place, FAKE_PYTORCH)
+    return place
+
+
+def test_modules_are_the_same_objects(tmp_path):
+    assert program("""
+        import mindtorch_v2
+        from mindtorch_v2 import torch_alias
+        assert torch_alias.enable(force=True)
+        import torch, torch.nn as nn, torch.utils.data
+        from torch.nn import functional as F
+        from torch.utils.data import DataLoader
+        from torch.optim.lr_scheduler import StepLR
+        import mindtorch_v2.nn.functional
+        assert torch is mindtorch_v2 and nn is mindtorch_v2.nn and F is mindtorch_v2.nn.functional
+        assert torch.utils.data.DataLoader is DataLoader
+        assert nn.__name__ == "mindtorch_v2.nn" and nn.__spec__.name == "mindtorch_v2.nn"
+        assert torch_alias.in_use() == "mindtorch_v2"
+        print("done")
+    """, tmp_path) == "done"
+
+
+def test_a_missing_module_says_so(tmp_path, pytorch):
+    write(pytorch, {"torch/onnx.py": "real = True\n"})
+    assert program("""
+        from mindtorch_v2 import torch_alias
+        torch_alias.enable(force=True)
+        try:
+            import torch.onnx
+        except ModuleNotFoundError as error:
+            assert error.name == "torch.onnx"
+            print(error)
+    """, tmp_path, [pytorch]).startswith("No module named 'torch.onnx': it is not part of mindtorch_v2")
+
+
+def test_an_installed_pytorch_is_not_hidden_unless_forced(tmp_path, pytorch):
+    text = """
+        from mindtorch_v2 import torch_alias
+        print(torch_alias.enable({0}), torch_alias.in_use())
+        import torch
+        print(getattr(torch, "real", False))
+    """
+    assert program(text.format(""), tmp_path, [pytorch]).split() == ["False", "torch", "True"]
+    assert program(text.format("force=True"), tmp_path, [pytorch]).split() == ["True", "mindtorch_v2", "False"]
+
+
+def test_an_imported_pytorch_is_never_replaced(tmp_path, pytorch):
+    assert program("""
+        import torch
+        from mindtorch_v2 import torch_alias
+        try:
+            torch_alias.enable(force=True)
+        except RuntimeError as error:
+            print(error)
+        assert not torch_alias.is_enabled() and torch_alias.in_use() == "torch"
+    """, tmp_path, [pytorch]).startswith("PyTorch is already imported")
+
+
+def test_disable_gives_the_name_back(tmp_path, pytorch):
+    assert program("""
+        import sys
+        from mindtorch_v2 import torch_alias
+        torch_alias.enable(force=True)
+        import torch.nn
+        ours = torch
+        torch_alias.disable()
+        assert not [name for name in sys.modules if name == "torch" or name.startswith("torch.")]
+        import torch.nn
+        print(torch.real, torch.nn.real, ours.nn.Linear.__name__, torch_alias.in_use())
+    """, tmp_path, [pytorch]) == "True True Linear torch"
+
+
+SCRIPT = """
+    import sys
+    import helper
+    import torch
+    print(torch.ones(2).sum().item(), sys.argv, __name__, helper.value)
+    if len(sys.argv) > 1:
+        if sys.argv[1] == "fail":
+            raise ValueError("from the script")
+        sys.exit(int(sys.argv[1]))
+"""
+
+
+@pytest.fixture
+def script(tmp_path, pytorch):
+    write(tmp_path, {"place/script.py": SCRIPT, "place/helper.py": "value = 'beside'\n"})
+    return tmp_path / "place" / "script.py"
+
+
+def test_run_a_script(tmp_path, pytorch, script):
+    done = run("-m", "mindtorch_v2", str(script), "0", "--which", cwd=tmp_path, path=[pytorch])
+    assert done.stdout == f"2.0 {[str(script), '0', '--which']} __main__ beside\n"
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_exit_codes_and_tracebacks(tmp_path, pytorch, script):
+    assert run("-m", "mindtorch_v2", str(script), "7", cwd=tmp_path, path=[pytorch]).returncode == 7
+    failed = run("-m", "mindtorch_v2", str(script), "fail", cwd=tmp_path, path=[pytorch])
+    assert failed.returncode == 1
+    assert failed.stderr.endswith("ValueError: from the script\n")
+    assert f'File "{script}", line 8' in failed.stderr
+    missing = run("-m", "mindtorch_v2", "nothing.py", cwd=tmp_path)
+    assert missing.returncode == 2
+    assert "can't open file" in missing.stderr
+    assert run("-m", "mindtorch_v2", cwd=tmp_path).returncode == 2
+
+
+def test_run_a_module(tmp_path, pytorch, script):
+    done = run("-m", "mindtorch_v2", "-m", "script", "0", cwd=script.parent, path=[pytorch])
+    assert done.stdout == f"2.0 {[str(script), '0']} __main__ beside\n", done.stderr
+    assert run("-m", "mindtorch_v2", "-m", cwd=tmp_path).returncode == 2
+    assert "No module named nothing" in run("-m", "mindtorch_v2", "-m", "nothing", cwd=tmp_path).stderr
+
+
+def test_which(tmp_path, pytorch, script):
+    assert run("-m", "mindtorch_v2", "--which", cwd=tmp_path, path=[pytorch]).stdout.startswith("torch: mindtorch_v2 ")
+    done = run("-m", "mindtorch_v2", "--which", str(script), cwd=tmp_path, path=[pytorch])
+    assert done.stderr.startswith("torch: mindtorch_v2 ")
+    assert done.stdout.startswith("2.0")
+
+
+# -- small modules ---------------------------------------------------------------------------------------------------
+
+
+def test_cuda_is_absent_as_in_a_build_without_it():
+    assert not torch.cuda.is_available()
+    assert torch.cuda.device_count() == 0
+    torch.cuda.manual_seed(1)
+    torch.cuda.manual_seed_all(1)
+    torch.cuda.empty_cache()
+    for name in ("synchronize", "current_device", "init", "get_device_name", "current_stream"):
+        with pytest.raises(AssertionError, match="Torch not compiled with CUDA enabled"):
+            getattr(torch.cuda, name)()
+    with pytest.raises(RuntimeError, match="Tried to instantiate dummy base class Event"):
+        torch.cuda.Event()
+    with pytest.raises(AttributeError):
+        _ = torch.cuda.no_such_name
+
+
+def test_npu_is_absent():
+    assert not torch.npu.is_available()
+    assert torch.npu.device_count() == 0
+    torch.npu.manual_seed_all(1)
+    for name in ("synchronize", "current_device", "memory_allocated", "Stream", "Event"):
+        with pytest.raises(RuntimeError, match=f"torch.npu.{name}: no NPU is available"):
+            getattr(torch.npu, name)()
+
+
+def test_backends_answer_and_keep_flags():
+    for name in ("cudnn", "mps", "mkl", "mkldnn", "openmp"):
+        assert getattr(torch.backends, name).is_available() is False
+    with torch.backends.cudnn.flags(enabled=False, benchmark=True):
+        assert (torch.backends.cudnn.enabled, torch.backends.cudnn.benchmark) == (False, True)
+    assert (torch.backends.cudnn.enabled, torch.backends.cudnn.benchmark) == (True, False)
+
+
+def test_amp_switched_off_passes_through():
+    layer = torch.nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cpu", enabled=False)
+    before = layer.weight.detach().clone()
+    with torch.autocast("cpu", enabled=False):
+        loss = layer(torch.ones(1, 2)).sum()
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    assert not torch.equal(before, layer.weight)
+    assert (scaler.get_scale(), scaler.state_dict(), scaler.is_enabled()) == (1.0, {}, False)
+    with pytest.raises(NotImplementedError, match="autocast"):
+        torch.autocast("cpu")
+    with pytest.raises(NotImplementedError, match="GradScaler"):
+        torch.amp.GradScaler("cpu")
+    with pytest.warns(UserWarning, match="Disabling autocast"):
+        assert not torch.autocast("cuda").enabled
+
+
+def test_compile_warns_once_and_returns_what_it_got():
+    def double(x):
+        return 2 * x
+
+    _compile._Told.already = False
+    with pytest.warns(UserWarning, match="no compiler"):
+        assert torch.compile(double) is double
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert torch.compile(mode="max-autotune", fullgraph=True)(double) is double
+
+
+def test_jit_marks_pass_through_and_compiling_raises():
+    def function():
+        return 1
+
+    for mark in (torch.jit.unused, torch.jit.export, torch.jit.ignore, torch.jit.ignore(drop=True)):
+        assert mark(function) is function
+    assert not torch.jit.is_scripting()
+    assert not torch.jit.is_tracing()
+    for compiler in (torch.jit.script, torch.jit.trace):
+        with pytest.raises(NotImplementedError, match="TorchScript does not exist"):
+            compiler(function)
+
+
+def test_distributed_hub_and_multiprocessing():
+    assert not torch.distributed.is_available()
+    assert not torch.distributed.is_initialized()
+    with pytest.raises(RuntimeError, match="no process groups"):
+        torch.distributed.init_process_group("gloo")
+    with pytest.raises(NotImplementedError, match="does not download"):
+        torch.hub.load("a/b", "c")
+    before = torch.multiprocessing.get_sharing_strategy()
+    torch.multiprocessing.set_sharing_strategy("file_system")
+    assert torch.multiprocessing.get_sharing_strategy() == "file_system"
+    torch.multiprocessing.set_sharing_strategy(before)
+    with pytest.raises(AssertionError):
+        torch.multiprocessing.set_sharing_strategy("pigeons")
+    assert torch.multiprocessing.Process is not None
+
+
+def test_old_tensor_classes():
+    assert torch.FloatTensor([1, 2]).dtype is torch.float32
+    assert torch.LongTensor([1.5]).tolist() == [1]
+    assert tuple(torch.HalfTensor(2, 3).shape) == (2, 3)
+    assert isinstance(torch.ones(1), torch.FloatTensor)
+    assert not isinstance(torch.ones(1), torch.DoubleTensor)
+    assert torch.typename(torch.ones(1)) == "torch.FloatTensor"
+    assert torch.typename(3) == "int"
+    assert torch.numel(torch.ones(2, 3)) == 6
+    assert torch.is_storage(torch.ones(1).untyped_storage())
+    with pytest.raises(TypeError):
+        torch.FloatTensor(torch.ones(2, dtype=torch.float64))
+
+
+def test_settings_are_remembered():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(3)
+    assert torch.get_num_threads() == 3
+    torch.set_num_threads(threads)
+    with pytest.raises(RuntimeError, match="positive integer"):
+        torch.set_num_threads(0)
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    assert torch.are_deterministic_algorithms_enabled()
+    assert torch.get_deterministic_debug_mode() == 1
+    torch.use_deterministic_algorithms(False)
+    torch.set_float32_matmul_precision("high")
+    assert torch.get_float32_matmul_precision() == "high"
+    torch.set_float32_matmul_precision("highest")
+    torch.set_default_device("meta")
+    try:
+        assert torch.get_default_device() == torch.device("meta")
+        assert torch.ones(2).is_meta
+    finally:
+        torch.set_default_device(None)
+    assert torch.get_default_device() == torch.device("cpu")
+    torch.set_default_tensor_type(torch.DoubleTensor)
+    try:
+        assert torch.ones(1).dtype is torch.float64
+    finally:
+        torch.set_default_tensor_type("torch.FloatTensor")
+
+
+def test_tensorboard_is_absent_and_says_what_is_missing():
+    with pytest.raises(ModuleNotFoundError, match="tensorboard"):
+        _ = torch.utils.tensorboard
+
+
+@pytest.mark.parametrize(("actual", "expected", "words"), [
+    (torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.5]), "Mismatched elements: 1 / 2 (50.0%)"),
+    (torch.tensor([1]), torch.tensor([2]), "Tensor-likes are not equal!"),
+    (1.0, 1.1, "Scalars are not close!"),
+    ({"a": [1.0]}, {"a": [2.0]}, "The failure occurred for item ['a'][0]"),
+    (torch.ones(1), torch.ones(2), "attribute 'shape' do not match"),
+    (torch.ones(1), torch.ones(1, dtype=torch.float64), "attribute 'dtype' do not match"),
+])
+def test_assert_close_refuses(actual, expected, words):
+    with pytest.raises(AssertionError) as error:
+        torch.testing.assert_close(actual, expected)
+    assert words in str(error.value)
+
+
+def test_assert_close_accepts_what_is_close():
+    torch.testing.assert_close(torch.tensor([1.0, float("inf")]), torch.tensor([1.0 + 1e-7, float("inf")]))
+    torch.testing.assert_close(torch.tensor([float("nan")]), torch.tensor([float("nan")]), equal_nan=True)
+    torch.testing.assert_close([1, (torch.ones(2), None)], [1, (torch.ones(2), None)])
+    with pytest.raises(ValueError, match="Both 'rtol' and 'atol'"):
+        torch.testing.assert_close(1.0, 1.0, rtol=0.1)
