@@ -32,7 +32,8 @@ from ._shape import Size
 from ._tensor import Tensor, is_tensor, strided
 from ._tensor_str import get_printoptions, set_printoptions
 
-__version__ = "0.1.0"
+# The PyTorch version whose API this follows, then our own; programs compare the former.
+__version__ = "2.13.0+mindtorch.0.1.0"
 
 # PyTorch computes inf and nan silently. NumPy's error state is per thread and starts anew in each, so other threads
 # are covered by the filter.

@@ -14,4 +14,4 @@ from ._op_module import op_functions
 
 _found: dict[str, Any] = op_functions("fft", "fft_", OVERLOADS)
 globals().update(_found)
-__all__ = sorted(_found)  # noqa: PLE0605
+__all__ = sorted(_found)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._backends.cpu.linalg import LinAlgError
+from ._backends.cpu.linalg import LinAlgError as LinAlgError
 from ._dispatch.registry import OVERLOADS
 from ._op_module import op_function, op_functions
 
@@ -17,4 +17,4 @@ _found: dict[str, Any] = op_functions("linalg", "linalg_", OVERLOADS)
 _found["matmul"] = op_function("linalg", "matmul", "matmul")
 
 globals().update(_found)
-__all__ = sorted([*_found, "LinAlgError"])  # noqa: PLE0605
+__all__ = sorted([*_found, "LinAlgError"])

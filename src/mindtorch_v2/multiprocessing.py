@@ -7,7 +7,7 @@ from multiprocessing import *  # noqa: F403
 from multiprocessing import connection, get_context
 from typing import Any
 
-__all__ = [*_multiprocessing.__all__, "connection", "get_all_sharing_strategies",  # type: ignore[attr-defined]  # noqa: PLE0604
+__all__ = [*_multiprocessing.__all__, "connection", "get_all_sharing_strategies",  # type: ignore[attr-defined]
            "get_sharing_strategy", "set_sharing_strategy", "spawn"]
 
 _STRATEGIES = frozenset({"file_descriptor", "file_system"})

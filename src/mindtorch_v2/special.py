@@ -20,4 +20,4 @@ _found: dict[str, Any] = op_functions("special", "special_", OVERLOADS)
 _found.update({name: op_function("special", name, op) for name, op in _SHARED.items()
                if name not in _found and (op in OVERLOADS or hasattr(aten, op))})
 globals().update(_found)
-__all__ = sorted(_found)  # noqa: PLE0605
+__all__ = sorted(_found)

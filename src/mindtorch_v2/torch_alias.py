@@ -7,6 +7,10 @@ True
 While enabled, `torch` and `torch.anything` resolve to the modules of this package: the same objects, not copies, so
 `torch.nn is mindtorch_v2.nn`. A PyTorch that is imported already is never replaced, and one that is only installed is
 hidden only with `force=True`.
+
+The alias belongs to this process and those it forks. A process started by the `spawn` or `forkserver` method imports
+the main program anew, before anything could enable the alias there: `import torch` then finds what is installed, or
+nothing.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["__version__", "cuda", "debug", "git_version", "hip", "rocm", "xpu"]
 
 # The version of PyTorch whose behaviour this runtime follows; programs compare it with what they need.
-__version__ = "2.13.0+mindtorch"
+__version__ = "2.13.0+mindtorch.0.1.0"
 debug = False
 cuda: str | None = None
 git_version: str | None = None

@@ -292,6 +292,27 @@ class TestFunction:
         Scale.apply(x, 4).sum().backward()
         assert x.grad.tolist() == [4.0] * 3
 
+    def test_every_attribute_of_ctx_belongs_to_the_user(self, x):
+        class Busy(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, t):
+                ctx.positions, ctx.saved, ctx.meta, ctx.edges, ctx.hooks, ctx.seq = 1, 2, 3, 4, 5, 6
+                ctx.save_for_backward(t)
+                return t * 2
+
+            @staticmethod
+            def backward(ctx, grad):
+                assert (ctx.positions, ctx.saved, ctx.meta, ctx.edges, ctx.hooks, ctx.seq) == (1, 2, 3, 4, 5, 6)
+                assert len(ctx.saved_tensors) == 1
+                return grad * 2
+
+        y = Busy.apply(x)
+        assert y.grad_fn.positions == (0,) or y.grad_fn.positions == 1
+        y.sum().backward()
+        assert x.grad.tolist() == [2.0] * 3
+        with pytest.raises(RuntimeError, match="second time"):
+            y.sum().backward()
+
     def test_needs_input_grad_and_wrong_number_of_gradients(self, x):
         class Two(torch.autograd.Function):
             @staticmethod

@@ -15,7 +15,7 @@ from mindtorch_v2 import _compile
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(torch.__file__)))
 # A stand-in for an installed PyTorch, so that these tests need no real one.
-FAKE_PYTORCH = {"torch/__init__.py": "real = True\n", "torch/nn.py": "real = True\n"}
+FAKE_PYTORCH = {"torch/__init__.py": "is_pytorch = True\n", "torch/nn.py": "is_pytorch = True\n"}
 
 
 def run(*arguments: str, cwd, path=()) -> subprocess.CompletedProcess:
@@ -65,7 +65,7 @@ def test_modules_are_the_same_objects(tmp_path):
 
 
 def test_a_missing_module_says_so(tmp_path, pytorch):
-    write(pytorch, {"torch/onnx.py": "real = True\n"})
+    write(pytorch, {"torch/onnx.py": "is_pytorch = True\n"})
     assert program("""
         from mindtorch_v2 import torch_alias
         torch_alias.enable(force=True)
@@ -82,7 +82,7 @@ def test_an_installed_pytorch_is_not_hidden_unless_forced(tmp_path, pytorch):
         from mindtorch_v2 import torch_alias
         print(torch_alias.enable({0}), torch_alias.in_use())
         import torch
-        print(getattr(torch, "real", False))
+        print(getattr(torch, "is_pytorch", False))
     """
     assert program(text.format(""), tmp_path, [pytorch]).split() == ["False", "torch", "True"]
     assert program(text.format("force=True"), tmp_path, [pytorch]).split() == ["True", "mindtorch_v2", "False"]
@@ -110,7 +110,7 @@ def test_disable_gives_the_name_back(tmp_path, pytorch):
         torch_alias.disable()
         assert not [name for name in sys.modules if name == "torch" or name.startswith("torch.")]
         import torch.nn
-        print(torch.real, torch.nn.real, ours.nn.Linear.__name__, torch_alias.in_use())
+        print(torch.is_pytorch, torch.nn.is_pytorch, ours.nn.Linear.__name__, torch_alias.in_use())
     """, tmp_path, [pytorch]) == "True True Linear torch"
 
 

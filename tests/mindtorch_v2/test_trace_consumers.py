@@ -265,8 +265,6 @@ def test_holistic_trace_analysis_finds_the_same_ops(training_trace: Path, analys
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.xfail(strict=True, reason=(
-    "HTA looks for the rank with a space after the colon, as PyTorch writes it; our metadata has none"))
 def test_holistic_trace_analysis_finds_the_rank(analysis: Any, tmp_path: Path) -> None:
     with profile(schedule=schedule(wait=0, warmup=0, active=2)) as recording:
         for _ in range(2):

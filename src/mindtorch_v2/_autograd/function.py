@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -11,28 +12,53 @@ from .._dispatch.observer import event_id, span
 from .._dispatch.state import THREAD
 from .._dtype import FLOAT, FROM_NUMPY
 from .._tensor import Tensor, alias
-from .graph import Node, apply_pack_hooks, bump, check_inplace, edge, rebase, save, save_result, unpack, unpack_result
+from .graph import (
+    RELEASED,
+    Node,
+    apply_pack_hooks,
+    bump,
+    check_inplace,
+    edge,
+    rebase,
+    save,
+    save_result,
+    unpack,
+    unpack_result,
+)
 
 
-class FunctionNode(Node):
-    """The node of a custom function, which is also the `ctx` its forward and backward see."""
+class _Call:
+    """What the runtime keeps of one call of a custom function."""
 
-    __slots__ = ("__dict__", "dirty", "materialize", "needs_input_grad", "non_differentiable", "pending", "positions",
-                 "saved", "to_save_outputs")
-    saved_names = ("saved",)
-    function: type[Function]
-    dirty: tuple[Any, ...]
-    materialize: bool
-    needs_input_grad: tuple[bool, ...]
-    non_differentiable: tuple[Any, ...]
-    pending: tuple[Any, ...] | None
-    positions: tuple[int, ...]
-    saved: Any
-    to_save_outputs: dict[int, int]
+    __slots__ = ("dirty", "materialize", "needs_input_grad", "node", "non_differentiable", "outputs", "pending", "saved")
+
+    def __init__(self, needs_input_grad: tuple[bool, ...]) -> None:
+        self.needs_input_grad = needs_input_grad
+        self.dirty: tuple[Any, ...] = ()
+        self.non_differentiable: tuple[Any, ...] = ()
+        self.materialize = True
+        self.pending: tuple[Any, ...] = ()
+        self.saved: Any = None
+        self.outputs: dict[int, int] = {}  # saved position -> number of the output it is
+        self.node: weakref.ref[FunctionNode] | None = None
+
+
+class FunctionCtx:
+    """The `ctx` of a custom function; attributes belong to the user, all of ours are behind one name."""
+
+    _mindtorch_call: _Call
+
+    def __init__(self, call: _Call) -> None:
+        self._mindtorch_call = call
+
+    @property
+    def needs_input_grad(self) -> tuple[bool, ...]:
+        """Per argument of forward: whether its gradient is wanted."""
+        return self._mindtorch_call.needs_input_grad
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Keep tensors for the backward, with version checks."""
-        self.pending = tensors
+        self._mindtorch_call.pending = tensors
 
     def save_for_forward(self, *tensors: Any) -> None:
         """Only of use to forward-mode differentiation, which this runtime does not have."""
@@ -41,41 +67,71 @@ class FunctionNode(Node):
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
         """What `save_for_backward` kept."""
-        if self.saved is None:
-            return tuple(self.pending or ())
-        items = unpack(self, self.saved)
-        for i, number in self.to_save_outputs.items():
-            items[i] = unpack_result(self, self.saved[i], number)
+        call = self._mindtorch_call
+        node = call.node() if call.node is not None else None
+        if call.saved is None or node is None:
+            return tuple(call.pending)
+        items = unpack(node, call.saved)
+        for i, number in call.outputs.items():
+            items[i] = unpack_result(node, call.saved[i], number)
         return tuple(items)
 
     saved_variables = saved_tensors
 
     def mark_dirty(self, *tensors: Any) -> None:
         """Declare inputs that forward changed in place."""
-        self.dirty = tensors
+        self._mindtorch_call.dirty = tensors
 
     def mark_non_differentiable(self, *tensors: Any) -> None:
         """Declare outputs that no gradient flows through."""
-        self.non_differentiable = tensors
+        self._mindtorch_call.non_differentiable = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
         """Whether missing output gradients arrive as zeros (the default) or as None."""
-        self.materialize = value
+        self._mindtorch_call.materialize = value
+
+
+class FunctionNode(Node):
+    """The node of a custom function. Attributes that forward put on `ctx` can be read from it too."""
+
+    __slots__ = ("ctx", "positions")
+    function: type[Function]
+    ctx: FunctionCtx
+    positions: tuple[int, ...]  # of the tensor arguments among all arguments
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("ctx", "positions") or name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.ctx, name)
+
+    def release(self) -> None:
+        """Forget saved tensors; a second backward then raises."""
+        call = self.ctx._mindtorch_call
+        if call.saved:
+            call.saved = RELEASED
+        call.pending = ()
+
+    def map_saved(self, function: Callable[[Any], Any]) -> None:
+        """Replace what was saved, for pack hooks."""
+        call = self.ctx._mindtorch_call
+        if call.saved is not None:
+            call.saved = function(call.saved)
 
     def apply(self, *grads: Any) -> tuple[Any, ...]:
         """Run the user's backward and line its results up with the tensor inputs."""
-        if self.materialize:
+        call = self.ctx._mindtorch_call
+        if call.materialize:
             grads = tuple(aten.zeros(shape, dtype=FROM_NUMPY[d]) if g is None else g
                           for g, (shape, d, _) in zip(grads, self.meta))
         function = type(self).function
         if function.vjp is not Function.vjp and function.backward is not Function.backward:
-            raise RuntimeError("Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should "
-                               "only implement one of them.")
+            raise RuntimeError("Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You "
+                               "should only implement one of them.")
         backward = function.vjp if function.vjp is not Function.vjp else function.backward
-        results = backward(self, *grads)
+        results = backward(self.ctx, *grads)
         if not isinstance(results, (tuple, list)):
             results = (results,)
-        count = len(self.needs_input_grad)
+        count = len(call.needs_input_grad)
         if len(results) > count and all(r is None for r in results[count:]):
             results = results[:count]
         if len(results) != count:
@@ -145,74 +201,70 @@ Function._node = FunctionNode
 
 def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     state = THREAD.state
-    node: FunctionNode = object.__new__(cls._node)
-    node.dirty = ()
-    node.non_differentiable = ()
-    node.materialize = True
-    node.pending = node.saved = None
-    node.to_save_outputs = {}
-    node.hooks = None
-    node.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
-    node.positions = tuple(i for i, a in enumerate(args) if isinstance(a, Tensor))
-    recording = state.grad and any(node.needs_input_grad)
+    call = _Call(tuple(isinstance(a, Tensor) and a.requires_grad for a in args))
+    ctx = FunctionCtx(call)
+    recording = state.grad and any(call.needs_input_grad)
+    positions = tuple(i for i, a in enumerate(args) if isinstance(a, Tensor))
     # Edges are taken before forward runs, since forward may change its inputs in place.
-    node.edges = tuple(edge(args[i]) for i in node.positions) if recording else ()
+    edges = tuple(edge(args[i]) for i in positions) if recording else ()
     before, state.grad = state.grad, False
     try:
         if cls.setup_context is not Function.setup_context:
             result = cls.forward(*args, **kwargs)
-            cls.setup_context(node, args, result)
+            cls.setup_context(ctx, args, result)
         else:
-            result = cls.forward(node, *args, **kwargs)
+            result = cls.forward(ctx, *args, **kwargs)
     finally:
         state.grad = before
     outputs = tuple(result) if isinstance(result, (tuple, list)) else (result,)
-    outputs = tuple(_fresh_output(o, args, node) for o in outputs)
-    dirty: tuple[Any, ...] = node.dirty
-    for changed in dirty:
+    outputs = tuple(_fresh_output(o, args, call) for o in outputs)
+    for changed in call.dirty:
         bump(changed)
     if recording:
-        _record(node, args, outputs, state)
+        node = object.__new__(cls._node)
+        node.ctx, node.edges, node.positions, node.hooks = ctx, edges, positions, None
+        call.node = weakref.ref(node)
+        _record(node, call, args, outputs, state)
     if isinstance(result, tuple) and hasattr(result, "_fields"):
         return type(result)(*outputs)
     return type(result)(outputs) if isinstance(result, (tuple, list)) else outputs[0]
 
 
-def _fresh_output(output: Any, inputs: tuple[Any, ...], node: FunctionNode) -> Any:
+def _fresh_output(output: Any, inputs: tuple[Any, ...], call: _Call) -> Any:
     """An input returned as it is becomes an alias, so that the input's own history stays."""
-    if isinstance(output, Tensor) and any(output is i for i in inputs) and not any(output is d for d in node.dirty):
+    if isinstance(output, Tensor) and any(output is i for i in inputs) and not any(output is d for d in call.dirty):
         return alias(output)
     return output
 
 
-def _record(node: FunctionNode, args: tuple[Any, ...], outputs: tuple[Any, ...], state: Any) -> None:
+def _record(node: FunctionNode, call: _Call, args: tuple[Any, ...], outputs: tuple[Any, ...], state: Any) -> None:
     node.seq = state.seq
     state.seq += 1
-    tensors = [o for o in outputs if isinstance(o, Tensor)]
     node.meta = tuple((o._a.shape, o._a.dtype, type(o._a)) if isinstance(o, Tensor) else ((), FLOAT, object)
                       for o in outputs)
-    for tensor in node.dirty:
+    for tensor in call.dirty:
         check_inplace(tensor)
     saved: list[Any] = []
-    for i, item in enumerate(node.pending or ()):
+    for i, item in enumerate(call.pending):
         position = next((n for n, o in enumerate(outputs) if o is item), None)
         if isinstance(item, Tensor) and position is not None and not any(item is d for d in args):
             saved.append(save_result(item))
-            node.to_save_outputs[i] = position
+            call.outputs[i] = position
         else:
             saved.append(save(item))
-    node.saved = saved
+    call.saved = saved
+    call.pending = ()
     for number, output in enumerate(outputs):
-        if not isinstance(output, Tensor) or any(output is t for t in node.non_differentiable):
+        if not isinstance(output, Tensor) or any(output is t for t in call.non_differentiable):
             continue
         if FROM_NUMPY[output._a.dtype].category < FLOAT:
             continue
-        if any(output is t for t in node.dirty):
+        if any(output is t for t in call.dirty):
             rebase(output, node)
         else:
             output._rg = True
             output._edge = (node, number)
-    if state.pack_hooks and tensors:
+    if state.pack_hooks:
         apply_pack_hooks(node)
 
 

@@ -67,6 +67,11 @@ class Node:
         for name in self.saved_names:
             setattr(self, name, RELEASED)
 
+    def map_saved(self, function: Callable[[Any], Any]) -> None:
+        """Replace what was saved, for pack hooks."""
+        for name in self.saved_names:
+            setattr(self, name, function(getattr(self, name)))
+
     def name(self) -> str:
         """The node's name, as profiles show it."""
         return self.full_name or type(self).__name__
@@ -310,8 +315,7 @@ def apply_pack_hooks(node: Node) -> None:
                 THREAD.state.grad = enabled
         return saved
 
-    for name in node.saved_names:
-        setattr(node, name, packed(getattr(node, name)))
+    node.map_saved(packed)
 
 
 # -- in-place changes and views -------------------------------------------------------------------------------------

@@ -161,7 +161,8 @@ class Writer:
         full = ", ".join(arrays.get(a.name, a.python_name) for a in self.schema.arguments)
         if self.op.cpu_full is not None and not (self.inplace and self.op.cpu_inplace):
             short = ", ".join(arrays.values())
-            default = " and ".join(f"{a.python_name} {'is' if a.default == 'None' else '=='} {a.default}" for a in others)
+            default = " and ".join(
+                f"{a.python_name} {'is' if a.default == 'None' else '=='} {a.default}" for a in others)
             kernel_call = (f"r_ = kernel_({short}) if {default} and type(a0) is ndarray else "
                            f"(kernel_full_ if type(a0) is ndarray else device_kernel(op_, a0))({full})")
         elif self.tensors:

@@ -70,7 +70,7 @@ def _attention_math(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor
     factor = 1 / math.sqrt(query._a.shape[-1]) if scale is None else scale
     # Both factors get the root of the scale, which keeps the products small; the sign goes with the first.
     root = math.sqrt(abs(factor))
-    query = aten.mul(query, math.copysign(root, factor))
+    query = aten.mul__Scalar(query, math.copysign(root, factor))
     if is_causal:
         if attn_mask is not None:
             raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when "
@@ -80,7 +80,7 @@ def _attention_math(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor
         attn_mask = _additive(attn_mask, query.dtype)
     if enable_gqa:
         key, value = _repeat_heads(query, key), _repeat_heads(query, value)
-    scores = aten.matmul(query, aten.mul(aten.transpose(key, -2, -1), root))
+    scores = aten.matmul(query, aten.mul__Scalar(aten.transpose(key, -2, -1), root))
     if attn_mask is not None:
         scores = aten.add_(scores, attn_mask) if query.ndim >= attn_mask.ndim else aten.add(scores, attn_mask)
     weights = aten._safe_softmax(scores, -1)

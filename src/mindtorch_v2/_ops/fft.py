@@ -114,10 +114,11 @@ def _several(x: Tensor, s: Any, dim: Any) -> tuple[list[int], list[int]]:
             raise RuntimeError("FFT dims must be unique")
     else:
         if s is not None and len(s) > x.ndim:
-            raise RuntimeError("Got shape with " + f"{len(s)} values but input tensor only has {x.ndim} dimensions.")
+            raise RuntimeError(f"Got shape with {len(s)} values but input tensor only has {x.ndim} dimensions.")
         dims = list(range(x.ndim - len(s) if s is not None else 0, x.ndim))
     if s is not None and len(s) != len(dims):
-        raise RuntimeError(f"When given, dim and shape arguments must have the same length, got {len(dims)} and {len(s)}")
+        raise RuntimeError("When given, dim and shape arguments must have the same length, got "
+                           f"{len(dims)} and {len(s)}")
     sizes = [-1] * len(dims) if s is None else [int(size) for size in s]
     for size, place in zip(sizes, dims, strict=True):
         _check_size(x._a.shape[place] if size == -1 else size)

@@ -113,6 +113,8 @@ declare("logdet(Tensor self) -> Tensor", composite=_logdet)
 
 def _solve_backward(grad: Any, A: Any, result: Any, left: bool) -> Any:
     right = aten._linalg_solve_ex(adjoint(A), grad, left=left)
+    if kernels.is_vector(A._a.shape, result._a.shape):
+        return -aten.matmul(aten.unsqueeze(right, -1), conj(aten.unsqueeze(result, -2))), right
     if left:
         return -aten.matmul(right, adjoint(result)), right
     return -aten.matmul(adjoint(result), right), right
@@ -129,17 +131,17 @@ def _solve(a: Tensor, b: Tensor, left: bool) -> Tensor:
     if a._a.dtype != b._a.dtype:
         raise RuntimeError(f"linalg.solve: Expected A and B to have the same dtype, but found A of type "
                            f"{pretty(a.dtype)} and B of type {pretty(b.dtype)} instead")
-    vector = b.ndim == 1 or (b.ndim == a.ndim - 1 and b._a.shape == a._a.shape[:-1])
+    vector = kernels.is_vector(a._a.shape, b._a.shape)
     if vector and not left:
         raise RuntimeError("linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. "
                            "In this case linalg.solve is equivalent to B / A.squeeze(-1)")
     rows = b._a.shape[-1 if vector or not left else -2]
     if rows != a._a.shape[-1]:
-        raise RuntimeError(f"linalg.solve: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'}"
-                           f" ({a._a.shape[-2]}x{a._a.shape[-1]} and "
-                           f"{'x'.join(map(str, b._a.shape[-2:] if not vector else (*b._a.shape[-1:], 1)))})")
-    made = aten._linalg_solve_ex(a, aten.unsqueeze(b, -1) if vector else b, left=left, check_errors=True)
-    return aten.squeeze__dim(made, -1) if vector else made
+        equation = "AX = B" if left else "XA = B"
+        sizes = (rows, 1) if vector else b._a.shape[-2:]
+        raise RuntimeError(f"linalg.solve: Incompatible shapes of A and B for the equation {equation} "
+                           f"({a._a.shape[-2]}x{a._a.shape[-1]} and {sizes[0]}x{sizes[1]})")
+    return aten._linalg_solve_ex(a, b, left=left, check_errors=True)
 
 
 declare("linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", composite=_solve, where="n")

@@ -60,8 +60,8 @@ def _svd_backward(grads: Any, A: Any, full_matrices: bool, result0: Any, result1
 
 
 declare(
-    "_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> (Tensor U, Tensor S, "
-    "Tensor Vh)", cpu=kernels.svd, where="n", node="LinalgSvdBackward0", grad={"A": _svd_backward},
+    "_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> (Tensor U, "
+    "Tensor S, Tensor Vh)", cpu=kernels.svd, where="n", node="LinalgSvdBackward0", grad={"A": _svd_backward},
 )
 
 

@@ -48,16 +48,16 @@ declare(
 def _mkldnn_layer(input: Any, weight0: Any, weight1: Any, weight2: Any, weight3: Any, hx: Any, cx: Any, reverse: bool,
                   batch_sizes: Any, mode: int, hidden_size: int, num_layers: int, has_biases: bool,
                   bidirectional: bool, batch_first: bool, train: bool) -> Any:
-    biases = (weight2, weight3) if has_biases else (None, None)
-    return kernels.forward(input, weight0, weight1, *biases, None, hx, cx, None, reverse, mode)
+    b_ih, b_hh = (weight2, weight3) if has_biases else (None, None)
+    return kernels.forward(input, weight0, weight1, b_ih, b_hh, None, hx, cx, None, reverse, mode)
 
 
 def _mkldnn_layer_backward(input: Any, weight1: Any, weight2: Any, weight3: Any, weight4: Any, hx: Any, cx: Any,
                            output: Any, hy: Any, cy: Any, grad_output: Any, grad_hy: Any, grad_cy: Any, reverse: bool,
                            mode: int, hidden_size: int, num_layers: int, has_biases: bool, train: bool,
                            bidirectional: bool, batch_sizes: Any, batch_first: bool, workspace: Any) -> Any:
-    biases = (weight3, weight4) if has_biases else (None, None)
-    made = kernels.backward(grad_output, grad_hy, grad_cy, input, weight1, weight2, *biases, None, hx, cx, output,
+    b_ih, b_hh = (weight3, weight4) if has_biases else (None, None)
+    made = kernels.backward(grad_output, grad_hy, grad_cy, input, weight1, weight2, b_ih, b_hh, None, hx, cx, output,
                             workspace, None, reverse, mode)
     return (*made[:5], *made[6:])
 

@@ -46,8 +46,9 @@ def differentiable_gradients(grads: Sequence[Tensor], tensors: Sequence[Tensor |
                              batch_sizes: Sequence[int] | None, reverse: bool, mode: int) -> tuple[Tensor | None, ...]:
     """Gradients for the eight tensors of a layer, with a graph; None where none is wanted."""
     # Through views, so that hooks on the tensors themselves do not see this inner search for gradients.
-    seen = [None if t is None else aten.view(t, t._a.shape) if t.requires_grad else t for t in tensors]
-    results = unrolled(*seen, batch_sizes, reverse, mode)  # type: ignore[arg-type]
+    seen: Any = [None if t is None else aten.view(t, t._a.shape) if t.requires_grad else t for t in tensors]
+    data, w_ih, w_hh, b_ih, b_hh, w_hr, hx, cx = seen
+    results = unrolled(data, w_ih, w_hh, b_ih, b_hh, w_hr, hx, cx, batch_sizes, reverse, mode)
     wanted = [i for i, t in enumerate(seen) if t is not None and t.requires_grad]
     found = grad(results, [seen[i] for i in wanted], list(grads[: len(results)]), create_graph=True, allow_unused=True)
     made: list[Tensor | None] = [None] * len(tensors)

@@ -100,7 +100,7 @@ class ParameterOptimizer(Optimizer):
             by_dtype.setdefault((triple[0].device, triple[0].dtype), []).append(triple)
         update = self.update_fused if group.get("fused") else self.update_lists
         for triples in by_dtype.values():
-            update(*(list(column) for column in zip(*triples, strict=True)), group)  # type: ignore[arg-type]
+            update(*(list(column) for column in zip(*triples, strict=True)), group)  # type: ignore[arg-type,call-arg]
 
     def as_real(self, parameter: Tensor, grad: Tensor, state: dict[str, Any]) -> tuple[Tensor, Tensor, dict[str, Any]]:
         """A complex parameter with its gradient and state as real views; others as they are."""

@@ -120,7 +120,7 @@ class Optimizer:
         @functools.wraps(func)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             self = args[0]
-            with span(_step_event(type(self))):
+            with span(_step_event(type(self))):  # type: ignore[arg-type]
                 for hook in (*_GLOBAL_PRE_HOOKS.values(), *self._optimizer_step_pre_hooks.values()):
                     result = hook(self, args, kwargs)
                     if result is None:
@@ -209,7 +209,7 @@ class Optimizer:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients of all parameters, or with `set_to_none=False` fill them with zeros."""
-        with span(_zero_grad_event(type(self))):
+        with span(_zero_grad_event(type(self))):  # type: ignore[arg-type]
             kept = []
             for group in self.param_groups:
                 for parameter in group["params"]:

@@ -28,7 +28,7 @@ class TreeSpec:
         self.type = kind
         self.context = context
         self.children_specs = children
-        self.num_leaves = 1 if kind is None else sum(child.num_leaves for child in children)
+        self.num_leaves: int = 1 if kind is None else sum(child.num_leaves for child in children)
 
     def is_leaf(self) -> bool:
         """Whether this is a single leaf."""
@@ -131,8 +131,8 @@ def tree_flatten(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) 
 def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> PyTree:
     """The tree of a shape with the given leaves."""
     if not isinstance(treespec, TreeSpec):
-        raise TypeError(f"tree_unflatten(leaves, treespec): Expected `treespec` to be instance of TreeSpec but got item "
-                        f"of type {type(treespec)}.")
+        raise TypeError("tree_unflatten(leaves, treespec): Expected `treespec` to be instance of TreeSpec but got "
+                        f"item of type {type(treespec)}.")
     return treespec.unflatten(leaves)
 
 

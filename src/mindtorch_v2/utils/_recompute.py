@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .._autograd.grad_mode import enable_grad
+from .._autograd.graph import edge
 from .._dispatch.state import THREAD
 from .._tensor import Tensor, alias
 from ..autograd.graph import saved_tensors_hooks
@@ -49,14 +50,9 @@ class Holder:
 
     def __init__(self, tensor: Tensor) -> None:
         self.value: Tensor | None = None
-        self.requires_grad = tensor._rg
-        # The node that saves the tensor has an edge to this node anyway: nothing more is kept alive.
-        self.edge = tensor._edge if tensor._base is None else _history(tensor)
-
-
-def _history(view: Tensor) -> Any:
-    node = view.grad_fn
-    return None if node is None else (node, view.output_nr)
+        self.requires_grad = tensor.requires_grad
+        # Where second gradients go, for leaves too. The node that saves the tensor has an edge there anyway.
+        self.edge = edge(tensor)
 
 
 def _facts(tensor: Tensor) -> dict[str, Any]:

@@ -73,7 +73,8 @@ class PerfettoPage:
     def __init__(self, browser: Chromium, address: str) -> None:
         self.browser = browser
         browser.open(address)
-        browser.wait_for(f"Boolean((window.app && app.trace) || {DIALOG})")
+        # There is a trace before all of the UI has seen it, and the end of loading takes a selection away.
+        browser.wait_for(f"Boolean((window.app && app.trace && !app.isLoadingTrace) || {DIALOG})")
         self.dialog: str | None = browser.evaluate(DIALOG)
 
     def query(self, sql: str) -> list[list[Any]]:
@@ -87,8 +88,9 @@ class PerfettoPage:
         return rows
 
     def show(self, slice_id: int) -> str:
-        """Unfold all tracks, select a slice and wait until it is drawn; gives the text that a reader sees."""
+        """Unfold all tracks, select a slice and wait until all is drawn; gives the text that a reader sees."""
         self.browser.evaluate("app.trace.commands.runCommand('dev.perfetto.ExpandAllGroups')")
         self.browser.evaluate(SELECT % slice_id)
+        self.browser.wait_for("!document.body.innerText.includes('Nothing selected')")
         self.browser.evaluate("window.waitForPerfettoIdle()")
         return self.browser.evaluate("document.body.innerText")

@@ -70,7 +70,8 @@ def test_conversions(source, target):
 
 def test_to_forms():
     for f in (lambda t, x: x.to("cpu"), lambda t, x: x.to(t.float64), lambda t, x: x.to(dtype=t.int32),
-              lambda t, x: x.to("cpu", t.float16), lambda t, x: x.to(t.ones(1, dtype=t.float64)), lambda t, x: x.double(),
+              lambda t, x: x.to("cpu", t.float16), lambda t, x: x.to(t.ones(1, dtype=t.float64)),
+              lambda t, x: x.double(),
               lambda t, x: x.half(), lambda t, x: x.int(), lambda t, x: x.long(), lambda t, x: x.bool(),
               lambda t, x: x.type(t.int64), lambda t, x: x.type_as(t.ones(1).double()), lambda t, x: x.type()):
         check(f, data(3), second=False)

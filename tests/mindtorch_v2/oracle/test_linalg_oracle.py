@@ -50,7 +50,7 @@ def test_logdet_of_a_negative_determinant_is_nan():
                                       ((2, 3, 3), (3, 4)), ((3, 3), (2, 3, 4))])
 def test_solve(a, b, dtype):
     check(lambda torch, x, y: torch.linalg.solve(well(torch, x), y), data(*a, dtype=dtype),
-          data(*b, dtype=dtype, seed=1), tolerance=LOOSE[dtype], nodes=len(b) >= len(a) or len(b) > 1 and b[-1] != 3)
+          data(*b, dtype=dtype, seed=1), tolerance=LOOSE[dtype])
 
 
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])

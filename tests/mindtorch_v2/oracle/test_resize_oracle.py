@@ -119,3 +119,38 @@ def test_unfold_and_fold(kernel: Any, options: dict[str, Any]) -> None:
 
     check(both, data(2, 3, 7, 6))
     check(both, data(3, 7, 6))
+
+
+@pytest.mark.parametrize("corners", [True, False])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+def test_grid_sample(mode: str, padding: str, corners: bool) -> None:
+    def run(torch: Any, x: Any, grid: Any) -> Any:
+        return torch.nn.functional.grid_sample(x, grid, mode, padding, corners)
+
+    check(run, data(2, 3, 5, 6), data(2, 4, 3, 2, seed=1), second=False, tolerance=1e-4)
+    check(run, data(2, 3, 5, 6, dtype="float64"), data(2, 4, 3, 2, seed=1, dtype="float64"), second=False)
+    check(run, data(2, 2, 4, 5, 3), data(2, 4, 3, 2, 3, seed=1), second=False, tolerance=1e-4)
+
+
+# PyTorch warns of grids of one pixel.
+@pytest.mark.filterwarnings("ignore:Since version 1.3.0")
+@pytest.mark.parametrize("corners", [True, False])
+@pytest.mark.parametrize("size", [(2, 3, 4, 5), (2, 1, 1, 3), (2, 3, 4, 2, 5)])
+def test_affine_grid(size: tuple[int, ...], corners: bool) -> None:
+    spatial = len(size) - 2
+    check(lambda torch, theta: torch.nn.functional.affine_grid(theta, size, corners), data(2, spatial, spatial + 1))
+
+
+@pytest.mark.parametrize("call", [
+    lambda F, x: F.grid_sample(x, x[:, 0, :, :3, None].expand(2, 5, 3, 3), align_corners=False),
+    lambda F, x: F.grid_sample(x, x[:1, 0, :, :, None].expand(1, 5, 5, 2), align_corners=False),
+    lambda F, x: F.grid_sample(x, x[:, 0, :, :2], align_corners=False),
+    lambda F, x: F.grid_sample(x, x, mode="nonsense"),
+    lambda F, x: F.grid_sample(x, x, padding_mode="nonsense"),
+    lambda F, x: F.affine_grid(x[:, 0], (2, 3, 4, 4), False),
+    lambda F, x: F.affine_grid(x[:, 0], (2, 3, 4), False),
+    lambda F, x: F.affine_grid(x[:, 0].long(), (2, 3, 4, 4), False),
+])
+def test_errors_of_sampling(call: Any) -> None:
+    check_error(lambda torch, x: call(torch.nn.functional, x), data(2, 3, 5, 5))

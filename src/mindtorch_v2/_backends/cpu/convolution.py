@@ -22,7 +22,7 @@ from .convolution_checks import check_convolution
 Array = Any
 Sizes = tuple[int, ...]
 COLUMN_BYTES = 1 << 22
-# Depthwise kernels go over their data once a tap: blocks that stay in the cache.
+# Gradients of strided depthwise kernels go over their data once a tap: blocks that stay in the cache.
 DEPTH_BYTES = 1 << 19
 # Pitched columns compute this much at most for every position that is kept; beyond it exact columns are cheaper.
 PITCH_WASTE = 1.4
@@ -54,6 +54,10 @@ class Window(NamedTuple):
         for tap in product(*map(range, self.kernel)):
             starts = [t * d for t, d in zip(tap, self.dilation)]
             yield tap, tuple(slice(a, a + (o - 1) * s + 1, s) for a, o, s in zip(starts, out, self.stride))
+
+    def can_turn(self, sizes: Sizes, out: Sizes) -> bool:
+        """Whether the gradient can be carried back by `turned`; output_padding may have left elements unseen."""
+        return self.steps_by_one() and min(self.turned().padding) >= 0 and self.output(sizes) == out
 
     def turned(self) -> Window:
         """The window that carries an output's gradient back to the input, for windows that step by one."""
@@ -140,14 +144,6 @@ def _strided(window: Window) -> tuple[slice, ...]:
     return (slice(None), slice(None), *(slice(None, None, s) for s in window.stride))
 
 
-def _pad(x: Array, padding: Sizes) -> Array:
-    if not any(padding):
-        return x
-    made = np.zeros((*x.shape[:2], *(n + 2 * p for n, p in zip(x.shape[2:], padding))), x.dtype)
-    made[_inside(x.shape[2:], padding)] = x
-    return made
-
-
 def _inside(sizes: Sizes, padding: Sizes) -> tuple[slice, ...]:
     return (slice(None), slice(None), *(slice(p, p + n) for n, p in zip(sizes, padding)))
 
@@ -171,8 +167,6 @@ def forward(x: Array, weight: Array, bias: Array | None, window: Window, groups:
     if window.is_point():
         x = x[_strided(window)]
         made = _pointwise(x, weight.reshape(groups, out_channels // groups, per_group), groups)
-    elif _is_depthwise(weight, groups):
-        made = _depthwise(x, weight, window, groups, out)
     else:
         made = np.empty(shape, x.dtype)
         columns = Columns(x, window, out)
@@ -195,22 +189,9 @@ def _depth_blocks(images: int, image_elements: int, itemsize: int) -> Iterator[s
         yield slice(start, min(start + block, images))
 
 
-def _depthwise(x: Array, weight: Array, window: Window, groups: int, out: Sizes) -> Array:
-    padded = _pad(x, window.padding)[:, :, None]
-    images = x.shape[0]
-    made = np.empty((images, groups, weight.shape[0] // groups, *out), x.dtype)
-    for part in _depth_blocks(images, weight.shape[0] * math.prod(out), x.itemsize):
-        total, scratch, seen_part = made[part], np.empty_like(made[part]), padded[part]
-        for number, (tap, seen) in enumerate(window.taps(out)):
-            factor = _depth_weight(weight, groups, tap)
-            np.multiply(seen_part[(..., *seen)], factor, out=scratch if number else total)
-            if number:
-                total += scratch
-    return made.reshape(images, weight.shape[0], *out)
-
-
 def _depthwise_input_gradient(grad: Array, weight: Array, padded: Array, window: Window, groups: int) -> None:
-    """Adds to the gradient of the padded input."""
+    """Adds to the gradient of the padded input, tap by tap: with one channel a group there is nothing to multiply out.
+    """
     images, _, *out = grad.shape
     split = grad.reshape(images, groups, -1, *out)
     for part in _depth_blocks(images, grad[:1].size, grad.itemsize):
@@ -221,34 +202,19 @@ def _depthwise_input_gradient(grad: Array, weight: Array, padded: Array, window:
             target[(..., *seen)] += scratch[:, :, 0] if scratch.shape[2] == 1 else scratch.sum(2)
 
 
-def _depthwise_weight_gradient(grad: Array, x: Array, made: Array, window: Window, groups: int) -> None:
-    images, _, *out = grad.shape
-    padded = _pad(x, window.padding)[:, :, None]
-    split = grad.reshape(images, groups, -1, *out)
-    around = (0, *range(3, split.ndim))
-    for part in _depth_blocks(images, grad[:1].size, grad.itemsize):
-        source, seen_part = split[part], padded[part]
-        scratch = np.empty_like(source)
-        for tap, seen in window.taps(tuple(out)):
-            np.multiply(seen_part[(..., *seen)], source, out=scratch)
-            made[(slice(None), 0, *tap)] += scratch.sum(around).reshape(-1)
-
-
 def input_gradient(grad: Array, weight: Array, shape: Sizes, window: Window, groups: int) -> Array:
     """Gradient of `forward` for its input, which has this shape; the forward of a transposed convolution."""
     out_channels, per_group = weight.shape[:2]
     out, images = grad.shape[2:], grad.shape[0]
     if window.is_point():
         made = _pointwise(grad, weight.reshape(groups, out_channels // groups, per_group).swapaxes(1, 2), groups)
-        if window.steps_by_one():
+        if made.shape == shape:
             return made
         spread = np.zeros(shape, grad.dtype)
         spread[(..., *(slice(0, (o - 1) * s + 1, s) for o, s in zip(out, window.stride)))] = made
         return spread
-    turned = window.turned()
-    regular = window.steps_by_one() and min(turned.padding) >= 0
-    if regular and out_channels <= 2 * shape[1] and not _is_depthwise(weight, groups):
-        return forward(grad, turned_weight(weight, groups), None, turned, groups)
+    if window.can_turn(shape[2:], out) and out_channels <= 2 * shape[1]:
+        return forward(grad, turned_weight(weight, groups), None, window.turned(), groups)
     sizes = shape[2:]
     # The last windows may end short of the padded image, or beyond it where output_padding made it longer.
     reach = tuple(max(n + 2 * p, (o - 1) * s + d * (k - 1) + 1) for n, p, o, s, d, k in zip(
@@ -274,17 +240,13 @@ def weight_gradient(grad: Array, x: Array, shape: Sizes, window: Window, groups:
     out_channels, per_group = shape[:2]
     out = grad.shape[2:]
     if window.is_point():
-        seen = x[_strided(window)]
+        seen = x[_strided(window)][(..., *(slice(0, n) for n in out))]
         positions = grad.shape[0] * math.prod(out)
         left = grad.swapaxes(0, 1).reshape(groups, out_channels // groups, positions)
         right = seen.swapaxes(0, 1).reshape(groups, per_group, positions)
         return np.matmul(left, right.swapaxes(1, 2)).reshape(shape)
     made = np.zeros(shape, grad.dtype)
-    if groups > 1 and per_group == 1:
-        _depthwise_weight_gradient(grad, x, made, window, groups)
-        return made
-    turned = window.turned()
-    if window.steps_by_one() and min(turned.padding) >= 0 and out_channels < x.shape[1]:
+    if window.can_turn(x.shape[2:], out) and out_channels < x.shape[1]:
         return _backward_of_output(grad, x, None, shape, window, groups)[1]
     matrix = made.reshape(groups, out_channels // groups, per_group * math.prod(shape[2:]))
     columns = Columns(x, window, out)
@@ -312,9 +274,8 @@ def gradients(grad: Array, x: Array, weight: Array, window: Window, groups: int,
               needs_weight: bool) -> tuple[Array | None, Array | None]:
     """Gradients of `forward` for input and weight."""
     out_channels = weight.shape[0]
-    if (needs_input and needs_weight and not window.is_point() and window.steps_by_one()
-            and min(window.turned().padding) >= 0 and out_channels <= 2 * x.shape[1]
-            and not _is_depthwise(weight, groups)):
+    if (needs_input and needs_weight and not window.is_point() and window.can_turn(x.shape[2:], grad.shape[2:])
+            and out_channels <= 2 * x.shape[1]):
         return _backward_of_output(grad, x, weight, weight.shape, window, groups)
     first = input_gradient(grad, weight, x.shape, window, groups) if needs_input else None
     return first, weight_gradient(grad, x, weight.shape, window, groups) if needs_weight else None
@@ -371,8 +332,9 @@ def convolution_backward(grad: Array, x: Array, weight: Array, bias_sizes: Any, 
     second: Array | None = None
     if transposed:
         if output_mask[0]:
-            # With output_padding the last output positions are seen by no window.
+            # With output_padding there may be room for more windows than the input has elements.
             first = forward(pull, by, None, window, groups)
+            first = np.ascontiguousarray(first[(..., *(slice(0, n) for n in x.shape[2:]))])
         if output_mask[1]:
             second = weight_gradient(seen, pull, weight.shape, window, groups)
     else:

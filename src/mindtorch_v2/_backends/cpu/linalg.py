@@ -90,9 +90,16 @@ def cholesky_ex(a: np.ndarray, upper: bool, check_errors: bool) -> tuple[np.ndar
     return (adjoint(factor) if upper else factor), infos
 
 
+def is_vector(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    """Whether the right-hand side of a batch of equations of this shape is a batch of vectors."""
+    return len(b) == 1 or b == a[:-1]
+
+
 def solve(a: np.ndarray, b: np.ndarray, left: bool, check_errors: bool) -> np.ndarray:
-    """X with AX = B, or XA = B if not `left`; `b` holds matrices."""
+    """X with AX = B, or XA = B if not `left`; `b` holds matrices or, by the rule of `is_vector`, vectors."""
     try:
+        if is_vector(a.shape, b.shape):
+            return np.linalg.solve(a, b[..., None])[..., 0]
         if left:
             return np.linalg.solve(a, b)
         return np.swapaxes(np.linalg.solve(np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2)), -1, -2)

@@ -13,7 +13,7 @@ Array = Any
 BLOCK = 16384
 
 
-def blocks(*arrays: Array | None) -> Iterator[tuple[Array | None, ...]]:
+def blocks(*arrays: Array | None) -> Iterator[Any]:
     """Views of arrays of one shape, block by block; None stays None."""
     given = [a for a in arrays if a is not None]
     size = given[0].size

@@ -213,6 +213,8 @@ def backward(grad_output: Array, grad_hy: Array, grad_cy: Array | None, data: Ar
     grad_hr = grad_cell = nothing
     state = grad_hy.copy()
     if mode == LSTM:
+        assert cx is not None
+        assert grad_cy is not None
         cells_before = _previous(_cut(workspace, len(data), (4 * cx.shape[1], cx.shape[1]))[1], cx, batch_sizes,
                                  reverse)
         grad_cell = grad_cy.copy()
@@ -282,7 +284,7 @@ def _lstm_back(grad_output: Array, w_hh: Array, w_hr: Array | None, workspace: A
     for start, stop, size in steps:
         now = state[:size]
         now += grad_output[start:stop]
-        if w_hr is None:
+        if w_hr is None or seen is None:
             shown = now
         else:
             seen[start:stop] = now

@@ -40,6 +40,7 @@ from .loss import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
     cross_entropy,
+    ctc_loss,
     gaussian_nll_loss,
     huber_loss,
     kl_div,
@@ -94,7 +95,7 @@ from .pooling import (
     max_unpool3d,
 )
 from .sparse import embedding, embedding_bag
-from .vision import interpolate, upsample, upsample_bilinear, upsample_nearest
+from .vision import affine_grid, grid_sample, interpolate, upsample, upsample_bilinear, upsample_nearest
 
 # Name here -> op.
 DIRECT = {
@@ -150,6 +151,7 @@ __all__ = [
     "adaptive_max_pool1d",
     "adaptive_max_pool2d",
     "adaptive_max_pool3d",
+    "affine_grid",
     "alpha_dropout",
     "avg_pool1d",
     "avg_pool2d",
@@ -160,6 +162,7 @@ __all__ = [
     "celu",
     "cosine_embedding_loss",
     "cross_entropy",
+    "ctc_loss",
     "dropout",
     "dropout1d",
     "dropout2d",
@@ -171,6 +174,7 @@ __all__ = [
     "fold",
     "gaussian_nll_loss",
     "glu",
+    "grid_sample",
     "group_norm",
     "gumbel_softmax",
     "hardsigmoid",

@@ -175,3 +175,9 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = Fals
     if full:
         loss = aten.add(loss, 0.5 * math.log(2 * math.pi))
     return reduced(loss, reduction)
+
+
+def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0,
+             reduction: str = "mean", zero_infinity: bool = False) -> Tensor:
+    """Connectionist temporal classification, which this runtime does not compute."""
+    raise NotImplementedError("ctc_loss: this runtime has no kernel for connectionist temporal classification")

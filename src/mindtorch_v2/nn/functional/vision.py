@@ -1,8 +1,9 @@
-"""Resizing images."""
+"""Resizing and sampling images."""
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,8 @@ LINEAR = {"linear": (3, "upsample_linear1d"), "bilinear": (4, "upsample_bilinear
           "trilinear": (5, "upsample_trilinear3d"), "bicubic": (4, "upsample_bicubic2d")}
 NEAREST = {"nearest": "upsample_nearest", "nearest-exact": "_upsample_nearest_exact"}
 ALL_MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"
+SAMPLING = {"bilinear": 0, "nearest": 1, "bicubic": 2}
+MARGINS = {"zeros": 0, "border": 1, "reflection": 2}
 AREA = {3: adaptive_avg_pool1d, 4: adaptive_avg_pool2d, 5: adaptive_avg_pool3d}
 
 
@@ -98,3 +101,40 @@ def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Factors = No
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Factors = None) -> Tensor:
     """`interpolate` in bilinear mode with aligned corners."""
     return interpolate(input, size, scale_factor, "bilinear", True)
+
+
+def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros",
+                align_corners: bool | None = None) -> Tensor:
+    """The input at positions in [-1, 1], which name the last dimension first."""
+    if mode not in SAMPLING:
+        raise ValueError("nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but "
+                         f"got: '{mode}'")
+    if padding_mode not in MARGINS:
+        raise ValueError("nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', "
+                         f"but got: '{padding_mode}'")
+    if align_corners is None:
+        warnings.warn("Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. "
+                      "Please specify align_corners=True if the old behavior is desired.", stacklevel=2)
+        align_corners = False
+    return aten.grid_sampler(input, grid, SAMPLING[mode], MARGINS[padding_mode], align_corners)
+
+
+def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
+    """Where affine maps take the positions of all pixels of images of a size."""
+    sizes = tuple(int(n) for n in size)
+    if align_corners is None:
+        warnings.warn("Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. "
+                      "Please specify align_corners=True if the old behavior is desired.", stacklevel=2)
+        align_corners = False
+    if not theta.is_floating_point():
+        raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
+    if len(sizes) not in (4, 5):
+        raise NotImplementedError("affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, "
+                                  f"respectively. Got size {size}.")
+    spatial = len(sizes) - 2
+    if tuple(theta._a.shape[1:]) != (spatial, spatial + 1) or theta.ndim != 3:
+        raise ValueError(f"Expected a batch of {spatial}D affine matrices of shape Nx{spatial}x{spatial + 1} for size "
+                         f"{size}. Got {theta.shape}.")
+    if min(sizes) <= 0:
+        raise ValueError(f"Expected non-zero, positive output size. Got {size}")
+    return aten.affine_grid_generator(theta, sizes, align_corners)

@@ -43,7 +43,7 @@ class _ConvNd(Module):
         self.out_channels = out_channels
         self.kernel_size = each(kernel_size, self.spatial)
         self.stride = each(stride, self.spatial)
-        self.padding = padding if isinstance(padding, str) else each(padding, self.spatial)
+        self.padding: tuple[int, ...] | str = padding if isinstance(padding, str) else each(padding, self.spatial)
         self.dilation = each(dilation, self.spatial)
         self.output_padding = each(output_padding, self.spatial)
         self.groups = groups
@@ -66,12 +66,12 @@ class _ConvNd(Module):
 
     def _margins(self) -> tuple[int, ...]:
         """Before and after each dimension, the last dimension first, as `F.pad` takes them."""
+        if not isinstance(self.padding, str):
+            return tuple(p for p in reversed(self.padding) for _ in (0, 1))
         if self.padding == "valid":
             return (0,) * (2 * self.spatial)
-        if self.padding == "same":
-            totals = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size)]
-            return tuple(m for t in reversed(totals) for m in (t // 2, t - t // 2))
-        return tuple(p for p in reversed(self.padding) for _ in (0, 1))  # type: ignore[arg-type]
+        totals = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size)]
+        return tuple(m for t in reversed(totals) for m in (t // 2, t - t // 2))
 
     def reset_parameters(self) -> None:
         """Draw new first values."""
@@ -171,8 +171,9 @@ class _Transposed(_ConvNd):
             raise ValueError(f"ConvTranspose{count}D: for {input.ndim}D input, output_size must have {count} or "
                              f"{lead + count} elements (got {len(sizes)})")
         inside = input._a.shape[lead:]
+        margins = tuple(int(p) for p in self.padding)
         least = [(n - 1) * s - 2 * p + d * (k - 1) + 1 for n, s, p, d, k in zip(
-            inside, self.stride, self.padding, self.dilation, self.kernel_size)]  # type: ignore[arg-type]
+            inside, self.stride, margins, self.dilation, self.kernel_size)]
         most = [low + s - 1 for low, s in zip(least, self.stride)]
         if any(not low <= n <= high for low, n, high in zip(least, sizes, most)):
             raise ValueError(f"requested an output size of {tuple(sizes)}, but valid sizes range from {least} to "

@@ -164,11 +164,7 @@ class RNNBase(Module):
     def _without_batch(self, hidden: Any) -> Any:
         return aten.squeeze(hidden, 1)
 
-    def forward(self, input: Any, hx: Any = None) -> Any:
-        """`(output, last state)` of `(time, batch, features)` input, or `(batch, time, features)` with `batch_first`.
-
-        Input may have no batch dimension, or be a `PackedSequence`, in which case the output is one too.
-        """
+    def _run(self, input: Any, hx: Any) -> Any:
         if isinstance(input, PackedSequence):
             return self._forward_packed(input, hx)
         if input.ndim not in (2, 3):
@@ -227,38 +223,57 @@ class RNN(RNNBase):
     (torch.Size([5, 2, 4]), torch.Size([1, 2, 4]))
     """
 
-    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = "tanh",
-                 bias: bool = True, batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,
-                 proj_size: int = 0, device: Any = None, dtype: Any = None) -> None:
-        if proj_size:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """As `RNNBase` without `mode`, with `nonlinearity` ("tanh" or "relu") after `num_layers`."""
+        if kwargs.get("proj_size"):
             raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
+        if len(args) > 3:
+            nonlinearity, args = args[3], args[:3] + args[4:]
+        else:
+            nonlinearity = kwargs.pop("nonlinearity", "tanh")
         if nonlinearity not in ("tanh", "relu"):
             raise ValueError(f"Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or 'relu'.")
-        super().__init__("RNN_" + nonlinearity.upper(), input_size, hidden_size, num_layers, bias, batch_first, dropout,
-                         bidirectional, 0, device, dtype)
+        super().__init__("RNN_" + nonlinearity.upper(), *args, **kwargs)
         self.nonlinearity = nonlinearity
+
+    def forward(self, input: Any, hx: Any = None) -> Any:
+        """`(output, last state)` of `(time, batch, features)` input, or `(batch, time, features)` with `batch_first`.
+
+        Input may have no batch dimension, or be a `PackedSequence`, in which case the output is one too.
+        """
+        return self._run(input, hx)
 
 
 class GRU(RNNBase):
     """Gated recurrent units over the steps of a sequence."""
 
-    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
-                 batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0,
-                 device: Any = None, dtype: Any = None) -> None:
-        if proj_size:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """As `RNNBase` without `mode` and `proj_size`."""
+        if kwargs.get("proj_size"):
             raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
-        super().__init__("GRU", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, 0,
-                         device, dtype)
+        super().__init__("GRU", *args, **kwargs)
+
+    def forward(self, input: Any, hx: Any = None) -> Any:
+        """`(output, last state)` of `(time, batch, features)` input, or `(batch, time, features)` with `batch_first`.
+
+        Input may have no batch dimension, or be a `PackedSequence`, in which case the output is one too.
+        """
+        return self._run(input, hx)
 
 
 class LSTM(RNNBase):
     """Long short-term memory over the steps of a sequence; its state is a pair of hidden and cell state."""
 
-    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
-                 batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0,
-                 device: Any = None, dtype: Any = None) -> None:
-        super().__init__("LSTM", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
-                         proj_size, device, dtype)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """As `RNNBase` without `mode`."""
+        super().__init__("LSTM", *args, **kwargs)
+
+    def forward(self, input: Any, hx: Any = None) -> Any:
+        """`(output, last state)` of `(time, batch, features)` input, or `(batch, time, features)` with `batch_first`.
+
+        Input may have no batch dimension, or be a `PackedSequence`, in which case the output is one too.
+        """
+        return self._run(input, hx)
 
     def get_expected_cell_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
         """The shape of the cell state for this input."""

@@ -157,7 +157,7 @@ def _refuse_pickling(module: Any) -> Any:
 
 
 def _deep_copy(module: Any, memo: dict[int, Any]) -> Any:
-    made = type(module).__new__(type(module))
+    made = object.__new__(type(module))
     memo[id(module)] = made
     made.__dict__.update(copy.deepcopy(module.__dict__, memo))
     # The copy gets a class of its own: parametrizations are added to and removed from classes.

@@ -69,7 +69,13 @@ def _replaced(module: Any, given: dict[str, Tensor], tie_weights: bool, strict: 
 
 def call_with(module: Any, parameters_and_buffers: Any, args: Any = None, kwargs: dict[str, Any] | None = None, *,
               tie_weights: bool = True, strict: bool = False) -> Any:
-    """`module(*args, **kwargs)` with these tensors in the place of its own."""
+    """`module(*args, **kwargs)` with these tensors in the place of its own.
+
+    >>> import mindtorch_v2 as torch
+    >>> layer = torch.nn.Linear(2, 1, bias=False)
+    >>> torch.nn.utils.stateless.call_with(layer, {"weight": torch.ones(1, 2)}, torch.ones(1, 2))
+    tensor([[2.]])
+    """
     if isinstance(parameters_and_buffers, (list, tuple)):
         merged: dict[str, Tensor] = {}
         for one in parameters_and_buffers:
@@ -82,13 +88,7 @@ def call_with(module: Any, parameters_and_buffers: Any, args: Any = None, kwargs
 
 def functional_call(module: Any, parameters_and_buffers: dict[str, Tensor], args: Any = None,
                     kwargs: dict[str, Any] | None = None, *, tie_weights: bool = True, strict: bool = False) -> Any:
-    """`module(*args, **kwargs)` with these tensors in the place of its own.
-
-    >>> import mindtorch_v2 as torch
-    >>> layer = torch.nn.Linear(2, 1, bias=False)
-    >>> torch.nn.utils.stateless.functional_call(layer, {"weight": torch.ones(1, 2)}, torch.ones(1, 2))
-    tensor([[2.]])
-    """
+    """`module(*args, **kwargs)` with these tensors in the place of its own."""
     warnings.warn("`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be removed in a "
                   "future version of PyTorch. Please use `torch.func.functional_call` instead which is a drop-in "
                   "replacement.", FutureWarning, stacklevel=2)

@@ -108,10 +108,12 @@ def _trace_id(trace: Trace) -> str:
 
 
 def _json_or_string(value: str) -> str:
+    """The user's JSON as it was given, blanks included: Holistic Trace Analysis looks for them. Else a string."""
     try:
-        return text(orjson.loads(value))
+        orjson.loads(value)
     except orjson.JSONDecodeError:
         return text(value)
+    return value
 
 
 def _names(trace: Trace, lanes: list[ThreadInfo], base_ns: int) -> bytes:

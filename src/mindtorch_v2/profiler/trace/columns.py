@@ -69,8 +69,8 @@ COLUMNS = (
     Column("start_ns", np.int64, 0, "host clock, nanoseconds"),
     Column("end_ns", np.int64, 0, "host clock, nanoseconds"),
     Column("thread", np.int32, 0, "index into `threads`"),
-    Column("parent", np.int32, -1, "row of the innermost event that encloses this one on its thread, or -1; Python calls and "
-           "other events are looked at apart"),
+    Column("parent", np.int32, -1, "row of the innermost event that encloses this one on its thread, or -1; Python "
+           "calls are parents of Python calls only"),
     Column("sequence", np.int64, -1, "autograd sequence number that ties an op to its backward, or -1"),
     Column("inputs", np.int32, -1, "index into `inputs`, or -1"),
     Column("stack", np.int32, -1, "index into `stacks`, or -1"),

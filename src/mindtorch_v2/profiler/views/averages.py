@@ -37,7 +37,8 @@ def averages_of(trace: Trace, *, group_by_input_shapes: bool = False, group_by_s
 
     Events belong together if name, device type and being an annotation agree, and input shapes, overload and the
     innermost `group_by_stack_n` stack entries where asked for. With `group_by_module`, which PyTorch does not have, a
-    row is of one module, and its `module` is that module's path, or None. Totals of nested events of one name are both counted.
+    row is of one module, and its `module` is that module's path, or None. Totals of nested events of one name are both
+    counted.
     """
     view = TraceView(trace, use_device=use_device, profile_memory=profile_memory)
     inputs = view.column("inputs", -1) if group_by_input_shapes else None

@@ -7,6 +7,7 @@ message spoilt: its pipe ends, and that is noticed at once.
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import pickle
 import time
@@ -47,16 +48,14 @@ class Worker:
             results.close()
 
 
-def stop_workers(workers: list[Worker], owner: int) -> None:
+def stop_workers(workers: list[Worker], owner: int | None) -> None:
     """End worker processes and wait for them. Does nothing in a process that did not start them."""
     if multiprocessing.current_process().pid != owner:
         return
     for worker in workers:
-        try:
+        # OSError: it is dead already.
+        with contextlib.suppress(OSError):
             worker.tasks.send(None)
-        except OSError:
-            # It is dead already, or its pipe was closed by an earlier call.
-            pass
         worker.tasks.close()
         # A worker that is writing a result nobody will read is interrupted by this.
         worker.results.close()

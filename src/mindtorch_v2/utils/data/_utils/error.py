@@ -20,7 +20,8 @@ class ExceptionWrapper:
     """The type and the printed traceback of the exception being handled; tracebacks themselves cannot be sent."""
 
     def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
-        kind, value, trace = sys.exc_info() if exc_info is None else exc_info
+        found: Any = sys.exc_info() if exc_info is None else exc_info
+        kind, value, trace = found
         self.exc_type: type[BaseException] = kind
         self.exc_msg = "".join(traceback.format_exception(kind, value, trace))
         self.name = kind.__name__
