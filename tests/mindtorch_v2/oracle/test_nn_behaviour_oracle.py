@@ -116,7 +116,8 @@ def test_wrong_input_type() -> None:
 
 def parameters(function: Any) -> list[tuple[str, Any, Any]]:
     """Names, defaults and kinds of a function's parameters."""
-    return [(p.name, p.default, p.kind) for p in inspect.signature(function).parameters.values()]
+    return [(p.name, getattr(p.default, "__name__", p.default), p.kind)
+            for p in inspect.signature(function).parameters.values()]
 
 
 @pytest.mark.parametrize("name", [n for n in ours.nn.__all__ if inspect.isclass(getattr(ours.nn, n))])

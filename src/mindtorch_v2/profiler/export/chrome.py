@@ -19,6 +19,7 @@ import orjson
 
 from ..trace import DeviceKind, Kind, ThreadInfo, Trace
 from ..trace import kineto_words as words
+from ..trace.links import forward_of
 from . import chrome_links as links
 from .chrome_events import EventText, memory_chunks
 from .files import write_atomically
@@ -49,7 +50,7 @@ def base_time_ns(trace: Trace) -> int:
 def _chunks(trace: Trace, path: str, metadata: dict[str, str]) -> Iterator[bytes]:
     base_ns = base_time_ns(trace)
     lanes = _lanes(trace)
-    forward = links.forward_of(trace)
+    forward = forward_of(trace)
     launches = links.launches(trace)
     yield _opening(trace, base_ns, metadata)
     yield _names(trace, lanes, base_ns)

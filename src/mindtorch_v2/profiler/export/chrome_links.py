@@ -24,35 +24,6 @@ def is_device_work(trace: Trace) -> np.ndarray:
     return np.isin(trace.events["kind"], [int(kind) for kind in DEVICE_KINDS])
 
 
-def forward_of(trace: Trace) -> np.ndarray:
-    """For each backward event, the row of its forward op, or -1.
-
-    That is the last op to start with the same sequence number, before the backward: an op that records a node takes
-    the number last, after the composite ops around it have only looked at it. Numbers are counted per thread, so an
-    op of the backward's own thread is preferred over one of another thread.
-    """
-    events = trace.events
-    result = np.full(len(trace), -1, np.int64)
-    numbered = events["sequence"] >= 0
-    forward = np.flatnonzero(numbered & (events["kind"] == Kind.OP))
-    backward = np.flatnonzero(numbered & np.isin(events["kind"], [Kind.BACKWARD, Kind.BACKWARD_FUNCTION]))
-    if not len(forward) or not len(backward):
-        return result
-    start, sequence, thread = events["start_ns"], events["sequence"], events["thread"]
-    for same_thread in (False, True):
-        lane = thread if same_thread else np.zeros_like(thread)
-        both = np.concatenate((forward, backward))
-        asks = np.concatenate((np.zeros(len(forward), bool), np.ones(len(backward), bool)))
-        order = np.lexsort((asks, start[both], sequence[both], lane[both]))
-        rows, asks = both[order], asks[order]
-        # Carry the position of the latest forward op along; it counts if it belongs to the same number and lane.
-        latest = np.maximum.accumulate(np.where(asks, -1, np.arange(len(rows))))
-        found = rows[np.maximum(latest, 0)]
-        fits = asks & (latest >= 0) & (sequence[found] == sequence[rows]) & (lane[found] == lane[rows])
-        result[rows[fits]] = found[fits]
-    return result
-
-
 def forward_backward(trace: Trace, forward: np.ndarray) -> Links:
     """Arrows from forward ops to the backward functions they recorded, numbered from 1 in the order these ran."""
     target = np.flatnonzero((forward >= 0) & (trace.events["kind"] == Kind.BACKWARD_FUNCTION))

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..export.chrome_links import forward_of
 from ..trace import Kind, Trace, TraceBuilder
+from ..trace.links import forward_of
 from ..trace.nesting import enclosing_rows, parents
-from ..views.tree import nearest
+from ..trace.tree import nearest
 from .recorder import Piece
 
 ACCUMULATE = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"

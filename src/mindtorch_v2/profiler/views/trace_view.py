@@ -17,13 +17,13 @@ import numpy as np
 
 from ..trace import KINDS, Kind, Trace
 from ..trace.derived import callers
+from ..trace.tree import lifted, nearest, subtree_sums, time_order
 from .formatting import (
     HIDDEN_NAMES,
     MEMORY_EVENT_NAME,
     _filter_stack_entry,
     _rewrite_name,
 )
-from .tree import lifted, nearest, subtree_sums, time_order
 
 _DEVICES_WITH_TIME = (1, 12, 15, 19, 20)  # CUDA, XPU, HPU, MTIA, PrivateUse1
 _DEVICES_WITH_MEMORY = (1, 6, 12, 20)  # CUDA, HIP, XPU, PrivateUse1
