@@ -14,7 +14,8 @@ def seconds(module: str) -> float:
     """Best of five fresh imports."""
     times = []
     for _ in range(5):
-        done = subprocess.run([sys.executable, "-c", CODE.format(module=module)], capture_output=True, text=True, check=True)
+        command = [sys.executable, "-c", CODE.format(module=module)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
         times.append(float(done.stdout))
     return min(times)
 

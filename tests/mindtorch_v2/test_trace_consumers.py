@@ -205,8 +205,6 @@ def test_frames_of_an_older_thread_enclose_its_scopes(tmp_path: Path) -> None:
     assert complaints(read(tmp_path / "trace.json")["traceEvents"]) == []
 
 
-@pytest.mark.xfail(strict=True, reason=(
-    "allocations are attributed by Python's thread identity, which a later thread of the same recording may reuse"))
 def test_memory_belongs_to_the_thread_that_allocated_it(tmp_path: Path) -> None:
     identities = []
 

@@ -30,7 +30,8 @@ from .graph import (
 class _Call:
     """What the runtime keeps of one call of a custom function."""
 
-    __slots__ = ("dirty", "materialize", "needs_input_grad", "node", "non_differentiable", "outputs", "pending", "saved")
+    __slots__ = ("dirty", "materialize", "needs_input_grad", "node", "non_differentiable", "outputs", "pending",
+                 "saved")
 
     def __init__(self, needs_input_grad: tuple[bool, ...]) -> None:
         self.needs_input_grad = needs_input_grad

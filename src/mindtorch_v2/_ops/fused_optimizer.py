@@ -47,7 +47,7 @@ def _sgd(self: Any, grads: Any, momentum_buffer_list: Any, weight_decay: float, 
     buffers = arrays("_fused_sgd_", momentum_buffer_list) if momentum_buffer_list else [None] * len(self)
     for parameter, grad, buffer in zip(arrays("_fused_sgd_", self), arrays("_fused_sgd_", grads), buffers, strict=True):
         for block in kernels.blocks(parameter, grad, buffer):
-            kernels.sgd(*block, weight_decay, momentum, rate, dampening, nesterov, maximize, is_first_step, scale)
+            kernels.sgd(*block, weight_decay, momentum, rate, dampening, nesterov, maximize, is_first_step, scale)  # type: ignore[call-arg]
     changed(self, momentum_buffer_list)
 
 
@@ -64,7 +64,7 @@ def _adam(name: str, decoupled: bool) -> Any:
         for parameter, grad, average, square, top, step in zip(*columns, largest, state_steps, strict=True):
             count = aten.item(step)
             for block in kernels.blocks(parameter, grad, average, square, top):
-                kernels.adam(*block, count, rate, beta1, beta2, weight_decay, eps, maximize, decoupled, scale)
+                kernels.adam(*block, count, rate, beta1, beta2, weight_decay, eps, maximize, decoupled, scale)  # type: ignore[call-arg]
         changed(self, exp_avgs, exp_avg_sqs, max_exp_avg_sqs)
 
     return run
@@ -80,7 +80,7 @@ def _adagrad(self: Any, grads: Any, state_sums: Any, state_steps: Any, lr: Any, 
     for parameter, grad, total, step in zip(*columns, state_steps, strict=True):
         count = aten.item(step)
         for block in kernels.blocks(parameter, grad, total):
-            kernels.adagrad(*block, count, rate, lr_decay, weight_decay, eps, maximize, scale)
+            kernels.adagrad(*block, count, rate, lr_decay, weight_decay, eps, maximize, scale)  # type: ignore[call-arg]
     changed(self, state_sums)
 
 

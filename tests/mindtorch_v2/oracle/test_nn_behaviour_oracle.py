@@ -130,7 +130,13 @@ def test_signature_of_layer(name: str) -> None:
 
 @pytest.mark.parametrize("name", ours.nn.functional.__all__)
 def test_signature_of_function(name: str) -> None:
-    assert parameters(getattr(ours.nn.functional, name)) == parameters(getattr(theirs.nn.functional, name))
+    try:
+        expected = parameters(getattr(theirs.nn.functional, name))
+    except ValueError:
+        pytest.skip("PyTorch's is built in and shows no signature")
+    if [p[0] for p in expected] == ["args", "kwargs"]:
+        pytest.skip("PyTorch chooses between two functions and shows no signature")
+    assert parameters(getattr(ours.nn.functional, name)) == expected
 
 
 def test_signatures_of_module_methods() -> None:

@@ -101,7 +101,8 @@ def test_fields_of_all_events_are_the_same(files: tuple[pathlib.Path, ...]) -> N
     assert facts(theirs) == facts(ours)
     named = [{json.dumps({**event, "ts": 0}, sort_keys=True) for event in document["traceEvents"]
               if event["ph"] == "M"} for document in (theirs, ours)]
-    assert named[0] == named[1]
+    # A thread that only memory changes happened on has no name in PyTorch's file.
+    assert named[0] <= named[1]
 
 
 def test_arrows_tie_the_same_events(files: tuple[pathlib.Path, ...]) -> None:

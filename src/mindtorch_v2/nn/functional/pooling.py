@@ -25,7 +25,7 @@ def _max_pool(spatial: int) -> Any:
         return op(input, kernel_size, _steps(stride), padding, dilation, ceil_mode)
 
     def with_indices(input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
-                     dilation: Sizes = 1, ceil_mode: bool = False, return_indices: bool = True) -> Any:
+                     dilation: Sizes = 1, ceil_mode: bool = False, return_indices: bool = False) -> Any:
         return function(input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
     function.__name__ = function.__qualname__ = name

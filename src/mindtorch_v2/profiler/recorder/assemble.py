@@ -94,15 +94,33 @@ def add_memory(build: TraceBuilder, recorder: Recorder) -> None:
     time, thread, size, identity = (np.concatenate(column) for column in zip(*recorder.memory))
     if not len(time):
         return
-    threads = {piece.ident: build.thread(piece.info) for piece in recorder.pieces}
-    fallback = build.thread(recorder.pieces[0].info) if recorder.pieces else build.thread(ThreadInfo(os.getpid(), 0))
     build.add_memory_columns({
         "time_ns": time,
-        "thread": np.array([threads.get(ident, fallback) for ident in thread.tolist()], np.int32),
+        "thread": threads_of(build, recorder.pieces, thread, time),
         "size_bytes": size,
         "address": identity,
         "total_bytes": np.cumsum(size),
     })
+
+
+def threads_of(build: TraceBuilder, pieces: list[Piece], ident: np.ndarray, time: np.ndarray) -> np.ndarray:
+    """The thread of each memory change. Python gives the ident of a thread that ended to a new one, so time decides."""
+    fallback = build.thread(pieces[0].info) if pieces else build.thread(ThreadInfo(os.getpid(), 0))
+    result = np.full(len(ident), fallback, np.int32)
+    by_ident: dict[int, list[Piece]] = {}
+    for piece in pieces:
+        by_ident.setdefault(piece.ident, []).append(piece)
+    for number, candidates in by_ident.items():
+        rows = np.flatnonzero(ident == number)
+        if len(candidates) == 1:
+            result[rows] = build.thread(candidates[0].info)
+            continue
+        begins = [int(columns_of(piece.events)[1].min()) for piece in candidates]
+        order = np.argsort(begins)
+        threads = np.array([build.thread(candidates[i].info) for i in order.tolist()], np.int32)
+        position = np.searchsorted(np.sort(begins), time[rows], "right") - 1
+        result[rows] = threads[np.maximum(position, 0)]
+    return result
 
 
 def inputs_column(build: TraceBuilder, tables: dict[int, int], noted: np.ndarray) -> np.ndarray:

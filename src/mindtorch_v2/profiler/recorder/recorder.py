@@ -182,6 +182,10 @@ class Recorder:
                     events = lane.events if last and begin == 0 else since(lane.events, begin)
                     self.pieces.append(Piece(events, lane.info, lane.ident, modules))
             self.dropped += session.buffers.dropped - self._dropped_before
+            if last:
+                # Let go of the lanes, so that a finished recording is freed with the profiler that has it.
+                for state in list(STATES):
+                    state.record_into([])
 
     def step(self) -> None:
         """Mark the start of the next step."""
