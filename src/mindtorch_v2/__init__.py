@@ -23,6 +23,8 @@ from ._construct import as_tensor, asarray, from_dlpack, from_numpy, frombuffer,
 from ._device import device
 from ._dispatch import dispatcher as _dispatcher
 from ._dispatch.namespace import find as _find
+from ._dispatch.namespace import load_late as _load_late
+from ._dispatch.registry import is_public as _is_public
 from ._dispatch.registry import public_names as _public_names
 from ._dtype import ALL_DTYPES as _ALL_DTYPES
 from ._dtype import dtype, finfo, get_default_dtype, iinfo, promote_types, set_default_dtype
@@ -46,11 +48,10 @@ for _dtype in _ALL_DTYPES:
         globals()[_alias] = _dtype
 
 _tensor_methods.attach()
-_methods.attach()
+_methods.attach(_ops.LATE_METHODS)
 
 inf, nan, pi, e = _np.inf, _np.nan, _np.pi, _np.e
 
-_FUNCTIONS = frozenset(_public_names("f"))
 # Loaded when first asked for, so that importing the package stays cheap.
 _SUBMODULES = frozenset({
     "amp", "autograd", "backends", "cpu", "cuda", "distributed", "fft", "hub", "jit", "linalg", "multiprocessing",
@@ -71,13 +72,18 @@ _FROM_SUBMODULES.update({"autocast": "amp", "compile": "_compile", "get_autocast
                          "is_autocast_enabled": "amp"})
 
 
+def _is_function(name: str) -> bool:
+    return _is_public(name, "f")
+
+
 def __getattr__(name: str) -> Any:
-    if name in _FUNCTIONS:
-        found: Any = _find(name)
-    elif name in _SUBMODULES:
+    found: Any
+    if name in _SUBMODULES:
         return _importlib.import_module(f"{__name__}.{name}")
-    elif name in _FROM_SUBMODULES:
+    if name in _FROM_SUBMODULES:
         found = getattr(_importlib.import_module(f"{__name__}.{_FROM_SUBMODULES[name]}"), name)
+    elif _is_function(name) or (not name.startswith("__") and _load_late() and _is_function(name)):
+        found = _find(name)
     else:
         raise AttributeError(f"module 'torch' has no attribute '{name}'")
     globals()[name] = found
@@ -85,4 +91,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_FUNCTIONS, *_SUBMODULES, *_FROM_SUBMODULES})
+    _load_late()
+    return sorted({*globals(), *_public_names("f"), *_SUBMODULES, *_FROM_SUBMODULES})

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from . import _ops
+from ._dispatch.namespace import load_late
 from ._dispatch.registry import CHOOSERS, OPS, Op
 
 HEADER = """# Supported ops
@@ -33,6 +34,7 @@ def row(op: Op) -> str:
 
 def ops_page() -> str:
     """The whole page."""
+    load_late()
     rows = [row(op) for _, op in sorted(OPS.items())]
     names = len({op.name for op in OPS.values()})
     return HEADER.format(count=len(rows), names=names) + "\n".join(rows) + "\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ._dispatch.namespace import aten, find
@@ -69,10 +69,10 @@ def _operand(self: Tensor, number: Any) -> Tensor:
     return aten.scalar_tensor(number, dtype=aten.result_type(self, number))
 
 
-def attach() -> None:
-    """Put every method of the op table on Tensor, unless Tensor defines it itself."""
+def attach(late: Iterable[str]) -> None:
+    """Put every method of the op table on Tensor, unless it defines it itself; `late` names those not loaded yet."""
     own = set(vars(Tensor))
-    for name in public_names("m"):
+    for name in (*public_names("m"), *late):
         if name not in own:
             setattr(Tensor, name, lazy_method(name, name))
     for attribute, op_name in OPERATORS.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ._dispatch.namespace import aten
+from ._dispatch.namespace import aten, load_late
 
 
 def op_function(module: str, name: str, op: str) -> Callable[..., Any]:
@@ -31,5 +31,6 @@ def op_function(module: str, name: str, op: str) -> Callable[..., Any]:
 
 def op_functions(module: str, prefix: str, names: Iterable[str]) -> dict[str, Callable[..., Any]]:
     """A function for every op with a prefix, under its name without it."""
+    load_late()
     return {name[len(prefix):]: op_function(module, name[len(prefix):], name)
             for name in names if name.startswith(prefix)}

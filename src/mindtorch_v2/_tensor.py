@@ -11,7 +11,6 @@ Six slots, because creating a tensor is on every op's path:
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +32,7 @@ class Extras:
 
     def __init__(self) -> None:
         self.grad: Tensor | None = None
-        self.accumulator: weakref.ref[Any] | None = None
+        self.accumulator: tuple[Any, int] | None = None
         self.hooks: dict[int, Any] | None = None
         self.post_hooks: dict[int, Any] | None = None
         self.retains_grad = False
@@ -71,6 +70,7 @@ class Tensor(metaclass=TensorMeta):
 
     if TYPE_CHECKING:
         # Ops are hung on the class by `_methods`; type checkers are told that they exist.
+        # (For checkers only: a real __getattr__ would slow down every attribute of every tensor.)
         def __getattr__(self, name: str) -> Any: ...
         def __getitem__(self, index: Any) -> Tensor: ...
         def __setitem__(self, index: Any, value: Any) -> None: ...
@@ -284,8 +284,9 @@ class Tensor(metaclass=TensorMeta):
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
         self._a = value._a
         self._st = Shared(value.untyped_storage(), self._version)
-        if self._ag is not None:
-            self._ag.accumulator = None
+        if self._ag is not None and self._ag.accumulator is not None:
+            # From now on gradients must match the new memory.
+            self._ag.accumulator[0].meta = ((self._a.shape, self._a.dtype),)
 
 
 def wrap(array: Any) -> Tensor:

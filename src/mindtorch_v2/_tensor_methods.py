@@ -160,9 +160,6 @@ def register_hook(self: Tensor, hook: Callable[..., Any]) -> RemovableHandle:
     if not self.requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     node, number = edge(self)  # type: ignore[misc]
-    if self.is_leaf:
-        # The accumulator lives only as long as a graph does; the leaf keeps it for the hook's sake.
-        self.__dict__["_accumulator"] = node
     return RemovableHandle(node.ensure_hooks().tensor_pre.setdefault(number, {}), hook)
 
 
@@ -192,9 +189,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     memo[id(self)] = made
     if self.grad is not None:
         made.grad = _deepcopy(self.grad, memo)
-    for key, value in self.__dict__.items():
-        if key != "_accumulator":
-            made.__dict__[key] = value
+    made.__dict__.update(self.__dict__)
     return made
 
 

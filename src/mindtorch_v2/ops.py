@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ._dispatch.dispatcher import compile_op
-from ._dispatch.namespace import find
+from ._dispatch.namespace import find, load_late
 from ._dispatch.registry import CHOOSERS, OVERLOADS, Op
 from ._dispatch.schema import Schema
 
@@ -80,6 +80,12 @@ class OpOverloadPacket:
         return f"<OpOverloadPacket(op='aten.{self.__name__}')>"
 
 
+def known(name: str) -> bool:
+    """Whether the loaded families have an op, or an in-place form, of this name."""
+    return name in OVERLOADS or name in CHOOSERS or (
+        name.endswith("_") and any(op.inplace for op in OVERLOADS.get(name[:-1], [])))
+
+
 class _Namespace:
     """`torch.ops.aten`."""
 
@@ -87,14 +93,13 @@ class _Namespace:
         self.name = name
 
     def __getattr__(self, name: str) -> OpOverloadPacket:
-        known = name in OVERLOADS or name in CHOOSERS or (
-            name.endswith("_") and any(op.inplace for op in OVERLOADS.get(name[:-1], [])))
-        if self.__dict__["name"] != "aten" or not known:
+        if self.__dict__["name"] != "aten" or not (known(name) or (load_late() and known(name))):
             raise AttributeError(f"'_OpNamespace' '{self.__dict__['name']}' object has no attribute '{name}'")
         found = self.__dict__[name] = OpOverloadPacket(name)
         return found
 
     def __dir__(self) -> list[str]:
+        load_late()
         return sorted(OVERLOADS)
 
 

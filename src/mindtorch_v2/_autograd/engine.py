@@ -6,6 +6,7 @@ The walk is a loop over a heap, so its depth is not limited by the Python stack.
 from __future__ import annotations
 
 import heapq
+import weakref
 from collections.abc import Sequence
 from sys import getrefcount
 from typing import Any
@@ -264,7 +265,7 @@ def validate(node: Node, results: Sequence[Any], edges: tuple[Edge | None, ...])
             continue
         if not isinstance(grad, Tensor):
             raise TypeError(f"expected Variable or None (got {type(grad).__name__})")
-        shape, dtype, _ = target[0].meta[target[1]]
+        shape, dtype = target[0].meta[target[1]]
         array = grad._a
         if array.shape == shape and array.dtype == dtype:
             continue
@@ -364,7 +365,8 @@ class _RefcountProbe(AccumulateGrad):
 def _measure_references() -> None:
     leaf = wrap(np.zeros(1, np.float32))
     probe = object.__new__(_RefcountProbe)
-    probe.variable, probe.hooks = leaf, None
+    probe.reference, probe.hooks = weakref.ref(leaf), None
+    probe.meta = ((leaf._a.shape, leaf._a.dtype),)
     source = object.__new__(_Source)
     source.edges, source.seq, source.hooks = ((probe, 0),), 0, None
     source.meta = probe.meta

@@ -123,7 +123,7 @@ class FunctionNode(Node):
         call = self.ctx._mindtorch_call
         if call.materialize:
             grads = tuple(aten.zeros(shape, dtype=FROM_NUMPY[d]) if g is None else g
-                          for g, (shape, d, _) in zip(grads, self.meta))
+                          for g, (shape, d) in zip(grads, self.meta))
         function = type(self).function
         if function.vjp is not Function.vjp and function.backward is not Function.backward:
             raise RuntimeError("Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You "
@@ -241,8 +241,7 @@ def _fresh_output(output: Any, inputs: tuple[Any, ...], call: _Call) -> Any:
 def _record(node: FunctionNode, call: _Call, args: tuple[Any, ...], outputs: tuple[Any, ...], state: Any) -> None:
     node.seq = state.seq
     state.seq += 1
-    node.meta = tuple((o._a.shape, o._a.dtype, type(o._a)) if isinstance(o, Tensor) else ((), FLOAT, object)
-                      for o in outputs)
+    node.meta = tuple((o._a.shape, o._a.dtype) if isinstance(o, Tensor) else ((), FLOAT) for o in outputs)
     for tensor in call.dirty:
         check_inplace(tensor)
     saved: list[Any] = []
@@ -300,7 +299,7 @@ def _not_again(tensor: Tensor) -> Tensor:
     node = object.__new__(_OnceOnly)
     node.edges = ()
     node.seq = THREAD.state.seq
-    node.meta = ((tensor._a.shape, tensor._a.dtype, type(tensor._a)),)
+    node.meta = ((tensor._a.shape, tensor._a.dtype),)
     node.hooks = None
     marked = alias(tensor)
     marked._rg = True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -36,10 +35,10 @@ class _GradMode:
         raise NotImplementedError
 
     def __call__(self, function: F) -> F:
-        if inspect.isclass(function):
+        if isinstance(function, type):
             function.__init__ = self(function.__init__)  # type: ignore[misc,method-assign]
             return function
-        if inspect.isgeneratorfunction(function):
+        if is_generator_function(function):
             return wrap_generator(self.clone, function)  # type: ignore[return-value]
 
         @functools.wraps(function)
@@ -48,6 +47,16 @@ class _GradMode:
                 return function(*args, **kwargs)
 
         return inside  # type: ignore[return-value]
+
+
+GENERATOR = 0x20  # code flag; the inspect module, which knows it too, takes milliseconds to import
+
+
+def is_generator_function(function: Any) -> bool:
+    """Whether calling it makes a generator."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return bool(getattr(getattr(function, "__code__", None), "co_flags", 0) & GENERATOR)
 
 
 def wrap_generator(context: Callable[[], Any], function: Callable[..., Any]) -> Callable[..., Any]:

@@ -12,7 +12,6 @@ from .._dispatch.state import THREAD
 from .._tensor import VIEW_EDGE, Tensor, wrap, wrap_known
 
 new = object.__new__
-weak = weakref.ref
 Edge = tuple["Node", int]
 
 
@@ -46,8 +45,8 @@ class NodeHooks:
 class Node:
     """A step of the backward computation.
 
-    `edges` holds `(node, output number)` per differentiable input, or None; `meta` holds `(shape, dtype, array class)`
-    per output of the forward op, which is what incoming gradients must match.
+    `edges` holds `(node, output number)` per differentiable input, or None; `meta` holds `(shape, dtype)` per
+    output of the forward op, which is what incoming gradients must match.
     """
 
     __slots__ = ("__weakref__", "edges", "hooks", "meta", "notes", "seq")
@@ -148,24 +147,25 @@ LAST = 2**62
 class AccumulateGrad(Node):
     """The end of every path: adds the gradient into a leaf's `.grad`."""
 
-    __slots__ = ("variable",)
-    variable: Tensor
+    __slots__ = ("reference",)
+    reference: weakref.ref[Tensor]
     full_name = "torch::autograd::AccumulateGrad"
     edges = ()
     seq = LAST
 
     @property
-    def meta(self) -> tuple[Any, ...]:  # type: ignore[override]
-        """What an incoming gradient must match: the leaf as it is now."""
-        array = self.variable._a
-        return ((array.shape, array.dtype, type(array)),)
+    def variable(self) -> Tensor | None:
+        """The leaf, or None if nobody holds it any more."""
+        return self.reference()
 
     def apply(self, *grads: Any) -> tuple[Any, ...]:
         """Store or add the gradient. A first gradient that nobody else can see is taken over, not copied."""
         grad = grads[0]
         if grad is None:
             return ()
-        variable = self.variable
+        variable = self.reference()
+        if variable is None:
+            return ()
         extras = variable.extras()
         if extras.grad is None:
             if THREAD.state.grad:
@@ -189,20 +189,18 @@ UNSHARED = [0]
 
 
 def leaf_edge(tensor: Tensor) -> Edge:
-    """The edge to a leaf's accumulator; the leaf knows it weakly, so that a dead graph does not keep it."""
+    """The edge to a leaf's accumulator, made once. The accumulator knows the leaf weakly, so that they form no cycle."""
     extras = tensor._ag
     if extras is None:
         extras = tensor.extras()
-    reference = extras.accumulator
-    if reference is not None:
-        node = reference()
-        if node is not None:
-            return (node, 0)
-    node = new(AccumulateGrad)
-    node.variable = tensor
-    node.hooks = None
-    extras.accumulator = weak(node)
-    return (node, 0)
+    found = extras.accumulator
+    if found is None:
+        node = new(AccumulateGrad)
+        node.reference = weakref.ref(tensor)
+        node.hooks = None
+        node.meta = ((tensor._a.shape, tensor._a.dtype),)
+        found = extras.accumulator = (node, 0)
+    return found
 
 
 def edge(tensor: Tensor) -> Edge | None:
@@ -388,7 +386,7 @@ def rebase(tensor: Tensor, node: Node) -> None:
     copy.steps = tuple(s // base._a.dtype.itemsize for s in base._a.strides)
     copy.edges = (edge(base), *node.edges[1:])
     copy.seq = node.seq
-    copy.meta = ((base._a.shape, base._a.dtype, type(base._a)),)
+    copy.meta = ((base._a.shape, base._a.dtype),)
     copy.hooks = None
     base._rg = True
     base._edge = (copy, 0)

@@ -289,13 +289,13 @@ class Writer:
         self.add(indent, "node_.seq = s_.seq", "s_.seq += 1", "node_.hooks = None")
         self.saves(indent)
         if len(returns) == 1 and returns[0] == "Tensor":
-            self.add(indent, "node_.meta = ((r_.shape, r_.dtype, type(r_)),)")
+            self.add(indent, "node_.meta = ((r_.shape, r_.dtype),)")
             if self.inplace:
                 self.add(indent, "rebase(t_, node_)")
             else:
                 self.add(indent, "t_._rg = True", "t_._edge = (node_, 0)")
         else:
-            self.add(indent, "node_.meta = tuple((x._a.shape, x._a.dtype, type(x._a)) for x in t_)")
+            self.add(indent, "node_.meta = tuple((x._a.shape, x._a.dtype) for x in t_)")
             chosen = "range(len(t_))" if self.op.differentiable is None else repr(self.op.differentiable)
             self.add(indent, f"for i in {chosen}: t_[i]._rg = True; t_[i]._edge = (node_, i)")
         self.add(indent, "if s_.pack_hooks: apply_pack_hooks(node_)")

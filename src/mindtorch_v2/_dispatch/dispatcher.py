@@ -118,7 +118,7 @@ def zeros_for(node: Node, grads: tuple[Any, ...]) -> tuple[Any, ...]:
     """Zero gradients for outputs that were not used, so that formulas need not ask."""
     return tuple(
         aten.zeros(shape, dtype=promotion.FROM_NUMPY[d]) if g is None else g
-        for g, (shape, d, _) in zip(grads, node.meta)
+        for g, (shape, d) in zip(grads, node.meta)
     )
 
 

@@ -6,6 +6,7 @@ without a name.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -13,10 +14,31 @@ from .registry import CHOOSERS, OPS, OVERLOADS, Op
 
 # Set by the dispatcher: compiles one form (plain or in-place) of an op.
 COMPILER: list[Callable[[Op, bool], Callable[..., Any]]] = []
+# Set by `_ops`: loads the families of ops that are not loaded at import; emptied when it has run.
+LATE: list[Callable[[], None]] = []
+
+
+_LOCK = threading.RLock()
+
+
+def load_late() -> bool:
+    """Load what was left for later; whether there was anything."""
+    with _LOCK:
+        if not LATE:
+            return False
+        LATE[0]()
+        LATE.clear()
+        return True
 
 
 def find(name: str) -> Callable[..., Any] | None:
     """The callable for a public or overload name, or None."""
+    found = find_loaded(name)
+    return find_loaded(name) if found is None and load_late() else found
+
+
+def find_loaded(name: str) -> Callable[..., Any] | None:
+    """`find` among the families that are loaded."""
     if name in CHOOSERS:
         return CHOOSERS[name][0]
     base, separator, overload = name.rpartition("__")

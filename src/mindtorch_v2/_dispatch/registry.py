@@ -130,6 +130,15 @@ def choose(name: str, where: str = "fm") -> Callable[[Callable[..., Any]], Calla
     return register
 
 
+def is_public(name: str, letter: str) -> bool:
+    """Whether a name exists as a torch function ("f") or a Tensor method ("m"), among the loaded families."""
+    if name in CHOOSERS:
+        return letter in CHOOSERS[name][1]
+    if name in OVERLOADS:
+        return any(letter in op.where for op in OVERLOADS[name])
+    return name.endswith("_") and any(op.inplace and letter in op.where for op in OVERLOADS.get(name[:-1], []))
+
+
 def public_names(letter: str) -> list[str]:
     """All names that exist as torch functions ("f") or Tensor methods ("m"), in-place forms included."""
     names = {name for name, (_, where) in CHOOSERS.items() if letter in where}

@@ -1,47 +1,37 @@
-"""The op table: one declaration per op, by family. Importing this package fills the registry."""
+"""The op table: one declaration per op, by family. Importing this package fills the registry.
+
+Families that a simple program does not touch are loaded together when the first name is asked for that the others do
+not have; this keeps `import mindtorch_v2` cheap. Functions are found by asking; the few methods among them are named
+here, because a `Tensor.__getattr__` that could ask would slow down every attribute of every tensor.
+"""
 
 from __future__ import annotations
 
+import importlib
+
+from .._dispatch.namespace import LATE
 from . import (
     activation,
     aliases,
     arithmetic,
-    attention,
     binary,
     clamp,
     compare,
     complex,
     convert,
-    convolution,
     create,
-    distance,
     dropout,
-    einsum,
     embedding,
-    embedding_bag,
-    fft,
-    foreach,
-    fused_optimizer,
     gather,
-    grid,
     indexing,
     join,
-    linalg,
-    linalg_spectral,
     loss,
-    loss_composites,
     matmul,
     normalization,
-    packed,
     padding,
     pointwise,
-    pooling,
     random,
-    rearrange,
-    recurrent,
-    recurrent_steps,
     reduce,
-    resize,
     scan,
     scatter,
     search,
@@ -50,49 +40,67 @@ from . import (
     sort,
     statistics,
     view,
-    weight_norm,
 )
 
+LATE_FAMILIES = (
+    "attention",
+    "convolution",
+    "distance",
+    "einsum",
+    "embedding_bag",
+    "fft",
+    "foreach",
+    "fused_optimizer",
+    "grid",
+    "linalg",
+    "linalg_spectral",
+    "loss_composites",
+    "packed",
+    "pooling",
+    "rearrange",
+    "recurrent",
+    "recurrent_steps",
+    "resize",
+    "weight_norm",
+)
+
+LATE_METHODS = (
+    "cholesky", "cross", "det", "inner", "inverse", "kron", "logdet", "pinverse", "qr", "slogdet", "svd",
+    "unsafe_chunk", "unsafe_split",
+)
+
+
+def _load() -> None:
+    for family in LATE_FAMILIES:
+        importlib.import_module(f"{__name__}.{family}")
+
+
+LATE.append(_load)
+
 __all__ = [
+    "LATE_FAMILIES",
+    "LATE_METHODS",
     "activation",
     "aliases",
     "arithmetic",
-    "attention",
     "binary",
     "clamp",
     "compare",
     "complex",
     "convert",
-    "convolution",
     "create",
-    "distance",
     "dropout",
-    "einsum",
     "embedding",
-    "embedding_bag",
-    "fft",
-    "foreach",
-    "fused_optimizer",
     "gather",
-    "grid",
     "indexing",
     "join",
-    "linalg",
-    "linalg_spectral",
     "loss",
-    "loss_composites",
     "matmul",
     "normalization",
-    "packed",
     "padding",
     "pointwise",
-    "pooling",
     "random",
-    "rearrange",
-    "recurrent",
-    "recurrent_steps",
     "reduce",
-    "resize",
     "scan",
     "scatter",
     "search",
@@ -101,5 +109,4 @@ __all__ = [
     "sort",
     "statistics",
     "view",
-    "weight_norm",
 ]

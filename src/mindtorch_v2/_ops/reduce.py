@@ -62,6 +62,8 @@ def sum_(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
     """The sum of all elements, or sums over dimensions."""
     if dim is None:
         if axis is None and not keepdim and not keepdims:
+            if dtype is None and out is None:
+                return aten.sum__default(input)
             return aten.sum__default(input, dtype=dtype, out=out)
         dim = axis
     keepdim = keepdim or keepdims

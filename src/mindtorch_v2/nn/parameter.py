@@ -46,7 +46,7 @@ class Parameter(Tensor):
 
     def __reduce_ex__(self, protocol: Any = None) -> Any:
         reduced: Any = Tensor.__reduce_ex__(self, protocol)
-        notes = {name: value for name, value in self.__dict__.items() if name != "_accumulator"}
+        notes = dict(self.__dict__)
         return (rebuild_parameter, (*reduced[1], notes)) if notes else reduced
 
 

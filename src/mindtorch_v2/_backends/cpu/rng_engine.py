@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 import operator
-import secrets
+import os
 import threading
 
 import numpy as np
@@ -78,7 +78,7 @@ class MersenneEngine:
 
     def seed(self) -> int:
         """Restart the stream from a seed of the operating system, and return that seed."""
-        seed = secrets.randbits(64)
+        seed = int.from_bytes(os.urandom(8), "little")
         self.manual_seed(seed)
         return seed
 

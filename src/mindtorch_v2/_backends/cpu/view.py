@@ -187,6 +187,8 @@ def select(a: Array, dim: int, index: int) -> Array:
 
 def slice_dim(a: Array, dim: int, start: int | None, end: int | None, step: int) -> Array:
     """`a[start:end:step]` along one dimension."""
+    if dim == 0 and step > 0 and a.ndim:
+        return a[start:end:step]
     if step <= 0:
         raise ValueError("slice step must be positive")
     if not a.ndim:

@@ -56,9 +56,6 @@ class Convert(Tree):
             grad = parameter.grad
             if changed._a is not parameter._a:
                 parameter.data = changed
-                if parameter._ag is not None:
-                    # The old accumulator expects gradients of the old dtype and device.
-                    parameter._ag.accumulator = None
             if grad is not None:
                 with no_grad():
                     changed_grad = fn(grad)

@@ -143,7 +143,7 @@ def through_identity(values: Sequence[Any]) -> tuple[tuple[Any, ...], Node | Non
     state = THREAD.state
     node = new(BackwardHookFunctionBackward)
     node.edges = tuple(edge(t) if t.requires_grad else None for t in tensors)
-    node.meta = tuple((t._a.shape, t._a.dtype, type(t._a)) for t in tensors)
+    node.meta = tuple((t._a.shape, t._a.dtype) for t in tensors)
     node.hooks = None
     node.seq = state.seq
     state.seq += 1

@@ -1,0 +1,77 @@
+"""The op table: every declaration compiles, late families are complete, the printed table is current."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import mindtorch_v2 as torch
+from mindtorch_v2 import _docs, _ops
+from mindtorch_v2._dispatch.dispatcher import compile_op
+from mindtorch_v2._dispatch.namespace import aten, load_late
+from mindtorch_v2._dispatch.registry import OPS, declare, public_names
+
+load_late()
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("key", sorted(OPS))
+def test_every_op_compiles_in_all_its_forms(key):
+    op = OPS[key]
+    if op.cpu is None and op.composite is None:
+        with pytest.raises(NotImplementedError, match="only in its in-place form"):
+            compile_op(op, False)
+    else:
+        assert callable(compile_op(op, False))
+    if op.inplace:
+        assert compile_op(op, True).__name__ == op.name + "_"
+
+
+def test_late_methods_are_all_named():
+    code = """
+import mindtorch_v2
+from mindtorch_v2._dispatch.namespace import load_late
+from mindtorch_v2._dispatch.registry import public_names
+before = set(public_names("m"))
+load_late()
+print(*sorted(set(public_names("m")) - before))
+"""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    found = done.stdout.split()
+    assert found == sorted(_ops.LATE_METHODS)
+
+
+def test_one_declaration_gives_every_form():
+    x = torch.tensor([1.0, 4.0])
+    assert torch.sqrt(x).tolist() == x.sqrt().tolist() == torch.ops.aten.sqrt(x).tolist() == [1.0, 2.0]
+    assert torch.sqrt(x, out=torch.empty(2)).tolist() == [1.0, 2.0]
+    assert x.clone().sqrt_().tolist() == [1.0, 2.0]
+    assert torch.ops.aten.add.Tensor(x, x).tolist() == [2.0, 8.0]
+    assert torch.ops.aten.add.overloads() == ["Tensor"]
+    with pytest.raises(AttributeError, match="no_such_op"):
+        torch.ops.aten.no_such_op
+    with pytest.raises(AttributeError, match="no_such_op"):
+        aten.no_such_op
+
+
+def test_an_op_is_declared_once():
+    with pytest.raises(ValueError, match="declared twice"):
+        declare("mul.Tensor(Tensor self, Tensor other) -> Tensor", cpu=lambda a, b: a)
+    with pytest.raises(TypeError, match="unknown facts"):
+        declare("fresh(Tensor self) -> Tensor", cpu=lambda a: a, colour="red")
+
+
+def test_public_names_resolve():
+    for name in public_names("f"):
+        assert callable(getattr(torch, name)), name
+    for name in public_names("m"):
+        assert callable(getattr(torch.Tensor, name)), name
+
+
+def test_printed_table_is_current():
+    assert (ROOT / "docs" / "ops.md").read_text(encoding="utf-8") == _docs.ops_page(), "run `make docs`"
