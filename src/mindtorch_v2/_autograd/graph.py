@@ -189,7 +189,7 @@ UNSHARED = [0]
 
 
 def leaf_edge(tensor: Tensor) -> Edge:
-    """The edge to a leaf's accumulator, made once. The accumulator knows the leaf weakly, so that they form no cycle."""
+    """The edge to a leaf's accumulator, made once. The accumulator knows the leaf weakly: they form no cycle."""
     extras = tensor._ag
     if extras is None:
         extras = tensor.extras()

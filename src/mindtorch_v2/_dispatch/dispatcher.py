@@ -47,11 +47,15 @@ class _NoTensor:
 
 
 NO_TENSOR = _NoTensor()
+SCALAR_TYPES = frozenset(d.type for d in promotion.FROM_NUMPY)
+np_array = np.array
 
 
 def as_array(value: Any) -> Any:
     """NumPy returns scalars where PyTorch returns 0-d tensors; arrays of other devices pass."""
-    return np.asarray(value) if isinstance(value, (np.generic, bool, int, float, complex)) else value
+    if type(value) in SCALAR_TYPES or isinstance(value, (np.generic, bool, int, float, complex)):
+        return np_array(value)
+    return value
 
 
 def store(target: Any, result: Any) -> Any:
