@@ -36,20 +36,24 @@ def loop(torch: Any) -> Callable[[], None]:
     return run
 
 
-def extra_seconds(torch: Any, options: dict[str, bool], rounds: int = 5) -> float:
-    """Seconds that recording adds to one op: best recorded round minus best plain round."""
-    run = loop(torch)
-    profiler = torch.profiler
-    plain = recorded = float("inf")
+def extra_seconds(options: dict[str, bool], rounds: int = 9) -> list[float]:
+    """Seconds that recording adds to one op, here and in PyTorch: best recorded round minus best plain round.
+
+    The rounds of both take turns, so that a machine that changes its speed changes both.
+    """
+    modules: list[Any] = [ours, theirs]
+    loops = [loop(torch) for torch in modules]
+    plain, recorded = [float("inf")] * 2, [float("inf")] * 2
     for _ in range(rounds):
-        start = perf_counter()
-        run()
-        plain = min(plain, perf_counter() - start)
-        with profiler.profile(activities=[profiler.ProfilerActivity.CPU], **options):
+        for i, torch in enumerate(modules):
             start = perf_counter()
-            run()
-            recorded = min(recorded, perf_counter() - start)
-    return max((recorded - plain) / COUNT, 1e-10)
+            loops[i]()
+            plain[i] = min(plain[i], perf_counter() - start)
+            with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], **options):
+                start = perf_counter()
+                loops[i]()
+                recorded[i] = min(recorded[i], perf_counter() - start)
+    return [max((r - p) / COUNT, 1e-10) for r, p in zip(recorded, plain)]
 
 
 def scope(torch: Any) -> Callable[[], None]:
@@ -69,7 +73,8 @@ def run() -> None:
     theirs.set_num_threads(1)
     print("\nrecording an op, extra time: ours, PyTorch, ratio")
     for name, (options, aim) in MODES.items():
-        print(line(name, extra_seconds(ours, options), extra_seconds(theirs, options), aim))
+        mine, other = extra_seconds(options)
+        print(line(name, mine, other, aim))
     print("\nrecord_function: ours, PyTorch, ratio")
     mine, other = best_of([scope(ours), scope(theirs)])
     print(line("idle", mine, other, 0.1))

@@ -1,7 +1,7 @@
 """The op table: one declaration per op, by family. Importing this package fills the registry.
 
 Families that a simple program does not touch are loaded together when the first name is asked for that the others do
-not have; this keeps `import mindtorch_v2` cheap. Functions are found by asking; the few methods among them are named
+not have; this keeps `import mindtorch_v2` cheap. Functions are found by asking; the methods among them are named
 here, because a `Tensor.__getattr__` that could ask would slow down every attribute of every tensor.
 """
 
@@ -22,19 +22,14 @@ from . import (
     create,
     dropout,
     embedding,
-    gather,
     indexing,
     join,
     loss,
     matmul,
     normalization,
-    padding,
     pointwise,
     random,
     reduce,
-    scan,
-    scatter,
-    search,
     shape,
     softmax,
     sort,
@@ -51,22 +46,32 @@ LATE_FAMILIES = (
     "fft",
     "foreach",
     "fused_optimizer",
+    "gather",
     "grid",
     "linalg",
     "linalg_spectral",
     "loss_composites",
     "packed",
+    "padding",
     "pooling",
     "rearrange",
     "recurrent",
     "recurrent_steps",
     "resize",
+    "scan",
+    "scatter",
+    "search",
     "weight_norm",
 )
 
 LATE_METHODS = (
-    "cholesky", "cross", "det", "inner", "inverse", "kron", "logdet", "pinverse", "qr", "slogdet", "svd",
-    "unsafe_chunk", "unsafe_split",
+    "argwhere", "bincount", "cholesky", "cross", "cummax", "cummin", "cumprod", "cumprod_", "cumsum", "cumsum_",
+    "det", "diag", "diag_embed", "diagflat", "diff", "gather", "histc", "histogram", "index_add", "index_add_",
+    "index_copy", "index_copy_", "index_fill", "index_fill_", "index_reduce", "index_reduce_", "index_select",
+    "inner", "inverse", "kron", "logcumsumexp", "logdet", "masked_fill", "masked_fill_", "masked_scatter",
+    "masked_scatter_", "masked_select", "nonzero", "pinverse", "put", "put_", "qr", "scatter", "scatter_",
+    "scatter_add", "scatter_add_", "scatter_reduce", "scatter_reduce_", "slogdet", "svd", "take", "take_along_dim",
+    "trace", "tril", "tril_", "triu", "triu_", "unique", "unique_consecutive", "unsafe_chunk", "unsafe_split",
 )
 
 
@@ -91,19 +96,14 @@ __all__ = [
     "create",
     "dropout",
     "embedding",
-    "gather",
     "indexing",
     "join",
     "loss",
     "matmul",
     "normalization",
-    "padding",
     "pointwise",
     "random",
     "reduce",
-    "scan",
-    "scatter",
-    "search",
     "shape",
     "softmax",
     "sort",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -62,9 +63,17 @@ def _from_view(name: str) -> Lazy:
 
 
 def _from_arguments(form: Callable[[tuple[Any, ...]], Any]) -> Lazy:
+    # Few argument lists are distinct. Events with the same one share what it looks like, which spares the garbage
+    # collector a million small lists.
+    known: weakref.WeakKeyDictionary[TraceView, dict[int, Any]] = weakref.WeakKeyDictionary()
+
     def read(event: TraceEvent) -> Any:
         view = event._view
-        return form(view.arguments(view.trace.events["inputs"].item(event._row)))
+        index = view.trace.events["inputs"].item(event._row)
+        shared = known.setdefault(view, {})
+        if index not in shared:
+            shared[index] = form(view.arguments(index))
+        return shared[index]
 
     return Lazy(read)
 
