@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..device_type import DeviceType
-from ..export import event_list_chrome, stacks
+from ..export import event_list_chrome, stacks, tabular
 from .function_event import FunctionEvent
 from .function_event_avg import FunctionEventAvg
 from .table import build_table
@@ -129,6 +129,29 @@ class EventList(list):
     def export_chrome_trace(self, path: str) -> None:
         """Write the list as a Chrome trace."""
         event_list_chrome.write(self, path, use_device=self._use_device)
+
+    def to_csv(self, path: Any = None) -> str | None:
+        """The events or rows as CSV: returned, or written if a path is given. Unknown FLOPs are left empty.
+
+        >>> import mindtorch_v2 as torch
+        >>> with torch.profiler.profile() as prof:
+        ...     y = torch.ones(2) + 1
+        >>> "aten::add" in prof.key_averages().to_csv()
+        True
+        """
+        return tabular.to_csv(self, path)
+
+    def to_json(self, path: Any = None) -> str | None:
+        """The events or rows as JSON: returned, or written if a path is given."""
+        return tabular.to_json(self, path)
+
+    def to_dataframe(self) -> Any:
+        """The events or rows as a pandas DataFrame; needs the extra `analysis`."""
+        return tabular.to_dataframe(self)
+
+    def to_arrow(self) -> Any:
+        """The events or rows as a pyarrow Table; needs the extra `analysis`."""
+        return tabular.to_arrow(self)
 
     def supported_export_stacks_metrics(self) -> list[str]:
         """What `export_stacks` can weigh stacks by."""
