@@ -62,3 +62,13 @@ class MemoryLog:
         """An int64 array per field, of the changes from this one on."""
     def close(self) -> None:
         """Stop watching."""
+
+class CallProbe:
+    """The profile function of a thread: notes calls of the user's functions, asks `decide` about libraries'."""
+
+    def __init__(self, calls: list[Any], users: set[str], files: dict[str, int], decide: Callable[..., None],
+                 restore: Callable[[], None], own: int, exit: int) -> None: ...
+    def install(self) -> None:
+        """Become the calling thread's profile function."""
+    def retire(self) -> None:
+        """Note nothing more; restore at the next event."""

@@ -16,7 +16,7 @@
 #include <numpy/arrayobject.h>
 
 /* Counted up when the Python side needs a new build; an older one is then ignored. */
-#define NATIVE_VERSION 1
+#define NATIVE_VERSION 2
 
 #include <stdint.h>
 #include <time.h>
@@ -73,7 +73,7 @@ slot(PyObject *object, Py_ssize_t offset)
     return *(PyObject **)((char *)object + offset);
 }
 
-extern PyTypeObject EventBufferType, BudgetType, MarkType, DescriberType, MemoryLogType, BlockType;
+extern PyTypeObject EventBufferType, BudgetType, MarkType, DescriberType, MemoryLogType, BlockType, CallProbeType;
 
 PyObject *native_set_thread(PyObject *module, PyObject *args);
 PyObject *native_begin(PyObject *module, PyObject *const *args, Py_ssize_t count);

@@ -24,6 +24,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from ..._dispatch.native import NATIVE
 from ..._dispatch.observer import HOOK
 from ..._dispatch.state import STATES, ThreadState
 from ..trace import ThreadInfo
@@ -354,18 +355,22 @@ class ProfileFunctions:
             return
         lane = self.install(self.before_threads)
         lane.base, lane.base_ns = open_calls(frame.f_back if event == "call" else frame), clock()
-        self.mine.function(frame, event, argument)
+        self.mine.note(frame, event, argument)
 
     def install(self, before: Any) -> CallLane:
         """Set this thread's function."""
         lane = self.log.new_lane()
         self.mine.before = before
-        self.mine.function = _profile_function(lane, before)
-        sys.setprofile(self.mine.function)
+        self.mine.note, self.mine.function = _profile_function(lane, before)
+        if self.mine.function is self.mine.note:
+            sys.setprofile(self.mine.function)
+        else:
+            self.mine.function.install()
         return lane
 
 
-def _profile_function(lane: CallLane, before: Any) -> Callable[[FrameType, str, object], None]:
+def _profile_function(lane: CallLane, before: Any) -> tuple[Callable[[FrameType, str, object], None], Any]:
+    """A thread's profile function, and what to install: itself, or its C twin that asks it about libraries."""
     note: Callable[[tuple[Any, ...]], None] = lane.calls.extend
     users, files = FILES.users, FILES
     now = clock
@@ -380,8 +385,10 @@ def _profile_function(lane: CallLane, before: Any) -> Callable[[FrameType, str, 
             if code.co_filename in users or (files[code.co_filename] != OWN and is_shown(frame)):
                 note((now(), code, EXIT))
 
-    def restore(record: tuple[Any, ...]) -> None:
-        if sys.getprofile() is profile:
+    installed: Any = profile
+
+    def restore(*record: object) -> None:
+        if sys.getprofile() is installed:
             sys.setprofile(before)
 
     def retire() -> None:
@@ -389,4 +396,7 @@ def _profile_function(lane: CallLane, before: Any) -> Callable[[FrameType, str, 
         note = restore
 
     lane.retire = retire
-    return profile
+    if NATIVE is not None:
+        installed = NATIVE.CallProbe(lane.calls, users, files, profile, restore, OWN, EXIT)
+        lane.retire = installed.retire
+    return profile, installed
