@@ -291,6 +291,13 @@ class TestLifeCycle:
             torch.ones(1)
         assert names(prof)
 
+    def test_activity_filters(self):
+        with profile(activities=[{ProfilerActivity.CPU: []}]) as prof:
+            torch.ones(1)
+        assert names(prof)
+        with pytest.raises(RuntimeError, match="Unknown or non-member activity type name: 'cpu_op'"):
+            profile(activities=[{ProfilerActivity.CPU: ["cpu_op"]}]).start()
+
     def test_max_events(self):
         with profile(max_events=10) as prof:
             for _ in range(50):

@@ -177,7 +177,7 @@ def _batched(left: Tensor, right: Tensor) -> Tensor:
 
 
 def _matmul(self: Tensor, other: Tensor) -> Tensor:
-    left, right = len(self._a.shape), len(other._a.shape)
+    left, right = self._a.ndim, other._a.ndim
     if left == 2 == right:
         return aten.mm(self, other)
     if left == 0 or right == 0:

@@ -86,6 +86,10 @@ class profile:
         return self
 
     def _prepare_trace(self) -> None:
+        for names in self.activity_filters.values():
+            # Kinds within an activity that can be chosen; as in PyTorch, the CPU has none.
+            for name in sorted(names):
+                raise RuntimeError(f"Unknown or non-member activity type name: '{name}'")
         self.entered = True
         self.trace_id = self.create_trace_id()
         self._recorder = Recorder(RecorderOptions(

@@ -64,8 +64,11 @@ def check_matrices(a: Array, b: Array) -> None:
 
 def mm(a: Array, b: Array) -> Array:
     """Product of two matrices."""
-    if len(a.shape) == 2 == len(b.shape) and a.shape[1] == b.shape[0] and a.dtype is b.dtype and a.dtype in DIRECT:
-        return a.dot(b)
+    if a.ndim == 2 == b.ndim and a.dtype is b.dtype and a.dtype in DIRECT:
+        try:
+            return a.dot(b)
+        except ValueError:
+            pass  # the check below says what does not fit
     check_matrices(a, b)
     return product(a, b)
 

@@ -78,6 +78,14 @@ on_event(PyObject *self, PyFrameObject *frame, int what, PyObject *Py_UNUSED(arg
     return result < 0 ? -1 : 0;
 }
 
+#ifdef CAN_PAUSE_CALLS
+int
+calls_are_noted(PyThreadState *thread)
+{
+    return thread->c_profilefunc == on_event && thread->tracing == 0;
+}
+#endif
+
 static int
 probe_init(CallProbe *self, PyObject *args, PyObject *Py_UNUSED(keywords))
 {

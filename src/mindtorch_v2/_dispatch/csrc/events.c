@@ -207,15 +207,31 @@ typedef struct Mark {
     PyObject *state;
     int64_t start, sequence, inputs;
     struct Mark *next; /* while unused */
+    PyThreadState *paused; /* whose calls are not noted until `end` */
 } Mark;
 
 #define MOST_UNUSED 64
 static Mark *unused;
 static int unused_count;
 
+/* Also when a mark dies without its end, as an interrupt right after `begin` can make it. */
+static void
+resume_calls(Mark *self)
+{
+#ifdef CAN_PAUSE_CALLS
+    if (self->paused != NULL) {
+        PyThreadState_LeaveTracing(self->paused);
+        self->paused = NULL;
+    }
+#else
+    (void)self;
+#endif
+}
+
 static void
 mark_dealloc(Mark *self)
 {
+    resume_calls(self);
     Py_CLEAR(self->state);
     if (unused_count < MOST_UNUSED) {
         self->next = unused;
@@ -265,6 +281,14 @@ native_begin(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t coun
     mark->state = state;
     mark->inputs = inputs;
     mark->sequence = sequence;
+    mark->paused = NULL;
+#ifdef CAN_PAUSE_CALLS
+    PyThreadState *thread = PyThreadState_Get();
+    if (calls_are_noted(thread)) {
+        PyThreadState_EnterTracing(thread);
+        mark->paused = thread;
+    }
+#endif
     mark->start = now_ns();
     return (PyObject *)mark;
 }
@@ -273,6 +297,7 @@ static PyObject *
 mark_end(Mark *self, PyObject *argument)
 {
     int64_t end = now_ns();
+    resume_calls(self);
     int64_t id = PyLong_AsLongLong(argument);
     if (id == -1 && PyErr_Occurred())
         return NULL;

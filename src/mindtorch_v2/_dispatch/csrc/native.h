@@ -75,6 +75,13 @@ slot(PyObject *object, Py_ssize_t offset)
 
 extern PyTypeObject EventBufferType, BudgetType, MarkType, DescriberType, MemoryLogType, BlockType, CallProbeType;
 
+/* calls.c: on Python 3.11, whether this thread's calls are noted by a probe. While they are, the interpreter is slow at
+ * everything; inside an op there is nothing to note, so `begin` and `end` switch it off and on again. */
+#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
+#define CAN_PAUSE_CALLS
+int calls_are_noted(PyThreadState *thread);
+#endif
+
 PyObject *native_set_thread(PyObject *module, PyObject *args);
 PyObject *native_begin(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *native_set_tensor(PyObject *module, PyObject *args);
