@@ -307,11 +307,12 @@ def _flatten(self: Tensor, start_dim: int, end_dim: int) -> Tensor:
     if start > end:
         raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
     shape = self._a.shape
+    # Like PyTorch's, it reshapes without a `reshape` of its own in the profile.
     if not ndim:
-        return aten.reshape(self, (1,))
+        return _reshape(self, (1,))
     if start == end:
         return self
-    return aten.reshape(self, (*shape[:start], numel(shape[start:end + 1]), *shape[end + 1:]))
+    return _reshape(self, (*shape[:start], numel(shape[start:end + 1]), *shape[end + 1:]))
 
 
 declare("flatten.using_ints(Tensor self, int start_dim=0, int end_dim=-1) -> Tensor", composite=_flatten)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 
 import pytest
@@ -83,3 +84,49 @@ def test_agreement_of_all_rows(profiles, capsys):
         for name, precision, recall in lines:
             print(f"  {name:<24} {precision:>10.2f} {recall:>7.2f}")
     assert all(recall > 0.3 for _, _, recall in lines)
+
+
+OPTIONS = [{}, {"record_shapes": True}, {"profile_memory": True}, {"with_flops": True},
+           {"record_shapes": True, "profile_memory": True, "with_flops": True}]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda o: "+".join(o) or "plain")
+def test_table_columns_and_trace_keys(options, tmp_path):
+    """The same program gives a table with the same columns and a file with the same keys per kind of event."""
+    columns, keys, top = [], [], []
+    for number, torch in enumerate((ours, theirs)):
+        run = PROGRAMS["mlp_sgd"](torch, torch.profiler.record_function)
+        run()
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], **options) as prof:
+            run()
+        grouped = prof.key_averages(group_by_input_shape=options.get("record_shapes", False))
+        columns.append(grouped.table().split("\n")[1].split())
+        path = tmp_path / f"{number}.json"
+        prof.export_chrome_trace(str(path))
+        document = json.loads(path.read_text())
+        top.append(set(document))
+        keys.append({(e["ph"], e.get("cat"), key) for e in document["traceEvents"] for key in (e.get("args") or {})})
+    assert columns[0] == columns[1]
+    assert top[1] - top[0] == set()
+    assert keys[1] - keys[0] == set()
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_nesting_of_shared_rows(profiles, name):
+    """Where both show an op below another, the nearest ancestor that both know is the same."""
+    got, want = profiles[name]
+    common = {e.name for e in got.events()} & {e.name for e in want.events()}
+
+    def pairs(prof):
+        found = Counter()
+        for event in prof.events():
+            above = event.cpu_parent
+            while above is not None and above.name not in common:
+                above = above.cpu_parent
+            if event.name in common:
+                found[(above.name if above is not None else None, event.name)] += 1
+        return found
+
+    mine, other = pairs(got), pairs(want)
+    invented = {pair: count for pair, count in (mine - other).items() if pair[0] is None or "Backward" not in pair[0]}
+    assert not [pair for pair in invented if pair not in other], invented
