@@ -1,4 +1,4 @@
-"""Softmax, log-softmax and softmin."""
+"""Softmax and log-softmax."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ def _normalised(op: str) -> Any:
 declare("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", composite=_normalised("_softmax"))
 declare("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
         composite=_normalised("_log_softmax"))
-declare("softmin(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-        composite=lambda self, dim, dtype: aten.softmax(aten.neg(self), dim, dtype), where="n")
 
 
 def _input_dtype(result: Tensor, half_to_float: bool) -> Any:
