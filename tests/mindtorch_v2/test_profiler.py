@@ -13,6 +13,7 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2 import nn, optim
+from mindtorch_v2._dispatch.observer import HOOK
 from mindtorch_v2.profiler import ProfilerAction, ProfilerActivity, profile, record_function, schedule
 from mindtorch_v2.profiler.export import chrome
 
@@ -288,6 +289,17 @@ class TestLifeCycle:
         with pytest.raises(AssertionError, match="No valid profiler activities found"):
             profile(activities=[])
         with profile(activities=[ProfilerActivity.CPU]) as prof:
+            torch.ones(1)
+        assert names(prof)
+
+    def test_what_is_not_available_says_so_and_leaves_nothing_running(self):
+        for options in ({"execution_trace_observer": torch.profiler.ExecutionTraceObserver()},
+                        {"experimental_config": torch.profiler._ExperimentalConfig(record_python_gc_info=True)},
+                        {"experimental_config": torch.profiler._ExperimentalConfig(trace_only=True)}):
+            with pytest.raises(NotImplementedError):
+                profile(**options).start()
+            assert HOOK["OBSERVING"] is False
+        with profile() as prof:
             torch.ones(1)
         assert names(prof)
 

@@ -52,7 +52,11 @@ def split_activities(
 
 @dataclass
 class _ExperimentalConfig:
-    """Switches of PyTorch's profiler. Those that concern CUPTI or Kineto's internals are accepted without effect."""
+    """Switches of PyTorch's profiler. `record_python_gc_info` and `trace_only` are refused when recording starts.
+
+    The others concern CUPTI and Kineto's internals, or ask for what is always recorded here (all threads, overload
+    names, stacks in the file); they are accepted without effect.
+    """
 
     profiler_metrics: list[str] = field(default_factory=list)
     profiler_measure_per_kernel: bool = False

@@ -101,11 +101,12 @@ class _KinetoProfile:
     def start_trace(self) -> None:
         """Start what `prepare_trace` made ready."""
         session = self._session("starting trace")
+        if self.execution_trace_observer is not None:
+            # First: if it cannot start, nothing has been switched on yet.
+            self.execution_trace_observer.start()
         session._start_trace()
         for key, value in self.preset_metadata.items():
             self.add_metadata_json(key, value)
-        if self.execution_trace_observer is not None:
-            self.execution_trace_observer.start()
         info = self._get_distributed_info()
         if info:
             self.add_metadata_json("distributedInfo", json.dumps(info))

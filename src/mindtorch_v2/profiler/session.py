@@ -86,6 +86,9 @@ class profile:
         return self
 
     def _prepare_trace(self) -> None:
+        for switch in ("record_python_gc_info", "trace_only"):
+            if getattr(self.experimental_config, switch):
+                raise NotImplementedError(f"_ExperimentalConfig({switch}=True) is not available in this version")
         for names in self.activity_filters.values():
             # Kinds within an activity that can be chosen; as in PyTorch, the CPU has none.
             for name in sorted(names):
