@@ -97,6 +97,24 @@ def modules():
             for n, m in zip(trace.events["name"].tolist(), trace.events["module"].tolist())]
 
 
+def uses():
+    """Which memory ops use: blocks are numbered as they come, since identities differ from run to run."""
+    model = nn.Linear(4, 2)
+    optimizer = torch.optim.Adam(model.parameters())
+    with profile(record_shapes=True, profile_memory=True, with_stack=True) as prof:
+        model(torch.ones(3, 4)).sum().backward()
+        optimizer.step()
+    trace = prof.trace.check()
+    names = [trace.names[n] for n in trace.events["name"].tolist()]
+    numbers = {}
+    found = []
+    for row, argument, address, size, written in zip(*(column.tolist() for column in trace.uses.values())):
+        numbers.setdefault((address, size), len(numbers))
+        found.append([names[row], argument, size, written])
+    weight = numbers[id(model.weight._a), 32]
+    return {"uses": found, "blocks": len(numbers), "weight": weight, "roles": trace.roles["role"].tolist()}
+
+
 def nested():
     with profile() as outer:
         torch.ones(1) + 1
@@ -319,7 +337,7 @@ def leaks():
     return {"sessions": sessions, "records": resident_kilobytes() - before}
 
 
-PROGRAMS = [training, modules, nested, paused, bounded, threads, stacks_of_a_thread_that_was_there, allocations, scopes,
+PROGRAMS = [training, modules, uses, nested, paused, bounded, threads, stacks_of_a_thread_that_was_there, allocations, scopes,
             failures, odd_arguments, in_flight, forked]
 
 
@@ -360,6 +378,13 @@ class TestPrograms:
         assert not {r[0] for r in found["inner"]} & {"aten::add", "aten::sub"}
         assert not {r[0] for r in found["innermost"]} & {"aten::add", "aten::sub", "aten::mul"}
         assert found["memory"][0] == 4
+
+    def test_uses(self, results, twin):
+        found = results[twin]["uses"]
+        assert ["aten::linear", 1, 32, 0] in found["uses"]
+        assert ["aten::addmm", 2, 32, 0] in found["uses"]
+        assert ["aten::addcdiv_", 0, 32, 1] in found["uses"]
+        assert set(found["roles"]) == {1, 2, 3}
 
     def test_paused(self, results, twin):
         assert "aten::mul" not in [r[0] for r in results[twin]["paused"]["rows"]]

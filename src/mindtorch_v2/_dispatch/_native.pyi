@@ -63,6 +63,15 @@ class MemoryLog:
     def close(self) -> None:
         """Stop watching."""
 
+class UseLog:
+    """`(time, thread, position, identity, bytes)` for every tensor argument of an op."""
+
+    def __len__(self) -> int: ...
+    def used(self, *values: Any) -> None:
+        """Note the arguments of an op that is about to start."""
+    def since(self, begin: int) -> tuple[np.ndarray, ...]:
+        """An int64 array per field, of the uses from this one on."""
+
 class CallProbe:
     """The profile function of a thread: notes calls of the user's functions, asks `decide` about libraries'."""
 

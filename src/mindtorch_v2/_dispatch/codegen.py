@@ -176,16 +176,18 @@ class Writer:
 
     def describe(self) -> None:
         inputs = f"describe_[0]({', '.join(a.python_name for a in self.schema.arguments)}) if DESCRIBE else None"
+        uses = f"    if USES is not None: USES({', '.join(a.python_name for a in self.schema.arguments)})"
         # As in PyTorch, an op without tensor arguments has no place in the graph.
         in_graph = bool(self.tensors)
         if NATIVE is not None:
-            self.add(3, f"if OBSERVING: start_ = begin({inputs}, {in_graph})")
+            self.add(3, "if OBSERVING:", uses, f"    start_ = begin({inputs}, {in_graph})")
             return
         self.add(
             3,
             "if OBSERVING:",
             "    o_ = THREAD.state",
             "    seq_ = o_.seq if o_.grad else -1" if in_graph else "    seq_ = -1",
+            uses,
             f"    d_ = {inputs}",
             "    start_ = clock()",
         )

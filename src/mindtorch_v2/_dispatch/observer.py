@@ -14,9 +14,10 @@ from .native import NATIVE
 from .state import NEW_THREAD, STATES, THREAD, ThreadState
 
 # The globals of all generated functions. A changed value is seen by every op at its next call.
-# ALLOCATED, if set, is called with every array that a new tensor owns.
-HOOK: dict[str, Any] = {"OBSERVING": False, "DESCRIBE": False, "ALLOCATED": None, "clock": perf_counter_ns,
-                        "THREAD": THREAD}
+# ALLOCATED, if set, is called with every array that a new tensor owns, USES with the arguments of each op that starts,
+# STEPPED with each optimizer that made a step.
+HOOK: dict[str, Any] = {"OBSERVING": False, "DESCRIBE": False, "ALLOCATED": None, "USES": None, "STEPPED": None,
+                        "clock": perf_counter_ns, "THREAD": THREAD}
 if NATIVE is not None:
     NATIVE.set_thread(THREAD, ThreadState)
     HOOK["begin"] = NATIVE.begin

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from .._autograd.grad_mode import enable_grad, no_grad
 from .._autograd.graph import RemovableHandle
 from .._dispatch.namespace import aten
-from .._dispatch.observer import event_id, span
+from .._dispatch.observer import HOOK, event_id, span
 from .._dtype import float32
 from .._tensor import Tensor
 from ._groups import as_groups, check_packed, complete_group, fit_value, pack, required
@@ -136,6 +136,8 @@ class Optimizer:
                     self._opt_called = True
                 for hook in (*self._optimizer_step_post_hooks.values(), *_GLOBAL_POST_HOOKS.values()):
                     hook(self, args, kwargs)
+                if HOOK["STEPPED"] is not None:
+                    HOOK["STEPPED"](self)
                 return outcome
 
         return wrapper  # type: ignore[return-value]

@@ -35,6 +35,17 @@ native_set_tensor(PyObject *Py_UNUSED(module), PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* The array of a tensor on the CPU; NULL, without an exception, for anything else. */
+PyArrayObject *
+array_of(PyObject *value)
+{
+    PyTypeObject *type = Py_TYPE(value);
+    if (tensor_type == NULL || !(type == tensor_type || PyType_IsSubtype(type, tensor_type)))
+        return NULL;
+    PyObject *object = slot(value, array_offset);
+    return object != NULL && PyArray_CheckExact(object) ? (PyArrayObject *)object : NULL;
+}
+
 typedef struct {
     int64_t *next, *end;
     PyObject *pinned[32];

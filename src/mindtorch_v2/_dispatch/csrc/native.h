@@ -16,7 +16,7 @@
 #include <numpy/arrayobject.h>
 
 /* Counted up when the Python side needs a new build; an older one is then ignored. */
-#define NATIVE_VERSION 2
+#define NATIVE_VERSION 3
 
 #include <stdint.h>
 #include <time.h>
@@ -73,7 +73,10 @@ slot(PyObject *object, Py_ssize_t offset)
     return *(PyObject **)((char *)object + offset);
 }
 
-extern PyTypeObject EventBufferType, BudgetType, MarkType, DescriberType, MemoryLogType, BlockType, CallProbeType;
+/* describe.c */
+PyArrayObject *array_of(PyObject *value);
+
+extern PyTypeObject EventBufferType, BudgetType, MarkType, DescriberType, MemoryLogType, BlockType, UseLogType, CallProbeType;
 
 /* calls.c: on Python 3.11, whether this thread's calls are noted by a probe. While they are, the interpreter is slow at
  * everything; inside an op there is nothing to note, so `begin` and `end` switch it off and on again. */

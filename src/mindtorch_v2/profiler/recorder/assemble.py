@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -59,9 +60,12 @@ def assemble(recorder: Recorder, *, metadata: dict[str, Any], with_flops: bool =
             columns["flops"] = flops_column(known, ids, inputs, build)
         build.add_columns(columns)
     add_memory(build, recorder)
+    add_uses(build, recorder)
     add_python_calls(build, recorder.calls, steps_ns)
     trace = build.finish(metadata=metadata, start_ns=recorder.start_ns, end_ns=recorder.end_ns,
                          epoch_ns=recorder.epoch_ns, dropped=recorder.dropped)
+    if len(trace.uses["row"]):
+        trace = replace(trace, uses={**trace.uses, "written": written(trace)})
     if options.modules:
         trace = with_modules(trace, module_calls)
     return with_stacks(trace) if options.stacks else trace
@@ -101,6 +105,26 @@ def add_memory(build: TraceBuilder, recorder: Recorder) -> None:
         "address": identity,
         "total_bytes": np.cumsum(size),
     })
+
+
+def add_uses(build: TraceBuilder, recorder: Recorder) -> None:
+    """Which memory ops had as arguments, and what modules and optimizers said it is."""
+    if recorder.uses:
+        time, thread, position, identity, size = (np.concatenate(column) for column in zip(*recorder.uses))
+        build.add_use_columns(threads_of(build, recorder.pieces, thread, time), time,
+                              {"argument": position, "address": identity, "size_bytes": size})
+    if recorder.owners:
+        time, identity, size, role = (np.concatenate(column) for column in zip(*recorder.owners))
+        build.add_role_columns({"time_ns": time, "address": identity, "size_bytes": size, "role": role})
+
+
+def written(trace: Trace) -> np.ndarray:
+    """Whether each use is a change: of the first argument of in-place ops, and of a fused optimizer's state."""
+    name = trace.events["name"][trace.uses["row"]]
+    inplace = np.array([text.endswith("_") and not text.endswith("__") for text in trace.names], bool)[name]
+    fused = np.array([text.startswith("aten::_fused_") for text in trace.names], bool)[name]
+    argument = trace.uses["argument"]
+    return (inplace & ((argument == 0) | fused & (argument >= 2))).astype(np.uint8)
 
 
 def threads_of(build: TraceBuilder, pieces: list[Piece], ident: np.ndarray, time: np.ndarray) -> np.ndarray:

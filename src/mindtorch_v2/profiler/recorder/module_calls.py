@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,7 @@ class ModuleLog:
 
     def __init__(self) -> None:
         self.called: dict[int, Module] = {}
+        self.first_call: Callable[[Module], None] | None = None
 
     def start(self) -> None:
         """Begin to see calls."""
@@ -47,6 +48,8 @@ class ModuleLog:
         identity = id(module)
         if identity not in self.called:
             self.called[identity] = module
+            if self.first_call is not None:
+                self.first_call(module)
         start = clock()
         try:
             return module._call_impl(*args, **kwargs)

@@ -22,6 +22,7 @@ from .buffers import Buffers, Events, since
 from .memory import new_log
 from .module_calls import ModuleLabels, ModuleLog, ModuleName, names_of
 from .python_calls import CallLog, CallPiece, Mark
+from .tensor_uses import Owners, new_use_log
 
 clock = HOOK["clock"]
 
@@ -35,6 +36,11 @@ class RecorderOptions:
     stacks: bool = False  # Python calls, and from them the stack of each event
     modules: bool = False  # the module that each event ran in
     max_events: int | None = None
+
+    @property
+    def tensors(self) -> bool:
+        """Whether to note which memory ops use and whose it is: where a memory timeline can be asked for."""
+        return self.shapes and self.memory and self.stacks
 
 
 @dataclass
@@ -66,6 +72,8 @@ class Session:
         self.memory: Any = None  # what `new_log` makes
         self.calls: CallLog | None = None
         self.modules: ModuleLog | None = None
+        self.uses: Any = None  # what `new_use_log` makes
+        self.owners: Owners | None = None
 
     def new_thread(self, state: ThreadState) -> None:
         """Give a thread a list to write to."""
@@ -95,6 +103,14 @@ class Session:
         elif self.modules is not None:
             self.modules.stop()
             self.modules = None
+        if any(u.options.tensors for u in self.users) and self.modules is not None:
+            if self.uses is None or self.owners is None:
+                self.uses, self.owners = new_use_log(), Owners()
+            HOOK["USES"], HOOK["STEPPED"] = self.uses.used, self.owners.stepped
+            self.modules.first_call = self.owners.module
+        elif self.uses is not None:
+            HOOK["USES"] = HOOK["STEPPED"] = None
+            self.uses = self.owners = None
         if any(u.options.stacks for u in self.users):
             if self.calls is None:
                 self.calls = CallLog()
@@ -116,6 +132,9 @@ class Recorder:
         self.begins: dict[int, int] = {}
         self.memory: list[tuple[np.ndarray, ...]] = []  # time, thread, bytes, identity; an item per stretch
         self.memory_begin = 0
+        self.uses: list[tuple[np.ndarray, ...]] = []  # time, thread, position, identity, bytes
+        self.owners: list[tuple[np.ndarray, ...]] = []  # time, identity, bytes, role
+        self._tensors_begin = (0, 0)
         self.calls: list[CallPiece] = []
         self.module_labels = ModuleLabels()
         self._calls_mark: Mark | None = None
@@ -140,6 +159,8 @@ class Recorder:
             session.adapt()
             self.begins = {id(lane): len(lane.events) for lane in session.lanes}
             self.memory_begin = 0 if session.memory is None else len(session.memory)
+            if session.uses is not None and session.owners is not None:
+                self._tensors_begin = (len(session.uses), len(session.owners))
             self._dropped_before = session.buffers.dropped
             self.active = True
             ACTIVE.add(self)
@@ -166,6 +187,9 @@ class Recorder:
                 return
             if session.memory is not None and self.options.memory:
                 self.memory.append(session.memory.since(self.memory_begin))
+            if session.uses is not None and session.owners is not None and self.options.tensors:
+                self.uses.append(session.uses.since(self._tensors_begin[0]))
+                self.owners.append(session.owners.since(self._tensors_begin[1]))
             modules: dict[int, ModuleName] = {}
             if session.modules is not None and (self.options.stacks or self.options.modules):
                 modules = names_of(list(session.modules.called.values()), self.module_labels)
@@ -200,7 +224,7 @@ def _forget_in_child() -> None:
     Recorder.lock = threading.RLock()
     if Recorder.session is not None:
         unobserve()
-        HOOK["ALLOCATED"] = None
+        HOOK["ALLOCATED"] = HOOK["USES"] = HOOK["STEPPED"] = None
         if Recorder.session.calls is not None:
             Recorder.session.calls.stop()
         if Recorder.session.modules is not None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from .columns import COLUMNS, KINDS, MEMORY_COLUMNS, Kind
+from .columns import COLUMNS, KINDS, MEMORY_COLUMNS, ROLE_COLUMNS, USE_COLUMNS, Kind, Role
 from .trace import DeviceKind, Frame, ThreadInfo, Trace, TraceBuilder
 
-__all__ = ["COLUMNS", "KINDS", "MEMORY_COLUMNS", "DeviceKind", "Frame", "Kind", "ThreadInfo", "Trace", "TraceBuilder"]
+__all__ = [
+    "COLUMNS", "KINDS", "MEMORY_COLUMNS", "ROLE_COLUMNS", "USE_COLUMNS", "DeviceKind", "Frame", "Kind", "Role",
+    "ThreadInfo", "Trace", "TraceBuilder",
+]

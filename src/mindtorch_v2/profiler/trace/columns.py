@@ -26,6 +26,14 @@ class Kind(IntEnum):
     OTHER = 12  # an event read from a file that fits nowhere else
 
 
+class Role(IntEnum):
+    """What a module or an optimizer said a tensor is."""
+
+    PARAMETER = 1
+    GRADIENT = 2
+    OPTIMIZER_STATE = 3
+
+
 @dataclass(frozen=True)
 class KindFacts:
     """How a kind appears to users and in files."""
@@ -92,4 +100,20 @@ MEMORY_COLUMNS = (
     Column("device", np.int16, 0, "device type as in the event column"),
     Column("device_index", np.int16, -1, "which device of that type, or -1"),
     Column("row", np.int32, -1, "the innermost event in which it happened, or -1"),
+)
+
+# Recorded together with memory, shapes and stacks: what an analysis of memory over time needs.
+USE_COLUMNS = (
+    Column("row", np.int32, -1, "the event that has this memory as an argument"),
+    Column("argument", np.int16, 0, "position of the argument in the op's signature"),
+    Column("address", np.int64, 0, "identity of the block, as in the memory table"),
+    Column("size_bytes", np.int64, 0, "size of the whole block"),
+    Column("written", np.uint8, 0, "1 if the op changes this argument"),
+)
+
+ROLE_COLUMNS = (
+    Column("time_ns", np.int64, 0, "host clock, nanoseconds: when it was seen"),
+    Column("address", np.int64, 0, "identity of the block at that time"),
+    Column("size_bytes", np.int64, 0, "size of the whole block"),
+    Column("role", np.uint8, 0, "a Role"),
 )

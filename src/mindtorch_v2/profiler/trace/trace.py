@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .columns import COLUMNS, MEMORY_COLUMNS, Kind
+from .columns import COLUMNS, MEMORY_COLUMNS, ROLE_COLUMNS, USE_COLUMNS, Column, Kind
 from .nesting import enclosing_rows, parents
 
 
@@ -54,6 +54,11 @@ class Frame:
         return f"{self.file}({self.line}): {self.function}" if self.file or self.line else self.function
 
 
+def empty_table(columns: Sequence[Column]) -> dict[str, np.ndarray]:
+    """A table without rows."""
+    return {column.name: np.zeros(0, column.dtype) for column in columns}
+
+
 @dataclass(frozen=True)
 class Trace:
     """A finished recording.
@@ -61,7 +66,8 @@ class Trace:
     `events` has one NumPy array per entry of `COLUMNS`, all of one length, sorted by thread and start so that a
     parent comes before its children. Python calls have parents among themselves and so have all other events: with or
     without stacks, an op has the same parent and the same own time. `memory` has one per `MEMORY_COLUMNS`, sorted by
-    time. Integers in them point into the tables. `inputs` holds argument tuples: each item a TensorInput, a list of
+    time. `uses` (`USE_COLUMNS`) and `roles` (`ROLE_COLUMNS`) say which memory ops had as arguments and what it was.
+    Integers in them point into the tables. `inputs` holds argument tuples: each item a TensorInput, a list of
     them, or a plain value.
     """
 
@@ -76,6 +82,8 @@ class Trace:
     end_ns: int = 0
     epoch_ns: int = 0  # add to the host clock to get nanoseconds since 1970
     dropped: int = 0  # events beyond `max_events`
+    uses: dict[str, np.ndarray] = field(default_factory=lambda: empty_table(USE_COLUMNS))
+    roles: dict[str, np.ndarray] = field(default_factory=lambda: empty_table(ROLE_COLUMNS))
 
     def __len__(self) -> int:
         return len(self.events["start_ns"])
@@ -132,6 +140,8 @@ class TraceBuilder:
         self.stacks: list[tuple[Frame, ...]] = []
         self._chunks: list[dict[str, np.ndarray]] = []
         self._memory_chunks: list[dict[str, np.ndarray]] = []
+        self._uses: list[tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]] = []
+        self._roles: list[dict[str, np.ndarray]] = []
         self._rows: list[dict[str, int]] = []
         self._memory_rows: list[dict[str, int]] = []
         self._input_ids: dict[Any, int] = {}
@@ -197,6 +207,14 @@ class TraceBuilder:
         """Add many memory changes."""
         self._memory_chunks.append(columns)
 
+    def add_use_columns(self, thread: np.ndarray, time_ns: np.ndarray, columns: dict[str, np.ndarray]) -> None:
+        """Add uses of memory, each by the op that starts next on its thread."""
+        self._uses.append((thread, time_ns, columns))
+
+    def add_role_columns(self, columns: dict[str, np.ndarray]) -> None:
+        """Add roles of memory."""
+        self._roles.append(columns)
+
     def finish(self, **facts: Any) -> Trace:
         """The trace; `facts` are its remaining fields (metadata, start_ns, …)."""
         events = _assemble(COLUMNS, self._chunks, self._rows)
@@ -211,15 +229,32 @@ class TraceBuilder:
         memory = {key: value[by_time] for key, value in memory.items()}
         found = enclosing_rows(_part(events, others), memory["thread"], memory["time_ns"])
         memory["row"] = np.append(others, -1)[found].astype(np.int32)
-        for column in (*events.values(), *memory.values()):
+        uses = _assemble(USE_COLUMNS, [
+            {**columns, "row": _next_rows(events, others, thread, time)} for thread, time, columns in self._uses], [])
+        kept = uses["row"] >= 0
+        uses = {key: value[kept] for key, value in uses.items()}
+        roles = _assemble(ROLE_COLUMNS, self._roles, [])
+        for column in (*events.values(), *memory.values(), *uses.values(), *roles.values()):
             column.flags.writeable = False
-        return Trace(events, memory, self.names, self.threads, self.inputs, self.stacks, **facts)
+        tables = (self.names, self.threads, self.inputs, self.stacks)
+        return Trace(events, memory, *tables, uses=uses, roles=roles, **facts)
 
 
 def split_python(events: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """The rows that are no Python calls, and those that are."""
     python = (events["kind"] == Kind.PYTHON) | (events["kind"] == Kind.MODULE)
     return np.flatnonzero(~python), np.flatnonzero(python)
+
+
+def _next_rows(events: dict[str, np.ndarray], rows: np.ndarray, thread: np.ndarray, time_ns: np.ndarray) -> np.ndarray:
+    """Among some rows, the first one that starts on this thread from this time on, or -1."""
+    result = np.full(len(time_ns), -1, np.int32)
+    for number in np.unique(thread).tolist():
+        candidates = rows[events["thread"][rows] == number]
+        wanted = np.flatnonzero(thread == number)
+        found = np.searchsorted(events["start_ns"][candidates], time_ns[wanted])
+        result[wanted] = np.append(candidates, -1)[found]
+    return result
 
 
 def _above(events: dict[str, np.ndarray], rows: np.ndarray) -> np.ndarray:
