@@ -1,0 +1,197 @@
+"""Signatures of ops in the spelling of PyTorch's traces.
+
+The op table states what this runtime needs to know. PyTorch's text says more: which arguments share memory with the
+result (`Tensor(a)`) or are changed (`Tensor(a!)`), and which integers may be symbolic (`SymInt`). A few ops have
+arguments that this runtime has no use for, or names that Python cannot have. All of it follows from the table and the
+facts below.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ..._dispatch.registry import OVERLOADS as OVERLOADS_HERE
+from ..._dispatch.registry import Op
+from ..._dispatch.schema import Argument, Schema, parse_schema
+
+# Integers that PyTorch lets be symbolic wherever an argument has one of these names ...
+SYMBOLIC = frozenset(
+    ["C", "HxW", "N", "bias_sizes", "diagonal", "dilation", "end", "groups", "high", "ignore_index", "index",
+     "input_size", "input_sizes", "k", "length", "low", "m", "minlength", "normalized_shape", "num_samples",
+     "num_weights", "output_padding", "output_size", "pad", "padding", "repeats", "self_sizes", "shape", "shifts",
+     "size", "sizes", "split_size", "split_sizes", "start", "step", "storage_offset", "stride"])
+# ... apart from these ops, which take plain ones ...
+PLAIN_OPS = frozenset(
+    ["_fused_rms_norm", "adaptive_avg_pool1d", "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d",
+     "avg_pool1d", "avg_pool2d", "avg_pool2d_backward", "avg_pool3d", "avg_pool3d_backward", "diag", "im2col",
+     "max_pool1d", "max_pool1d_with_indices", "max_pool2d", "max_pool2d_with_indices",
+     "max_pool2d_with_indices_backward", "max_pool3d", "max_pool3d_with_indices", "max_pool3d_with_indices_backward",
+     "max_unpool3d", "rot90", "unfold", "unfold_backward", "unfold_copy"])
+# ... and single arguments that are, or are not.
+ALSO_SYMBOLIC = frozenset(
+    [("embedding", "padding_idx"), ("embedding_backward", "padding_idx"), ("embedding_dense_backward", "padding_idx"),
+     ("eye", "n"), ("max_unpool3d", "output_size"), ("randperm", "n"), ("tile", "dims"),
+     ("unfold_backward", "input_sizes")])
+NOT_SYMBOLIC = frozenset([("col2im", "stride"), ("col2im", "padding"), ("col2im", "dilation")])
+# Ops that may hand out their input's memory, though here they are not declared as views.
+SHARING = frozenset(
+    ["_conj", "adjoint", "chunk", "conj", "contiguous", "detach", "expand_as", "flatten", "imag", "lift_fresh", "mT",
+     "moveaxis", "movedim", "narrow", "numpy_T", "positive", "ravel", "real", "reshape", "reshape_as", "resolve_conj",
+     "resolve_neg", "swapaxes", "swapdims", "to", "unflatten", "view_as"])
+
+_OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+# PyTorch's arguments of ops that are declared with others here.
+ARGUMENTS = {
+    "_index_put_impl": "Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False, bool unsafe=False",
+    "_to_copy": f"Tensor self, *, {_OPTIONS}, bool non_blocking=False, MemoryFormat? memory_format=None",
+    "contiguous": "Tensor self, *, MemoryFormat memory_format=0",
+    "empty.memory_format": f"int[] size, *, {_OPTIONS}, MemoryFormat? memory_format=None",
+    "eye.m": f"int n, int m, *, {_OPTIONS}",
+    "index.Tensor": "Tensor self, Tensor?[] indices",
+    "index_put": "Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False",
+    "native_group_norm": "Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, int group, float eps",
+    "native_group_norm_backward": "Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, int N, "
+                                  "int C, int HxW, int group, bool[3] output_mask",
+    "native_layer_norm": "Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps",
+    "rand": f"int[] size, *, {_OPTIONS}",
+    "rand_like": f"Tensor self, *, {_OPTIONS}, MemoryFormat? memory_format=None",
+    "randint.low": f"int low, int high, int[] size, *, {_OPTIONS.replace('None', '4', 1)}",
+    "randint_like.low_dtype": f"Tensor self, int low, int high, *, {_OPTIONS}, MemoryFormat? memory_format=None",
+    "randn": f"int[] size, *, {_OPTIONS}",
+    "randn_like": f"Tensor self, *, {_OPTIONS}, MemoryFormat? memory_format=None",
+    "random.from": "Tensor self, int from, int? to, *, Generator? generator=None",
+    "randperm": f"int n, *, {_OPTIONS.replace('None', '4', 1)}",
+    "to.device": "Tensor self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, "
+                 "MemoryFormat? memory_format=None",
+    "to.dtype": "Tensor self, ScalarType dtype, bool non_blocking=False, bool copy=False, "
+                "MemoryFormat? memory_format=None",
+    "to.dtype_layout": f"Tensor self, *, {_OPTIONS}, bool non_blocking=False, bool copy=False, "
+                       "MemoryFormat? memory_format=None",
+    "uniform": "Tensor self, float from=0., float to=1., *, Generator? generator=None",
+}
+# Its overload names, where the table has others.
+OVERLOADS = {"elu.inplace": "", "leaky_relu.inplace": "", "normal.fill": "", **dict.fromkeys(
+    ["greater", "greater_", "greater_equal", "greater_equal_", "less", "less_", "less_equal",
+     "less_equal_", "multiply", "multiply_", "not_equal", "not_equal_", "subtract", "subtract_", "true_divide",
+     "true_divide_"], "Tensor")}
+# PyTorch's name -> the name here.
+RENAMED = {"C": "c", "HxW": "hxw", "N": "n", "from": "low", "normalized_shape": "normalized_size", "to": "high"}
+
+
+class Form(NamedTuple):
+    """Which of an op's forms was called."""
+
+    op: Op
+    inplace: bool = False
+    scalar: bool = False  # the overload that takes a number as second operand
+    out: bool = False
+    variant: str = ""  # PyTorch's overload for these arguments, where the op here is one for several
+
+
+def form_of(op: Op, inplace: bool, values: Sequence[Any]) -> Form:
+    """The form that a call with these values was: one for each argument, and one more for `out` if it can be given.
+
+    A value is a tensor if it is neither None nor a Python number.
+    """
+    arguments = op.schema.arguments
+    scalar = op.scalar_overload is not None and len(arguments) > 1 and isinstance(values[1], (int, float, complex))
+    out = len(values) > len(arguments) and values[-1] is not None
+    given = frozenset(argument.name for argument, value in zip(arguments, values) if value is not None)
+    return Form(op, inplace, scalar, out, _variant(op, given))
+
+
+def form_of_step(name: str, overload: str, count: int) -> Form | None:
+    """The form that a kernel's step stands for, by its name and number of arguments; None if the table has none."""
+    base = name.removeprefix("aten::")
+    found = []
+    for inplace in (False, True):
+        if inplace and not base.endswith("_"):
+            break
+        for op in OVERLOADS_HERE.get(base[:-1] if inplace else base, []):
+            if inplace and not op.inplace:
+                continue
+            if OVERLOADS.get(op.key, op.overload) == overload:
+                found.append(Form(op, inplace))
+            elif op.scalar_overload is not None and op.scalar_overload == overload:
+                found.append(Form(op, inplace, scalar=True))
+            elif f"{base}.{overload}" in ARGUMENTS:
+                found.append(Form(op, inplace, variant=overload))
+    return next((form for form in found if len(arguments_of(form)) == count), None)
+
+
+def _variant(op: Op, given: frozenset[str]) -> str:
+    """PyTorch's overload of an op when these arguments are not None; empty for the op's own."""
+    if op.key == "to.dtype_layout" and "dtype" in given:
+        return "device" if "device" in given else "dtype"
+    if "generator" in given and op.key in ARGUMENTS and "generator" not in ARGUMENTS[op.key]:
+        return f"{op.overload}_generator" if op.overload else "generator"
+    return ""
+
+
+@functools.cache
+def arguments_of(form: Form) -> tuple[tuple[Argument, int | None], ...]:
+    """PyTorch's arguments of an op, and for each its position among the arguments here, None where it has none."""
+    op = form.op
+    own = op.schema.arguments
+    text = ARGUMENTS.get(f"{op.name}.{form.variant}" if form.variant else op.key)
+    if text is None:
+        return tuple((argument, number) for number, argument in enumerate(own))
+    places = {argument.name: number for number, argument in enumerate(own)}
+    spelled: Schema = parse_schema(f"{op.name}({text}) -> Tensor")
+    return tuple((a, places.get(a.name, places.get(RENAMED.get(a.name, "")))) for a in spelled.arguments)
+
+
+@functools.cache
+def schema_text(form: Form) -> str:
+    """The signature of a form."""
+    op = form.op
+    changes = form.inplace or (op.name.endswith("_") and not op.name.endswith("__")) or op.name.startswith("__i")
+    shares = not changes and (op.view or op.name in SHARING)
+    parts: list[str] = []
+    for number, (argument, _) in enumerate(arguments_of(form)):
+        if argument.keyword_only and "*" not in parts:
+            parts.append("*")
+        kind = _type_text(op, argument)
+        if number == 0 and argument.is_tensor and (changes or shares):
+            several = shares and any("[]" in one for one in op.schema.returns)
+            kind = kind.replace("Tensor", "Tensor(a!)" if changes else "Tensor(a -> *)" if several else "Tensor(a)", 1)
+        if number == 1 and form.scalar:
+            kind = kind.replace("Tensor", "Scalar", 1)
+        default = "" if argument.name == "generator" and form.variant else _default_text(argument)
+        parts.append(f"{kind} {argument.name}{default}")
+    if form.out:
+        parts += [*([] if "*" in parts else ["*"]), "Tensor(a!) out"]
+    overload = op.scalar_overload if form.scalar else OVERLOADS.get(op.key, op.overload)
+    overload = "out" if form.out else form.variant or overload
+    name = f"aten::{op.name}{'_' * form.inplace}{'.' * bool(overload)}{overload}"
+    result = op.schema.text.rpartition("->")[2].strip()
+    if result.startswith("Tensor") and (changes or shares or form.out):
+        result = result.replace("Tensor", "Tensor(a!)" if changes or form.out else "Tensor(a)", 1)
+    return f"{name}({', '.join(parts)}) -> {result}"
+
+
+def _type_text(op: Op, argument: Argument) -> str:
+    kind = argument.type
+    if not kind.startswith("int"):
+        return kind
+    key = (op.name, argument.name)
+    symbolic = argument.name in SYMBOLIC and op.name not in PLAIN_OPS and key not in NOT_SYMBOLIC
+    return f"SymInt{kind[len('int'):]}" if symbolic or key in ALSO_SYMBOLIC else kind
+
+
+def _default_text(argument: Argument) -> str:
+    """`=value` as PyTorch prints it: floats with all their digits, lists in brackets, text in double quotes."""
+    default = argument.default
+    if default is None:
+        return ""
+    if argument.type.startswith(("float", "Scalar")) and ("." in default or "e" in default) and default != "None":
+        value = ast.literal_eval(default)
+        if isinstance(value, float):
+            digits = f"{value:.17g}"
+            return f"={digits}." if value.is_integer() and "e" not in digits else f"={digits}"
+    if default.startswith("("):
+        return f"={list(ast.literal_eval(default))}"
+    return f"={default}".replace("'", '"')
