@@ -1,8 +1,8 @@
-"""`torch.amp`: mixed precision. Ops are not cast by this runtime; switched off, everything here works."""
+"""`torch.amp`: mixed precision. `autocast` chooses the precision of ops, `GradScaler` keeps small gradients alive."""
 
 from __future__ import annotations
 
-from .autocast_mode import autocast, get_autocast_dtype, is_autocast_available, is_autocast_enabled
+from .autocast_mode import autocast, custom_bwd, custom_fwd, is_autocast_available
 from .grad_scaler import GradScaler
 
-__all__ = ["GradScaler", "autocast", "get_autocast_dtype", "is_autocast_available", "is_autocast_enabled"]
+__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]

@@ -13,6 +13,7 @@ from .._autograd.grad_mode import enable_grad, set_grad_enabled
 from .._dispatch.state import THREAD
 from .._random import fork_rng, get_rng_state, set_rng_state
 from .._tensor import Tensor
+from ..amp.autocast_mode import renewed
 from ..nn.modules.container import Sequential
 from ._recompute import CheckpointError, Frame, set_checkpoint_early_stop
 
@@ -65,6 +66,7 @@ class CheckpointFunction(Function):
         check_backward_validity(args)
         ctx.run_function = run_function
         ctx.rng_state = get_rng_state() if preserve_rng_state else None
+        ctx.autocast = renewed()
         ctx.tensor_places = [i for i, value in enumerate(args) if isinstance(value, Tensor)]
         ctx.other_inputs = [None if isinstance(value, Tensor) else value for value in args]
         ctx.save_for_backward(*(args[i] for i in ctx.tensor_places))
@@ -79,7 +81,7 @@ class CheckpointFunction(Function):
         for position, tensor in zip(ctx.tensor_places, ctx.saved_tensors, strict=True):
             inputs[position] = tensor
         leaves = detach_variable(tuple(inputs))
-        with _replayed(ctx.rng_state), enable_grad():
+        with _replayed(ctx.rng_state), enable_grad(), ctx.autocast():
             outputs = ctx.run_function(*leaves)
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
         pairs = [(output, grad) for output, grad in zip(outputs, grads, strict=True)
@@ -123,9 +125,10 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | N
         with forward_context:
             return function(*args, **kwargs)
     state = get_rng_state() if preserve else None
+    autocast = renewed()
 
     def again(inputs: tuple[Any, ...]) -> None:
-        with _replayed(state), recompute_context:
+        with _replayed(state), autocast(), recompute_context:
             function(*inputs, **kwargs)
 
     frame = Frame(again, args, early_stop, determinism_check != "none")

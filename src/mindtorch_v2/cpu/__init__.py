@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from . import amp as amp
+
 
 class Stream:
     """The order of the program; there is no other."""

@@ -1,0 +1,124 @@
+"""Autocast: while it is on, listed ops get their floating point arguments in the precision that suits them.
+
+The generated function of a listed op (see `autocast_lists`) asks the flag `AUTOCAST`, which is up while any thread is
+inside an enabled autocast, and hands its arguments to `autocast_call`. That casts them and calls the op again with
+casting off, so that the ops inside it take what they are given; a profile shows the casts and the op inside the op,
+as PyTorch's does. Nothing else of the runtime knows about autocast, and an op that is on no list does not ask.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from .._dtype import bfloat16, dtype, float16, float32, float64
+from .._tensor import TENSOR_TYPES, Tensor
+from .namespace import aten
+from .observer import HOOK
+from .registry import Op
+from .state import THREAD, ThreadState
+
+# The device types that PyTorch has autocast for, and the dtype each starts with. Only the CPU's ops are cast here.
+DEFAULT_DTYPES = {"cpu": bfloat16, "cuda": float16, "npu": float16, "xpu": float16, "mps": float16, "hpu": bfloat16,
+                  "mtia": float16, "maia": bfloat16, "ipu": float16, "xla": bfloat16}
+
+
+class _Settings(threading.local):
+    """What a thread has set; the switch for the CPU itself is `ThreadState.autocast`, where ops look."""
+
+    def __init__(self) -> None:
+        self.enabled: set[str] = set()
+        self.dtypes = dict(DEFAULT_DTYPES)
+        self.cache_enabled = True
+        self.nesting = 0
+        # (id of a parameter, dtype) -> the parameter, which keeps the id its own, and its cast.
+        self.cache: dict[tuple[int, dtype], tuple[Tensor, Tensor]] = {}
+
+
+SETTINGS = _Settings()
+_LOCK = threading.Lock()
+_threads_inside = 0
+
+
+def set_enabled(device_type: str, enabled: bool) -> None:
+    """Switch autocast for a device type, in this thread."""
+    global _threads_inside
+    if enabled:
+        SETTINGS.enabled.add(device_type)
+    else:
+        SETTINGS.enabled.discard(device_type)
+    state = THREAD.state
+    if device_type == "cpu" and state.autocast != enabled:
+        state.autocast = enabled
+        with _LOCK:
+            _threads_inside += 1 if enabled else -1
+            HOOK["AUTOCAST"] = _threads_inside > 0
+
+
+def autocast_call(op: Op, policy: str, values: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """Call a listed op with its arguments cast; None if it is not for this thread or device to cast them."""
+    state = THREAD.state
+    if not state.autocast or not any(on_cpu(value) for value in (*values, *named.values())):
+        return None
+    state.autocast = False
+    try:
+        target = float32
+        if policy == "lower":
+            target = SETTINGS.dtypes["cpu"]
+        elif policy == "widest":
+            target = widest(values, SETTINGS.dtypes["cpu"])
+        # The last argument first, as PyTorch does: the order of casts is seen in the order of backward.
+        options = {name: cast(value, target, state) for name, value in named.items()}
+        arguments = [cast(value, target, state) for value in reversed(values)]
+        return op.forms[False](*reversed(arguments), **options)
+    finally:
+        state.autocast = True
+
+
+def on_cpu(value: Any) -> bool:
+    """Whether an argument is a tensor on the CPU, or a list with one."""
+    if type(value) in TENSOR_TYPES:
+        return type(value._a) is np.ndarray
+    return type(value) in (list, tuple) and any(on_cpu(item) for item in value)
+
+
+def eligible(tensor: Tensor) -> bool:
+    """Whether autocast may change the dtype: float64 was asked for, and stays."""
+    kind = tensor.dtype
+    return kind.is_floating_point and kind is not float64 and type(tensor._a) is np.ndarray
+
+
+def cast(value: Any, target: dtype, state: ThreadState) -> Any:
+    """An argument in the target dtype if it is an eligible tensor, else as it is."""
+    if type(value) in (list, tuple):
+        return [cast(item, target, state) for item in value] if value and type(value[0]) in TENSOR_TYPES else value
+    if type(value) not in TENSOR_TYPES or value.dtype is target or not eligible(value):
+        return value
+    is_parameter = value._rg and value._edge is None and value._base is None and value.dtype is float32
+    if not (is_parameter and SETTINGS.cache_enabled and not state.inference and target is SETTINGS.dtypes["cpu"]):
+        return aten.to__dtype_layout(value, target)
+    found = SETTINGS.cache.get((id(value), target))
+    if found is None:
+        # Recorded even under no_grad: a later use of the same cast may need the way back to the parameter.
+        grad, state.grad = state.grad, True
+        try:
+            found = (value, aten.to__dtype_layout(value, target))
+        finally:
+            state.grad = grad
+        SETTINGS.cache[id(value), target] = found
+    return found[1]
+
+
+def widest(values: tuple[Any, ...], low: dtype) -> dtype:
+    """The dtype for ops whose arguments have to agree: float32 as soon as one of them is."""
+    found = low
+    for value in values:
+        for tensor in value if type(value) in (list, tuple) else (value,):
+            if type(tensor) in TENSOR_TYPES and eligible(tensor):
+                if tensor.dtype is float32:
+                    found = float32
+                elif tensor.dtype is not low and found is not float32:
+                    raise RuntimeError("Unexpected floating ScalarType in at::autocast::prioritize")
+    return found

@@ -1,0 +1,59 @@
+"""The two ops of `GradScaler`: undo the scale of gradients while looking for infinities, and adapt the scale."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._autograd.graph import bump
+from .._backends.cpu import amp as kernels
+from .._dispatch.promotion import pretty
+from .._dispatch.registry import declare
+from .._dtype import float32, int32
+from .._tensor import Tensor
+
+
+def _check(tensor: Tensor, name: str, dtype: Any = float32) -> None:
+    if tensor.numel() != 1:
+        raise RuntimeError(f"{name} must be a 1-element tensor.")
+    if tensor.dtype is not dtype:
+        raise RuntimeError(f"{name} must be {'a float' if dtype is float32 else 'an int'} tensor.")
+    if type(tensor._a) is not np.ndarray:
+        raise NotImplementedError("gradient scaling is implemented for CPU tensors only")
+
+
+def _unscale(self: Any, found_inf: Tensor, inv_scale: Tensor) -> None:
+    if not self:
+        return
+    _check(inv_scale, "inv_scale")
+    _check(found_inf, "found_inf")
+    inverse = inv_scale._a.reshape(())[()]
+    for grad in self:
+        if not grad.dtype.is_floating_point:
+            raise NotImplementedError('"_amp_foreach_non_finite_check_and_unscale_cpu" not implemented for '
+                                      f"'{pretty(grad.dtype)}'")
+        if type(grad._a) is not np.ndarray:
+            raise NotImplementedError("gradient scaling is implemented for CPU tensors only")
+        if kernels.unscale(grad._a, inverse):
+            found_inf._a[...] = 1.0
+        bump(grad)
+    bump(found_inf)
+
+
+def _update_scale(self: Tensor, growth_tracker: Tensor, found_inf: Tensor, scale_growth_factor: float,
+                  scale_backoff_factor: float, growth_interval: int) -> Tensor:
+    _check(growth_tracker, "growth_tracker", int32)
+    _check(self, "current_scale")
+    _check(found_inf, "found_inf")
+    kernels.update_scale(self._a, growth_tracker._a, found_inf._a, scale_growth_factor, scale_backoff_factor,
+                         growth_interval)
+    bump(self)
+    bump(growth_tracker)
+    return self
+
+
+declare("_amp_foreach_non_finite_check_and_unscale_(Tensor[] self, Tensor found_inf, Tensor inv_scale) -> ()",
+        composite=_unscale, where="f")
+declare("_amp_update_scale_(Tensor self, Tensor growth_tracker, Tensor found_inf, float scale_growth_factor, "
+        "float scale_backoff_factor, int growth_interval) -> Tensor", composite=_update_scale, where="f")
