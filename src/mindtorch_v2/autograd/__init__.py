@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 from .._autograd.anomaly import detect_anomaly, set_detect_anomaly
 from .._autograd.api import backward, grad
 from .._autograd.function import Function
 from .._autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from .._autograd.gradcheck import gradcheck, gradgradcheck
 from .._tensor import Tensor as Variable
+from ..profiler.record_function import _record_function_with_args_enter, _record_function_with_args_exit
 from . import function, graph, profiler, profiler_util
 
 __all__ = [
     "Function",
     "Variable",
+    "_record_function_with_args_enter",
+    "_record_function_with_args_exit",
     "backward",
     "detect_anomaly",
     "enable_grad",
@@ -28,3 +34,18 @@ __all__ = [
     "set_detect_anomaly",
     "set_grad_enabled",
 ]
+
+# Loaded when first asked for: few programs touch them.
+_SUBMODULES = ("anomaly_mode", "forward_ad", "functional", "grad_mode", "profiler_legacy", "variable")
+_LATE = dict.fromkeys(("_KinetoEvent", "_ProfilerResult", "_disable_profiler", "_enable_profiler", "_kineto_step",
+                       "_prepare_profiler", "_profiler_enabled", "_profiler_type", "_supported_activities",
+                       "_toggle_collection_dynamic", "kineto_available"), "._C._autograd")
+_LATE.update(dict.fromkeys(("ProfilerActivity", "ProfilerConfig", "ProfilerState"), "._C._profiler"))
+
+
+def __getattr__(name: str) -> Any:
+    if name in _SUBMODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    if name in _LATE:
+        return getattr(importlib.import_module(_LATE[name], __name__.partition(".")[0]), name)
+    raise AttributeError(f"module 'torch.autograd' has no attribute '{name}'")

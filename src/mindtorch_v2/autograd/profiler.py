@@ -8,7 +8,9 @@ from typing import Any, ClassVar
 from ..profiler.activity import ProfilerActivity, kineto_available
 from ..profiler.device_type import DeviceType
 from ..profiler.record_function import record_function
+from ..profiler.recorder import Recorder
 from ..profiler.session import profile
+from ..profiler.stats import _ProfilerStats
 from .profiler_util import (
     MEMORY_EVENT_NAME,
     OUT_OF_MEMORY_EVENT_NAME,
@@ -104,6 +106,13 @@ def load_nvprof(path: str) -> Any:
     raise NotImplementedError("load_nvprof: nvprof databases are not read by this runtime")
 
 
+def __getattr__(name: str) -> Any:
+    # Whether anything records; a variable in PyTorch, asked here so that it is never out of date.
+    if name == "_is_profiler_enabled":
+        return Recorder.session is not None
+    raise AttributeError(f"module 'torch.autograd.profiler' has no attribute '{name}'")
+
+
 __all__ = [
     "MEMORY_EVENT_NAME",
     "OUT_OF_MEMORY_EVENT_NAME",
@@ -114,6 +123,7 @@ __all__ = [
     "KinetoStepTracker",
     "MemRecordsAcc",
     "ProfilerActivity",
+    "_ProfilerStats",
     "emit_itt",
     "emit_nvtx",
     "kineto_available",

@@ -2,18 +2,70 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 from . import functional, init, modules, parameter, utils
 from .modules import *  # noqa: F403 (the list of modules is in one place, `modules.__all__`)
-from .parameter import Buffer, Parameter, UninitializedParameter
+from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
 __all__ = [
     *modules.__all__,
     "Buffer",
     "Parameter",
+    "UninitializedBuffer",
     "UninitializedParameter",
+    "factory_kwargs",
     "functional",
     "init",
     "modules",
     "parameter",
     "utils",
 ]
+
+
+
+def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
+    """The arguments among `kwargs` that make tensors: given by themselves or in a dictionary of that name."""
+    if kwargs is None:
+        return {}
+    simple = {"device", "dtype", "memory_format"}
+    if not kwargs.keys() <= simple | {"factory_kwargs"}:
+        raise TypeError(f"unexpected kwargs {kwargs.keys() - simple - {'factory_kwargs'}}")
+    made = dict(kwargs.get("factory_kwargs", {}))
+    for name in simple & kwargs.keys():
+        if name in made:
+            raise TypeError(f"{name} specified twice, in **kwargs and in factory_kwargs")
+        made[name] = kwargs[name]
+    return made
+
+
+# Loaded when first asked for: few programs touch them.
+_SUBMODULES = frozenset({"attention", "grad", "parallel"})
+_LATE = {
+    "AdaptiveLogSoftmaxWithLoss": "modules.adaptive",
+    "DataParallel": "parallel",
+    "LinearCrossEntropyLoss": "modules.linear_cross_entropy",
+    "LinearCrossEntropyOptions": "modules.linear_cross_entropy",
+}
+_LATE.update(dict.fromkeys((
+    "Container", "CrossMapLRN2d", "FractionalMaxPool2d", "FractionalMaxPool3d", "NLLLoss2d", "SyncBatchNorm",
+), "modules.leftovers"))
+_LATE.update(dict.fromkeys((
+    "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d", "LazyConv1d", "LazyConv2d", "LazyConv3d",
+    "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d", "LazyInstanceNorm1d", "LazyInstanceNorm2d",
+    "LazyInstanceNorm3d", "LazyLinear",
+), "modules.lazy_layers"))
+
+
+def __getattr__(name: str) -> Any:
+    if name in _SUBMODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    if name in _LATE:
+        found = globals()[name] = getattr(importlib.import_module(f"{__name__}.{_LATE[name]}"), name)
+        return found
+    raise AttributeError(f"module 'torch.nn' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_SUBMODULES, *_LATE})

@@ -79,17 +79,90 @@ class Buffer(Tensor, metaclass=BufferMeta):
         return made
 
 
-class UninitializedParameter(Parameter):
-    """A parameter whose shape is not known yet. Lazy modules are not part of this runtime."""
+class UninitializedTensorMixin:
+    """What parameters and buffers without a shape have in common."""
+
+    cls_to_become: type = Tensor
+
+    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Give it a shape, undefined contents, and from now on the behaviour of an ordinary tensor."""
+        me: Any = self
+        made = aten.empty(tuple(shape), dtype=me.dtype if dtype is None else dtype,
+                          device=me.device if device is None else device)
+        me._a = made._a
+        me._st = made.shared()
+        me.__class__ = self.cls_to_become
+
+    @property
+    def shape(self) -> Any:
+        """Not known yet."""
+        raise RuntimeError("Can't access the shape of an uninitialized parameter or buffer. This error usually happens "
+                           "in `load_state_dict` when trying to load an uninitialized parameter into an initialized "
+                           "one. Call `forward` to initialize the parameters before accessing their attributes.")
+
+    def share_memory_(self) -> Any:
+        """There is no memory to share yet."""
+        raise RuntimeError("Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize "
+                           "the parameters before calling `module.share_memory()`.")
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        me: Any = self
+        return type(self), (me.requires_grad, None, me.dtype)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if id(self) not in memo:
+            me: Any = self
+            memo[id(self)] = type(self)(me.requires_grad, None, me.dtype)  # type: ignore[call-arg]
+        return memo[id(self)]
+
+
+def _refuse_use(name: str) -> Any:
+    def refuse(self: Any, *args: Any) -> Any:
+        raise ValueError(f"Attempted to use an uninitialized parameter in {name}. This error happens when you are "
+                         "using a `LazyModule` or explicitly manipulating `torch.nn.parameter.UninitializedParameter` "
+                         "objects. When using LazyModules Call `forward` with a dummy batch to initialize the "
+                         "parameters before calling torch functions")
+
+    return refuse
+
+
+for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "matmul", "rmatmul", "pow", "neg",
+              "getitem", "setitem", "lt", "le", "gt", "ge"):
+    setattr(UninitializedTensorMixin, f"__{_name}__", _refuse_use(_name))
+
+
+def _without_shape(cls: type, requires_grad: bool, device: Any, dtype: Any) -> Any:
+    made = wrap_as(cls, aten.empty(0, dtype=dtype, device=device)._a)
+    made._rg = requires_grad
+    return made
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: ignore[misc]
+    """A parameter whose shape is not known yet."""
+
+    cls_to_become = Parameter
 
     def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
-        raise NotImplementedError("UninitializedParameter: lazy modules, which find their shapes at the first call, "
-                                  "are not supported by this runtime; give the shapes when constructing the module")
+        return _without_shape(cls, requires_grad, device, dtype)
+
+
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):
+    """A buffer whose shape is not known yet."""
+
+    cls_to_become = Tensor
+
+    def __new__(cls, requires_grad: bool = False, device: Any = None, dtype: Any = None,
+                persistent: bool = True) -> Any:
+        return _without_shape(cls, requires_grad, device, dtype)
 
 
 def is_lazy(parameter: Any) -> bool:
-    """Whether a parameter still waits for its shape."""
-    return isinstance(parameter, UninitializedParameter)
+    """Whether a parameter or buffer still waits for its shape."""
+    return isinstance(parameter, UninitializedTensorMixin)
 
 
-__all__ = ["Buffer", "Parameter", "UninitializedParameter", "is_lazy"]
+__all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "UninitializedTensorMixin",
+           "is_lazy"]

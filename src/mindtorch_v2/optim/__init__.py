@@ -2,32 +2,50 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 from . import lr_scheduler, optimizer
+from ._muon import Muon
 from .adadelta import Adadelta
+from .adafactor import Adafactor
 from .adagrad import Adagrad
 from .adam import Adam, AdamW
 from .adamax import Adamax
 from .asgd import ASGD
+from .lbfgs import LBFGS
 from .nadam import NAdam
 from .optimizer import Optimizer
 from .radam import RAdam
 from .rmsprop import RMSprop
 from .rprop import Rprop
 from .sgd import SGD
+from .sparse_adam import SparseAdam
 
 __all__ = [
     "ASGD",
+    "LBFGS",
     "SGD",
     "Adadelta",
+    "Adafactor",
     "Adagrad",
     "Adam",
     "AdamW",
     "Adamax",
+    "Muon",
     "NAdam",
     "Optimizer",
     "RAdam",
     "RMSprop",
     "Rprop",
+    "SparseAdam",
     "lr_scheduler",
     "optimizer",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Loaded when first asked for: it needs the modules of `torch.nn`, which optimizers do not.
+    if name == "swa_utils":
+        return importlib.import_module(f"{__name__}.swa_utils")
+    raise AttributeError(f"module 'torch.optim' has no attribute '{name}'")

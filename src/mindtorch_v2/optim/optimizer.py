@@ -215,12 +215,12 @@ class Optimizer:
             kept = []
             for group in self.param_groups:
                 for parameter in group["params"]:
-                    grad = parameter.grad
-                    if grad is None:
+                    if parameter.grad is None:
                         continue
                     if set_to_none:
-                        parameter.grad = None
+                        parameter.grad = None  # nothing here holds on to it, so that it is freed here and now
                         continue
+                    grad = parameter.grad
                     if grad.grad_fn is not None:
                         grad.detach_()
                     else:

@@ -1,7 +1,8 @@
-"""`torch.testing`: comparing tensors."""
+"""`torch.testing`: comparing tensors, and making some."""
 
 from __future__ import annotations
 
 from ._compare import assert_close
+from ._creation import make_tensor
 
-__all__ = ["assert_close"]
+__all__ = ["assert_close", "make_tensor"]

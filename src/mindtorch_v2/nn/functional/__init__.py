@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..._absent import refusing
 from ..._dispatch.namespace import find
 from .activation import (
     celu,
@@ -45,6 +46,7 @@ from .loss import (
     huber_loss,
     kl_div,
     l1_loss,
+    linear_cross_entropy,
     mse_loss,
     nll_loss,
     poisson_nll_loss,
@@ -76,11 +78,18 @@ from .pooling import (
     adaptive_avg_pool2d,
     adaptive_avg_pool3d,
     adaptive_max_pool1d,
+    adaptive_max_pool1d_with_indices,
     adaptive_max_pool2d,
+    adaptive_max_pool2d_with_indices,
     adaptive_max_pool3d,
+    adaptive_max_pool3d_with_indices,
     avg_pool1d,
     avg_pool2d,
     avg_pool3d,
+    fractional_max_pool2d,
+    fractional_max_pool2d_with_indices,
+    fractional_max_pool3d,
+    fractional_max_pool3d_with_indices,
     lp_pool1d,
     lp_pool2d,
     lp_pool3d,
@@ -97,6 +106,12 @@ from .pooling import (
 from .sparse import embedding, embedding_bag
 from .vision import affine_grid, grid_sample, interpolate, upsample, upsample_bilinear, upsample_nearest
 
+_LOW_PRECISION = ("nn.functional.{0}: products of 8-bit and smaller floating point numbers, and grouped products on "
+                  "accelerators, are not part of this runtime; use matmul")
+grouped_mm = refusing("grouped_mm", NotImplementedError, _LOW_PRECISION.format("grouped_mm"))
+scaled_grouped_mm = refusing("scaled_grouped_mm", NotImplementedError, _LOW_PRECISION.format("scaled_grouped_mm"))
+scaled_mm = refusing("scaled_mm", NotImplementedError, _LOW_PRECISION.format("scaled_mm"))
+
 # Name here -> op.
 DIRECT = {
     "bilinear": "bilinear",
@@ -105,6 +120,7 @@ DIRECT = {
     "conv1d": "conv1d",
     "conv2d": "conv2d",
     "conv3d": "conv3d",
+    "conv_tbc": "conv_tbc",
     "conv_transpose1d": "conv_transpose1d",
     "conv_transpose2d": "conv_transpose2d",
     "conv_transpose3d": "conv_transpose3d",
@@ -116,6 +132,7 @@ DIRECT = {
     "leaky_relu_": "leaky_relu_",
     "linear": "linear",
     "logsigmoid": "log_sigmoid",
+    "native_channel_shuffle": "native_channel_shuffle",
     "one_hot": "one_hot",
     "pairwise_distance": "pairwise_distance",
     "pixel_shuffle": "pixel_shuffle",
@@ -123,6 +140,7 @@ DIRECT = {
     "pdist": "pdist",
     "prelu": "prelu",
     "relu_": "relu_",
+    "rrelu_": "rrelu_",
     "scaled_dot_product_attention": "scaled_dot_product_attention",
     "selu_": "selu_",
     "softplus": "softplus",
@@ -149,8 +167,11 @@ __all__ = [
     "adaptive_avg_pool2d",
     "adaptive_avg_pool3d",
     "adaptive_max_pool1d",
+    "adaptive_max_pool1d_with_indices",
     "adaptive_max_pool2d",
+    "adaptive_max_pool2d_with_indices",
     "adaptive_max_pool3d",
+    "adaptive_max_pool3d_with_indices",
     "affine_grid",
     "alpha_dropout",
     "avg_pool1d",
@@ -172,6 +193,10 @@ __all__ = [
     "embedding_bag",
     "feature_alpha_dropout",
     "fold",
+    "fractional_max_pool2d",
+    "fractional_max_pool2d_with_indices",
+    "fractional_max_pool3d",
+    "fractional_max_pool3d_with_indices",
     "gaussian_nll_loss",
     "glu",
     "grid_sample",
@@ -188,6 +213,7 @@ __all__ = [
     "l1_loss",
     "layer_norm",
     "leaky_relu",
+    "linear_cross_entropy",
     "local_response_norm",
     "log_softmax",
     "lp_pool1d",

@@ -61,11 +61,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
 def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False,
           inplace: bool = False) -> Tensor:
     """`leaky_relu` with slopes drawn at random from `[lower, upper]` while training."""
-    if not inplace:
-        return aten.rrelu(input, lower, upper, training)
-    if training:
-        raise NotImplementedError("rrelu in place while training: slopes drawn at random are not supported")
-    return aten.leaky_relu_(input, (lower + upper) / 2)
+    return aten.rrelu_(input, lower, upper, training) if inplace else aten.rrelu(input, lower, upper, training)
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:

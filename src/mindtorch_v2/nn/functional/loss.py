@@ -179,5 +179,22 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = Fals
 
 def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0,
              reduction: str = "mean", zero_infinity: bool = False) -> Tensor:
-    """Connectionist temporal classification, which this runtime does not compute."""
-    raise NotImplementedError("ctc_loss: this runtime has no kernel for connectionist temporal classification")
+    """Minus the log-likelihood of label sequences, summed over all ways to spread them over the time steps."""
+    return aten.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, get_enum(reduction), zero_infinity)
+
+
+def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None,
+                         weight: Tensor | None = None, reduction: str = "mean", ignore_index: int | None = None,
+                         label_smoothing: float = 0.0, options: Any = None) -> Tensor:
+    """`cross_entropy` of a linear map of the input, whose weight may have dimensions after the classes."""
+    if options is not None:
+        raise NotImplementedError("linear_cross_entropy: the chunked computation that `options` asks for is not part "
+                                  "of this runtime")
+    shape = linear_weight._a.shape
+    flat = aten.reshape(linear_weight, (-1, shape[-1])) if len(shape) > 2 else linear_weight
+    bias = None if linear_bias is None else aten.reshape(linear_bias, (-1,))
+    logits = aten.linear(input, flat, bias)
+    if len(shape) > 2:
+        logits = aten.reshape(logits, (*input._a.shape[:-1], *shape[:-1]))
+    return cross_entropy(logits, target, weight=weight, reduction=reduction, label_smoothing=label_smoothing,
+                         ignore_index=-100 if ignore_index is None else ignore_index)

@@ -181,3 +181,62 @@ def max_unpool3d(input: Tensor, indices: Tensor, kernel_size: Sizes, stride: Siz
     """Values back at the places that `max_pool3d` took them from."""
     sizes, steps, margins = _unpooled(input, kernel_size, stride, padding, output_size, 3)
     return aten.max_unpool3d(input, indices, sizes, steps, margins)
+
+
+def adaptive_max_pool1d_with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    """Maxima of as many windows as asked for, and where they are."""
+    return adaptive_max_pool1d(input, output_size, True)
+
+
+def adaptive_max_pool2d_with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    """Maxima of as many two-dimensional windows as asked for, and where they are."""
+    return adaptive_max_pool2d(input, output_size, True)
+
+
+def adaptive_max_pool3d_with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    """Maxima of as many three-dimensional windows as asked for, and where they are."""
+    return adaptive_max_pool3d(input, output_size, True)
+
+
+def _fractional(input: Tensor, kernel_size: Any, output_size: Any, output_ratio: Any, samples: Tensor | None,
+                spatial: int) -> Any:
+    def each(value: Any) -> tuple[Any, ...]:
+        return (value,) * spatial if isinstance(value, (int, float)) else tuple(value)
+
+    name = f"fractional_max_pool{spatial}d"
+    if output_size is None:
+        if output_ratio is None:
+            raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
+        output_size = [int(n * ratio) for n, ratio in zip(input._a.shape[-spatial:], each(output_ratio), strict=True)]
+    if samples is None:
+        batch = 1 if input.ndim == spatial + 1 else input._a.shape[0]
+        samples = aten.rand(batch, input._a.shape[-spatial - 1], spatial, dtype=input.dtype, device=input.device)
+    return getattr(aten, name)(input, each(kernel_size), each(output_size), samples)
+
+
+def fractional_max_pool2d(input: Tensor, kernel_size: Sizes, output_size: Any = None, output_ratio: Any = None,
+                          return_indices: bool = False, _random_samples: Tensor | None = None) -> Any:
+    """Maxima of two-dimensional windows at random places, for a given output size or ratio of sizes."""
+    made = _fractional(input, kernel_size, output_size, output_ratio, _random_samples, 2)
+    return made if return_indices else made[0]
+
+
+def fractional_max_pool2d_with_indices(input: Tensor, kernel_size: Sizes, output_size: Any = None,
+                                       output_ratio: Any = None, return_indices: bool = False,
+                                       _random_samples: Tensor | None = None) -> Any:
+    """`fractional_max_pool2d`, and where the maxima are."""
+    return fractional_max_pool2d(input, kernel_size, output_size, output_ratio, True, _random_samples)
+
+
+def fractional_max_pool3d(input: Tensor, kernel_size: Sizes, output_size: Any = None, output_ratio: Any = None,
+                          return_indices: bool = False, _random_samples: Tensor | None = None) -> Any:
+    """Maxima of three-dimensional windows at random places, for a given output size or ratio of sizes."""
+    made = _fractional(input, kernel_size, output_size, output_ratio, _random_samples, 3)
+    return made if return_indices else made[0]
+
+
+def fractional_max_pool3d_with_indices(input: Tensor, kernel_size: Sizes, output_size: Any = None,
+                                       output_ratio: Any = None, return_indices: bool = False,
+                                       _random_samples: Tensor | None = None) -> Any:
+    """`fractional_max_pool3d`, and where the maxima are."""
+    return fractional_max_pool3d(input, kernel_size, output_size, output_ratio, True, _random_samples)

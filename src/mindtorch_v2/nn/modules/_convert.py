@@ -10,6 +10,7 @@ from ..._device import as_device, device
 from ..._dispatch.namespace import aten
 from ..._dtype import FLOAT, bfloat16, dtype, float16, float32, float64
 from ..._tensor import Tensor
+from ..parameter import is_lazy
 from ._tree import Tree
 
 Self = TypeVar("Self", bound="Convert")
@@ -62,8 +63,11 @@ class Convert(Tree):
                 if changed_grad._a is not grad._a:
                     grad.data = changed_grad
         for name, buffer in self._buffers.items():
-            if buffer is not None:
-                self._buffers[name] = fn(buffer)
+            if buffer is None:
+                continue
+            changed = fn(buffer)
+            # A buffer that still waits for its shape waits with its new dtype.
+            self._buffers[name] = type(buffer)(dtype=changed.dtype) if is_lazy(buffer) else changed
         return self
 
     def to(self: Self, *args: Any, **kwargs: Any) -> Self:

@@ -287,7 +287,7 @@ class TripletMarginWithDistanceLoss(_Loss):
 
 
 class CTCLoss(_Loss):
-    """Connectionist temporal classification, which this runtime does not compute: calling it raises."""
+    """Connectionist temporal classification: `F.ctc_loss`."""
 
     def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
         super().__init__(reduction=reduction)

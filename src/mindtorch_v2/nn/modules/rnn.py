@@ -161,6 +161,12 @@ class RNNBase(Module):
         size = self.get_expected_hidden_size(input, batch_sizes)
         return aten.zeros(size, dtype=input.dtype, device=input.device)
 
+    def _checked(self, input: Tensor, hx: Any, batch_sizes: Tensor | None) -> Any:
+        """The given state, or the first one if none is given, after checking that it fits."""
+        hx = self._first_state(input, batch_sizes) if hx is None else hx
+        self.check_forward_args(input, hx, batch_sizes)
+        return hx
+
     def _without_batch(self, hidden: Any) -> Any:
         return aten.squeeze(hidden, 1)
 
@@ -173,8 +179,7 @@ class RNNBase(Module):
         batch_dim = 0 if self.batch_first else 1
         if not batched:
             input = aten.unsqueeze(input, batch_dim)
-        hx = self._first_state(input, None) if hx is None else self._unbatched_state(hx, batched)
-        self.check_forward_args(input, hx, None)
+        hx = self._checked(input, None if hx is None else self._unbatched_state(hx, batched), None)
         made = getattr(aten, OP[self.mode])(input, hx, self._flat_weights, self.bias, self.num_layers, self.dropout,
                                             self.training, self.bidirectional, self.batch_first)
         output, hidden = made[0], made[1:] if len(made) == 3 else made[1]
@@ -184,12 +189,8 @@ class RNNBase(Module):
 
     def _forward_packed(self, packed: PackedSequence, hx: Any) -> Any:
         data, batch_sizes, sorted_indices, unsorted_indices = packed
-        if hx is None:
-            hx = self._first_state(data, batch_sizes)
-        else:
-            # States come in the order of the sequences as the user had them.
-            hx = self.permute_hidden(hx, sorted_indices)
-        self.check_forward_args(data, hx, batch_sizes)
+        # States come in the order of the sequences as the user had them.
+        hx = self._checked(data, None if hx is None else self.permute_hidden(hx, sorted_indices), batch_sizes)
         made = getattr(aten, OP[self.mode])(data, batch_sizes, hx, self._flat_weights, self.bias, self.num_layers,
                                             self.dropout, self.training, self.bidirectional)
         hidden = made[1:] if len(made) == 3 else made[1]
@@ -300,8 +301,17 @@ class LSTM(RNNBase):
         return hx if batched else (aten.unsqueeze(hidden, 1), aten.unsqueeze(cell, 1))
 
     def _first_state(self, input: Tensor, batch_sizes: Tensor | None) -> Any:
-        cell = self.get_expected_cell_size(input, batch_sizes)
-        return super()._first_state(input, batch_sizes), aten.zeros(cell, dtype=input.dtype, device=input.device)
+        batch = input.shape[0 if self.batch_first else 1] if batch_sizes is None else batch_sizes[0]
+        layers = self.num_layers * (2 if self.bidirectional else 1)
+        widths = (self.proj_size or self.hidden_size, self.hidden_size)
+        return tuple(aten.zeros((layers, int(batch), width), dtype=input.dtype, device=input.device)
+                     for width in widths)
+
+    def _checked(self, input: Tensor, hx: Any, batch_sizes: Tensor | None) -> Any:
+        if hx is not None:
+            return super()._checked(input, hx, batch_sizes)
+        self.check_input(input, batch_sizes)
+        return self._first_state(input, batch_sizes)
 
     def _without_batch(self, hidden: Any) -> Any:
         return aten.squeeze(hidden[0], 1), aten.squeeze(hidden[1], 1)

@@ -9,6 +9,7 @@ from ..._dispatch.namespace import aten
 from ..._tensor import Tensor
 from .. import functional as F
 from ..modules.module import Module
+from ._orthogonal import MAPS, _Orthogonal
 from .parametrize import register_parametrization
 from .spectral_norm import as_matrix
 
@@ -100,6 +101,18 @@ def spectral_norm(module: Any, name: str = "weight", n_power_iterations: int = 1
 
 def orthogonal(module: Any, name: str = "weight", orthogonal_map: str | None = None, *,
                use_trivialization: bool = True) -> Any:
-    """Needs matrix factorisations that this runtime does not have."""
-    raise NotImplementedError("parametrizations.orthogonal needs matrix exponentials or Householder products, which "
-                              "this runtime does not have")
+    """A parameter that stays orthogonal: a matrix, or a batch of them, with orthonormal columns or rows."""
+    weight = getattr(module, name, None)
+    if not isinstance(weight, Tensor):
+        raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
+    if weight.ndim < 2:
+        raise ValueError(f"Expected a matrix or batch of matrices. Got a tensor of {weight.ndim} dimensions.")
+    if orthogonal_map is None:
+        square = weight.shape[-2] == weight.shape[-1]
+        orthogonal_map = "matrix_exp" if square or weight.dtype.is_complex else "householder"
+    if orthogonal_map not in MAPS:
+        raise ValueError('orthogonal_map has to be one of "matrix_exp", "cayley", "householder". Got: '
+                         f"{orthogonal_map}")
+    made = _Orthogonal(weight, orthogonal_map, use_trivialization=use_trivialization)
+    register_parametrization(module, name, made, unsafe=True)
+    return module

@@ -128,6 +128,7 @@ def pack_padded_sequence(input: Tensor, lengths: Any, batch_first: bool = False,
     order = None
     if not enforce_sorted:
         lengths, order = aten.sort(lengths, descending=True)
+        order = order.to(input.device)
         input = aten.index_select(input, 0 if batch_first else 1, order)
     data, batch_sizes = aten._pack_padded_sequence(input, lengths, batch_first)
     return PackedSequence(data, batch_sizes, order, None)
@@ -146,7 +147,9 @@ def pad_packed_sequence(sequence: PackedSequence, batch_first: bool = False, pad
                                                 longest)
     order = sequence.unsorted_indices
     if order is not None:
-        return aten.index_select(padded, 0 if batch_first else 1, order), lengths[order]
+        padded = aten.index_select(padded, 0 if batch_first else 1, order)
+        # The lengths are on the CPU, wherever the data is.
+        return padded, lengths[order.cpu()]
     return padded, lengths
 
 

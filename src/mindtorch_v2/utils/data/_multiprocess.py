@@ -2,7 +2,8 @@
 
 Each worker has two pipes: numbered tasks go in, numbered results come back. A pipe of its own, rather than a queue
 shared by all, means that a worker which is killed in the middle of a message leaves no lock taken and no other worker's
-message spoilt: its pipe ends, and that is noticed at once.
+message spoilt: its pipe ends, and that is noticed at once. Two more pipes belong to the profiler: through them workers
+learn of recordings of the main process and send home what they recorded (`profiler/recorder/processes.py`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import weakref
 from multiprocessing import connection
 from typing import Any
 
+from ...profiler.recorder import processes
 from ._iterator import _BaseDataLoaderIter
 from ._utils.error import ExceptionWrapper
 from ._utils.worker import Resume, StreamEnded, worker_loop
@@ -33,19 +35,26 @@ class Worker:
         self.pending = 0
         tasks, self.tasks = context.Pipe(duplex=False)
         self.results, results = context.Pipe(duplex=False)
+        requests, asked = context.Pipe(duplex=False)
+        told, reports = context.Pipe(duplex=False)
+        recordings = processes.under_way()
+        self.channel = processes.Channel(f"DataLoader worker {worker_id}", asked, told)
         self.process = context.Process(
             target=worker_loop, daemon=True,
-            kwargs={**arguments, "tasks": tasks, "results": results, "worker_id": worker_id})
+            kwargs={**arguments, "tasks": tasks, "results": results, "worker_id": worker_id,
+                    "profiler": (requests, reports, recordings)})
         try:
             self.process.start()
         except BaseException:
-            self.tasks.close()
-            self.results.close()
+            for pipe in (self.tasks, self.results, asked, told):
+                pipe.close()
             raise
         finally:
             # Held by the worker alone, so that its end closes them; also before the next worker is forked.
-            tasks.close()
-            results.close()
+            for pipe in (tasks, results, requests, reports):
+                pipe.close()
+        self.channel.pid = self.process.pid or 0
+        processes.join(self.channel, list(recordings))
 
 
 def stop_workers(workers: list[Worker], owner: int | None) -> None:
@@ -60,6 +69,7 @@ def stop_workers(workers: list[Worker], owner: int | None) -> None:
         # A worker that is writing a result nobody will read is interrupted by this.
         worker.results.close()
     deadline = time.monotonic() + PATIENCE
+    processes.leave([worker.channel for worker in workers], PATIENCE)
     for worker in workers:
         worker.process.join(max(0.0, deadline - time.monotonic()))
         if worker.process.is_alive():

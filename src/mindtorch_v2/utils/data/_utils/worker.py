@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from ...._dispatch.observer import HOOK, unobserve
 from ...._random import manual_seed
+from ....profiler.recorder.reporting import Reporter
 from .error import ExceptionWrapper
 from .fetch import make_fetcher
 
@@ -119,12 +119,11 @@ def receive(tasks: Any, parent_id: int) -> Any:
 
 def worker_loop(iterable: bool, dataset: Any, tasks: Any, results: Any, auto_collation: bool,
                 collate_fn: Callable[[Any], Any], drop_last: bool, base_seed: int,
-                init_fn: Callable[[int], Any] | None, worker_id: int, num_workers: int) -> None:
+                init_fn: Callable[[int], Any] | None, worker_id: int, num_workers: int,
+                profiler: tuple[Any, Any, dict[int, Any]]) -> None:
     """Fetch batches until told to stop; also at the end of a stream a worker waits to be told."""
     parent_id = os.getppid()
-    # A recording of the main process that was copied by a fork is not continued here.
-    unobserve()
-    HOOK["ALLOCATED"] = None
+    reporter = Reporter(*profiler)
     where = f"in DataLoader worker process {worker_id}"
     outbox = Outbox(results)
     failure: ExceptionWrapper | None = None
@@ -178,3 +177,5 @@ def worker_loop(iterable: bool, dataset: Any, tasks: Any, results: Any, auto_col
     except (KeyboardInterrupt, EOFError):
         # Ctrl-C reaches the main process too, which reports it; a main process that is gone wants no report.
         return
+    finally:
+        reporter.finish()

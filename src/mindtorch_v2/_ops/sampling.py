@@ -1,0 +1,89 @@
+"""Samples of gamma, Dirichlet, Poisson and binomial distributions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._backends.cpu import implicit_gradient
+from .._backends.cpu import rng_rejection as kernels
+from .._backends.cpu.rng_checks import FLOATING, require
+from .._dispatch.namespace import aten
+from .._dispatch.registry import choose, declare
+from .._random import engine_of
+from .._tensor import Tensor
+
+
+def _gamma(a: Any, generator: Any) -> Any:
+    require(a.dtype, FLOATING, "gamma")
+    drawn = kernels.standard_gamma(engine_of(generator), a).astype(a.dtype)
+    # Zero is no gamma number: what is too small becomes the smallest number with full precision.
+    smallest = np.finfo(np.float64).tiny if a.dtype.itemsize == 8 else np.finfo(np.float32).tiny
+    return np.maximum(drawn, np.asarray(smallest).astype(a.dtype)) if a.dtype.itemsize > 2 else drawn
+
+
+def _dirichlet(a: Any, generator: Any) -> Any:
+    require(a.dtype, FLOATING, "dirichlet")
+    return kernels.dirichlet(engine_of(generator), a).astype(a.dtype)
+
+
+def _poisson(a: Any, generator: Any) -> Any:
+    require(a.dtype, FLOATING, "poisson_cpu")
+    return kernels.poisson(engine_of(generator), a).astype(a.dtype)
+
+
+def _binomial(count: Any, prob: Any, generator: Any) -> Any:
+    require(count.dtype, FLOATING, "binomial_cpu")
+    return kernels.binomial(engine_of(generator), count, prob).astype(count.dtype)
+
+
+def _no_second(name: str) -> Any:
+    def refuse(grad: Any) -> Any:
+        raise RuntimeError(f"derivative for aten::{name} is not implemented")
+
+    return refuse
+
+
+declare("_standard_gamma(Tensor self, Generator? generator=None) -> Tensor", cpu=_gamma, where="n",
+        grad={"self": lambda grad, self, result: grad * aten._standard_gamma_grad(self, result)})
+declare("_standard_gamma_grad(Tensor self, Tensor output) -> Tensor", where="n",
+        cpu=lambda a, x: implicit_gradient.gamma_gradient(x, a).astype(a.dtype),
+        grad={("self", "output"): _no_second("_standard_gamma_grad")})
+
+
+def _dirichlet_backward(grad: Any, self: Any, result: Any) -> Any:
+    total = aten.expand_as(aten.sum(self, -1, True), self)
+    return aten._dirichlet_grad(result, self, total) * (grad - aten.sum(grad * result, -1, True))
+
+
+declare("_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor", cpu=_dirichlet, where="n",
+        grad={"self": _dirichlet_backward})
+declare("_dirichlet_grad(Tensor x, Tensor alpha, Tensor total) -> Tensor", where="n",
+        cpu=lambda x, alpha, total: implicit_gradient.dirichlet_gradient(x, alpha, total).astype(x.dtype),
+        grad={("x", "alpha", "total"): _no_second("_dirichlet_grad")})
+declare("poisson(Tensor self, Generator? generator=None) -> Tensor", cpu=_poisson, where="n",
+        grad={"self": lambda grad: aten.zeros_like(grad)})
+declare("binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor", cpu=_binomial, where="n",
+        grad={"prob": lambda grad, prob: aten.zeros_like(prob)})
+
+
+@choose("poisson", where="f")
+def poisson(input: Tensor, generator: Any = None) -> Tensor:
+    """Counts of Poisson distributions with the rates found in `input`.
+
+    PyTorch's numbers for one element; for several, the generator's words are handed out in another order.
+    """
+    return aten.poisson__default(input, generator)
+
+
+@choose("binomial", where="f")
+def binomial(count: Tensor, prob: Tensor, generator: Any = None) -> Tensor:
+    """Numbers of successes among `count` trials of probability `prob`; see `poisson` for the order of draws."""
+    return aten.binomial__default(count, prob, generator)
+
+
+@choose("_standard_gamma", where="f")
+def standard_gamma(input: Tensor, generator: Any = None) -> Tensor:
+    """Gamma numbers of rate 1 with the shapes found in `input`."""
+    return aten._standard_gamma__default(input, generator)

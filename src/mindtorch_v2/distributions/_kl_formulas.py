@@ -1,0 +1,199 @@
+"""Divergences between distributions of one family."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .._autograd.api import grad
+from .._dispatch.namespace import aten
+from .bernoulli import Bernoulli
+from .beta import Beta
+from .binomial import Binomial
+from .categorical import Categorical
+from .cauchy import Cauchy
+from .dirichlet import Dirichlet
+from .exp_family import ExponentialFamily
+from .exponential import Exponential
+from .gamma import Gamma
+from .geometric import Geometric
+from .gumbel import Gumbel
+from .half_normal import HalfNormal
+from .independent import Independent
+from .kl import kl_divergence, register_kl
+from .laplace import Laplace
+from .multivariate_normal import MultivariateNormal, half_log_determinant, mahalanobis, solve_lower
+from .normal import Normal
+from .one_hot_categorical import OneHotCategorical
+from .pareto import Pareto
+from .poisson import Poisson
+from .transformed_distribution import TransformedDistribution
+from .uniform import Uniform
+from .utils import euler_constant, sum_rightmost
+
+
+def infinite_like(tensor: Any) -> Any:
+    """Infinity everywhere."""
+    return aten.full_like(tensor, math.inf)
+
+
+@register_kl(Bernoulli, Bernoulli)
+def _bernoulli(p: Any, q: Any) -> Any:
+    t1 = p.probs * (aten.softplus(-q.logits) - aten.softplus(-p.logits))
+    t1 = aten.where(q.probs == 0, math.inf, t1)
+    t1 = aten.where(p.probs == 0, 0.0, t1)
+    t2 = (1 - p.probs) * (aten.softplus(q.logits) - aten.softplus(p.logits))
+    t2 = aten.where(q.probs == 1, math.inf, t2)
+    return t1 + aten.where(p.probs == 1, 0.0, t2)
+
+
+@register_kl(Beta, Beta)
+def _beta(p: Any, q: Any) -> Any:
+    sum_p = p.concentration1 + p.concentration0
+    sum_q = q.concentration1 + q.concentration0
+    t1 = q.concentration1.lgamma() + q.concentration0.lgamma() + sum_p.lgamma()
+    t2 = p.concentration1.lgamma() + p.concentration0.lgamma() + sum_q.lgamma()
+    t3 = (p.concentration1 - q.concentration1) * aten.digamma(p.concentration1)
+    t4 = (p.concentration0 - q.concentration0) * aten.digamma(p.concentration0)
+    return t1 - t2 + t3 + t4 + (sum_q - sum_p) * aten.digamma(sum_p)
+
+
+@register_kl(Binomial, Binomial)
+def _binomial(p: Any, q: Any) -> Any:
+    if (p.total_count < q.total_count).any():
+        raise NotImplementedError("KL between Binomials where q.total_count > p.total_count is not implemented")
+    kl = p.total_count * (p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p())
+    return aten.where(p.total_count > q.total_count, math.inf, kl)
+
+
+@register_kl(Categorical, Categorical)
+def _categorical(p: Any, q: Any) -> Any:
+    t = p.probs * (p.logits - q.logits)
+    t = aten.where((q.probs == 0).expand_as(t), math.inf, t)
+    return aten.where((p.probs == 0).expand_as(t), 0.0, t).sum(-1)
+
+
+@register_kl(OneHotCategorical, OneHotCategorical)
+def _one_hot(p: Any, q: Any) -> Any:
+    return _categorical(p._categorical, q._categorical)
+
+
+@register_kl(Cauchy, Cauchy)
+def _cauchy(p: Any, q: Any) -> Any:
+    return (((p.scale + q.scale).pow(2) + (p.loc - q.loc).pow(2)).log() - (4 * p.scale * q.scale).log())
+
+
+@register_kl(Dirichlet, Dirichlet)
+def _dirichlet(p: Any, q: Any) -> Any:
+    sum_p, sum_q = p.concentration.sum(-1), q.concentration.sum(-1)
+    t1 = sum_p.lgamma() - sum_q.lgamma()
+    t2 = (p.concentration.lgamma() - q.concentration.lgamma()).sum(-1)
+    t3 = p.concentration - q.concentration
+    t4 = p.concentration.digamma() - sum_p.digamma().unsqueeze(-1)
+    return t1 - t2 + (t3 * t4).sum(-1)
+
+
+@register_kl(Exponential, Exponential)
+def _exponential(p: Any, q: Any) -> Any:
+    ratio = q.rate / p.rate
+    return -ratio.log() + ratio - 1
+
+
+@register_kl(ExponentialFamily, ExponentialFamily)
+def _exponential_family(p: Any, q: Any) -> Any:
+    """The divergence of Bregman of the log-normaliser."""
+    if type(p) is not type(q):
+        raise NotImplementedError("The cross KL-divergence between different exponential families cannot be computed "
+                                  "using Bregman divergences")
+    mine = [parameter.detach().requires_grad_() for parameter in p._natural_params]
+    normaliser = p._log_normalizer(*mine)
+    slopes = grad(normaliser.sum(), mine, create_graph=True)
+    result = q._log_normalizer(*q._natural_params) - normaliser
+    for a, b, slope in zip(mine, q._natural_params, slopes, strict=True):
+        result = result - sum_rightmost((b - a) * slope, len(q.event_shape))
+    return result
+
+
+@register_kl(Gamma, Gamma)
+def _gamma(p: Any, q: Any) -> Any:
+    t1 = q.concentration * (p.rate / q.rate).log()
+    t2 = aten.lgamma(q.concentration) - aten.lgamma(p.concentration)
+    t3 = (p.concentration - q.concentration) * aten.digamma(p.concentration)
+    return t1 + t2 + t3 + (q.rate - p.rate) * (p.concentration / p.rate)
+
+
+@register_kl(Geometric, Geometric)
+def _geometric(p: Any, q: Any) -> Any:
+    return -p.entropy() - aten.log1p(-q.probs) / p.probs - q.logits
+
+
+@register_kl(Gumbel, Gumbel)
+def _gumbel(p: Any, q: Any) -> Any:
+    ratio = p.scale / q.scale
+    moved = q.loc / q.scale
+    away = p.loc / q.scale
+    t3 = aten.exp(moved - away + (ratio + 1).lgamma())
+    return -ratio.log() - moved + away + ratio * euler_constant + t3 - (1 + euler_constant)
+
+
+@register_kl(HalfNormal, HalfNormal)
+def _half_normal(p: Any, q: Any) -> Any:
+    return _normal(p.base_dist, q.base_dist)
+
+
+@register_kl(Laplace, Laplace)
+def _laplace(p: Any, q: Any) -> Any:
+    ratio = p.scale / q.scale
+    away = (p.loc - q.loc).abs()
+    return -ratio.log() + away / q.scale + ratio * aten.exp(-away / p.scale) - 1
+
+
+@register_kl(MultivariateNormal, MultivariateNormal)
+def _multivariate_normal(p: Any, q: Any) -> Any:
+    if p.event_shape != q.event_shape:
+        raise ValueError("KL-divergence between two Multivariate Normals with different event shapes cannot be "
+                         "computed")
+    factor_p, factor_q = p._unbroadcasted_scale_tril, q._unbroadcasted_scale_tril
+    logs = half_log_determinant(factor_q) - half_log_determinant(factor_p)
+    trace = solve_lower(factor_q, factor_p).pow(2).sum((-2, -1))
+    return logs + 0.5 * (trace + mahalanobis(factor_q, q.loc - p.loc) - p.event_shape[0])
+
+
+@register_kl(Normal, Normal)
+def _normal(p: Any, q: Any) -> Any:
+    ratio = (p.scale / q.scale).pow(2)
+    away = ((p.loc - q.loc) / q.scale).pow(2)
+    return 0.5 * (ratio + away - 1 - ratio.log())
+
+
+@register_kl(Pareto, Pareto)
+def _pareto(p: Any, q: Any) -> Any:
+    scales = p.scale / q.scale
+    powers = q.alpha / p.alpha
+    result = q.alpha * scales.log() - powers.log() + powers - 1
+    return aten.where(p.support.lower_bound < q.support.lower_bound, math.inf, result)
+
+
+@register_kl(Poisson, Poisson)
+def _poisson(p: Any, q: Any) -> Any:
+    return p.rate * (p.rate.log() - q.rate.log()) - (p.rate - q.rate)
+
+
+@register_kl(TransformedDistribution, TransformedDistribution)
+def _transformed(p: Any, q: Any) -> Any:
+    if p.transforms != q.transforms or p.event_shape != q.event_shape:
+        raise NotImplementedError
+    return kl_divergence(p.base_dist, q.base_dist)
+
+
+@register_kl(Uniform, Uniform)
+def _uniform(p: Any, q: Any) -> Any:
+    result = ((q.high - q.low) / (p.high - p.low)).log()
+    return aten.where((q.low > p.low) | (q.high < p.high), math.inf, result)
+
+
+@register_kl(Independent, Independent)
+def _independent(p: Any, q: Any) -> Any:
+    if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
+        raise NotImplementedError
+    return sum_rightmost(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)

@@ -1,0 +1,67 @@
+"""A linear layer and cross entropy in one."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+from ..._tensor import Tensor
+from .. import functional as F
+from .linear import Linear
+from .loss import _Loss
+
+__all__ = ["LinearCrossEntropyLoss", "LinearCrossEntropyOptions"]
+
+
+@dataclasses.dataclass(frozen=True)
+class LinearCrossEntropyOptions:
+    """Options of PyTorch's chunked computation, which saves memory; this runtime has none and refuses them."""
+
+    allow_retain_graph: bool = False
+    acc_policy: str = "auto"
+    chunking_method: str = "auto"
+
+    def __post_init__(self) -> None:
+        raise NotImplementedError("LinearCrossEntropyOptions: the chunked computation is not part of this runtime; "
+                                  "use options=None")
+
+
+class LinearCrossEntropyLoss(_Loss):
+    """The cross entropy of a linear layer's output."""
+
+    weight: Tensor | None
+
+    def __init__(self, in_features: int, num_classes: int, *, out_features: tuple[int, ...] = (), bias: bool = False,
+                 device: Any = None, dtype: Any = None, reduction: str = "mean", weight: Tensor | None = None,
+                 ignore_index: int | None = None, label_smoothing: float = 0.0, options: Any = None) -> None:
+        super().__init__(reduction=reduction)
+        self.in_features = in_features
+        self.num_classes = num_classes
+        self.out_features = tuple(out_features)
+        self.ignore_index = ignore_index
+        self.label_smoothing = label_smoothing
+        self.options = options
+        self.linear = Linear(in_features, num_classes * math.prod(self.out_features), bias=bias, device=device,
+                             dtype=dtype)
+        self.register_buffer("weight", weight)
+
+    def reset_parameters(self) -> None:
+        """Draw new first values."""
+        self.linear.reset_parameters()
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """The loss."""
+        shape = (self.num_classes, *self.out_features)
+        weight: Any = self.linear.weight
+        bias: Any = self.linear.bias
+        return F.linear_cross_entropy(
+            input, weight.reshape((*shape, self.in_features)), target,
+            linear_bias=None if bias is None else bias.reshape(shape), weight=self.weight, reduction=self.reduction,
+            ignore_index=self.ignore_index, label_smoothing=self.label_smoothing, options=self.options)
+
+    def extra_repr(self) -> str:
+        """Settings."""
+        return (f"in_features={self.in_features}, num_classes={self.num_classes}, out_features={self.out_features}, "
+                f"bias={self.linear.bias is not None}, reduction={self.reduction}, ignore_index={self.ignore_index}, "
+                f"label_smoothing={self.label_smoothing}, options={self.options}")

@@ -1,0 +1,19 @@
+"""`torch.utils.cpp_extension`: extensions in C++ need PyTorch's own library, which is not here."""
+
+from __future__ import annotations
+
+from .._absent import refusing, refusing_class
+
+__all__ = ["BuildExtension", "CUDAExtension", "CppExtension", "include_paths", "library_paths", "load", "load_inline"]
+
+_REASON = ("torch.utils.cpp_extension.{0}: extensions are compiled against PyTorch's C++ library, which this runtime "
+           "does not have; write the operation with torch.autograd.Function")
+CUDA_HOME = None
+ROCM_HOME = None
+BuildExtension = refusing_class("BuildExtension", NotImplementedError, _REASON.format("BuildExtension"))
+CppExtension = refusing("CppExtension", NotImplementedError, _REASON.format("CppExtension"))
+CUDAExtension = refusing("CUDAExtension", NotImplementedError, _REASON.format("CUDAExtension"))
+include_paths = refusing("include_paths", NotImplementedError, _REASON.format("include_paths"))
+library_paths = refusing("library_paths", NotImplementedError, _REASON.format("library_paths"))
+load = refusing("load", NotImplementedError, _REASON.format("load"))
+load_inline = refusing("load_inline", NotImplementedError, _REASON.format("load_inline"))
