@@ -1,4 +1,7 @@
-"""Names that exist in PyTorch and cannot do anything here: calling them says why."""
+"""Names that exist in PyTorch and cannot do anything here: calling them says why.
+
+What these functions make carries its reason as `__refused__`, by which the coverage page tells it from the rest.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ def refusing(name: str, error: type[BaseException], reason: str) -> Callable[...
 
     refuse.__name__ = refuse.__qualname__ = name
     refuse.__doc__ = f"Raises {error.__name__}: {reason}"
+    refuse.__refused__ = reason  # type: ignore[attr-defined]
     return refuse
 
 
@@ -23,4 +27,4 @@ def refusing_class(name: str, error: type[BaseException], reason: str) -> type:
     def new(cls: type, *args: Any, **kwargs: Any) -> NoReturn:
         raise error(reason)
 
-    return type(name, (), {"__new__": new, "__doc__": f"Cannot be made: {reason}"})
+    return type(name, (), {"__new__": new, "__doc__": f"Cannot be made: {reason}", "__refused__": reason})

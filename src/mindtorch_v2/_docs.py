@@ -1,11 +1,11 @@
-"""Writes the generated pages: `python -m mindtorch_v2._docs docs` makes docs/ops.md from the op table."""
+"""Writes the generated pages: `python -m mindtorch_v2._docs docs` makes docs/ops.md and docs/coverage.md."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from . import _ops
+from . import _coverage, _ops
 from ._dispatch.namespace import load_late
 from ._dispatch.registry import CHOOSERS, OPS, Op
 
@@ -47,6 +47,8 @@ def main(folder: Path) -> None:
     target = folder / "ops.md"
     target.write_text(ops_page(), encoding="utf-8")
     print(f"wrote {target}")
+    if (folder / "pytorch_names.json").exists():
+        print(f"wrote {_coverage.write(folder)}")
 
 
 if __name__ == "__main__":

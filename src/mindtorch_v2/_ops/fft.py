@@ -205,6 +205,34 @@ def _irfftn(self: Tensor, s: Any, dim: Any, norm: str | None) -> Tensor:
     return aten._fft_c2r(x, dims, _normalization(norm, False), last)
 
 
+def _hfftn(self: Tensor, s: Any, dim: Any, norm: str | None) -> Tensor:
+    """Of a signal that is Hermitian in its last dimension: the others are transformed first."""
+    x = _promoted(self, True)
+    dims, sizes = _several(x, s, dim)
+    if not dims:
+        raise RuntimeError("hfftn must transform at least one axis")
+    last = 2 * (x._a.shape[dims[-1]] - 1) if sizes[-1] == -1 else sizes[-1]
+    _check_size(last)
+    x = _resized(x, dims, [*sizes[:-1], last // 2 + 1])
+    normalization = _normalization(norm, True)
+    if len(dims) > 1:
+        x = aten._fft_c2c(x, dims[:-1], normalization, True)
+    return aten._fft_c2r(aten.conj(x), [dims[-1]], normalization, last)
+
+
+def _ihfftn(self: Tensor, s: Any, dim: Any, norm: str | None) -> Tensor:
+    if self.dtype.is_complex:
+        raise RuntimeError("ihfftn expects a real-valued input tensor: Only supports floating-point dtypes, but found: "
+                           f"{pretty(self.dtype)}")
+    x = _promoted(self)
+    dims, sizes = _several(x, s, dim)
+    if not dims:
+        raise RuntimeError("ihfftn must transform at least one axis")
+    normalization = _normalization(norm, False)
+    made = aten.conj(aten._fft_r2c(_resized(x, dims, sizes), [dims[-1]], normalization, True))
+    return aten._fft_c2c(made, dims[:-1], normalization, False) if len(dims) > 1 else made
+
+
 def _two(name: str) -> Callable[..., Tensor]:
     return lambda self, s, dim, norm: getattr(aten, name)(self, s, dim, norm)
 
@@ -212,7 +240,7 @@ def _two(name: str) -> Callable[..., Tensor]:
 MANY = "Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None"
 PLANE = "Tensor self, SymInt[1]? s=None, int[1] dim=(-2, -1), str? norm=None"
 for _name, _function in (("fftn", _complex_nd(True)), ("ifftn", _complex_nd(False)), ("rfftn", _rfftn),
-                         ("irfftn", _irfftn)):
+                         ("irfftn", _irfftn), ("hfftn", _hfftn), ("ihfftn", _ihfftn)):
     declare(f"fft_{_name}({MANY}) -> Tensor", composite=_function, where="n")
     declare(f"fft_{_name[:-1]}2({PLANE}) -> Tensor", composite=_two(f"fft_{_name}"), where="n")
 

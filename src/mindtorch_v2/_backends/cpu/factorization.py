@@ -1,0 +1,154 @@
+"""Kernels of matrix factorisations and functions that np.linalg does not have."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .linalg import adjoint, raise_first
+
+SINGULAR_LU = ("torch.linalg.lu_factor: {0}U[{1},{1}] is zero and using it on lu_solve would result in a division by "
+               "zero.")
+
+
+def lu_factor(a: np.ndarray, pivot: bool, check_errors: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """L and U in one matrix, the row exchanged with each row (from 1), and the first zero on the diagonal (or 0)."""
+    rows, columns = a.shape[-2:]
+    count = min(rows, columns)
+    lu = np.ascontiguousarray(a).reshape(-1, rows, columns).copy()
+    batch = np.arange(len(lu))
+    pivots = np.broadcast_to(np.arange(1, count + 1, dtype=np.int32), (len(lu), count)).copy()
+    infos = np.zeros(len(lu), np.int32)
+    for k in range(count):
+        if pivot:
+            chosen = k + np.argmax(_size(lu[:, k:, k]), axis=1)
+            pivots[:, k] = chosen + 1
+            row = lu[batch, chosen].copy()
+            lu[batch, chosen] = lu[:, k]
+            lu[:, k] = row
+        corner = lu[:, k, k]
+        zero = corner == 0
+        infos = np.where(zero & (infos == 0), np.int32(k + 1), infos)
+        if k + 1 < rows:
+            factor = lu[:, k + 1:, k] / np.where(zero, np.ones((), a.dtype), corner)[:, None]
+            lu[:, k + 1:, k] = factor
+            lu[:, k + 1:, k + 1:] -= factor[:, :, None] * lu[:, k, None, k + 1:]
+    infos = infos.reshape(a.shape[:-2])
+    if check_errors:
+        raise_first(infos, SINGULAR_LU)
+    return lu.reshape(a.shape), pivots.reshape(*a.shape[:-2], count), infos
+
+
+def _size(x: np.ndarray) -> np.ndarray:
+    """LAPACK chooses pivots by the sum of the parts, not by the modulus."""
+    return np.abs(x.real) + np.abs(x.imag) if x.dtype.kind == "c" else np.abs(x)
+
+
+def permutation(pivots: np.ndarray, rows: int) -> np.ndarray:
+    """Which row of A is in each row of LU."""
+    flat = pivots.reshape(math.prod(pivots.shape[:-1]), pivots.shape[-1])
+    batch = np.arange(len(flat))
+    order = np.broadcast_to(np.arange(rows), (len(flat), rows)).copy()
+    for k in range(flat.shape[1]):
+        chosen = flat[:, k] - 1
+        kept = order[batch, chosen].copy()
+        order[batch, chosen] = order[:, k]
+        order[:, k] = kept
+    return order.reshape(*pivots.shape[:-1], rows)
+
+
+def permutation_matrix(pivots: np.ndarray, rows: int, dtype: np.dtype) -> np.ndarray:
+    """P with A = P L U."""
+    return np.swapaxes(np.eye(rows, dtype=dtype)[permutation(pivots, rows)], -1, -2)
+
+
+def unpack(lu: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """L, with its ones, and U."""
+    rows, columns = lu.shape[-2:]
+    count = min(rows, columns)
+    lower = np.tril(lu[..., :count], -1) + np.eye(rows, count, dtype=lu.dtype)
+    return lower, np.triu(lu[..., :count, :])
+
+
+def solve_triangular(a: np.ndarray, b: np.ndarray, upper: bool, left: bool, unitriangular: bool) -> np.ndarray:
+    """X with AX = B, or XA = B, where only one triangle of A counts."""
+    if not left:
+        turned = solve_triangular(np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2), not upper, True, unitriangular)
+        return np.swapaxes(turned, -1, -2)
+    triangle = np.triu(a) if upper else np.tril(a)
+    size = a.shape[-1]
+    if unitriangular:
+        triangle = np.where(np.eye(size, dtype=bool), np.ones((), a.dtype), triangle)
+    if np.all(np.diagonal(triangle, 0, -2, -1) != 0):
+        # NumPy before 2.0 takes right-hand sides of fewer dimensions for vectors.
+        return np.linalg.solve(triangle, b.reshape((1,) * (triangle.ndim - b.ndim) + b.shape))
+    # A zero on the diagonal gives inf or nan, as the substitution does.
+    shape = np.broadcast_shapes(triangle.shape[:-2], b.shape[:-2])
+    x = np.broadcast_to(b, (*shape, *b.shape[-2:])).copy()
+    for k in (range(size - 1, -1, -1) if upper else range(size)):
+        x[..., k, :] /= triangle[..., k, k, None]
+        others = slice(0, k) if upper else slice(k + 1, None)
+        x[..., others, :] -= triangle[..., others, k, None] * x[..., k, None, :]
+    return x
+
+
+def cholesky_solve(b: np.ndarray, factor: np.ndarray, upper: bool) -> np.ndarray:
+    """X with L L^H X = B, or U^H U X = B."""
+    lower = adjoint(factor) if upper else factor
+    middle = solve_triangular(lower, b, False, True, False)
+    return solve_triangular(adjoint(lower), middle, True, True, False)
+
+
+def cholesky_inverse(factor: np.ndarray, upper: bool) -> np.ndarray:
+    """The inverse of the matrix that was factored."""
+    return cholesky_solve(np.broadcast_to(np.eye(factor.shape[-1], dtype=factor.dtype), factor.shape), factor, upper)
+
+
+def eig(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues and eigenvectors, always complex."""
+    values, vectors = np.linalg.eig(a)
+    wanted = np.dtype(np.complex128 if (a.dtype.itemsize == 8 and a.dtype.kind == "f") or a.dtype == np.complex128
+                      else np.complex64)
+    return values.astype(wanted), vectors.astype(wanted)
+
+
+def geqrf(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The reflections of a QR decomposition below R, and their factors."""
+    reflections, tau = np.linalg.qr(a, mode="raw")
+    return np.swapaxes(reflections, -1, -2).astype(a.dtype), tau.astype(a.dtype)
+
+
+# -- exponential -----------------------------------------------------------------------------------------------------
+
+# The numerator of the approximant of degree 13 / 13; the denominator has the same with alternating signs.
+PADE = (64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0, 129060195264000.0,
+        10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0, 1.0)
+PADE_LIMIT = 5.371920351148152
+
+
+def matrix_exp(a: np.ndarray) -> np.ndarray:
+    """The exponential of each matrix, by scaling, a rational approximation and squaring."""
+    size = a.shape[-1]
+    if not a.size:
+        return a.copy()
+    wide = np.complex128 if a.dtype.kind == "c" else np.float64
+    x = a.astype(wide)
+    norm = np.abs(x).sum(-2).max(-1)
+    finite = np.isfinite(norm)
+    steps = np.where(finite & (norm > PADE_LIMIT), np.ceil(np.log2(np.where(finite & (norm > 0), norm, 1.0)
+                                                                  / PADE_LIMIT)), 0.0).astype(np.int64)
+    steps = np.maximum(steps, 0)
+    x = np.where(finite[..., None, None], x, 0.0) / (2.0 ** steps)[..., None, None]
+    one = np.eye(size, dtype=wide)
+    x2 = x @ x
+    x4 = x2 @ x2
+    x6 = x4 @ x2
+    b = PADE
+    odd = x @ (x6 @ (b[13] * x6 + b[11] * x4 + b[9] * x2) + b[7] * x6 + b[5] * x4 + b[3] * x2 + b[1] * one)
+    even = x6 @ (b[12] * x6 + b[10] * x4 + b[8] * x2) + b[6] * x6 + b[4] * x4 + b[2] * x2 + b[0] * one
+    made: Any = np.linalg.solve(even - odd, even + odd)
+    for k in range(int(steps.max(initial=0))):
+        made = np.where((steps > k)[..., None, None], made @ made, made)
+    return np.where(finite[..., None, None], made, np.nan).astype(a.dtype)

@@ -1,0 +1,310 @@
+"""Functions and classes of `torch` that are not ops: control flow on tensors, shapes, exchange, what was built in."""
+
+from __future__ import annotations
+
+import mmap
+import sys
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from . import cpu
+from ._autograd.anomaly import AnomalyState
+from ._device import as_device
+from ._dispatch.namespace import aten
+from ._dtype import DefaultDtype
+from ._memory_format import contiguous_format
+from ._shape import Size
+from ._tensor import Tensor, strided, wrap
+
+# -- shapes and control flow -----------------------------------------------------------------------------------------
+
+
+def broadcast_shapes(*shapes: Any) -> Size:
+    """The shape that all of these broadcast to."""
+    result: list[int] = []
+    for number, given in enumerate(shapes):
+        shape = (given,) if isinstance(given, int) else tuple(given)
+        result = [1] * (len(shape) - len(result)) + result
+        for place in range(-1, -len(shape) - 1, -1):
+            extent = shape[place]
+            if extent < 0:
+                raise RuntimeError(f"Trying to create tensor with negative dimension ({extent}): ({extent})")
+            if extent == 1 or extent == result[place]:
+                continue
+            if result[place] != 1:
+                raise RuntimeError(f"Attempting to broadcast a dimension of length {extent} at {place}! Mismatching "
+                                   f"argument at index {number} had {shape}; but expected shape should be "
+                                   f"broadcastable to {result}")
+            result[place] = extent
+    return Size(result)
+
+
+def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Sequence[Any] = ()) -> Any:
+    """Call one of two functions."""
+    if not isinstance(pred, (bool, Tensor)):
+        raise RuntimeError(f"Expected pred to be bool or tensor, but got {pred}.")
+    if isinstance(pred, Tensor) and pred._a.size != 1:
+        raise RuntimeError(f"Expected pred to be bool or single-element tensor, but got {pred}.")
+    if not (callable(true_fn) and callable(false_fn)):
+        raise RuntimeError("Expect both branches to be callable.")
+    return true_fn(*operands) if bool(pred) else false_fn(*operands)
+
+
+def zero_(input: Tensor) -> Tensor:
+    """Set every element to 0."""
+    return aten.zero_(input)
+
+
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Whether two shapes are equal."""
+    return tuple(input._a.shape) == tuple(other._a.shape)
+
+
+def is_signed(input: Tensor) -> bool:
+    """Whether the dtype has negative numbers."""
+    return input.dtype.is_signed
+
+
+def is_conj(input: Tensor) -> bool:
+    """False: conjugates are computed at once."""
+    return False
+
+
+def is_neg(input: Tensor) -> bool:
+    """False: negation is computed at once."""
+    return False
+
+
+def is_distributed(input: Tensor) -> bool:
+    """False: no tensor is spread over processes."""
+    return False
+
+
+def is_inference(input: Tensor) -> bool:
+    """False: no tensor is marked as made in inference mode."""
+    return False
+
+
+def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
+    """Change a tensor's shape to another's."""
+    return aten.resize_(input, the_template._a.shape)
+
+
+def get_device(input: Tensor) -> int:
+    """The number of the tensor's device, -1 for the host."""
+    return -1 if input.is_cpu else input.device.index or 0
+
+
+def get_device_module(device: Any = None) -> ModuleType:
+    """`torch.cpu` for the CPU, and so on."""
+    kind = "cpu" if device is None else as_device(device).type
+    package = sys.modules[__package__ or ""]
+    found = getattr(package, kind, None)
+    if not isinstance(found, ModuleType):
+        raise RuntimeError(f"Device '{kind}' does not have a corresponding module registered as 'torch.{kind}'.")
+    return found
+
+
+# -- Python numbers where PyTorch's compiler would have symbols ------------------------------------------------------
+
+
+def sym_int(a: Any) -> int:
+    """An integer, rounded towards zero."""
+    return int(a)
+
+
+def sym_float(a: Any) -> float:
+    """A float."""
+    return float(a)
+
+
+def sym_not(a: Any) -> bool:
+    """The opposite."""
+    return not a
+
+
+def sym_max(a: Any, b: Any) -> Any:
+    """The larger number, a float if either is one."""
+    both = float if isinstance(a, float) or isinstance(b, float) else lambda x: x
+    return both(max(a, b))
+
+
+def sym_min(a: Any, b: Any) -> Any:
+    """The smaller number, a float if either is one."""
+    both = float if isinstance(a, float) or isinstance(b, float) else lambda x: x
+    return both(min(a, b))
+
+
+def sym_sqrt(a: Any) -> float:
+    """The square root."""
+    return float(a) ** 0.5
+
+
+def sym_sum(args: Sequence[Any]) -> Any:
+    """The sum."""
+    return sum(args)
+
+
+def sym_ite(b: bool, t: Any, f: Any) -> Any:
+    """One of two values."""
+    return t if b else f
+
+
+# -- exchange and files ----------------------------------------------------------------------------------------------
+
+
+def to_dlpack(tensor: Tensor) -> Any:
+    """A capsule with which another library can use the memory."""
+    return tensor.__dlpack__()
+
+
+def from_file(filename: str, shared: bool | None = None, size: int | None = 0, *, dtype: Any = None,
+              layout: Any = None, device: Any = None, pin_memory: bool = False) -> Tensor:
+    """A tensor on a file's contents; with `shared` changes go to the file, which is made if need be."""
+    kind = (dtype or DefaultDtype.value).np
+    needed = int(size or 0) * kind.itemsize
+    with open(filename, "r+b" if not shared else "a+b") as file:
+        have = file.seek(0, 2)
+        if have < needed:
+            if not shared:
+                raise RuntimeError(f"file <{filename}> size <{have}> is smaller than the required mapping size "
+                                   f"<{needed}>")
+            file.truncate(needed)
+        if not needed:
+            return wrap(np.empty(0, kind))
+        access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
+        memory = mmap.mmap(file.fileno(), needed, access=access)
+    return wrap(np.frombuffer(memory, kind))
+
+
+# -- what was built in -----------------------------------------------------------------------------------------------
+
+# LAPACK, through NumPy, and Fourier transforms are there; Intel's library and OpenMP are not used.
+has_lapack = has_spectral = True
+has_mkl = has_openmp = False
+newaxis = None
+legacy_contiguous_format = contiguous_format
+layout = type(strided)
+sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc, jagged = (
+    layout(f"torch.{name}")
+    for name in ("sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged"))
+
+
+def compiled_with_cxx11_abi() -> bool:
+    """True, as for every PyTorch since 2.6; there is no C++ library here that could have another."""
+    return True
+
+
+def is_vulkan_available() -> bool:
+    """False."""
+    return False
+
+
+def cudnn_is_acceptable(tensor: Tensor) -> bool:
+    """False: there is no CUDA."""
+    return False
+
+
+def init_num_threads() -> None:
+    """Nothing: NumPy has started its threads already."""
+
+
+def set_flush_denormal(mode: bool) -> bool:
+    """False: the processor's treatment of tiny numbers cannot be changed from here."""
+    return False
+
+
+def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
+    """Switch the search for NaN in backward on or off."""
+    AnomalyState.enabled, AnomalyState.check_nan = mode, check_nan
+
+
+class AcceleratorError(RuntimeError):
+    """A device reported an error."""
+
+
+class OutOfMemoryError(RuntimeError):
+    """A device has no memory left."""
+
+
+class FatalError(Exception):
+    """PyTorch's own fatal error; this runtime does not raise it."""
+
+
+class JITException(Exception):
+    """An error inside a scripted function; this runtime has none."""
+
+
+class Stream(cpu.Stream):
+    """The order of the program on a device."""
+
+    def __init__(self, device: Any = None, *, priority: int = 0) -> None:
+        super().__init__(priority)
+        self.device = as_device("cpu" if device is None else device)
+        if self.device.type != "cpu":
+            raise RuntimeError(f"torch.Stream: no streams on {self.device}; the host runs everything in order")
+        self.stream_id, self.device_index, self.device_type = 0, -1, 1
+
+    def synchronize(self) -> None:
+        """Nothing to wait for."""
+
+    def query(self) -> bool:
+        """True: everything is done."""
+        return True
+
+    def wait_event(self, event: Any) -> None:
+        """Nothing to wait for."""
+
+    def record_event(self, event: Any = None) -> Any:
+        """An event that has passed."""
+        return Event() if event is None else event
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        return None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Stream)
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __repr__(self) -> str:
+        return "torch.Stream device_type=cpu, device_index=-1, stream_id=0"
+
+
+class Event(cpu.Event):
+    """A moment on a device that has always passed."""
+
+    def __init__(self, device: Any = None, *, enable_timing: bool = False, blocking: bool = False,
+                 interprocess: bool = False) -> None:
+        self.device = as_device("cpu" if device is None else device)
+        self.event_id = 0
+
+
+class DisableTorchFunctionSubclass:
+    """A context that changes nothing: ops do not look for `__torch_function__`."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *exc: object) -> None:
+        return None
+
+
+DisableTorchFunction = DisableTorchFunctionSubclass
+
+
+def classproperty(func: Callable[[Any], Any]) -> Any:
+    """A property of the class itself."""
+
+    class _ClassProperty:
+        def __get__(self, instance: Any, owner: type) -> Any:
+            return func(owner)
+
+    return _ClassProperty()

@@ -1,0 +1,320 @@
+"""Linear algebra made of the factorisations: eigenvalues of any matrix, exponentials, reflections, tensor equations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .._backends.cpu import factorization as kernels
+from .._dispatch.namespace import aten
+from .._dispatch.promotion import pretty
+from .._dispatch.registry import choose, declare
+from .._dtype import FLOAT, INTEGER, int64
+from .._shape import numel, wrap_dim
+from .._tensor import Tensor, wrap_known
+from .formulas import conj
+from .linalg import adjoint, check_matrix
+from .return_types import named
+
+# -- eigenvalues -----------------------------------------------------------------------------------------------------
+
+
+def _eig_backward(grads: Any, self: Any, result0: Any, result1: Any) -> Any:
+    grad_values, grad_vectors = grads
+    values, vectors = result0, result1
+    inner = aten.matmul(adjoint(vectors), grad_vectors)
+    # The vectors have length 1: nothing flows along them.
+    along = aten.real(aten.diagonal(inner, 0, -2, -1))
+    inner = inner - aten.matmul(adjoint(vectors), vectors * aten.unsqueeze(along, -2))
+    one = aten.eye(values._a.shape[-1], dtype=values.dtype)
+    gaps = conj(aten.unsqueeze(values, -2) - aten.unsqueeze(values, -1))
+    off_diagonal = inner / (gaps + one) * (1 - one)
+    whole = off_diagonal + aten.diag_embed(grad_values, 0, -2, -1)
+    made = aten.linalg_solve(adjoint(vectors), aten.matmul(whole, adjoint(vectors)))
+    return made if self.dtype.is_complex else aten.real(made)
+
+
+declare("_linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)", cpu=kernels.eig, where="n",
+        node="LinalgEigBackward0", grad={"self": _eig_backward})
+
+
+def _eig(self: Tensor) -> Any:
+    check_matrix("linalg.eig", self, square=True)
+    if not np.all(np.isfinite(self._a)):
+        raise RuntimeError("torch.linalg.eig: input tensor should not contain infs or NaNs.")
+    return named("linalg_eig", ("eigenvalues", "eigenvectors"))(aten._linalg_eig(self))
+
+
+declare("linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)", composite=_eig, where="n")
+declare("linalg_eigvals(Tensor self) -> Tensor", composite=lambda self: aten.linalg_eig(self)[0], where="n")
+
+
+# -- exponential -----------------------------------------------------------------------------------------------------
+
+
+def _exp_backward(grad: Any, self: Any) -> Any:
+    """The derivative in the direction of `grad` is a corner of the exponential of a matrix of twice the size."""
+    size = self._a.shape[-1]
+    turned = adjoint(self)
+    zeros = aten.zeros_like(turned)
+    top, bottom = aten.cat([turned, grad], -1), aten.cat([zeros, turned], -1)
+    whole = aten._linalg_matrix_exp(aten.cat([top, bottom], -2))
+    return aten.narrow(aten.narrow(whole, -2, 0, size), -1, size, size)
+
+
+declare("_linalg_matrix_exp(Tensor self) -> Tensor", cpu=kernels.matrix_exp, where="n",
+        node="LinalgMatrixExpBackward0", grad={"self": _exp_backward})
+
+
+def _matrix_exp(self: Tensor) -> Tensor:
+    check_matrix("linalg.matrix_exp", self, square=True, low_precision=True)
+    return aten._linalg_matrix_exp(self)
+
+
+declare("linalg_matrix_exp(Tensor self) -> Tensor", composite=_matrix_exp, where="n")
+declare("matrix_exp(Tensor self) -> Tensor", composite=lambda self: aten.linalg_matrix_exp(self))
+
+
+# -- reflections -----------------------------------------------------------------------------------------------------
+
+
+def _no_derivative(grads: Any) -> Any:
+    raise NotImplementedError("the derivative for 'geqrf' is not implemented.")
+
+
+def _geqrf(a: Any) -> Any:
+    check_matrix("torch.geqrf", wrap_known(a))  # here and not before, where autocast has not yet cast
+    return kernels.geqrf(a)
+
+
+declare("geqrf(Tensor self) -> (Tensor a, Tensor tau)", cpu=_geqrf, where="n", grad={"self": _no_derivative})
+
+
+@choose("geqrf", where="fm")
+def geqrf(input: Tensor) -> Any:
+    """The reflections of a QR decomposition, as LAPACK packs them."""
+    return named("geqrf", ("a", "tau"))(aten.geqrf__default(input))
+
+
+def _reflectors(a: Tensor, tau: Tensor) -> list[tuple[Any, Any]]:
+    """Each reflection's vector, as a column, and its factor, as a matrix."""
+    rows, count = a._a.shape[-2], tau._a.shape[-1]
+    lower = aten.tril(aten.narrow(a, -1, 0, count), -1) + aten.eye(rows, count, dtype=a.dtype)
+    return [(aten.narrow(lower, -1, k, 1), aten.unsqueeze(aten.narrow(tau, -1, k, 1), -1)) for k in range(count)]
+
+
+def _reflect(x: Any, vector: Any, factor: Any) -> Any:
+    return x - factor * aten.matmul(vector, aten.matmul(adjoint(vector), x))
+
+
+def _householder_product(a: Tensor, tau: Tensor) -> Tensor:
+    name = "torch.linalg.householder_product"
+    if a.ndim < 2:
+        raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
+    rows, columns = a._a.shape[-2:]
+    if rows < columns:
+        raise RuntimeError(f"{name}: input.shape[-2] must be greater than or equal to input.shape[-1]")
+    if columns < tau._a.shape[-1]:
+        raise RuntimeError(f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]")
+    if a.ndim - tau.ndim != 1:
+        raise RuntimeError(f"{name}: Expected tau to have one dimension less than input, but got tau.ndim equal to "
+                           f"{tau.ndim} and input.ndim is equal to {a.ndim}")
+    if a.dtype is not tau.dtype:
+        raise RuntimeError(f"{name}: tau dtype {pretty(tau.dtype)} does not match input dtype {pretty(a.dtype)}")
+    made = aten.expand(aten.eye(rows, columns, dtype=a.dtype), a._a.shape)
+    for vector, factor in reversed(_reflectors(a, tau)):
+        made = _reflect(made, vector, factor)
+    return made
+
+
+def _ormqr(self: Tensor, tau: Tensor, other: Tensor, left: bool, transpose: bool) -> Tensor:
+    if self.ndim < 2 or other.ndim < 2:
+        raise RuntimeError(f"torch.ormqr: {'input' if self.ndim < 2 else 'other'} must have at least 2 dimensions.")
+    side = -2 if left else -1
+    if other._a.shape[side] < tau._a.shape[-1]:
+        raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be greater than or equal to tau.shape[-1]")
+    if other._a.shape[side] != self._a.shape[-2]:
+        raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be equal to input.shape[-2]")
+    if not left:
+        # C Q is the adjoint of Q^H C^H.
+        return adjoint(_ormqr(self, tau, adjoint(other), True, not transpose))
+    steps = _reflectors(self, tau)
+    made = other
+    for vector, factor in (steps if transpose else reversed(steps)):
+        made = _reflect(made, vector, conj(factor) if transpose else factor)
+    return made
+
+
+declare("linalg_householder_product(Tensor input, Tensor tau) -> Tensor", composite=_householder_product, where="n")
+declare("orgqr(Tensor self, Tensor input2) -> Tensor",
+        composite=lambda self, tau: aten.linalg_householder_product(self, tau))
+declare("ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor",
+        composite=_ormqr)
+
+
+# -- condition, diagonals, products ----------------------------------------------------------------------------------
+
+
+def _cond(self: Tensor, p: Any) -> Tensor:
+    if self.ndim < 2:
+        raise RuntimeError("linalg.cond: The input tensor A must have at least 2 dimensions.")
+    if p is None or (not isinstance(p, str) and abs(p) == 2):
+        values = aten.linalg_svdvals(self)
+        largest, smallest = aten.select(values, -1, 0), aten.select(values, -1, -1)
+        return smallest / largest if p == -2 else largest / smallest
+    check_matrix("linalg.cond", self, square=True)
+    if isinstance(p, str) and p not in ("fro", "nuc"):
+        raise RuntimeError(f"linalg.cond: Received unsupported norm type {p}")
+    if not isinstance(p, str) and abs(p) not in (1, math.inf):
+        raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
+    inverse, infos = aten.linalg_inv_ex(self)
+    if np.any(infos._a):
+        # The condition of a singular matrix is infinite.
+        inverse = aten.masked_fill(inverse, aten.unsqueeze(aten.unsqueeze(infos != 0, -1), -1), math.inf)
+    made = aten.linalg_matrix_norm(self, p) * aten.linalg_matrix_norm(inverse, p) if p != "nuc" else _nuclear(
+        self, inverse, infos)
+    return aten.where(infos != 0, math.inf, made) if np.any(infos._a) else made
+
+
+def _nuclear(a: Tensor, inverse: Tensor, infos: Tensor) -> Tensor:
+    if np.any(infos._a):
+        inverse = aten.where(aten.isfinite(inverse), inverse, 0.0)
+    return aten.linalg_matrix_norm(a, "nuc") * aten.linalg_matrix_norm(inverse, "nuc")
+
+
+declare("linalg_cond(Tensor self, Scalar? p=None) -> Tensor", composite=_cond, where="n")
+declare("linalg_diagonal(Tensor A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", where="n",
+        composite=lambda a, offset, dim1, dim2: aten.diagonal(a, offset, dim1, dim2))
+
+
+def _vecdot(x: Tensor, y: Tensor, dim: int) -> Tensor:
+    if x.dtype.category < FLOAT:
+        raise RuntimeError("linalg.vecdot: Expected a floating point or complex tensor as input. Got "
+                           f"{pretty(x.dtype)}")
+    if x.dtype is not y.dtype:
+        raise RuntimeError(f"linalg.vecdot: Expected x and y to have the same dtype, but found x of type "
+                           f"{pretty(x.dtype)} and y of type {pretty(y.dtype)} instead")
+    return aten.sum__dim_IntList(conj(x) * y, (dim,))
+
+
+declare("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", composite=_vecdot, where="n")
+
+
+def _linalg_vander(x: Tensor, count: int | None) -> Tensor:
+    if x.ndim < 1:
+        raise RuntimeError("linalg.vander(): input must be at least 1-D")
+    size = x._a.shape[-1] if count is None else count
+    if size < 1:
+        raise RuntimeError("N must be greater than 1.")
+    kind = int64 if x.dtype.category <= INTEGER else x.dtype
+    ones = aten.ones((*x._a.shape, 1), dtype=kind)
+    if size == 1:
+        return ones
+    powers = aten.expand(aten.unsqueeze(x, -1), (*x._a.shape, size - 1))
+    return aten.cat([ones, aten.cumprod(aten.to(powers, kind), -1)], -1)
+
+
+declare("linalg_vander(Tensor x, *, int? N=None) -> Tensor", composite=_linalg_vander, where="n")
+
+
+def _vander(x: Tensor, count: int | None, increasing: bool) -> Tensor:
+    if x.ndim != 1:
+        raise RuntimeError("x must be a one-dimensional tensor.")
+    size = x._a.shape[0] if count is None else count
+    if size < 0:
+        raise RuntimeError("N must be non-negative.")
+    kind = int64 if x.dtype.category <= INTEGER else x.dtype
+    if size == 0:
+        return aten.empty((x._a.shape[0], 0), dtype=kind)
+    made = aten.linalg_vander(x, N=size) if x._a.size else aten.empty((0, size), dtype=kind)
+    return made if increasing else aten.flip(made, (1,))
+
+
+declare("vander(Tensor x, int? N=None, bool increasing=False) -> Tensor", composite=_vander, where="f")
+
+
+# -- tensor equations ------------------------------------------------------------------------------------------------
+
+
+def _tensorinv(self: Tensor, ind: int) -> Tensor:
+    if ind <= 0:
+        raise RuntimeError("Expected a strictly positive integer for 'ind'")
+    head, tail = self._a.shape[:ind], self._a.shape[ind:]
+    if numel(head) != numel(tail):
+        raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]),"
+                           f" but got {numel(tail)} != {numel(head)}")
+    inverse = aten.linalg_inv(aten.reshape(self, (numel(head), numel(tail))))
+    return aten.reshape(inverse, (*tail, *head))
+
+
+def _tensorsolve(self: Tensor, other: Tensor, dims: Sequence[int] | None) -> Tensor:
+    a = self
+    if dims is not None:
+        moved = [wrap_dim(d, a.ndim) for d in ((dims,) if isinstance(dims, int) else dims)]
+        a = aten.movedim(a, moved, list(range(a.ndim - len(moved), a.ndim)))
+    tail = a._a.shape[other.ndim:]
+    if numel(tail) != other._a.size:
+        raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
+                           f"prod(self.shape[:other.ndim]), but got {numel(tail)} != {other._a.size}")
+    matrix = aten.reshape(a, (other._a.size, numel(tail)))
+    return aten.reshape(aten.linalg_solve(matrix, aten.reshape(other, (-1,))), tail)
+
+
+declare("linalg_tensorinv(Tensor self, int ind=2) -> Tensor", composite=_tensorinv, where="n")
+declare("linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor", composite=_tensorsolve, where="n")
+
+
+# -- few singular values by random projection ------------------------------------------------------------------------
+
+
+def _basis(a: Tensor, q: int, niter: int, mean: Any) -> Tensor:
+    def centred(x: Any, turned: bool) -> Any:
+        if turned:
+            made = aten.matmul(adjoint(a), x)
+            return made if mean is None else made - aten.matmul(adjoint(mean), x)
+        made = aten.matmul(a, x)
+        return made if mean is None else made - aten.matmul(mean, x)
+
+    start = aten.randn(a._a.shape[-1], q, dtype=a.dtype)
+    found = aten.linalg_qr(centred(start, False))[0]
+    for _ in range(niter):
+        found = aten.linalg_qr(centred(found, True))[0]
+        found = aten.linalg_qr(centred(found, False))[0]
+    return found
+
+
+@choose("svd_lowrank", where="f")
+def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None) -> Any:
+    """The largest singular values and vectors, approximately, of `A` or of `A - M`."""
+    count = 6 if q is None else q
+    mean = None if M is None else aten.expand(M, A._a.shape)
+    wide = A._a.shape[-2] < A._a.shape[-1]
+    if wide:
+        A, mean = adjoint(A), None if mean is None else adjoint(mean)
+    basis = _basis(A, count, 2 if niter is None else niter, mean)
+    small = aten.matmul(adjoint(basis), A)
+    if mean is not None:
+        small = small - aten.matmul(adjoint(basis), mean)
+    u, s, vh = aten.linalg_svd(small, False)
+    u, v = aten.matmul(basis, u), adjoint(vh)
+    return (v, s, u) if wide else (u, s, v)
+
+
+@choose("pca_lowrank", where="f")
+def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> Any:
+    """Principal components of the rows of `A`, approximately."""
+    rows, columns = A._a.shape[-2:]
+    count = min(6, rows, columns) if q is None else q
+    if not 0 <= count <= min(rows, columns):
+        raise ValueError(f"q(={count}) must be non-negative integer and not greater than min(m, n)="
+                         f"{min(rows, columns)}")
+    if niter < 0:
+        raise ValueError(f"niter(={niter}) must be non-negative integer")
+    if A.dtype.category < FLOAT:
+        raise ValueError(f"input must have a floating point type, got {A.dtype}")
+    if center:
+        A = A - aten.mean(A, (-2,), keepdim=True)
+    return svd_lowrank(A, count, niter)

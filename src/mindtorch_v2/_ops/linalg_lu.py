@@ -1,0 +1,294 @@
+"""LU decomposition, triangular systems and solving with factors that are known already."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._backends.cpu import factorization as kernels
+from .._dispatch.namespace import aten
+from .._dispatch.promotion import pretty
+from .._dispatch.registry import choose, declare
+from .._dtype import FLOAT, int32
+from .._tensor import Tensor, wrap
+from .linalg import adjoint, check_matrix
+from .return_types import named
+
+
+def _halves(x: Any, axis: int, count: int) -> tuple[Any, Any]:
+    return aten.narrow(x, axis, 0, count), aten.narrow(x, axis, count, x._a.shape[axis] - count)
+
+
+def _lu_backward(grad_l: Any, grad_u: Any, lower: Any, upper: Any) -> Any:
+    """The gradient of the matrix with its rows exchanged, L U."""
+    rows, columns = lower._a.shape[-2], upper._a.shape[-1]
+    count = min(rows, columns)
+    square_l, below = _halves(lower, -2, count) if rows > columns else (lower, None)
+    square_u, beside = _halves(upper, -1, count) if columns > rows else (upper, None)
+    part_l = aten.narrow(grad_l, -2, 0, count)
+    part_u = aten.narrow(grad_u, -1, 0, count)
+    strict = aten.matmul(adjoint(square_l), part_l)
+    above = aten.matmul(part_u, adjoint(square_u))
+    if beside is not None:
+        rest_u = aten.narrow(grad_u, -1, count, columns - count)
+        strict = strict - aten.matmul(rest_u, adjoint(beside))
+    if below is not None:
+        rest_l = aten.narrow(grad_l, -2, count, rows - count)
+        above = above - aten.matmul(adjoint(below), rest_l)
+    inner = aten.tril(strict, -1) + aten.triu(above)
+    made = _solve(adjoint(square_u), inner, upper=False, left=False)
+    made = _solve(adjoint(square_l), made, upper=True, unitriangular=True)
+    if beside is not None:
+        right = _solve(adjoint(square_l), rest_u, upper=True, unitriangular=True)
+        return aten.cat([made, right], -1)
+    if below is not None:
+        lower_part = _solve(adjoint(square_u), rest_l, upper=False, left=False)
+        return aten.cat([made, lower_part], -2)
+    return made
+
+
+def _solve(a: Any, b: Any, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:
+    return aten.linalg_solve_triangular(a, b, upper=upper, left=left, unitriangular=unitriangular)
+
+
+def _exchanged(pivots: Any, x: Any) -> Any:
+    """P x."""
+    matrix = kernels.permutation_matrix(pivots._a, x._a.shape[-2], x._a.dtype)
+    return aten.matmul(wrap(matrix), x)
+
+
+def _factor_backward(grads: Any, pivot: bool, result0: Any, result1: Any) -> Any:
+    grad = grads[0]
+    count = min(grad._a.shape[-2:])
+    one = aten.eye(grad._a.shape[-2], count, dtype=grad.dtype)
+    lower = aten.tril(aten.narrow(result0, -1, 0, count), -1) + one
+    upper = aten.triu(aten.narrow(result0, -2, 0, count))
+    made = _lu_backward(aten.tril(aten.narrow(grad, -1, 0, count), -1), aten.triu(aten.narrow(grad, -2, 0, count)),
+                        lower, upper)
+    return _exchanged(result1, made) if pivot else made
+
+
+declare(
+    "linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, "
+    "Tensor info)", cpu=kernels.lu_factor, where="n", differentiable=(0,), node="LinalgLuFactorExBackward0",
+    grad={"A": _factor_backward},
+)
+choose("linalg_lu_factor_ex", where="n")(
+    lambda A, *, pivot=True, check_errors=False: named("linalg_lu_factor_ex", ("LU", "pivots", "info"))(
+        _checked_factor("torch.linalg.lu_factor_ex", A, pivot, check_errors)))
+
+
+def _checked_factor(name: str, a: Tensor, pivot: bool, check_errors: bool) -> Any:
+    check_matrix(name, a)
+    return aten.linalg_lu_factor_ex__default(a, pivot=pivot, check_errors=check_errors)
+
+
+def _lu_factor(a: Tensor, pivot: bool) -> Any:
+    made = _checked_factor("torch.linalg.lu_factor", a, pivot, True)
+    return named("linalg_lu_factor", ("LU", "pivots"))(made[:2])
+
+
+declare("linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)", composite=_lu_factor,
+        where="n")
+
+
+def _lu_kernel(a: Any, pivot: bool) -> Any:
+    lu, pivots, _ = kernels.lu_factor(a, pivot, False)
+    lower, upper = kernels.unpack(lu)
+    if not pivot:
+        return np.empty(0, a.dtype), lower, upper
+    return kernels.permutation_matrix(pivots, a.shape[-2], a.dtype), lower, upper
+
+
+def _whole_backward(grads: Any, pivot: bool, result0: Any, result1: Any, result2: Any) -> Any:
+    made = _lu_backward(grads[1], grads[2], result1, result2)
+    return aten.matmul(result0, made) if pivot else made
+
+
+declare("_linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)", cpu=_lu_kernel, where="n",
+        differentiable=(1, 2), node="LinalgLuBackward0", grad={"A": _whole_backward})
+
+
+def _lu(a: Tensor, pivot: bool) -> Any:
+    if a.ndim < 2:
+        raise RuntimeError("linalg.lu: Expected tensor with 2 or more dimensions. Got size: "
+                           f"{list(a._a.shape)} instead")
+    if a.dtype.category < FLOAT:
+        raise NotImplementedError(f"\"lu_cpu\" not implemented for '{pretty(a.dtype)}'")
+    check_matrix("linalg.lu", a)
+    return named("linalg_lu", ("P", "L", "U"))(aten._linalg_lu(a, pivot=pivot))
+
+
+declare("linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)", composite=_lu, where="n")
+
+
+# -- unpacking -------------------------------------------------------------------------------------------------------
+
+
+def _unpack_kernel(lu: Any, pivots: Any, unpack_data: bool, unpack_pivots: bool) -> Any:
+    nothing = np.empty(0, lu.dtype)
+    lower, upper = kernels.unpack(lu) if unpack_data else (nothing, nothing)
+    return (kernels.permutation_matrix(pivots, lu.shape[-2], lu.dtype) if unpack_pivots else nothing), lower, upper
+
+
+def _unpack_backward(grads: Any, LU_data_shape: Any) -> Any:
+    rows, columns = LU_data_shape[-2:]
+    count = min(rows, columns)
+    lower, upper = aten.tril(grads[1], -1), aten.triu(grads[2])
+    if columns > count:
+        lower = aten.constant_pad_nd(lower, (0, columns - count))
+    if rows > count:
+        upper = aten.constant_pad_nd(upper, (0, 0, 0, rows - count))
+    return lower + upper
+
+
+declare(
+    "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> (Tensor P, "
+    "Tensor L, Tensor U)", cpu=_unpack_kernel, where="n", differentiable=(1, 2), grad={"LU_data": _unpack_backward},
+)
+
+
+@choose("lu_unpack", where="f")
+def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:
+    """P, L and U of a packed decomposition."""
+    if unpack_pivots and LU_pivots.dtype is not int32:
+        raise RuntimeError("torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\n"
+                           "Note: this function is intended to be used with the output produced by "
+                           "torch.linalg.lu_factor")
+    return named("lu_unpack", ("P", "L", "U"))(
+        aten.lu_unpack__default(LU_data, LU_pivots, unpack_data, unpack_pivots))
+
+
+@choose("lu", where="fm")
+def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
+    """The packed LU decomposition with its pivots, and the diagnosis of each matrix if asked for."""
+    factors, pivots, infos = aten.linalg_lu_factor_ex(A, pivot=pivot, check_errors=not get_infos)
+    return (factors, pivots, infos) if get_infos else (factors, pivots)
+
+
+# -- solving ---------------------------------------------------------------------------------------------------------
+
+
+def _triangular_backward(grad: Any, self: Any, result: Any, upper: bool, left: bool, unitriangular: bool) -> Any:
+    right = _solve(adjoint(self), grad, upper=not upper, left=left, unitriangular=unitriangular)
+    made = -aten.matmul(right, adjoint(result)) if left else -aten.matmul(adjoint(result), right)
+    skip = 1 if unitriangular else 0
+    return (aten.triu(made, skip) if upper else aten.tril(made, -skip)), right
+
+
+declare(
+    "_linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> "
+    "Tensor", cpu=kernels.solve_triangular, where="n", node="LinalgSolveTriangularBackward0",
+    grad={("self", "B"): _triangular_backward},
+)
+
+
+def _solve_triangular(self: Tensor, b: Tensor, upper: bool, left: bool, unitriangular: bool) -> Tensor:
+    _check_system("linalg.solve_triangular", self, b, left)
+    return aten._linalg_solve_triangular(self, b, upper=upper, left=left, unitriangular=unitriangular)
+
+
+def _check_system(name: str, a: Tensor, b: Tensor, left: bool) -> None:
+    if a.dtype is not b.dtype:
+        raise RuntimeError(f"{name}: Expected A and B to have the same dtype, but found A of type "
+                           f"{pretty(a.dtype)} and B of type {pretty(b.dtype)} instead")
+    check_matrix(name, a, square=True)
+    if b.ndim < 2:
+        raise RuntimeError(f"{name}: The input tensor B must have at least 2 dimensions.")
+    size, wanted = b._a.shape[-2 if left else -1], a._a.shape[-1]
+    if size != wanted:
+        equation = "AX = B" if left else "XA = B"
+        raise RuntimeError(f"{name}: Incompatible shapes of A and B for the equation {equation} "
+                           f"({wanted}x{wanted} and {b._a.shape[-2]}x{b._a.shape[-1]})")
+
+
+declare("linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> "
+        "Tensor", composite=_solve_triangular, where="n")
+
+
+def _lu_solve(lu: Tensor, pivots: Tensor, b: Tensor, left: bool, adjoint_: bool) -> Tensor:
+    _check_system("torch.linalg.lu_solve", lu, b, left)
+    if not left:
+        # X A = B is A^H X^H = B^H.
+        return adjoint(_lu_solve(lu, pivots, adjoint(b), True, not adjoint_))
+    p, lower, upper = aten.lu_unpack__default(lu, pivots)
+    if adjoint_:
+        x = _solve(adjoint(upper), b, upper=False)
+        return aten.matmul(p, _solve(adjoint(lower), x, upper=True, unitriangular=True))
+    x = _solve(lower, aten.matmul(aten.transpose(p, -2, -1), b), upper=False, unitriangular=True)
+    return _solve(upper, x, upper=True)
+
+
+declare("linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
+        composite=_lu_solve, where="n")
+declare("lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor",
+        composite=lambda self, lu, pivots: aten.linalg_lu_solve(lu, pivots, self))
+
+
+def _solve_ex(a: Tensor, b: Tensor, left: bool, check_errors: bool) -> Any:
+    check_matrix("linalg.solve", a, square=True)
+    infos = aten.linalg_lu_factor_ex(aten.detach(a))[2]
+    if not check_errors and bool(np.any(infos._a)):
+        made = aten.full_like(b, float("nan"))
+    else:
+        made = aten.linalg_solve(a, b, left=left)
+    return named("linalg_solve_ex", ("result", "info"))((made, infos))
+
+
+declare("linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, "
+        "Tensor info)", composite=_solve_ex, where="n")
+
+
+def _triangular_solve(self: Tensor, a: Tensor, upper: bool, transpose: bool, unitriangular: bool) -> Any:
+    matrix = aten.transpose(a, -2, -1) if transpose else a
+    made = _solve(matrix, self, upper=upper != transpose, unitriangular=unitriangular)
+    return named("triangular_solve", ("solution", "cloned_coefficient"))((made, aten.clone(a)))
+
+
+declare("triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> "
+        "(Tensor solution, Tensor cloned_coefficient)", composite=_triangular_solve)
+
+
+# -- Cholesky --------------------------------------------------------------------------------------------------------
+
+
+def _cholesky_solve_backward(grad: Any, input2: Any, upper: bool, result: Any) -> Any:
+    right = aten.cholesky_solve(grad, input2, upper)
+    common = aten.matmul(right, adjoint(result))
+    common = common + adjoint(common)
+    return right, -(aten.matmul(input2, common) if upper else aten.matmul(common, input2))
+
+
+declare("_cholesky_solve_helper(Tensor self, Tensor input2, bool upper) -> Tensor", cpu=kernels.cholesky_solve,
+        where="n", node="CholeskySolveBackward0", grad={("self", "input2"): _cholesky_solve_backward})
+
+
+def _cholesky_solve(self: Tensor, factor: Tensor, upper: bool) -> Tensor:
+    if self.ndim < 2 or factor.ndim < 2:
+        which, name = (self, "b") if self.ndim < 2 else (factor, "u")
+        raise RuntimeError(f"{name} should have at least 2 dimensions, but has {which.ndim} dimensions instead")
+    rows, columns = factor._a.shape[-2:]
+    if rows != columns or rows != self._a.shape[-2]:
+        raise RuntimeError(f"Incompatible matrix sizes for cholesky_solve: each A matrix is {rows} by {columns} but "
+                           f"each b matrix is {self._a.shape[-2]} by {self._a.shape[-1]}")
+    return aten._cholesky_solve_helper(self, factor, upper)
+
+
+declare("cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", composite=_cholesky_solve)
+
+
+def _cholesky_inverse_backward(grad: Any, self: Any, upper: bool, result: Any) -> Any:
+    inner = aten.matmul(result, aten.matmul(grad + adjoint(grad), result))
+    return -(aten.matmul(self, inner) if upper else aten.matmul(inner, self))
+
+
+def _cholesky_inverse_kernel(a: Any, upper: bool) -> Any:
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+        raise RuntimeError("cholesky_inverse: A must be batches of square matrices, but they are "
+                           + (f"{a.shape[-2]} by {a.shape[-1]} matrices" if a.ndim > 1 else "not matrices"))
+    return kernels.cholesky_inverse(a, upper)
+
+
+declare("cholesky_inverse(Tensor self, bool upper=False) -> Tensor", cpu=_cholesky_inverse_kernel,
+        grad={"self": _cholesky_inverse_backward})

@@ -1,0 +1,377 @@
+"""Numerical helpers: covariance, finite differences, parts of floating numbers, segments, norms along dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .._backends.cpu import numeric as kernels
+from .._dispatch.namespace import aten
+from .._dispatch.promotion import pretty
+from .._dispatch.registry import choose, declare
+from .._dtype import FLOAT, INTEGER, DefaultDtype, float64
+from .._shape import as_shape, wrap_dim
+from .._tensor import Tensor, wrap
+from .create import OPTIONS, with_flags
+from .formulas import conj
+from .return_types import named
+
+# -- parts of a number -----------------------------------------------------------------------------------------------
+
+
+def _frexp_backward(grads: Any, result1: Any) -> Any:
+    # A number is its mantissa times a power of 2.
+    return grads[0] * aten.exp2(-aten.to(aten.detach(result1), grads[0].dtype))
+
+
+declare("frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)", cpu=kernels.frexp, where="n",
+        differentiable=(0,), grad={"self": _frexp_backward})
+
+
+@choose("frexp", where="fm")
+def frexp(input: Tensor, *, out: Any = None) -> Any:
+    """Mantissas between 1/2 and 1, and exponents of 2."""
+    return named("frexp", ("mantissa", "exponent"))(aten.frexp__Tensor(input, out=out))
+
+
+@choose("float_power_", where="m")
+def float_power_(self: Tensor, exponent: Any) -> Tensor:
+    """`float_power` in place, for tensors that have its dtype already."""
+    other = exponent.dtype.is_complex if isinstance(exponent, Tensor) else isinstance(exponent, complex)
+    wanted = float64.to_complex() if other or self.dtype.is_complex else float64
+    if self.dtype is not wanted:
+        raise RuntimeError(f"the base given to float_power_ has dtype {pretty(self.dtype)} but the operation's result "
+                           f"requires dtype {pretty(wanted)}")
+    return aten.pow_(self, aten.to(exponent, wanted) if isinstance(exponent, Tensor) else exponent)
+
+
+# -- filling ---------------------------------------------------------------------------------------------------------
+
+@choose("fill", where="f")
+def fill(input: Tensor, value: Any) -> Tensor:
+    """A tensor like `input` filled with one value."""
+    return aten.fill__Tensor(input, value) if isinstance(value, Tensor) else aten.fill__Scalar(input, value)
+
+
+def _fill_diagonal(self: Tensor, fill_value: Any, wrap_around: bool) -> Tensor:
+    shape = self._a.shape
+    if len(shape) < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    if len(shape) > 2 and len(set(shape)) > 1:
+        raise RuntimeError("all dimensions of input must be of equal length")
+    steps = self.stride()
+    rows, columns = shape[0], shape[1]
+    count = min(shape)
+    main = aten.as_strided(self, (count,), (sum(steps),), self.storage_offset())
+    aten.fill_(main, fill_value)
+    if wrap_around and len(shape) == 2 and rows > columns + 1:
+        # After each full diagonal one row is left out.
+        offset = self.storage_offset() + steps[0] * (columns + 1)
+        for start in range(0, rows - columns - 1, columns + 1):
+            size = min(columns, rows - columns - 1 - start)
+            aten.fill_(aten.as_strided(self, (size,), (sum(steps),), offset + steps[0] * start), fill_value)
+    return self
+
+
+declare("fill_diagonal_(Tensor self, Scalar fill_value, bool wrap=False) -> Tensor", composite=_fill_diagonal,
+        where="m")
+
+
+# -- shapes ----------------------------------------------------------------------------------------------------------
+
+
+def _sum_to_size(self: Tensor, size: Any) -> Tensor:
+    wanted = as_shape((size,)) if not isinstance(size, int) else (size,)
+    shape = self._a.shape
+    lead = len(shape) - len(wanted)
+    if lead < 0 or any(n not in (1, have) for n, have in zip(wanted, shape[lead:], strict=True)):
+        raise RuntimeError(f"size {{{list(wanted)}}} is not expandable to size {{{list(shape)}}}.")
+    dims = [*range(lead), *(lead + i for i, n in enumerate(wanted) if n == 1 and shape[lead + i] != 1)]
+    made = aten.sum__dim_IntList(self, dims, True) if dims else self
+    return aten.view(made, wanted) if lead else made
+
+
+declare("sum_to_size(Tensor self, int[] size) -> Tensor", composite=_sum_to_size, where="m", variadic="size")
+
+
+declare("hash_tensor(Tensor self, int[1] dim=(), *, bool keepdim=False, int mode=0) -> Tensor",
+        cpu=kernels.hash_tensor)
+declare("nonzero_static(Tensor self, *, int size, int fill_value=-1) -> Tensor", cpu=kernels.nonzero_static)
+
+
+# -- norms -----------------------------------------------------------------------------------------------------------
+
+
+def _renorm_norms(self: Any, p: Any, dim: int) -> Any:
+    others = [d for d in range(self.ndim) if d != dim]
+    return aten.linalg_vector_norm(self, p, others, True)
+
+
+def _renorm_backward(grad: Any, self: Any, p: Any, dim: int, maxnorm: Any) -> Any:
+    at = wrap_dim(dim, self.ndim)
+    others = [d for d in range(self.ndim) if d != at]
+    norms = _renorm_norms(self, p, at)
+    inverse = aten.reciprocal(norms + 1e-7)
+    along = aten.sum__dim_IntList(conj(self) * grad, others, True)
+    if self.dtype.is_complex:
+        along = aten.real(along)
+    slope = _norm_slope(self, norms, p)
+    inner = maxnorm * inverse * (grad - slope * along * inverse)
+    return aten.where(norms > maxnorm, inner, grad)
+
+
+def _norm_slope(self: Any, norms: Any, p: Any) -> Any:
+    """The derivative of each norm by the elements."""
+    if p == 2:
+        return self / aten.where(norms == 0, 1.0, norms)
+    size = aten.abs(self)
+    return aten.sgn(self) * aten.pow(size, p - 1) / aten.pow(aten.where(norms == 0, 1.0, norms), p - 1)
+
+
+declare("renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", cpu=kernels.renorm, inplace=True,
+        grad={"self": _renorm_backward})
+declare("frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", where="n",
+        composite=lambda self, dim, keepdim: aten.linalg_vector_norm(self, 2, dim, keepdim))
+declare("nuclear_norm(Tensor self, bool keepdim=False) -> Tensor", where="n",
+        composite=lambda self, keepdim: aten.linalg_matrix_norm(self, "nuc", (-2, -1), keepdim))
+declare("nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor", where="n",
+        composite=lambda self, dim, keepdim: aten.linalg_matrix_norm(self, "nuc", dim, keepdim))
+
+
+@choose("frobenius_norm", where="f")
+def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
+    """The root of the sum of squares along dimensions."""
+    return aten.frobenius_norm__dim(input, dim, keepdim)
+
+
+@choose("nuclear_norm", where="f")
+def nuclear_norm(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """The sum of the singular values of matrices."""
+    if dim is None or isinstance(dim, bool):
+        return aten.nuclear_norm__default(input, bool(dim) or keepdim)
+    return aten.nuclear_norm__dim(input, dim, keepdim)
+
+
+# -- covariance ------------------------------------------------------------------------------------------------------
+
+
+def _weights(name: str, weights: Any, count: int, integral: bool) -> Any:
+    if weights is None:
+        return None
+    if weights.ndim > 1:
+        raise RuntimeError(f"cov(): expected {name} to have one or fewer dimensions but got {name} with {weights.ndim} "
+                           "dimensions")
+    if integral != (weights.dtype.category == INTEGER):
+        raise RuntimeError(f"cov(): expected {name} to have {'integral' if integral else 'floating point'} dtype but "
+                           f"got {name} with {pretty(weights.dtype)} dtype")
+    if weights._a.size != count:
+        raise RuntimeError(f"cov(): expected {name} to have the same numel as there are observations in the input but "
+                           f"got {weights._a.size} != {count}")
+    if np.any(weights._a < 0):
+        raise RuntimeError(f"cov(): {name} cannot be negative")
+    return weights
+
+
+def _cov(self: Tensor, correction: int, fweights: Any, aweights: Any) -> Tensor:
+    if self.ndim > 2:
+        raise RuntimeError("cov(): expected input to have two or fewer dimensions but got an input with "
+                           f"{self.ndim} dimensions")
+    if self.dtype.category == 0:
+        raise RuntimeError("cov(): bool dtype is not supported for input")
+    table = aten.view(self, (1, -1)) if self.ndim < 2 else self
+    count = table._a.shape[1]
+    weights = _weights("fweights", fweights, count, True)
+    extra = _weights("aweights", aweights, count, False)
+    if extra is not None:
+        weights = extra if weights is None else weights * extra
+    if weights is None:
+        mean = aten.sum__dim_IntList(table, (1,), True) / count
+        scale: Any = count - correction
+    else:
+        total = aten.sum(weights)
+        mean = aten.sum__dim_IntList(table * weights, (1,), True) / total
+        scale = total - correction if extra is None or correction == 0 else (
+            total - correction * aten.sum(weights * extra) / total)
+    centred = table - mean
+    other = adjoint_of(centred if weights is None else centred * weights)
+    bottom = aten.clamp(scale, min=0) if isinstance(scale, Tensor) else max(scale, 0)
+    return aten.squeeze__default(aten.true_divide(aten.mm(centred, other), bottom))
+
+
+def adjoint_of(x: Any) -> Any:
+    """The conjugate transpose."""
+    return conj(aten.t(x))
+
+
+def _corrcoef(self: Tensor) -> Tensor:
+    if self.ndim > 2:
+        raise RuntimeError("corrcoef(): expected input to have two or fewer dimensions but got an input with "
+                           f"{self.ndim} dimensions")
+    found = aten.cov(self)
+    if found.ndim == 0:
+        return found / found
+    spread = aten.sqrt(aten.real(aten.diag(found)) if found.dtype.is_complex else aten.diag(found))
+    found = found / aten.view(spread, (-1, 1)) / aten.view(spread, (1, -1))
+    if found.dtype.is_complex:
+        return aten.complex(aten.clamp(aten.real(found), -1, 1), aten.clamp(aten.imag(found), -1, 1))
+    return aten.clamp(found, -1, 1)
+
+
+declare("cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor",
+        composite=_cov)
+declare("corrcoef(Tensor self) -> Tensor", composite=_corrcoef)
+
+
+# -- finite differences ----------------------------------------------------------------------------------------------
+
+
+def _piece(x: Tensor, dim: int, start: int, end: int) -> Tensor:
+    return aten.narrow(x, dim, start, end - start)
+
+
+def _along(values: Any, dim: int, ndim: int) -> Any:
+    return aten.view(values, (-1, *(1,) * (ndim - 1 - dim))) if isinstance(values, Tensor) else values
+
+
+def _one_gradient(x: Tensor, spacing: Any, dim: int, edge_order: int) -> Tensor:
+    """Central differences inside, one-sided ones of the given order at the ends."""
+    n, ndim = x._a.shape[dim], x.ndim
+    if isinstance(spacing, Tensor):
+        gaps = aten.diff(spacing)
+        left, right = _along(_piece(gaps, 0, 0, n - 2), dim, ndim), _along(_piece(gaps, 0, 1, n - 1), dim, ndim)
+        first = [aten.select(gaps, 0, 0), aten.select(gaps, 0, 1 if n > 2 else 0)]
+        last = [aten.select(gaps, 0, n - 2), aten.select(gaps, 0, n - 3 if n > 2 else 0)]
+    else:
+        left = right = spacing
+        first = last = [spacing, spacing]
+    low, middle, high = _piece(x, dim, 0, n - 2), _piece(x, dim, 1, n - 1), _piece(x, dim, 2, n)
+    if isinstance(spacing, Tensor):
+        inner = (low * (-right / (left * (left + right))) + middle * ((right - left) / (left * right))
+                 + high * (left / (right * (left + right))))
+    else:
+        inner = (high - low) / (2.0 * spacing)
+
+    def edge(points: list[Tensor], steps: list[Any]) -> Tensor:
+        if edge_order == 1:
+            return (points[1] - points[0]) / steps[0]
+        one, two = steps
+        return (points[0] * (-(2.0 * one + two) / (one * (one + two))) + points[1] * ((one + two) / (one * two))
+                - points[2] * (one / (two * (one + two))))
+
+    start = edge([_piece(x, dim, k, k + 1) for k in range(edge_order + 1)], first)
+    end = -edge([_piece(x, dim, n - 1 - k, n - k) for k in range(edge_order + 1)], last)
+    return aten.cat([start, inner, end], dim)
+
+
+@choose("gradient", where="f")
+def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> tuple[Tensor, ...]:
+    """The derivative along each dimension, estimated from neighbouring elements."""
+    if edge_order not in (1, 2):
+        raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
+    dims = [dim] if isinstance(dim, int) else list(range(input.ndim)) if dim is None else list(dim)
+    dims = [wrap_dim(d, input.ndim) for d in dims]
+    if any(input._a.shape[d] < edge_order + 1 for d in dims):
+        raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
+    spacings = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(dims)
+    if len(spacings) != len(dims):
+        raise RuntimeError("torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to "
+                           f"'self.dim() = {len(dims)}', since dim argument was not given, but got a list of length "
+                           f"{len(spacings)}")
+    work = input if input.dtype.category >= FLOAT else aten.to(input, DefaultDtype.value)
+    return tuple(_one_gradient(work, step, d, edge_order) for step, d in zip(spacings, dims, strict=True))
+
+
+# -- segments --------------------------------------------------------------------------------------------------------
+
+
+declare("_segment_reduce(Tensor data, str reduce, Tensor lengths, int axis, Scalar? initial) -> Tensor",
+        cpu=kernels.segment_reduce, where="n", node="SegmentReduceBackward0",
+        grad={"data": lambda grad, data, result, reduce, lengths, axis, initial: aten._segment_reduce_backward(
+            grad, data, result, reduce, lengths, axis, initial)})
+declare("_segment_reduce_backward(Tensor grad, Tensor data, Tensor output, str reduce, Tensor lengths, int axis, "
+        "Scalar? initial) -> Tensor", cpu=kernels.segment_reduce_backward, where="n")
+
+
+@choose("segment_reduce", where="f")
+def segment_reduce(data: Tensor, reduce: str, *, lengths: Tensor | None = None, indices: Tensor | None = None,
+                   offsets: Tensor | None = None, axis: int = 0, unsafe: bool = False, initial: Any = None) -> Tensor:
+    """Consecutive runs of a dimension reduced to one entry each."""
+    if reduce not in ("sum", "prod", "mean", "max", "min", "amax", "amin"):
+        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
+    if indices is not None:
+        raise RuntimeError("segment_reduce(): indices based reduction is not supported yet.")
+    if lengths is None and offsets is None:
+        raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
+    if lengths is None:
+        lengths = aten.diff(offsets)
+    at = wrap_dim(axis, data.ndim)
+    if at != lengths.ndim - 1:
+        raise RuntimeError("segment_reduce(): Expected axis to be the last dimension of lengths but got "
+                           f"{axis}.")
+    if not unsafe:
+        if np.any(lengths._a < 0):
+            raise RuntimeError("lengths contains negative value!")
+        if np.any(lengths._a.sum(-1) != data._a.shape[at]):
+            raise RuntimeError("segment_reduce(): Expected all rows of lengths along axis to sum to "
+                               "data.size(lengths.dim()-1) when !unsafe.")
+    return aten._segment_reduce(data, {"max": "amax", "min": "amin"}.get(reduce, reduce), lengths, at, initial)
+
+
+# -- histograms and ranges -------------------------------------------------------------------------------------------
+
+
+@choose("histogramdd", where="f")
+def histogramdd(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None,
+                density: bool = False) -> Any:
+    """Counts of points in a grid of bins, and the edges of the bins in each dimension."""
+    columns = input._a.shape[-1]
+    points = aten.reshape(input, (-1, columns))._a
+    if isinstance(bins, (list, tuple)) and bins and isinstance(bins[0], Tensor):
+        wanted: Any = [b._a for b in bins]
+    else:
+        wanted = [bins] * columns if isinstance(bins, int) else list(bins)
+    if len(wanted) != columns:
+        raise RuntimeError(f"torch.histogramdd: Expected number of bin edges/bins to equal the size of the innermost "
+                           f"dimension of input, got {len(wanted)} and {columns}")
+    flat_weight = None if weight is None else weight._a.reshape(-1)
+    counts, edges = kernels.histogramdd(points, wanted, range, flat_weight, density)
+    return named("histogramdd", ("hist", "bin_edges"))((wrap(counts), tuple(wrap(e) for e in edges)))
+
+
+def _range(start: Any, end: Any, step: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    kind = dtype or DefaultDtype.value
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if (step > 0 and start > end) or (step < 0 and start < end):
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    count = int((end - start) / step + 1)
+    # Wherever the last step falls: the end is included.
+    return aten.arange(start, start + count * step, step, dtype=kind, device=device)[:count]
+
+
+declare(f"range.step(Scalar start, Scalar end, Scalar step=1, *, {OPTIONS}) -> Tensor", composite=_range, where="n")
+
+
+@choose("range", where="f")
+def range_(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dtype: Any = None, layout: Any = None,
+           device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Numbers from `start` to `end`, which is included."""
+    return with_flags(aten.range__step(start, end, step, dtype=dtype, device=device), requires_grad, out)
+
+
+declare(f"empty_permuted(int[] size, int[] physical_layout, *, {OPTIONS}) -> Tensor", where="f",
+        composite=lambda size, order, dtype, layout, device, pin: _empty_permuted(size, order, dtype, device))
+
+
+def _empty_permuted(size: Sequence[int], order: Sequence[int], dtype: Any, device: Any) -> Tensor:
+    if sorted(order) != list(range(len(size))):
+        raise RuntimeError(f"Number of dimensions in size does not match the length of the physical_layout; i.e. "
+                           f"len(size) = {len(size)} is not equal to len(physical_layout) = {len(order)}"
+                           if len(order) != len(size) else "Duplicate dim not allowed in physical_layout")
+    steps, step = [0] * len(size), 1
+    for dim in reversed(order):
+        steps[dim] = step
+        step *= max(size[dim], 1)
+    return aten.empty_strided(tuple(size), tuple(steps), dtype=dtype, device=device)

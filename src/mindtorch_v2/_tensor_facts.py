@@ -1,0 +1,286 @@
+"""Methods of Tensor that ask about it, share its memory, or make tensors like it."""
+
+from __future__ import annotations
+
+import mmap
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ._autograd.graph import bump
+from ._backends.cpu.view import as_strided as strided_view
+from ._construct import tensor as make_tensor
+from ._dispatch.namespace import aten
+from ._dtype import dtype
+from ._shape import Size, numel
+from ._storage import Shared, Storage
+from ._tensor import Tensor, wrap, wrap_as
+from ._typed_storage import TypedStorage, storage_class
+
+# -- questions -------------------------------------------------------------------------------------------------------
+
+
+def _false(name: str, why: str) -> Callable[[Tensor], bool]:
+    def answer(self: Tensor) -> bool:
+        return False
+
+    answer.__name__ = answer.__qualname__ = name
+    answer.__doc__ = f"False: {why}."
+    return answer
+
+
+def is_pinned(self: Tensor, device: Any = None) -> bool:
+    """False: host memory is not pinned by this runtime."""
+    return False
+
+
+def is_shared(self: Tensor) -> bool:
+    """Whether `share_memory_` moved it to memory that forked processes share."""
+    array = self._a
+    while isinstance(array, np.ndarray):
+        array = array.base
+    owner = array.obj if isinstance(array, memoryview) else array
+    return isinstance(owner, mmap.mmap)
+
+
+def is_set_to(self: Tensor, tensor: Tensor) -> bool:
+    """Whether both have the same memory and geometry."""
+    mine, other = self._a, tensor._a
+    return (mine.shape == other.shape and mine.strides == other.strides and self.data_ptr() == tensor.data_ptr()
+            and self.untyped_storage() == tensor.untyped_storage())
+
+
+def dense_dim(self: Tensor) -> int:
+    """The number of dimensions: all are dense."""
+    return len(self._a.shape)
+
+
+def sparse_dim(self: Tensor) -> int:
+    """0: no dimension is sparse."""
+    return 0
+
+
+def dim_order(self: Tensor, ambiguity_check: Any = False) -> tuple[int, ...]:
+    """The dimensions from the outermost to the innermost in memory."""
+    steps = self._a.strides
+    return tuple(sorted(range(len(steps)), key=lambda d: (-steps[d], d)))
+
+
+def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool = True) -> Tensor:
+    """This tensor, which is dense already, in another dtype if asked for."""
+    return self if dtype is None else aten.to(self, dtype)
+
+
+# -- memory ----------------------------------------------------------------------------------------------------------
+
+
+def storage(self: Tensor) -> TypedStorage:
+    """The storage, read in this tensor's dtype."""
+    return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
+
+
+def storage_type(self: Tensor) -> Any:
+    """`torch.FloatStorage` and so on."""
+    return storage_class(self.dtype)
+
+
+def share_memory_(self: Tensor) -> Tensor:
+    """Move the elements to memory that processes forked from now on share; views made before keep the old memory."""
+    if not is_shared(self) and self._a.size:
+        memory = mmap.mmap(-1, self._a.nbytes)
+        array = np.frombuffer(memory, self._a.dtype).reshape(self._a.shape)
+        array[...] = self._a
+        self._a = array
+        self._st = Shared(None, self._version)
+    return self
+
+
+def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
+    """Make this tensor a view of other memory."""
+    if source is None:
+        array, kept = np.empty(0, self._a.dtype), None
+    elif isinstance(source, Tensor):
+        if source.dtype is not self.dtype:
+            raise RuntimeError(f"Could not set tensor of type {source.dtype.name} to a tensor of type "
+                               f"{self.dtype.name}")
+        array, kept = source._a, source.untyped_storage()
+        if size is not None:
+            array = strided_view(array, tuple(size), _steps(size, stride), storage_offset)
+    else:
+        kept = source.untyped() if isinstance(source, TypedStorage) else source
+        if not isinstance(kept, Storage):
+            raise TypeError(f"set_(): argument 'source' must be a Tensor or a storage, not {type(source).__name__}")
+        raw = kept.bytes()
+        flat = raw[: len(raw) // self.itemsize * self.itemsize].view(self._a.dtype)
+        shape = (len(flat),) if size is None else tuple(size)
+        array = strided_view(flat, shape, _steps(shape, stride), storage_offset)
+    self._a = array
+    self._st = Shared(kept, self._version)
+    self._base = None
+    bump(self)
+    return self
+
+
+def _steps(size: Any, stride: Any) -> tuple[int, ...]:
+    if stride:
+        return tuple(stride)
+    return tuple(numel(tuple(size)[d + 1:]) for d in range(len(tuple(size))))
+
+
+def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
+    """Change the shape to another tensor's."""
+    return aten.resize_(self, the_template._a.shape)
+
+
+def resize(self: Tensor, *sizes: Any) -> Tensor:
+    """The same elements in another shape (an old name of `reshape`)."""
+    warnings.warn("non-inplace resize is deprecated", UserWarning, stacklevel=2)
+    shape = tuple(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
+    if numel(shape) != self._a.size:
+        wanted, present = ("x".join(map(str, extents)) for extents in (shape, self._a.shape))
+        raise RuntimeError(f"requested resize to {wanted} ({numel(shape)} elements in total), but the given tensor has "
+                           f"a size of {present} ({self._a.size} elements). autograd's resize can only change the "
+                           "shape of a given tensor, while preserving the number of elements. ")
+    return aten.reshape(self, shape)
+
+
+def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
+    """The same elements in another tensor's shape."""
+    return resize(self, tensor._a.shape)
+
+
+def as_subclass(self: Tensor, cls: type) -> Any:
+    """The same memory and history as an instance of a subclass."""
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        raise RuntimeError("cls must be a type that inherits from Tensor")
+    view = aten.alias(self)
+    made = wrap_as(cls, view._a)
+    made._st, made._base, made._edge, made._rg = view._st, view._base, view._edge, view._rg
+    return made
+
+
+# -- new tensors -----------------------------------------------------------------------------------------------------
+
+
+def new_tensor(self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+               layout: Any = None, pin_memory: bool = False) -> Tensor:
+    """A copy of data in this tensor's dtype and device unless told otherwise."""
+    return make_tensor(data, dtype=dtype or self.dtype, device=self.device if device is None else device,
+                       requires_grad=requires_grad)
+
+
+def new_empty_strided(self: Tensor, size: Any, stride: Any, *, dtype: Any = None, device: Any = None,
+                      requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
+    """Uninitialised memory of a given geometry, in this tensor's dtype unless told otherwise."""
+    made = aten.empty_strided(size, stride, dtype=dtype or self.dtype, device=self.device if device is None else device)
+    made.requires_grad = requires_grad
+    return made
+
+
+def new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
+    """The old constructor in this tensor's dtype: sizes, a sequence of values, or a tensor."""
+    kind = self._a.dtype
+    if not args:
+        return wrap(np.empty(0, kind))
+    first = args[0]
+    if isinstance(first, Tensor):
+        if first.dtype is not self.dtype:
+            raise TypeError(f"expected a tensor of dtype {self.dtype} (got {first.dtype})")
+        return aten.alias(aten.detach(first))
+    if isinstance(first, Size):
+        return wrap(np.empty(tuple(first), kind))
+    if all(isinstance(n, (int, np.integer)) for n in args):
+        return wrap(np.empty(args, kind))
+    if len(args) == 1 and isinstance(first, (list, tuple, np.ndarray, range)):
+        return wrap(np.array(first).astype(kind))
+    raise TypeError(f"new(): invalid data type '{type(first).__name__}'")
+
+
+def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
+    """What `load_state_dict` puts in this tensor's place."""
+    return aten.detach(other) if assign else aten.detach(aten.copy_(self, other))
+
+
+# -- Python functions on every element -------------------------------------------------------------------------------
+
+
+def _mapped(name: str, self: Tensor, others: tuple[Tensor, ...], function: Callable[..., Any]) -> Tensor:
+    if self.requires_grad:
+        raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
+    for other in others:
+        if not isinstance(other, Tensor) or other.dtype is not self.dtype:
+            raise TypeError(f"{name}: arguments must be tensors of dtype {self.dtype}")
+    arrays = [t._a.astype(np.float32) if t.dtype.name == "bfloat16" else t._a for t in (self, *others)]
+    made = np.frompyfunc(function, len(arrays), 1)(*[a.astype(object) for a in arrays])
+    self._a[...] = np.broadcast_to(np.asarray(made), self._a.shape).astype(self._a.dtype)
+    bump(self)
+    return self
+
+
+def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
+    """Replace every element by a Python function of it. Slow by nature."""
+    return _mapped("apply_", self, (), callable)
+
+
+def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
+    """Replace every element by a Python function of it and another tensor's."""
+    return _mapped("map_", self, (tensor,), callable)
+
+
+def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Tensor:
+    """Replace every element by a Python function of it and two other tensors'."""
+    return _mapped("map2_", self, (x, y), callable)
+
+
+# -- exchange with other libraries -----------------------------------------------------------------------------------
+
+
+def _dlpack(self: Tensor, **options: Any) -> Any:
+    if self.requires_grad:
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if not isinstance(self._a, np.ndarray):
+        raise BufferError(f"Can't export tensors on {self.device} by DLPack; copy them to the host first")
+    if self.dtype.name == "bfloat16":
+        raise BufferError("Can't export bfloat16 by DLPack: NumPy does not know it")
+    return self._a.__dlpack__(**{key: value for key, value in options.items() if value is not None})
+
+
+def _dlpack_device(self: Tensor) -> tuple[int, int]:
+    if not isinstance(self._a, np.ndarray):
+        raise ValueError(f"Unknown device type {self.device} for Dlpack")
+    return (1, 0)
+
+
+def _grad_dtype(self: Tensor) -> dtype:
+    return self.dtype
+
+
+def _volatile(self: Tensor) -> bool:
+    warnings.warn("volatile was removed (Variable.volatile is always False)", UserWarning, stacklevel=2)
+    return False
+
+
+METHODS: dict[str, Any] = {function.__name__: function for function in (
+    is_pinned, is_shared, is_set_to, dense_dim, sparse_dim, dim_order, to_dense, storage, storage_type, share_memory_,
+    set_, resize_as_, resize, resize_as, as_subclass, new_tensor, new_empty_strided, new, module_load, apply_, map_,
+    map2_,
+    _false("is_conj", "conjugates are computed at once"), _false("is_neg", "negation is computed at once"),
+    _false("is_distributed", "no tensor is spread over processes"),
+    _false("is_inference", "no tensor is marked as made in inference mode"),
+)}
+METHODS.update({"__dlpack__": _dlpack, "__dlpack_device__": _dlpack_device, "const_data_ptr": Tensor.data_ptr})
+PROPERTIES: dict[str, Callable[[Tensor], Any]] = {"grad_dtype": _grad_dtype, "volatile": _volatile}
+# Devices that no tensor is on.
+ELSEWHERE = ("is_ipu", "is_maia", "is_mtia", "is_vulkan", "is_xla")
+
+
+def attach() -> None:
+    """Put these methods on Tensor."""
+    for name, method in METHODS.items():
+        setattr(Tensor, name, method)
+    for name, getter in PROPERTIES.items():
+        setattr(Tensor, name, property(getter))
+    for name in ELSEWHERE:
+        setattr(Tensor, name, False)

@@ -1,0 +1,196 @@
+"""Storages as PyTorch programs name them: `UntypedStorage`, `TypedStorage` and the old `FloatStorage` and its kin."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ._device import CPU, device
+from ._dtype import ALL_DTYPES, DefaultDtype, dtype
+from ._legacy import NAMES
+from ._storage import Storage as Bytes
+
+
+class StorageType(type):
+    """The type of `torch.UntypedStorage`: calling it makes a plain storage, and every one is an instance of it."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Bytes)
+
+    def __call__(cls, *args: Any, device: Any = None) -> Bytes:
+        if not args:
+            return Bytes(np.empty(0, np.uint8), CPU)
+        if len(args) != 1:
+            raise TypeError(f"UntypedStorage() takes one size or sequence, got {len(args)} arguments")
+        if isinstance(args[0], (int, np.integer)):
+            return Bytes(np.empty(int(args[0]), np.uint8), CPU)
+        return Bytes(np.array(list(args[0]), np.uint8), CPU)
+
+
+class UntypedStorage(metaclass=StorageType):
+    """Bytes: `torch.UntypedStorage(8)` has 8 of them."""
+
+    @staticmethod
+    def from_file(filename: str, shared: bool = False, nbytes: int = 0) -> Bytes:
+        """The bytes of a file, mapped into memory; what is written reaches the file only if `shared`."""
+        with open(filename, "r+b" if shared else "rb") as file:
+            mapped = mmap.mmap(file.fileno(), nbytes, access=mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY)
+        return Bytes(np.frombuffer(mapped, np.uint8), CPU)
+
+
+class TypedStorage:
+    """A storage read as elements of one dtype.
+
+    >>> import mindtorch_v2 as torch
+    >>> torch.ones(3).storage().tolist()
+    [1.0, 1.0, 1.0]
+    """
+
+    is_sparse = is_cuda = is_hpu = False
+    dtype: dtype
+
+    def __init__(self, *args: Any, wrap_storage: Bytes | None = None, dtype: Any = None, device: Any = None,
+                 _internal: bool = False) -> None:
+        self.dtype = dtype or getattr(type(self), "dtype", None) or DefaultDtype.value
+        if wrap_storage is not None:
+            self._untyped = wrap_storage
+        elif not args:
+            self._untyped = Bytes(np.empty(0, self.dtype.np), CPU)
+        elif len(args) == 1 and isinstance(args[0], (int, np.integer)):
+            self._untyped = Bytes(np.empty(int(args[0]), self.dtype.np), CPU)
+        elif len(args) == 1 and hasattr(args[0], "__iter__"):
+            self._untyped = Bytes(np.array(list(args[0])).astype(self.dtype.np), CPU)
+        else:
+            raise TypeError(f"{type(self).__name__}() takes one size or sequence")
+
+    def _elements(self) -> np.ndarray:
+        """The memory as a flat array that shares it."""
+        raw = self._untyped.bytes()
+        item = self.dtype.itemsize
+        return raw[: len(raw) // item * item].view(self.dtype.np)
+
+    @property
+    def device(self) -> device:
+        """Where the memory is."""
+        return self._untyped.device
+
+    def untyped(self) -> Bytes:
+        """The bytes."""
+        return self._untyped
+
+    def size(self) -> int:
+        """The number of elements."""
+        return self._untyped.nbytes() // self.dtype.itemsize
+
+    __len__ = size
+
+    def nbytes(self) -> int:
+        """Size in bytes."""
+        return self._untyped.nbytes()
+
+    def element_size(self) -> int:
+        """Bytes per element."""
+        return self.dtype.itemsize
+
+    def data_ptr(self) -> int:
+        """Address of the first byte."""
+        return self._untyped.data_ptr()
+
+    def tolist(self) -> list[Any]:
+        """The elements as Python numbers."""
+        found = self._elements()
+        return (found.astype(np.float32) if self.dtype.name == "bfloat16" else found).tolist()
+
+    def fill_(self, value: Any) -> TypedStorage:
+        """Set every element."""
+        self._elements()[...] = value
+        return self
+
+    def copy_(self, source: TypedStorage, non_blocking: bool = False) -> TypedStorage:
+        """Take over another storage's elements, converted."""
+        self._elements()[...] = source._elements()
+        return self
+
+    def clone(self) -> TypedStorage:
+        """The same elements in new memory."""
+        return type(self)(wrap_storage=Bytes(self._elements().copy(), CPU), dtype=self.dtype)
+
+    def type(self, dtype: Any = None) -> Any:
+        """The name of the old class, or the elements as another dtype."""
+        if dtype is None:
+            return f"torch.{NAMES[self.dtype.name]}Storage"
+        return TypedStorage(wrap_storage=Bytes(self._elements().astype(dtype.np), CPU), dtype=dtype)
+
+    def cpu(self) -> TypedStorage:
+        """This storage: its memory is the host's."""
+        return self
+
+    def is_shared(self) -> bool:
+        """Whether other processes see changes."""
+        return False
+
+    def is_pinned(self) -> bool:
+        """False."""
+        return False
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
+        return self._elements()[index].item()
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._elements()[index] = value
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.tolist())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TypedStorage) and self._untyped == other._untyped
+
+    def __hash__(self) -> int:
+        return hash(self._untyped)
+
+    def __repr__(self) -> str:
+        inside = "".join(f" {value}\n" for value in self.tolist())
+        return (f"{inside}[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size "
+                f"{self.size()}]")
+
+
+class OldStorageType(type):
+    """The type of `torch.FloatStorage`: an instance is any typed storage of that dtype."""
+
+    dtype: dtype
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, TypedStorage) and instance.dtype is cls.dtype
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> TypedStorage:
+        return TypedStorage(*args, dtype=cls.dtype, **kwargs)
+
+
+def _old_name(kind: dtype) -> str:
+    return {"complex64": "ComplexFloat", "complex128": "ComplexDouble"}.get(kind.name) or NAMES[kind.name]
+
+
+OLD: dict[str, OldStorageType] = {
+    f"{_old_name(kind)}Storage": OldStorageType(f"{_old_name(kind)}Storage", (), {
+        "dtype": kind, "__module__": "torch", "__doc__": f"Typed storages of {kind}."})
+    for kind in ALL_DTYPES if kind.name in NAMES or kind.is_complex}
+
+
+def storage_class(kind: dtype) -> OldStorageType:
+    """`torch.FloatStorage` for float32."""
+    return OLD[f"{_old_name(kind)}Storage"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Storage":
+        return storage_class(DefaultDtype.value)
+    if name == "StorageBase":
+        return UntypedStorage
+    if name in OLD:
+        return OLD[name]
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
