@@ -212,10 +212,10 @@ def test_a_dropped_iterator_takes_its_workers_along():
     assert_no_children()
 
 
-def test_workers_do_not_record_and_the_scope_is_named():
+def test_the_main_process_has_the_scope_and_the_worker_the_loading():
     with torch.profiler.profile() as profile:
         values(DataLoader(Numbers(size=4), batch_size=2, num_workers=1))
-    names = [event.name for event in profile.events()]
+    names = [event.name for event in profile.events() if event.pid == os.getpid()]
     assert names.count("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__") == 3
     assert "aten::stack" not in names
 

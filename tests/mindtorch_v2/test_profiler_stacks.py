@@ -54,12 +54,14 @@ def recorded(function: Callable[[], Any], **options: Any) -> Any:
 
 
 def calls(trace: Trace, thread: int | None = None) -> list[tuple[str, str | None]]:
-    """Each Python call of this file with its caller, in order."""
+    """Each Python call of this file with its caller that is no built-in function, in order."""
     events = trace.events
     rows = np.flatnonzero(np.isin(events["kind"], [Kind.PYTHON, Kind.MODULE]))
     found = []
     for row in rows.tolist():
         name, above = short(trace.names[events["name"][row]]), int(events["parent"][row])
+        while above >= 0 and trace.names[events["name"][above]].startswith("<built-in "):
+            above = int(events["parent"][above])
         if name.startswith((FILE, "nn.Module")) and (thread is None or thread == events["thread"][row]):
             found.append((name, short(trace.names[events["name"][above]]) if above >= 0 else None))
     return found
@@ -69,6 +71,11 @@ def stack_of(prof: Any, name: str) -> list[str]:
     """The stack of the only event of a name, as far as it is in this file."""
     [event] = [event for event in prof.events() if event.name == name]
     return [short(entry) for entry in event.stack if FILE in entry or entry.startswith("nn.Module")]
+
+
+def frames(event: Any) -> list[str]:
+    """The stack of an event without calls of built-in functions."""
+    return [short(entry) for entry in event.stack if not entry.startswith("<built-in ")]
 
 
 def inner() -> Any:
@@ -114,7 +121,8 @@ def test_neither_this_package_nor_the_profiler_is_shown() -> None:
     assert not [name for name in names if "mindtorch_v2/" in name and "tests/" not in name and FILE not in name]
     after = names[[short(name) for name in names].index(label(root)):]
     assert any("numpy" in name for name in after), "what the user calls of NumPy is shown"
-    assert all("numpy" in name or "<__array_function__" in name for name in after[1:]), after
+    assert all(name.startswith("<built-in ") or "numpy" in name or "<__array_function__" in name
+               for name in after[1:]), after
 
 
 def test_recursion() -> None:
@@ -163,9 +171,9 @@ def test_generators() -> None:
     assert found.count((first, label(root))) == 3
     assert sum(name.endswith(": numbers") for name, _ in found) >= 5
     assert {caller for name, caller in found if name.endswith(": numbers")} == {label(root)}
-    stacks = [[short(entry) for entry in event.stack] for event in prof.events() if event.name == "aten::sin"]
+    stacks = [frames(event) for event in prof.events() if event.name == "aten::sin"]
     assert [stack[0] for stack in stacks] == [first, resumed, first, first]
-    assert all(short(event.stack[0]) == label(root) for event in prof.events() if event.name == "aten::cos")
+    assert all(frames(event)[0] == label(root) for event in prof.events() if event.name == "aten::cos")
     assert stack_of(prof, "aten::tan")[0] == label(root)
 
 
@@ -179,7 +187,7 @@ def test_coroutines() -> None:
         torch.ones(1).tan()
 
     prof = recorded(lambda: asyncio.run(both()))
-    stacks = [[short(entry) for entry in event.stack] for event in prof.events() if event.name == "aten::sin"]
+    stacks = [frames(event) for event in prof.events() if event.name == "aten::sin"]
     assert len(stacks) == 2
     assert all(stack[0].endswith(": work") and not stack[1].endswith(": work") for stack in stacks)
     assert stack_of(prof, "aten::tan")[0].endswith(": both")
@@ -200,7 +208,7 @@ def test_threads_born_while_recording() -> None:
     found = [event for event in prof.events() if event.name == "aten::exp"]
     assert len({event.thread for event in found}) == 3
     for event in found:
-        entries = [short(entry) for entry in event.stack]
+        entries = frames(event)
         assert entries[0] == label(in_thread)
         assert [entry.partition("(")[0] for entry in entries[1:]] == ["threading.py"] * (len(entries) - 1)
         assert entries[-1].endswith(": _bootstrap") or entries[-1].endswith(": _bootstrap_inner")
@@ -265,9 +273,9 @@ def test_a_thread_that_only_runs_ops() -> None:
     prof = recorded(root)
     stop.append(True)
     thread.join()
-    stacks = [event.stack for event in prof.events() if event.name == "aten::sin"]
+    stacks = [frames(event) for event in prof.events() if event.name == "aten::sin"]
     assert stacks
-    with_stack = [stack for stack in stacks if stack and short(stack[0]).endswith(": loop")]
+    with_stack = [stack for stack in stacks if stack and stack[0].endswith(": loop")]
     assert len(with_stack) >= len(stacks) - 2, "but for an op that began before the recording"
 
 
@@ -357,7 +365,7 @@ def test_a_recording_inside_a_recording() -> None:
     parts: list[Any] = []
     prof = recorded(root)
     assert stack_of(parts[0], "aten::sin")[:3] == [label(inner), label(outer), label(root, calls_line(root, 1))]
-    stacks = [[short(e) for e in event.stack][:3] for event in prof.events() if event.name == "aten::sin"]
+    stacks = [frames(event)[:3] for event in prof.events() if event.name == "aten::sin"]
     assert stacks == [[label(inner), label(outer), label(root)]] * 2
     parts[0].trace.check()
 
@@ -381,7 +389,7 @@ def test_pauses() -> None:
         prof.toggle_collection_dynamic(True, [torch.profiler.ProfilerActivity.CPU])
         outer()
     prof.trace.check()
-    stacks = [[short(e) for e in event.stack][:2] for event in prof.events() if event.name == "aten::sin"]
+    stacks = [frames(event)[:2] for event in prof.events() if event.name == "aten::sin"]
     assert stacks == [[label(inner), label(outer)]] * 2
 
 
@@ -447,7 +455,10 @@ def test_python_rows_in_events_and_averages() -> None:
     call = next(event for event in events if short(event.name) == label(inner))
     assert call.cpu_parent is not None
     assert short(call.cpu_parent.name) == label(outer)
-    assert [child.name for child in call.cpu_children] == ["aten::ones", "aten::sin"]
+    assert [child.name for child in call.cpu_children] == [
+        "<built-in method ones of type object>", "<built-in method sin of Tensor object>"]
+    assert [[inside.name for inside in child.cpu_children] for child in call.cpu_children] == [
+        ["aten::ones"], ["aten::sin"]]
     ran = sum(child.cpu_time_total for child in call.cpu_children)
     assert call.self_cpu_time_total == pytest.approx(call.cpu_time_total - ran, abs=1e-6)
     assert call.python_parent_id == call.cpu_parent.python_id
@@ -484,12 +495,13 @@ def test_group_by_stack_and_export(tmp_path: pathlib.Path) -> None:
         there()
 
     prof = recorded(root)
-    rows = {short(row.stack[0]): row.count for row in prof.key_averages(group_by_stack_n=1) if row.key == "aten::sin"}
+    rows = {short(row.stack[1]): row.count for row in prof.key_averages(group_by_stack_n=2) if row.key == "aten::sin"}
     assert rows == {label(here): 1, label(there): 2}
     prof.export_stacks(tmp_path / "stacks.txt")
     lines = (tmp_path / "stacks.txt").read_text().splitlines()
-    ends = [line.rpartition(" ")[0].rpartition(";")[2] for line in lines]
-    assert sum(end.endswith(":_there") for end in ends) >= 2
+    stacks = [line.rpartition(" ")[0].split(";") for line in lines]
+    assert sum(stack[-1] == "<built-in_method_sin_of_Tensor_object>" and stack[-2].endswith(":_there")
+               for stack in stacks) >= 2
     assert all(int(line.rpartition(" ")[2]) > 0 for line in lines)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import itt
+from . import _memory_profiler, itt
 from .activity import ProfilerActivity, _ExperimentalConfig, kineto_available, supported_activities
 from .device_type import DeviceType
 from .execution_trace import ExecutionTraceObserver
@@ -17,6 +17,7 @@ __all__ = [
     "ProfilerActivity",
     "_ExperimentalConfig",
     "_KinetoProfile",
+    "_memory_profiler",
     "itt",
     "kineto_available",
     "profile",

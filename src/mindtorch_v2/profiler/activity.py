@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
@@ -13,9 +14,9 @@ class ProfilerActivity(Enum):
 
     CPU = 0
     XPU = 1
-    MTIA = 2
-    CUDA = 3
-    HPU = 4
+    MTIA = 4
+    CUDA = 2
+    HPU = 3
     PrivateUse1 = 5
     NPU = PrivateUse1
 
@@ -52,7 +53,11 @@ def split_activities(
 
 @dataclass
 class _ExperimentalConfig:
-    """Switches of PyTorch's profiler. `record_python_gc_info` and `trace_only` are refused when recording starts.
+    """Switches of PyTorch's profiler.
+
+    `record_python_gc_info` makes an event `Python GC` of each pause of Python's garbage collector; PyTorch needs
+    `with_stack=True` for that as well, this profiler does not. With `trace_only`, only exports of the trace are wanted:
+    `events()` and `key_averages()` raise.
 
     The others concern CUPTI and Kineto's internals, or ask for what is always recorded here (all threads, overload
     names, stacks in the file); they are accepted without effect.
@@ -72,3 +77,12 @@ class _ExperimentalConfig:
     custom_profiler_config: str = ""
     adjust_timestamps: bool = False
     trace_only: bool = False
+
+
+def consistent(config: _ExperimentalConfig, with_stack: bool) -> _ExperimentalConfig:
+    """The switches without `trace_only` where stacks are asked for, which need the events."""
+    if config.trace_only and with_stack:
+        warnings.warn("trace_only=True is incompatible with with_stack=True (stack traces require event "
+                      "post-processing). Disabling trace_only.", UserWarning, stacklevel=4)
+        return replace(config, trace_only=False)
+    return config

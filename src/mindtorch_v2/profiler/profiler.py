@@ -10,13 +10,22 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .activity import ProfilerActivity, _ExperimentalConfig, split_activities, supported_activities
+from .._device import device as torch_device
+from .activity import ProfilerActivity, _ExperimentalConfig, consistent, split_activities, supported_activities
 from .errors import ProfilerStateError
+from .execution_trace import ExecutionTraceObserver
+from .export.memory_timeline import MemoryProfileTimeline
 from .record_function import step_scope
 from .schedule import ProfilerAction, always
 from .session import profile as Session
+from .stats import _ProfilerStats
 from .trace import Trace
 from .views.event_list import EventList
+from .views.memory_profile import MemoryProfile
+from .views.module_tree import ModuleTree, module_tree
+from .views.step_summary import StepSummary, step_summary
+
+PROFILER_STEP_NAME = "ProfilerStep"
 
 
 class _KinetoProfile:
@@ -44,7 +53,7 @@ class _KinetoProfile:
         self.profile_memory = profile_memory
         self.with_stack = with_stack
         self.with_modules = with_modules
-        self.experimental_config = experimental_config
+        self.experimental_config = consistent(experimental_config or _ExperimentalConfig(), with_stack)
         self.execution_trace_observer = execution_trace_observer
         self.acc_events = acc_events
         self.custom_trace_id_callback = custom_trace_id_callback
@@ -95,7 +104,7 @@ class _KinetoProfile:
         self.profiler._prepare_trace()
 
     def _keep_events(self) -> None:
-        if self.profiler is not None and not self.profiler.entered:
+        if self.profiler is not None and not self.profiler.entered and not self.experimental_config.trace_only:
             self._earlier.append(self.profiler.function_events)
 
     def start_trace(self) -> None:
@@ -171,6 +180,10 @@ class _KinetoProfile:
     def _get_distributed_info(self) -> dict[str, Any] | None:
         return None
 
+    def _stats(self) -> _ProfilerStats | None:
+        """What the profiler's own work took; None before there was any."""
+        return None if self.profiler is None else self.profiler._stats
+
     def get_trace_id(self) -> str | None:
         """The id of the current trace, None before there is one."""
         return None if self.profiler is None else self.profiler.trace_id
@@ -211,6 +224,25 @@ class _KinetoProfile:
         return session.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name,
                                     group_by_module=group_by_module)
 
+    def module_tree(self) -> ModuleTree:
+        """Time, memory, FLOPs and parameters by the modules of a model; needs `with_modules=True`."""
+        if not self.with_modules:
+            raise ValueError("module_tree: with_modules=True required, the recording does not know modules")
+        return module_tree(self._session("getting the module tree").trace)
+
+    def step_summary(self) -> StepSummary:
+        """Per step the time for data, forward, backward and optimizer, and what is left; not in PyTorch.
+
+        >>> import mindtorch_v2 as torch
+        >>> with torch.profiler.profile() as prof:
+        ...     for _ in range(2):
+        ...         y = torch.ones(3) + 1
+        ...         prof.step()
+        >>> len(prof.step_summary()), sum(prof.step_summary()[0].fractions.values()) > 0.999
+        (3, True)
+        """
+        return step_summary(self._session("summarising steps").trace)
+
     def export_chrome_trace(self, path: Any, use_python_export: bool = False) -> None:
         """Write the trace in Chrome's JSON format; a name that ends in `.gz` is compressed."""
         self._session("exporting chrome trace").export_chrome_trace(path)
@@ -220,19 +252,22 @@ class _KinetoProfile:
         self._session("exporting stacks").export_stacks(path, metric)
 
     def export_memory_timeline(self, path: Any, device: str | None = None) -> None:
-        """Write memory by category over time; needs record_shapes, profile_memory and with_stack."""
-        self._require_memory_flags()
-        raise NotImplementedError("export_memory_timeline: the category analysis is not part of this version")
+        """Write memory by category over time; needs record_shapes, profile_memory and with_stack.
 
-    def _memory_profile(self) -> Any:
-        self._require_memory_flags()
-        raise NotImplementedError("_memory_profile: the category analysis is not part of this version")
+        `.html` is a page to look at, `.json` and `.json.gz` have `[times, bytes per category]`, and `.raw.json.gz` has
+        `[time, action, bytes, category]` for each change.
+        """
+        default = f"{self.use_device}:0" if self.use_device else "cpu"
+        where = str(torch_device(default if device is None else device))
+        self.mem_tl = MemoryProfileTimeline(self._memory_profile())
+        self.mem_tl.write(path, where)
 
-    def _require_memory_flags(self) -> None:
-        if not (self.record_shapes and self.profile_memory and self.with_stack):
-            raise ValueError(
-                "record_shapes=True, profile_memory=True, with_stack=True required for memory profiling."
-            )
+    def _memory_profile(self) -> MemoryProfile:
+        missing = [f"{flag}=True" for flag in ("record_shapes", "profile_memory", "with_stack")
+                   if not getattr(self, flag)]
+        if missing:
+            raise ValueError(f"{', '.join(missing)} required for memory profiling.")
+        return MemoryProfile(self._session("accessing the memory profile").trace)
 
 
 class profile(_KinetoProfile):
@@ -277,9 +312,10 @@ class profile(_KinetoProfile):
         super().__init__(
             activities=chosen, record_shapes=record_shapes, profile_memory=profile_memory, with_stack=with_stack,
             with_flops=with_flops, with_modules=with_modules, experimental_config=experimental_config,
-            execution_trace_observer=execution_trace_observer, acc_events=acc_events,
-            custom_trace_id_callback=custom_trace_id_callback, post_processing_timeout_s=post_processing_timeout_s,
-            max_events=max_events,
+            execution_trace_observer=(execution_trace_observer
+                                      or ExecutionTraceObserver.build_execution_trace_obs_from_env()),
+            acc_events=acc_events, custom_trace_id_callback=custom_trace_id_callback,
+            post_processing_timeout_s=post_processing_timeout_s, max_events=max_events,
         )
         self.schedule = schedule if schedule is not None else always
         self.record_steps = schedule is not None
@@ -295,6 +331,8 @@ class profile(_KinetoProfile):
 
     def __exit__(self, *exc: object) -> None:
         self.stop()
+        if self.execution_trace_observer is not None:
+            self.execution_trace_observer.cleanup()
 
     def start(self) -> None:
         """Begin with the action that the schedule has for step 0."""
@@ -329,7 +367,7 @@ class profile(_KinetoProfile):
                 f"(the action is {self.current_action.name})")
 
     def _open_step(self) -> None:
-        self.step_rec_fn = step_scope(f"ProfilerStep#{self.step_num}")
+        self.step_rec_fn = step_scope(f"{PROFILER_STEP_NAME}#{self.step_num}")
         self.step_rec_fn.__enter__()
 
     def _close_step(self) -> None:

@@ -24,24 +24,37 @@ class record_function:
     True
     """
 
-    __slots__ = ("args", "name", "start")
+    __slots__ = ("args", "name", "noted", "start")
+    kind = "scope"
 
     def __init__(self, name: str, args: str | None = None) -> None:
         self.name = name
         self.args = args
         self.start = 0
+        self.noted: Any = None  # what a tap knows of this scope
 
     def __enter__(self) -> record_function:
         if HOOK["OBSERVING"]:
+            listener = HOOK["TAP"]
+            if listener is not None:
+                self.noted = listener.enter(event_id(self.name, self.kind), -1, self.values())
             self.start = clock()
         return self
 
     def __exit__(self, *exc: object) -> None:
         if self.start:
             # On the thread that closes it: a scope opened elsewhere still ends up whole, on this thread.
-            given = None if self.args is None else describe_all((self.args,))
-            THREAD.state.extend((event_id(self.name, "scope"), self.start, clock(), -1, given))
+            values = self.values()
+            given = describe_all(values) if values else None
+            THREAD.state.extend((event_id(self.name, self.kind), self.start, clock(), -1, given))
             self.start = 0
+            if self.noted is not None:
+                self.noted.leave()
+                self.noted = None
+
+    def values(self) -> tuple[Any, ...]:
+        """What the scope was given besides its name."""
+        return () if self.args is None else (self.args,)
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
@@ -56,8 +69,30 @@ class step_scope(record_function):
     """`ProfilerStep#N`: like a user's scope, but known as a step to the views."""
 
     __slots__ = ()
+    kind = "step"
 
-    def __exit__(self, *exc: object) -> None:
-        if self.start:
-            THREAD.state.extend((event_id(self.name, "step"), self.start, clock(), -1, None))
-            self.start = 0
+
+class scope_with_values(record_function):
+    """A scope that was given any values, which an execution trace lists as its inputs."""
+
+    __slots__ = ("given",)
+
+    def __init__(self, name: str, given: tuple[Any, ...]) -> None:
+        super().__init__(name)
+        self.given = given
+
+    def values(self) -> tuple[Any, ...]:
+        """All the values."""
+        return self.given
+
+
+def _record_function_with_args_enter(name: str, *args: Any) -> scope_with_values:
+    """Open a scope with values; `_record_function_with_args_exit` closes what this returns."""
+    scope = scope_with_values(name, args)
+    scope.__enter__()
+    return scope
+
+
+def _record_function_with_args_exit(scope: scope_with_values) -> None:
+    """Close a scope that `_record_function_with_args_enter` opened."""
+    scope.__exit__(None, None, None)

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
+from time import perf_counter_ns
 from typing import Any
 
-from .activity import ProfilerActivity, _ExperimentalConfig
+from .activity import ProfilerActivity, _ExperimentalConfig, consistent
 from .export import chrome
-from .recorder import Recorder, RecorderOptions, assemble
-from .trace import Trace
+from .recorder import Recorder, RecorderOptions, assemble, with_children
+from .recorder.overhead import overhead_of
+from .result import ProfilerResult
+from .stats import _ProfilerStats, microseconds_since
+from .switches import SWITCHES, without_lists
+from .trace import Kind, Trace
 from .views.averages import averages_of
 from .views.event_list import EventList
+from .views.step_summary import STEP_STARTS
 from .views.trace_events import events_of
 
 
@@ -20,9 +27,9 @@ class profile:
 
     >>> import mindtorch_v2 as torch
     >>> with torch.autograd.profiler.profile() as prof:
-    ...     y = torch.ones(2) * 2
-    >>> prof.key_averages()[-1].key
-    'aten::mul'
+    ...     y = torch.relu(torch.ones(2))
+    >>> [row.key for row in prof.key_averages()]
+    ['aten::ones', 'aten::empty', 'aten::fill_', 'aten::relu', 'aten::clamp_min']
     """
 
     def __init__(
@@ -56,7 +63,7 @@ class profile:
         self.with_stack = with_stack
         self.with_modules = with_modules
         self.use_cpu = use_cpu
-        self.experimental_config = experimental_config or _ExperimentalConfig()
+        self.experimental_config = consistent(experimental_config or _ExperimentalConfig(), with_stack)
         self.acc_events = acc_events
         self.custom_trace_id_callback = custom_trace_id_callback
         self.post_processing_timeout_s = post_processing_timeout_s
@@ -72,7 +79,10 @@ class profile:
         self._recorder: Recorder | None = None
         self._trace: Trace | None = None
         self._events: EventList | None = None
+        self._result: ProfilerResult | None = None
+        self._switches = SWITCHES
         self._averages: dict[tuple[Any, ...], EventList] = {}
+        self._stats = _ProfilerStats()
 
     # -- life cycle ------------------------------------------------------------------------------------------------
 
@@ -86,33 +96,40 @@ class profile:
         return self
 
     def _prepare_trace(self) -> None:
-        for switch in ("record_python_gc_info", "trace_only"):
-            if getattr(self.experimental_config, switch):
-                raise NotImplementedError(f"_ExperimentalConfig({switch}=True) is not available in this version")
         for names in self.activity_filters.values():
             # Kinds within an activity that can be chosen; as in PyTorch, the CPU has none.
             for name in sorted(names):
                 raise RuntimeError(f"Unknown or non-member activity type name: '{name}'")
         self.entered = True
+        self._stats = _ProfilerStats()
         self.trace_id = self.create_trace_id()
+        self._switches = replace(SWITCHES)
+        began = perf_counter_ns()
         self._recorder = Recorder(RecorderOptions(
             shapes=self.record_shapes, memory=self.profile_memory, stacks=self.with_stack, modules=self.with_modules,
-            max_events=self.max_events))
+            max_events=self.max_events, collections=self.experimental_config.record_python_gc_info))
+        self._stats.profiler_prepare_call_duration_us = microseconds_since(began)
         self._trace = None
         self._events = None
+        self._result = None
         self._averages = {}
 
     def _start_trace(self) -> None:
         if self._recorder is None:
             raise RuntimeError("the profiler was started before it was prepared")
         if self.use_cpu:
+            began = perf_counter_ns()
             self._recorder.start()
+            self._stats.profiler_enable_call_duration_us = microseconds_since(began)
         self.profiling_start_time_ns = self._recorder.start_ns
 
     def __exit__(self, *exc: object) -> None:
         if self.enabled and self._recorder is not None:
+            began = perf_counter_ns()
             self._recorder.stop()
+            self._stats.profiler_disable_call_duration_us = microseconds_since(began)
             self.profiling_end_time_ns = self._recorder.end_ns
+            self._stats.profiling_window_duration_sec = (self._recorder.end_ns - self._recorder.start_ns) / 1e9
             self.entered = False
 
     def toggle_collection_dynamic(self, enable: bool, activities: Any) -> None:
@@ -139,6 +156,11 @@ class profile:
 
     # -- results ---------------------------------------------------------------------------------------------------
 
+    def _check_events_wanted(self) -> None:
+        if self.experimental_config.trace_only:
+            raise RuntimeError("events() is not available when trace_only=True in ExperimentalConfig. "
+                               "Use export_chrome_trace() instead.")
+
     @property
     def trace(self) -> Trace:
         """The recording as columns."""
@@ -147,20 +169,52 @@ class profile:
         if self._recorder.active:
             raise RuntimeError("Profiler didn't finish running")
         if self._trace is None:
-            flags = {"record_shapes": self.record_shapes, "profile_memory": self.profile_memory,
-                     "with_stack": self.with_stack, "with_flops": self.with_flops, "with_modules": self.with_modules}
-            self._trace = assemble(self._recorder, with_flops=self.with_flops,
-                                   metadata={"trace_id": self.trace_id, **{k: v for k, v in flags.items() if v}})
+            began = perf_counter_ns()
+            self._trace = self._make_trace(self._recorder)
+            self._stats.parse_kineto_call_duration_us = microseconds_since(began)
         return self._trace
+
+    def _make_trace(self, recorder: Recorder) -> Trace:
+        flags = {"record_shapes": self.record_shapes, "profile_memory": self.profile_memory,
+                 "with_stack": self.with_stack, "with_flops": self.with_flops, "with_modules": self.with_modules}
+        own = assemble(recorder, with_flops=self.with_flops,
+                       metadata={"trace_id": self.trace_id, **{k: v for k, v in flags.items() if v}})
+        if recorder.steps_ns and not (own.events["kind"] == Kind.STEP).any():
+            # A schedule's steps are events; those of step() alone are known to nobody else.
+            starts = [time - own.start_ns for time in recorder.steps_ns]
+            own.metadata["mindtorch_v2"] = {STEP_STARTS: starts}
+        if not self._switches.forward_backward:
+            own.metadata.setdefault("mindtorch_v2", {})[chrome.FORWARD_BACKWARD] = False
+        if not self._switches.concrete_inputs:
+            own = replace(own, inputs=[without_lists(given) for given in own.inputs])
+        overhead = overhead_of(recorder, own)
+        if overhead is not None:
+            own.metadata.update(profiler_overhead_us=round(overhead.cost_us, 3),
+                                profiler_overhead_events=overhead.events)
+        return with_children(own, recorder, with_flops=self.with_flops)
+
+    @property
+    def kineto_results(self) -> ProfilerResult | None:
+        """The recording in the form of PyTorch's internals; None before it is finished."""
+        if not self.enabled or self._recorder is None or self._recorder.active:
+            return None
+        if self._result is None:
+            self._result = ProfilerResult(self.trace)
+        return self._result
 
     @property
     def function_events(self) -> EventList:
         """All events, in order of their start."""
+        self._check_events_wanted()
         if self._events is None:
             if self._recorder is None:
                 raise RuntimeError("Profiler didn't finish running")
-            self._events = events_of(self.trace, use_device=self.use_device, profile_memory=self.profile_memory,
+            trace = self.trace
+            began = perf_counter_ns()
+            self._events = events_of(trace, use_device=self.use_device, profile_memory=self.profile_memory,
                                      with_flops=self.with_flops)
+            self._stats.function_events_build_tree_call_duration_us = microseconds_since(began)
+            self._stats.number_of_events = len(self._events)
         return self._events
 
     def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0,
@@ -169,6 +223,7 @@ class profile:
 
         `group_by_module` is not in PyTorch: rows get an attribute `module`; needs `with_modules=True`.
         """
+        self._check_events_wanted()
         if group_by_module and not self.with_modules:
             raise ValueError("group_by_module=True requires with_modules=True")
         key = (group_by_input_shape, group_by_stack_n, group_by_overload_name, group_by_module)

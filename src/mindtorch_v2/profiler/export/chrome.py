@@ -21,12 +21,13 @@ from ..trace import DeviceKind, Kind, ThreadInfo, Trace
 from ..trace import kineto_words as words
 from ..trace.links import forward_of
 from . import chrome_links as links
-from .chrome_events import EventText, memory_chunks
+from .chrome_events import EventText, failure_lines, memory_chunks
 from .files import write_atomically
 from .json_text import microseconds, text
 
 _SPANS_SORT_INDEX = 0x20000000
 _FIRST_DEVICE_SORT_INDEX = 5_000_000  # larger than any pid, so that devices come after processes
+FORWARD_BACKWARD = "forward_backward"  # False under `mindtorch_v2` at the top: no arrows to backward functions
 _STRUCTURE = frozenset({"schemaVersion", "displayTimeUnit", "baseTimeNanoseconds", "traceEvents", "traceName",
                         "other_categories"})
 
@@ -55,9 +56,11 @@ def _chunks(trace: Trace, path: str, metadata: dict[str, str]) -> Iterator[bytes
     yield _opening(trace, base_ns, metadata)
     yield _names(trace, lanes, base_ns)
     yield from EventText(trace, base_ns, lanes, forward, _external_ids(trace, launches)).chunks()
-    yield _arrows(trace, lanes, base_ns, "fwdbwd", links.forward_backward(trace, forward))
+    if trace.metadata.get("mindtorch_v2", {}).get(FORWARD_BACKWARD, True):
+        yield _arrows(trace, lanes, base_ns, "fwdbwd", links.forward_backward(trace, forward))
     yield _arrows(trace, lanes, base_ns, "ac2g", launches)
     yield from memory_chunks(trace, base_ns, lanes)
+    yield failure_lines(trace, base_ns, lanes)
     yield _closing(trace, base_ns, path)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..trace import Frame, Kind, ThreadInfo, Trace, derived
 from ..trace import kineto_words as words
+from ..trace.trace import Arguments
 from .chrome_links import is_device_work
 from .fixed_text import THREE_DIGITS, lines, thousands
 from .json_text import text
@@ -60,8 +61,10 @@ class EventText:
         self.names = [text(name) for name in trace.names]
         self.start = events["start_ns"] + (trace.epoch_ns - base_ns)
         self.duration = trace.duration_ns
+        self.numbered = bool(events["record_id"].any())  # else the zeros are part of the shared text
         self.on_device = is_device_work(trace)
         self.python = np.isin(events["kind"], [Kind.PYTHON, Kind.MODULE])
+        self.pause = events["kind"] == Kind.GC  # a Python event in the file, and no call
         backward = np.isin(events["kind"], [Kind.BACKWARD, Kind.BACKWARD_FUNCTION]) & (events["sequence"] >= 0)
         # PyTorch counts threads from 1 here, and writes 0 in forward ops.
         thread = np.where(forward >= 0, events["thread"][np.maximum(forward, 0)] if len(trace) else 0, events["thread"])
@@ -89,7 +92,7 @@ class EventText:
         python, device = self.python[part], self.on_device[part]
         parts[2::6] = _scatter(len(rows), [
             (mask, make(rows[mask])) for mask, make in (
-                (~python & ~device, self._host_numbers), (python, self._python_numbers),
+                (~python & ~device & ~self.pause[part], self._host_numbers), (python, self._python_numbers),
                 (device, self._device_numbers)) if mask.any()])
         parts[3::6] = self._linked_numbers(rows)
         parts[4::6] = map(self.tails.__getitem__, self.tail_code[part].tolist())
@@ -97,6 +100,9 @@ class EventText:
         return b"".join(parts)
 
     def _host_numbers(self, rows: np.ndarray) -> list[bytes]:
+        if self.numbered:
+            return lines([b'"External id":', self.external[rows], b',"Record function id":',
+                          self.trace.events["record_id"][rows], b","])
         return lines([b'"External id":', self.external[rows], b","])
 
     def _python_numbers(self, rows: np.ndarray) -> list[bytes]:
@@ -162,14 +168,14 @@ class EventText:
                                   int(words.accelerator(self.categories)), 0)
         device = np.where(events["device"] == default_device, -1, events["device"])
         index = np.where(self.on_device, np.int16(-1), events["device_index"])
-        plain = np.where(self.python, 0, np.where(self.on_device, 1, 2))
+        plain = np.where(self.python | self.pause, 0, np.where(self.on_device, 1, 2))
         code, rows = distinct([events["inputs"], events["overload"], events["module"], events["flops"], own_kind, step,
                                stack, module_call, device, index, plain])
         inputs = [_inputs_text(arguments) for arguments in trace.inputs]
         stacks = {number: self._stack_text(number) for number in np.unique(stack).tolist() if number != -1}
         tails = []
         for row in rows.tolist():
-            parts = ['"Record function id":0,'] if plain[row] == 2 else []
+            parts = ['"Record function id":0,'] if plain[row] == 2 and not self.numbered else []
             if module_call[row] >= 0:
                 digits = _DIGITS.search(trace.names[module_call[row]])
                 parts.append(f'"Python module id":{digits[1] if digits else 0},')
@@ -222,9 +228,17 @@ def _scatter(count: int, groups: Sequence[tuple[np.ndarray, list[bytes]]]) -> li
 def _inputs_text(arguments: tuple[object, ...]) -> str:
     described = words.describe_inputs(arguments)
     result = text(described)[1:-1] + ","
+    if isinstance(arguments, Arguments) and arguments.named:
+        named = {key: value for key, value in arguments.named.items() if _is_writable(value)}
+        result = text(named)[1:-1] + "," + result if named else result
     if repr(words.canonical(words.parse_inputs(described))) != repr(words.canonical(arguments)):
         result += f'"{words.OWN_INPUTS}":{text(words.encode_input(arguments))},'
     return result
+
+
+def _is_writable(value: object) -> bool:
+    """Whether PyTorch's file has a value that was given by name: of lists only those of text."""
+    return not isinstance(value, list) or all(isinstance(item, str) for item in value)
 
 
 def memory_chunks(trace: Trace, base_ns: int, lanes: Sequence[ThreadInfo]) -> Iterator[bytes]:
@@ -245,3 +259,19 @@ def memory_chunks(trace: Trace, base_ns: int, lanes: Sequence[ThreadInfo]) -> It
                 us.tolist(), rest.tolist(), *(part[key].tolist() for key in columns),
                 range(len(trace) + low, len(trace) + low + len(us)), strict=True)
         ]).encode()
+
+
+def failure_lines(trace: Trace, base_ns: int, lanes: Sequence[ThreadInfo]) -> bytes:
+    """All allocations that failed as instants, one a line, each followed by a comma. There are few, if any."""
+    result = []
+    columns = ("time_ns", "thread", "reserved_bytes", "total_bytes", "size_bytes", "device_index", "device")
+    first = len(trace) + len(trace.memory["time_ns"])
+    rows = zip(*(trace.failures[key].tolist() for key in columns), strict=True)
+    for number, (time, lane, reserved, total, size, index, device) in enumerate(rows, start=first):
+        us, rest = divmod(time + trace.epoch_ns - base_ns, 1000)
+        result.append(
+            f'{{"ph":"i","cat":"cpu_instant_event","s":"t","name":"[OutOfMemory]","pid":{lanes[lane].pid},'
+            f'"tid":{lanes[lane].tid},"ts":{us}{_AFTER_INSTANT[rest]}"Total Reserved":{reserved},'
+            f'"Total Allocated":{total},"Bytes":{size},"Device Id":{index},"Device Type":{device},"finished":false,'
+            f'"Ev Idx":{number}}}}},\n')
+    return "".join(result).encode()

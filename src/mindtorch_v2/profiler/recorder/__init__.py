@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .assemble import assemble
+from .children import with_children
 from .recorder import Piece, Recorder, RecorderOptions
 
-__all__ = ["Piece", "Recorder", "RecorderOptions", "assemble"]
+__all__ = ["Piece", "Recorder", "RecorderOptions", "assemble", "with_children"]

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from ..._dispatch.describe import INPUTS
-from ..._dispatch.observer import EVENTS
+from ..._dispatch.observer import EVENTS, FIELDS
 from ..._dtype import FROM_NUMPY
 from ..trace import Kind, ThreadInfo, Trace, TraceBuilder
-from ..trace.trace import TensorInput
+from ..trace.trace import Arguments, TensorInput
 from .buffers import columns_of
 from .flops import flops_of
+from .gc_pauses import add_pauses
 from .module_calls import MODULE_EVENT
 from .module_column import ModuleCalls, with_modules
 from .python_stacks import add_python_calls, with_stacks
@@ -43,7 +44,8 @@ def assemble(recorder: Recorder, *, metadata: dict[str, Any], with_flops: bool =
     steps_ns = np.array(recorder.steps_ns, np.int64)
     module_calls = ModuleCalls()
     for piece in recorder.pieces:
-        ids, start, end, sequence, noted = take_modules(build, piece, module_calls, steps_ns, as_events=options.stacks)
+        ids, start, end, sequence, noted, record_ids = take_modules(build, piece, module_calls, steps_ns,
+                                                                    as_events=options.stacks)
         inputs = inputs_column(build, tables, noted)
         columns = {
             "name": names[ids],
@@ -55,13 +57,16 @@ def assemble(recorder: Recorder, *, metadata: dict[str, Any], with_flops: bool =
             "inputs": inputs,
             "thread": np.full(len(ids), build.thread(piece.info), np.int32),
             "step": np.searchsorted(steps_ns, start, "right").astype(np.int32),
+            "record_id": record_ids,
         }
         if with_flops:
             columns["flops"] = flops_column(known, ids, inputs, build)
         build.add_columns(columns)
     add_memory(build, recorder)
+    add_failures(build, recorder)
     add_uses(build, recorder)
-    add_python_calls(build, recorder.calls, steps_ns)
+    add_pauses(build, recorder.pauses, steps_ns)
+    add_python_calls(build, recorder.calls, steps_ns, lambda thread: spans_of(recorder.pieces, thread))
     trace = build.finish(metadata=metadata, start_ns=recorder.start_ns, end_ns=recorder.end_ns,
                          epoch_ns=recorder.epoch_ns, dropped=recorder.dropped)
     if len(trace.uses["row"]):
@@ -71,10 +76,17 @@ def assemble(recorder: Recorder, *, metadata: dict[str, Any], with_flops: bool =
     return with_stacks(trace) if options.stacks else trace
 
 
+def spans_of(pieces: list[Piece], thread: ThreadInfo) -> tuple[np.ndarray, np.ndarray]:
+    """Starts and ends of all that a thread reported."""
+    found = [columns_of(piece.events)[1:3] for piece in pieces if piece.info == thread]
+    return np.concatenate([start for start, _ in found]), np.concatenate([end for _, end in found])
+
+
 def take_modules(build: TraceBuilder, piece: Piece, calls: ModuleCalls, steps_ns: np.ndarray, *,
                  as_events: bool) -> tuple[np.ndarray, ...]:
     """The columns of a piece without calls of modules, which are noted apart and may become events of their own."""
     fields = columns_of(piece.events)
+    fields = (*fields, record_ids_of(piece, len(fields[0])))
     is_module = fields[0] == MODULE_EVENT
     if not is_module.any():
         return fields
@@ -91,6 +103,17 @@ def take_modules(build: TraceBuilder, piece: Piece, calls: ModuleCalls, steps_ns
     return tuple(column[~is_module] for column in fields)
 
 
+def record_ids_of(piece: Piece, count: int) -> np.ndarray:
+    """The numbers that an execution trace gave to the events of a piece, 0 where it gave none."""
+    result = np.zeros(count, np.int64)
+    if piece.record_ids:
+        length = np.array(list(piece.record_ids), np.int64) - piece.begin
+        row = length // (FIELDS if isinstance(piece.events, list) else 1) - 1
+        inside = (row >= 0) & (row < count)
+        result[row[inside]] = np.array(list(piece.record_ids.values()), np.int64)[inside]
+    return result
+
+
 def add_memory(build: TraceBuilder, recorder: Recorder) -> None:
     """The memory changes of a recorder, with running totals."""
     if not recorder.memory:
@@ -104,6 +127,20 @@ def add_memory(build: TraceBuilder, recorder: Recorder) -> None:
         "size_bytes": size,
         "address": identity,
         "total_bytes": np.cumsum(size),
+    })
+
+
+def add_failures(build: TraceBuilder, recorder: Recorder) -> None:
+    """The allocations that failed, with what was allocated at that time."""
+    if not recorder.failures:
+        return
+    time, thread, size = np.array(recorder.failures, np.int64).T
+    changes = [np.concatenate(column) for column in zip(*recorder.memory)] or [np.zeros(0, np.int64)] * 4
+    order = np.argsort(changes[0], kind="stable")
+    totals = np.append(np.cumsum(changes[2][order]), 0)  # the last entry is that of -1
+    build.add_failure_columns({
+        "time_ns": time, "thread": threads_of(build, recorder.pieces, thread, time), "size_bytes": size,
+        "total_bytes": totals[np.searchsorted(changes[0][order], time, "right") - 1],
     })
 
 
@@ -153,8 +190,14 @@ def inputs_column(build: TraceBuilder, tables: dict[int, int], noted: np.ndarray
     for number in used.tolist():
         if number not in tables:
             tables[number] = len(build.inputs)
-            build.inputs.append(tuple(argument(value) for value in INPUTS[number]))
+            build.inputs.append(arguments(INPUTS[number]))
     return np.array([tables[n] for n in used.tolist()], np.int32)[position.reshape(-1)]
+
+
+def arguments(described: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Described arguments in the trace's terms."""
+    values = tuple(argument(value) for value in described)
+    return Arguments(values, described.named) if isinstance(described, Arguments) else values
 
 
 def argument(value: Any) -> Any:

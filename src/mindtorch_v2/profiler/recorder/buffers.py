@@ -70,6 +70,11 @@ def since(events: Events, begin: int) -> Events:
     return events[begin:] if isinstance(events, list) else events.since(begin)
 
 
+def count_of(events: Events) -> int:
+    """How many events there are."""
+    return len(events) // FIELDS if isinstance(events, list) else len(events)
+
+
 def columns_of(events: Events) -> tuple[np.ndarray, ...]:
     """Id, start, end, sequence number and inputs (-1 for none) of all events, as int64 arrays."""
     if not isinstance(events, list):

@@ -23,6 +23,8 @@ class ModuleName:
 
     label: str  # `Linear_0`, by class and order of first call
     path: str  # `blocks.0.attn` from the model that was called; the class for that model itself
+    parent: int | None = None  # identity of the nearest called module around it
+    parameters: int = 0  # elements of its own parameters, and of those of parts that were never called
 
 
 class ModuleLog:
@@ -91,6 +93,7 @@ def names_of(called: Iterable[Module], labels: ModuleLabels) -> dict[int, Module
     if not roots and modules:
         roots = modules[:1]  # modules that contain each other
     wanted = {id(module) for module in modules}
+    around, own = _places(roots, wanted)
     paths: dict[int, tuple[Module, str]] = {}
     for root in roots:
         for path, identity in trees[id(root)]:
@@ -105,5 +108,24 @@ def names_of(called: Iterable[Module], labels: ModuleLabels) -> dict[int, Module
         root, path = paths.get(id(module), (module, type(module).__name__))
         if id(root) in shared:
             path = labels.of(root) if root is module else f"{labels.of(root)}.{path}"
-        result[id(module)] = ModuleName(labels.of(module), path)
+        result[id(module)] = ModuleName(labels.of(module), path, around.get(id(module)), own[id(module)])
     return result
+
+
+def _places(roots: Iterable[Module], wanted: set[int]) -> tuple[dict[int, int | None], Counter[int]]:
+    """For each wanted module, the nearest wanted one around it, and how many elements its own parameters have."""
+    around: dict[int, int | None] = {}
+    own: Counter[int] = Counter()
+    counted: set[int] = set()
+    for root in roots:
+        nearest: dict[str, int | None] = {}
+        for path, part in root.named_modules():
+            above = nearest.get(path.rpartition(".")[0]) if path else None
+            here = nearest[path] = id(part) if id(part) in wanted else above
+            if here == id(part):
+                around.setdefault(here, above)
+            for parameter in part.parameters(recurse=False):
+                if here is not None and id(parameter) not in counted:
+                    counted.add(id(parameter))
+                    own[here] += parameter.numel()
+    return around, own

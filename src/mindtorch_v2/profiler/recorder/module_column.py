@@ -17,12 +17,13 @@ ACCUMULATE = "autograd::engine::evaluate_function: torch::autograd::AccumulateGr
 
 @dataclass
 class ModuleCalls:
-    """Calls of modules on all threads, as columns; `path` points into the names of the trace."""
+    """Calls of modules on all threads, as columns, and the modules; `path` points into the names of the trace."""
 
     thread: list[np.ndarray] = field(default_factory=list)
     start_ns: list[np.ndarray] = field(default_factory=list)
     end_ns: list[np.ndarray] = field(default_factory=list)
     path: list[np.ndarray] = field(default_factory=list)
+    modules: dict[int, tuple[int, int, int]] = field(default_factory=dict)  # by path: label, path around it, parameters
 
     def add(self, build: TraceBuilder, piece: Piece, rows: list[np.ndarray], thread: int) -> np.ndarray:
         """Take the calls of a piece, given as `[starts, ends, identities]`; returns their event names."""
@@ -34,15 +35,29 @@ class ModuleCalls:
         self.start_ns.append(starts)
         self.end_ns.append(ends)
         self.path.append(np.array([build.name(name.path) for name in names], np.int32)[number])
+        for name in piece.modules.values():
+            above = piece.modules.get(name.parent) if name.parent is not None else None
+            # A part that has the name of its model's class is not told apart from the model, and not put inside itself.
+            inside = above is not None and above.path != name.path
+            self.modules.setdefault(build.name(name.path), (
+                build.name(name.label), build.name(above.path) if above and inside else -1, name.parameters))
         return np.array([build.name(f"nn.Module: {name.label}") for name in names], np.int32)[number]
 
     def columns(self) -> dict[str, np.ndarray]:
         """The calls sorted as a trace's rows, with their parents."""
-        result = {key: np.concatenate(value) for key, value in vars(self).items()}
+        result = {key: np.concatenate(getattr(self, key)) for key in ("thread", "start_ns", "end_ns", "path")}
         order = np.lexsort((-result["end_ns"], result["start_ns"], result["thread"]))
         result = {key: value[order] for key, value in result.items()}
         result["parent"] = parents(result["thread"], result["start_ns"], result["end_ns"])
         return result
+
+    def table(self) -> dict[str, np.ndarray]:
+        """The modules, in order of their first call."""
+        rows = {path: row for row, path in enumerate(self.modules)} | {-1: -1}
+        label, above, parameters = zip(*self.modules.values())
+        return {"path": np.array(list(self.modules), np.int32), "label": np.array(label, np.int32),
+                "parent": np.array([rows[path] for path in above], np.int32),
+                "parameters": np.array(parameters, np.int64)}
 
 
 def with_modules(trace: Trace, calls: ModuleCalls) -> Trace:
@@ -61,8 +76,12 @@ def with_modules(trace: Trace, calls: ModuleCalls) -> Trace:
     origin = np.where(node >= 0, _origins(trace)[node], -1)
     called_inside = (row >= 0) & (node >= 0) & (called["start_ns"][row] > events["start_ns"][node])
     module = np.where((origin >= 0) & ~called_inside, module[origin], module).astype(np.int32)
-    module.flags.writeable = False
-    return replace(trace, events={**trace.events, "module": module})
+    modules = calls.table()
+    order = np.argsort(modules["path"])
+    called["module"] = order[np.searchsorted(modules["path"], called.pop("path"), sorter=order)].astype(np.int32)
+    for column in (module, *modules.values(), *called.values()):
+        column.flags.writeable = False
+    return replace(trace, events={**trace.events, "module": module}, modules=modules, module_calls=called)
 
 
 def _origins(trace: Trace) -> np.ndarray:

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from types import CodeType
 
 import numpy as np
 
-from ..trace import Kind, Trace, TraceBuilder, derived
-from .python_calls import CALL_FIELDS, EXIT, CallPiece
+from ..trace import Kind, ThreadInfo, Trace, TraceBuilder, derived
+from .call_book import EXIT
+from .python_calls import CallPiece
 
 
-def add_python_calls(build: TraceBuilder, pieces: Sequence[CallPiece], steps_ns: np.ndarray) -> None:
-    """Add the calls as events. Threads on which nothing happened are left out unless they ran ops."""
+Spans = Callable[[ThreadInfo], tuple[np.ndarray, np.ndarray]]
+
+
+def add_python_calls(build: TraceBuilder, pieces: Sequence[CallPiece], steps_ns: np.ndarray, spans: Spans) -> None:
+    """Add the calls as events. Threads on which nothing happened are left out unless they ran ops.
+
+    `spans` gives starts and ends of the other events of a thread.
+    """
     lanes = {(info.pid, info.tid): info for info in build.threads}
     names = CallNames(build)
     for piece in pieces:
@@ -25,12 +32,28 @@ def add_python_calls(build: TraceBuilder, pieces: Sequence[CallPiece], steps_ns:
             continue
         calls = paired(piece)
         if calls.codes:
+            if len(set(piece.base_ns)) > 1 and info is not None:
+                enclose(calls, len(piece.base), *spans(info))
             name = np.array([names.of(*code) for code in calls.codes], np.int32)[calls.code]
             build.add_columns({
                 "name": name, "kind": np.full(len(name), Kind.PYTHON, np.uint8), "start_ns": calls.start_ns,
                 "end_ns": calls.end_ns, "thread": np.full(len(name), build.thread(info or piece.info), np.int32),
                 "step": np.searchsorted(steps_ns, calls.start_ns, "right").astype(np.int32),
             })
+
+
+def enclose(calls: PairedCalls, depth: int, start_ns: np.ndarray, end_ns: np.ndarray) -> None:
+    """Let calls that were found open begin before what was open then too and ended before them.
+
+    Nobody saw the begin of the first `depth` calls. An event that was open when they were found is inside a call if it
+    ended before that, and around it otherwise.
+    """
+    for row in range(depth):
+        found, end = calls.start_ns[row], calls.end_ns[row]
+        inside = (start_ns < found) & (end_ns >= found) & (end_ns <= end)
+        calls.start_ns[row] = start_ns[inside].min(initial=found)
+    # An outer call begins no later.
+    calls.start_ns[:depth] = np.minimum.accumulate(calls.start_ns[:depth][::-1])[::-1]
 
 
 def with_stacks(trace: Trace) -> Trace:
@@ -47,25 +70,22 @@ def with_stacks(trace: Trace) -> Trace:
 class PairedCalls:
     """Calls with start and end, as columns."""
 
-    codes: list[tuple[CodeType, int | None, int]]  # distinct ones: code, line if that is known, instruction if not
+    # Distinct ones: code or name of a built-in function, line if that is known, instruction if not.
+    codes: list[tuple[CodeType | str, int | None, int]]
     code: np.ndarray  # index into `codes`
     start_ns: np.ndarray
     end_ns: np.ndarray
 
 
 def paired(piece: CallPiece) -> PairedCalls:
-    """Bring each call's enter and exit together."""
-    calls = piece.calls
-    count = len(calls) // CALL_FIELDS
-    times = np.array(calls[0::CALL_FIELDS], np.int64)
-    codes = calls[1::CALL_FIELDS]
-    what = np.array(calls[2::CALL_FIELDS], np.int64)
-    identity = np.fromiter(map(id, codes), np.int64, count)
+    """Bring each call's enter and exit together; calls in the order of their enters, first what was open."""
+    times, what = piece.time_ns, piece.instruction
+    count = len(times)
     # What was open at the start is entered first, and what is open at the end is left last.
     depth = len(piece.base)
     entries = np.concatenate((np.full(depth, 1), np.where(what == EXIT, -1, 1)))
-    times = np.concatenate((np.full(depth, piece.start_ns), times))
-    identity = np.concatenate((np.array([id(code) for code, _ in piece.base], np.int64), identity))
+    times = np.concatenate((np.array(piece.base_ns, np.int64), times))
+    identity = np.concatenate((np.array([id(code) for code, *_ in piece.base], np.int64), piece.identity))
     enter, leave = _match(entries, identity)
     end = np.where(leave >= 0, times[leave], max(piece.end_ns, int(times[-1]) if len(times) else 0))
     # Distinct places: the base's by line, others by instruction.
@@ -75,12 +95,12 @@ def paired(piece: CallPiece) -> PairedCalls:
     code = np.unique(identity[enter], return_inverse=True)[1].reshape(-1)
     key = code * (place.max(initial=0) - lowest + 1) + (place - lowest)
     _, first, number = np.unique(key, return_index=True, return_inverse=True)
-    known: list[tuple[CodeType, int | None, int]] = []
+    known: list[tuple[CodeType | str, int | None, int]] = []
     for row in enter[first].tolist():
         if row < depth:
-            known.append((*piece.base[row], 0))
+            known.append((*piece.base[row][:2], 0))
         else:
-            known.append((codes[row - depth], None, int(what[row - depth])))
+            known.append((piece.objects[int(identity[row])], None, int(what[row - depth])))
     return PairedCalls(known, number.reshape(-1), times[enter], end)
 
 
@@ -138,8 +158,10 @@ class CallNames:
         self.roots = sorted({os.path.join(os.path.abspath(path), "") for path in sys.path}, key=len, reverse=True)
         self.files: dict[str, str] = {}
 
-    def of(self, code: CodeType, line: int | None, instruction: int) -> int:
+    def of(self, code: CodeType | str, line: int | None, instruction: int) -> int:
         """The name of a call, as an index into the trace's names."""
+        if isinstance(code, str):
+            return self.build.name(code)
         shown = line_of(code, instruction) if line is None else line
         return self.build.name(f"{self.file(code.co_filename)}({shown}): {code.co_name}")
 

@@ -16,9 +16,12 @@ from typing import Any
 import numpy as np
 
 from ..._dispatch.observer import HOOK, observe, unobserve
-from ..._dispatch.state import STATES, ThreadState
-from ..trace import ThreadInfo
+from ..._dispatch.state import NOWHERE, STATES, THREAD, ThreadState
+from ..trace import ThreadInfo, Trace
+from . import processes
 from .buffers import Buffers, Events, since
+from .call_limit import CallBudget
+from .gc_pauses import PauseLog
 from .memory import new_log
 from .module_calls import ModuleLabels, ModuleLog, ModuleName, names_of
 from .python_calls import CallLog, CallPiece, Mark
@@ -36,6 +39,7 @@ class RecorderOptions:
     stacks: bool = False  # Python calls, and from them the stack of each event
     modules: bool = False  # the module that each event ran in
     max_events: int | None = None
+    collections: bool = False  # pauses of Python's garbage collector
 
     @property
     def tensors(self) -> bool:
@@ -60,6 +64,8 @@ class Piece:
     info: ThreadInfo
     ident: int
     modules: dict[int, ModuleName] = field(default_factory=dict)  # by the identity that module events carry
+    record_ids: dict[int, int] = field(default_factory=dict)  # see `Session`
+    begin: int = 0  # where in the lane this part began
 
 
 class Session:
@@ -71,16 +77,32 @@ class Session:
         self.buffers = Buffers()
         self.memory: Any = None  # what `new_log` makes
         self.calls: CallLog | None = None
+        self.call_budget = CallBudget()
         self.modules: ModuleLog | None = None
         self.uses: Any = None  # what `new_use_log` makes
+        # Numbers that an execution trace gave to events, by the identity of the buffer and its length after the event.
+        self.record_ids: dict[int, dict[int, int]] = {}
         self.owners: Owners | None = None
+        self.pauses: PauseLog | None = None
+        self.failures: list[tuple[int, int, int]] = []  # allocations: time, thread, bytes
+
+    def limit(self) -> int | None:
+        """How many events, and how many Python calls, to keep at most."""
+        return min((u.options.max_events for u in self.users if u.options.max_events is not None), default=None)
+
+    def dropped(self) -> int:
+        """How many found no room."""
+        return self.buffers.dropped + self.call_budget.dropped
+
+    def failed(self, size_bytes: int) -> None:
+        """Note that there was no memory for this."""
+        self.failures.append((clock(), threading.get_ident(), size_bytes))
 
     def new_thread(self, state: ThreadState) -> None:
         """Give a thread a list to write to."""
         thread = state.thread()
         name = thread.name if thread is not None else ""
-        limit = min((u.options.max_events for u in self.users if u.options.max_events is not None), default=None)
-        events = self.buffers.give(state, limit)
+        events = self.buffers.give(state, self.limit())
         self.lanes.append(Lane(events, ThreadInfo(os.getpid(), state.native_id, name), state.ident))
         if self.calls is not None:
             self.calls.joined()
@@ -91,9 +113,9 @@ class Session:
         if any(u.options.memory for u in self.users):
             if self.memory is None:
                 self.memory = new_log()
-            HOOK["ALLOCATED"] = self.memory.allocated
+            HOOK["ALLOCATED"], HOOK["FAILED"] = self.memory.allocated, self.failed
         elif self.memory is not None:
-            HOOK["ALLOCATED"] = None
+            HOOK["ALLOCATED"] = HOOK["FAILED"] = None
             self.memory.close()
             self.memory = None
         if any(u.options.stacks or u.options.modules for u in self.users):
@@ -113,11 +135,19 @@ class Session:
             self.uses = self.owners = None
         if any(u.options.stacks for u in self.users):
             if self.calls is None:
-                self.calls = CallLog()
+                self.call_budget.limit = self.limit()
+                self.calls = CallLog(self.call_budget)
                 self.calls.start()
         elif self.calls is not None:
             self.calls.stop()
             self.calls = None
+        if any(u.options.collections for u in self.users):
+            if self.pauses is None:
+                self.pauses = PauseLog()
+                self.pauses.start()
+        elif self.pauses is not None:
+            self.pauses.stop()
+            self.pauses = None
 
 
 class Recorder:
@@ -125,6 +155,7 @@ class Recorder:
 
     session: Session | None = None
     lock = threading.RLock()
+    with_children = True  # whether other processes are asked to take part
 
     def __init__(self, options: RecorderOptions) -> None:
         self.options = options
@@ -135,6 +166,10 @@ class Recorder:
         self.uses: list[tuple[np.ndarray, ...]] = []  # time, thread, position, identity, bytes
         self.owners: list[tuple[np.ndarray, ...]] = []  # time, identity, bytes, role
         self._tensors_begin = (0, 0)
+        self.pauses: list[np.ndarray] = []
+        self._pauses_begin = 0
+        self.failures: list[tuple[int, int, int]] = []
+        self._failures_begin = 0
         self.calls: list[CallPiece] = []
         self.module_labels = ModuleLabels()
         self._calls_mark: Mark | None = None
@@ -144,12 +179,17 @@ class Recorder:
         self.epoch_ns = 0
         self.dropped = 0
         self._dropped_before = 0
+        self.children: list[Trace] = []  # of processes that took part
+        self.lost_children: list[str] = []
+        self._children_key = self._children_begin_ns = 0
 
     def start(self) -> None:
         """Begin, or begin again after a pause."""
+        if self.active:
+            return
+        # First: waiting for other processes must not be part of the recording.
+        self._children_key = processes.begin(self.options) if self.with_children else 0
         with Recorder.lock:
-            if self.active:
-                return
             if Recorder.session is None:
                 Recorder.session = Session()
             session = Recorder.session
@@ -161,12 +201,15 @@ class Recorder:
             self.memory_begin = 0 if session.memory is None else len(session.memory)
             if session.uses is not None and session.owners is not None:
                 self._tensors_begin = (len(session.uses), len(session.owners))
-            self._dropped_before = session.buffers.dropped
+            self._failures_begin = len(session.failures)
+            self._pauses_begin = 0 if session.pauses is None else len(session.pauses)
+            self._dropped_before = session.dropped()
             self.active = True
             ACTIVE.add(self)
         if not self.start_ns:
             self.epoch_ns = time.time_ns() - clock()
             self.start_ns = clock()
+        self._children_begin_ns = clock()
         if self.options.stacks and session.calls is not None:
             # Last, so that what starting calls is not part of the recording.
             self._calls_mark = session.calls.mark()
@@ -176,27 +219,33 @@ class Recorder:
         with Recorder.lock:
             if not self.active:
                 return
-            if self._calls_mark is not None and Recorder.session is not None and Recorder.session.calls is not None:
-                self.calls.extend(Recorder.session.calls.since(self._calls_mark))
-                self._calls_mark = None
             self.end_ns = clock()
             self.active = False
             ACTIVE.discard(self)
             session = Recorder.session
             if session is None:
                 return
+            if session.users == [self]:
+                # First of all, so that nothing begins on other threads while this one takes what there is.
+                unobserve()
+                self.end_ns = clock()
+            if self._calls_mark is not None and session.calls is not None:
+                self.calls.extend(session.calls.since(self._calls_mark, self.end_ns))
+                self._calls_mark = None
             if session.memory is not None and self.options.memory:
                 self.memory.append(session.memory.since(self.memory_begin))
+                self.failures += session.failures[self._failures_begin:]
             if session.uses is not None and session.owners is not None and self.options.tensors:
                 self.uses.append(session.uses.since(self._tensors_begin[0]))
                 self.owners.append(session.owners.since(self._tensors_begin[1]))
+            if session.pauses is not None and self.options.collections:
+                self.pauses.append(session.pauses.since(self._pauses_begin))
             modules: dict[int, ModuleName] = {}
             if session.modules is not None and (self.options.stacks or self.options.modules):
                 modules = names_of(list(session.modules.called.values()), self.module_labels)
             session.users.remove(self)
             last = not session.users
             if last:
-                unobserve()
                 Recorder.session = None
             session.adapt()
             for lane in session.lanes:
@@ -204,12 +253,17 @@ class Recorder:
                 if len(lane.events) > begin:
                     # A lane nobody else reads is handed over as it is; it can be gigabytes.
                     events = lane.events if last and begin == 0 else since(lane.events, begin)
-                    self.pieces.append(Piece(events, lane.info, lane.ident, modules))
-            self.dropped += session.buffers.dropped - self._dropped_before
+                    self.pieces.append(Piece(events, lane.info, lane.ident, modules,
+                                             session.record_ids.get(id(lane.events), {}), begin))
+            self.dropped += session.dropped() - self._dropped_before
             if last:
                 # Let go of the lanes, so that a finished recording is freed with the profiler that has it.
                 for state in list(STATES):
-                    state.record_into([])
+                    state.record_into(NOWHERE)
+        # After all else: waiting for other processes must not keep this one's threads recording.
+        arrived = processes.end(self._children_key, self._children_begin_ns, self.end_ns)
+        self.children += arrived.traces
+        self.lost_children += arrived.lost
 
     def step(self) -> None:
         """Mark the start of the next step."""
@@ -222,19 +276,24 @@ ACTIVE: weakref.WeakSet[Recorder] = weakref.WeakSet()
 def _forget_in_child() -> None:
     """A forked child neither records into nor disturbs its parent's recording."""
     Recorder.lock = threading.RLock()
+    processes.forget()
     if Recorder.session is not None:
         unobserve()
-        HOOK["ALLOCATED"] = HOOK["USES"] = HOOK["STEPPED"] = None
+        HOOK["ALLOCATED"] = HOOK["USES"] = HOOK["STEPPED"] = HOOK["FAILED"] = None
         if Recorder.session.calls is not None:
             Recorder.session.calls.stop()
         if Recorder.session.modules is not None:
             Recorder.session.modules.stop()
+        if Recorder.session.pauses is not None:
+            Recorder.session.pauses.stop()
         Recorder.session = None
     for recorder in list(ACTIVE):
         recorder.active = False
     ACTIVE.clear()
     for state in list(STATES):
-        state.record_into([])
+        state.record_into(NOWHERE)
+    # The thread that forked goes on here as another one.
+    THREAD.state.ident, THREAD.state.native_id = threading.get_ident(), threading.get_native_id()
 
 
 if hasattr(os, "register_at_fork"):

@@ -33,7 +33,9 @@ def owner(array: Any) -> Any:
 
 def arrays_in(value: Any) -> Iterator[Any]:
     """The arrays of a tensor argument."""
-    if isinstance(value, Tensor):
+    if type(value) is np.ndarray:
+        yield value
+    elif isinstance(value, Tensor):
         yield value._a
     elif isinstance(value, (list, tuple)):
         for item in value:

@@ -54,7 +54,7 @@ KINDS: dict[Kind, KindFacts] = {
     Kind.KERNEL: KindFacts("kernel", "kernel", 0),
     Kind.COPY: KindFacts("gpu_memcpy", "kernel", 0),
     Kind.LAUNCH: KindFacts("privateuse1_runtime", "launch", 0),
-    Kind.GC: KindFacts("python_gc", "gc", 0),
+    Kind.GC: KindFacts("python_function", "gc", 0),
     Kind.OVERHEAD: KindFacts("overhead", "overhead", 0),
     Kind.OTHER: KindFacts("other", "other", 0),
 }
@@ -88,6 +88,7 @@ COLUMNS = (
     Column("device_index", np.int16, -1, "which device of that type, or -1"),
     Column("flops", np.int64, -1, "floating point operations by the op's formula, or -1 where there is none"),
     Column("correlation", np.int64, 0, "ties device work to the host event that launched it; 0 for none"),
+    Column("record_id", np.int64, 0, "the node's `rf_id` in an execution trace taken at the same time; 0 for none"),
 )
 
 MEMORY_COLUMNS = (
@@ -116,4 +117,30 @@ ROLE_COLUMNS = (
     Column("address", np.int64, 0, "identity of the block at that time"),
     Column("size_bytes", np.int64, 0, "size of the whole block"),
     Column("role", np.uint8, 0, "a Role"),
+)
+
+# Recorded with modules: what was called, and the model that it is part of.
+MODULE_COLUMNS = (
+    Column("path", np.int32, 0, "index into `names`, as in the event column `module`"),
+    Column("label", np.int32, 0, "index into `names`: class and number, `Linear_0`"),
+    Column("parent", np.int32, -1, "row of the nearest module around it in the model that was called too, or -1"),
+    Column("parameters", np.int64, 0, "elements of parameters that are its own; one that is shared counts once"),
+)
+
+MODULE_CALL_COLUMNS = (
+    Column("module", np.int32, 0, "row of the module table"),
+    Column("thread", np.int32, 0, "index into `threads`"),
+    Column("start_ns", np.int64, 0, "host clock, nanoseconds"),
+    Column("end_ns", np.int64, 0, "host clock, nanoseconds"),
+    Column("parent", np.int32, -1, "row of the call around this one on its thread, or -1"),
+)
+
+FAILURE_COLUMNS = (
+    Column("time_ns", np.int64, 0, "host clock, nanoseconds: when an allocation failed"),
+    Column("thread", np.int32, 0, "index into `threads`"),
+    Column("size_bytes", np.int64, 0, "what was asked for"),
+    Column("total_bytes", np.int64, 0, "allocated on the device at that time"),
+    Column("reserved_bytes", np.int64, 0, "reserved on the device at that time"),
+    Column("device", np.int16, 0, "device type as in the event column"),
+    Column("device_index", np.int16, -1, "which device of that type, or -1"),
 )

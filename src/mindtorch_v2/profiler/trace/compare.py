@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .columns import COLUMNS, MEMORY_COLUMNS
+from .columns import COLUMNS, FAILURE_COLUMNS, MEMORY_COLUMNS
 from .kineto_words import FLAGS, canonical
 from .trace import ThreadInfo, Trace
 
@@ -39,6 +39,11 @@ def assert_traces_equal(left: Trace, right: Trace) -> None:
         ours = _values(left, left.memory, column.name, everything, left_order)
         _same(f"memory column {column.name}", ours,
               _values(right, right.memory, column.name, everything, right_order))
+    assert len(left.failures["time_ns"]) == len(right.failures["time_ns"]), "numbers of failed allocations differ"
+    everything = np.arange(len(left.failures["time_ns"]))
+    for column in FAILURE_COLUMNS:
+        _same(f"failure column {column.name}", _values(left, left.failures, column.name, everything),
+              _values(right, right.failures, column.name, everything))
 
 
 def _same(what: str, ours: list[Any], theirs: list[Any]) -> None:

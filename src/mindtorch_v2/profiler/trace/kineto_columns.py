@@ -24,6 +24,7 @@ _INPUT_KEYS = ("Concrete Inputs", "Input type", "Input Strides", "Input Dims", w
 # Name of the array, key in `args`, and what it means when it is absent.
 _EVENT_ARGUMENTS = (
     ("sequence", "Sequence number", -1), ("forward_thread", "Fwd thread id", 0), ("correlation", "correlation", 0),
+    ("record_id", "Record function id", 0),
     ("lane_device", "device", -1), ("flops", words.OWN_FLOPS, -1), ("stated_kind", words.OWN_KIND, -1),
     ("stated_step", words.OWN_STEP, -1), ("stated_device", words.OWN_DEVICE, -1),
     ("stated_device_index", words.OWN_DEVICE_INDEX, -1))
@@ -52,11 +53,13 @@ class KinetoColumns:
         self._inputs: dict[bytes, int] = {}
         self._events: list[dict[str, np.ndarray]] = []
         self._memory: list[dict[str, np.ndarray]] = []
+        self._failures: list[dict[str, np.ndarray]] = []
 
     def add(self, events: list[Any]) -> None:
         """Take in a batch of the file's events."""
         complete: list[Event] = []
         memory: list[Event] = []
+        failures: list[Event] = []
         for event in events:
             if not isinstance(event, dict):
                 raise ValueError(f"an item of traceEvents should be an object, and is a {type(event).__name__}")
@@ -69,6 +72,8 @@ class KinetoColumns:
             elif phase == "i":
                 if event.get("name") == "[memory]":
                     memory.append(event)
+                elif event.get("name") == "[OutOfMemory]":
+                    failures.append(event)
                 elif event.get("name") == "Record Window End":
                     self.end_ns = int(_nanoseconds([event], "ts")[0])
             elif phase == "M":
@@ -79,6 +84,8 @@ class KinetoColumns:
             self._events.append(self._event_batch(complete))
         if memory:
             self._memory.append(self._memory_batch(memory))
+        if failures:
+            self._failures.append(self._memory_batch(failures))
 
     def fill(self) -> None:
         """Give everything to the builder, and fill in the recording's start and end where the file does not say."""
@@ -89,6 +96,9 @@ class KinetoColumns:
         threads = self._threads(set(np.unique(batch["lane"][np.isin(columns["kind"], _DEVICE_KINDS)]).tolist()))
         columns["thread"] = threads[batch["lane"]]
         memory["thread"] = threads[memory.pop("lane")]
+        for failures in self._failures:
+            failures["thread"] = threads[failures.pop("lane")]
+            self.build.add_failure_columns(failures)
         self.build.add_columns(columns)
         self.build.add_memory_columns(memory)
         if self.start_ns is None:
@@ -156,7 +166,7 @@ class KinetoColumns:
         device = np.where(on_device | gpu_scope, accelerator, 0)
         return {
             **{key: batch[key] for key in ("start_ns", "end_ns", "inputs", "stack", "overload", "module", "sequence",
-                                           "correlation", "flops")},
+                                           "correlation", "flops", "record_id")},
             "name": name, "kind": kind, "step": np.where(batch["stated_step"] >= 0, batch["stated_step"], step),
             "device": np.where(batch["stated_device"] >= 0, batch["stated_device"], device),
             "device_index": np.where(on_device, batch["lane_device"], batch["stated_device_index"]),

@@ -16,6 +16,7 @@ from .trace import DeviceKind, Frame, TensorInput
 BASE_STEP_NS = 7_889_238 * 1_000_000_000  # a quarter of a Gregorian year: `baseTimeNanoseconds` is a multiple of it
 ENGINE_PREFIX = "autograd::engine::evaluate_function: "
 MODULE_PREFIX = "nn.Module: "
+GC_NAME = "Python GC"
 FLAGS = ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules")
 
 OWN_KIND = "Kind"
@@ -84,6 +85,8 @@ def kind_of(cat: str, name: str) -> Kind:
         return Kind.STEP
     if kind is Kind.PYTHON and name.startswith(MODULE_PREFIX):
         return Kind.MODULE
+    if kind is Kind.PYTHON and name == GC_NAME:
+        return Kind.GC
     return kind
 
 

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
 import numpy as np
 
-from .columns import COLUMNS, MEMORY_COLUMNS, ROLE_COLUMNS, USE_COLUMNS, Column, Kind
+from .columns import (
+    COLUMNS,
+    FAILURE_COLUMNS,
+    MEMORY_COLUMNS,
+    MODULE_CALL_COLUMNS,
+    MODULE_COLUMNS,
+    ROLE_COLUMNS,
+    USE_COLUMNS,
+    Column,
+    Kind,
+)
 from .nesting import enclosing_rows, parents
 
 
@@ -41,6 +51,17 @@ class TensorInput:
     strides: tuple[int, ...]
 
 
+class Arguments(tuple[Any, ...]):
+    """An argument tuple with values that were given by name besides."""
+
+    named: dict[str, Any]
+
+    def __new__(cls, values: Iterable[Any], named: dict[str, Any]) -> Arguments:
+        made = super().__new__(cls, values)
+        made.named = named
+        return made
+
+
 @dataclass(frozen=True)
 class Frame:
     """A Python stack entry."""
@@ -67,6 +88,8 @@ class Trace:
     parent comes before its children. Python calls have parents among themselves and so have all other events: with or
     without stacks, an op has the same parent and the same own time. `memory` has one per `MEMORY_COLUMNS`, sorted by
     time. `uses` (`USE_COLUMNS`) and `roles` (`ROLE_COLUMNS`) say which memory ops had as arguments and what it was.
+    `modules` and `module_calls` (`MODULE_COLUMNS`, `MODULE_CALL_COLUMNS`) are called parts of models and their calls.
+    `failures` (`FAILURE_COLUMNS`) are allocations for which there was no memory.
     Integers in them point into the tables. `inputs` holds argument tuples: each item a TensorInput, a list of
     them, or a plain value.
     """
@@ -84,6 +107,9 @@ class Trace:
     dropped: int = 0  # events beyond `max_events`
     uses: dict[str, np.ndarray] = field(default_factory=lambda: empty_table(USE_COLUMNS))
     roles: dict[str, np.ndarray] = field(default_factory=lambda: empty_table(ROLE_COLUMNS))
+    failures: dict[str, np.ndarray] = field(default_factory=lambda: empty_table(FAILURE_COLUMNS))
+    modules: dict[str, np.ndarray] = field(default_factory=lambda: empty_table(MODULE_COLUMNS))
+    module_calls: dict[str, np.ndarray] = field(default_factory=lambda: empty_table(MODULE_CALL_COLUMNS))
 
     def __len__(self) -> int:
         return len(self.events["start_ns"])
@@ -142,6 +168,7 @@ class TraceBuilder:
         self._memory_chunks: list[dict[str, np.ndarray]] = []
         self._uses: list[tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]] = []
         self._roles: list[dict[str, np.ndarray]] = []
+        self._failures: list[dict[str, np.ndarray]] = []
         self._rows: list[dict[str, int]] = []
         self._memory_rows: list[dict[str, int]] = []
         self._input_ids: dict[Any, int] = {}
@@ -215,6 +242,10 @@ class TraceBuilder:
         """Add roles of memory."""
         self._roles.append(columns)
 
+    def add_failure_columns(self, columns: dict[str, np.ndarray]) -> None:
+        """Add allocations that failed."""
+        self._failures.append(columns)
+
     def finish(self, **facts: Any) -> Trace:
         """The trace; `facts` are its remaining fields (metadata, start_ns, …)."""
         events = _assemble(COLUMNS, self._chunks, self._rows)
@@ -234,10 +265,11 @@ class TraceBuilder:
         kept = uses["row"] >= 0
         uses = {key: value[kept] for key, value in uses.items()}
         roles = _assemble(ROLE_COLUMNS, self._roles, [])
-        for column in (*events.values(), *memory.values(), *uses.values(), *roles.values()):
+        failures = _assemble(FAILURE_COLUMNS, self._failures, [])
+        for column in (*events.values(), *memory.values(), *uses.values(), *roles.values(), *failures.values()):
             column.flags.writeable = False
         tables = (self.names, self.threads, self.inputs, self.stacks)
-        return Trace(events, memory, *tables, uses=uses, roles=roles, **facts)
+        return Trace(events, memory, *tables, uses=uses, roles=roles, failures=failures, **facts)
 
 
 def split_python(events: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..trace.trace import TensorInput
+from ..trace.trace import Arguments, TensorInput
 
 # PyTorch shows an element type by its C++ name.
 _CXX_NAMES = {
@@ -78,3 +78,8 @@ def concrete(arguments: tuple[Any, ...]) -> list[Any]:
         item if _is_number(item) else list(item) if _is_number_list(item) else None
         for item in arguments
     ]
+
+
+def named(arguments: tuple[Any, ...]) -> dict[str, Any]:
+    """The values that were given by name, besides those given by place."""
+    return dict(arguments.named) if isinstance(arguments, Arguments) else {}

@@ -25,6 +25,7 @@ class EventList(list):
         self._with_flops = with_flops
         self._tree_built = False
         self._dropped = 0
+        self._overhead: tuple[float, float] | None = None  # of recording, and the time that was recorded; microseconds
 
     def __str__(self) -> str:
         return self.table()
@@ -124,6 +125,7 @@ class EventList(list):
             max_name_column_width=max_name_column_width, max_shapes_column_width=max_shapes_column_width,
             with_flops=self._with_flops, profile_memory=self._profile_memory,
             top_level_events_only=top_level_events_only, time_unit=time_unit, dropped=self._dropped,
+            overhead=self._overhead,
         )
 
     def export_chrome_trace(self, path: str) -> None:

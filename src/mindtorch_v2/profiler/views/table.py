@@ -29,11 +29,13 @@ def build_table(
     max_src_column_width: int | None = 75, max_name_column_width: int | None = 55,
     max_shapes_column_width: int | None = 80, with_flops: bool = False, profile_memory: bool = False,
     top_level_events_only: bool = False, time_unit: str | None = None, *, dropped: int = 0,
+    overhead: tuple[float, float] | None = None,
 ) -> str:
     """Format events or averages; an empty list gives an empty string.
 
     `sort_by` names an attribute, largest first, ties in the order of `rows`; `row_limit` -1 means all rows;
-    `time_unit` is "s", "ms" or "us"; `dropped` is how many events a limit kept out of the recording.
+    `time_unit` is "s", "ms" or "us"; `dropped` is how many events a limit kept out of the recording; `overhead` is what
+    recording has cost, by estimate, and how long the recording was, in microseconds.
     """
     if not rows:
         return ""
@@ -56,6 +58,8 @@ def build_table(
         shown += 1
         lines += layout.row_lines(row)
     lines += [layout.separator, *layout.totals(), *_footer(rows, layout.total_cpu, time_unit, dropped)]
+    if overhead is not None:
+        lines.append(_overhead_line(*overhead, time_unit))
     return "".join(line + "\n" for line in lines)
 
 
@@ -73,6 +77,12 @@ def _footer(rows: Sequence[Any], total_cpu_us: float, time_unit: str | None, dro
     if dropped:
         lines.append(f"Dropped: {dropped} events beyond max_events")
     return lines
+
+
+def _overhead_line(cost_us: float, recorded_us: float, time_unit: str | None) -> str:
+    share = f"{100 * cost_us / recorded_us:.1f} %" if recorded_us > 0 else "an unknown part"
+    return (f"Profiling overhead (estimated): {format_time_in(cost_us, time_unit)}, {share} of "
+            f"{format_time_in(recorded_us, time_unit)}")
 
 
 class _Layout:

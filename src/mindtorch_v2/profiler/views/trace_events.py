@@ -107,6 +107,8 @@ class TraceEvent(FunctionEvent):
     overload_name = Lazy(lambda event: event._view.trace.names[event._view.trace.events["overload"].item(event._row)])
     time_range = Lazy(lambda event: event._make_interval())
     thread = Lazy(lambda event: event._view.trace.events["thread"].item(event._row) + 1)
+    pid = Lazy(lambda event: event._thread_info().pid)
+    process_name = Lazy(lambda event: event._thread_info().process_name)
     fwd_thread = Lazy(lambda event: event._find_forward_thread())
     kernels = Lazy(lambda event: event._find_kernels())
     cpu_children = Lazy(lambda event: [event_at(event._view, child) for child in event._child_positions()])
@@ -116,7 +118,7 @@ class TraceEvent(FunctionEvent):
     structured_input_shapes = _from_arguments(arguments.structured_shapes)
     structured_input_strides = _from_arguments(arguments.structured_strides)
     input_dtypes = _from_arguments(arguments.dtypes)
-    kwinputs = Lazy(lambda event: {})
+    kwinputs = Lazy(lambda event: arguments.named(event._view.arguments(event._arguments_number())))
     stack = Lazy(lambda event: event._view.stack_entries(event._view.stack.item(event._position)))
     scope = Lazy(lambda event: KINDS[event._recorded_kind()].scope)
     use_device = Lazy(lambda event: event._view.use_device)
@@ -180,6 +182,9 @@ class TraceEvent(FunctionEvent):
     def _make_interval(self) -> TraceInterval:
         view, origin = self._view, self._view.trace.start_ns
         return TraceInterval(view.start_ns.item(self._position) - origin, view.end_ns.item(self._position) - origin)
+
+    def _arguments_number(self) -> int:
+        return self._view.trace.events["inputs"].item(self._row)
 
     def _recorded_kind(self) -> Kind:
         return Kind(self._view.trace.events["kind"].item(self._row))
@@ -258,12 +263,15 @@ class TraceMemoryEvent(TraceEvent):
     activity_type = flow_id = flow_type = flow_start = None
     linked_correlation_id = external_id = 0
     python_id = python_parent_id = python_module_id = -1
-    thread = Lazy(lambda event: event._view.trace.memory["thread"].item(event._row) + 1)
+    thread = Lazy(lambda event: event._view.memory["thread"].item(event._row) + 1)
     fwd_thread = Lazy(lambda event: event.thread)
     device_resource_id = Lazy(lambda event: event.thread)
     input_shapes = Lazy(lambda event: [])
     stack = Lazy(lambda event: [])
     kernels = Lazy(lambda event: [])
+
+    def _thread_info(self) -> Any:
+        return self._view.trace.threads[self.thread - 1]
 
     def _kind(self) -> str:
         return "memory"

@@ -17,10 +17,12 @@ import numpy as np
 
 from ..trace import KINDS, Kind, Trace
 from ..trace.derived import callers
+from ..trace.links import processes
 from ..trace.tree import lifted, nearest, subtree_sums, time_order
 from .formatting import (
     HIDDEN_NAMES,
     MEMORY_EVENT_NAME,
+    OUT_OF_MEMORY_EVENT_NAME,
     _filter_stack_entry,
     _rewrite_name,
 )
@@ -62,8 +64,8 @@ class TraceView:
         rows = np.flatnonzero(kept)
         changes = self._outside_changes()
         self.row_count = len(rows)
-        start = np.concatenate((events["start_ns"][rows], trace.memory["time_ns"][changes]))
-        end = np.concatenate((events["end_ns"][rows], trace.memory["time_ns"][changes]))
+        start = np.concatenate((events["start_ns"][rows], self.memory["time_ns"][changes]))
+        end = np.concatenate((events["end_ns"][rows], self.memory["time_ns"][changes]))
         order = time_order(start, end)
         self.row = np.concatenate((rows, np.full(len(changes), -1)))[order]  # row of the trace, -1 for memory
         self.change = np.concatenate((np.full(len(rows), -1), changes))[order]  # memory change, -1 for events
@@ -79,14 +81,14 @@ class TraceView:
         self.names: list[str] = []
         index: dict[str, int] = {}
         shown = np.zeros(max(1, len(self.trace.names)), np.int64)
-        for number, text in enumerate([*self.trace.names, MEMORY_EVENT_NAME]):
+        for number, text in enumerate([*self.trace.names, MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME]):
             text = _rewrite_name(text, with_wildcard=True)
             if text not in index:
                 index[text] = len(self.names)
                 self.names.append(text)
             if number < len(self.trace.names):
                 shown[number] = index[text]
-        self._memory_name = index[MEMORY_EVENT_NAME]
+        self._memory_name, self._failure_name = index[MEMORY_EVENT_NAME], index[OUT_OF_MEMORY_EVENT_NAME]
         return shown
 
     def _outside_changes(self) -> np.ndarray:
@@ -96,8 +98,19 @@ class TraceView:
         return np.flatnonzero(self._home_of_change < 0)
 
     @cached_property
+    def memory(self) -> dict[str, np.ndarray]:
+        """Memory changes, then allocations that failed: those change nothing, and belong to no event, as in PyTorch."""
+        memory, failures = self.trace.memory, self.trace.failures
+        count = len(failures["time_ns"])
+        if not count:
+            return memory
+        instead = {**failures, "size_bytes": np.zeros(count, np.int64), "row": np.full(count, -1, np.int32),
+                   "address": np.zeros(count, np.int64)}
+        return {key: np.concatenate((memory[key], instead[key])) for key in memory}
+
+    @cached_property
     def _home_of_change(self) -> np.ndarray:
-        row = self.trace.memory["row"]
+        row = self.memory["row"]
         if not len(self.trace):
             return row
         return np.where(row >= 0, self._home[row], -1)
@@ -145,8 +158,12 @@ class TraceView:
     def name(self) -> np.ndarray:
         """Index into `names`."""
         if not len(self.trace):
-            return np.full(len(self), self._memory_name)
-        return np.where(self.row >= 0, self._name_of_row[self.row], self._memory_name)
+            return self._names_of_changes
+        return np.where(self.row >= 0, self._name_of_row[self.row], self._names_of_changes)
+
+    @property
+    def _names_of_changes(self) -> np.ndarray:
+        return np.where(self.change < len(self.trace.memory["time_ns"]), self._memory_name, self._failure_name)
 
     @cached_property
     def kind(self) -> np.ndarray:
@@ -259,7 +276,7 @@ class TraceView:
     def _memory(self, devices: tuple[int, ...]) -> np.ndarray:
         own = np.zeros(len(self), np.int64)
         if self.profile_memory:
-            memory = self.trace.memory
+            memory = self.memory
             counted = np.flatnonzero(np.isin(memory["device"], devices))
             where = self.position[self._home_of_change[counted]]
             np.add.at(own, where[where >= 0], memory["size_bytes"][counted[where >= 0]])
@@ -317,6 +334,10 @@ class TraceView:
         backward = (self.kind == Kind.BACKWARD) | (self.kind == Kind.BACKWARD_FUNCTION)
         asking = np.flatnonzero(backward & (sequence >= 0))
         candidates = np.flatnonzero(~backward & (sequence >= 0))
+        process = processes(self.trace)
+        if process.any():
+            # Each process counts its own numbers.
+            sequence = sequence * (process.max() + 1) + process[self.column("thread", 0)]
         first, last = np.full(len(self), -1, np.int64), np.full(len(self), -1, np.int64)
         if len(asking) and len(candidates):
             for result, among in ((first, candidates), (last, candidates[::-1])):

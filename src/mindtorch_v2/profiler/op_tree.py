@@ -1,0 +1,38 @@
+"""`OpTree`: an event tree as analyses of memory walk it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ._utils import traverse_dfs
+from .result import ProfilerResult
+from .views.event_fields import EventType, RecordScope
+from .views.event_tree import ProfilerEvent
+
+
+class OpTree:
+    """All events of a finished recording."""
+
+    def __init__(self, result: ProfilerResult) -> None:
+        self._root_nodes = result.experimental_event_tree()
+        self._sorted_nodes = tuple(sorted(self.dfs(), key=lambda event: event.start_time_ns))
+
+    def dfs(self, *args: Any, **kwargs: Any) -> Iterator[ProfilerEvent]:
+        """Each event before those inside it; takes the arguments of `traverse_dfs`."""
+        yield from traverse_dfs(self._root_nodes, *args, **kwargs)
+
+    @property
+    def sorted_nodes(self) -> tuple[ProfilerEvent, ...]:
+        """The events in the order in which they started."""
+        return self._sorted_nodes
+
+
+def get_scopes(event: ProfilerEvent | None) -> tuple[RecordScope, ...]:
+    """The scopes of an op and of all ops around it, innermost first."""
+    found = []
+    while event is not None:
+        if event.tag is EventType.TorchOp:
+            found.append(event.extra_fields.scope)
+        event = event.parent
+    return tuple(found)

@@ -1,0 +1,48 @@
+"""How PyTorch names the states of a profiler, and the settings that start one by hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from .activity import _ExperimentalConfig
+
+
+class ProfilerState(Enum):
+    """What a profiler is used for. Here that is always `KINETO`: the same recorder for all."""
+
+    Disabled = 0
+    CPU = 1
+    CUDA = 2
+    NVTX = 3
+    ITT = 4
+    PRIVATEUSE1 = 5
+    KINETO = 6
+    KINETO_GPU_FALLBACK = 7
+    KINETO_PRIVATEUSE1_FALLBACK = 8
+    KINETO_PRIVATEUSE1 = 9
+
+
+class ActiveProfilerType(Enum):
+    """Which profiler is recording."""
+
+    NONE = 0
+    LEGACY = 1
+    KINETO = 2
+    NVTX = 3
+    ITT = 4
+    PRIVATEUSE1 = 5
+
+
+@dataclass(frozen=True)
+class ProfilerConfig:
+    """What to record; the arguments of `profile` in the form that PyTorch hands to its recorder."""
+
+    state: ProfilerState
+    report_input_shapes: bool
+    profile_memory: bool
+    with_stack: bool
+    with_flops: bool
+    with_modules: bool
+    experimental_config: _ExperimentalConfig = field(default_factory=_ExperimentalConfig)
+    trace_id: str = ""

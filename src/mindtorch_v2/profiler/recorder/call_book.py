@@ -1,0 +1,142 @@
+"""Whose code a call is in, and what a recording of calls shows of it.
+
+This package's own calls are no part of the user's program, and a library's only if the user made them. Functions of
+this package that are built-in functions in PyTorch, as `torch.ones` is, are shown as such where the user calls them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sysconfig
+from collections.abc import Callable
+from types import BuiltinFunctionType, CodeType, FrameType, MethodDescriptorType, ModuleType
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from .call_sites import called_name, stand_in_codes
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+_PACKAGE_NAME = __name__.partition(".")[0]
+GENERATED = "<mindtorch_v2 "  # what the file names of compiled ops begin with
+_COMPILED_OP = GENERATED + "op "
+
+USERS, OWN, LIBRARY, STAND_IN = 0, 1, 2, 3  # csrc/calls.h has them too
+
+EXIT = -2  # in place of an instruction; a frame that has not begun is at -1
+BUILT_IN = -3  # a call of a built-in function
+
+_LIBRARIES = tuple(os.path.join(os.path.dirname(package.__file__), "") for package in (np, ml_dtypes))
+_STANDARD = (os.path.join(sysconfig.get_path("stdlib"), ""), "<frozen ", "<__array_function__ ")
+_INSTALLED = os.sep + "site-packages" + os.sep  # a directory inside the standard library's
+_WRITTEN_BY_DATACLASS = "<string>"  # and the name of what `python -c` runs
+_LONGEST_WALK = 50
+
+OpenCall = tuple[CodeType, int, int]  # code, line and identity of the frame
+
+
+class Files(dict[str, int]):
+    """File name -> whose code it is. The user's files are also in a set, which is quicker to ask."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.users: set[str] = set()
+
+    def __missing__(self, file: str) -> int:
+        if file.startswith((PACKAGE, GENERATED)):
+            found = STAND_IN if file.startswith(_COMPILED_OP) else OWN
+        elif file == _WRITTEN_BY_DATACLASS or file.startswith(_LIBRARIES) or (
+                file.startswith(_STANDARD) and _INSTALLED not in file):
+            found = LIBRARY
+        else:
+            found = USERS
+            self.users.add(file)
+        self[file] = found
+        return found
+
+
+FILES = Files()
+
+
+def classify(code: CodeType) -> int:
+    """Whose code it is, and whether it stands for a built-in function of PyTorch."""
+    kind = FILES[code.co_filename]
+    return STAND_IN if kind == OWN and id(code) in stand_in_codes() else kind
+
+
+def on_our_behalf(frame: FrameType) -> bool:
+    """Whether it was this package that called into a library. The answer is the same when the frame is left."""
+    if frame.f_code.co_filename == _WRITTEN_BY_DATACLASS:
+        return str(frame.f_globals.get("__name__")).startswith(_PACKAGE_NAME)
+    caller = frame.f_back
+    for _ in range(_LONGEST_WALK):
+        if caller is None:
+            return False
+        kind = FILES[caller.f_code.co_filename]
+        if kind != LIBRARY:
+            return kind != USERS
+        caller = caller.f_back
+    return False
+
+
+def is_shown(frame: FrameType) -> bool:
+    """Whether a frame is part of the user's program."""
+    kind = FILES[frame.f_code.co_filename]
+    return kind == USERS or (kind == LIBRARY and not on_our_behalf(frame))
+
+
+def open_calls(frame: FrameType | None) -> list[OpenCall]:
+    """The user's part of a stack, outermost first."""
+    found = []
+    while frame is not None:
+        if is_shown(frame):
+            found.append((frame.f_code, frame.f_lineno or frame.f_code.co_firstlineno, id(frame)))
+        frame = frame.f_back
+    return found[::-1]
+
+
+# -- built-in functions ------------------------------------------------------------------------------------------------
+
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+>$")
+_FUNCTIONS: dict[tuple[str, type | None], str] = {}
+
+
+def function_name(function: Any, first: Any = None) -> str | None:
+    """`<built-in method append of list object>`, or None if it is no built-in function.
+
+    `first` is what a method of a class is called with. PyTorch's names end with an address: that of the first object
+    whose method was called. Here it is left out, so that recordings can be compared.
+    """
+    if type(function) is MethodDescriptorType:
+        function = function.__get__(first)
+    elif not isinstance(function, BuiltinFunctionType):
+        return None
+    owner = function.__self__
+    key = (function.__name__, None if owner is None or isinstance(owner, ModuleType) else type(owner))
+    found = _FUNCTIONS.get(key)
+    if found is None:
+        text = f"<built-in function {key[0]}>" if key[1] is None else _ADDRESS.sub(">", repr(function))
+        found = _FUNCTIONS[key] = text
+    return found
+
+
+class CallBook:
+    """What the twin in C knows under addresses: names by place of call. Objects are kept, so identities stay theirs."""
+
+    def __init__(self) -> None:
+        self.sites: dict[tuple[int, int, int], tuple[str | None, CodeType, CodeType]] = {}
+
+    def site(self, caller: FrameType, instruction: int, code: CodeType) -> str | None:
+        """The name of the built-in function that a function of this package stands for, if the user called it here."""
+        above = caller.f_code
+        key = (id(above), instruction, id(code))
+        found = self.sites.get(key)
+        if found is None:
+            name = called_name(caller, instruction, code) if above.co_filename in FILES.users else None
+            found = self.sites[key] = name, above, code
+        return found[0]
+
+
+Extend = Callable[[tuple[Any, ...]], None]

@@ -1,0 +1,247 @@
+"""Recordings of child processes, as the process that profiles sees them.
+
+A child that wants to take part has a channel: a pipe on which it is told when a recording begins and ends, and one on
+which it sends home what it recorded (`reporting.Reporter` is the other end). A child that has no channel is silent.
+
+Nothing here waits for a child for longer than `PATIENCE`. A message travels in pieces small enough for the system to
+write each as a whole, so there is always either a whole piece to read or nothing, also if the child is stopped or
+killed while it writes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+import threading
+import time
+import warnings
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from multiprocessing import connection
+from typing import Any, ClassVar
+
+from ..._dispatch.observer import HOOK
+from ..trace import Trace
+from ..trace.merge import within
+
+clock = HOOK["clock"]
+
+PATIENCE = 5.0  # seconds that children together get to send what they recorded
+START_PATIENCE = 1.0  # and to begin to record
+ALIGNMENTS = 5  # questions for a clock, of which the one answered soonest counts
+PIECE_BYTES = 4000  # with multiprocessing's header below 4096, what a pipe on Linux takes as a whole or not at all
+LAST, MORE = b"L", b"M"  # the first byte of a piece
+
+# Clocks that are the whole system's. Where perf_counter is another one, the difference is asked for.
+_SYSTEM_CLOCKS = ("clock_gettime(CLOCK_MONOTONIC)", "mach_absolute_time()", "QueryPerformanceCounter()")
+SHARED_CLOCK = time.get_clock_info("perf_counter").implementation in _SYSTEM_CLOCKS
+
+
+@dataclass
+class Arrived:
+    """What came home of one recording."""
+
+    traces: list[Trace] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)  # a line per child whose events did not come
+
+
+@dataclass(eq=False)
+class Channel:
+    """The pipes to one child."""
+
+    label: str  # the name of its process in a trace
+    requests: Any
+    reports: Any
+    pid: int = 0
+    keys: set[int] = field(default_factory=set)  # recordings that the child was told of and has not sent yet
+    closed: bool = False
+    offset_ns: int | None = 0 if SHARED_CLOCK else None  # from the child's clock to ours
+    time_ns: int = 0  # what its clock said when it was last asked
+    started: set[int] = field(default_factory=set)  # recordings that it said it has begun
+    _pieces: list[bytes] = field(default_factory=list)
+
+    def ask(self, *message: Any) -> None:
+        """Send a request; a child that is gone is noticed when its answer is read."""
+        try:
+            self.requests.send(message)
+        except OSError:
+            # Its pipe has ended; what it sent before it ended can still be read.
+            return
+
+    def message(self) -> Any:
+        """Take a piece that is there to be read; the whole message if it was the last one, else None."""
+        piece = self.reports.recv_bytes()
+        self._pieces.append(piece[1:])
+        if piece[:1] == MORE:
+            return None
+        whole, self._pieces = b"".join(self._pieces), []
+        return pickle.loads(whole)
+
+
+class Children:
+    """All channels, and the recordings that are under way."""
+
+    channels: ClassVar[weakref.WeakSet[Channel]] = weakref.WeakSet()
+    recordings: ClassVar[dict[int, Any]] = {}  # key -> RecorderOptions
+    arrived: ClassVar[dict[int, Arrived]] = {}
+    lock = threading.RLock()
+    numbers = itertools.count(1)
+
+
+def begin(options: Any) -> int:
+    """A recording begins: tell the children that are alive, and let them get ready. Returns the recording's key."""
+    with Children.lock:
+        key = next(Children.numbers)
+        Children.recordings[key] = options
+        Children.arrived[key] = Arrived()
+        channels = list(Children.channels)
+        for channel in channels:
+            channel.keys.add(key)
+            channel.ask("start", key, options)
+        # One that is not ready in time will be later: what it did before that is missing.
+        _exchange(channels, lambda channel: key in channel.started or key not in channel.keys, START_PATIENCE)
+    return key
+
+
+def end(key: int, start_ns: int, end_ns: int) -> Arrived:
+    """A recording has ended: what children recorded between these times, also those that are over by now."""
+    with Children.lock:
+        Children.recordings.pop(key, None)
+        try:
+            gather([channel for channel in list(Children.channels) if key in channel.keys], {key}, PATIENCE)
+        finally:
+            arrived = Children.arrived.pop(key, Arrived())
+    arrived.traces = [within(trace, start_ns, end_ns) for trace in arrived.traces]
+    if arrived.lost:
+        warnings.warn("the trace lacks events of child processes: " + "; ".join(arrived.lost), RuntimeWarning,
+                      stacklevel=2)
+    return arrived
+
+
+def under_way() -> dict[int, Any]:
+    """The recordings that a new child should take part in: options by key."""
+    return dict(Children.recordings)
+
+
+def join(channel: Channel, keys: Sequence[int]) -> None:
+    """A child has started that was told of these recordings."""
+    with Children.lock:
+        Children.channels.add(channel)
+        for key in keys:
+            if key in Children.recordings:
+                channel.keys.add(key)
+            else:
+                # It ended between the question and the start, and would go on in the child; nobody takes the answer.
+                channel.ask("stop", key)
+
+
+def leave(channels: Sequence[Channel], patience: float) -> None:
+    """Children are about to end, or have: take what they recorded and close their pipes."""
+    with Children.lock:
+        gather([channel for channel in channels if channel.keys], None, patience)
+        for channel in channels:
+            Children.channels.discard(channel)
+            channel.closed = True
+            channel.requests.close()
+            channel.reports.close()
+
+
+def gather(channels: Sequence[Channel], keys: set[int] | None, patience: float) -> None:
+    """Ask for recordings (None: all that are open); wait until they have come, their child is gone, or time is up."""
+
+    def open_keys(channel: Channel) -> set[int]:
+        return set(channel.keys) if keys is None else channel.keys & keys
+
+    for channel in channels:
+        if channel.offset_ns is None:
+            _align(channel)
+        for key in sorted(open_keys(channel)):
+            channel.ask("stop", key)
+    for channel in _exchange(channels, lambda channel: not open_keys(channel), patience):
+        _lose(channel, open_keys(channel), f"did not answer within {patience:g} s")
+
+
+def _align(channel: Channel) -> None:
+    """Find out how the child's clock differs from ours: it was read about halfway between question and answer."""
+    shortest = 0
+    for _ in range(ALIGNMENTS):
+        channel.time_ns = 0
+        asked_ns = clock()
+        channel.ask("clock")
+        if _exchange([channel], lambda channel: channel.time_ns != 0, START_PATIENCE) or not channel.time_ns:
+            return  # it does not answer, which the next question will show
+        now_ns = clock()
+        if not shortest or now_ns - asked_ns < shortest:
+            shortest = now_ns - asked_ns
+            channel.offset_ns = (asked_ns + now_ns) // 2 - channel.time_ns
+
+
+def _exchange(channels: Sequence[Channel], done: Callable[[Channel], bool], patience: float) -> list[Channel]:
+    """Read messages until all are done or gone; those that were neither in time."""
+    deadline = time.monotonic() + patience
+    waiting = {channel.reports: channel for channel in channels}
+    while True:
+        # A channel may have been closed meanwhile: the garbage collector stops workers that nobody needs.
+        waiting = {pipe: channel for pipe, channel in waiting.items() if not channel.closed and not done(channel)}
+        if not waiting:
+            return []
+        ready = connection.wait(list(waiting), max(0.0, deadline - time.monotonic()))
+        if not ready:
+            return list(waiting.values())
+        for pipe in ready:
+            channel = waiting[pipe]  # type: ignore[index]
+            try:
+                message = channel.message()
+            except (EOFError, OSError, pickle.UnpicklingError) as error:
+                _lose(channel, set(channel.keys), f"ended before it sent them ({type(error).__name__})")
+                Children.channels.discard(channel)
+                del waiting[pipe]  # type: ignore[arg-type]
+                continue
+            if message is not None:
+                _take(channel, message)
+
+
+def _take(channel: Channel, message: tuple[str, int, Any]) -> None:
+    what, number, content = message
+    if what == "clock":
+        channel.time_ns = number
+        return
+    if what == "started":
+        channel.started.add(number)
+        return
+    if number not in channel.keys:
+        return  # too late: it was given up
+    channel.keys.discard(number)
+    channel.started.discard(number)
+    if isinstance(content, str):
+        _lose(channel, {number}, content)
+    elif number in Children.arrived:
+        Children.arrived[number].traces.append(_named(content, channel))
+
+
+def _named(trace: Trace, channel: Channel) -> Trace:
+    """The trace with the child's name, in our time."""
+    threads = [replace(info, process_name=channel.label) for info in trace.threads]
+    if channel.offset_ns:
+        times = {key: trace.events[key] + channel.offset_ns for key in ("start_ns", "end_ns")}
+        memory = {**trace.memory, "time_ns": trace.memory["time_ns"] + channel.offset_ns}
+        failures = {**trace.failures, "time_ns": trace.failures["time_ns"] + channel.offset_ns}
+        trace = replace(trace, events={**trace.events, **times}, memory=memory, failures=failures)
+    return replace(trace, threads=threads)
+
+
+def _lose(channel: Channel, keys: set[int], reason: str) -> None:
+    for key in keys:
+        channel.keys.discard(key)
+        channel.started.discard(key)
+        if key in Children.arrived:
+            Children.arrived[key].lost.append(f"{channel.label} (pid {channel.pid}) {reason}")
+
+
+def forget() -> None:
+    """In a forked child: the channels and recordings are its parent's."""
+    Children.channels = weakref.WeakSet()
+    Children.recordings = {}
+    Children.arrived = {}
+    Children.lock = threading.RLock()

@@ -1,0 +1,166 @@
+"""Calls by `sys.setprofile`, before Python 3.12: a function per thread, which goes away when the recording has ended.
+
+The thread that starts the recording gets one at once, threads born later get it from `threading.setprofile`, and threads
+that were alive already at their next op, since one thread cannot set another's.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any
+
+from ..._dispatch.observer import HOOK
+from ..._dispatch.state import STATES, ThreadState
+from .call_book import BUILT_IN, EXIT, FILES, OWN, STAND_IN, classify, function_name, is_shown, open_calls
+
+if TYPE_CHECKING:
+    from .python_calls import CallLane, CallLog
+
+clock = HOOK["clock"]
+
+
+class ProfileFunctions:
+    """Sets the functions and takes them away."""
+
+    def __init__(self, log: CallLog) -> None:
+        self.log = log
+        self.active = False
+        self.before_threads: Any = None  # what was set for new threads
+        self.mine = threading.local()  # .function: what this thread has from us
+        self.armed: list[tuple[ThreadState, Callable[..., None], Callable[..., None]]] = []
+
+    def start(self) -> None:
+        """Set the function on this thread, for threads to come, and on other threads at their next op."""
+        self.active = True
+        self.before_threads = threading.getprofile()
+        self.hook = self.first_event  # one object, so that `stop` recognises it
+        threading.setprofile(self.hook)
+        here = threading.get_ident()
+        for state in list(STATES):
+            if state.ident != here:
+                self.arm(state)
+        self.install(sys.getprofile())
+
+    def stop(self) -> None:
+        """Restore. Other threads restore themselves at their next call or return."""
+        self.active = False
+        if threading.getprofile() is self.hook:
+            threading.setprofile(self.before_threads)
+        for state, shim, extend in self.armed:
+            if state.extend is shim:
+                state.extend = extend  # type: ignore[method-assign,assignment,unused-ignore]
+        for lane in self.log.lanes:
+            lane.retire()
+        function = getattr(self.mine, "function", None)
+        if function is not None and sys.getprofile() is function:
+            sys.setprofile(self.mine.before)
+
+    def arm(self, state: ThreadState) -> None:
+        """Let another thread set its function when it next reports an op."""
+        extend = state.extend
+
+        def shim(event: Any) -> None:
+            state.extend = extend  # type: ignore[method-assign,unused-ignore]
+            # The caller of the op is what was open when the op began.
+            self.join(sys._getframe(1), event[1])
+            extend(event)
+
+        state.extend = shim  # type: ignore[method-assign,assignment,unused-ignore]
+        self.armed.append((state, shim, extend))
+
+    def join(self, frame: FrameType | None, since_ns: int) -> None:
+        """Watch the thread that calls this, unless it is watched already."""
+        if self.active and getattr(self.mine, "function", None) is None:
+            lane = self.install(sys.getprofile())
+            lane.base, lane.base_ns = open_calls(frame), since_ns
+
+    def first_event(self, frame: FrameType, event: str, argument: object) -> None:
+        """The profile function of new threads: gives way to one of the thread's own."""
+        if not self.active:
+            sys.setprofile(self.before_threads)
+            return
+        if event not in ("call", "return"):
+            return
+        # What calls now is noted as open: this call was reported to nobody else.
+        lane = self.install(self.before_threads)
+        lane.base, lane.base_ns = open_calls(frame if event == "call" else frame.f_back), clock()
+
+    def install(self, before: Any) -> CallLane:
+        """Set this thread's function."""
+        lane = self.log.new_lane()
+        self.mine.before = before
+        self.mine.function = installed = self.function_of(lane, before)
+        if self.log.native is None:
+            sys.setprofile(installed)
+        else:
+            installed.install()
+        return lane
+
+    def function_of(self, lane: CallLane, before: Any) -> Any:
+        """What to install on a lane's thread: a function, or its twin in C."""
+        installed: Any = None
+
+        def restore() -> None:
+            if sys.getprofile() is installed:
+                sys.setprofile(before)
+
+        if self.log.native is not None:
+            installed = self.log.native.CallProbe(lane.rows, restore)
+            lane.retire = installed.retire
+        else:
+            installed, lane.retire = profile_function(self.log, lane, restore)
+        return installed
+
+
+def profile_function(log: CallLog, lane: CallLane, restore: Callable[[], None],
+                     ) -> tuple[Callable[[FrameType, str, Any], None], Callable[[], None]]:
+    """A thread's profile function, and what makes it note nothing more and restore at its next call."""
+    note = log.budget.extend_of(lane.rows.flat)
+    users, site = FILES.users, log.book.site
+    kinds: dict[int, int] = {}  # by identity of the code
+    kept: list[CodeType] = []  # so that identities stay theirs
+    now = clock
+    retired = False
+
+    def profile(frame: FrameType, event: str, argument: Any) -> None:
+        code = frame.f_code
+        if code.co_filename in users:
+            if event == "call":
+                note((now(), code, frame.f_lasti))
+            elif event == "return":
+                note((now(), code, EXIT))
+            else:
+                name = function_name(argument)
+                if name is not None:
+                    note((now(), name, BUILT_IN if event == "c_call" else EXIT))
+            if retired:
+                restore()
+        elif event == "call" or event == "return":
+            kind = kinds.get(id(code))
+            if kind is None:
+                kind = kinds[id(code)] = classify(code)
+                kept.append(code)
+            if kind == STAND_IN:
+                caller = frame.f_back
+                if caller is not None and caller.f_code.co_filename in users:
+                    name = site(caller, caller.f_lasti, code)
+                    if name is not None:
+                        note((now(), name, BUILT_IN if event == "call" else EXIT))
+            elif kind != OWN and is_shown(frame):
+                note((now(), code, frame.f_lasti if event == "call" else EXIT))
+            if retired:
+                restore()
+
+    def retire() -> None:
+        nonlocal note, retired
+        retired = True
+        note = _nothing
+
+    return profile, retire
+
+
+def _nothing(record: tuple[Any, ...]) -> None:
+    """After the end nothing is noted."""

@@ -1,0 +1,52 @@
+"""`ProfilerResult`: a finished recording as PyTorch's internals hand it out, `prof.profiler.kineto_results`."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+
+from .._device import device
+from .._dtype import dtype_from_name
+from .._tensor import strided
+from .export import chrome
+from .trace import Trace
+from .views.event_fields import Values
+from .views.event_tree import ProfilerEvent
+from .views.kineto_events import KinetoEvent, KinetoFacts, kineto_events
+
+VALUES = Values(dtype=dtype_from_name, device=device, layout=strided)
+
+
+class ProfilerResult:
+    """Events in a list and as trees.
+
+    >>> import mindtorch_v2 as torch
+    >>> with torch.profiler.profile() as prof:
+    ...     y = torch.ones(2)
+    >>> root, = prof.profiler.kineto_results.experimental_event_tree()
+    >>> root.name, [child.name for child in root.children]
+    ('aten::ones', ['aten::empty', 'aten::fill_'])
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self._facts = KinetoFacts(trace, VALUES)
+
+    @cached_property
+    def _roots(self) -> list[ProfilerEvent]:
+        return self._facts.tree.roots()
+
+    def events(self) -> list[KinetoEvent]:
+        """All events in order of their start."""
+        return kineto_events(self._facts)
+
+    def experimental_event_tree(self) -> list[ProfilerEvent]:
+        """The outermost events, with all others below them."""
+        return self._roots
+
+    def trace_start_ns(self) -> int:
+        """When recording began, nanoseconds since 1970."""
+        return self._facts.trace.start_ns + self._facts.trace.epoch_ns
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the trace in Chrome's JSON format."""
+        chrome.write(self._facts.trace, path)

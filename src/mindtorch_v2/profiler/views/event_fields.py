@@ -1,0 +1,238 @@
+"""What the nodes of an event tree have besides name and times, by their kind."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from ..trace.kineto_words import parse_frame
+from ..trace.trace import TensorInput
+
+_MODULE_PREFIX = "nn.Module: "
+
+
+class EventType(Enum):
+    """The kinds of events in a tree, numbered as PyTorch does."""
+
+    TorchOp = 0
+    Backend = 1
+    Vulkan = 2
+    Allocation = 3
+    OutOfMemory = 4
+    PyCall = 5
+    PyCCall = 6
+    Kineto = 7
+
+    def __str__(self) -> str:
+        return f"_EventType.{self.name}"
+
+
+class RecordScope(Enum):
+    """What kind of work an event stands for."""
+
+    FUNCTION = 0
+    BACKWARD_FUNCTION = 1
+    TORCHSCRIPT_FUNCTION = 2
+    KERNEL_FUNCTION_DTYPE = 3
+    CUSTOM_CLASS = 4
+    BUILD_FEATURE = 5
+    LITE_INTERPRETER = 6
+    USER_SCOPE = 7
+    STATIC_RUNTIME_OP = 8
+    STATIC_RUNTIME_MODEL = 9
+
+
+@dataclass(frozen=True)
+class Values:
+    """How a tree writes element types, devices and the layout of tensors: by default by their names."""
+
+    dtype: Callable[[str], Any] = str
+    device: Callable[[str], Any] = str
+    layout: Any = "strided"
+
+
+class TensorMetadata:
+    """A tensor argument as it was when the op started.
+
+    Which memory it is in is known if shapes, memory and stacks were recorded; else `id` and the like are None. PyTorch
+    gives `id` to what shares memory over its life; here that is a block of memory, so `allocation_id` says the same.
+    """
+
+    __slots__ = ("_given", "_values", "device", "id", "storage_data_ptr")
+
+    def __init__(self, given: TensorInput, block: int | None, address: int | None, where: Any, values: Values) -> None:
+        self._given = given
+        self._values = values
+        self.id = block
+        self.storage_data_ptr = address
+        self.device = where
+
+    @property
+    def allocation_id(self) -> int | None:
+        """The number of the block of memory, from 1."""
+        return None if self.id is None else self.id + 1
+
+    @property
+    def impl_ptr(self) -> int | None:
+        """The same for arguments with the same memory and geometry: a trace does not know the objects themselves."""
+        return None if self.id is None else zlib.crc32(repr((self.id, self._given)).encode())
+
+    @property
+    def sizes(self) -> list[int]:
+        """Size of each dimension."""
+        return list(self._given.shape)
+
+    @property
+    def strides(self) -> list[int]:
+        """Strides in elements."""
+        return list(self._given.strides)
+
+    @property
+    def dim(self) -> int:
+        """Number of dimensions."""
+        return len(self._given.shape)
+
+    @property
+    def dtype(self) -> Any:
+        """Element type."""
+        return self._values.dtype(self._given.dtype)
+
+    @property
+    def layout(self) -> Any:
+        """All tensors of this runtime are strided."""
+        return self._values.layout
+
+    def __repr__(self) -> str:
+        return f"<tensor {self.sizes} {self._given.dtype}>"
+
+
+@dataclass(frozen=True)
+class TorchOpFields:
+    """An op, a backward function or a scope."""
+
+    name: str
+    inputs: list[Any]
+    scope: RecordScope
+    sequence_number: int
+    allow_tf32_cublas: bool = False  # a choice of CUDA's matrix products
+
+
+@dataclass(frozen=True)
+class AllocationFields:
+    """Memory that was taken (positive size) or given back (negative)."""
+
+    id: int
+    allocation_id: int
+    ptr: int
+    alloc_size: int
+    total_allocated: int
+    total_reserved: int
+    device: Any
+
+
+@dataclass(frozen=True)
+class PyFrameState:
+    """A place in a Python program."""
+
+    file_name: str
+    line_number: int
+    function_name: str
+
+
+@dataclass(frozen=True)
+class NNModuleInfo:
+    """The module whose call this is: its class, and a number that stands for it."""
+
+    cls_name: str
+    label: str
+
+    @property
+    def self_ptr(self) -> int:
+        """The same for the calls of one module. A recording keeps no addresses of modules."""
+        return zlib.crc32(self.label.encode())
+
+    @property
+    def cls_ptr(self) -> int:
+        """The same for all modules of a class."""
+        return zlib.crc32(self.cls_name.encode())
+
+    @property
+    def parameters(self) -> list[Any]:
+        """Refused: a trace has the memory of parameters (`Trace.roles`), not their names."""
+        raise NotImplementedError(f"parameters of {self.label}: a trace does not record which parameter is which; "
+                                  "prof._memory_profile() tells parameters from other memory")
+
+
+@dataclass(frozen=True)
+class OptimizerInfo:
+    """The optimizer whose step this is. Steps are scopes in this profiler, so no call carries one."""
+
+    self_ptr: int
+    parameters: list[Any]
+
+
+@dataclass(frozen=True)
+class PyCallFields:
+    """A call of a Python function or of a module."""
+
+    callsite: PyFrameState
+    caller: PyFrameState
+    module: NNModuleInfo | None
+    optimizer: OptimizerInfo | None
+
+
+@dataclass(frozen=True)
+class PyCCallFields:
+    """A call of a built-in function."""
+
+    caller: PyFrameState
+
+
+@dataclass(frozen=True)
+class BackendFields:
+    """An event of a delegate."""
+
+
+@dataclass(frozen=True)
+class KinetoFields:
+    """Work on a device, its launch, or a pause of the program."""
+
+
+@dataclass(frozen=True)
+class OutOfMemoryFields:
+    """An allocation for which there was no memory."""
+
+
+@dataclass(frozen=True)
+class VulkanFields:
+    """An event of a Vulkan device."""
+
+
+def frame_state(name: str) -> PyFrameState:
+    """The place that a call's name tells: `model.py(12): forward`; a module's call has only a name."""
+    frame = parse_frame(name)
+    return PyFrameState(frame.file, frame.line, frame.function)
+
+
+def module_info(name: str) -> NNModuleInfo | None:
+    """The module that a call's name tells, `nn.Module: Linear_0`, or None."""
+    if not name.startswith(_MODULE_PREFIX):
+        return None
+    label = name[len(_MODULE_PREFIX):]
+    return NNModuleInfo(label.rpartition("_")[0], label)
+
+
+def op_inputs(arguments: tuple[Any, ...], tensor: Callable[[int, int, TensorInput], TensorMetadata]) -> list[Any]:
+    """Arguments as a tree shows them: tensors and lists of them as metadata, numbers as they are, None for the rest."""
+    result: list[Any] = []
+    for number, value in enumerate(arguments):
+        if isinstance(value, TensorInput):
+            result.append(tensor(number, 0, value))
+        elif isinstance(value, (list, tuple)) and value and all(isinstance(item, TensorInput) for item in value):
+            result.append([tensor(number, place, item) for place, item in enumerate(value)])
+        else:
+            result.append(value if isinstance(value, (bool, int, float, complex)) else None)
+    return result

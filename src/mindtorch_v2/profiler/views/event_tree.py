@@ -1,0 +1,288 @@
+"""The events of a trace as trees, in the form of PyTorch's `kineto_results.experimental_event_tree()`.
+
+Unlike the list of events, a tree has everything that happened on a thread: ops and scopes, Python calls around them,
+and memory changes inside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..trace import KINDS, Kind, Trace
+from ..trace.derived import callers
+from ..trace.nesting import enclosing_rows
+from .event_fields import (
+    AllocationFields,
+    EventType,
+    KinetoFields,
+    OutOfMemoryFields,
+    PyCallFields,
+    PyCCallFields,
+    RecordScope,
+    TensorMetadata,
+    TorchOpFields,
+    Values,
+    frame_state,
+    module_info,
+    op_inputs,
+)
+from .formatting import MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME
+from .memory_blocks import Blocks, blocks_of
+from .memory_key import device_name
+
+_SCOPES = {scope.value: scope for scope in RecordScope}
+_PYTHON = (Kind.PYTHON, Kind.MODULE)
+_BUILT_IN = "<built-in "  # what names of calls of built-in functions begin with
+_NUMBERED = (Kind.OP, Kind.BACKWARD, Kind.BACKWARD_FUNCTION, Kind.SCOPE, Kind.STEP, Kind.OTHER)
+
+
+class ProfilerEvent:
+    """A node of the tree; what depends on its `tag` is in `extra_fields`."""
+
+    __slots__ = ("__dict__", "_number", "_tree", "children", "parent")
+
+    def __init__(self, tree: EventTree, number: int) -> None:
+        self._tree = tree
+        self._number = number
+        self.parent: ProfilerEvent | None = None
+        self.children: list[ProfilerEvent] = []
+
+    @property
+    def id(self) -> int:
+        """A number that no other event of the tree has."""
+        return self._number
+
+    @property
+    def tag(self) -> EventType:
+        """What kind of event it is."""
+        return self._tree.tag(self._number)
+
+    @property
+    def name(self) -> str:
+        """The name of the op, scope or call."""
+        return self._tree.name(self._number)
+
+    @property
+    def overload_name(self) -> str:
+        """Of an op, the overload; empty where there is none."""
+        tree = self._tree
+        return tree.trace.names[tree.trace.events["overload"].item(self._number)] if self._number < tree.rows else ""
+
+    @property
+    def start_time_ns(self) -> int:
+        """Nanoseconds since 1970."""
+        return int(self._tree.start_ns[self._number]) + self._tree.trace.epoch_ns
+
+    @property
+    def end_time_ns(self) -> int:
+        """Nanoseconds since 1970."""
+        return int(self._tree.end_ns[self._number]) + self._tree.trace.epoch_ns
+
+    @property
+    def duration_time_ns(self) -> int:
+        """How long it took."""
+        return self.end_time_ns - self.start_time_ns
+
+    @property
+    def correlation_id(self) -> int:
+        """The number of an op or scope in the recording; of device work, the number of its launch. Else 0."""
+        return int(self._tree.correlation[self._number])
+
+    @property
+    def start_tid(self) -> int:
+        """The operating system's number of the thread."""
+        return self._tree.trace.threads[int(self._tree.thread[self._number])].tid
+
+    @cached_property
+    def extra_fields(self) -> Any:
+        """What only events of this kind have."""
+        return self._tree.fields(self)
+
+    @property
+    def typed(self) -> tuple[EventType, Any]:
+        """Kind and fields together."""
+        return self.tag, self.extra_fields
+
+    def __repr__(self) -> str:
+        return f"<{self.tag} {self.name!r} with {len(self.children)} children>"
+
+
+class EventTree:
+    """All events of a trace, numbered: its rows, then its memory changes, then its failed allocations."""
+
+    def __init__(self, trace: Trace, values: Values | None = None) -> None:
+        self.trace = trace
+        self.values = values or Values()
+        self.rows, self.changes = len(trace), len(trace.memory["time_ns"])
+        events, memory, failures = trace.events, trace.memory, trace.failures
+        instants = np.concatenate((memory["time_ns"], failures["time_ns"]))
+        self.start_ns = np.concatenate((events["start_ns"], instants))
+        self.end_ns = np.concatenate((events["end_ns"], instants))
+        self.thread = np.concatenate((events["thread"], memory["thread"], failures["thread"]))
+
+    @cached_property
+    def correlation(self) -> np.ndarray:
+        """Numbers of ops and scopes in the order in which they started; numbers of launches for device work."""
+        events = self.trace.events
+        order = np.argsort(events["start_ns"], kind="stable")
+        numbered = np.isin(events["kind"][order], _NUMBERED) & (events["device"][order] == 0)
+        result = np.zeros(len(self.start_ns), np.int64)
+        result[order] = np.where(numbered, np.cumsum(numbered), events["correlation"][order])
+        return result
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """The memory that the trace speaks of."""
+        return blocks_of(self.trace)
+
+    @cached_property
+    def uses(self) -> dict[int, dict[int, list[int]]]:
+        """By row and argument, the blocks that an op was given."""
+        result: dict[int, dict[int, list[int]]] = {}
+        table = self.trace.uses
+        for row, argument, block in zip(table["row"].tolist(), table["argument"].tolist(), self.blocks.of_use.tolist()):
+            result.setdefault(row, {}).setdefault(argument, []).append(block)
+        return result
+
+    def parents(self) -> np.ndarray:
+        """The number of each event's parent, or -1.
+
+        Ops are in ops, and Python calls in Python calls; an outermost op of a call is in that call, and a call that an
+        op caused, a hook say, is in that op.
+        """
+        events = self.trace.events
+        own = events["parent"].astype(np.int64)
+        result = own.copy()
+        if np.isin(events["kind"], _PYTHON).any():
+            caller = callers(events)
+            result = np.where(caller >= 0, caller, result)
+            result = self._calls_inside_ops(result)
+        memory = self.trace.memory
+        inside = memory["row"].astype(np.int64)
+        if len(result):
+            inside = self._innermost(inside, memory["thread"], memory["time_ns"])
+        return np.concatenate((result, inside, np.full(len(self.trace.failures["time_ns"]), -1)))
+
+    def _calls_inside_ops(self, parent: np.ndarray) -> np.ndarray:
+        """A Python call that started inside an op which is itself inside the call's caller belongs to the op."""
+        events = self.trace.events
+        calls = np.flatnonzero(np.isin(events["kind"], _PYTHON))
+        others = np.flatnonzero(~np.isin(events["kind"], _PYTHON))
+        if not len(others):
+            return parent
+        found = self._enclosing(others, events["thread"][calls], events["start_ns"][calls])
+        above = parent[calls]
+        start = events["start_ns"]
+        closer = (found >= 0) & (events["end_ns"][found] >= events["end_ns"][calls])
+        closer &= (above < 0) | (start[found] >= start[above])
+        result = parent.copy()
+        result[calls[closer]] = found[closer]
+        return result
+
+    def _innermost(self, row: np.ndarray, thread: np.ndarray, time_ns: np.ndarray) -> np.ndarray:
+        """Of the op and the Python call around an instant, the one that started later."""
+        events = self.trace.events
+        calls = np.flatnonzero(np.isin(events["kind"], _PYTHON))
+        if not len(calls):
+            return row
+        call = self._enclosing(calls, thread, time_ns)
+        later = (call >= 0) & ((row < 0) | (events["start_ns"][call] > events["start_ns"][row]))
+        return np.where(later, call, row)
+
+    def _enclosing(self, among: np.ndarray, thread: np.ndarray, time_ns: np.ndarray) -> np.ndarray:
+        events = self.trace.events
+        part = {key: events[key][among] for key in ("thread", "start_ns", "end_ns")}
+        above = events["parent"][among]
+        place = np.searchsorted(among, np.maximum(above, 0))
+        # Ops have parents among ops and calls among calls, so these are all there.
+        part["parent"] = np.where(above >= 0, place, -1)
+        return np.append(among, -1)[enclosing_rows(part, thread, time_ns)]
+
+    def roots(self) -> list[ProfilerEvent]:
+        """The trees, by thread and then by time."""
+        events = [ProfilerEvent(self, number) for number in range(len(self.start_ns))]
+        parent = self.parents().tolist()
+        found = []
+        # What started first comes first; at the same instant, a longer event before what it contains.
+        for number in np.lexsort((-self.end_ns, self.start_ns)).tolist():
+            event = events[number]
+            if parent[number] >= 0:
+                event.parent = events[parent[number]]
+                event.parent.children.append(event)
+            else:
+                found.append(event)
+        return found
+
+    def tag(self, number: int) -> EventType:
+        """What kind of event this is."""
+        if number >= self.rows:
+            return EventType.Allocation if number < self.rows + self.changes else EventType.OutOfMemory
+        kind = Kind(self.trace.events["kind"].item(number))
+        if kind in _PYTHON:
+            return EventType.PyCCall if self.name(number).startswith(_BUILT_IN) else EventType.PyCall
+        if kind in (Kind.KERNEL, Kind.COPY, Kind.LAUNCH, Kind.GC, Kind.OVERHEAD):
+            return EventType.Kineto
+        return EventType.TorchOp
+
+    def name(self, number: int) -> str:
+        """The name of an event."""
+        if number >= self.rows:
+            return MEMORY_EVENT_NAME if number < self.rows + self.changes else OUT_OF_MEMORY_EVENT_NAME
+        return self.trace.names[self.trace.events["name"].item(number)]
+
+    def fields(self, event: ProfilerEvent) -> Any:
+        """What only events of this kind have."""
+        number, tag = event._number, event.tag
+        if tag is EventType.Allocation:
+            return self._allocation(number - self.rows)
+        if tag is EventType.OutOfMemory:
+            return OutOfMemoryFields()
+        if tag is EventType.Kineto:
+            return KinetoFields()
+        if tag in (EventType.PyCall, EventType.PyCCall):
+            above = event.parent
+            while above is not None and above.tag is not EventType.PyCall:
+                above = above.parent
+            own = frame_state(event.name)
+            caller = own if above is None else frame_state(above.name)
+            if tag is EventType.PyCCall:
+                return PyCCallFields(caller)
+            return PyCallFields(own, caller, module_info(event.name), None)
+        columns = self.trace.events
+        arguments = columns["inputs"].item(number)
+        kind = Kind(columns["kind"].item(number))
+        return TorchOpFields(
+            event.name,
+            op_inputs(self.trace.inputs[arguments] if arguments >= 0 else (), self._metadata(number)),
+            _SCOPES[KINDS[kind].scope], columns["sequence"].item(number))
+
+    def _allocation(self, change: int) -> AllocationFields:
+        memory = self.trace.memory
+        block = int(self.blocks.of_change[change])
+        where = self.values.device(device_name(memory["device"].item(change), memory["device_index"].item(change)))
+        return AllocationFields(
+            id=block, allocation_id=block + 1, ptr=memory["address"].item(change),
+            alloc_size=memory["size_bytes"].item(change), total_allocated=memory["total_bytes"].item(change),
+            total_reserved=memory["reserved_bytes"].item(change), device=where)
+
+    def _metadata(self, row: int) -> Any:
+        known = self.uses.get(row, {}) if len(self.trace.uses["row"]) else {}
+
+        def tensor(argument: int, place: int, given: Any) -> TensorMetadata:
+            blocks: Sequence[int] = known.get(argument, ())
+            block = blocks[place] if place < len(blocks) else -1
+            if block < 0:
+                return TensorMetadata(given, None, None, self.values.device("cpu"), self.values)
+            name = device_name(int(self.blocks.device[block]), int(self.blocks.device_index[block]))
+            return TensorMetadata(given, block, int(self.blocks.address[block]), self.values.device(name), self.values)
+
+        return tensor
+
+
+def event_trees(trace: Trace, values: Values | None = None) -> list[ProfilerEvent]:
+    """The outermost events of a trace, with all others below them."""
+    return EventTree(trace, values).roots()

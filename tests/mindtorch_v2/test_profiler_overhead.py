@@ -1,0 +1,166 @@
+"""What the profiler says about its own cost, what it keeps within a limit, and that it leaves nothing behind."""
+
+from __future__ import annotations
+
+import gc
+import json
+import re
+import threading
+import tracemalloc
+
+import pytest
+
+import mindtorch_v2 as torch
+from mindtorch_v2 import nn
+from mindtorch_v2._dispatch.observer import HOOK
+from mindtorch_v2.profiler import _ExperimentalConfig, profile, record_function
+from mindtorch_v2.profiler.recorder import RecorderOptions, overhead
+from mindtorch_v2.profiler.recorder.call_limit import EXIT, CallBudget
+from mindtorch_v2.profiler.trace.kineto import read
+from mindtorch_v2.profiler.views.averages import averages_of
+
+MODES = [{}, {"record_shapes": True}, {"profile_memory": True}, {"with_stack": True}, {"with_modules": True},
+         {"record_shapes": True, "profile_memory": True, "with_stack": True, "with_modules": True, "with_flops": True},
+         {"experimental_config": _ExperimentalConfig(record_python_gc_info=True)},
+         {"max_events": 5, "with_stack": True}]
+
+
+@pytest.fixture
+def uncalibrated(monkeypatch):
+    monkeypatch.setattr(overhead, "_KNOWN", {})
+
+
+def last_line(prof):
+    return prof.key_averages().table().rstrip("\n").splitlines()[-1]
+
+
+class TestCost:
+    @pytest.mark.parametrize("options", MODES[:6])
+    def test_events_times_costs(self, options, monkeypatch):
+        costs = overhead.Costs(op=1000, scope=10_000, memory_change=100_000, python_call=1_000_000)
+        monkeypatch.setattr(overhead, "costs_of", lambda _: costs)
+        model = nn.Linear(2, 2)
+        with profile(**options) as prof, record_function("mine"):
+            model(torch.ones(1, 2))
+        kinds = [event["kind"] for event in prof.events()]
+        modules = 1 if options.get("with_modules") or options.get("with_stack") else 0
+        changes, calls = len(prof.trace.memory["time_ns"]), kinds.count("python")
+        ops = kinds.count("op")
+        assert prof.trace.metadata["profiler_overhead_events"] == ops + 1 + modules + changes + calls
+        assert prof.trace.metadata["profiler_overhead_us"] == ops + 10 * (1 + modules) + 100 * changes + 1000 * calls
+
+    def test_measured_once_and_not_while_recording(self, uncalibrated):
+        options = RecorderOptions(shapes=True)
+        with profile() as prof:
+            torch.ones(2)
+            assert overhead.costs_of(options) is None
+        assert overhead._KNOWN == {}
+        count = len(prof.trace)
+        costs = overhead.costs_of(options)
+        assert overhead.costs_of(RecorderOptions(shapes=True, max_events=7)) is costs
+        assert costs.op >= 0
+        assert costs.scope >= 0
+        assert costs.memory_change == costs.python_call == 0
+        assert len(prof.trace) == count
+        assert HOOK["OBSERVING"] is False
+        assert gc.isenabled()
+
+    def test_all_costs_with_all_options(self, uncalibrated):
+        costs = overhead.costs_of(RecorderOptions(shapes=True, memory=True, stacks=True, modules=True))
+        assert costs.op >= 0
+        assert costs.scope >= 0
+        assert costs.python_call >= 0
+
+    def test_a_result_that_is_asked_for_inside_another_recording_has_no_estimate(self, uncalibrated):
+        with profile() as outer:
+            with profile() as inner:
+                torch.ones(2)
+            assert "overhead" not in inner.key_averages().table()
+        assert "profiler_overhead_us" not in inner.trace.metadata
+        assert last_line(outer).startswith("Profiling overhead")
+        assert {event.name for event in outer.events()} == {"aten::ones", "aten::empty", "aten::fill_"}
+
+    def test_the_line_comes_after_pytorch_s(self):
+        with profile() as prof:
+            torch.ones(2)
+        lines = prof.key_averages().table().rstrip("\n").splitlines()
+        places = [next(i for i, line in enumerate(lines) if line.startswith(begin))
+                  for begin in ("---", "Self CPU time total: ", "Total: ", "Profiling overhead (estimated): ")]
+        assert places == sorted(places)
+        assert places[-1] == len(lines) - 1
+        time = r"[\d.]+(us|ms|s)"
+        assert re.fullmatch(rf"Profiling overhead \(estimated\): {time}, [\d.]+ % of {time}", lines[-1])
+        assert "overhead" not in prof.events().table()
+
+    def test_the_file_says_it_too(self, tmp_path):
+        path = tmp_path / "trace.json"
+        with profile() as prof:
+            torch.ones(2)
+        prof.export_chrome_trace(path)
+        top = json.loads(path.read_text())
+        assert top["profiler_overhead_us"] >= 0
+        assert top["profiler_overhead_events"] == 3
+        assert last_line(prof) == averages_of(read(path)).table().rstrip("\n").splitlines()[-1]
+
+
+class TestLimit:
+    def nested(self, depth):
+        return self.nested(depth - 1) if depth else torch.ones(1)
+
+    @pytest.mark.parametrize("limit", [1, 10, 35])
+    def test_python_calls_are_bounded(self, limit):
+        with profile(with_stack=True, max_events=limit) as prof:
+            for _ in range(30):
+                self.nested(2)
+        trace = prof.trace.check()
+        calls = [e for e in prof.events() if e.is_python_function]
+        opened = len(prof.profiler._recorder.calls[0].base)
+        assert len(calls) <= limit + opened
+        assert trace.dropped >= 30 * 3 - limit + 30 * 3 - limit
+        # A call that was kept ends when it ended.
+        last = max(e.time_range.end for e in prof.events() if "nested" in e.name)
+        if limit > 3:
+            assert last < (trace.end_ns - trace.start_ns) / 1000
+
+    def test_exits_of_what_was_kept_are_kept(self):
+        budget, calls = CallBudget(), []
+        budget.limit = 2
+        extend = budget.extend_of(calls)
+        for what in (0, 1, 2, 3, EXIT, EXIT, EXIT, 4, EXIT, EXIT):
+            extend((0, None, what))
+        assert calls[2::3] == [0, 1, EXIT, EXIT]
+        assert budget.dropped == 3
+
+    def test_without_a_limit_the_list_s_own_extend_is_used(self):
+        calls = []
+        assert CallBudget().extend_of(calls) == calls.extend
+
+
+def session(options):
+    with profile(**options) as prof, record_function("mine"):
+        (torch.ones(4, requires_grad=True) * 2).sum().backward()
+    prof.key_averages()
+
+
+@pytest.mark.parametrize("options", MODES, ids=lambda options: "+".join(options) or "plain")
+def test_many_sessions_leave_nothing_behind(options):
+    """Memory and threads stay flat."""
+    for _ in range(5):
+        session(options)
+    gc.collect()
+    threads, callbacks = threading.active_count(), len(gc.callbacks)
+    tracemalloc.start()
+    try:
+        session(options)
+        gc.collect()
+        before = tracemalloc.get_traced_memory()[0]
+        for _ in range(40):
+            session(options)
+        gc.collect()
+        grown = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    # A session holds some ten kilobytes: were it kept, 40 would be far more than this.
+    assert grown < 40_000, f"{grown} bytes"
+    assert threading.active_count() == threads
+    assert len(gc.callbacks) == callbacks
