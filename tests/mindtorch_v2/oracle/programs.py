@@ -178,6 +178,77 @@ def threads(torch: Any, record: Any) -> Callable[[], None]:
     return run
 
 
+def operators(torch: Any, record: Any) -> Callable[[], None]:
+    x, y = torch.tensor([3, 1, 2]), torch.tensor([1, 1, 0])
+
+    def run() -> None:
+        z = (x & y) | (x ^ 1)
+        z &= y
+        if (z == 0).any():
+            z.tolist()
+
+    return run
+
+
+def in_place_activations(torch: Any, record: Any) -> Callable[[], None]:
+    F = torch.nn.functional
+    x = torch.linspace(-1, 1, 12).requires_grad_()
+
+    def run() -> None:
+        F.elu(F.leaky_relu(x * 2, 0.2, inplace=True) + 1, inplace=True).sum().backward()
+
+    return run
+
+
+def smoothed_losses(torch: Any, record: Any) -> Callable[[], None]:
+    F = torch.nn.functional
+    x = torch.linspace(-1, 1, 12).reshape(3, 4).requires_grad_()
+    classes, shares = torch.tensor([0, 3, 1]), torch.full((3, 4), 0.25)
+
+    def run() -> None:
+        F.cross_entropy(x, classes, label_smoothing=0.1).backward()
+        F.cross_entropy(x, shares, label_smoothing=0.1).backward()
+
+    return run
+
+
+def _recurrent(kind: str, batch_first: bool) -> Program:
+    def program(torch: Any, record: Any) -> Callable[[], None]:
+        torch.manual_seed(0)
+        layer = getattr(torch.nn, kind)(3, 4, batch_first=batch_first, bidirectional=True)
+        x = torch.randn(3, 5, 3, requires_grad=True)
+
+        def run() -> None:
+            layer(x)[0].sum().backward()
+
+        return run
+
+    program.__name__ = kind.lower()
+    return program
+
+
+def attention_layers(torch: Any, record: Any) -> Callable[[], None]:
+    F = torch.nn.functional
+    x = torch.linspace(-1, 1, 2 * 5 * 24).reshape(2, 5, 24).requires_grad_()
+
+    def run() -> None:
+        q, k, v = (part.view(2, 5, 2, 4).transpose(1, 2) for part in x.split(8, 2))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        y.transpose(1, 2).contiguous().view(2, 5, 8).sum().backward()
+
+    return run
+
+
+def sampling(torch: Any, record: Any) -> Callable[[], None]:
+    chances = torch.tensor([[0.2, 0.3, 0.5], [0.1, 0.9, 0.0]])
+
+    def run() -> None:
+        torch.multinomial(chances, 1)
+
+    return run
+
+
 PROGRAMS: dict[str, Any] = {f.__name__: f for f in (
     mlp_sgd, mlp_adamw, chain, broadcasting, scopes, indexing, views, losses, attention, normalised, reductions,
-    no_gradients, double_backward, threads)}
+    no_gradients, double_backward, threads, operators, in_place_activations, smoothed_losses,
+    _recurrent("RNN", False), _recurrent("LSTM", True), attention_layers, sampling)}

@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 from harness import ours, theirs
 from programs import PROGRAMS
+from row_agreement import agreement, events_of, report, top_level
 
 
 def record(torch, program):
@@ -24,13 +25,14 @@ def profiles():
     return {name: (record(ours, program), record(theirs, program)) for name, program in PROGRAMS.items()}
 
 
-def top_level(prof):
-    return [e.name for e in prof.events() if e.cpu_parent is None]
+@pytest.fixture(scope="module")
+def rows(profiles):
+    return {name: (events_of(got), events_of(want)) for name, (got, want) in profiles.items()}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_top_level_ops_are_the_same(profiles, name):
-    got, want = profiles[name]
+def test_top_level_ops_are_the_same(rows, name):
+    got, want = rows[name]
     assert top_level(got) == top_level(want)
 
 
@@ -72,18 +74,11 @@ def test_flops(profiles, name):
     assert products == {key for key in got if key[0] in ("aten::mm", "aten::addmm", "aten::bmm")}
 
 
-def test_agreement_of_all_rows(profiles, capsys):
-    """Prints precision and recall of (name, count) rows; inner helpers that PyTorch runs may be missing here."""
-    lines = []
-    for name, pair in profiles.items():
-        got, want = (set(Counter(e.name for e in p.events()).items()) for p in pair)
-        common = len(got & want)
-        lines.append((name, common / len(got), common / len(want)))
+def test_agreement_of_all_rows(rows, capsys):
+    """Prints precision, recall and F1 of rows; inner helpers that PyTorch runs may be missing here."""
     with capsys.disabled():
-        print("\nrows (name, count):          precision  recall")
-        for name, precision, recall in lines:
-            print(f"  {name:<24} {precision:>10.2f} {recall:>7.2f}")
-    assert all(recall > 0.3 for _, _, recall in lines)
+        print("\n" + report(rows))
+    assert all(agreement(got, want).recall > 0.3 for got, want in rows.values())
 
 
 OPTIONS = [{}, {"record_shapes": True}, {"profile_memory": True}, {"with_flops": True},

@@ -1,0 +1,61 @@
+"""In-place forms, and forms with numbers, that have nodes of their own in PyTorch's graph: same node, same gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from harness import ours, theirs
+
+CASES: dict[str, Callable[[Any, Any], Any]] = {
+    "leaky_relu_": lambda t, x: t.nn.functional.leaky_relu_(x, 0.2),
+    "elu_": lambda t, x: t.nn.functional.elu_(x, 1.5),
+    "selu_": lambda t, x: t.selu_(x),
+    "t_": lambda t, x: x.t_(),
+    "transpose_": lambda t, x: x.transpose_(0, 1),
+    "swapaxes_": lambda t, x: x.swapaxes_(0, 1),
+    "unsqueeze_": lambda t, x: x.unsqueeze_(1),
+    "squeeze_": lambda t, x: x.squeeze_(),
+    "squeeze_ one": lambda t, x: x.squeeze_(1),
+    "squeeze_ two": lambda t, x: x.squeeze_((0, 1)),
+    "as_strided_": lambda t, x: x.as_strided_((2, 2), (1, 2)),
+    "div rounded": lambda t, x: t.div(x, 0.5, rounding_mode="floor"),
+    "div_ rounded": lambda t, x: x.div_(0.5, rounding_mode="trunc"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_node_and_gradient(name: str) -> None:
+    def run(t: Any) -> tuple[str, list[Any], list[Any]]:
+        x = t.linspace(-2, 2, 4).reshape(4, 1).requires_grad_()
+        made = CASES[name](t, x * 1)
+        made.backward(t.arange(1.0, made.numel() + 1).reshape(made.shape))
+        return made.grad_fn.name(), made.tolist(), x.grad.tolist()
+
+    got, want = run(ours), run(theirs)
+    assert got[0] == want[0]
+    for mine, other in zip(got[1:], want[1:]):
+        assert ours.tensor(mine).shape == ours.tensor(other).shape
+        assert ours.tensor(mine).allclose(ours.tensor(other), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["leaky_relu_", "elu_"])
+def test_negative_slopes_are_refused_in_backward(name: str) -> None:
+    """The result in place of the input would not tell on which side the input was."""
+    for t in (ours, theirs):
+        x = t.ones(3, requires_grad=True)
+        made = getattr(t.nn.functional, name)(x * 1, -1.0)
+        with pytest.raises(RuntimeError, match="negative slope which is not supported"):
+            made.sum().backward()
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_truth(count: int) -> None:
+    def run(t: Any) -> Any:
+        try:
+            return bool(t.ones(count)), t.is_nonzero(t.zeros(count)), t.ones(count).is_nonzero()
+        except RuntimeError as error:
+            return str(error)
+
+    assert run(ours) == run(theirs)
