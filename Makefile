@@ -16,8 +16,8 @@ $(VENV)/base: pyproject.toml
 	@touch $@
 
 $(VENV)/oracle: $(VENV)/base requirements-oracle.txt
-	@echo "-- installing PyTorch, the oracle to compare with"
-	@$(PIP) -r requirements-oracle.txt
+	@echo "-- installing PyTorch, the oracle to compare with, and oneDNN"
+	@$(PIP) -r requirements-oracle.txt -e '.[fast]'
 	@touch $@
 
 $(VENV)/browser: $(VENV)/base
@@ -43,7 +43,7 @@ test: $(VENV)/base ## run all tests (those that need PyTorch skip where it is mi
 
 oracle: $(VENV)/oracle ## compare with real PyTorch 2.13
 	@echo "-- comparing with PyTorch"
-	@$(BIN)/python -m pytest tests/mindtorch_v2/oracle
+	@$(BIN)/python -m pytest tests/mindtorch_v2/oracle tests/mindtorch_v2/test_onednn.py
 
 browser: $(VENV)/browser ## open traces in the Perfetto UI, in Chromium (skips where that is missing)
 	@echo "-- opening traces in a browser"
@@ -58,7 +58,7 @@ lint: $(VENV)/tools ## check style
 types: $(VENV)/tools ## check types
 	@$(BIN)/mypy
 
-docs: $(VENV)/base ## write the generated pages (docs/ops.md) anew
+docs: $(VENV)/base ## write the generated pages (docs/ops.md, docs/coverage.md) anew
 	@$(BIN)/python -m mindtorch_v2._docs docs
 
 clean: ## remove what the other targets made

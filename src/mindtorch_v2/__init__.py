@@ -30,6 +30,8 @@ from ._dtype import ALL_DTYPES as _ALL_DTYPES
 from ._dtype import dtype, finfo, get_default_dtype, iinfo, promote_types, set_default_dtype
 from ._memory_format import channels_last, channels_last_3d, contiguous_format, memory_format, preserve_format
 from ._random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+from ._refused import TORCH_NAMES as _REFUSED
+from ._refused import refused as _make_refused
 from ._shape import Size
 from ._tensor import Tensor, is_tensor, strided
 from ._tensor_str import get_printoptions, set_printoptions
@@ -54,9 +56,9 @@ inf, nan, pi, e = _np.inf, _np.nan, _np.pi, _np.e
 
 # Loaded when first asked for, so that importing the package stays cheap.
 _SUBMODULES = frozenset({
-    "amp", "autograd", "backends", "cpu", "cuda", "distributed", "fft", "hub", "jit", "linalg", "multiprocessing",
-    "nn", "npu", "ops", "optim", "profiler", "random", "serialization", "special", "testing", "torch_alias", "types",
-    "utils", "version",
+    "_C", "amp", "autograd", "backends", "cpu", "cuda", "distributed", "distributions", "fft", "func", "functional",
+    "hub", "jit", "linalg", "multiprocessing", "nn", "npu", "ops", "optim", "profiler", "random", "return_types",
+    "serialization", "special", "storage", "testing", "torch_alias", "types", "utils", "version",
 })
 _FROM_SUBMODULES = {"load": "serialization", "save": "serialization"}
 _FROM_SUBMODULES.update(dict.fromkeys((
@@ -68,8 +70,33 @@ _FROM_SUBMODULES.update(dict.fromkeys((
     "is_deterministic_algorithms_warn_only_enabled", "is_warn_always_enabled", "set_default_device",
     "set_default_tensor_type", "set_deterministic_debug_mode", "set_float32_matmul_precision",
     "set_num_interop_threads", "set_num_threads", "set_warn_always", "use_deterministic_algorithms"), "_settings"))
-_FROM_SUBMODULES.update({"autocast": "amp", "compile": "_compile", "get_autocast_dtype": "amp",
-                         "is_autocast_enabled": "amp"})
+_FROM_SUBMODULES.update({"autocast": "amp", "compile": "_compile", "GradScaler": "amp", "vmap": "func"})
+_FROM_SUBMODULES.update(dict.fromkeys((
+    "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache", "get_autocast_cpu_dtype",
+    "get_autocast_dtype", "get_autocast_gpu_dtype", "get_autocast_ipu_dtype", "get_autocast_xla_dtype",
+    "is_autocast_cache_enabled", "is_autocast_cpu_enabled", "is_autocast_enabled", "is_autocast_ipu_enabled",
+    "is_autocast_xla_enabled", "set_autocast_cache_enabled", "set_autocast_cpu_dtype", "set_autocast_cpu_enabled",
+    "set_autocast_dtype", "set_autocast_enabled", "set_autocast_gpu_dtype", "set_autocast_ipu_dtype",
+    "set_autocast_ipu_enabled", "set_autocast_xla_dtype", "set_autocast_xla_enabled"), "amp.settings"))
+_FROM_SUBMODULES.update(dict.fromkeys((
+    "AcceleratorError", "DisableTorchFunction", "DisableTorchFunctionSubclass", "Event", "FatalError", "JITException",
+    "OutOfMemoryError", "Stream", "broadcast_shapes", "classproperty", "compiled_with_cxx11_abi", "cond",
+    "cudnn_is_acceptable", "from_file", "get_device", "get_device_module", "has_lapack", "has_mkl", "has_openmp",
+    "has_spectral", "init_num_threads", "is_conj", "is_distributed", "is_inference", "is_neg", "is_same_size",
+    "is_signed", "is_vulkan_available", "jagged", "layout", "legacy_contiguous_format", "newaxis", "resize_as_",
+    "set_anomaly_enabled",
+    "set_flush_denormal", "sparse_bsc", "sparse_bsr", "sparse_coo", "sparse_csc", "sparse_csr", "sym_float", "sym_int",
+    "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum", "to_dlpack", "zero_"), "_functions"))
+_FROM_SUBMODULES.update(dict.fromkeys((
+    "BFloat16Storage", "BoolStorage", "ByteStorage", "CharStorage", "ComplexDoubleStorage", "ComplexFloatStorage",
+    "DoubleStorage", "FloatStorage", "HalfStorage", "IntStorage", "LongStorage", "ShortStorage", "Storage",
+    "StorageBase", "TypedStorage", "UntypedStorage"), "_typed_storage"))
+_FROM_SUBMODULES.update(dict.fromkeys((
+    "bit", "bits16", "bits1x8", "bits2x4", "bits4x2", "bits8", "chalf", "complex32", "float4_e2m1fn_x2",
+    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "int1", "int2", "int3",
+    "int4", "int5", "int6", "int7", "per_channel_affine", "per_channel_affine_float_qparams", "per_channel_symmetric",
+    "per_tensor_affine", "per_tensor_symmetric", "qint32", "qint8", "qscheme", "quint2x4", "quint4x2", "quint8",
+    "uint1", "uint2", "uint3", "uint4", "uint5", "uint6", "uint7"), "_named_dtypes"))
 
 
 def _is_function(name: str) -> bool:
@@ -84,6 +111,8 @@ def __getattr__(name: str) -> Any:
         found = getattr(_importlib.import_module(f"{__name__}.{_FROM_SUBMODULES[name]}"), name)
     elif _is_function(name) or (not name.startswith("__") and _load_late() and _is_function(name)):
         found = _find(name)
+    elif name in _REFUSED:
+        found = _make_refused(name)
     else:
         raise AttributeError(f"module 'torch' has no attribute '{name}'")
     globals()[name] = found
@@ -92,4 +121,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     _load_late()
-    return sorted({*globals(), *_public_names("f"), *_SUBMODULES, *_FROM_SUBMODULES})
+    return sorted({*globals(), *_public_names("f"), *_SUBMODULES, *_FROM_SUBMODULES, *_REFUSED})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import warnings
 from typing import Any
 
@@ -11,6 +12,7 @@ from ._device import as_device
 from ._dispatch.namespace import aten
 from ._dispatch.state import THREAD
 from ._dtype import DefaultDtype, dtype, dtype_of_array
+from ._storage import Storage
 from ._tensor import Tensor, alias, wrap
 
 
@@ -155,6 +157,8 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
 def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None,
             requires_grad: bool = False) -> Tensor:
     """Like `as_tensor`, with a say in whether memory is shared."""
+    if isinstance(obj, Storage):
+        obj = obj.bytes() if dtype is None else obj.bytes().view(dtype.np)
     if isinstance(obj, Tensor):
         made = as_tensor(obj if requires_grad else aten.detach(obj), dtype, device)
     else:
@@ -182,8 +186,36 @@ def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0, r
     return made
 
 
-def from_dlpack(ext_tensor: Any) -> Tensor:
-    """A tensor on the memory of another library's array."""
-    return wrap(np.from_dlpack(ext_tensor))
+class _Capsule:
+    """A bare capsule as an object that NumPy can ask for it."""
+
+    def __init__(self, capsule: Any) -> None:
+        self.capsule = capsule
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
 
 
+def _writable(array: np.ndarray) -> np.ndarray:
+    """The same memory for writing too: bare capsules do not say whether they allow it, and NumPy assumes the worst."""
+    if array.flags.writeable or not array.size or min(array.strides, default=0) < 0:
+        return array
+    span = sum((n - 1) * s for n, s in zip(array.shape, array.strides)) + array.itemsize
+    memory = (ctypes.c_char * span).from_address(array.__array_interface__["data"][0])
+    memory.owner = array  # type: ignore[attr-defined]
+    return np.ndarray(array.shape, array.dtype, memory, 0, array.strides)
+
+
+def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """A tensor on the memory of another library's array, or of a capsule of `to_dlpack`."""
+    if isinstance(ext_tensor, Tensor) and not copy:
+        made = aten.alias(aten.detach(ext_tensor))
+    elif hasattr(ext_tensor, "__dlpack__"):
+        made = wrap(np.from_dlpack(ext_tensor))
+    else:
+        made = wrap(_writable(np.from_dlpack(_Capsule(ext_tensor))))
+    made = aten.clone(made) if copy else made
+    return made if device is None else aten.to(made, device)

@@ -54,11 +54,17 @@ int16 = dtype("int16", np.int16, INTEGER, ("short",))
 int32 = dtype("int32", np.int32, INTEGER, ("int",))
 int64 = dtype("int64", np.int64, INTEGER, ("long",))
 uint8 = dtype("uint8", np.uint8, INTEGER)
+uint16 = dtype("uint16", np.uint16, INTEGER)
+uint32 = dtype("uint32", np.uint32, INTEGER)
+uint64 = dtype("uint64", np.uint64, INTEGER)
 bool_ = dtype("bool", np.bool_, BOOL)
 complex64 = dtype("complex64", np.complex64, COMPLEX, ("cfloat",))
 complex128 = dtype("complex128", np.complex128, COMPLEX, ("cdouble",))
 
-ALL_DTYPES = (float16, bfloat16, float32, float64, int8, int16, int32, int64, uint8, bool_, complex64, complex128)
+ALL_DTYPES = (float16, bfloat16, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64, bool_,
+              complex64, complex128)
+# PyTorch stores and converts these but promotes them only to real floating types.
+WIDE_UNSIGNED = (uint16, uint32, uint64)
 HALF_TYPES = (float16.np, bfloat16.np)
 
 FROM_NUMPY: dict[np.dtype, dtype] = {d.np: d for d in ALL_DTYPES}
@@ -74,7 +80,8 @@ def dtype_of_array(array_dtype: np.dtype) -> dtype:
     """The dtype of a NumPy dtype, or PyTorch's TypeError for one without a counterpart."""
     found = FROM_NUMPY.get(array_dtype)
     if found is None:
-        names = "float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint8, and bool"
+        names = ("float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, "
+                 "uint8, and bool")
         raise TypeError(
             f"can't convert np.ndarray of type {array_dtype.type.__module__}.{array_dtype.type.__name__}. "
             f"The only supported types are: {names}."
@@ -107,7 +114,20 @@ def _promote(a: dtype, b: dtype) -> dtype:
     return max(low, high, key=lambda d: _INT_ORDER[d.np])
 
 
-PROMOTION = {(a, b): _promote(a, b) for a in ALL_DTYPES for b in ALL_DTYPES}
+class _Promotion(dict[tuple[dtype, dtype], dtype]):
+    """The result of every pair that has one."""
+
+    def __missing__(self, pair: tuple[dtype, dtype]) -> dtype:
+        first, second = (d.name for d in pair)
+        raise RuntimeError("Promotion for uint16, uint32, uint64 types is not supported, attempted to promote "
+                           f"{first} and {second}")
+
+
+def _has_promotion(a: dtype, b: dtype) -> bool:
+    return a is b or not any(d in WIDE_UNSIGNED for d in (a, b)) or FLOAT in (a.category, b.category)
+
+
+PROMOTION = _Promotion({(a, b): _promote(a, b) for a in ALL_DTYPES for b in ALL_DTYPES if _has_promotion(a, b)})
 
 
 def promote_types(type1: dtype, type2: dtype) -> dtype:

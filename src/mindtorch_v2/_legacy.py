@@ -65,7 +65,7 @@ def is_storage(obj: Any, /) -> bool:
 def typename(obj: Any, /) -> str:
     """The name of an object's type, or of a class; tensors give their old class's name."""
     if isinstance(obj, Tensor):
-        return f"torch.{NAMES.get(obj.dtype.name, obj.dtype.name.capitalize())}Tensor"
+        return f"torch.{NAMES.get(obj.dtype.name, obj.dtype.name.capitalize().replace('Uint', 'UInt'))}Tensor"
     named = hasattr(obj, "__qualname__") and hasattr(obj, "__module__")
     kind = obj if named else type(obj)
     module = (kind.__module__ or "").replace(__name__.rpartition(".")[0], "torch", 1)

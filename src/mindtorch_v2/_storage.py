@@ -42,13 +42,54 @@ class Storage:
             array = array.transpose(sorted(range(array.ndim), key=lambda d: -array.strides[d]))
         return array.reshape(-1).view(np.uint8)
 
+    def untyped(self) -> Storage:
+        """This storage: it has no element type."""
+        return self
+
+    def element_size(self) -> int:
+        """1: elements are bytes."""
+        return 1
+
+    def fill_(self, value: int) -> Storage:
+        """Set every byte."""
+        self.bytes()[...] = value
+        return self
+
+    def copy_(self, source: Storage, non_blocking: bool = False) -> Storage:
+        """Take over another storage's bytes."""
+        self.bytes()[...] = source.bytes()
+        return self
+
+    def clone(self) -> Storage:
+        """The same bytes in new memory."""
+        return Storage(self.bytes().copy(), self.device)
+
+    def cpu(self) -> Storage:
+        """This storage if its memory is the host's."""
+        if not isinstance(self.array, np.ndarray):
+            raise NotImplementedError(f"UntypedStorage.cpu() from {self.device}: copy the tensor instead")
+        return self
+
+    def resize_(self, size: int) -> Storage:
+        """Nothing if this is the size already; the tensors on this memory could not follow to other memory."""
+        if size != self.nbytes():
+            raise NotImplementedError(f"UntypedStorage.resize_({size}): storages keep the size they were made with, "
+                                      f"{self.nbytes()} bytes")
+        return self
+
     def tolist(self) -> list[int]:
         """The bytes as Python integers."""
         return self.bytes().tolist()
 
     def __getitem__(self, index: Any) -> Any:
         found = self.bytes()[index]
-        return int(found) if np.ndim(found) == 0 else found.tolist()
+        if np.ndim(found) == 0:
+            return int(found)
+        # Through a memory view, so that the part counts as memory of its own rather than as a view of the whole.
+        return Storage(np.frombuffer(memoryview(found), np.uint8), self.device)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.bytes()[index] = value
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Storage) and self.array is other.array

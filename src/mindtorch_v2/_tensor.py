@@ -359,12 +359,17 @@ def construct_legacy(cls: type, *args: Any, device: Any = None) -> Tensor:
     raise TypeError(f"new(): data must be a sequence (got {type(args[0]).__name__})")
 
 
-class _Layout:
+class Layout:
+    """How the elements lie in memory; tensors here are all strided, the other layouts can only be named."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
     def __repr__(self) -> str:
-        return "torch.strided"
+        return self.name
 
 
-strided = _Layout()
+strided = Layout("torch.strided")
 # Set by the autograd graph: finds the edge of a view, whose history follows its base's in-place changes.
 VIEW_EDGE: list[Any] = []
 

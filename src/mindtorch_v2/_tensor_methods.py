@@ -12,8 +12,10 @@ from ._autograd.api import backward as run
 from ._autograd.graph import RemovableHandle, edge
 from ._dispatch.namespace import aten
 from ._dtype import DefaultDtype
+from ._refused import refused_methods
 from ._shape import Size
 from ._tensor import Tensor, wrap_as
+from ._tensor_facts import attach as attach_facts
 from ._tensor_str import format_tensor
 
 
@@ -47,16 +49,12 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
 
 def tolist(self: Tensor) -> Any:
     """Nested lists of Python numbers."""
-    array = host(self)
+    array = host(aten.resolve_neg(aten.resolve_conj(self)))
     return (array.astype(np.float32) if self.dtype.name == "bfloat16" else array).tolist()
 
 
 def _bool(self: Tensor) -> bool:
-    if self._a.size != 1:
-        if self._a.size == 0:
-            raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
-        raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
-    return bool(aten.item(self))
+    return aten.is_nonzero__default(self)
 
 
 def _index(self: Tensor) -> int:
@@ -222,21 +220,23 @@ def is_same_size(self: Tensor, other: Tensor) -> bool:
     return self._a.shape == other._a.shape
 
 
-def is_shared(self: Tensor) -> bool:
-    """Whether the memory is shared between processes; here it never is."""
-    return False
-
-
 def pin_memory(self: Tensor, device: Any = None) -> Tensor:
     """Host memory is not pinned by this runtime; the tensor itself is returned."""
     return self
 
 
+def _format(self: Tensor, spec: str) -> str:
+    """A plain tensor of one element without dimensions is formatted as its number."""
+    if type(self) is Tensor and self.ndim == 0 and self.device.type != "meta":
+        return format(aten.item(self), spec)
+    return object.__format__(self, spec)
+
+
 def attach() -> None:
     """Put these methods on Tensor."""
+    attach_facts()
     for function in (backward, numpy, tolist, size, stride, numel, dim, element_size, requires_grad_,
-                     retain_grad, register_hook, register_post_accumulate_grad_hook, is_same_size, is_shared,
-                     pin_memory):
+                     retain_grad, register_hook, register_post_accumulate_grad_hook, is_same_size, pin_memory):
         setattr(Tensor, function.__name__, function)
     special: dict[str, Any] = {
         "__bool__": _bool, "__index__": _index, "__len__": _len, "__iter__": _iter, "__contains__": _contains,
@@ -244,13 +244,13 @@ def attach() -> None:
         "__reduce_ex__": _reduce, "__float__": lambda self: float(aten.item(self)),
         "__int__": lambda self: int(aten.item(self)),
         "__complex__": lambda self: complex(aten.item(self)),
-        "__format__": lambda self, spec: format(aten.item(self), spec) if spec and self.ndim == 0 else str(self),
+        "__format__": _format,
         "__reversed__": lambda self: aten.flip(self, [0]) if self.ndim else self,
         "__dir__": lambda self: sorted(set(dir(type(self)))),
         "nelement": numel, "ndimension": dim,
         "get_device": lambda self: -1 if self.is_cpu else self.device.index or 0,
     }
-    for name, function in special.items():
+    for name, function in {**special, **refused_methods()}.items():
         setattr(Tensor, name, function)
     properties: dict[str, Callable[[Tensor], Any]] = {
         "T": lambda self: aten.numpy_T(self),

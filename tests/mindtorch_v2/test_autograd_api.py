@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import tracemalloc
+import weakref
 
 import numpy as np
 import pytest
@@ -459,3 +460,18 @@ def test_grad_assignment_is_checked(x):
         x.grad = np.ones(3)
     x.grad = torch.ones(3)
     assert x.grad.tolist() == [1.0] * 3
+
+
+def test_a_failed_op_lets_go_of_its_arguments():
+    """Without waiting for the garbage collector: a training loop that catches an error keeps its memory."""
+    gc.collect()
+    gc.disable()
+    try:
+        x = torch.ones(3)
+        gone = weakref.ref(x)
+        with pytest.raises(RuntimeError, match="must match the size"):
+            x + torch.ones(4)
+        del x
+        assert gone() is None
+    finally:
+        gc.enable()

@@ -87,8 +87,12 @@ def test_deepcopy_keeps_sharing() -> None:
 
 
 def test_uninitialized_parameter_says_what_is_missing() -> None:
-    with pytest.raises(NotImplementedError, match="lazy modules"):
-        nn.UninitializedParameter()
+    parameter = nn.UninitializedParameter()
+    with pytest.raises(RuntimeError, match="Can't access the shape of an uninitialized parameter"):
+        print(parameter.shape)
+    parameter.materialize((2, 3))
+    assert type(parameter) is nn.Parameter
+    assert parameter.shape == (2, 3)
 
 
 # -- attributes ----------------------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2 import nn, optim
-from mindtorch_v2._dispatch.observer import HOOK
 from mindtorch_v2.profiler import ProfilerAction, ProfilerActivity, profile, record_function, schedule
 from mindtorch_v2.profiler.export import chrome
 
@@ -268,7 +267,7 @@ class TestLifeCycle:
             with profile() as inner:
                 torch.ones(1) * 2
             torch.ones(1) - 1
-        assert [n for n in names(inner) if n != "aten::ones"][-1] == "aten::mul"
+        assert [e.name for e in inner.events() if e.cpu_parent is None] == ["aten::ones", "aten::mul"]
         assert {"aten::add", "aten::mul", "aten::sub"} <= set(names(outer))
         assert "aten::add" not in names(inner)
 
@@ -292,17 +291,6 @@ class TestLifeCycle:
             torch.ones(1)
         assert names(prof)
 
-    def test_what_is_not_available_says_so_and_leaves_nothing_running(self):
-        for options in ({"execution_trace_observer": torch.profiler.ExecutionTraceObserver()},
-                        {"experimental_config": torch.profiler._ExperimentalConfig(record_python_gc_info=True)},
-                        {"experimental_config": torch.profiler._ExperimentalConfig(trace_only=True)}):
-            with pytest.raises(NotImplementedError):
-                profile(**options).start()
-            assert HOOK["OBSERVING"] is False
-        with profile() as prof:
-            torch.ones(1)
-        assert names(prof)
-
     def test_activity_filters(self):
         with profile(activities=[{ProfilerActivity.CPU: []}]) as prof:
             torch.ones(1)
@@ -313,10 +301,10 @@ class TestLifeCycle:
     def test_max_events(self):
         with profile(max_events=10) as prof:
             for _ in range(50):
-                torch.ones(1) + 1
+                torch.ones(1) + torch.ones(1)
         assert len(prof.events()) == 10
-        assert prof.trace.dropped > 100
-        assert "Dropped: 190 events" in prof.key_averages().table()
+        assert prof.trace.dropped == 340
+        assert "Dropped: 340 events" in prof.key_averages().table()
         with pytest.raises(ValueError, match="max_events must be positive"), profile(max_events=0):
             pass
 

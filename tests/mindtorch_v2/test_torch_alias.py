@@ -211,12 +211,8 @@ def test_amp_switched_off_passes_through():
     scaler.update()
     assert not torch.equal(before, layer.weight)
     assert (scaler.get_scale(), scaler.state_dict(), scaler.is_enabled()) == (1.0, {}, False)
-    with pytest.raises(NotImplementedError, match="autocast"):
-        torch.autocast("cpu")
-    with pytest.raises(NotImplementedError, match="GradScaler"):
-        torch.amp.GradScaler("cpu")
-    with pytest.warns(UserWarning, match="Disabling autocast"):
-        assert not torch.autocast("cuda").enabled
+    with pytest.warns(UserWarning, match="Disabling autocast"), torch.autocast("cuda"):
+        assert not torch.is_autocast_enabled("cuda")
 
 
 def test_compile_warns_once_and_returns_what_it_got():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import math
-import sys
 import threading
 import time
 from collections import Counter
@@ -182,27 +181,53 @@ def test_the_rules_find_faults(events: list[Event], complaint: str | None) -> No
         assert complaint in found[0]
 
 
-@pytest.mark.xfail(sys.version_info < (3, 12), strict=True, reason=(
-    "without sys.monitoring, the frames of a thread that is older than the recording begin at its first op, "
-    "which may be within a scope that ends before them"))
-def test_frames_of_an_older_thread_enclose_its_scopes(tmp_path: Path) -> None:
-    begin, done = threading.Event(), threading.Event()
+def worker(begin: threading.Event, done: threading.Event, way: str) -> None:
+    """Waits, then calls and opens scopes in turn."""
 
-    def work() -> None:
-        begin.wait()
+    def inside() -> None:
+        with record_function("inside"):
+            mt.ones(2)
+
+    begin.wait()
+    if way == "scope":
         with record_function("scope"):
             mt.ones(2)
-        done.set()
+    elif way == "call and scope":
+        inside()
+    elif way == "scope and call and scope":
+        with record_function("scope"):
+            inside()
+            mt.ones(1)
+    done.set()
+
+
+@pytest.mark.parametrize("ran_ops", [True, False])
+@pytest.mark.parametrize("way", ["scope", "call and scope", "scope and call and scope"])
+def test_frames_of_an_older_thread_nest_with_its_scopes(tmp_path: Path, way: str, ran_ops: bool) -> None:
+    begin, done, ready = threading.Event(), threading.Event(), threading.Event()
+
+    def work() -> None:
+        if ran_ops:
+            mt.ones(1)
+        ready.set()
+        worker(begin, done, way)
 
     thread = threading.Thread(target=work)
     thread.start()
+    ready.wait()
     mt.ones(2)
     with profile(with_stack=True) as recording:
         begin.set()
         done.wait()
         thread.join()
     recording.export_chrome_trace(tmp_path / "trace.json")
-    assert complaints(read(tmp_path / "trace.json")["traceEvents"]) == []
+    events = read(tmp_path / "trace.json")["traceEvents"]
+    assert complaints(events) == []
+    [scope] = [event for event in events if event["name"] == ("scope" if way.startswith("scope") else "inside")]
+    around = {event["name"].rpartition(": ")[2] for event in events if event.get("cat") == "python_function"
+              and event["tid"] == scope["tid"] and event["ts"] <= scope["ts"]
+              and scope["ts"] + scope["dur"] <= event["ts"] + event["dur"]}
+    assert {"work", "worker"} <= around
 
 
 def test_memory_belongs_to_the_thread_that_allocated_it(tmp_path: Path) -> None:

@@ -89,11 +89,15 @@ class Walk:
                 self.evaluate(node, -1)
                 continue
             outer, inner = event_ids(node)
+            listener = HOOK["TAP"]
+            noted = None if listener is None else listener.enter(outer, -1, ())
             start = clock()
             try:
                 self.evaluate(node, inner)
             finally:
                 THREAD.state.extend((outer, start, clock(), node.seq if node.seq != LAST else -1, None))
+                if noted is not None:
+                    noted.leave()
 
     def evaluate(self, node: Node, event: int) -> None:
         """Run one node, from what came for it to what it sends on; `event` is its id if a profiler listens, or -1.
@@ -123,11 +127,18 @@ class Walk:
             results = validate(node, node.apply(*received), edges)
         else:
             given = describe_all(tuple([g for g in received if g is not None])) if HOOK["DESCRIBE"] else None
+            listener = HOOK["TAP"]
+            noted = None if listener is None else listener.enter(
+                event, node.seq if node.seq != LAST else -1, received, node)
             start = clock()
             try:
                 results = node.apply(*received)
+                if not edges and hooks is None:
+                    received = None  # an accumulator has used it up: its memory is freed in there, as in PyTorch
             finally:
                 THREAD.state.extend((event, start, clock(), node.seq if node.seq != LAST else -1, given))
+                if noted is not None:
+                    noted.leave()
             results = validate(node, results, edges)
         if hooks is not None and hooks.post:
             results = run_posthooks(hooks, results, received)

@@ -193,7 +193,7 @@ class Function:
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run forward and record this function in the graph."""
-        with span(event_id(cls.__name__, "op"), THREAD.state.seq):
+        with span(event_id(cls.__name__, "op"), THREAD.state.seq, given=args):
             return _apply(cls, args, kwargs)
 
 

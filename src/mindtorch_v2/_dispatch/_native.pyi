@@ -1,6 +1,7 @@
 """The C twin of the recording code; see `csrc/`."""
 
 from collections.abc import Callable
+from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,8 @@ def begin(inputs: int | None, in_graph: bool) -> Mark:
 class Mark:
     """An op that has started."""
 
-    def end(self, event: int) -> None:
-        """Append the event, under this id, to its thread's buffer."""
+    def end(self, event: int, inputs: int | None = None) -> None:
+        """Append the event, under this id, to its thread's buffer; inputs may come now if they were not known before."""
 
 class Budget:
     """Counts the events of all buffers that share it."""
@@ -72,12 +73,43 @@ class UseLog:
     def since(self, begin: int) -> tuple[np.ndarray, ...]:
         """An int64 array per field, of the uses from this one on."""
 
-class CallProbe:
-    """The profile function of a thread: notes calls of the user's functions, asks `decide` about libraries'."""
+class CallBook:
+    """Remembers what is asked about code objects, built-in functions and places of calls."""
 
-    def __init__(self, calls: list[Any], users: set[str], files: dict[str, int], decide: Callable[..., None],
-                 restore: Callable[[], None], own: int, exit: int) -> None: ...
+    objects: dict[int, Any]
+    def __init__(self, classify: Callable[[CodeType], int], shown: Callable[[FrameType], bool],
+                 site: Callable[[FrameType, int, CodeType], str | None]) -> None: ...
+
+class CallLane:
+    """`(time, address of a code or name, instruction)` for every begin and end of a call on one thread."""
+
+    def __init__(self, book: CallBook) -> None: ...
+    def __len__(self) -> int: ...
+    def since(self, begin: int) -> tuple[np.ndarray, ...]:
+        """An int64 array per field, of the records from this one on."""
+
+class CallProbe:
+    """The profile function of a thread."""
+
+    def __init__(self, lane: CallLane, restore: Callable[[], None]) -> None: ...
     def install(self) -> None:
         """Become the calling thread's profile function."""
     def retire(self) -> None:
         """Note nothing more; restore at the next event."""
+
+class CallMonitor:
+    """Callbacks for `sys.monitoring`."""
+
+    def __init__(self, book: CallBook, new_lane: Callable[[], CallLane], disable: object) -> None: ...
+    def entered(self, code: CodeType, instruction: int) -> Any:
+        """For PY_START and PY_RESUME."""
+    def left(self, code: CodeType, instruction: int, value: object) -> Any:
+        """For PY_RETURN and PY_YIELD."""
+    def thrown(self, code: CodeType, instruction: int, error: BaseException) -> Any:
+        """For PY_THROW."""
+    def unwound(self, code: CodeType, instruction: int, error: BaseException) -> Any:
+        """For PY_UNWIND."""
+    def called(self, code: CodeType, instruction: int, function: object, first: object) -> Any:
+        """For CALL."""
+    def c_left(self, code: CodeType, instruction: int, function: object, first: object) -> Any:
+        """For C_RETURN and C_RAISE."""

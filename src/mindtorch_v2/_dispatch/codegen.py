@@ -28,18 +28,23 @@ from typing import Any
 
 import numpy as np
 
+from .autocast_lists import POLICIES
 from .native import NATIVE
 from .registry import Op
 from .schema import Argument
 
 PROMOTE_PAIR = {"binary": "promote_arrays", "compare": "promote_arrays", "binary_float": "float_pair"}
-PROMOTE_SCALAR = {"binary": "promote_scalar", "compare": "promote_scalar", "binary_float": "float_scalar"}
+PROMOTE_SCALAR = {"binary": "promote_number", "compare": "promote_number", "binary_float": "float_number"}
 
 
 def formula_parameters(formula: Callable[..., Any]) -> tuple[str, ...]:
     """A formula's parameter names, which say what it needs."""
     code = formula.__code__
     return code.co_varnames[: code.co_argcount]
+
+
+# Ops whose variadic argument can be something else by another keyword: `x.view(dtype=torch.int32)`.
+VARIADIC_OR = {"view": "dtype"}
 
 
 class Writer:
@@ -78,6 +83,8 @@ class Writer:
                 parts.append(f"*{name}_")
                 starred = True
                 parts.append(f"{name}=None")
+                if self.schema.name in VARIADIC_OR:
+                    parts.append(f"{VARIADIC_OR[self.schema.name]}=None")
                 continue
             if argument.keyword_only and not starred:
                 parts.append("*")
@@ -97,7 +104,9 @@ class Writer:
         variadic = self.op.variadic
         if variadic is not None:
             name = "input" if variadic == "self" else variadic
-            self.add(3, f"if {name} is None: {name} = {name}_")
+            other = VARIADIC_OR.get(self.schema.name)
+            either = f"{name}_" if other is None else f"{name}_ if {other} is None else ({other},)"
+            self.add(3, f"if {name} is None: {name} = {either}")
             self.add(3, f"if len({name}) == 1 and not hasattr({name}[0], '__index__'): {name} = {name}[0]")
         names = self.argument_names()
         if self.op.where != "n":
@@ -148,9 +157,9 @@ class Writer:
             f"    v1 = {name}; a1 = v1._a",
             f"    if {test}: a0, a1 = {pair}(a0, a1)",
             "else:",
-            f"    v1 = NO_TENSOR; a1 = SCALARS.get(({name}, kind_, a0.dtype)) if kind_ in NUMBERS else None",
-            f"    if a1 is None{' or a0.dtype not in FLOAT_DTYPES' if op.promote == 'binary_float' else ''}: "
-            f"a0, a1 = {scalar}(a0, {name})",
+            "    v1 = NO_TENSOR; plan_ = NUMBER_PLANS.get((kind_, a0.dtype))",
+            f"    if plan_ is None: a0, a1 = {scalar}(a0, {name})",
+            f"    else: a1 = plan_({name})",
         )
 
     # -- the kernel ------------------------------------------------------------------------------------------------
@@ -177,14 +186,20 @@ class Writer:
     def describe(self) -> None:
         inputs = f"describe_[0]({', '.join(a.python_name for a in self.schema.arguments)}) if DESCRIBE else None"
         uses = f"    if USES is not None: USES({', '.join(a.python_name for a in self.schema.arguments)})"
+        names = [a.python_name for a in self.schema.arguments] + ["out"] * self.has_out
+        given = ", ".join(f"{name!r}: {name}" for name in names)
+        # A tap notes the arguments and calls this function again, which it then does not take.
+        tap = ("    if (tap_ := TAP) is not None and tap_.takes(): "
+               f"return tap_.run(op_, {self.inplace}, {{{given}}})")
         # As in PyTorch, an op without tensor arguments has no place in the graph.
         in_graph = bool(self.tensors)
         if NATIVE is not None:
-            self.add(3, "if OBSERVING:", uses, f"    start_ = begin({inputs}, {in_graph})")
+            self.add(3, "if OBSERVING:", tap, uses, f"    start_ = begin({inputs}, {in_graph})")
             return
         self.add(
             3,
             "if OBSERVING:",
+            tap,
             "    o_ = THREAD.state",
             "    seq_ = o_.seq if o_.grad else -1" if in_graph else "    seq_ = -1",
             uses,
@@ -195,10 +210,24 @@ class Writer:
     def report(self) -> None:
         scalar = self.op.scalar_overload and self.pairwise
         event = "id_ if v1 is not NO_TENSOR else id_scalar_" if scalar else "id_"
-        if NATIVE is not None:
-            self.add(3, f"if start_ is not None: start_.end({event})")
-        else:
-            self.add(3, f"if start_ is not None: o_.extend(({event}, start_, clock(), seq_, d_))")
+        end = f"start_.end({event})" if NATIVE is not None else f"o_.extend(({event}, start_, clock(), seq_, d_))"
+        # Converted operands are let go of first: a profile of memory shows them freed in the op, as PyTorch's does.
+        freed = "".join(f"a{i} = " for i in range(len(self.tensors))) + "None; " if self.op.promote else ""
+        self.add(3, f"if start_ is not None: {freed}{end}")
+
+    # -- autocast, for the ops that it casts -----------------------------------------------------------------------
+
+    def autocast(self) -> None:
+        policy = POLICIES.get(self.op.key)
+        if policy is None or self.inplace:
+            return
+        arguments = self.schema.arguments
+        values = "".join(f"{a.python_name}, " for a in arguments if not a.keyword_only)
+        named = ", ".join(f"{a.python_name!r}: {a.python_name}" for a in arguments if a.keyword_only)
+        # With `out=` given, PyTorch casts nothing.
+        condition = "AUTOCAST and out is None" if self.has_out else "AUTOCAST"
+        self.add(3, f"if {condition} and (r_ := autocast_call(op_, {policy!r}, ({values}), {{{named}}})) is not None: "
+                    "return r_")
 
     # -- the graph -------------------------------------------------------------------------------------------------
 
@@ -233,7 +262,7 @@ class Writer:
         users: dict[str, list[str]] = {}
         for names, formula in self.groups:
             for parameter in formula_parameters(formula):
-                if parameter not in ("grad", "grads", "needs"):
+                if parameter not in ("grad", "grads", "given_grads", "needs"):
                     users.setdefault(parameter, []).extend(names)
         for parameter, wanted in users.items():
             slot = f"v_{parameter}"
@@ -345,14 +374,18 @@ class Writer:
         self.add(2, "try:")
         self.normalise()
         self.describe()
+        self.autocast()
         if op.composite is not None:
             self.add(3, f"return kernel_({', '.join(a.python_name for a in self.schema.arguments)})")
         else:
             self.kernel_body()
         self.add(2, "except Exception as error_:")
-        self.add(3, f"problem_ = explain(op_, error_, {self.values()}, {self.name!r})",
-                 "if problem_ is error_: raise",
-                 "raise problem_ from None")
+        # The exception knows this frame: a frame that also knows the exception would keep the arguments alive.
+        self.add(3, "try:",
+                 f"    problem_ = explain(op_, error_, {self.values()}, {self.name!r})",
+                 "    if problem_ is error_: raise",
+                 "    raise problem_ from None",
+                 "finally: problem_ = None")
         self.add(2, "finally:")
         self.report()
         self.add(1, f"return {self.name}")
@@ -435,6 +468,8 @@ class Writer:
     def apply_argument(self, parameter: str, names: tuple[str, ...], position: dict[str, int]) -> str:
         if parameter in ("grad", "grads"):
             return parameter
+        if parameter == "given_grads":  # with None for outputs that were not used; for formulas that can do with less
+            return "grads"
         if parameter == "needs":
             inside = ", ".join(f"edges[{position[n]}] is not None" for n in names)
             return f"({inside},)"

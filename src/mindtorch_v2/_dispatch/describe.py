@@ -9,25 +9,40 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from numpy import ndarray
+
 from .._device import device
-from .._dtype import dtype
-from .._memory_format import memory_format
+from .._dtype import ALL_DTYPES, dtype
+from .._memory_format import (
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    memory_format,
+    preserve_format,
+)
 from .._tensor import Tensor
 from .native import NATIVE
 
 # Descriptions by number. Never shortened, so numbers stay valid; distinct argument lists are few.
 INPUTS: list[tuple[Any, ...]] = []
 _BY_KEY: dict[Any, int] = {}
+# PyTorch's numbers of element types and memory formats, by which its profiles show them.
+_SCALAR_TYPES = {"uint8": 0, "int8": 1, "int16": 2, "int32": 3, "int64": 4, "float16": 5, "float32": 6, "float64": 7,
+                 "complex64": 9, "complex128": 10, "bool": 11, "bfloat16": 15, "uint16": 27, "uint32": 28, "uint64": 29}
+CODES: dict[Any, int] = {known: _SCALAR_TYPES[known.name] for known in ALL_DTYPES if known.name in _SCALAR_TYPES}
+CODES |= {contiguous_format: 0, preserve_format: 1, channels_last: 2, channels_last_3d: 3}
 ATOMS = frozenset((int, float, bool, complex, str, type(None)))
 
 
 def describe_value(value: Any) -> Any:
-    """A tensor as `(shape, dtype, strides in bytes)`, sequences item by item, other values as they are."""
-    if isinstance(value, Tensor):
-        array = value._a
+    """A tensor as `(shape, dtype, strides in bytes)`, a dtype as its number, sequences item by item, else the value."""
+    array = value if type(value) is ndarray else value._a if isinstance(value, Tensor) else None
+    if array is not None:
         return (array.shape, array.dtype, array.strides)
     if isinstance(value, (list, tuple)):
         return tuple([describe_value(v) for v in value])
+    if isinstance(value, (dtype, memory_format)) and value in CODES:
+        return CODES[value]
     return value if type(value) in ATOMS else repr(value)
 
 
@@ -39,7 +54,7 @@ def key_of(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return tuple([key_of(v) for v in value])
     described = describe_value(value)
-    return described if isinstance(value, Tensor) else (kind, described)
+    return described if kind is ndarray or isinstance(value, Tensor) else (kind, described)
 
 
 def note(known: dict[Any, int], key: Any, values: tuple[Any, ...]) -> int:
@@ -63,19 +78,19 @@ def describe_all(values: tuple[Any, ...]) -> int:
 def describer_source(names: list[str], tensors: set[str]) -> str:
     """Source of a function from an op's arguments to their description's number, the usual case written out."""
     parts = [
-        f"((a := {name}._a).shape, a.dtype, a.strides) if type({name}) in TENSOR_TYPES else key_of({name})"
-        if name in tensors else f"key_of({name})"
+        f"((a_ := {name}._a).shape, a_.dtype, a_.strides) if type({name}) in TENSOR_TYPES else key_of_({name})"
+        if name in tensors else f"key_of_({name})"
         for name in names
     ]
     listed = ", ".join(names)
     comma = "," if len(names) == 1 else ""
     return (
-        "def make(key_of, note):\n"
-        "    known = {}\n"
+        "def make(key_of_, note_):\n"
+        "    known_ = {}\n"
         f"    def describe({listed}):\n"
-        f"        key = ({', '.join(parts)}{comma})\n"
-        "        found = known.get(key)\n"
-        f"        return note(known, key, ({listed}{comma})) if found is None else found\n"
+        f"        key_ = ({', '.join(parts)}{comma})\n"
+        "        found_ = known_.get(key_)\n"
+        f"        return note_(known_, key_, ({listed}{comma})) if found_ is None else found_\n"
         "    return describe\n"
     )
 

@@ -30,6 +30,7 @@ from .._backends.device import device_kernel
 from .._storage import Shared
 from .._tensor import TENSOR_TYPES, Tensor, new, wrap, wrap_known
 from . import promotion
+from .autocast import autocast_call
 from .codegen import Writer
 from .describe import describer_source, key_of, note, remembering
 from .explain import explain
@@ -128,16 +129,17 @@ def zeros_for(node: Node, grads: tuple[Any, ...]) -> tuple[Any, ...]:
 
 HOOK.update(
     {
+        "AUTOCAST": False,
         "FLOAT32": promotion.FLOAT32,
         "FLOAT_DTYPES": promotion.FLOAT_DTYPES,
         "NO_TENSOR": NO_TENSOR,
-        "NUMBERS": frozenset((int, float, bool, complex)),
-        "SCALARS": promotion.SCALARS,
+        "NUMBER_PLANS": promotion.NUMBER_PLANS,
         "TENSOR_TYPES": TENSOR_TYPES,
         "Tensor": Tensor,
         "__name__": "mindtorch_v2._dispatch.generated",
         "apply_pack_hooks": apply_pack_hooks,
         "as_array": as_array,
+        "autocast_call": autocast_call,
         "bump": bump,
         "check_inplace": check_inplace,
         "device_kernel": device_kernel,
@@ -145,14 +147,14 @@ HOOK.update(
         "explain": explain,
         "first_share": first_share,
         "float_pair": promotion.float_pair,
-        "float_scalar": promotion.float_scalar,
+        "float_number": promotion.float_number,
         "leaf_edge": leaf_edge,
         "ndarray": np.ndarray,
         "new": new,
         "original": original,
         "promote_arrays": promotion.promote_arrays,
         "promote_list": promotion.promote_list,
-        "promote_scalar": promotion.promote_scalar,
+        "promote_number": promotion.promote_number,
         "raise_out_grad": raise_out_grad,
         "rebase": rebase,
         "save": save,

@@ -5,13 +5,17 @@ Checks that only matter when something is wrong are made here, after the failure
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from .._shape import broadcast_shapes
 from .._tensor import Tensor
+from .observer import HOOK
 from .registry import Op
+
+_TOO_BIG = ("array is too big", "Maximum allowed dimension exceeded")
 
 
 def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str) -> Exception:
@@ -54,8 +58,26 @@ def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str) -> Exc
         names = ", ".join(dict.fromkeys(t.dtype.name for t in tensors))
         return RuntimeError(f'"{form}" not implemented for {names}')
     if isinstance(error, MemoryError):
-        return RuntimeError(f"[enforce fail] DefaultCPUAllocator: can't allocate memory: {error}")
+        return no_memory(error)
+    if isinstance(error, ValueError) and str(error).startswith(_TOO_BIG):
+        sizes = next((value for argument, value in zip(arguments, values) if argument.name == "size"), None)
+        if sizes is not None:
+            shown = ", ".join(map(str, sizes if isinstance(sizes, (list, tuple)) else [sizes]))
+            return RuntimeError(f"Storage size calculation overflowed with sizes=[{shown}]")
     return error
+
+
+def no_memory(error: MemoryError) -> Exception:
+    """PyTorch's error for memory that the system did not give, after telling a recording of it."""
+    shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
+    if shape is None or dtype is None:
+        # Not an array of NumPy's, so nothing says how much it was.
+        return RuntimeError(f"DefaultCPUAllocator: can't allocate memory: {error}")
+    size = math.prod(shape) * dtype.itemsize
+    if HOOK["FAILED"] is not None:
+        HOOK["FAILED"](size)
+    return RuntimeError("[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you "
+                        f"tried to allocate {size} bytes. Error code 12 (Cannot allocate memory)")
 
 
 def list_problem(form: str, position: int, name: str, value: Any) -> Exception | None:

@@ -15,9 +15,10 @@ from .state import NEW_THREAD, STATES, THREAD, ThreadState
 
 # The globals of all generated functions. A changed value is seen by every op at its next call.
 # ALLOCATED, if set, is called with every array that a new tensor owns, USES with the arguments of each op that starts,
-# STEPPED with each optimizer that made a step.
+# STEPPED with each optimizer that made a step. TAP, if set, is asked to run ops in their own place and hears of spans.
+# FAILED, if set, is called with the size of each allocation for which there was no memory.
 HOOK: dict[str, Any] = {"OBSERVING": False, "DESCRIBE": False, "ALLOCATED": None, "USES": None, "STEPPED": None,
-                        "clock": perf_counter_ns, "THREAD": THREAD}
+                        "FAILED": None, "TAP": None, "clock": perf_counter_ns, "THREAD": THREAD}
 if NATIVE is not None:
     NATIVE.set_thread(THREAD, ThreadState)
     HOOK["begin"] = NATIVE.begin
@@ -27,6 +28,8 @@ EVENTS: list[tuple[str, str, str, Any]] = []
 _IDS: dict[tuple[str, str, str], int] = {}
 
 FIELDS = 5  # integers and references per event in a buffer
+
+_RECORDING = [False]  # whether a recorder is active
 
 
 def event_id(name: str, kind: str, overload: str = "", op: Any = None) -> int:
@@ -45,32 +48,52 @@ def observe(new_thread: Callable[[ThreadState], None], describe: bool) -> None:
     for state in list(STATES):
         new_thread(state)
     HOOK["DESCRIBE"] = describe
-    HOOK["OBSERVING"] = True
+    _RECORDING[0] = HOOK["OBSERVING"] = True
 
 
 def unobserve() -> None:
     """Stop. Ops in flight on other threads still append to their old list, which nobody reads any more."""
-    HOOK["OBSERVING"] = False
+    _RECORDING[0] = False
+    HOOK["OBSERVING"] = HOOK["TAP"] is not None
     HOOK["DESCRIBE"] = False
     NEW_THREAD[0] = None
+
+
+def tap(listener: Any) -> None:
+    """Let a listener run all ops and hear of all spans, or with None nobody.
+
+    `listener.takes()` says whether it wants to run the op that asks; then `listener.run(op, inplace, arguments)` does,
+    by calling the op's function again. `listener.enter(event id, sequence number, given values)`, for a backward
+    function with its node as well, returns an object whose `leave()` is called at the end of the span. Without a
+    recorder the events of ops go nowhere.
+    """
+    HOOK["TAP"] = listener
+    HOOK["OBSERVING"] = listener is not None or _RECORDING[0]
 
 
 class span:
     """Report a stretch of runtime work that is not an op (a backward node, an optimizer step)."""
 
-    __slots__ = ("extra", "id", "seq", "start")
+    __slots__ = ("extra", "given", "id", "noted", "seq", "start")
 
-    def __init__(self, event: int, seq: int = -1, extra: Any = None) -> None:
+    def __init__(self, event: int, seq: int = -1, extra: Any = None, given: tuple[Any, ...] = ()) -> None:
         self.id = event
         self.seq = seq
         self.extra = extra
+        self.given = given
+        self.noted: Any = None
         self.start = 0
 
     def __enter__(self) -> span:
         if HOOK["OBSERVING"]:
+            listener = HOOK["TAP"]
+            if listener is not None:
+                self.noted = listener.enter(self.id, self.seq, self.given)
             self.start = perf_counter_ns()
         return self
 
     def __exit__(self, *exc: object) -> None:
         if self.start:
             THREAD.state.extend((self.id, self.start, perf_counter_ns(), self.seq, self.extra))
+            if self.noted is not None:
+                self.noted.leave()

@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from .._backends.cpu.memory import to
 from .._dtype import BOOL, COMPLEX, FLOAT, FROM_NUMPY, INTEGER, PROMOTION, DefaultDtype, bool_, dtype, float32, int64
 
 # 0-d operand arrays by (value, type of value, dtype); zero is left out since 0.0 and -0.0 are one key.
+NUMBER_DTYPES = frozenset(map(np.dtype, (np.float64, np.int64, np.bool_, np.complex128)))
+np_array = np.array
 SCALARS: dict[tuple[Any, type, np.dtype], Any] = {}
 SCALAR_LIMIT = 4096
 FLOAT_DTYPES = frozenset(np_dtype for np_dtype, d in FROM_NUMPY.items() if d.category >= FLOAT)
@@ -54,15 +57,20 @@ def result_dtype(arrays: list[Any], numbers: list[Any]) -> dtype:
     return result
 
 
-def cast(array: Any, to: np.dtype) -> Any:
+def cast(array: Any, wanted: np.dtype) -> Any:
     """The array in a dtype, itself if it has it already."""
-    return array if array.dtype == to else array.astype(to)
+    return array if array.dtype == wanted else array.astype(wanted)
+
+
+def operand(array: Any, wanted: np.dtype) -> Any:
+    """An operand in the dtype an op computes in; a conversion is a step of its own."""
+    return array if array.dtype == wanted else to(array, wanted) if type(array) is np.ndarray else array.astype(wanted)
 
 
 def promote_arrays(a: Any, b: Any) -> tuple[Any, Any]:
     """Two operands in their common dtype."""
-    to = result_dtype([a, b], []).np
-    return cast(a, to), cast(b, to)
+    wanted = result_dtype([a, b], []).np
+    return operand(a, wanted), operand(b, wanted)
 
 
 def promote_list(arrays: list[Any]) -> list[Any]:
@@ -70,20 +78,20 @@ def promote_list(arrays: list[Any]) -> list[Any]:
     first = arrays[0].dtype if arrays else None
     if all(a.dtype is first for a in arrays):
         return arrays
-    to = result_dtype(arrays, []).np
-    return [cast(a, to) for a in arrays]
+    wanted = result_dtype(arrays, []).np
+    return [operand(a, wanted) for a in arrays]
 
 
-def scalar_array(value: Any, to: np.dtype) -> np.ndarray:
+def scalar_array(value: Any, wanted: np.dtype) -> np.ndarray:
     """A 0-d array of a number in a dtype, kept for the next time. Integers wrap around, as a C cast does."""
-    key = (value, type(value), to)
+    key = (value, type(value), wanted)
     found = SCALARS.get(key)
     if found is None:
-        if to.kind in "iu" and isinstance(value, (int, np.integer)):
-            bits = to.itemsize * 8
-            found = np.array(int(value) & ((1 << bits) - 1), f"u{to.itemsize}").view(to)
+        if wanted.kind in "iu" and isinstance(value, (int, np.integer)):
+            bits = wanted.itemsize * 8
+            found = np.array(int(value) & ((1 << bits) - 1), f"u{wanted.itemsize}").view(wanted)
         else:
-            found = np.array(value).astype(to)
+            found = np.array(value).astype(wanted)
         if value != 0 and len(SCALARS) < SCALAR_LIMIT:
             SCALARS[key] = found
     return found
@@ -99,25 +107,57 @@ def promote_scalar(a: Any, value: Any) -> tuple[Any, Any]:
     return a, scalar_array(value, a.dtype)
 
 
+def number_operand(value: Any, wanted: np.dtype) -> Any:
+    """A number as an operand: a 0-d array of the type it has by itself, converted if the op computes in another."""
+    own = np_array(value)
+    if own.dtype not in NUMBER_DTYPES:
+        return scalar_array(value, wanted)  # an integer beyond 64 bits
+    return own if own.dtype == wanted else to(own, wanted)
+
+
+def promote_number(a: Any, value: Any) -> tuple[Any, Any]:
+    """A tensor operand and a Python number in their common dtype, as operands."""
+    own = FROM_NUMPY[a.dtype]
+    number = number_dtype(value)
+    wanted = own.np
+    if number.category > own.category:
+        wanted = (PROMOTION[own, number] if number.category == COMPLEX else number).np
+    return operand(a, wanted), number_operand(value, wanted)
+
+
 def to_float(a: Any) -> Any:
     """Integers and booleans as the default floating type; other operands as they are."""
-    return a if a.dtype in FLOAT_DTYPES else a.astype(DefaultDtype.value.np)
+    return a if a.dtype in FLOAT_DTYPES else operand(a, DefaultDtype.value.np)
 
 
 def float_pair(a: Any, b: Any) -> tuple[Any, Any]:
     """Two operands in a common floating type, for true division and its like."""
-    to = result_dtype([a, b], [])
-    if to.category < FLOAT:
-        to = DefaultDtype.value
-    return cast(a, to.np), cast(b, to.np)
+    wanted = result_dtype([a, b], [])
+    if wanted.category < FLOAT:
+        wanted = DefaultDtype.value
+    return operand(a, wanted.np), operand(b, wanted.np)
 
 
-def float_scalar(a: Any, value: Any) -> tuple[Any, Any]:
-    """A tensor operand and a number in a common floating type."""
-    a, b = promote_scalar(a, value)
-    if a.dtype in FLOAT_DTYPES:
-        return a, b
-    return cast(a, DefaultDtype.value.np), scalar_array(value, DefaultDtype.value.np)
+def float_number(a: Any, value: Any) -> tuple[Any, Any]:
+    """A tensor operand and a number in a common floating type, as operands."""
+    if a.dtype in FLOAT_DTYPES or isinstance(value, (float, complex, np.floating, np.complexfloating)):
+        return promote_number(a, value)
+    return operand(a, DefaultDtype.value.np), number_operand(value, DefaultDtype.value.np)
+
+
+def _number_plans() -> dict[tuple[type, np.dtype], Any]:
+    """What makes an operand of a number, where its type and the tensor's dtype alone decide: with floating tensors."""
+    plans: dict[tuple[type, np.dtype], Any] = {}
+
+    def convert(wanted: np.dtype) -> Any:
+        return lambda value: to(np_array(value), wanted)
+
+    for wanted in FLOAT_DTYPES:
+        plans[float, wanted] = np_array if wanted == np.float64 else convert(wanted)
+        plans[int, wanted] = lambda value, wanted=wanted: number_operand(value, wanted)
+        if wanted.kind == "c":
+            plans[complex, wanted] = np_array if wanted == np.complex128 else convert(wanted)
+    return plans
 
 
 def check_cast(result: np.dtype, wanted: np.dtype) -> None:
@@ -137,8 +177,10 @@ def pretty(d: dtype) -> str:
     """PyTorch's C++ name of a dtype, as its error messages use it."""
     names = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long",
              "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool",
-             "complex64": "ComplexFloat", "complex128": "ComplexDouble"}
+             "uint16": "UInt16", "uint32": "UInt32", "uint64": "UInt64", "complex64": "ComplexFloat",
+             "complex128": "ComplexDouble"}
     return names[d.name]
 
 
 FLOAT32 = float32.np
+NUMBER_PLANS = _number_plans()

@@ -12,22 +12,38 @@ from collections.abc import Callable
 from typing import Any
 
 
+class Nowhere:
+    """Where events go while no recorder wants them: nothing is kept."""
+
+    __slots__ = ()
+
+    def extend(self, event: tuple[Any, ...]) -> None:
+        """Let an event go."""
+
+    def __len__(self) -> int:
+        return 0
+
+
+NOWHERE = Nowhere()
+
+
 class ThreadState:
     """The runtime's view of one thread."""
 
-    __slots__ = ("__weakref__", "default_device", "events", "extend", "grad", "ident", "inference", "native_id",
-                 "pack_hooks", "seq", "thread")
+    __slots__ = ("__weakref__", "autocast", "default_device", "events", "extend", "grad", "ident", "inference",
+                 "native_id", "pack_hooks", "seq", "thread")
 
     def __init__(self) -> None:
         self.grad = True
         self.inference = False
+        self.autocast = False  # whether listed ops called now cast their arguments, see `autocast`
         self.seq = 0
         self.ident = threading.get_ident()
         self.native_id = threading.get_native_id()
         self.thread = weakref.ref(threading.current_thread())
         self.pack_hooks: list[tuple[Callable[[Any], Any], Callable[[Any], Any]]] = []
         self.default_device: Any = None
-        self.record_into([])
+        self.record_into(NOWHERE)
         STATES.add(self)
         if NEW_THREAD[0] is not None:
             NEW_THREAD[0](self)

@@ -77,6 +77,17 @@ declare(
     grad={"grad_output": lambda grad, self, negative_slope, self_is_result: aten.leaky_relu_backward(
         grad, self, negative_slope, self_is_result), "self": _zeros},
 )
+# In place, the input is gone; the result tells the same as long as the slope is not negative.
+declare(
+    "leaky_relu.inplace(Tensor self, Scalar negative_slope=0.01) -> Tensor", cpu=kernels.leaky_relu, inplace=True,
+    where="n", node="LeakyReluBackward1",
+    grad={"self": lambda grad, result, negative_slope: aten.leaky_relu_backward(grad, result, negative_slope, True)},
+)
+
+
+@choose("leaky_relu_", where="n")
+def _leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
+    return aten.leaky_relu___inplace(input, negative_slope)
 
 
 def _shrink(name: str, kernel: Any, grad_name: str, where: str) -> None:
@@ -91,16 +102,6 @@ def _shrink(name: str, kernel: Any, grad_name: str, where: str) -> None:
 
 _shrink("hardshrink", kernels.hardshrink, "grad_out", "fm")
 _shrink("softshrink", kernels.softshrink, "grad_output", "n")
-
-
-def _rrelu(self: Tensor, lower: float, upper: float, training: bool, generator: Any) -> Tensor:
-    if training:
-        raise NotImplementedError("rrelu in training mode, which draws its slopes at random, is not supported")
-    return aten.leaky_relu(self, (lower + upper) / 2)
-
-
-declare("rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, "
-        "Generator? generator=None) -> Tensor", composite=_rrelu, where="f")
 
 
 def _prelu(self: Tensor, weight: Tensor) -> Tensor:
@@ -164,6 +165,19 @@ declare(
     grad={"grad_output": lambda grad, alpha, scale, input_scale, is_result, self_or_result: aten.elu_backward(
         grad, alpha, scale, input_scale, is_result, self_or_result), "self_or_result": _elu_second},
 )
+declare(
+    "elu.inplace(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor", cpu=kernels.elu,
+    inplace=True, where="n", node="EluBackward1",
+    grad={"self": lambda grad, result, alpha, scale, input_scale: aten.elu_backward(
+        grad, alpha, scale, input_scale, True, result)},
+)
+
+
+@choose("elu_", where="n")
+def _elu_(input: Tensor, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Tensor:
+    return aten.elu___inplace(input, alpha, scale, input_scale)
+
+
 declare("selu(Tensor self) -> Tensor", composite=lambda self: aten.elu(self, SELU_ALPHA, SELU_SCALE), where="f")
 declare("selu_(Tensor self) -> Tensor", composite=lambda self: aten.elu_(self, SELU_ALPHA, SELU_SCALE), where="f")
 

@@ -17,9 +17,9 @@ from .._backends.cpu.arithmetic import (
 )
 from .._backends.cpu.inplace import add_into, subtract_into
 from .._dispatch.namespace import aten
-from .._dispatch.promotion import promote_scalar
+from .._dispatch.promotion import FLOAT_DTYPES, promote_number
 from .._dispatch.registry import choose, declare
-from .._tensor import Tensor
+from .._tensor import Tensor, wrap_known
 from .formulas import conj, not_implemented, scaled
 
 
@@ -41,11 +41,18 @@ declare(
     cpu=subtract, cpu_full=_subtract_scaled, cpu_inplace=subtract_into, promote="binary", meta="broadcast",
     grad={"self": lambda grad: grad, "other": lambda grad, alpha: -scaled(grad, alpha)},
 )
+def _as_tensor(value: Any, beside: Tensor) -> Tensor:
+    """A number as a 0-d tensor that does not widen the tensor beside it."""
+    array = beside._a
+    if array.shape and array.dtype in FLOAT_DTYPES and isinstance(value, float):
+        return wrap_known(np.array(value))
+    return wrap_known(np.array(value, aten.result_type(beside, value).np))
+
+
 declare(
     "rsub.Scalar(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
     composite=lambda input, other, alpha: aten.sub(
-        other if isinstance(other, Tensor) else aten.scalar_tensor(other, dtype=aten.result_type(input, other)),
-        input, alpha=alpha),
+        other if isinstance(other, Tensor) else _as_tensor(other, input), input, alpha=alpha),
     where="f",
 )
 declare(
@@ -56,7 +63,7 @@ declare(
 # What formulas use for a number that multiplies a tensor; Python's `x * 2` is mul.Tensor, as in PyTorch.
 declare(
     "mul.Scalar(Tensor self, Scalar other) -> Tensor",
-    cpu=lambda a, other: np.multiply(*promote_scalar(a, other)), node="MulBackward1", where="n", meta="same",
+    cpu=lambda a, other: np.multiply(*promote_number(a, other)), node="MulBackward1", where="n", meta="same",
     flops="elementwise",
     grad={"self": lambda grad, other: aten.mul__Scalar(grad, conj(other))},
 )
@@ -69,8 +76,13 @@ declare(
     },
 )
 declare(
+    "div.Scalar(Tensor self, Scalar other) -> Tensor",
+    cpu=lambda a, other: np.true_divide(*promote_number(a, other)), node="DivBackward1", where="n", promote="float",
+    meta="same", grad={"self": lambda grad, other: aten.div__Scalar(grad, conj(other))},
+)
+declare(
     "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
-    cpu=divide_rounded, promote="binary", inplace=True, node="DivBackward1", meta="broadcast",
+    cpu=divide_rounded, promote="binary", inplace=True, node="DivBackward2", meta="broadcast",
     grad={"self": lambda grad, other, rounding_mode: aten.zeros_like(grad),
           "other": lambda grad, other, rounding_mode: aten.zeros_like(grad)},
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from .._attention_backends import ALLOWED, FLASH, MATH
 from .._backends.cpu import attention as kernels
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import pretty
@@ -143,9 +144,13 @@ def _attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | No
     _check(query, key, value, attn_mask, dropout_p)
     if attn_mask is not None and attn_mask.dtype is bool_:
         attn_mask = _additive(attn_mask, query.dtype)
-    if _can_fuse(query, key, value, attn_mask, dropout_p, enable_gqa):
+    allowed = ALLOWED.numbers
+    if FLASH in allowed and _can_fuse(query, key, value, attn_mask, dropout_p, enable_gqa):
         return aten._scaled_dot_product_flash_attention_for_cpu(query, key, value, dropout_p, is_causal,
                                                                 attn_mask=attn_mask, scale=scale)[0]
+    if MATH not in allowed:
+        raise RuntimeError("No viable backend for scaled_dot_product_attention was found. This is likely due to "
+                           "turning off both the math kernel and the fused kernels.")
     return aten._scaled_dot_product_attention_math(query, key, value, attn_mask, dropout_p, is_causal, None,
                                                    scale=scale, enable_gqa=enable_gqa)[0]
 

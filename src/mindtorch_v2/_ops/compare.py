@@ -60,8 +60,35 @@ def _bitwise(name: str, kernel: Any, scalar_overload: str) -> None:
 
 for _name, _ufunc in (("and", np.bitwise_and), ("or", np.bitwise_or), ("xor", np.bitwise_xor)):
     _bitwise(f"bitwise_{_name}", kernels.of_bits(f"bitwise_{_name}_cpu", _ufunc), "Scalar")
+
+
+def _operator(operator: str, op: str) -> None:
+    """`&`, `|` and `^` are ops of their own in PyTorch, which call the one with the longer name."""
+    for kind in ("Tensor", "Scalar"):
+        declare(f"__{operator}__.{kind}(Tensor self, {kind} other) -> Tensor", where="n",
+                composite=lambda self, other: getattr(aten, op)(self, other))
+    choose(f"__{operator}__", where="n")(lambda self, other: getattr(
+        aten, f"__{operator}____Tensor" if isinstance(other, Tensor) else f"__{operator}____Scalar")(self, other))
+
+
+for _name in ("and", "or", "xor"):
+    _operator(_name, f"bitwise_{_name}")
+    _operator(f"i{_name}", f"bitwise_{_name}_")
 _bitwise("bitwise_left_shift", kernels.of_bits("lshift_cpu", kernels.shift_left), "Tensor_Scalar")
 _bitwise("bitwise_right_shift", kernels.of_bits("rshift_cpu", kernels.shift_right), "Tensor_Scalar")
+
+
+def _on_booleans(name: str, op: str) -> None:
+    def apply(self: Tensor) -> Tensor:
+        if self._a.dtype != np.bool_:
+            raise RuntimeError("Expected self.scalar_type() == at::kBool to be true, but got false.")
+        return getattr(aten, op)(self)
+
+    declare(f"{name}(Tensor self) -> Tensor", composite=apply)
+
+
+_on_booleans("_is_all_true", "all")
+_on_booleans("_is_any_true", "any")
 
 # -- nearness ------------------------------------------------------------------------------------------------------
 

@@ -8,10 +8,12 @@ import numpy as np
 
 from .._autograd.graph import bump
 from .._backends.cpu import copy as kernels
+from .._backends.cpu.memory import to_copy
 from .._backends.transfer import transfer
 from .._device import as_device, device
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
+from .._dispatch.steps import step
 from .._dtype import COMPLEX, FLOAT, FROM_NUMPY, dtype
 from .._memory_format import CHANNELS_LAST_ORDER, contiguous_format
 from .._tensor import Tensor, alias
@@ -34,10 +36,12 @@ def _copy(self: Tensor, src: Tensor, non_blocking: bool) -> Tensor:
 
 declare(
     "fill.Scalar(Tensor self, Scalar value) -> Tensor", cpu_inplace=kernels.fill, where="n",
+    cpu=lambda a, value: kernels.fill(np.empty_like(a), value),
     grad={"self": lambda grad: aten.zeros_like(grad)},
 )
 declare(
     "fill.Tensor(Tensor self, Tensor value) -> Tensor", cpu_inplace=kernels.fill_from_array, where="n",
+    cpu=lambda a, value: kernels.fill_from_array(np.empty_like(a), value),
     node="FillBackward1",
     grad={"self": lambda grad: aten.zeros_like(grad), "value": lambda grad: aten.sum(grad)},
 )
@@ -81,16 +85,21 @@ def contiguous(self: Tensor, memory_format: Any = None) -> Tensor:
 
 
 declare("contiguous(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", composite=_contiguous, where="n")
-declare("detach(Tensor self) -> Tensor", composite=alias)
+declare("detach(Tensor self) -> Tensor", composite=step("detach")(alias))
 declare("lift_fresh(Tensor self) -> Tensor", composite=lambda self: self, where="n")
+
+
+@step("detach_")
+def _forget_history(self: Tensor) -> Tensor:
+    self._rg = False
+    self._edge = None
+    return self
 
 
 def _detach_in_place(self: Tensor) -> Tensor:
     if self._base is not None and self.requires_grad:
         raise RuntimeError("Can't detach views in-place. Use detach() instead.")
-    self._rg = False
-    self._edge = None
-    return self
+    return _forget_history(self)
 
 
 declare("detach_(Tensor self) -> Tensor", composite=_detach_in_place)
@@ -110,14 +119,22 @@ def _local_scalar_dense(self: Tensor) -> Any:
     return value if isinstance(value, (bool, int, float, complex)) else float(value)
 
 
+def _is_nonzero(self: Tensor) -> bool:
+    if self._a.size != 1:
+        count = "no values" if self._a.size == 0 else "more than one value"
+        raise RuntimeError(f"Boolean value of Tensor with {count} is ambiguous")
+    return bool(aten.item(self))
+
+
 declare("item(Tensor self) -> Scalar", composite=_item, where="m")
+declare("is_nonzero(Tensor self) -> bool", composite=_is_nonzero)
 declare("_local_scalar_dense(Tensor self) -> Scalar", composite=_local_scalar_dense, where="n")
 
 # -- dtype and device ----------------------------------------------------------------------------------------------
 
 
 def _to_copy_kernel(a: Any, to: dtype | None) -> Any:
-    return kernels.convert(a, a.dtype if to is None else to.np)
+    return to_copy(a, a.dtype if to is None else to.np)
 
 
 def _to(self: Tensor, dtype: Any, device: Any, copy: bool) -> Tensor:
@@ -206,6 +223,7 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
 
 TYPE_NAMES = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long",
               "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool",
+              "uint16": "UInt16", "uint32": "UInt32", "uint64": "UInt64",
               "complex64": "ComplexFloat", "complex128": "ComplexDouble"}
 
 

@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 
 from .._backends.allocate import empty_array
+from .._backends.cpu.memory import empty, empty_strided
 from .._device import CPU, as_device
 from .._dispatch.namespace import aten
-from .._dispatch.promotion import number_dtype, result_dtype
+from .._dispatch.promotion import number_dtype, result_dtype, scalar_array
 from .._dispatch.registry import choose, declare
 from .._dispatch.state import THREAD
+from .._dispatch.steps import step as kernel_step
 from .._dtype import INTEGER, DefaultDtype, dtype, int64
 from .._shape import as_shape
-from .._tensor import Tensor, wrap
+from .._tensor import Tensor, wrap, wrap_known
 
 OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 
@@ -97,7 +99,9 @@ def _empty_like(self: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any
     kind = (dtype.np if dtype is not None else array.dtype)
     where = self.device if device is None else as_device(device)
     if where.type == "cpu" and type(array) is np.ndarray and is_dense(array) and memory_format is None:
-        return wrap(np.empty_like(array, dtype=kind, subok=False))
+        return wrap_known(empty_strided(array, kind))
+    if where.type == "cpu":
+        return wrap_known(empty(array.shape, kind))
     return wrap(empty_array(array.shape, kind, where))
 
 
@@ -117,8 +121,8 @@ _like("zeros_like")
 _like("ones_like")
 _like("full_like", has_value=True)
 declare("scalar_tensor(Scalar s, *, " + OPTIONS + ") -> Tensor",
-        composite=lambda s, dtype, layout, device, pin_memory: fresh(aten.fill_(
-            aten.empty__memory_format((), dtype=dtype, device=device), s)), where="f")
+        composite=lambda s, dtype, layout, device, pin_memory: _placed(scalar_array(
+            s, (dtype or DefaultDtype.value).np).copy(), device), where="f")
 
 
 def with_flags(tensor: Tensor, requires_grad: bool, out: Any = None) -> Tensor:
@@ -192,15 +196,20 @@ def _arange(start: Any, end: Any, step: Any, dtype: Any, layout: Any, device: An
     if (step > 0 and start > end) or (step < 0 and start < end):
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     count = max(0, math.ceil((end - start) / step))
-    if dtype.category <= INTEGER:
-        values = int(start) + np.arange(count, dtype=np.int64) * int(step)
+    return _placed(_range_into(empty((count,), dtype.np), start, step), device)
+
+
+@kernel_step("aten::arange", "start_out", lambda made, start, step: (start, None, step, made))
+def _range_into(made: Any, start: Any, step: Any) -> Any:
+    if made.dtype.kind in "iub":
+        made[...] = int(start) + np.arange(made.size, dtype=np.int64) * int(step)
     else:
-        values = start + np.arange(count, dtype=np.float64) * step
-    return _placed(values.astype(dtype.np), device)
+        made[...] = start + np.arange(made.size, dtype=np.float64) * step
+    return made
 
 
 def _placed(array: np.ndarray, where: Any) -> Tensor:
-    made = wrap(array)
+    made = wrap(array)  # counts memory that a step has taken only once
     where = as_device(where if where is not None else THREAD.state.default_device)
     return made if where == CPU else aten.to(made, where)
 
@@ -294,11 +303,29 @@ def _new(name: str) -> None:
         if name == "full":
             shape, value = size if len(size) == 2 else (size[0], fill_value)
             return with_flags(aten.full(shape, value, dtype=kind, device=where), requires_grad)
-        return with_flags(getattr(aten, name)(*size, dtype=kind, device=where), requires_grad)
+        if name == "ones":
+            return with_flags(aten.new_ones__default(self, as_shape(size), dtype=kind, device=where), requires_grad)
+        form = aten.new_empty__default if name == "empty" else aten.new_zeros__default
+        return with_flags(form(self, as_shape(size), dtype=kind, device=where), requires_grad)
 
     make.__name__ = make.__qualname__ = f"new_{name}"
     make.__doc__ = f"torch.{name} with this tensor's dtype and device."
 
 
+def _new_empty(self: Tensor, size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    return aten.empty__memory_format(size, dtype=dtype or self.dtype, device=device or self.device)
+
+
+def _new_filled(value: int) -> Any:
+    def make(self: Tensor, size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+        made = aten.new_empty__default(self, size, dtype=dtype, device=device)
+        return fresh(aten.fill_(made, value) if value else aten.zero_(made))
+
+    return make
+
+
+declare(f"new_empty(Tensor self, int[] size, *, {OPTIONS}) -> Tensor", composite=_new_empty, where="n")
+declare(f"new_zeros(Tensor self, int[] size, *, {OPTIONS}) -> Tensor", composite=_new_filled(0), where="n")
+declare(f"new_ones(Tensor self, int[] size, *, {OPTIONS}) -> Tensor", composite=_new_filled(1), where="n")
 for _name in ("empty", "zeros", "ones", "full"):
     _new(_name)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._backends.cpu import shape as kernels
+from .._backends.cpu.view import view_step
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
 from .._shape import wrap_dim
@@ -33,7 +34,7 @@ def _stack(arrays: Sequence[Any], dim: int) -> Any:
         return aten.cat([aten.unsqueeze(wrap(a), at) for a in arrays], at)._a
     # Joining along `at` puts the tensors one after the other there; the new dimension then only needs a name.
     first = arrays[0].shape
-    return aten.cat__default([wrap(a) for a in arrays], at)._a.reshape((*first[:at], len(arrays), *first[at:]))
+    return view_step(aten.cat__default([wrap(a) for a in arrays], at)._a, (*first[:at], len(arrays), *first[at:]))
 
 
 declare("cat(Tensor[] tensors, int dim=0) -> Tensor", cpu=kernels.cat, where="n", grad={"tensors": _cat_backward})

@@ -7,6 +7,7 @@ from typing import Any
 from .._backends.cpu import loss as kernels
 from .._dispatch.namespace import aten
 from .._dispatch.registry import declare
+from .._dispatch.state import THREAD
 from .._tensor import Tensor
 
 NONE, MEAN, SUM = kernels.NONE, kernels.MEAN, kernels.SUM
@@ -126,7 +127,9 @@ declare(
 def _weighted(made: Any, weight: Any, reduction: int, count: int) -> Any:
     if weight is not None:
         made = made * weight
-    return made / count if reduction == MEAN else made
+    if reduction != MEAN:
+        return made
+    return made / count if THREAD.state.grad else aten.div_(made, count)
 
 
 declare(
@@ -157,7 +160,9 @@ declare(
 def _logits_gradient(grad: Any, self: Any, target: Any, weight: Any, pos_weight: Any,
                      reduction: int) -> Any:
     if pos_weight is None:
-        made = aten.sub(aten.sigmoid(self), target) * grad
+        made = aten.sigmoid(self)
+        # In place where nobody will ask for the derivative of this.
+        made = aten.sub(made, target) * grad if THREAD.state.grad else aten.mul_(aten.sub_(made, target), grad)
     else:
         positive = pos_weight * target
         made = aten.sub(aten.sigmoid(self) * (positive + 1 - target), positive) * grad
@@ -175,7 +180,7 @@ def _logits_target_gradient(grad: Any, self: Any, weight: Any, pos_weight: Any,
 
 declare(
     "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, "
-    "int reduction=1) -> Tensor", cpu=kernels.bce_with_logits, where="n",
+    "int reduction=1) -> Tensor", cpu=kernels.bce_with_logits, where="f",
     grad={"self": _logits_gradient, "target": _logits_target_gradient},
 )
 

@@ -24,14 +24,14 @@ def _from_probabilities(scores: Tensor, target: Tensor, weight: Tensor | None, r
                         smoothing: float) -> Tensor:
     classes = scores._a.shape[class_dim]
     if smoothing > 0:
-        target = aten.add(aten.mul(target, 1 - smoothing), smoothing / classes)
+        target = aten.add(aten.mul__Scalar(target, 1 - smoothing), smoothing / classes)
     losses = aten.mul(scores, target)
     if weight is not None:
         losses = aten.mul(losses, _by_class(weight, scores.ndim, class_dim))
     if reduction == NONE:
         return aten.neg(aten.sum(losses, (class_dim,), False))
     total = aten.neg(aten.sum(losses))
-    return aten.div(total, scores._a.size / classes) if reduction == MEAN else total
+    return aten.div__Scalar(total, scores._a.size / classes) if reduction == MEAN else total
 
 
 def _smoothed(scores: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int,
@@ -50,7 +50,8 @@ def _smoothed(scores: Tensor, target: Tensor, weight: Tensor | None, reduction: 
             even = aten.div(aten.sum(even), aten.sum(aten.index_select(weight, 0, chosen)))
     elif reduction == SUM:
         even = aten.sum(even)
-    return aten.add(aten.mul(exact, 1 - smoothing), aten.mul(even, smoothing / scores._a.shape[class_dim]))
+    share = smoothing / scores._a.shape[class_dim]
+    return aten.add(aten.mul__Scalar(exact, 1 - smoothing), aten.mul__Scalar(even, share))
 
 
 def _cross_entropy(self: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int,
@@ -92,7 +93,7 @@ def _kl_div(self: Tensor, target: Tensor, reduction: int, log_target: bool) -> T
 
 
 declare("kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor", composite=_kl_div,
-        where="n")
+        where="f")
 
 
 def _hinge_embedding(self: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
@@ -103,7 +104,7 @@ def _hinge_embedding(self: Tensor, target: Tensor, margin: float, reduction: int
 
 
 declare("hinge_embedding_loss(Tensor self, Tensor target, float margin=1., int reduction=1) -> Tensor",
-        composite=_hinge_embedding, where="n")
+        composite=_hinge_embedding, where="f")
 
 
 def _margin_ranking(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
@@ -112,7 +113,7 @@ def _margin_ranking(input1: Tensor, input2: Tensor, target: Tensor, margin: floa
 
 
 declare("margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor",
-        composite=_margin_ranking, where="n")
+        composite=_margin_ranking, where="f")
 
 
 def _cosine_embedding(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
@@ -139,7 +140,7 @@ def _cosine_embedding(input1: Tensor, input2: Tensor, target: Tensor, margin: fl
 
 
 declare("cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> "
-        "Tensor", composite=_cosine_embedding, where="n")
+        "Tensor", composite=_cosine_embedding, where="f")
 
 
 def _triplet_margin(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, p: float, eps: float,
@@ -158,7 +159,7 @@ def _triplet_margin(anchor: Tensor, positive: Tensor, negative: Tensor, margin: 
 
 
 declare("triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1., float p=2., "
-        "float eps=1e-06, bool swap=False, int reduction=1) -> Tensor", composite=_triplet_margin, where="n")
+        "float eps=1e-06, bool swap=False, int reduction=1) -> Tensor", composite=_triplet_margin, where="f")
 
 
 def _poisson_nll(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:
@@ -175,4 +176,4 @@ def _poisson_nll(input: Tensor, target: Tensor, log_input: bool, full: bool, eps
 
 
 declare("poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor",
-        composite=_poisson_nll, where="n")
+        composite=_poisson_nll, where="f")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .._backends.cpu import packed as kernels
 from .._dispatch.namespace import aten
 from .._dispatch.registry import declare
-from .._tensor import Tensor
+from .._tensor import Tensor, wrap
 
 
 def _lengths(batch_sizes: Tensor) -> Tensor:
@@ -28,11 +30,32 @@ declare(
     grad={"grad": lambda grad, batch_sizes, batch_first: aten._pack_padded_sequence(
         grad, _lengths(batch_sizes), batch_first)[0]},
 )
-declare(
-    "_pad_packed_sequence(Tensor data, Tensor batch_sizes, bool batch_first, Scalar padding_value, int total_length) "
-    "-> (Tensor, Tensor)", cpu=kernels.pad, where="f", differentiable=(0,),
-    grad={"data": lambda grad, result1, batch_first: aten._pack_padded_sequence(grad, result1, batch_first)[0]},
-)
+
+
+def _pad_packed_sequence(data: Tensor, batch_sizes: Tensor, batch_first: bool, padding_value: Any,
+                         total_length: int) -> tuple[Tensor, Tensor]:
+    sizes = batch_sizes._a
+    time, batch = len(sizes), int(sizes[0])
+    if 0 < total_length < time:
+        raise RuntimeError("Expected total_length to be at least the length of the longest sequence in input, but got "
+                           f"total_length={total_length} and max sequence length being {time}")
+    features = data._a.shape[1:]
+    padded = aten.full((max(total_length, time), batch, *features), padding_value, dtype=data.dtype)
+    # One copy for every run of steps in which the same sequences are going on.
+    ends = [*(np.flatnonzero(np.diff(sizes)) + 1).tolist(), time]
+    start = row = 0
+    for end in ends:
+        size = int(sizes[start])
+        rows = aten.slice(data, 0, row, row + (end - start) * size)
+        place = aten.slice(aten.slice(padded, 0, start, end), 1, 0, size)
+        aten.copy_(place, aten.view(rows, (end - start, size, *features)))
+        row += (end - start) * size
+        start = end
+    return aten.transpose(padded, 0, 1) if batch_first else padded, wrap(kernels.lengths(sizes))
+
+
+declare("_pad_packed_sequence(Tensor data, Tensor batch_sizes, bool batch_first, Scalar padding_value, "
+        "int total_length) -> (Tensor, Tensor)", composite=_pad_packed_sequence, where="f")
 
 
 def _pad_sequence(sequences: Any, batch_first: bool, padding_value: float, padding_side: str) -> Tensor:

@@ -10,10 +10,11 @@ import numpy as np
 from .._backends.cpu import random as kernels
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
-from .._dtype import int64
+from .._dispatch.steps import step
+from .._dtype import FROM_NUMPY, int64
 from .._random import engine_of
 from .._shape import as_shape, broadcast_shapes
-from .._tensor import Tensor
+from .._tensor import Tensor, wrap_known
 from .create import OPTIONS, check_size, fresh, with_flags
 
 # -- in-place fills ----------------------------------------------------------------------------------------------------
@@ -224,10 +225,14 @@ def randint_like(input: Tensor, *args: Any, low: Any = None, high: Any = None, g
 
 def _randperm(n: int, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
     kind = dtype or int64
-    drawn = engine_of(generator).permutation(n, kind.np)
     made = aten.empty__memory_format((n,), dtype=kind, device=device)
-    made._a[...] = drawn
+    _permute_into(made._a, n, generator)
     return made
+
+
+@step("aten::randperm", "generator_out", lambda made, n, generator: (n, generator, made))
+def _permute_into(made: Any, n: int, generator: Any) -> None:
+    made[...] = engine_of(generator).permutation(n, made.dtype)
 
 
 declare(f"randperm(int n, *, Generator? generator=None, {OPTIONS}) -> Tensor", composite=_randperm, where="n")
@@ -314,14 +319,30 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Any = None, o
     return aten.bernoulli__p(input, p, generator=generator, out=out)
 
 
+def _assert_async(self: Tensor, assert_msg: str) -> None:
+    if not aten.item(self):
+        raise RuntimeError(assert_msg)
+
+
+declare("_assert_async.msg(Tensor self, str assert_msg) -> ()", composite=_assert_async, where="n")
+
+
+def _multinomial(weights: Any, count: int, replacement: bool, generator: Any) -> Any:
+    if count != 1 or weights.ndim not in (1, 2) or not weights.size or not FROM_NUMPY[weights.dtype].is_floating_point:
+        return engine_of(generator).multinomial(weights, count, replacement)
+    # One sample is the fastest of exponential clocks with these rates, through ops, as in PyTorch.
+    rates = wrap_known(weights)
+    made = aten.empty((*weights.shape[:-1], 1), dtype=int64)
+    low, high = aten.aminmax(rates)
+    aten._assert_async(aten.bitwise_and(aten.ge(low, 0), aten.lt(high, np.inf)),
+                       "probability tensor contains either `inf`, `nan` or element < 0")
+    nothing = aten.any(aten.eq(aten.sum(rates, -1), 0))
+    aten._assert_async(aten.bitwise_not(nothing), "invalid multinomial distribution (sum of probabilities <= 0)")
+    clocks = aten.exponential_(aten.empty_like(rates), generator=generator)
+    return aten.argmax(aten.div(rates, clocks, out=clocks), -1, True, out=made)._a
+
+
 declare(
     "multinomial(Tensor self, int num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor",
-    cpu=lambda weights, count, replacement, generator: engine_of(generator).multinomial(weights, count, replacement),
+    cpu=_multinomial,
 )
-
-
-@choose("poisson", where="f")
-def poisson(input: Tensor, generator: Any = None) -> Tensor:
-    """Not available: PyTorch's Poisson sampler is not reproduced by this runtime."""
-    raise NotImplementedError("torch.poisson: PyTorch's rejection sampler for this distribution is not implemented, "
-                              "and other samples than PyTorch's would be drawn for the same seed")

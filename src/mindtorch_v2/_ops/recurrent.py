@@ -1,6 +1,6 @@
 """Recurrent layers and cells.
 
-One op computes one direction of one layer over all steps, another one its gradients. Cells are made of small ops.
+A plain LSTM layer is one op, and so are its gradients. All others go step by step, as in PyTorch.
 """
 
 from __future__ import annotations
@@ -10,68 +10,44 @@ from typing import Any
 
 from .._autograd.grad_mode import is_grad_enabled
 from .._backends.cpu import recurrent as kernels
-from .._backends.cpu.recurrent import GRU, LSTM, RELU, TANH
+from .._backends.cpu.memory import zeros_like
+from .._backends.cpu.view import split
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
 from .._shape import wrap_dim
 from .._tensor import Tensor
-from .recurrent_steps import differentiable_gradients
+from .recurrent_steps import GRU, LSTM, RELU, STEPS, TANH, differentiable_gradients, lstm_step, run_layer
 
-# -- one layer, one direction --------------------------------------------------------------------------------------
-
-
-def _layer_gradients(grads: Any, input: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Any, b_hh: Any, w_hr: Any, hx: Tensor,
-                     cx: Any, result0: Tensor, result3: Tensor, batch_sizes: Any, reverse: bool, mode: int) -> Any:
-    if is_grad_enabled():
-        return differentiable_gradients(grads, (input, w_ih, w_hh, b_ih, b_hh, w_hr, hx, cx), batch_sizes, reverse,
-                                        mode)
-    made = aten._rnn_layer_backward(grads[0], grads[1], grads[2], input, w_ih, w_hh, b_ih, b_hh, w_hr, hx, cx, result0,
-                                    result3, batch_sizes, reverse, mode)
-    absent = {3: b_ih, 4: b_hh, 5: w_hr, 7: cx}
-    return tuple(None if i in absent and absent[i] is None else g for i, g in enumerate(made))
-
-
-INPUTS = ("input", "w_ih", "w_hh", "b_ih", "b_hh", "w_hr", "hx", "cx")
-declare(
-    "_rnn_layer(Tensor input, Tensor w_ih, Tensor w_hh, Tensor? b_ih, Tensor? b_hh, Tensor? w_hr, Tensor hx, "
-    "Tensor? cx, int[]? batch_sizes, bool reverse, int mode) -> (Tensor, Tensor, Tensor, Tensor)",
-    cpu=kernels.forward, where="n", differentiable=(0, 1, 2), grad={INPUTS: _layer_gradients},
-)
-declare(
-    "_rnn_layer_backward(Tensor grad_output, Tensor grad_hy, Tensor grad_cy, Tensor input, Tensor w_ih, Tensor w_hh, "
-    "Tensor? b_ih, Tensor? b_hh, Tensor? w_hr, Tensor hx, Tensor? cx, Tensor output, Tensor workspace, "
-    "int[]? batch_sizes, bool reverse, int mode) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
-    cpu=kernels.backward, where="n",
-)
+# -- one direction of an LSTM layer, which PyTorch has as one op -----------------------------------------------------
 
 
 def _mkldnn_layer(input: Any, weight0: Any, weight1: Any, weight2: Any, weight3: Any, hx: Any, cx: Any, reverse: bool,
                   batch_sizes: Any, mode: int, hidden_size: int, num_layers: int, has_biases: bool,
                   bidirectional: bool, batch_first: bool, train: bool) -> Any:
-    b_ih, b_hh = (weight2, weight3) if has_biases else (None, None)
-    return kernels.forward(input, weight0, weight1, b_ih, b_hh, None, hx, cx, None, reverse, mode)
+    biases = (weight2, weight3) if has_biases else None
+    return kernels.forward(input, weight0, weight1, biases, hx, cx, reverse)
 
 
 def _mkldnn_layer_backward(input: Any, weight1: Any, weight2: Any, weight3: Any, weight4: Any, hx: Any, cx: Any,
                            output: Any, hy: Any, cy: Any, grad_output: Any, grad_hy: Any, grad_cy: Any, reverse: bool,
                            mode: int, hidden_size: int, num_layers: int, has_biases: bool, train: bool,
                            bidirectional: bool, batch_sizes: Any, batch_first: bool, workspace: Any) -> Any:
-    b_ih, b_hh = (weight3, weight4) if has_biases else (None, None)
-    made = kernels.backward(grad_output, grad_hy, grad_cy, input, weight1, weight2, b_ih, b_hh, None, hx, cx, output,
-                            workspace, None, reverse, mode)
-    return (*made[:5], *made[6:])
+    given = [zeros_like(made) if grad is None else grad
+             for grad, made in ((grad_output, output), (grad_hy, hy), (grad_cy, cy))]
+    return kernels.backward(*given, input, weight1, weight2, has_biases, hx, cx, output, workspace, reverse)
 
 
-def _mkldnn_gradients(grads: Any, input: Tensor, weight0: Tensor, weight1: Tensor, weight2: Tensor, weight3: Tensor,
+def _mkldnn_gradients(given_grads: Any, input: Tensor, weight0: Tensor, weight1: Tensor, weight2: Tensor, weight3: Tensor,
                       hx_: Tensor, cx_: Tensor, result0: Tensor, result1: Tensor, result2: Tensor, result3: Tensor,
                       reverse: bool, batch_sizes: Any, mode: int, hidden_size: int, num_layers: int, has_biases: bool,
                       bidirectional: bool, batch_first: bool, train: bool) -> Any:
     if is_grad_enabled():
         biases = (weight2, weight3) if has_biases else (None, None)
-        made = differentiable_gradients(grads, (input, weight0, weight1, *biases, None, hx_, cx_), None, reverse, mode)
-        return (*made[:5], *made[6:])
+        grads = [aten.zeros_like(made) if grad is None else grad
+                 for grad, made in zip(given_grads, (result0, result1, result2))]
+        return differentiable_gradients(grads, (input, weight0, weight1, *biases, hx_, cx_), reverse)
     return aten.mkldnn_rnn_layer_backward(
-        input, weight0, weight1, weight2, weight3, hx_, cx_, result0, result1, result2, grads[0], grads[1], grads[2],
+        input, weight0, weight1, weight2, weight3, hx_, cx_, result0, result1, result2, *given_grads[:3],
         reverse, mode, hidden_size, num_layers, has_biases, train, bidirectional, batch_sizes, batch_first, result3)
 
 
@@ -95,6 +71,9 @@ declare(
 # -- layers on top of each other -----------------------------------------------------------------------------------
 
 
+FUSED_DTYPES = ("float32", "bfloat16")
+
+
 class Stack:
     """Layers on top of each other, each in one or two directions."""
 
@@ -109,10 +88,13 @@ class Stack:
         if len(params) != expected:
             raise RuntimeError(f"got an incorrect number of RNN parameters: {len(params)} instead of {expected}")
 
+    def fuses(self, data: Tensor) -> bool:
+        """Whether a layer of padded sequences is one op."""
+        return self.mode == LSTM and not self.projects and data.dtype.name in FUSED_DTYPES
+
     def run(self, data: Tensor, batch_sizes: Sequence[int] | None) -> list[Any]:
         """The output of the last layer, then the final states of all layers, stacked."""
-        # A plain LSTM in one precision is PyTorch's own fused op.
-        fused = self.mode == LSTM and batch_sizes is None and not self.projects
+        fused = batch_sizes is None and self.fuses(data)
         initial = None if fused else [aten.unbind(state, 0) for state in self.states]
         final: list[list[Any]] = [[] for _ in self.states]
         for layer in range(self.num_layers):
@@ -125,9 +107,9 @@ class Stack:
                     made = self.fused_layer(data, weights, states, direction == 1)
                 else:
                     states = [state[number] for state in initial]
-                    made = self.layer(data, weights, states, batch_sizes, direction == 1)
+                    made = run_layer(self.mode, data, weights, self.has_biases, states, batch_sizes, direction == 1)
                 outputs.append(made[0])
-                for kept, state in zip(final, made[1:]):
+                for kept, state in zip(final, made[1]):
                     kept.append(state)
             data = outputs[0] if self.directions == 1 else aten.cat(outputs, data.ndim - 1)
             if self.dropout and self.train and layer < self.num_layers - 1:
@@ -144,16 +126,7 @@ class Stack:
         made = aten.mkldnn_rnn_layer(data, w_ih, w_hh, b_ih, b_hh, states[0], states[1], reverse, [], self.mode,
                                      states[1]._a.shape[1], self.num_layers, self.has_biases, self.directions == 2,
                                      False, self.train)
-        return made[:3]
-
-    def layer(self, data: Tensor, weights: Sequence[Any], states: Sequence[Any], batch_sizes: Sequence[int] | None,
-              reverse: bool) -> Any:
-        """One direction of one layer of any kind."""
-        b_ih, b_hh = weights[2:4] if self.has_biases else (None, None)
-        cell = states[1] if self.mode == LSTM else None
-        made = aten._rnn_layer(data, weights[0], weights[1], b_ih, b_hh, weights[-1] if self.projects else None,
-                               states[0], cell, batch_sizes, reverse, self.mode)
-        return made[:3] if self.mode == LSTM else made[:2]
+        return made[0], made[1:3]
 
 
 def _padded(mode: int) -> Any:
@@ -165,9 +138,11 @@ def _padded(mode: int) -> Any:
         if mode == LSTM and len(states) != 2:
             raise RuntimeError("lstm expects two hidden states")
         stack = Stack(mode, states, params, has_biases, num_layers, dropout, train, bidirectional)
-        made = stack.run(aten.transpose(input, 0, 1) if batch_first else input, None)
+        fused = stack.fuses(input)
+        data = aten.transpose(input, 0, 1) if batch_first else input
+        made = stack.run(aten.contiguous(data) if fused else data, None)
         if batch_first:
-            made[0] = aten.transpose(made[0], 0, 1)
+            made[0] = aten.transpose(made[0], 0, 1) if fused else aten.transpose_(made[0], 0, 1)
         return tuple(made)
 
     return apply
@@ -208,15 +183,9 @@ for _name, _mode in (("lstm", LSTM), ("gru", GRU), ("rnn_tanh", TANH), ("rnn_rel
 # -- cells ---------------------------------------------------------------------------------------------------------
 
 
-def _split_kernel(array: Any, split_size: int, dim: int) -> list[Any]:
-    at = wrap_dim(dim, array.ndim)
-    before = (slice(None),) * at
-    return [array[(*before, slice(start, start + split_size))] for start in range(0, array.shape[at], split_size)]
-
-
 # "Unsafe" because the pieces share memory while the graph takes them for separate tensors: whoever uses this may change
 # pieces in place, but must not use the whole again.
-declare("unsafe_split.Tensor(Tensor self, int split_size, int dim=0) -> Tensor[]", cpu=_split_kernel, where="fm",
+declare("unsafe_split.Tensor(Tensor self, int split_size, int dim=0) -> Tensor[]", cpu=split, where="fm",
         grad={"self": lambda grads, dim: aten.cat(grads, dim)})
 
 
@@ -245,35 +214,20 @@ def _lstm_cell(input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Any, b_
         raise RuntimeError("lstm_cell expects two hidden states")
     hidden, cell = hx
     _check_cell(input, hidden, w_ih, w_hh)
-    drive = aten.linear(input, w_ih, b_ih)
-    gates = aten.unsafe_chunk(aten.add_(aten.linear(hidden, w_hh, b_hh), drive), 4, 1)
-    entry, forget = aten.sigmoid_(gates[0]), aten.sigmoid_(gates[1])
-    new, shown = aten.tanh_(gates[2]), aten.sigmoid_(gates[3])
-    cell = aten.add_(aten.mul(forget, cell), aten.mul(entry, new))
-    return aten.mul(shown, aten.tanh(cell)), cell
+    hidden, cell = lstm_step(aten.linear(input, w_ih, b_ih), [hidden, cell], w_hh, b_hh)
+    return hidden, cell
 
 
-def _gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Any, b_hh: Any) -> Tensor:
-    _check_cell(input, hx, w_ih, w_hh)
-    drive = aten.unsafe_chunk(aten.linear(input, w_ih, b_ih), 3, 1)
-    held = aten.unsafe_chunk(aten.linear(hx, w_hh, b_hh), 3, 1)
-    reset = aten.sigmoid_(aten.add_(held[0], drive[0]))
-    update = aten.sigmoid_(aten.add_(held[1], drive[1]))
-    new = aten.tanh_(aten.add(drive[2], aten.mul_(held[2], reset)))
-    return aten.add_(aten.mul_(aten.sub(hx, new), update), new)
-
-
-def _plain_cell(activation: str) -> Any:
+def _other_cell(mode: int) -> Any:
     def apply(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Any, b_hh: Any) -> Tensor:
         _check_cell(input, hx, w_ih, w_hh)
-        drive = aten.linear(input, w_ih, b_ih)
-        return getattr(aten, activation)(aten.add_(aten.linear(hx, w_hh, b_hh), drive))
+        return STEPS[mode](aten.linear(input, w_ih, b_ih), [hx], w_hh, b_hh)[0]
 
     return apply
 
 
 CELL = "Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None"
 declare(f"lstm_cell(Tensor input, Tensor[] hx, {CELL}) -> (Tensor, Tensor)", composite=_lstm_cell, where="f")
-declare(f"gru_cell(Tensor input, Tensor hx, {CELL}) -> Tensor", composite=_gru_cell, where="f")
-declare(f"rnn_tanh_cell(Tensor input, Tensor hx, {CELL}) -> Tensor", composite=_plain_cell("tanh"), where="f")
-declare(f"rnn_relu_cell(Tensor input, Tensor hx, {CELL}) -> Tensor", composite=_plain_cell("relu"), where="f")
+declare(f"gru_cell(Tensor input, Tensor hx, {CELL}) -> Tensor", composite=_other_cell(GRU), where="f")
+declare(f"rnn_tanh_cell(Tensor input, Tensor hx, {CELL}) -> Tensor", composite=_other_cell(TANH), where="f")
+declare(f"rnn_relu_cell(Tensor input, Tensor hx, {CELL}) -> Tensor", composite=_other_cell(RELU), where="f")

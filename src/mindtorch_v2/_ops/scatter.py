@@ -10,6 +10,7 @@ import numpy as np
 
 from .._backends.cpu import gather as slice_kernels
 from .._backends.cpu import scatter as kernels
+from .._backends.cpu.memory import copy_
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
 from .._shape import wrap_dim
@@ -21,7 +22,7 @@ def on_copy(kernel: Callable[..., Any]) -> Callable[..., Any]:
     """The functional form of a kernel that writes into its first array."""
 
     def functional(a: Any, *rest: Any) -> Any:
-        return kernel(a.copy(), *rest)
+        return kernel(copy_(np.empty_like(a), a), *rest)
 
     return functional
 
@@ -237,16 +238,12 @@ declare(
 )
 
 
-def _picked_like(grad: Tensor, dim: int, index: Tensor, shape: Any) -> Tensor:
-    return aten.expand(aten.index_select(grad, dim, index), shape)
-
-
 declare(
     "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
     cpu=on_copy(slice_kernels.index_add), cpu_inplace=slice_kernels.index_add,
     grad={"self": lambda grad: grad,
-          "source": lambda grad, dim, index, source_shape, alpha: scaled(
-              _picked_like(grad, dim, index, source_shape), alpha)},
+          "source": lambda grad, dim, index, source, alpha: scaled(
+              aten.expand_as(aten.index_select(grad, dim, index), source), alpha)},
 )
 declare(
     "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", cpu=on_copy(slice_kernels.index_copy),

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from .._autograd.graph import with_layout
 from .._backends.cpu import view as kernels
+from .._backends.cpu.memory import copy_, zeros
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
 from .._memory_format import contiguous_format
@@ -74,7 +76,9 @@ declare(
 )
 declare(
     "squeeze.dim(Tensor self, int dim) -> Tensor", cpu=kernels.squeeze_dims, view=True, where="n",
-    node="SqueezeBackward1", grad={"self": lambda grad, self_shape: aten.view(grad, self_shape)},
+    node="SqueezeBackward1",
+    grad={"self": lambda grad, self_shape, dim: grad if grad._a.shape == self_shape else aten.unsqueeze(
+        grad, wrap_dim(dim, len(self_shape)))},
 )
 declare(
     "squeeze.dims(Tensor self, int[] dim) -> Tensor", cpu=kernels.squeeze_dims, view=True, where="n",
@@ -117,8 +121,8 @@ def _scatter_into_zeros(place: Any) -> Any:
     """The backward of a window: zeros with the gradient copied into the same window."""
 
     def kernel(grad: Any, input_sizes: Any, *window: Any) -> Any:
-        whole = np.zeros(input_sizes, grad.dtype)
-        place(whole, *window)[...] = grad
+        whole = zeros(input_sizes, grad.dtype)
+        copy_(place(whole, *window), grad)
         return whole
 
     return kernel
@@ -126,17 +130,17 @@ def _scatter_into_zeros(place: Any) -> Any:
 
 declare(
     "select_backward(Tensor grad_output, int[] input_sizes, int dim, int index) -> Tensor",
-    cpu=_scatter_into_zeros(kernels.select), where="n",
+    cpu=_scatter_into_zeros(kernels.select_step), where="n",
     grad={"grad_output": lambda grad, dim, index: aten.select(grad, dim, index)},
 )
 declare(
     "slice_backward(Tensor grad_output, int[] input_sizes, int dim, int? start, int? end, int step) -> Tensor",
-    cpu=_scatter_into_zeros(kernels.slice_dim), where="n",
+    cpu=_scatter_into_zeros(kernels.slice_step), where="n",
     grad={"grad_output": lambda grad, dim, start, end, step: aten.slice(grad, dim, start, end, step)},
 )
 declare(
     "diagonal_backward(Tensor grad_output, int[] input_sizes, int offset, int dim1, int dim2) -> Tensor",
-    cpu=_scatter_into_zeros(kernels.diagonal), where="n",
+    cpu=_scatter_into_zeros(kernels.diagonal_step), where="n",
     grad={"grad_output": lambda grad, offset, dim1, dim2: aten.diagonal(grad, offset, dim1, dim2)},
 )
 declare(
@@ -147,10 +151,7 @@ declare(
 
 
 def _narrow(self: Tensor, dim: int, start: Any, length: int) -> Tensor:
-    start = int(start)
-    kernels.narrow(self._a, dim, start, length)
-    if start < 0:
-        start += self._a.shape[wrap_dim(dim, self.ndim)]
+    start = kernels.narrow_start(self._a, dim, int(start), length)
     return aten.slice(self, dim, start, start + length, 1)
 
 
@@ -224,6 +225,14 @@ def _cells(shape: Sequence[int], steps: Sequence[int], offset: int) -> Any:
     return np.broadcast_to(cells, tuple(shape))
 
 
+def _as_strided_second(grad: Tensor, self_array: Any, size: Any, stride: Any, storage_offset: int) -> Tensor:
+    """The same window of the gradient, laid out in memory as the input was."""
+    item = self_array.dtype.itemsize
+    own = wrap(self_array).storage_offset()
+    laid_out = with_layout(grad, tuple(s // item for s in self_array.strides))
+    return aten.as_strided(laid_out, size, stride, storage_offset - own + laid_out.storage_offset())
+
+
 declare(
     "as_strided(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor", cpu=kernels.as_strided,
     view=True, grad={"self": _as_strided_backward},
@@ -231,8 +240,7 @@ declare(
 declare(
     "_as_strided_backward(Tensor grad_output, Tensor self, int[] size, int[] stride, int storage_offset) -> Tensor",
     cpu=_as_strided_adjoint, where="n",
-    grad={"grad_output": lambda grad, size, stride, storage_offset: aten.as_strided(
-        aten.contiguous(grad), size, stride, storage_offset)},
+    grad={"grad_output": _as_strided_second},
 )
 
 
@@ -264,7 +272,7 @@ declare("view_as_complex(Tensor self) -> Tensor", cpu=kernels.view_as_complex, v
 declare("alias(Tensor self) -> Tensor", cpu=lambda a: a.view(), view=True, where="n",
         grad={"self": lambda grad: grad})
 
-# -- made of the above ---------------------------------------------------------------------------------------------
+# -- made of the above -----------------------------------------------------------------------------------------------
 
 
 def _movedim(self: Tensor, source: Any, destination: Any) -> Tensor:

@@ -50,8 +50,6 @@ ACTIVATIONS: dict[str, Build] = {
 @pytest.mark.parametrize("name", ACTIVATIONS)
 @pytest.mark.parametrize("training", [True, False])
 def test_activation(name: str, training: bool) -> None:
-    if name == "RReLU" and training:
-        pytest.skip("aten::rrelu does not draw slopes yet")
     compare(ACTIVATIONS[name], data(2, 3, 4), training=training)
 
 

@@ -105,7 +105,41 @@ def scoped(torch: Any, model: Any) -> None:
         model(torch.ones(1, 4))
 
 
-PROGRAMS = [program, custom_function, scoped]
+def built_ins(torch: Any, model: Any) -> None:
+    """Calls of built-in functions in all the ways that there are."""
+    functional, ones = torch.nn.functional, torch.ones
+    x = torch.zeros(ones(2, 3).shape)
+    x.add_(1).mul(2)
+    torch.add(x, x)
+    _ = x + x, x[0], -x, x.shape, x * 2, 2 / (x + 1), x == x
+    x.sum().item()
+    torch.cat([x, x], dim=0)
+    functional.linear(x, x)
+    functional.relu(x)
+    functional.gelu(x)
+    torch.nn.functional.softmax(x, -1)
+    torch.linalg.norm(x)
+    torch.einsum("ij,ij->i", x, x)
+    list(map(torch.sin, [x]))
+    sorted([3, 1], key=lambda n: float(torch.ones(n).sum()))
+    added = x.add
+    added(1)
+    [torch.cos][0](x)
+    torch.randn(*(2, 3), **{"requires_grad": True})
+    x.view(-1).float().double().long()
+    x.numel(), x.size(), x.dim(), x.is_contiguous(), x.new_ones(2), x.to(torch.float64), x.split(1), x.norm()
+    torch.tensor([1.0]), torch.arange(3), torch.is_tensor(x), torch.max(x), torch.split(x, 1), torch.rand_like(x)
+    {}.update(a=len([1]), b=",".join("ab"))
+    int("1"), str(2), range(3), isinstance(x, int), getattr(x, "ndim")
+    try:
+        [].pop()
+    except IndexError:
+        [].append(1)
+    with torch.no_grad():
+        abs(-1)
+
+
+PROGRAMS = [program, custom_function, scoped, built_ins]
 
 
 def record(torch: Any, run: Callable[[Any, Any], None], path: pathlib.Path) -> tuple[Any, list[dict[str, Any]]]:
@@ -149,6 +183,28 @@ def users_calls(events: list[dict[str, Any]]) -> list[Call]:
 def test_calls_have_the_same_names_and_callers(both: Any) -> None:
     mine, reference = (users_calls(events) for _, events in both)
     assert len(reference) > 5
+    assert mine == reference
+
+
+ADDRESS = re.compile(r" at 0x[0-9a-f]+>$")
+
+
+def users_built_ins(events: list[dict[str, Any]]) -> list[Call]:
+    """Built-in functions that the user's code calls itself, each with its caller."""
+    calls = sorted((event for event in events if event.get("cat") == "python_function"),
+                   key=lambda event: event["args"]["Python id"])
+    by_id = {event["args"]["Python id"]: event for event in calls}
+    found: list[Call] = []
+    for event in calls:
+        above = by_id.get(event["args"]["Python parent id"])
+        if event["name"].startswith("<built-in ") and above is not None and FILE in above["name"]:
+            found.append((ADDRESS.sub(">", event["name"]), above["name"]))
+    return found
+
+
+def test_built_in_functions_have_the_same_names_and_callers(both: Any) -> None:
+    mine, reference = (users_built_ins(events) for _, events in both)
+    assert reference
     assert mine == reference
 
 

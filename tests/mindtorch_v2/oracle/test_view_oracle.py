@@ -106,3 +106,14 @@ def test_in_place_on_views_keeps_history(change):
         return y * 3, before * 1
 
     check(program, data(3, 4), data(4, seed=3), nodes=False)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "bool"])
+def test_a_view_of_a_strided_slice_knows_its_storage(dtype):
+    def facts(torch):
+        whole = torch.arange(72).reshape(3, 2, 12).to(getattr(torch, dtype))
+        view = whole.transpose(0, 1).select(0, 1).view(3, 3, 4)
+        return (view.storage_offset(), view.stride(), view.untyped_storage().nbytes(),
+                view.as_strided((3,), (1,), 0).float().tolist())
+
+    assert facts(ours) == facts(theirs)

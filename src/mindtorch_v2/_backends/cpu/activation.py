@@ -6,66 +6,54 @@ memory they touch.
 
 from __future__ import annotations
 
-import functools
-import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..._dispatch.promotion import FLOAT_DTYPES, scalar_array
+from ..._dispatch.steps import step
+from .gelu import GELU_CUBIC as GELU_CUBIC
+from .gelu import GELU_SLOPE as GELU_SLOPE
+from .gelu import gelu as gelu
+from .gelu import gelu_backward as gelu_backward
+from .memory import empty_like, to
 from .pointwise import FLOAT32, ONES, ZEROS, broadcasting, scratch, sigmoid, unsupported
-from .special import normal_erf
+from .real_floats import floats_only
 
 Array = Any
-Function = Callable[..., Any]
 
 INT8 = np.dtype(np.int8)
 # Elements from which more calls that each do less per element pay.
 LARGE = 2048
-GELU_SLOPE = math.sqrt(2.0 / math.pi)
-GELU_CUBIC = 0.044715
-
-
-def floats_only(name: str) -> Callable[[Function], Function]:
-    """Decorator: other dtypes than real floats are refused; 16-bit floats are computed in float32."""
-
-    def decorate(function: Function) -> Function:
-        @functools.wraps(function)
-        def kernel(a: Array, *rest: Any) -> Any:
-            dtype = a.dtype
-            if dtype is FLOAT32:
-                return function(a, *rest)
-            if dtype not in FLOAT_DTYPES or dtype.kind == "c":
-                raise unsupported(name, dtype)
-            if dtype.itemsize != 2:
-                return function(a, *rest)
-            rest = tuple(b.astype(FLOAT32) if isinstance(b, np.ndarray) and b.dtype == dtype else b for b in rest)
-            result = function(a.astype(FLOAT32), *rest)
-            if isinstance(result, tuple):
-                return tuple(np.asarray(one).astype(dtype) for one in result)
-            return np.asarray(result).astype(dtype)
-
-        return kernel
-
-    return decorate
 
 
 # -- made of straight lines ----------------------------------------------------------------------------------------
+
+
+@step("aten::clamp_min")
+def clamp_min(a: Array, low: Any) -> Array:
+    """Not less than a number."""
+    return np.maximum(a, ZEROS[a.dtype] if low == 0 else scalar_array(low, a.dtype))
+
+
+@step("aten::clamp_min_")
+def clamp_min_(a: Array, low: Any) -> Array:
+    """`clamp_min` into its argument."""
+    return np.maximum(a, ZEROS[a.dtype] if low == 0 else scalar_array(low, a.dtype), out=a)
 
 
 def relu(a: Array) -> Array:
     """Not less than 0."""
     if a.dtype.kind in "bc":
         _refuse(a, "Boolean inputs not supported for relu")
-    return np.maximum(a, ZEROS[a.dtype])
+    return clamp_min(a, 0)
 
 
 def relu_inplace(a: Array) -> Array:
     """`relu` into its argument."""
     if a.dtype.kind in "bc":
         _refuse(a, "Boolean inputs not supported for relu")
-    return np.maximum(a, ZEROS[a.dtype], out=a)
+    return clamp_min_(a, 0)
 
 
 def _refuse(a: Array, text: str) -> None:
@@ -98,7 +86,18 @@ def hardtanh(a: Array, low: Any, high: Any) -> Array:
     """Kept between two numbers."""
     if a.dtype.kind in "bc":
         _refuse(a, "Bool inputs not supported for hardtanh")
-    return np.minimum(np.maximum(a, scalar_array(low, a.dtype)), scalar_array(high, a.dtype))
+    return _hardtanh_into(a, low, high, empty_like(a, a.dtype))
+
+
+@step("aten::hardtanh", "out")
+def _hardtanh_into(a: Array, low: Any, high: Any, out: Array) -> Array:
+    return _clamp_into(a, low, high, out)
+
+
+@step("aten::clamp", "out")
+def _clamp_into(a: Array, low: Any, high: Any, out: Array) -> Array:
+    a = to(a, a.dtype)
+    return np.minimum(np.maximum(a, scalar_array(low, a.dtype), out=out), scalar_array(high, a.dtype), out=out)
 
 
 def hardtanh_backward(grad: Array, a: Array, low: Any, high: Any) -> Array:
@@ -329,54 +328,6 @@ def _elu_backward(grad: Array, a: Array, alpha: Any, scale: Any, input_scale: An
     inner = scalar_array(input_scale, a.dtype)
     below = inner * (a + factor) if is_result else inner * factor * np.exp(np.minimum(a, ZEROS[a.dtype]) * inner)
     return grad * np.where(a > 0, scalar_array(scale, a.dtype), below)
-
-
-def _gelu_inner(a: Array) -> Array:
-    """`tanh(√(2/π) (a + 0.044715 a³))` as a fresh array."""
-    t = scratch(np.multiply(a, a))
-    np.multiply(t, scalar_array(GELU_SLOPE * GELU_CUBIC, a.dtype), t)
-    np.add(t, scalar_array(GELU_SLOPE, a.dtype), t)
-    np.multiply(t, a, t)
-    return np.tanh(t, t)
-
-
-def _check_approximate(approximate: str) -> None:
-    if approximate not in ("none", "tanh"):
-        raise RuntimeError("approximate argument must be either none or tanh.")
-
-
-@floats_only("GeluKernelImpl")
-def gelu(a: Array, approximate: str = "none") -> Array:
-    """`a` times the normal distribution function of a, or its approximation by tanh."""
-    if approximate == "none":
-        t = normal_erf(a)
-    else:
-        _check_approximate(approximate)
-        t = _gelu_inner(a)
-    np.add(t, ONES[a.dtype], t)
-    np.multiply(t, a, t)
-    return np.multiply(t, scalar_array(0.5, a.dtype), t)
-
-
-@floats_only("GeluBackwardKernelImpl")
-def gelu_backward(grad: Array, a: Array, approximate: str = "none") -> Array:
-    """Gradient of `gelu`."""
-    half = scalar_array(0.5, a.dtype)
-    if approximate == "none":
-        t = normal_erf(a)
-        np.add(t, ONES[a.dtype], t)
-        np.multiply(t, half, t)
-        density = scratch(np.multiply(a, a))
-        np.multiply(density, scalar_array(-0.5, a.dtype), density)
-        np.exp(density, density)
-        np.multiply(density, scalar_array(1.0 / math.sqrt(2.0 * math.pi), a.dtype), density)
-        np.multiply(density, a, density)
-        np.add(t, density, t)
-        return np.multiply(t, grad, t)
-    _check_approximate(approximate)
-    t = _gelu_inner(a)
-    slope = scalar_array(GELU_SLOPE, a.dtype) + scalar_array(3.0 * GELU_SLOPE * GELU_CUBIC, a.dtype) * (a * a)
-    return grad * (half * (ONES[a.dtype] + t) + half * a * (ONES[a.dtype] - t * t) * slope)
 
 
 # -- halves --------------------------------------------------------------------------------------------------------

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..._dispatch.promotion import FLOAT_DTYPES, cast, promote_scalar, to_float
+from ..._dispatch.promotion import FLOAT_DTYPES, cast, result_dtype, scalar_array, to_float
+from ..._dispatch.steps import step
+from .memory import to
 
 Array = Any
 
@@ -84,7 +86,7 @@ def power_scalar(a: Array, exponent: Any) -> Array:
     """`a ** number`, with the common exponents done by cheaper functions of the same result."""
     if a.dtype.kind in "iu" and isinstance(exponent, int) and exponent < 0:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
-    a, b = promote_scalar(a, exponent)
+    a = to(a, _result_type(a, exponent))
     if exponent == 2:
         return np.multiply(a, a)
     if exponent == 0.5:
@@ -93,4 +95,9 @@ def power_scalar(a: Array, exponent: Any) -> Array:
         return np.multiply(np.multiply(a, a), a)
     if exponent == -1 and a.dtype in FLOAT_DTYPES:
         return np.true_divide(np.ones((), a.dtype), a)
-    return np.power(a, b)
+    return np.power(a, scalar_array(exponent, a.dtype))
+
+
+@step("aten::result_type", "Scalar")
+def _result_type(a: Array, number: Any) -> np.dtype:
+    return result_dtype([a], [number]).np

@@ -11,6 +11,10 @@ from typing import Any
 import numpy as np
 
 from ..._dtype import HALF_TYPES
+from .blocks import SpreadInPlace
+from .onednn import batches as fast
+from .softmax import is_moderate
+from .sums import row_sums
 
 Array = Any
 
@@ -25,17 +29,37 @@ def _grouped(a: Array, heads: int) -> Array:
     return a if many == heads else a.reshape(batch, heads, many // heads * rows, features)
 
 
-def _scores(query: Array, key: Array, is_causal: bool, mask: Array | None, scale: float) -> Array:
-    """The scaled and masked products of queries and keys, `(batch, heads of keys, rows, keys)`."""
-    batch, many, rows, _ = query.shape
-    heads, keys = key.shape[1:3]
-    made = np.matmul(_grouped(query * query.dtype.type(scale), heads), key.swapaxes(-1, -2))
-    whole = made.reshape(batch, many, rows, keys)
+def _scores(scaled: Array, key: Array) -> Array:
+    """The products of scaled queries and keys, `(batch, heads of keys, rows, keys)`."""
+    # By rows times rows: BLAS is slow on small matrices of which the second is transposed.
+    return fast.matmul(_grouped(scaled, key.shape[1]), key.swapaxes(-1, -2))
+
+
+def _hidden(rows: int, keys: int) -> Array:
+    """Where a row must not look, with causal attention."""
+    return np.arange(keys) > np.arange(rows)[:, None]
+
+
+def _masked(scores: Array, shape: tuple[int, ...], is_causal: bool, mask: Array | None) -> None:
+    """Add the mask, in place; `shape` is that of the scores by heads of queries."""
+    whole = scores.reshape(shape)
     if mask is not None:
         whole += mask
     if is_causal:
-        np.copyto(whole, -np.inf, where=np.arange(keys) > np.arange(rows)[:, None])
-    return made
+        np.copyto(whole, -np.inf, where=_hidden(*shape[-2:]))
+
+
+def _plain_exponentials(scores: Array, shape: tuple[int, ...], is_causal: bool, mask: Array | None) -> bool:
+    """Try to turn scores into their exponentials as they are, in place; False if their size or a mask forbids it."""
+    if mask is not None or not scores.size or not is_moderate(scores):
+        return False
+    np.exp(scores, scores)
+    if is_causal:
+        seen = np.logical_not(_hidden(*shape[-2:])).astype(scores.dtype)
+        flat = scores.reshape(-1, seen.size)
+        with SpreadInPlace(seen.size):
+            flat *= seen.reshape(-1)
+    return True
 
 
 def _factor(query: Array, scale: float | None) -> float:
@@ -46,19 +70,37 @@ def forward(query: Array, key: Array, value: Array, dropout_p: float, is_causal:
             scale: float | None) -> tuple[Array, Array]:
     """`(softmax(query @ key.T * scale + mask) @ value, logarithm of the softmax's denominators)`."""
     q, k, v = _wide(query), _wide(key), _wide(value)
-    scores = _scores(q, k, is_causal, None if attn_mask is None else _wide(attn_mask), _factor(query, scale))
-    # A row that sees nothing has a maximum of -inf; it becomes zero.
-    top = np.maximum(scores.max(-1, keepdims=True, initial=-np.inf), np.finfo(scores.dtype).min)
-    scores -= top
-    np.exp(scores, scores)
-    total = scores.sum(-1, keepdims=True)
-    made = np.matmul(scores, v)
-    made /= np.where(total == 0, 1, total)
+    mask = None if attn_mask is None else _wide(attn_mask)
+    scores = _scores(q * q.dtype.type(_factor(query, scale)), k)
+    shape = (*query.shape[:3], key.shape[2])
+    top: Any = 0
+    if not _plain_exponentials(scores, shape, is_causal, mask):
+        _masked(scores, shape, is_causal, mask)
+        # A row that sees nothing has a maximum of -inf; it becomes zero.
+        top = np.maximum(scores.max(-1, keepdims=True, initial=-np.inf), np.finfo(scores.dtype).min)
+        scores -= top
+        np.exp(scores, scores)
+    total = row_sums(scores.reshape(-1, shape[-1])).reshape(*scores.shape[:-1], 1)
+    made = np.matmul(scores, v).reshape(query.shape)
+    share = np.where(total == 0, 1, total).reshape(*query.shape[:3], 1)
     logs = (top + np.log(total)).reshape(query.shape[:3])
     # The result lies in memory as the query does: what follows often wants the heads side by side again.
     result = np.empty_like(query)
-    result[...] = made.reshape(query.shape)
+    if result.dtype == made.dtype:
+        np.true_divide(made, share, result)
+    else:
+        result[...] = made / share
     return result, logs
+
+
+def _side_by_side(left: Array, right: Array, like: Array) -> Array:
+    """`left @ right` as `(batch, heads, rows, features)` with the heads of a row next to each other in memory."""
+    batch, heads, rows, features = like.shape
+    result = np.empty((batch, rows, heads, features), like.dtype).swapaxes(1, 2)
+    if left.shape[:-1] == like.shape[:-1] and left.dtype == like.dtype:
+        return np.matmul(left, right, out=result)
+    result[...] = np.matmul(left, right).reshape(like.shape)
+    return result
 
 
 def backward(grad: Array, query: Array, key: Array, value: Array, out: Array, logsumexp: Array, dropout_p: float,
@@ -66,18 +108,24 @@ def backward(grad: Array, query: Array, key: Array, value: Array, out: Array, lo
     """Gradients of query, key and value."""
     pull, q, k, v = _wide(grad), _wide(query), _wide(key), _wide(value)
     heads, factor = key.shape[1], _factor(query, scale)
-    weights = _scores(q, k, is_causal, None if attn_mask is None else _wide(attn_mask), factor)
-    logs = np.where(np.isneginf(logsumexp), np.inf, logsumexp)
-    weights -= logs.reshape(*weights.shape[:3], 1)
-    np.exp(weights, weights)
-    pull, q_rows = _grouped(pull, heads), _grouped(q, heads)
+    mask = None if attn_mask is None else _wide(attn_mask)
+    scaled = q * q.dtype.type(factor)
+    weights = _scores(scaled, k)
+    shape = (*query.shape[:3], key.shape[2])
+    pull = _grouped(pull, heads)
     shared = np.einsum("bhre,bhre->bhr", pull, _grouped(_wide(out), heads))[..., None]
-    grad_value = np.matmul(weights.swapaxes(-1, -2), pull)
-    slope = np.matmul(pull, v.swapaxes(-1, -2))
+    if _plain_exponentials(weights, shape, is_causal, mask):
+        # The softmax's denominators go with the rows of the gradient, which are fewer than the weights.
+        share = np.exp(-logsumexp).reshape(*weights.shape[:3], 1)
+        pull = pull * share
+        shared *= share
+    else:
+        _masked(weights, shape, is_causal, mask)
+        weights -= np.where(np.isneginf(logsumexp), np.inf, logsumexp).reshape(*weights.shape[:3], 1)
+        np.exp(weights, weights)
+    slope = fast.matmul(pull, v.swapaxes(-1, -2))
     slope -= shared
     slope *= weights
-    slope *= slope.dtype.type(factor)
-    grad_query = np.matmul(slope, k).reshape(query.shape)
-    grad_key = np.matmul(slope.swapaxes(-1, -2), q_rows)
-    return (grad_query.astype(query.dtype, copy=False), grad_key.astype(key.dtype, copy=False),
-            grad_value.astype(value.dtype, copy=False))
+    return (_side_by_side(slope, k * k.dtype.type(factor), query),
+            _side_by_side(slope.swapaxes(-1, -2), _grouped(scaled, heads), key),
+            _side_by_side(weights.swapaxes(-1, -2), pull, value))

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..._dispatch.promotion import FLOAT_DTYPES, cast, pretty, promote_arrays, promote_list, result_dtype, scalar_array
+from ..._dispatch.promotion import FLOAT_DTYPES, pretty, promote_arrays, promote_list, result_dtype, scalar_array
 from ..._dtype import FROM_NUMPY
+from .memory import to
 from .pointwise import broadcasting, unsupported
 
 Array = Any
@@ -97,8 +98,10 @@ def clamp(a: Array, low: Any, high: Any) -> Array:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if a.dtype.kind == "c":
         raise NotImplementedError("clamp is not supported for complex types")
-    if a.dtype not in FLOAT_DTYPES or type(low) not in PLAIN or type(high) not in PLAIN:
-        a = cast(a, result_dtype([a], [bound for bound in (low, high) if bound is not None]).np)
+    wanted = a.dtype
+    if wanted not in FLOAT_DTYPES or type(low) not in PLAIN or type(high) not in PLAIN:
+        wanted = result_dtype([a], [bound for bound in (low, high) if bound is not None]).np
+    a = to(a, wanted)
     # A bound that is NaN makes everything NaN, as `maximum` and `minimum` do.
     if low is None:
         return np.minimum(a, scalar_array(high, a.dtype))

@@ -18,10 +18,11 @@ from numpy.lib.stride_tricks import as_strided
 
 from ..._dtype import HALF_TYPES
 from .convolution_checks import check_convolution
+from .onednn import convolution as fast
 
 Array = Any
 Sizes = tuple[int, ...]
-COLUMN_BYTES = 1 << 22
+COLUMN_BYTES = 1 << 20
 # Gradients of strided depthwise kernels go over their data once a tap: blocks that stay in the cache.
 DEPTH_BYTES = 1 << 19
 # Pitched columns compute this much at most for every position that is kept; beyond it exact columns are cheaper.
@@ -160,6 +161,9 @@ def _depth_weight(weight: Array, groups: int, tap: Sizes) -> Array:
 
 def forward(x: Array, weight: Array, bias: Array | None, window: Window, groups: int) -> Array:
     """Convolution of checked arrays of one dtype."""
+    quick = fast.forward(x, weight, bias, window, groups)
+    if quick is not None:
+        return quick
     out_channels, per_group = weight.shape[:2]
     out = window.output(x.shape[2:])
     shape = (x.shape[0], out_channels, *out)
@@ -204,6 +208,9 @@ def _depthwise_input_gradient(grad: Array, weight: Array, padded: Array, window:
 
 def input_gradient(grad: Array, weight: Array, shape: Sizes, window: Window, groups: int) -> Array:
     """Gradient of `forward` for its input, which has this shape; the forward of a transposed convolution."""
+    quick = fast.input_gradient(grad, weight, shape, window, groups)
+    if quick is not None:
+        return quick
     out_channels, per_group = weight.shape[:2]
     out, images = grad.shape[2:], grad.shape[0]
     if window.is_point():
@@ -237,6 +244,9 @@ def input_gradient(grad: Array, weight: Array, shape: Sizes, window: Window, gro
 
 def weight_gradient(grad: Array, x: Array, shape: Sizes, window: Window, groups: int) -> Array:
     """Gradient of `forward` for its weight, which has this shape."""
+    quick = fast.weight_gradient(grad, x, shape, window, groups)
+    if quick is not None:
+        return quick
     out_channels, per_group = shape[:2]
     out = grad.shape[2:]
     if window.is_point():
@@ -273,6 +283,10 @@ def _backward_of_output(grad: Array, x: Array, weight: Array | None, shape: Size
 def gradients(grad: Array, x: Array, weight: Array, window: Window, groups: int, needs_input: bool,
               needs_weight: bool) -> tuple[Array | None, Array | None]:
     """Gradients of `forward` for input and weight."""
+    if needs_input and needs_weight:
+        quick = fast.input_gradient(grad, weight, x.shape, window, groups)
+        if quick is not None:
+            return quick, weight_gradient(grad, x, weight.shape, window, groups)
     out_channels = weight.shape[0]
     if (needs_input and needs_weight and not window.is_point() and window.can_turn(x.shape[2:], grad.shape[2:])
             and out_channels <= 2 * x.shape[1]):

@@ -7,34 +7,25 @@ from typing import Any
 import numpy as np
 
 from ..._dispatch.promotion import scalar_array
-from ..._dtype import FROM_NUMPY
 from ..._memory_format import CHANNELS_LAST_ORDER, contiguous_format
+from . import memory
+from .memory import copy_, empty_like_contiguous, empty_strided
 
 Array = Any
 
 
-def convert(a: Array, to: np.dtype) -> Array:
-    """A copy in another dtype. Complex loses its imaginary part, floats truncate, as a C cast does."""
-    if a.dtype.kind == "c" and to.kind != "c":
-        a = a.real
-    if to.kind in "iu" and FROM_NUMPY[a.dtype].is_floating_point:
-        if to.itemsize < 8:
-            # Through int64: NumPy's direct cast of out-of-range values depends on the machine.
-            return a.astype(np.int64).astype(to)
-        return a.astype(to)
-    return a.astype(to, copy=True)
+def convert(a: Array, dtype: np.dtype) -> Array:
+    """A copy in another dtype, inside a kernel."""
+    return memory.copy_into(np.empty_like(a, dtype, subok=False), a)
 
 
 def copy_into(target: Array, source: Array, non_blocking: bool = False) -> Array:
     """`target[...] = source`, broadcast and converted."""
-    if source.dtype.kind == "c" and target.dtype.kind != "c":
-        source = source.real
     if source.ndim > target.ndim or any(
         have not in (1, want) for have, want in zip(source.shape[::-1], target.shape[::-1])
     ):
         raise RuntimeError(mismatch(target.shape, source.shape))
-    np.copyto(target, source, casting="unsafe")
-    return target
+    return memory.copy_into(target, source)
 
 
 def mismatch(target: tuple[int, ...], source: tuple[int, ...]) -> str:
@@ -74,4 +65,6 @@ def clone(a: Array, memory_format: Any = None) -> Array:
         if a.ndim != len(order):
             raise RuntimeError(f"required rank {len(order)} tensor to use {memory_format.name} format")
         return a.transpose(order).copy("C").transpose(np.argsort(order))
-    return a.copy("C" if memory_format is contiguous_format else "K")
+    if memory_format is contiguous_format:
+        return copy_(empty_like_contiguous(a, a.dtype), a)
+    return copy_(empty_strided(a, a.dtype), a)

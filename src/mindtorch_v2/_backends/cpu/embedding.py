@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..._dispatch.promotion import pretty
+from ..._dispatch.steps import step
 from ..._dtype import FROM_NUMPY, HALF_TYPES
+from .memory import empty, zeros
+from .view import view_step
 
 Array = Any
 
@@ -29,14 +32,27 @@ def embedding(weight: Array, indices: Array, padding_idx: int, scale_grad_by_fre
     if weight.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
     _check_indices(indices, weight.shape[0])
-    return weight.take(indices, 0)
+    rows = indices if indices.ndim == 1 else _reshape(indices, (-1,))
+    made = _index_select(weight, 0, rows)
+    return made if indices.ndim == 1 else view_step(made, (*indices.shape, weight.shape[1]))
+
+
+@step("aten::reshape")
+def _reshape(indices: Array, shape: tuple[int, ...]) -> Array:
+    return view_step(np.ascontiguousarray(indices), shape)
+
+
+@step("aten::index_select")
+def _index_select(weight: Array, dim: int, rows: Array) -> Array:
+    # The rows are known to be there, which spares `take` a buffer.
+    return weight.take(rows, dim, empty((rows.size, weight.shape[1]), weight.dtype), "clip")
 
 
 def embedding_backward(grad: Array, indices: Array, num_weights: int, padding_idx: int,
                        scale_grad_by_freq: bool) -> Array:
     """Sum of the gradients of each row's occurrences: sorted by row, equal neighbours are added up."""
     width = grad.shape[-1]
-    made = np.zeros((num_weights, width), grad.dtype)
+    made = zeros((num_weights, width), grad.dtype)
     flat, pulls = indices.reshape(-1), grad.reshape(-1, width)
     if padding_idx >= 0:
         counted = flat != padding_idx

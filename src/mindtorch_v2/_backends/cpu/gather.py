@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 
 from ..._dispatch.promotion import pretty, scalar_array
+from ..._dispatch.steps import step
 from ..._dtype import FLOAT, FROM_NUMPY
+from ..._memory_format import contiguous_format
 from ..._shape import broadcast_shapes, wrap_dim
-from .indexing import add_slices, contiguous
+from .indexing import add_slices, contiguous, positions
+from .memory import copy_, empty_like_contiguous
 from .scatter import INDEX_DTYPES, REDUCERS, at_least_1d, check_range, divide_by_counts, identity, outside
 from .view import diagonal
 
@@ -226,7 +229,22 @@ def masked_fill(a: Array, mask: Array, value: Any) -> Array:
     filled = _fill_value(a, mask, value)
     if mask.shape != a.shape:
         broadcast_shapes(mask.shape, a.shape)
-    return np.where(mask, filled, a)
+    if mask.shape != a.shape and broadcast_shapes(mask.shape, a.shape) != a.shape:
+        return np.where(mask, filled, a)
+    return masked_fill_step(clone_step(a), mask, filled)
+
+
+@step("aten::clone", "", lambda a: (a, contiguous_format))
+def clone_step(a: Array) -> Array:
+    """A contiguous copy."""
+    return copy_(empty_like_contiguous(a, a.dtype), a)
+
+
+@step("aten::masked_fill_", "Scalar")
+def masked_fill_step(a: Array, mask: Array, value: Any) -> Array:
+    """Write a value where a mask is set."""
+    np.copyto(a, value, where=mask)
+    return a
 
 
 def masked_select(a: Array, mask: Array) -> Array:
@@ -261,7 +279,7 @@ def nonzero(a: Array) -> Array:
     """The positions of all elements that are not 0, one row each."""
     if not a.ndim:
         return np.empty((int(bool(a)), 0), np.int64)
-    return np.stack(a.nonzero()).astype(np.int64, copy=False).T
+    return positions(a)
 
 
 # -- triangles and diagonals -----------------------------------------------------------------------------------------

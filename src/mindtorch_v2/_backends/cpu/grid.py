@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..._dtype import HALF_TYPES
+from .grid_bicubic import CubicSamples, sample, sample_backward
 
 Array = Any
 BILINEAR, NEAREST, BICUBIC = 0, 1, 2
@@ -54,8 +55,6 @@ class Samples:
     """The pixels around every position: where they are, their weights and the weights' derivatives."""
 
     def __init__(self, x: Array, grid: Array, mode: int, padding_mode: int, align_corners: bool) -> None:
-        if mode == BICUBIC:
-            raise NotImplementedError("grid_sample in bicubic mode is not supported: its kernel is missing")
         self.sizes = x.shape[2:]
         self.nearest = mode == NEAREST
         count = len(self.sizes)
@@ -81,9 +80,27 @@ class Samples:
             yield index, inside, weights, [1 if c else -1 for c in corner]
 
 
+def _cubic(x: Array, grid: Array, padding_mode: int, align_corners: bool) -> CubicSamples:
+    """Positions for cubic interpolation, where the padding mode applies to every neighbour by itself."""
+    if x.ndim != 4:
+        raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
+
+    def bound(place: Array, size: int) -> Array:
+        if padding_mode == REFLECTION:
+            low, high = (0.0, size - 1.0) if align_corners else (-0.5, size - 0.5)
+            place = _reflected(place, low, high)[0]
+        return np.clip(place, 0, size - 1) if padding_mode in (BORDER, REFLECTION) else place
+
+    return CubicSamples(x.shape[2:], grid, align_corners, bound)
+
+
 def grid_sampler(x: Array, grid: Array, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Array:
     """The image at the grid's positions."""
     image, points = _wide(x), _wide(grid)
+    if interpolation_mode == BICUBIC:
+        cubic = _cubic(image, points, padding_mode, align_corners)
+        found = sample(image, cubic, math.prod(grid.shape[1:-1]))
+        return found.reshape(*x.shape[:2], *grid.shape[1:-1]).astype(x.dtype, copy=False)
     samples = Samples(image, points, interpolation_mode, padding_mode, align_corners)
     flat = image.reshape(*x.shape[:2], math.prod(samples.sizes))
     made = np.zeros((*x.shape[:2], math.prod(grid.shape[1:-1])), image.dtype)
@@ -97,6 +114,12 @@ def grid_sampler_backward(grad: Array, x: Array, grid: Array, interpolation_mode
                           align_corners: bool, output_mask: Any) -> tuple[Array, Array]:
     """Gradients of image and grid; those not asked for are empty."""
     image, points = _wide(x), _wide(grid)
+    if interpolation_mode == BICUBIC:
+        cubic = _cubic(image, points, padding_mode, align_corners)
+        rows = _wide(grad).reshape(*x.shape[:2], math.prod(grid.shape[1:-1]))
+        image_grad, grid_grad = sample_backward(rows, image, cubic, bool(output_mask[0]))
+        return (image_grad.reshape(x.shape).astype(x.dtype, copy=False) if output_mask[0] else np.empty(0, x.dtype),
+                grid_grad.reshape(grid.shape).astype(grid.dtype, copy=False))
     samples = Samples(image, points, interpolation_mode, padding_mode, align_corners)
     batch, channels = x.shape[:2]
     area = math.prod(samples.sizes)

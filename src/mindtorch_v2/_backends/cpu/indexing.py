@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..._dispatch.promotion import pretty
+from ..._dispatch.steps import step
 from ..._dtype import FROM_NUMPY
+from .view import select_step
 
 Array = Any
 INT64 = np.dtype(np.int64)
@@ -63,7 +65,7 @@ def index(a: Array, indices: Sequence[Array | None]) -> Array:
             return a.take(last, dim)
         except IndexError:
             raise range_error(last, a.shape[dim], dim) from None
-    key = index_key(a, indices)
+    key = without_masks(index_key(a, indices))
     try:
         found = a[key]
     except IndexError as error:
@@ -72,6 +74,26 @@ def index(a: Array, indices: Sequence[Array | None]) -> Array:
         # NumPy reads 0-d index arrays as plain integers and returns a view, or a scalar.
         return np.array(found)
     return contiguous(found)
+
+
+def without_masks(key: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The same key with the positions of what a mask selects in its place."""
+    parts: list[Any] = []
+    for part in key:
+        if type(part) is slice or part.dtype is not BOOL or not part.ndim:
+            parts.append(part)
+        else:
+            rows = nonzero_step(part)
+            parts += [select_step(rows, 1, dim) for dim in range(part.ndim)]
+    return tuple(parts)
+
+
+def positions(a: Array) -> Array:
+    """The positions of all elements that are not 0, one row each."""
+    return np.stack(a.nonzero()).astype(np.int64, copy=False).T
+
+
+nonzero_step = step("aten::nonzero")(positions)
 
 
 def range_error(index: Array, extent: int, dim: int) -> IndexError:

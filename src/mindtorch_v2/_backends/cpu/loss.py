@@ -8,10 +8,17 @@ from typing import Any
 import numpy as np
 
 from ..._dispatch.promotion import FLOAT_DTYPES, pretty
+from ..._dispatch.steps import step
 from ..._dtype import FROM_NUMPY, HALF_TYPES
+from .memory import empty_like, zero_
+from .reduce import divide_step, mean_all, sum_all
 
 Array = Any
 NONE, MEAN, SUM = range(3)
+
+
+mean_step = step("aten::mean", "", lambda values: (values, None))(mean_all)
+sum_step = step("aten::sum", "", lambda values: (values, None))(sum_all)
 
 
 def wide(a: Array) -> Array:
@@ -29,9 +36,7 @@ def reduce(values: Array, reduction: int, dtype: np.dtype) -> Array:
     """The losses, their mean or their sum; nothing has the mean NaN."""
     if reduction == NONE:
         return values.astype(dtype, copy=False)
-    total = values.sum()
-    if reduction == MEAN:
-        total = total / values.dtype.type(values.size)
+    total = mean_step(values) if reduction == MEAN else sum_step(values)
     return np.asarray(total).astype(dtype, copy=False)
 
 
@@ -136,10 +141,12 @@ def bce(a: Array, target: Array, weight: Array | None, reduction: int) -> Array:
 def bce_backward(grad: Array, a: Array, target: Array, weight: Array | None, reduction: int) -> Array:
     """(a - target) / (a (1 - a)); the denominator is kept away from zero."""
     x, t = wide(a), wide(target)
-    slope = (x - t) / np.maximum((1 - x) * x, x.dtype.type(1e-12))
-    slope = np.asarray(slope * share(grad, x.size, reduction))
+    slope = np.divide(x - t, np.maximum((1 - x) * x, x.dtype.type(1e-12)), empty_like(x, x.dtype))
+    slope *= wide(grad)
     if weight is not None:
-        slope = slope * wide(weight)
+        slope *= wide(weight)
+    if reduction == MEAN:
+        divide_step(slope, x.size)
     return slope.astype(a.dtype, copy=False)
 
 
@@ -267,7 +274,7 @@ def nll_backward(grad: Array, a: Array, target: Array, weight: Array | None, red
         slopes = np.true_divide(slopes, wide(total_weight))
     if weights is not None:
         slopes = np.where(weights == 0, weights.dtype.type(0), slopes.reshape(_spread(picked, reduction)) * weights)
-    made = np.zeros(values.shape, a.dtype)
+    made = zero_(np.empty(values.shape, a.dtype))
     places = _places(picked, values.shape)
     made.reshape(-1)[places] = slopes.reshape(places.shape) if slopes.size == places.size else slopes
     return made.reshape(a.shape)

@@ -8,6 +8,8 @@ import numpy as np
 
 from ..._dispatch.promotion import pretty, scalar_array
 from ..._dtype import BOOL, FROM_NUMPY, HALF_TYPES
+from .onednn import gemm as fast
+from .view import expand_step
 
 Array = Any
 
@@ -66,7 +68,8 @@ def mm(a: Array, b: Array) -> Array:
     """Product of two matrices."""
     if a.ndim == 2 == b.ndim and a.dtype is b.dtype and a.dtype in DIRECT:
         try:
-            return a.dot(b)
+            quick = fast.product(a, b)
+            return a.dot(b) if quick is None else quick
         except ValueError:
             pass  # the check below says what does not fit
     check_matrices(a, b)
@@ -144,9 +147,13 @@ def addmm(bias: Array, a: Array, b: Array, beta: Any, alpha: Any) -> Array:
     """`beta * bias + alpha * (a @ b)`."""
     if (a.dtype is b.dtype is bias.dtype and a.dtype in DIRECT and len(a.shape) == 2 == len(b.shape)
             and a.shape[1] == b.shape[0]):
+        if beta == 1 and alpha == 1 and bias.shape == b.shape[1:]:
+            quick = fast.product(a, b, bias)
+            if quick is not None:
+                return quick
         made = a.dot(b)
         if beta == 1 and alpha == 1 and bias.shape == made.shape[-1:]:
-            made += bias
+            made += expand_step(bias, made.shape, False)
             return made
         return combine(bias, made, beta, alpha, bias.dtype)
     if a.ndim != 2 or b.ndim != 2:

@@ -13,6 +13,9 @@ import numpy as np
 
 from ..._dispatch.promotion import pretty
 from ..._dtype import FROM_NUMPY, HALF_TYPES
+from .blocks import SpreadInPlace, parts
+from .onednn import normalization as fast
+from .sums import channel_products, channel_sums, column_sums, row_sums
 
 Array = Any
 
@@ -26,23 +29,35 @@ def _nothing(dtype: np.dtype) -> Array:
     return np.empty(0, dtype)
 
 
-def _standardise(rows: Array, eps: float) -> tuple[Array, Array, Array]:
-    """Each row minus its mean, times `rstd`, and both of them as columns."""
+def _standardise(rows: Array, eps: float, scale: Array | None = None,
+                 shift: Array | None = None) -> tuple[Array, Array, Array]:
+    """Each row minus its mean, times `rstd`, then scaled and shifted; and both of them as columns."""
     count = rows.shape[1]
-    mean = rows.mean(1, keepdims=True) if count else np.full((rows.shape[0], 1), np.nan, rows.dtype)
-    made = rows - mean
-    variance = np.einsum("ij,ij->i", made, made)[:, None] / rows.dtype.type(max(count, 1))
-    rstd = 1 / np.sqrt(variance + rows.dtype.type(eps))
-    made *= rstd
+    if count:
+        mean = (row_sums(rows) / rows.dtype.type(count))[:, None]
+    else:
+        mean = np.full((rows.shape[0], 1), np.nan, rows.dtype)
+    made, rstd = np.empty_like(rows), np.empty_like(mean)
+    with SpreadInPlace(count):
+        for part in parts(*rows.shape):
+            block = np.subtract(rows[part], mean[part], made[part])
+            variance = np.einsum("ij,ij->i", block, block)[:, None] / rows.dtype.type(max(count, 1))
+            block *= np.true_divide(1, np.sqrt(variance + rows.dtype.type(eps)), rstd[part])
+            if scale is not None:
+                block *= scale
+            if shift is not None:
+                block += shift
     return made, mean, rstd
 
 
 def _standardise_backward(pull: Array, rows: Array, mean: Array, rstd: Array) -> tuple[Array, Array]:
     """Gradient of `_standardise` for its rows, and the standardised rows, which the parameters' gradients need."""
-    normal = (rows - mean) * rstd
+    normal = rows - mean
+    normal *= rstd
     count = rows.dtype.type(max(rows.shape[1], 1))
-    made = pull - pull.sum(1, keepdims=True) / count
-    made -= normal * (np.einsum("ij,ij->i", pull, normal)[:, None] / count)
+    made = normal * (np.einsum("ij,ij->i", pull, normal)[:, None] / -count)
+    made += pull
+    made -= row_sums(pull)[:, None] / count
     made *= rstd
     return made, normal
 
@@ -76,11 +91,15 @@ def layer_norm(a: Array, normalized_shape: Any, weight: Array | None, bias: Arra
     shape = tuple(normalized_shape)
     check_layer_norm(a, shape, weight, bias)
     lead = a.shape[: a.ndim - len(shape)]
-    rows, mean, rstd = _standardise(wide(a).reshape(math.prod(lead), math.prod(shape)), eps)
-    if weight is not None:
-        rows *= wide(weight).reshape(-1)
-    if bias is not None:
-        rows += wide(bias).reshape(-1)
+    flat = wide(a).reshape(math.prod(lead), math.prod(shape))
+    scale = None if weight is None else wide(weight).reshape(-1)
+    shift = None if bias is None else wide(bias).reshape(-1)
+    quick = fast.layer_norm(flat, scale, shift, eps)
+    if quick is not None:
+        rows, mean, variance = quick
+        rstd = 1 / np.sqrt(variance + np.float32(eps))
+    else:
+        rows, mean, rstd = _standardise(flat, eps, scale, shift)
     # PyTorch keeps the statistics in the parameters' type if that is wider than the input's.
     kept = weight.dtype if weight is not None else bias.dtype if bias is not None else a.dtype
     column = (*lead, *(1,) * len(shape))
@@ -93,14 +112,39 @@ def layer_norm_backward(grad: Array, a: Array, normalized_shape: Any, mean: Arra
     """Gradients of input, weight and bias; those not asked for are empty."""
     shape = tuple(normalized_shape)
     size = (math.prod(a.shape[: a.ndim - len(shape)]), math.prod(shape))
-    pull = wide(grad).reshape(size)
-    scaled = pull if weight is None else pull * wide(weight).reshape(-1)
-    made, normal = _standardise_backward(scaled, wide(a).reshape(size), wide(mean).reshape(-1, 1),
-                                         wide(rstd).reshape(-1, 1))
-    first = made.reshape(a.shape).astype(a.dtype, copy=False)
-    second = np.einsum("ij,ij->j", pull, normal).reshape(shape) if output_mask[1] else _nothing(pull.dtype)
-    third = pull.sum(0).reshape(shape) if output_mask[2] else _nothing(pull.dtype)
-    return (first, second.astype(a.dtype if weight is None else weight.dtype, copy=False),
+    pull, rows, deviation = wide(grad).reshape(size), wide(a).reshape(size), wide(rstd).reshape(-1)
+    quick = fast.layer_norm_backward(pull, rows, wide(mean).reshape(-1), deviation,
+                                     None if weight is None else wide(weight).reshape(-1))
+    if quick is not None and weight is not None:
+        made, second, third = quick
+        return (made.reshape(a.shape).astype(a.dtype, copy=False),
+                second.reshape(shape).astype(weight.dtype, copy=False),
+                third.reshape(shape).astype(weight.dtype if bias is None else bias.dtype, copy=False))
+    count = pull.dtype.type(max(size[1], 1))
+    means, spread = wide(mean).reshape(-1, 1), deviation[:, None]
+    scale = None if weight is None else wide(weight).reshape(-1)
+    made, second = np.empty_like(rows), np.zeros(size[1], pull.dtype)
+    levels = (row_sums(pull) if scale is None else pull.dot(scale))[:, None] / count
+    with SpreadInPlace(size[1]):
+        for part in parts(*size):
+            here = pull[part]
+            centred = rows[part] - means[part]
+            block = np.multiply(here, centred, made[part])
+            second += deviation[part].dot(block)
+            slopes = (row_sums(block) if scale is None else block.dot(scale))[:, None]
+            # (weight * pull - its mean - centred * slope) * rstd, in the result's memory.
+            centred *= slopes * spread[part] * spread[part] / count
+            if scale is None:
+                np.subtract(here, centred, block)
+            else:
+                np.multiply(here, scale, block)
+                block -= centred
+            block -= levels[part]
+            block *= spread[part]
+    third = column_sums(pull).reshape(shape) if output_mask[2] else _nothing(pull.dtype)
+    second = second.reshape(shape) if output_mask[1] else _nothing(pull.dtype)
+    return (made.reshape(a.shape).astype(a.dtype, copy=False),
+            second.astype(a.dtype if weight is None else weight.dtype, copy=False),
             third.astype(a.dtype if bias is None else bias.dtype, copy=False))
 
 
@@ -144,17 +188,22 @@ def _channels(a: Array) -> Array:
     return a.reshape(a.shape[0], a.shape[1], math.prod(a.shape[2:]))
 
 
+def _centred(x: Array, mean: Array) -> Array:
+    """Each channel of `(batch, channels, rest)` minus its mean."""
+    with SpreadInPlace(x.shape[2]):
+        return x - mean[:, None]
+
+
 def batch_norm(a: Array, weight: Array | None, bias: Array | None, running_mean: Array | None,
                running_var: Array | None, training: bool, momentum: float, eps: float) -> tuple[Array, Array, Array]:
     """Normalization of each channel; training updates the running statistics in place."""
     x = _channels(wide(a))
     if training:
         count = x.shape[0] * x.shape[2]
-        mean = x.mean((0, 2)) if count else np.full(x.shape[1], np.nan, x.dtype)
-        made = x - mean[:, None]
-        variance = np.einsum("ijk,ijk->j", made, made) / x.dtype.type(max(count, 1))
-        invstd = 1 / np.sqrt(variance + x.dtype.type(eps))
-        made *= (invstd if weight is None else invstd * wide(weight))[:, None]
+        mean = channel_sums(x) / x.dtype.type(count) if count else np.full(x.shape[1], np.nan, x.dtype)
+        made = _centred(x, mean)
+        variance = channel_products(made, made) / x.dtype.type(max(count, 1))
+        scale = invstd = 1 / np.sqrt(variance + x.dtype.type(eps))
         if running_mean is not None:
             running_mean[...] = wide(running_mean) * (1 - momentum) + mean * momentum
         if running_var is not None:
@@ -164,12 +213,16 @@ def batch_norm(a: Array, weight: Array | None, bias: Array | None, running_mean:
         if running_mean is None or running_var is None:
             which = "running_mean" if running_mean is None else "running_var"
             raise RuntimeError(f"{which} must be defined in evaluation mode")
-        invstd = 1 / np.sqrt(wide(running_var) + x.dtype.type(eps))
-        made = x - wide(running_mean)[:, None]
-        made *= (invstd if weight is None else invstd * wide(weight))[:, None]
+        scale = 1 / np.sqrt(wide(running_var) + x.dtype.type(eps))
+        made = _centred(x, wide(running_mean))
         mean = invstd = _nothing(x.dtype)
-    if bias is not None:
-        made += wide(bias)[:, None]
+    scale = (scale if weight is None else scale * wide(weight))[:, None]
+    with SpreadInPlace(x.shape[2]):
+        for part in parts(x.shape[0], x.shape[1] * x.shape[2]):
+            block = made[part]
+            block *= scale
+            if bias is not None:
+                block += wide(bias)[:, None]
     return made.reshape(a.shape).astype(a.dtype, copy=False), mean, invstd
 
 
@@ -182,15 +235,22 @@ def batch_norm_backward(grad: Array, a: Array, weight: Array | None, running_mea
         mean, invstd = save_mean, save_invstd
     else:
         mean, invstd = wide(running_mean), 1 / np.sqrt(wide(running_var) + x.dtype.type(eps))
-    normal = (x - mean[:, None]) * invstd[:, None]
-    along = np.einsum("ijk,ijk->j", pull, normal)
-    total = pull.sum((0, 2))
     scale = (invstd if weight is None else invstd * wide(weight))[:, None]
+    made = _centred(x, mean)
+    along = channel_products(pull, made) * invstd
+    total = channel_sums(pull)
     if train:
         count = x.dtype.type(max(x.shape[0] * x.shape[2], 1))
-        made = (pull - (total / count)[:, None] - normal * (along / count)[:, None]) * scale
+        slope, level = (along * invstd / -count)[:, None], (total / count)[:, None]
+        with SpreadInPlace(x.shape[2]):
+            for part in parts(x.shape[0], x.shape[1] * x.shape[2]):
+                block = made[part]
+                block *= slope
+                block += pull[part]
+                block -= level
+                block *= scale
     else:
-        made = pull * scale
+        np.multiply(pull, scale, made)
     parameter = a.dtype if weight is None else weight.dtype
     return (made.reshape(a.shape).astype(a.dtype, copy=False),
             (along if output_mask[1] else _nothing(x.dtype)).astype(parameter, copy=False),

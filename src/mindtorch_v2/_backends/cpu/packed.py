@@ -7,7 +7,23 @@ from typing import Any
 
 import numpy as np
 
+from ..._dispatch.steps import step
+from ..._memory_format import contiguous_format
+from .gather import clone_step
+from .memory import copy_, empty, zeros
+from .shape import cat
+from .view import select_step, slice_step, transpose_step, view_step
+
 Array = Any
+
+
+@step("aten::contiguous", "", lambda a: (a, contiguous_format))
+def contiguous_step(a: Array) -> Array:
+    """A copy in row-major order."""
+    return clone_step(a)
+
+
+cat_step = step("aten::cat")(cat)
 
 
 def _present(sizes: Array, batch: int) -> Array:
@@ -17,7 +33,7 @@ def _present(sizes: Array, batch: int) -> Array:
 
 def pack(padded: Array, lengths: Array, batch_first: bool) -> tuple[Array, Array]:
     """`(data, batch_sizes)`: the rows that are not padding, in time order, and how many there are at each time."""
-    rows = padded.swapaxes(0, 1) if batch_first else padded
+    rows = transpose_step(padded, 0, 1) if batch_first else padded
     if lengths.dtype != np.int64:
         raise RuntimeError("'lengths' argument should be a 1D CPU int64 tensor")
     if len(lengths) != rows.shape[1]:
@@ -32,29 +48,32 @@ def pack(padded: Array, lengths: Array, batch_first: bool) -> tuple[Array, Array
         raise RuntimeError("`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can "
                            "pass `enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this "
                            "requirement if you do not need ONNX exportability.")
-    present = np.arange(lengths[0])[:, None] < lengths
-    return rows[: lengths[0]][present[: rows.shape[0]]], present.sum(1)
+    sizes = empty((int(lengths[0]),), lengths.dtype)
+    # From the shortest on: all that are at least as long have the same times in common.
+    parts, start = [], 0
+    for length in np.unique(lengths).tolist():
+        size = int(np.count_nonzero(lengths >= length))
+        block = slice_step(slice_step(rows, 0, start, length, 1), 1, 0, size, 1)
+        block = block if block.flags.c_contiguous else contiguous_step(block)
+        parts.append(view_step(block, (-1, *block.shape[2:])))
+        sizes[start:length] = size
+        start = length
+    return cat_step(parts, 0), sizes
 
 
 def pack_backward(grad: Array, input_size: Sequence[int], batch_sizes: Array, batch_first: bool) -> Array:
     """Rows back to where they were packed from, zeros elsewhere."""
-    made = np.zeros(tuple(input_size), grad.dtype)
-    rows = made.swapaxes(0, 1) if batch_first else made
-    rows[: len(batch_sizes)][_present(batch_sizes, rows.shape[1])[: rows.shape[0]]] = grad
-    return made
+    shape = tuple(input_size)
+    made = zeros((shape[1], shape[0], *shape[2:]) if batch_first else shape, grad.dtype)
+    row = 0
+    for time, size in enumerate(batch_sizes.tolist()):
+        target = slice_step(select_step(made, 0, time), 0, 0, size, 1)
+        copy_(target, slice_step(grad, 0, row, row + size, 1))
+        row += size
+    return transpose_step(made, 0, 1) if batch_first else made
 
 
-def pad(data: Array, batch_sizes: Array, batch_first: bool, padding_value: Any,
-        total_length: int) -> tuple[Array, Array]:
-    """`(padded, lengths)`."""
-    time, batch = len(batch_sizes), int(batch_sizes[0])
-    if total_length > 0:
-        if total_length < time:
-            raise RuntimeError("Expected total_length to be at least the length of the longest sequence in input, but "
-                               f"got total_length={total_length} and max sequence length being {time}")
-    else:
-        total_length = time
-    made = np.full((total_length, batch, *data.shape[1:]), padding_value, data.dtype)
-    present = _present(batch_sizes, batch)
-    made[:time][present] = data
-    return (made.swapaxes(0, 1) if batch_first else made), present.sum(0)
+def lengths(batch_sizes: Array) -> Array:
+    """How long each sequence is."""
+    made = empty((int(batch_sizes[0]),), batch_sizes.dtype)
+    return _present(batch_sizes, len(made)).sum(0, out=made)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..._dispatch.promotion import FLOAT_DTYPES, pretty, scalar_array
+from ..._dispatch.steps import step
 from ..._dtype import FROM_NUMPY, DefaultDtype
 from ..._shape import broadcast_shapes
 
@@ -125,7 +126,12 @@ def absolute(a: Array) -> Array:
     """The absolute value; of a complex number, its modulus."""
     if a.dtype.kind == "b":
         raise unsupported("abs_cpu", a.dtype)
-    return np.abs(a)
+    if a.dtype.kind == "c":
+        return np.abs(a)
+    return _absolute(a)
+
+
+_absolute = step("aten::abs", "", lambda a: (a, None))(lambda a: np.abs(a))
 
 
 @widened

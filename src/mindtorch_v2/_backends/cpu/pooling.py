@@ -11,6 +11,7 @@ import numpy as np
 
 from ..._dispatch.promotion import FLOAT_DTYPES, pretty
 from ..._dtype import FROM_NUMPY, HALF_TYPES
+from .maxima import window_maxima
 from .windows import along, expand_sizes, padded_copy, taps, window_sum
 
 Array = Any
@@ -98,7 +99,7 @@ def lowest(dtype: np.dtype) -> Any:
     return -np.inf if dtype in FLOAT_DTYPES else np.iinfo(dtype).min
 
 
-def _choose(views: list[tuple[int, Array]], nan_wins: bool) -> tuple[Array, Array]:
+def _largest(views: list[tuple[int, Array]]) -> tuple[Array, Array]:
     """The largest of some arrays, element by element, and the number that came with it; the first of equals.
 
     NaN is larger than everything and, as in PyTorch, the last one wins.
@@ -108,18 +109,23 @@ def _choose(views: list[tuple[int, Array]], nan_wins: bool) -> tuple[Array, Arra
     chosen = np.full(best.shape, number, np.int64)
     for number, view in views[1:]:
         larger = view > best
-        if nan_wins:
-            larger |= view != view
+        larger |= view != view
         np.maximum(best, view, out=best)
         np.copyto(chosen, number, where=larger)
     return best, chosen
 
 
-def _largest(views: list[tuple[int, Array]]) -> tuple[Array, Array]:
-    best, chosen = _choose(views, False)
-    if best.dtype in FLOAT_DTYPES and np.isnan(best).any():
-        return _choose(views, True)
-    return best, chosen
+def _maxima(x: Array, pool: Pool) -> tuple[Array, Array]:
+    """Maxima and where they are, counted from their window's first element."""
+    offsets = [sum(t * d * s for t, d, s in zip(tap, pool.dilation, pool.steps)) for tap, _ in pool.taps()]
+    if x.size:
+        best, chosen = window_maxima(x, pool.kernel, pool.stride, pool.dilation, pool.out, pool.padding, pool.after,
+                                     lowest(x.dtype))
+        # A sum is NaN if an element is, and rarely else.
+        if x.dtype not in FLOAT_DTYPES or not np.isnan(best.sum()):
+            return best, np.array(offsets, np.int64)[chosen]
+    padded = padded_copy(x, pool.padding, pool.after, lowest(x.dtype))
+    return _largest([(offset, padded[key]) for offset, (_, key) in zip(offsets, pool.taps())])
 
 
 def refuse_bool(x: Array, op: str) -> None:
@@ -136,10 +142,7 @@ def max_pool(spatial: int) -> Callable[..., tuple[Array, Array]]:
                ceil_mode: bool) -> tuple[Array, Array]:
         pool = Pool(op, x, spatial, kernel_size, stride, padding, dilation, ceil_mode)
         refuse_bool(x, op)
-        padded = padded_copy(wide(x), pool.padding, pool.after, lowest(x.dtype))
-        views = [(sum(t * d * s for t, d, s in zip(tap, pool.dilation, pool.steps)), padded[key])
-                 for tap, key in pool.taps()]
-        best, chosen = _largest(views)
+        best, chosen = _maxima(wide(x), pool)
         starts = [np.arange(o) * s - p for o, s, p in zip(pool.out, pool.stride, pool.padding)]
         base = pool.grid([start * step for start, step in zip(starts, pool.steps)])
         if any(pool.padding):

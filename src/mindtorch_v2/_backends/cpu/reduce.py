@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ..._dispatch.promotion import FLOAT32, FLOAT_DTYPES, pretty
+from ..._dispatch.promotion import FLOAT32, FLOAT_DTYPES, number_operand, pretty
+from ..._dispatch.steps import step
 from ..._dtype import FROM_NUMPY, HALF_TYPES, dtype
 from ..._shape import wrap_dim, wrap_dims
 from .copy import convert
+from .sums import sum_over
 
 Array = Any
 Dims = int | Sequence[int] | None
@@ -83,7 +85,7 @@ def sum_all(a: Array) -> Array:
     if a.dtype is FLOAT32:
         if a.size < FEW:
             return a.ravel().dot(ONES[a.size])
-        return add_reduce(a, None)
+        return sum_over(a, None, False)
     return sum_dims(a, None, False, None)
 
 
@@ -96,7 +98,7 @@ def sum_dims(a: Array, dim: Dims, keepdim: bool, to: dtype | None) -> Array:
     """Sums over dimensions."""
     axes = wrap_dims(dim, a.ndim)
     if to is None and a.dtype is FLOAT32:
-        return add_reduce(a, axes, None, None, keepdim)
+        return sum_over(a, axes, keepdim)
     a, result = accumulator(a, to)
     if result == np.bool_:
         return any_of(a, axes, keepdim)
@@ -112,6 +114,16 @@ def nansum(a: Array, dim: Dims, keepdim: bool, to: dtype | None) -> Array:
     return sum_dims(a, dim, keepdim, to)
 
 
+@step("aten::sum", "IntList_out", lambda a, axes, keepdim: (a, axes, keepdim, None, None))
+def _sum_step(a: Array, axes: Any, keepdim: bool) -> Array:
+    return np.asarray(sum_over(a, axes, keepdim) if a.dtype is FLOAT32 else add_reduce(a, axes, None, None, keepdim))
+
+
+@step("aten::div_", "Tensor")
+def divide_step(a: Array, count: int) -> Array:
+    return np.true_divide(a, number_operand(count, a.dtype), a)
+
+
 def mean_dims(a: Array, dim: Dims, keepdim: bool, to: dtype | None) -> Array:
     """Averages over dimensions."""
     if (a.dtype if to is None else to.np) not in FLOAT_DTYPES:
@@ -122,15 +134,15 @@ def mean_dims(a: Array, dim: Dims, keepdim: bool, to: dtype | None) -> Array:
         )
     axes = wrap_dims(dim, a.ndim)
     a, result = accumulator(a, to)
-    total = add_reduce(a, axes, None, None, keepdim)
+    total = _sum_step(a, axes, keepdim)
     count = a.size if len(axes) == a.ndim else extent(a.shape, axes)
-    return narrowed(np.true_divide(total, a.dtype.type(count)), result)
+    return narrowed(divide_step(total, count), result)
 
 
 def mean_all(a: Array) -> Array:
     """The average of all elements."""
     if a.dtype is FLOAT32:
-        return add_reduce(a, None) / np.float32(a.size)
+        return divide_step(_sum_step(a, None, False), a.size)
     return mean_dims(a, None, False, None)
 
 

@@ -10,9 +10,11 @@ import numpy as np
 from ..._dispatch.promotion import scalar_array
 from ..._dtype import BOOL, FLOAT, FROM_NUMPY
 from ..._shape import wrap_dim
+from .memory import to
 
 Array = Any
-INDEX_DTYPES = (np.dtype(np.int64), np.dtype(np.int32))
+INT64 = np.dtype(np.int64)
+INDEX_DTYPES = (INT64, np.dtype(np.int32))
 UNSIGNED = {np.dtype(np.int64): np.dtype(np.uint64), np.dtype(np.int32): np.dtype(np.uint32)}
 # From this many elements on, one pass over the whole target is faster than adding element by element.
 MANY = 4096
@@ -95,7 +97,7 @@ def gather(a: Array, dim: int, index: Array, sparse_grad: bool = False) -> Array
         return np.empty(index.shape, a.dtype)
     if max(a.ndim, 1) != max(index.ndim, 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
-    whole, chosen = at_least_1d(a), at_least_1d(index)
+    whole, chosen = at_least_1d(a), at_least_1d(to(index, INT64))
     for d in range(whole.ndim):
         if d != at and chosen.shape[d] > whole.shape[d]:
             raise RuntimeError(
@@ -123,7 +125,7 @@ def scatter_with(a: Array, dim: int, index: Array, src: Array, ufunc: np.ufunc |
     check_shapes(a, at, index, src)
     if not index.size:
         return a
-    whole, chosen = at_least_1d(a), at_least_1d(index)
+    whole, chosen = at_least_1d(a), at_least_1d(to(index, INT64))
     check_range(chosen, whole.shape[at], at)
     source = src if src.shape == chosen.shape or not src.ndim else src[tuple(slice(0, n) for n in chosen.shape)]
     source = source.reshape(-1)

@@ -185,4 +185,5 @@ def placed(window: Any) -> Any:
 
 def narrow_copy(a: Array, dim: int, start: int, length: int) -> Array:
     """`length` entries of a dimension from `start`, as a copy."""
-    return contiguous(view.narrow(a, dim, start, length)).copy()
+    start = view.narrow_start(a, dim, start, length)
+    return contiguous(view.slice_dim(a, dim, start, start + length, 1)).copy()

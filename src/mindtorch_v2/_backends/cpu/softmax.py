@@ -9,8 +9,13 @@ import numpy as np
 from ..._dispatch.promotion import FLOAT_DTYPES, pretty
 from ..._dtype import FROM_NUMPY, HALF_TYPES
 from ..._shape import wrap_dim
+from .blocks import SpreadInPlace
+from .sums import row_sums
 
 Array = Any
+FLOAT32 = np.dtype(np.float32)
+# exp(±16) is far from the ends of float32, and the logarithm of a sum of such numbers is as exact as their maximum.
+MODERATE = 16.0
 
 
 def _prepare(a: Array, dim: int, kernel: str) -> tuple[Array, int]:
@@ -27,25 +32,51 @@ def _finish(made: Array, like: Array, half_to_float: bool) -> Array:
     return made if half_to_float else made.astype(like.dtype, copy=False)
 
 
+def is_moderate(a: Array) -> bool:
+    """Whether exponentials neither overflow nor lose digits without taking off a row's maximum; NaN is not moderate."""
+    return a.dtype is FLOAT32 and bool(a.max() <= MODERATE and a.min() >= -MODERATE)
+
+
+def _exponentials(a: Array, axis: int) -> Array:
+    """exp(a - shift) in fresh memory: the shift is 0, or the maxima where they matter."""
+    if is_moderate(a):
+        return np.exp(a)
+    made = a - a.max(axis, keepdims=True)
+    return np.exp(made, made)
+
+
+def _totals(a: Array, axis: int) -> Array:
+    """Sums along an axis that stays."""
+    if axis == a.ndim - 1 and a.size and a.flags.c_contiguous:
+        return row_sums(a.reshape(-1, a.shape[-1])).reshape(*a.shape[:-1], 1)
+    return a.sum(axis, keepdims=True)
+
+
 def softmax(a: Array, dim: int, half_to_float: bool) -> Array:
-    """exp(a) / sum(exp(a)), with the maximum subtracted first."""
+    """exp(a) / sum(exp(a)), with the maximum subtracted first where the exponentials would be too large or small."""
     wide, axis = _prepare(a, dim, "softmax_lastdim_kernel_impl")
     if not a.size:
         return _finish(wide.copy(), a, half_to_float)
-    made = wide - wide.max(axis, keepdims=True)
-    np.exp(made, made)
-    made /= made.sum(axis, keepdims=True)
+    made = _exponentials(wide, axis)
+    totals = _totals(made, axis)
+    with SpreadInPlace(made.shape[-1]):
+        made *= 1 / totals
     return _finish(made, a, half_to_float)
 
 
 def log_softmax(a: Array, dim: int, half_to_float: bool) -> Array:
-    """a - log(sum(exp(a))), with the maximum subtracted first."""
+    """a - log(sum(exp(a))), with the maximum subtracted first where the exponentials would be too large or small."""
     wide, axis = _prepare(a, dim, "log_softmax_lastdim_kernel_impl")
     if not a.size:
         return _finish(wide.copy(), a, half_to_float)
-    made = wide - wide.max(axis, keepdims=True)
-    total = np.exp(made).sum(axis, keepdims=True)
-    made -= np.log(total, total)
+    if is_moderate(wide):
+        made = np.exp(wide)
+        logs = np.log(_totals(made, axis))
+        with SpreadInPlace(made.shape[-1]):
+            np.subtract(wide, logs, made)
+    else:
+        made = wide - wide.max(axis, keepdims=True)
+        made -= np.log(_totals(np.exp(made), axis))
     return _finish(made, a, half_to_float)
 
 
@@ -54,7 +85,7 @@ def softmax_backward(grad: Array, output: Array, dim: int, input_dtype: Any) -> 
     pull, axis = _prepare(grad, dim, "softmax_backward")
     result, _ = _prepare(output, dim, "softmax_backward")
     made = pull * result
-    total = made.sum(axis, keepdims=True)
+    total = _totals(made, axis)
     made -= result * total
     return made.reshape(grad.shape).astype(input_dtype.np, copy=False)
 
@@ -64,6 +95,8 @@ def log_softmax_backward(grad: Array, output: Array, dim: int, input_dtype: Any)
     pull, axis = _prepare(grad, dim, "log_softmax_backward")
     result, _ = _prepare(output, dim, "log_softmax_backward")
     made = np.exp(result)
-    made *= pull.sum(axis, keepdims=True)
+    totals = _totals(pull, axis)
+    with SpreadInPlace(made.shape[-1]):
+        made *= totals
     np.subtract(pull, made, made)
     return made.reshape(grad.shape).astype(input_dtype.np, copy=False)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from ..._dispatch.steps import as_strided as strided_step
+from ..._dispatch.steps import step
 from ..._dtype import dtype
 from ..._shape import infer_size, numel, view_strides, wrap_dim
 
@@ -28,7 +31,7 @@ def from_strides(a: Array, shape: Sequence[int], byte_strides: Sequence[int]) ->
                 return ndarray(tuple(shape), a.dtype, base, 0, tuple(byte_strides))
             except ValueError:
                 pass  # the view reaches beyond `a`, into the rest of its storage
-    return np.lib.stride_tricks.as_strided(a, shape, byte_strides)
+    return _within(a, shape, byte_strides, 0)
 
 
 def owner(a: Array) -> Array:
@@ -40,12 +43,19 @@ def owner(a: Array) -> Array:
 
 def strided(a: Array, shape: Sequence[int], byte_strides: Sequence[int], byte_offset: int = 0) -> Array:
     """A view with any geometry. `byte_offset` counts from the first element of `a`."""
-    if byte_offset == 0:
-        return from_strides(a, shape, byte_strides)
+    return from_strides(a, shape, byte_strides) if byte_offset == 0 else _within(a, shape, byte_strides, byte_offset)
+
+
+def _within(a: Array, shape: Sequence[int], byte_strides: Sequence[int], byte_offset: int) -> Array:
+    """A view of the memory that `a` is in; unlike with NumPy's `as_strided`, its base leads to the owner."""
     base = owner(a)
     start = a.__array_interface__["data"][0] - base.__array_interface__["data"][0] + byte_offset
     flat = base if base.flags.c_contiguous else base.transpose(np.argsort(base.strides)[::-1])
-    return np.ndarray(tuple(shape), a.dtype, flat.reshape(-1).view(np.uint8), start, tuple(byte_strides))
+    if byte_offset == 0 and not (a.size and flat.flags.c_contiguous):  # nothing to point into, or an owner with gaps
+        return np.lib.stride_tricks.as_strided(a, shape, byte_strides)
+    if flat.dtype.isbuiltin != 1 or not flat.flags.c_contiguous:
+        flat = flat.reshape(-1).view(np.uint8)  # types from ml_dtypes are no buffers
+    return ndarray(tuple(shape), a.dtype, flat, start, tuple(byte_strides))
 
 
 def as_strided(a: Array, size: Sequence[int], stride: Sequence[int], storage_offset: int | None) -> Array:
@@ -88,18 +98,31 @@ def view(a: Array, size: Sequence[int]) -> Array:
     return from_strides(a, size, tuple(s * item for s in steps))
 
 
+_swapped = strided_step(ndarray.swapaxes, 3)
+_reordered = strided_step(ndarray.transpose, 2)
+_indexed = strided_step(operator.getitem, 2)
+_reshaped = strided_step(ndarray.reshape, 2)
+_squeezed = strided_step(ndarray.squeeze, 2)
+_restrided = strided_step(from_strides)
+view_step = step("aten::view")(view)
+
+
 def transpose(a: Array, dim0: int, dim1: int) -> Array:
     """Two dimensions swapped."""
     ndim = a.ndim
-    first, second = wrap_dim(dim0, ndim), wrap_dim(dim1, ndim)
-    return a.swapaxes(first, second) if ndim else a.view()
+    if not (0 <= dim0 < ndim and 0 <= dim1 < ndim):
+        dim0, dim1 = wrap_dim(dim0, ndim), wrap_dim(dim1, ndim)
+    return _swapped(a, dim0, dim1) if ndim else a.view()
+
+
+transpose_step = step("aten::transpose", "int")(transpose)
 
 
 def t(a: Array) -> Array:
     """A matrix transposed."""
     if a.ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {a.ndim}D")
-    return a.T
+    return transpose_step(a, 0, 0 if a.ndim < 2 else 1)
 
 
 def permute(a: Array, dims: Sequence[int]) -> Array:
@@ -113,7 +136,7 @@ def permute(a: Array, dims: Sequence[int]) -> Array:
     wrapped = [wrap_dim(d, ndim) for d in dims]
     if len(set(wrapped)) != ndim:
         raise RuntimeError("permute(): duplicate dims are not allowed.")
-    return a.transpose(wrapped)
+    return _reordered(a, wrapped)
 
 
 def expand(a: Array, size: Sequence[int], implicit: bool = False) -> Array:
@@ -142,12 +165,15 @@ def expand(a: Array, size: Sequence[int], implicit: bool = False) -> Array:
             )
         elif wanted < 0:
             raise RuntimeError(f"The expanded size of the tensor ({wanted}) isn't allowed")
-    return from_strides(a, shape, strides)
+    return _restrided(a, shape, strides)
+
+
+expand_step = step("aten::expand")(expand)
 
 
 def squeeze(a: Array) -> Array:
     """All dimensions of extent 1 removed."""
-    return a.squeeze()
+    return _squeezed(a, None)
 
 
 def squeeze_dims(a: Array, dim: int | Sequence[int]) -> Array:
@@ -157,21 +183,21 @@ def squeeze_dims(a: Array, dim: int | Sequence[int]) -> Array:
     if len(set(wrapped)) != len(wrapped):
         raise RuntimeError(f"dim {wrapped[-1]} appears multiple times in the list of dims")
     gone = tuple(d for d in wrapped if a.ndim and a.shape[d] == 1)
-    return a.squeeze(gone) if gone else a.view()
+    return _squeezed(a, gone)
 
 
 def unsqueeze(a: Array, dim: int) -> Array:
     """A dimension of extent 1 inserted."""
     at = wrap_dim(dim, a.ndim + 1)
     # Not `a[None]`, whose new dimension has stride 0.
-    return a.reshape((*a.shape[:at], 1, *a.shape[at:]))
+    return _reshaped(a, (*a.shape[:at], 1, *a.shape[at:]))
 
 
 def select(a: Array, dim: int, index: int) -> Array:
     """One slice of a dimension, which disappears."""
     if dim == 0 and type(index) is int:
         try:
-            return a[index, ...]
+            return _indexed(a, (index, ...))
         except IndexError:
             pass  # explained below
     if not a.ndim:
@@ -182,23 +208,29 @@ def select(a: Array, dim: int, index: int) -> Array:
         raise IndexError(
             f"select(): index {index} out of range for tensor of size {list(a.shape)} at dimension {at}"
         )
-    return a[index, ...] if at == 0 else a[(slice(None),) * at + (index, ...)]
+    return _indexed(a, (slice(None),) * at + (index, ...))
+
+
+select_step = step("aten::select", "int")(select)
 
 
 def slice_dim(a: Array, dim: int, start: int | None, end: int | None, step: int) -> Array:
     """`a[start:end:step]` along one dimension."""
     if dim == 0 and step > 0 and a.ndim:
-        return a[start:end:step]
+        return _indexed(a, slice(start, end, step))
     if step <= 0:
         raise ValueError("slice step must be positive")
     if not a.ndim:
         raise RuntimeError("slice() cannot be applied to a 0-dim tensor.")
     at = wrap_dim(dim, a.ndim)
-    return a[start:end:step] if at == 0 else a[(slice(None),) * at + (slice(start, end, step),)]
+    return _indexed(a, (slice(None),) * at + (slice(start, end, step),))
 
 
-def narrow(a: Array, dim: int, start: int, length: int) -> Array:
-    """`length` entries of a dimension from `start`."""
+slice_step = step("aten::slice", "Tensor")(slice_dim)
+
+
+def narrow_start(a: Array, dim: int, start: int, length: int) -> int:
+    """Where a piece of a dimension begins, counted from the front; refuses what does not fit."""
     if not a.ndim:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     if length < 0:
@@ -213,7 +245,13 @@ def narrow(a: Array, dim: int, start: int, length: int) -> Array:
         start += extent
     if start + length > extent:
         raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({extent}).")
-    return a[(slice(None),) * at + (slice(start, start + length),)]
+    return start
+
+
+@step("aten::narrow")
+def narrow(a: Array, dim: int, start: int, length: int) -> Array:
+    """`length` entries of a dimension from `start`."""
+    return slice_step(a, dim, start, start + length, 1)
 
 
 def split_sizes(a: Array, split_sizes: Sequence[int], dim: int) -> list[Array]:
@@ -227,7 +265,7 @@ def split_sizes(a: Array, split_sizes: Sequence[int], dim: int) -> list[Array]:
         )
     pieces, start = [], 0
     for length in split_sizes:
-        pieces.append(a[(slice(None),) * at + (slice(start, start + length),)])
+        pieces.append(slice_step(a, at, start, start + length, 1))
         start += length
     return pieces
 
@@ -244,14 +282,14 @@ def split(a: Array, split_size: int, dim: int) -> list[Array]:
         if extent:
             raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {extent}")
         return [a.view()]
-    count = max(1, -(-extent // split_size))
-    return split_sizes(a, [min(split_size, extent - i * split_size) for i in range(count)], at)
+    starts = range(0, max(1, extent), split_size)
+    return [narrow(a, at, start, min(split_size, extent - start)) for start in starts]
 
 
 def unbind(a: Array, dim: int) -> list[Array]:
     """All slices of a dimension."""
     at = wrap_dim(dim, a.ndim)
-    return [select(a, at, i) for i in range(a.shape[at])]
+    return [select_step(a, at, i) for i in range(a.shape[at])]
 
 
 def unfold(a: Array, dimension: int, size: int, step: int) -> Array:
@@ -263,12 +301,20 @@ def unfold(a: Array, dimension: int, size: int, step: int) -> Array:
     if step <= 0:
         raise RuntimeError(f"step is {step} but must be > 0")
     if not a.ndim:
-        return from_strides(a, (size,), (a.dtype.itemsize,))
+        return _restrided(a, (size,), (a.dtype.itemsize,))
     shape = [*a.shape, size]
     shape[at] = (extent - size) // step + 1
     strides = [*a.strides, a.strides[at]]
     strides[at] *= step
-    return from_strides(a, shape, strides)
+    return _restrided(a, shape, strides)
+
+
+@strided_step
+def _diagonal(a: Array, offset: int, first: int, second: int) -> Array:
+    made = np.diagonal(a, offset, first, second)
+    # NumPy marks diagonals read-only for historical reasons; PyTorch's are views like any other.
+    made.flags.writeable = a.flags.writeable
+    return made
 
 
 def diagonal(a: Array, offset: int, dim1: int, dim2: int) -> Array:
@@ -276,10 +322,10 @@ def diagonal(a: Array, offset: int, dim1: int, dim2: int) -> Array:
     first, second = wrap_dim(dim1, a.ndim), wrap_dim(dim2, a.ndim)
     if first == second:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
-    made = np.diagonal(a, offset, first, second)
-    # NumPy marks diagonals read-only for historical reasons; PyTorch's are views like any other.
-    made.flags.writeable = a.flags.writeable
-    return made
+    return _diagonal(a, offset, first, second)
+
+
+diagonal_step = step("aten::diagonal")(diagonal)
 
 
 def view_as_real(a: Array) -> Array:

@@ -35,11 +35,13 @@ native_set_tensor(PyObject *Py_UNUSED(module), PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* The array of a tensor on the CPU; NULL, without an exception, for anything else. */
+/* An array, or the one of a tensor on the CPU; NULL, without an exception, for anything else. */
 PyArrayObject *
 array_of(PyObject *value)
 {
     PyTypeObject *type = Py_TYPE(value);
+    if (type == &PyArray_Type)
+        return (PyArrayObject *)value;
     if (tensor_type == NULL || !(type == tensor_type || PyType_IsSubtype(type, tensor_type)))
         return NULL;
     PyObject *object = slot(value, array_offset);
@@ -59,11 +61,8 @@ put_value(Key *key, PyObject *value)
     PyTypeObject *type = Py_TYPE(value);
     if (key->end - key->next < 4)
         return 0;
-    if (tensor_type != NULL && (type == tensor_type || PyType_IsSubtype(type, tensor_type))) {
-        PyObject *object = slot(value, array_offset);
-        if (object == NULL || !PyArray_CheckExact(object))
-            return 0;
-        PyArrayObject *array = (PyArrayObject *)object;
+    PyArrayObject *array = array_of(value);
+    if (array != NULL) {
         int dimensions = PyArray_NDIM(array);
         PyObject *dtype = (PyObject *)PyArray_DESCR(array);
         if (key->end - key->next < 2 + 2 * dimensions || key->pinned_count == 32)
@@ -131,6 +130,12 @@ put_value(Key *key, PyObject *value)
         for (Py_ssize_t i = 0; i < size; i++)
             if (!put_value(key, items[i]))
                 return 0;
+        return 1;
+    }
+    if (PyArray_DescrCheck(value) && key->pinned_count < 32) { /* what steps of kernels are given as a dtype */
+        key->pinned[key->pinned_count++] = value;
+        *key->next++ = OBJECT;
+        *key->next++ = (int64_t)(intptr_t)value;
         return 1;
     }
     if (constant_types != NULL && key->pinned_count < 32)

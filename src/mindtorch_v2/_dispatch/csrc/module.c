@@ -54,7 +54,9 @@ PyInit__native(void)
         return NULL;
     if (PyModule_AddType(module, &BudgetType) < 0 || PyModule_AddType(module, &EventBufferType) < 0 ||
         PyModule_AddType(module, &DescriberType) < 0 || PyModule_AddType(module, &MemoryLogType) < 0 ||
-        PyModule_AddType(module, &UseLogType) < 0 || PyModule_AddType(module, &CallProbeType) < 0 ||
+        PyModule_AddType(module, &UseLogType) < 0 || PyModule_AddType(module, &CallBookType) < 0 ||
+        PyModule_AddType(module, &CallLaneType) < 0 || PyModule_AddType(module, &CallProbeType) < 0 ||
+        PyModule_AddType(module, &CallMonitorType) < 0 ||
         PyModule_AddIntConstant(module, "VERSION", NATIVE_VERSION) < 0) {
         Py_DECREF(module);
         return NULL;

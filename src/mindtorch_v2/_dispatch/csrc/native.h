@@ -16,7 +16,7 @@
 #include <numpy/arrayobject.h>
 
 /* Counted up when the Python side needs a new build; an older one is then ignored. */
-#define NATIVE_VERSION 3
+#define NATIVE_VERSION 5
 
 #include <stdint.h>
 #include <time.h>
@@ -76,9 +76,10 @@ slot(PyObject *object, Py_ssize_t offset)
 /* describe.c */
 PyArrayObject *array_of(PyObject *value);
 
-extern PyTypeObject EventBufferType, BudgetType, MarkType, DescriberType, MemoryLogType, BlockType, UseLogType, CallProbeType;
+extern PyTypeObject EventBufferType, BudgetType, MarkType, DescriberType, MemoryLogType, BlockType, UseLogType;
+extern PyTypeObject CallBookType, CallLaneType, CallProbeType, CallMonitorType;
 
-/* calls.c: on Python 3.11, whether this thread's calls are noted by a probe. While they are, the interpreter is slow at
+/* call_probe.c: on Python 3.11, whether this thread's calls are noted by a probe. While they are, the interpreter is slow at
  * everything; inside an op there is nothing to note, so `begin` and `end` switch it off and on again. */
 #if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
 #define CAN_PAUSE_CALLS

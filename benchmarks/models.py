@@ -1,0 +1,161 @@
+"""Small models as users train them: a GPT, a convolutional network, an LSTM and ResNet-18, with default threads.
+
+Both sides build the same model from the same seed; their first losses are compared before anything is timed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch as theirs
+
+import mindtorch_v2 as ours
+
+from .timing import Work, best_of, line
+
+VOCABULARY = 256
+
+
+def gpt(torch: Any, layers: int = 2, width: int = 128, heads: int = 4, batch: int = 8, length: int = 64) -> Work:
+    """One step of a causal language model with AdamW."""
+    nn, functional = torch.nn, torch.nn.functional
+
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+            self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+            self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+        def forward(self, x: Any) -> Any:
+            rows, steps, _ = x.shape
+            q, k, v = (part.view(rows, steps, heads, width // heads).transpose(1, 2)
+                       for part in self.qkv(self.norm1(x)).split(width, dim=2))
+            seen = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            x = x + self.out(seen.transpose(1, 2).reshape(rows, steps, width))
+            return x + self.down(functional.gelu(self.up(self.norm2(x))))
+
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.tokens, self.places = nn.Embedding(VOCABULARY, width), nn.Embedding(length, width)
+            self.blocks = nn.ModuleList([Block() for _ in range(layers)])
+            self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, VOCABULARY)
+
+        def forward(self, tokens: Any) -> Any:
+            x = self.tokens(tokens) + self.places(torch.arange(tokens.shape[1]))
+            for block in self.blocks:
+                x = block(x)
+            return self.head(self.norm(x))
+
+    torch.manual_seed(0)
+    model = Model()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+    tokens = torch.randint(0, VOCABULARY, (batch, length))
+    targets = torch.randint(0, VOCABULARY, (batch * length,))
+
+    def step() -> Any:
+        optimizer.zero_grad()
+        loss = functional.cross_entropy(model(tokens).view(-1, VOCABULARY), targets)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
+def cnn(torch: Any, batch: int = 16) -> Work:
+    """One step of a digit classifier: two convolutions with batch norm and pooling, two linear layers."""
+    nn = torch.nn
+    torch.manual_seed(0)
+    model = nn.Sequential(
+        nn.Conv2d(1, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(32, 64, 3, padding=1), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Flatten(), nn.Linear(64 * 7 * 7, 128), nn.ReLU(), nn.Linear(128, 10),
+    )
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    x, y = torch.randn(batch, 1, 28, 28), torch.randint(0, 10, (batch,))
+
+    def step() -> Any:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
+def lstm(torch: Any, features: int = 64, hidden: int = 128, batch: int = 16, length: int = 32) -> Work:
+    """One step of a sequence classifier with Adam."""
+    nn = torch.nn
+    torch.manual_seed(0)
+    recurrent, head = nn.LSTM(features, hidden, batch_first=True), nn.Linear(hidden, 10)
+    optimizer = torch.optim.Adam([*recurrent.parameters(), *head.parameters()], lr=1e-3)
+    x, y = torch.randn(batch, length, features), torch.randint(0, 10, (batch,))
+
+    def step() -> Any:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(head(recurrent(x)[0][:, -1]), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
+def resnet18(torch: Any, batch: int = 2, size: int = 64) -> Work:
+    """Forward and backward of ResNet-18 for 1000 classes, in training mode."""
+    nn = torch.nn
+
+    class Block(nn.Module):
+        def __init__(self, channels: int, out: int, stride: int) -> None:
+            super().__init__()
+            self.conv1 = nn.Conv2d(channels, out, 3, stride=stride, padding=1, bias=False)
+            self.conv2 = nn.Conv2d(out, out, 3, padding=1, bias=False)
+            self.bn1, self.bn2, self.relu = nn.BatchNorm2d(out), nn.BatchNorm2d(out), nn.ReLU(inplace=True)
+            self.downsample = None
+            if stride != 1 or channels != out:
+                self.downsample = nn.Sequential(nn.Conv2d(channels, out, 1, stride=stride, bias=False),
+                                                nn.BatchNorm2d(out))
+
+        def forward(self, x: Any) -> Any:
+            made = self.bn2(self.conv2(self.relu(self.bn1(self.conv1(x)))))
+            made += x if self.downsample is None else self.downsample(x)
+            return self.relu(made)
+
+    torch.manual_seed(0)
+    stages = [(64, 64, 1), (64, 128, 2), (128, 256, 2), (256, 512, 2)]
+    blocks = [block for a, b, s in stages for block in (Block(a, b, s), Block(b, b, 1))]
+    model = nn.Sequential(
+        nn.Conv2d(3, 64, 7, stride=2, padding=3, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True),
+        nn.MaxPool2d(3, stride=2, padding=1), *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 1000),
+    )
+    x, y = torch.randn(batch, 3, size, size), torch.randint(0, 1000, (batch,))
+
+    def step() -> Any:
+        model.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        return loss
+
+    return step
+
+
+CASES = [
+    ("GPT 2 x 128, 4 heads, batch 8x64", gpt, 1.5),
+    ("CNN 1x28x28, batch 16", cnn, 2.0),
+    ("LSTM 64-128, batch 16, 32 steps", lstm, 2.0),
+    ("ResNet-18 64x64, batch 2, no step", resnet18, 2.5),
+]
+
+
+def run() -> None:
+    """Print each model's cost."""
+    print(f"\ntraining steps of models: ours, PyTorch ({theirs.get_num_threads()} threads), ratio")
+    for name, build, aim in CASES:
+        mine, other = build(ours), build(theirs)
+        first, expected = (float(step().detach()) for step in (mine, other))  # type: ignore[attr-defined]
+        if abs(first - expected) > 1e-3 * abs(expected):
+            raise AssertionError(f"{name}: the first loss is {first}, PyTorch's is {expected}")
+        print(line(name, *best_of([mine, other], rounds=15, seconds=0.1), aim, "ms"))

@@ -1,0 +1,31 @@
+"""`torch._C`: names of PyTorch's C++ side that Python programs use. Only what has a meaning here is present."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from .._device import device
+from .._dtype import dtype
+from .._random import Generator, default_generator
+from .._shape import Size
+
+__all__ = ["Generator", "Size", "_autograd", "_profiler", "default_generator", "device", "dtype"]
+
+_SUBMODULES = ("_autograd", "_profiler")
+
+
+def _get_privateuse1_backend_name() -> str:
+    """How the device type that PyTorch keeps for others is called here."""
+    return "npu"
+
+
+def _log_api_usage_once(event: str) -> None:
+    """PyTorch can be built to report which of its parts are used; this runtime reports nothing."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _SUBMODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module 'torch._C' has no attribute '{name}': this runtime has no C++ side, and only the "
+                         "names of it that Python programs are known to need")

@@ -1,0 +1,94 @@
+"""`torch._C._autograd`: the profiler's functions under the names of PyTorch's C++ side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ..profiler.activity import ProfilerActivity, kineto_available
+from ..profiler.activity import supported_activities as _supported_activities
+from ..profiler.device_type import DeviceType
+from ..profiler.profiler_state import ActiveProfilerType, ProfilerConfig
+from ..profiler.record_function import _record_function_with_args_enter, _record_function_with_args_exit
+from ..profiler.recorder import Recorder
+from ..profiler.result import ProfilerResult as _ProfilerResult
+from ..profiler.session import profile as _Session
+from ..profiler.views.event_fields import RecordScope
+from ..profiler.views.kineto_events import KinetoEvent as _KinetoEvent
+
+__all__ = [
+    "DeviceType",
+    "_KinetoEvent",
+    "_ProfilerResult",
+    "_disable_profiler",
+    "_enable_profiler",
+    "_kineto_step",
+    "_prepare_profiler",
+    "_profiler_enabled",
+    "_profiler_type",
+    "_record_function_with_args_enter",
+    "_record_function_with_args_exit",
+    "_supported_activities",
+    "_toggle_collection_dynamic",
+    "kineto_available",
+]
+
+# The recording that `_prepare_profiler` made, as long as there is one.
+_current: list[_Session] = []
+
+
+def _profiler_enabled() -> bool:
+    """Whether anything records right now, on this thread or another: recordings see all threads."""
+    return Recorder.session is not None
+
+
+def _profiler_type() -> ActiveProfilerType:
+    """Which profiler is recording."""
+    return ActiveProfilerType.KINETO if _profiler_enabled() else ActiveProfilerType.NONE
+
+
+def _prepare_profiler(config: ProfilerConfig, activities: Iterable[ProfilerActivity],
+                      activity_filter: Mapping[ProfilerActivity, Iterable[str]] | None = None) -> None:
+    """Get a recording ready."""
+    if _current:
+        raise RuntimeError("Profiler is already enabled: _disable_profiler() ends the recording that is under way")
+    session = _Session(
+        record_shapes=config.report_input_shapes, profile_memory=config.profile_memory, with_stack=config.with_stack,
+        with_flops=config.with_flops, with_modules=config.with_modules, use_kineto=True,
+        use_cpu=ProfilerActivity.CPU in set(activities), experimental_config=config.experimental_config,
+        custom_trace_id_callback=(lambda: config.trace_id) if config.trace_id else None,
+        activity_filters={key: set(names) for key, names in (activity_filter or {}).items()})
+    session._prepare_trace()
+    _current.append(session)
+
+
+def _enable_profiler(config: ProfilerConfig, activities: Iterable[ProfilerActivity],
+                     scopes: Iterable[RecordScope] = ()) -> None:
+    """Start the recording that `_prepare_profiler` got ready, or a new one."""
+    if set(scopes):
+        raise NotImplementedError("_enable_profiler: scopes cannot be chosen, all are recorded")
+    if not _current:
+        _prepare_profiler(config, activities)
+    _current[0]._start_trace()
+
+
+def _disable_profiler() -> _ProfilerResult:
+    """End the recording and return what it holds."""
+    if not _current:
+        raise RuntimeError("Can't disable Kineto profiler when it's not running")
+    session = _current.pop()
+    session.__exit__(None, None, None)
+    result = session.kineto_results
+    assert result is not None
+    return result
+
+
+def _toggle_collection_dynamic(enable: bool, activities: Iterable[ProfilerActivity]) -> None:
+    """Pause or resume the recording."""
+    if _current:
+        _current[0].toggle_collection_dynamic(enable, activities)
+
+
+def _kineto_step() -> None:
+    """Tell the recording that a step is over. Nobody else listens."""
+    if _current:
+        _current[0].step()

@@ -1,0 +1,72 @@
+"""`torch._C._profiler`: the types of the profiler under the names of PyTorch's C++ side."""
+
+from __future__ import annotations
+
+from .._absent import refusing
+from .._dispatch.observer import HOOK
+from ..profiler.activity import ProfilerActivity, _ExperimentalConfig
+from ..profiler.fast_scope import _RecordFunctionFast
+from ..profiler.profiler_state import ActiveProfilerType, ProfilerConfig, ProfilerState
+from ..profiler.switches import (
+    _set_cuda_sync_enabled_val,
+    _set_fwd_bwd_enabled_val,
+    _set_record_concrete_inputs_enabled_val,
+)
+from ..profiler.views.event_fields import AllocationFields as _ExtraFields_Allocation
+from ..profiler.views.event_fields import BackendFields as _ExtraFields_Backend
+from ..profiler.views.event_fields import EventType as _EventType
+from ..profiler.views.event_fields import KinetoFields as _ExtraFields_Kineto
+from ..profiler.views.event_fields import NNModuleInfo as _NNModuleInfo
+from ..profiler.views.event_fields import OptimizerInfo as _OptimizerInfo
+from ..profiler.views.event_fields import OutOfMemoryFields as _ExtraFields_OutOfMemory
+from ..profiler.views.event_fields import PyCallFields as _ExtraFields_PyCall
+from ..profiler.views.event_fields import PyCCallFields as _ExtraFields_PyCCall
+from ..profiler.views.event_fields import PyFrameState as _PyFrameState
+from ..profiler.views.event_fields import RecordScope
+from ..profiler.views.event_fields import TensorMetadata as _TensorMetadata
+from ..profiler.views.event_fields import TorchOpFields as _ExtraFields_TorchOp
+from ..profiler.views.event_fields import VulkanFields as _ExtraFields_Vulkan
+from ..profiler.views.event_tree import ProfilerEvent as _ProfilerEvent
+
+__all__ = [
+    "ActiveProfilerType",
+    "ProfilerActivity",
+    "ProfilerConfig",
+    "ProfilerState",
+    "RecordScope",
+    "_EventType",
+    "_ExperimentalConfig",
+    "_ExtraFields_Allocation",
+    "_ExtraFields_Backend",
+    "_ExtraFields_Kineto",
+    "_ExtraFields_OutOfMemory",
+    "_ExtraFields_PyCCall",
+    "_ExtraFields_PyCall",
+    "_ExtraFields_TorchOp",
+    "_ExtraFields_Vulkan",
+    "_NNModuleInfo",
+    "_OptimizerInfo",
+    "_ProfilerEvent",
+    "_PyFrameState",
+    "_RecordFunctionFast",
+    "_TensorMetadata",
+    "_get_approximate_time",
+    "_set_cuda_sync_enabled_val",
+    "_set_fwd_bwd_enabled_val",
+    "_set_record_concrete_inputs_enabled_val",
+    "gather_traceback",
+    "symbolize_addresses",
+    "symbolize_tracebacks",
+]
+
+_NO_TRACEBACKS = ("combined Python, TorchScript and C++ tracebacks are read from PyTorch's own frames, of which this "
+                  "runtime has only the Python ones; use the traceback module")
+gather_traceback = refusing("gather_traceback", NotImplementedError, f"gather_traceback: {_NO_TRACEBACKS}")
+symbolize_tracebacks = refusing("symbolize_tracebacks", NotImplementedError, f"symbolize_tracebacks: {_NO_TRACEBACKS}")
+symbolize_addresses = refusing("symbolize_addresses", NotImplementedError,
+                               "symbolize_addresses: addresses of C++ code have no meaning in this runtime")
+
+
+def _get_approximate_time() -> int:
+    """The clock of the profiler's events, in nanoseconds from an arbitrary start."""
+    return int(HOOK["clock"]())

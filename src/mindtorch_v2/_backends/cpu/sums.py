@@ -1,0 +1,82 @@
+"""Sums of rows and columns of matrices as products with ones, which are several times faster than NumPy's reductions.
+
+A product adds up one after the other where NumPy adds pairwise. Rows longer than `LONG` would lose digits by that and
+are left to NumPy, which is fast on them.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+Array = Any
+
+LONG = 2048
+# Elements from which the preparations pay.
+MANY = 2048
+STRETCH = 1024
+BLAS_TYPES = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
+
+
+@functools.lru_cache(maxsize=256)
+def ones(count: int, dtype: np.dtype) -> Array:
+    """A vector of ones, not to be written to."""
+    made = np.ones(count, dtype)
+    made.flags.writeable = False
+    return made
+
+
+def row_sums(rows: Array) -> Array:
+    """Sums along dimension 1 of a matrix."""
+    count = rows.shape[1]
+    if count > LONG or rows.dtype not in BLAS_TYPES:
+        return rows.sum(1)
+    return rows.dot(ones(count, rows.dtype))
+
+
+def column_sums(rows: Array) -> Array:
+    """Sums along dimension 0 of a matrix."""
+    count = rows.shape[0]
+    if count > LONG or rows.dtype not in BLAS_TYPES:
+        return rows.sum(0)
+    return ones(count, rows.dtype).dot(rows)
+
+
+def channel_sums(x: Array) -> Array:
+    """Sums of each channel of `(batch, channels, rest)`."""
+    images, channels, rest = x.shape
+    return row_sums(x.reshape(images * channels, rest)).reshape(images, channels).sum(0)
+
+
+def channel_products(a: Array, b: Array) -> Array:
+    """Sums of `a * b` of each channel of `(batch, channels, rest)`."""
+    images, channels, rest = a.shape
+    size = (images * channels, rest)
+    return np.einsum("ij,ij->i", a.reshape(size), b.reshape(size)).reshape(images, channels).sum(0)
+
+
+def _sum_stretches(flat: Array) -> Array:
+    """The sum of a vector: of stretches by products, of those pairwise."""
+    whole = flat.size - flat.size % STRETCH
+    stretches = flat[:whole].reshape(-1, STRETCH).dot(ones(STRETCH, flat.dtype))
+    return stretches.sum() + flat[whole:].sum() if whole < flat.size else stretches.sum()
+
+
+def sum_over(a: Array, axes: tuple[int, ...] | None, keepdim: bool) -> Array:
+    """Sums of a float32 array over dimensions, each given once and not negative; None is all."""
+    if a.size < MANY or not a.flags.c_contiguous:
+        return np.add.reduce(a, axes, None, None, keepdim)
+    ndim = a.ndim
+    if axes is None or len(axes) == ndim:
+        total = _sum_stretches(a.reshape(-1))
+        return np.full((1,) * ndim, total) if keepdim else total
+    first, count = min(axes, default=0), len(axes)
+    if count and max(axes) - first + 1 == count and (first == 0 or first + count == ndim):
+        summed, kept = a.shape[first: first + count], a.shape[:first] + a.shape[first + count:]
+        rows = (math.prod(summed), math.prod(kept)) if first == 0 else (math.prod(kept), math.prod(summed))
+        made = column_sums(a.reshape(rows)) if first == 0 else row_sums(a.reshape(rows))
+        return made.reshape((*a.shape[:first], *(1,) * count, *a.shape[first + count:]) if keepdim else kept)
+    return np.add.reduce(a, axes, None, None, keepdim)

@@ -1,0 +1,65 @@
+/* Calls of Python and built-in functions: what the two ways to see them share. */
+#ifndef MINDTORCH_CALLS_H
+#define MINDTORCH_CALLS_H
+
+#include "native.h"
+#include <frameobject.h>
+
+/* Whose code it is; the numbers of profiler/recorder/call_book.py. */
+enum { USERS = 0, OWN = 1, LIBRARY = 2, STAND_IN = 3 };
+
+/* In place of an instruction: the call is over, or is one of a built-in function. */
+#define EXIT -2
+#define BUILT_IN -3
+
+/* What was once asked about objects, remembered under their addresses. The objects are kept, so that no other object
+ * gets an address that is in here. */
+typedef struct {
+    void *first, *second;
+    long third;
+    long kind;       /* of a code object */
+    PyObject *name;  /* of a built-in function or a call site; None where it is not shown */
+} Known;
+
+typedef struct {
+    PyObject_HEAD
+    Known *known; /* open addressing; a power of two, at most half full; free where `first` is NULL */
+    size_t room, used;
+    PyObject *objects;  /* dict: address -> code or name, what rows refer to */
+    PyObject *kept;     /* list: what else is named by its address */
+    PyObject *classify; /* classify(code): whose it is */
+    PyObject *shown;    /* shown(frame): whether a call of a library is the user's */
+    PyObject *site;     /* site(caller's frame, instruction, code): name of the built-in function that it is, or None */
+} CallBook;
+
+/* A call of a stand-in that was noted: its frame for the probe, its code for the monitor. */
+typedef struct {
+    void *which;
+    PyObject *name; /* borrowed from the book */
+    long again;     /* how often the code is open inside itself */
+} OpenStandIn;
+
+typedef struct {
+    PyObject_HEAD
+    CallBook *book;
+    Rows rows; /* time, address of a code or name, instruction */
+    /* For sys.monitoring, which reports a call at the caller and the begin at the callee. */
+    void *expected;
+    PyObject *expected_name;
+    OpenStandIn *open;
+    Py_ssize_t open_count, open_room;
+} CallLane;
+
+int lane_note(CallLane *lane, void *object, long instruction);
+int lane_open(CallLane *lane, void *which, PyObject *name);
+int lane_close(CallLane *lane, void *which);
+/* -1 with an exception */
+long book_kind(CallBook *book, PyCodeObject *code);
+int book_shows(CallBook *book, PyFrameObject *frame);
+/* Borrowed; None where it is not shown, NULL with an exception. */
+PyObject *book_site(CallBook *book, PyFrameObject *caller, PyCodeObject *caller_code, long instruction, PyCodeObject *code);
+/* Borrowed; None if it is no built-in function. `self` is what a method descriptor is called with, or NULL. */
+PyObject *book_function(CallBook *book, PyObject *function, PyObject *self);
+long last_instruction(PyFrameObject *frame);
+
+#endif

@@ -1,0 +1,133 @@
+"""Steps of a kernel that have a name of their own in PyTorch's op set: taking memory, filling, copying, making a view.
+
+A step is a function on arrays that kernels call. It runs whether or not a profiler watches; while one does, the step is
+reported below the op, as PyTorch reports it. To a program without a profiler it costs one call and one look at a flag.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from numpy import ndarray
+
+from .describe import describe_all, remembering
+from .native import NATIVE
+from .observer import HOOK, event_id
+
+# `inputs_` says what the step's arguments are in terms of the op's signature, `describe_` gives the number of their
+# description. An array is new if it has memory of its own, and is not what the step was given.
+SOURCE = """
+def make(kernel_, id_, inputs_, describe_, allocates_):
+    def run({names}):
+        if not OBSERVING: return kernel_({names})
+        noted_ = None if TAP is None else TAP.enter(id_, -1, inputs_({names}))
+        if USES is not None: USES(*inputs_({names}))
+        made_ = None
+        {begin}
+        try:
+            made_ = kernel_({names})
+            if ALLOCATED is not None and allocates_ and type(made_) is ndarray_ and made_.base is None{others}:
+                ALLOCATED(made_)
+            return made_
+        finally:
+            {end}
+            if noted_ is not None: noted_.leave(made_, made_ is None)
+    return run
+"""
+DESCRIBED = "describe_({names}) if DESCRIBE else None"
+NATIVE_LINES = ("start_ = begin(" + DESCRIBED + ", False)", "start_.end(id_)")
+PYTHON_LINES = ("given_ = " + DESCRIBED + "; start_ = clock()",
+                "THREAD.state.extend((id_, start_, clock(), -1, given_))")
+
+
+def step(name: str, overload: str = "",
+         inputs: Callable[..., tuple[Any, ...]] | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make a step of a kernel function; `inputs` turns its arguments into those of the op of this name.
+
+    >>> import numpy
+    >>> from mindtorch_v2._dispatch.steps import step
+    >>> @step("aten::neg")
+    ... def negative(array):
+    ...     return -array
+    >>> negative(numpy.ones(2))
+    array([-1., -1.])
+    """
+
+    def decorate(kernel: Callable[..., Any]) -> Callable[..., Any]:
+        make = _maker(SOURCE, kernel.__code__.co_argcount)
+        # Where the name is that of an `out` form, PyTorch's step writes into memory that the op around it has made.
+        made = make(kernel, event_id(name, "op", overload), inputs or _as_given,
+                    _each if inputs is None else remembering(lambda *given: describe_all(inputs(*given))),
+                    not overload.endswith("out"))
+        made.__name__, made.__module__, made.__doc__ = kernel.__name__, kernel.__module__, kernel.__doc__
+        return made
+
+    return decorate
+
+
+@functools.cache
+def _maker(source: str, count: int) -> Callable[..., Any]:
+    """The function `make` of a source for steps with this many arguments: compiling is what costs."""
+    begin, end = LINES[source]
+    names = ", ".join(f"a{i}" for i in range(count))
+    others = "".join(f" and made_ is not a{i}" for i in range(count))
+    text = source.format(names=names, begin=begin.format(names=names), end=end, others=others)
+    space: dict[str, Any] = {}
+    HOOK["ndarray_"] = ndarray
+    exec(compile(text, f"<mindtorch_v2 step of {count}>", "exec"), HOOK, space)
+    return space["make"]
+
+
+def _as_given(*values: Any) -> tuple[Any, ...]:
+    return values
+
+
+_each = remembering(lambda *given: describe_all(given))
+
+
+AS_STRIDED = """
+def make(kernel_, id_, describe_, geometry_):
+    def run({names}):
+        if not OBSERVING: return kernel_({names})
+        noted_ = None if TAP is None else TAP.enter(id_, -1, (a0,))
+        if USES is not None: USES(a0)
+        given_ = made_ = None
+        {begin}
+        try:
+            made_ = kernel_({names})
+            if DESCRIBE: given_ = describe_(a0, made_)
+            return made_
+        finally:
+            {end}
+            if noted_ is not None:
+                noted_.leave(made_, made_ is None, None if made_ is None else geometry_(a0, made_))
+    return run
+"""
+NATIVE_LATE = ("start_ = begin(None, False)", "start_.end(id_, given_)")
+PYTHON_LATE = ("start_ = clock()", "THREAD.state.extend((id_, start_, clock(), -1, given_))")
+
+
+LINES = {SOURCE: NATIVE_LINES, AS_STRIDED: NATIVE_LATE} if NATIVE is not None else {
+    SOURCE: PYTHON_LINES, AS_STRIDED: PYTHON_LATE}
+
+
+def as_strided(kernel: Callable[..., Any], count: int | None = None) -> Callable[..., Any]:
+    """Make the step `aten::as_strided` of a function that makes a view of its first argument.
+
+    The view's size and strides are that step's inputs; they are known when the view is there. A built-in function does
+    not say how many arguments it takes, so `count` does.
+    """
+    make = _maker(AS_STRIDED, kernel.__code__.co_argcount if count is None else count)
+    made = make(kernel, event_id("aten::as_strided", "op"), _describe_geometry, _geometry)
+    made.__name__, made.__doc__ = kernel.__name__, kernel.__doc__
+    return made
+
+
+def _geometry(array: Any, made: Any) -> tuple[Any, ...]:
+    item = made.dtype.itemsize
+    return array, made.shape, tuple(s // item for s in made.strides), None
+
+
+_describe_geometry = remembering(lambda array, made: describe_all(_geometry(array, made)))

@@ -1,0 +1,23 @@
+"""`torch.testing._internal.common_cuda`: what there is of CUDA. Nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["TEST_CUDA", "TEST_CUDNN", "TEST_MULTIGPU", "tf32_is_not_fp32"]
+
+TEST_CUDA = TEST_CUDNN = TEST_MULTIGPU = TEST_CUDA_GRAPH = False
+PLATFORM_SUPPORTS_FLASH_ATTENTION = PLATFORM_SUPPORTS_MEM_EFF_ATTENTION = PLATFORM_SUPPORTS_CUDNN_ATTENTION = False
+SM53OrLater = SM60OrLater = SM70OrLater = SM75OrLater = SM80OrLater = SM90OrLater = False
+CUDA_DEVICE = None
+TEST_CUDNN_VERSION = 0
+
+
+def tf32_is_not_fp32() -> bool:
+    """Whether matrix products of float32 may be less exact: no."""
+    return False
+
+
+def tf32_on_and_off(tf32_precision: float = 1e-5, *args: Any, **kwargs: Any) -> Any:
+    """Run a test with and without reduced precision: there is none, so it runs once."""
+    return lambda function: function

@@ -1,0 +1,567 @@
+"""What PyTorch's users and its own tests expect of a profiler, as checks that both profilers must pass.
+
+Each check takes the module as `torch` and runs once with this runtime and once with PyTorch, so that none can ask for
+something that PyTorch does not do.
+"""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import json
+import math
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness import ours, theirs
+
+# PyTorch says once that a new cycle forgets the events of the one before, which is what a check here expects.
+pytestmark = pytest.mark.filterwarnings("ignore:Warning. Profiler clears events:UserWarning")
+
+
+@pytest.fixture(params=[ours, theirs], ids=["ours", "pytorch"])
+def torch(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+def part(torch: Any, name: str) -> Any:
+    """A module of one of the packages."""
+    return importlib.import_module(f"{torch.__name__}.{name}")
+
+
+def recording(torch: Any, **options: Any) -> Any:
+    return torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], **options)
+
+
+def payload(torch: Any) -> Any:
+    x, y = torch.randn(10, 10), torch.randn(10, 10)
+    return torch.add(torch.mm(x, y), x)
+
+
+def events_in(path: Path | str) -> list[dict[str, Any]]:
+    opened = gzip.open if str(path).endswith(".gz") else open
+    with opened(path, "rt") as file:
+        return json.load(file)["traceEvents"]
+
+
+def named(events: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    return [event for event in events if event.get("name") == name and event.get("ph") == "X"]
+
+
+# -- schedules and callbacks -------------------------------------------------------------------------------------------
+
+
+def test_callback_is_called_once_per_cycle(torch: Any) -> None:
+    seen = []
+    plan = torch.profiler.schedule(wait=1, warmup=1, active=2, repeat=2)
+    with recording(torch, schedule=plan, on_trace_ready=lambda prof: seen.append(prof.step_num)) as prof:
+        for _ in range(10):
+            payload(torch)
+            prof.step()
+    assert seen == [4, 8]
+
+
+@pytest.mark.parametrize("arguments", [
+    {"wait": 1, "warmup": 2, "active": 1}, {"wait": 0, "warmup": 1, "active": 1, "repeat": 2},
+    {"wait": 2, "warmup": 1, "active": 2, "repeat": 1, "skip_first": 3},
+    {"wait": 4, "warmup": 1, "active": 2, "repeat": 2, "skip_first": 2, "skip_first_wait": 1}])
+def test_actions_of_schedules(arguments: dict[str, int]) -> None:
+    mine, real = (module.profiler.schedule(**arguments) for module in (ours, theirs))
+    assert [mine(step).name for step in range(25)] == [real(step).name for step in range(25)]
+
+
+def test_steps_are_events_of_their_own(torch: Any, tmp_path: Path) -> None:
+    plan = torch.profiler.schedule(wait=1, warmup=1, active=2)
+    with recording(torch, schedule=plan, on_trace_ready=lambda p: p.export_chrome_trace(str(tmp_path / "t.json"))) as p:
+        for _ in range(4):
+            payload(torch)
+            p.step()
+    assert [event["name"] for event in events_in(tmp_path / "t.json") if event.get("cat") == "user_annotation"] == [
+        "ProfilerStep#2", "ProfilerStep#3"]
+    assert {row.key: row.count for row in p.key_averages()}["ProfilerStep*"] == 2
+
+
+def test_files_for_tensorboard(torch: Any, tmp_path: Path) -> None:
+    for gzipped in (False, True):
+        place = tmp_path / str(gzipped)
+        handler = torch.profiler.tensorboard_trace_handler(str(place), worker_name="worker", use_gzip=gzipped)
+        with recording(torch, schedule=torch.profiler.schedule(wait=1, warmup=1, active=2, repeat=3),
+                       on_trace_ready=handler) as prof:
+            for _ in range(18):
+                payload(torch)
+                prof.step()
+        files = sorted(os.listdir(place))
+        assert len(files) == 3
+        for file in files:
+            worker, nanoseconds, *rest = file.split(".")
+            assert worker == "worker"
+            assert nanoseconds.isdigit()
+            assert rest == (["pt", "trace", "json", "gz"] if gzipped else ["pt", "trace", "json"])
+            assert named(events_in(place / file), "aten::mm")
+
+
+def test_starting_and_stopping_by_hand(torch: Any) -> None:
+    prof = recording(torch)
+    prof.start()
+    payload(torch)
+    prof.stop()
+    assert [row.count for row in prof.key_averages() if row.key == "aten::mm"] == [1]
+    kineto = torch.profiler._KinetoProfile(activities=[torch.profiler.ProfilerActivity.CPU])
+    kineto.prepare_trace()
+    payload(torch)
+    kineto.start_trace()
+    payload(torch)
+    kineto.stop_trace()
+    assert sum(event.name == "aten::mm" for event in kineto.events()) == 1
+
+
+def test_subclass_of_profile(torch: Any) -> None:
+    class Counting(torch.profiler.profile):
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
+            self.calls: list[str] = []
+
+        def step(self) -> None:
+            self.calls.append("step")
+            super().step()
+
+        def start_trace(self) -> None:
+            self.calls.append("start")
+            super().start_trace()
+
+        def stop_trace(self) -> None:
+            self.calls.append("stop")
+            super().stop_trace()
+
+    with Counting(activities=[torch.profiler.ProfilerActivity.CPU]) as prof:
+        payload(torch)
+        prof.step()
+    assert prof.calls == ["start", "step", "stop"]
+    assert "aten::mm" in {event.name for event in prof.events()}
+
+
+def test_recording_again_forgets_or_keeps(torch: Any) -> None:
+    for keeps in (False, True):
+        with recording(torch, schedule=torch.profiler.schedule(wait=0, warmup=1, active=1, repeat=3),
+                       acc_events=keeps) as prof:
+            for _ in range(6):
+                torch.ones(2)
+                prof.step()
+        assert sum(event.name == "aten::ones" for event in prof.events()) == (3 if keeps else 1)
+
+
+# -- state -------------------------------------------------------------------------------------------------------------
+
+
+def test_whether_anything_records(torch: Any) -> None:
+    state = part(torch, "autograd.profiler")
+    kinds = part(torch, "_C._profiler").ActiveProfilerType
+    functions = part(torch, "_C._autograd")
+
+    def now() -> tuple[bool, bool, Any]:
+        return state._is_profiler_enabled, torch.autograd._profiler_enabled(), functions._profiler_type()
+
+    off, on = (False, False, kinds.NONE), (True, True, kinds.KINETO)
+    assert now() == off
+    with recording(torch):
+        assert now() == on
+    assert now() == off
+    prof = recording(torch, schedule=torch.profiler.schedule(wait=1, warmup=1, active=1))
+    found = []
+    prof.start()
+    for _ in range(3):
+        found.append(now())
+        prof.step()
+    prof.stop()
+    assert found == [off, off, on]
+    with part(torch, "autograd.profiler").profile(enabled=False):
+        assert now() == off
+
+
+def test_own_work_is_counted(torch: Any) -> None:
+    with recording(torch) as prof:
+        payload(torch)
+    stats = prof._stats()
+    assert (stats.number_of_events, stats.function_events_build_tree_call_duration_us) == (0, 0)
+    assert stats.profiling_window_duration_sec > 0
+    prof.events()
+    assert stats.number_of_events == len(prof.events())
+    assert stats.function_events_build_tree_call_duration_us > 0
+    assert stats.parse_kineto_call_duration_us > 0
+
+
+def test_trace_ids(torch: Any) -> None:
+    prof = recording(torch, schedule=torch.profiler.schedule(wait=0, warmup=1, active=1, repeat=2))
+    assert prof.get_trace_id() is None
+    with prof:
+        first = prof.get_trace_id()
+        prof.step()
+        prof.step()
+        assert prof.get_trace_id() != first
+    assert isinstance(first, str)
+    assert first
+    numbers = iter(range(10))
+    prof = recording(torch, custom_trace_id_callback=lambda: f"mine {next(numbers)}")
+    with prof:
+        assert prof.get_trace_id() == "mine 0"
+    prof.set_custom_trace_id_callback(lambda: "other")
+    with prof:
+        assert prof.get_trace_id() == "other"
+
+
+def test_pausing(torch: Any) -> None:
+    cpu = [torch.profiler.ProfilerActivity.CPU]
+    with recording(torch) as prof:
+        torch.ones(1)
+        prof.toggle_collection_dynamic(False, cpu)
+        torch.zeros(1)
+        prof.toggle_collection_dynamic(True, cpu)
+        torch.rand(1)
+        prof.toggle_collection_dynamic(False, cpu)
+        torch.zeros(1)
+        prof.toggle_collection_dynamic(True, cpu)
+        torch.arange(1)
+    names = {event.name for event in prof.events()}
+    assert {"aten::ones", "aten::rand", "aten::arange"} <= names
+    assert "aten::zeros" not in names
+
+
+def test_counting_steps(torch: Any) -> None:
+    tracker = part(torch, "autograd.profiler").KinetoStepTracker
+    begin = tracker.current_step()
+    for _ in range(3):
+        tracker.increment_step("one")
+    with recording(torch, schedule=torch.profiler.schedule(wait=1, warmup=1, active=1)) as prof:
+        for _ in range(4):
+            tracker.increment_step("one")
+            prof.step()
+    assert tracker.current_step() == begin + 7
+    assert tracker.erase_step_count("one")
+    assert not tracker.erase_step_count("one")
+
+
+# -- what events say ---------------------------------------------------------------------------------------------------
+
+
+def test_shapes(torch: Any) -> None:
+    layer = torch.nn.Linear(20, 30)
+    for _ in range(2):
+        with recording(torch, record_shapes=True) as prof:
+            layer(torch.randn(128, 20))
+    linear = next(event for event in prof.events() if event.name == "aten::linear")
+    assert linear.input_shapes == [[128, 20], [30, 20], [30]]
+    grouped = prof.key_averages(group_by_input_shape=True)
+    assert [row.input_shapes for row in grouped if row.key == "aten::linear"] == [[[128, 20], [30, 20], [30]]]
+    with recording(torch) as prof:
+        layer(torch.randn(128, 20))
+    assert all(not event.input_shapes for event in prof.events())
+
+
+def test_flops(torch: Any) -> None:
+    model = torch.nn.Sequential(torch.nn.Conv2d(16, 33, 18), torch.nn.ReLU(), torch.nn.Linear(243, 24))
+    inputs = torch.randn(4, 16, 26, 260)
+    with recording(torch, record_shapes=True, with_flops=True) as prof:
+        model(inputs)
+    rows = {row.key: row.flops for row in prof.key_averages()}
+    assert rows["aten::conv2d"] == 2 * 4 * 33 * 16 * 18 * 18 * 9 * 243
+    assert rows["aten::addmm"] == 2 * 4 * 33 * 9 * 243 * 24
+    assert "FLOPs" in prof.key_averages().table()
+    with recording(torch, record_shapes=True) as prof:
+        model(inputs)
+    assert "FLOPs" not in prof.key_averages().table()
+
+
+def test_memory(torch: Any) -> None:
+    with recording(torch, profile_memory=True) as prof:
+        x = torch.rand(10, 10)
+        del x
+    rows = {row.key: row for row in prof.key_averages()}
+    assert rows["aten::rand"].cpu_memory_usage == 400
+    assert rows["aten::rand"].self_cpu_memory_usage == 0
+    assert rows["aten::empty"].self_cpu_memory_usage == 400
+    assert rows["[memory]"].cpu_memory_usage == -400
+
+
+def test_averages_add_up(torch: Any) -> None:
+    with recording(torch) as prof:
+        for _ in range(5):
+            payload(torch)
+    events = prof.events()
+    averages = prof.key_averages()
+    mm = next(row for row in averages if row.key == "aten::mm")
+    assert mm.count == 5
+    assert math.isclose(mm.cpu_time_total, sum(event.cpu_time_total for event in events if event.name == "aten::mm"))
+    assert math.isclose(mm.cpu_time, mm.cpu_time_total / 5)
+    total = events.total_average()
+    assert total.count == len(events)
+    assert math.isclose(events.self_cpu_time_total, sum(event.self_cpu_time_total for event in events), rel_tol=1e-6)
+
+
+def test_user_scopes(torch: Any) -> None:
+    with recording(torch) as prof:
+        with torch.profiler.record_function("outer"):
+            torch.add(torch.ones(2), 1)
+        mark = part(torch, "autograd.profiler").record_function("again")
+
+        @mark
+        def decorated(x: Any) -> Any:
+            return x * 2
+
+        decorated(torch.ones(2))
+    outer = next(event for event in prof.events() if event.name == "outer")
+    assert outer.is_user_annotation
+    assert outer.scope == 7
+    assert [child.name for child in outer.cpu_children] == ["aten::ones", "aten::add"]
+    again = next(event for event in prof.events() if event.name == "again")
+    assert "aten::mul" in {child.name for child in again.cpu_children}
+
+
+def test_forward_and_backward_have_a_number_together(torch: Any) -> None:
+    x = torch.randn(10, 10, requires_grad=True)
+    with recording(torch) as prof:
+        z = torch.mul(x, x)
+        z.sum().backward()
+    events = prof.events()
+    forward = next(event for event in events if event.name == "aten::mul")
+    backward = next(event for event in events if event.name == "MulBackward0")
+    assert forward.sequence_nr == backward.sequence_nr >= 0
+    around = next(event for event in events if event.name.endswith("evaluate_function: MulBackward0"))
+    assert around.sequence_nr == forward.sequence_nr
+    assert backward.cpu_parent is around
+
+
+def test_numbers_grow(torch: Any) -> None:
+    with recording(torch) as prof:
+        payload(torch)
+    ids = [event.id for event in prof.events()]
+    assert ids == sorted(set(ids))
+
+
+def test_profiler_inside_a_thread(torch: Any) -> None:
+    """A recording belongs to the thread that starts it; PyTorch leaves others out, this profiler sees them as well."""
+    found: list[set[str]] = []
+
+    def work() -> None:
+        with recording(torch) as prof:
+            torch.mm(torch.ones(2, 2), torch.ones(2, 2))
+        found.append({event.name for event in prof.events()})
+
+    threads = [threading.Thread(target=work)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all("aten::mm" in names for names in found)
+    assert len(found) == 1
+
+
+def test_all_threads_if_asked(torch: Any) -> None:
+    config = part(torch, "_C._profiler")._ExperimentalConfig(profile_all_threads=True)
+    with recording(torch, experimental_config=config) as prof:
+        thread = threading.Thread(target=lambda: torch.mm(torch.ones(2, 2), torch.ones(2, 2)))
+        thread.start()
+        thread.join()
+        torch.add(torch.ones(2), torch.ones(2))
+    product = next(event for event in prof.events() if event.name == "aten::mm")
+    total = next(event for event in prof.events() if event.name == "aten::add")
+    assert product.thread != total.thread
+
+
+# -- scopes with values ------------------------------------------------------------------------------------------------
+
+
+def test_fast_scopes(torch: Any, tmp_path: Path) -> None:
+    fast = part(torch, "_C._profiler")._RecordFunctionFast
+    x = torch.rand(4, 4)
+    plain = fast("plain")
+    given = fast("given", [x, 5, 1.5, "text", [1, 2], None], {"stream": 3, "debug": "hash", "ratio": 0.5, "flag": True})
+    with plain, given:  # outside of a recording they do nothing
+        pass
+    with recording(torch, record_shapes=True) as prof:
+        for _ in range(3):
+            with plain:
+                x.add(x)
+        with given:
+            pass
+    events = {event.name: event for event in prof.events()}
+    assert sum(event.name == "plain" for event in prof.events()) == 3
+    assert [child.name for child in events["plain"].cpu_children] == ["aten::add"]
+    assert (events["plain"].scope, events["plain"].is_user_annotation) == (0, False)
+    assert events["given"].input_shapes == [[4, 4], [], [], [], [], []]
+    assert events["given"].concrete_inputs == [None, 5, 1.5, None, [1, 2], None]
+    assert events["given"].kwinputs == {"stream": 3, "debug": "hash", "ratio": 0.5, "flag": True}
+    prof.export_chrome_trace(str(tmp_path / "t.json"))
+    event, = named(events_in(tmp_path / "t.json"), "given")
+    assert event["cat"] == "cpu_op"
+    assert {key: event["args"][key] for key in ("stream", "debug", "ratio", "flag")} == events["given"].kwinputs
+    assert event["args"]["Concrete Inputs"] == ["", "5", "1.5", "", "[1, 2]", ""]
+    assert event["args"]["Input type"] == ["float", "Scalar", "Scalar", "", "ScalarList", ""]
+
+
+def test_fast_scopes_without_shapes(torch: Any) -> None:
+    with recording(torch) as prof, part(torch, "_C._profiler")._RecordFunctionFast("given", [torch.ones(2)], {"a": 1}):
+        pass
+    event = next(event for event in prof.events() if event.name == "given")
+    assert (event.input_shapes, event.concrete_inputs) == ([], [])
+
+
+def test_scopes_with_arguments(torch: Any) -> None:
+    with recording(torch, record_shapes=True) as prof:
+        scope = torch.autograd._record_function_with_args_enter("given", torch.ones(2, 3), 1, 2.5)
+        torch.autograd._record_function_with_args_exit(scope)
+    event = next(event for event in prof.events() if event.name == "given")
+    assert event.input_shapes == [[2, 3], [], []]
+    assert event.concrete_inputs == [None, 1, 2.5]
+
+
+@pytest.fixture
+def switches(torch: Any) -> Iterator[Any]:
+    module = part(torch, "_C._profiler")
+    yield module
+    module._set_record_concrete_inputs_enabled_val(True)
+    module._set_fwd_bwd_enabled_val(True)
+
+
+def test_values_of_lists_can_be_left_out(torch: Any, switches: Any) -> None:
+    for wanted in (True, False, True):
+        switches._set_record_concrete_inputs_enabled_val(wanted)
+        with recording(torch, record_shapes=True) as prof:
+            torch.ones(4, 3).view([3, 4])
+        event = next(event for event in prof.events() if event.name == "aten::view")
+        assert event.concrete_inputs == [None, [3, 4] if wanted else None]
+        assert event.input_shapes == [[4, 3], []]
+
+
+def test_arrows_can_be_left_out(torch: Any, switches: Any, tmp_path: Path) -> None:
+    for wanted in (True, False):
+        switches._set_fwd_bwd_enabled_val(wanted)
+        x = torch.ones(2, requires_grad=True)
+        with recording(torch) as prof:
+            (x * x).sum().backward()
+        prof.export_chrome_trace(str(tmp_path / "t.json"))
+        assert any(event.get("cat") == "fwdbwd" for event in events_in(tmp_path / "t.json")) == wanted
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+def test_arguments_in_files(torch: Any, tmp_path: Path) -> None:
+    a = torch.ones(64, 32, requires_grad=True)
+    with recording(torch, record_shapes=True) as prof:
+        torch.add(a, torch.ones(64, 32, dtype=torch.float64), alpha=2).sum().backward()
+        torch.cat([a, a], 1)
+    prof.export_chrome_trace(str(tmp_path / "t.json.gz"))
+    events = events_in(tmp_path / "t.json.gz")
+    add, = (event for event in named(events, "aten::add") if "Sequence number" in event["args"])
+    assert add["args"]["Input Dims"] == [[64, 32], [64, 32], []]
+    assert add["args"]["Input Strides"] == [[32, 1], [32, 1], []]
+    assert add["args"]["Input type"] == ["float", "double", "Scalar"]
+    assert add["args"]["Concrete Inputs"] == ["", "", "2"]
+    assert add["args"]["Fwd thread id"] == 0
+    assert {"External id", "Record function id", "Ev Idx"} <= add["args"].keys()
+    backward, = named(events, "AddBackward0")
+    assert backward["args"]["Sequence number"] == add["args"]["Sequence number"]
+    assert backward["args"]["Fwd thread id"] == 1
+    cat, = named(events, "aten::cat")
+    assert cat["args"]["Input type"] == ["TensorList", "Scalar"]
+    assert cat["args"]["Input Dims"] == [[[64, 32], [64, 32]], []]
+    numbers = [event["args"]["Ev Idx"] for event in events if event.get("cat") == "cpu_op"]
+    assert len(set(numbers)) == len(numbers)
+
+
+def test_metadata_in_files(torch: Any, tmp_path: Path) -> None:
+    with recording(torch) as prof:
+        prof.add_metadata("text", "some words")
+        prof.add_metadata_json("list", "[1, 2, 3]")
+        torch.ones(1)
+    prof.export_chrome_trace(str(tmp_path / "t.json"))
+    whole = json.loads((tmp_path / "t.json").read_text())
+    assert whole["text"] == "some words"
+    assert whole["list"] == [1, 2, 3]
+
+
+def test_stacks_in_files(torch: Any, tmp_path: Path) -> None:
+    def inner_function() -> Any:
+        return payload(torch)
+
+    # Without verbose, PyTorch has no stacks in its events.
+    config = part(torch, "_C._profiler")._ExperimentalConfig(verbose=True)
+    with recording(torch, with_stack=True, experimental_config=config) as prof:
+        inner_function()
+    prof.export_stacks(str(tmp_path / "stacks.txt"), "self_cpu_time_total")
+    lines = (tmp_path / "stacks.txt").read_text().splitlines()
+    assert lines
+    assert all(int(line.rpartition(" ")[2]) > 0 for line in lines)
+    assert any("inner_function" in line for line in lines)
+    with recording(torch) as prof:
+        payload(torch)
+    with pytest.raises(AssertionError):
+        prof.export_stacks(str(tmp_path / "stacks.txt"))
+
+
+def test_modules_in_files(torch: Any, tmp_path: Path) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
+    with recording(torch, with_stack=True, with_modules=True) as prof:
+        model(torch.ones(1, 4))
+    prof.export_chrome_trace(str(tmp_path / "t.json"))
+    events = events_in(tmp_path / "t.json")
+    modules = [event for event in events if str(event.get("name", "")).startswith("nn.Module: ")]
+    assert [event["name"] for event in modules] == [
+        "nn.Module: Sequential_0", "nn.Module: Linear_0", "nn.Module: ReLU_0", "nn.Module: Linear_1"]
+    assert [event["args"]["Python module id"] for event in modules] == [0, 0, 0, 1]
+    by_id = {event["args"]["Python id"]: event for event in events if "Python id" in event.get("args", {})}
+    for event in modules[1:]:
+        above = event
+        while above is not None and above is not modules[0]:
+            above = by_id.get(above["args"]["Python parent id"])
+        assert above is modules[0]
+
+
+# -- older faces -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["autograd.profiler", "autograd.profiler_legacy"])
+def test_older_profilers(torch: Any, name: str) -> None:
+    older = part(torch, name).profile
+    with older(record_shapes=True, profile_memory=True) as prof:
+        x = torch.ones(3, requires_grad=True)
+        (x * 2).sum().backward()
+    names = {event.name for event in prof.function_events}
+    assert {"aten::ones", "aten::mul", "aten::sum", "MulBackward0"} <= names
+    assert prof.key_averages().table(sort_by="cpu_time_total", row_limit=5)
+    assert prof.self_cpu_time_total > 0
+    with older(enabled=False) as prof:
+        torch.ones(1)
+    assert prof is None
+
+
+def test_errors(torch: Any) -> None:
+    prof = part(torch, "autograd.profiler").profile()
+    with prof, pytest.raises(RuntimeError, match="not reentrant"):
+        prof.__enter__()
+    with pytest.raises(AssertionError):
+        torch.profiler.profile().events()
+    with pytest.raises(AssertionError):
+        torch.profiler.schedule(wait=-1, warmup=0, active=1)
+    with pytest.raises(AssertionError):
+        torch.profiler.profile(activities=[])
+
+
+def test_types_have_the_same_members() -> None:
+    mine, real = (part(module, "_C._profiler") for module in (ours, theirs))
+    for name in ("ProfilerState", "ActiveProfilerType", "RecordScope", "ProfilerActivity"):
+        members = {key: member.value for key, member in getattr(real, name).__members__.items()}
+        assert {key: getattr(getattr(mine, name), key).value for key in members} == members, name
+    for key, member in real._EventType.__members__.items():
+        assert mine._EventType[key].value == member.value
+    for name in ("_ProfilerEvent", "_TensorMetadata", "_ExtraFields_TorchOp", "_ExtraFields_Allocation",
+                 "_ExtraFields_PyCall", "_ExtraFields_PyCCall", "_PyFrameState", "_NNModuleInfo"):
+        public = {key for key in dir(getattr(real, name)) if not key.startswith("_")}
+        own = getattr(mine, name)
+        assert public <= {*dir(own), *getattr(own, "__annotations__", ()), *getattr(own, "__slots__", ())}, name
+    events = {key for key in dir(part(theirs, "_C._autograd")._KinetoEvent) if not key.startswith("_")}
+    assert events <= set(dir(part(ours, "_C._autograd")._KinetoEvent))

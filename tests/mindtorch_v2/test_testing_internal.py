@@ -1,0 +1,160 @@
+"""PyTorch's test helpers, as its tests use them: in a file that imports `torch` and runs under its own command."""
+
+# ruff: noqa: PT009 - these assertions are what is tested
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mindtorch_v2 as mt
+from mindtorch_v2.testing._internal import common_device_type, common_utils
+
+SUITE = '''
+import json
+import torch
+from torch._C._profiler import _ExperimentalConfig, _ExtraFields_PyCall
+from torch.autograd.profiler import KinetoStepTracker, profile as _profile
+from torch.autograd.profiler_legacy import profile as _profile_legacy
+from torch.profiler import DeviceType, kineto_available, profile, ProfilerAction, ProfilerActivity, record_function
+from torch.profiler import supported_activities, _utils
+from torch.profiler._pattern_matcher import NamePattern, Pattern, report_all_anti_patterns
+from torch.testing._internal.common_cuda import TEST_MULTIGPU
+from torch.testing._internal.common_device_type import skipCUDAVersionIn, instantiate_device_type_tests
+from torch.testing._internal.common_utils import (
+    instantiate_parametrized_tests, IS_ARM64, IS_JETSON, IS_LINUX, IS_WINDOWS, parametrize, run_tests, serialTest,
+    skipIfTorchDynamo, TemporaryDirectoryName, TemporaryFileName, TEST_CUDA, TEST_WITH_CROSSREF, TEST_WITH_ROCM,
+    TEST_XPU, TestCase)
+from torch.utils._triton import has_triton
+
+
+@instantiate_parametrized_tests
+class TestProfiler(TestCase):
+    @parametrize("with_stack", [True, False])
+    @serialTest()
+    def test_file(self, with_stack):
+        with profile(activities=[ProfilerActivity.CPU], with_stack=with_stack) as prof, record_function("mine"):
+            x = torch.ones(3) + 1
+        self.assertEqual(x, torch.full((3,), 2.0))
+        with TemporaryFileName(mode="w+") as name:
+            prof.export_chrome_trace(name)
+            with open(name) as file:
+                names = {event.get("name") for event in json.load(file)["traceEvents"]}
+        self.assertTrue({"mine", "aten::add"} <= names)
+
+    @skipIfTorchDynamo("no compiler")
+    def test_tree(self):
+        with _profile() as prof:
+            torch.ones(1)
+        names = [event.name for event in _utils.traverse_dfs(prof.kineto_results.experimental_event_tree())]
+        self.assertExpectedInline("\\n".join(names), "aten::ones\\naten::empty\\naten::fill_")
+
+
+class TestDevices(TestCase):
+    def test_ones(self, device):
+        self.assertEqual(torch.ones(2, device=device).sum().item(), 2)
+
+
+instantiate_device_type_tests(TestDevices, globals())
+
+if __name__ == "__main__":
+    run_tests()
+'''
+
+
+@pytest.mark.parametrize("how", [["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly"], []])
+def test_a_test_file_of_pytorchs_kind_runs(tmp_path: Path, how: list[str]) -> None:
+    (tmp_path / "test_suite.py").write_text(SUITE)
+    environment = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(mt.__file__))}
+    done = subprocess.run([sys.executable, "-m", "mindtorch_v2", *how, "test_suite.py"], cwd=tmp_path, env=environment,
+                          capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "4 passed" in done.stdout if how else "Ran 4 tests" in done.stderr
+
+
+class Case(common_utils.TestCase):
+    def runTest(self) -> None:
+        """Nothing: only the assertions are wanted."""
+
+
+def test_equal() -> None:
+    case = Case()
+    one = mt.tensor([1.0, 2.0])
+    case.assertEqual(one, mt.tensor([1.0, 2.0 + 1e-7]))
+    case.assertEqual([one, {"a": one}], [one, {"a": one}])
+    case.assertEqual(1.0, 1.0 + 1e-9)
+    case.assertEqual("text", "text")
+    case.assertEqual({1, 2}, {2, 1})
+    case.assertEqual(one, one + 0.4, atol=0.5, rtol=0)
+    case.assertEqual(mt.tensor(3), 3)
+    case.assertEqual((), ())
+    wrong: list[tuple[Any, Any]] = [
+        (one, one + 1), (one, one.double()), (one, mt.ones(3)), (1, 2), ("a", "b"), ([1], [1, 2]), ({1}, {2}), (1, "1"),
+        ((), (1,)), (None, 0)]
+    for left, right in wrong:
+        with pytest.raises(AssertionError):
+            case.assertEqual(left, right)
+        case.assertNotEqual(left, right)
+    with pytest.raises(AssertionError, match="what I meant"):
+        case.assertEqual(one, one + 1, "what I meant")
+
+
+def test_parameters_multiply() -> None:
+    seen = []
+
+    class Test(unittest.TestCase):
+        @common_utils.parametrize("a, b", [(1, 2), common_utils.subtest((3, 4), name="named")])
+        @common_utils.parametrize("flag", [True, False])
+        def test_it(self, a: int, b: int, flag: bool) -> None:
+            seen.append((a, b, flag))
+
+    common_utils.instantiate_parametrized_tests(Test)
+    names = sorted(name for name in vars(Test) if name.startswith("test"))
+    assert len(names) == 4
+    assert sum("named" in name for name in names) == 2
+    result = unittest.TestResult()
+    unittest.defaultTestLoader.loadTestsFromTestCase(Test).run(result)
+    assert result.wasSuccessful()
+    assert sorted(seen) == [(1, 2, False), (1, 2, True), (3, 4, False), (3, 4, True)]
+
+
+def test_devices_and_dtypes() -> None:
+    seen = []
+
+    class TestThing(unittest.TestCase):
+        helper = 5
+
+        @common_device_type.dtypes(mt.float32, mt.int64)
+        def test_types(self, device: str, dtype: Any) -> None:
+            seen.append((device, dtype, self.helper))
+
+        @common_device_type.onlyCUDA
+        def test_elsewhere(self, device: str) -> None:
+            raise AssertionError("not on this device")
+
+    scope: dict[str, Any] = {"TestThing": TestThing}
+    common_device_type.instantiate_device_type_tests(TestThing, scope)
+    assert list(scope) == ["TestThingCPU"]
+    result = unittest.TestResult()
+    unittest.defaultTestLoader.loadTestsFromTestCase(scope["TestThingCPU"]).run(result)
+    assert result.wasSuccessful()
+    assert len(result.skipped) == 1
+    assert seen == [("cpu", mt.float32, 5), ("cpu", mt.int64, 5)]
+    common_device_type.instantiate_device_type_tests(TestThing, scope, only_for=("cuda",))
+    assert list(scope) == ["TestThingCPU"]
+
+
+def test_importing_the_package_loads_none_of_this() -> None:
+    program = ("import sys, mindtorch_v2; "
+               "print([name for name in sys.modules if '_C' in name.split('.') or '_internal' in name.split('.')[1:2]"
+               " or '.testing._internal' in name or 'event_tree' in name])")
+    environment = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(mt.__file__))}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60,
+                          check=True)
+    assert done.stdout.strip() == "[]"
