@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 import mindtorch_v2 as mt
-from mindtorch_v2._C._profiler import _EventType, _ExtraFields_PyCall, _TensorMetadata
+from mindtorch_v2._C._profiler import _EventType, _ExtraFields_PyCall, _RecordFunctionFast, _TensorMetadata
 from mindtorch_v2.profiler.trace import Kind, ThreadInfo, TraceBuilder, kineto
 from mindtorch_v2.profiler.trace.trace import TensorInput
 from mindtorch_v2.profiler.views.event_tree import event_trees
@@ -145,3 +146,33 @@ def test_recording_by_hand() -> None:
     assert [event.shapes() for event in result.events() if event.name() == "aten::add"] == [[[2], [], []]]
     with pytest.raises(RuntimeError, match="not running"):
         _autograd._disable_profiler()
+
+
+def test_values_by_name_travel() -> None:
+    scope = _RecordFunctionFast("kernel", [mt.ones(2), 3], {"stream": 7, "names": ["a", "b"], "sizes": [1, 2]})
+    with mt.profiler.profile(record_shapes=True) as prof, scope:
+        pass
+    trace = pickle.loads(pickle.dumps(prof.trace))
+    given, = (given for given in trace.inputs if len(given) == 2)
+    assert given.named == {"stream": 7, "names": ["a", "b"], "sizes": [1, 2]}
+    assert given[1] == 3
+
+
+def test_files_with_values_by_name_can_be_read(tmp_path: Path) -> None:
+    with mt.profiler.profile(record_shapes=True) as prof, _RecordFunctionFast("kernel", (), {"stream": 7, "a": "x"}):
+        mt.ones(2)
+    prof.export_chrome_trace(tmp_path / "trace.json")
+    assert '"stream":7' in (tmp_path / "trace.json").read_text()
+    own = prof.profiler.kineto_results.experimental_event_tree()
+    assert outline(event_trees(kineto.read(tmp_path / "trace.json"))) == outline(own)
+
+
+def test_a_fast_scope_says_what_it_takes() -> None:
+    wrong: list[tuple[Any, ...]] = [(5,), ("name", 5), ("name", [1], [2])]
+    for arguments in wrong:
+        with pytest.raises(TypeError):
+            _RecordFunctionFast(*arguments)
+    with (mt.profiler.profile(record_shapes=True) as prof, pytest.warns(UserWarning, match="for keyword: odd"),
+          _RecordFunctionFast("name", [], {"odd": object()})):
+        pass
+    assert prof.events()[0].kwinputs == {"odd": "NULL"}

@@ -10,6 +10,7 @@ import os
 import pathlib
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -597,3 +598,154 @@ def test_calls_never_cross_whatever_is_missing(steps: list[tuple[int, int]]) -> 
     for low, high in zip(enter.tolist(), ends.tolist(), strict=True):
         for other_low, other_high in zip(enter.tolist(), ends.tolist(), strict=True):
             assert not (low < other_low < high < other_high), "one call begins inside another and ends after it"
+
+
+# -- built-in functions ------------------------------------------------------------------------------------------------
+
+
+def test_built_in_functions_that_the_user_calls() -> None:
+    def root() -> None:
+        with contextlib.suppress(IndexError):
+            [].pop()
+        x = torch.ones(len("ab"))
+        _ = x + x, x.shape, int("1")
+        sorted([2, 1], key=lambda n: n)
+        x.add_(1)
+
+    root()
+    trace = recorded(root).trace
+    events = trace.events
+    names = [short(trace.names[n]) for n in events["name"].tolist()]
+    found = [name for name, above in zip(names, events["parent"].tolist())
+             if name.startswith("<built-in ") and above >= 0 and names[above] == label(root)]
+    assert found == ["<built-in method pop of list object>", "<built-in function len>",
+                     "<built-in method ones of type object>", "<built-in function sorted>",
+                     "<built-in method add_ of Tensor object>"]
+    inside = [names[above] for name, above in zip(names, events["parent"].tolist()) if name.endswith(": <lambda>")]
+    assert inside[-2:] == ["<built-in function sorted>"] * 2
+
+
+def test_a_method_does_not_keep_its_object_alive() -> None:
+    class Items(list[int]):
+        pass
+
+    def root() -> None:
+        items = Items()
+        items.append(1)
+        alive.append(weakref.ref(items))
+
+    alive: list[Any] = []
+    with profile(with_stack=True):
+        root()
+        assert alive[0]() is None
+
+
+# -- frames that come and go in unusual ways ---------------------------------------------------------------------------
+
+
+def test_gathered_coroutines_on_one_thread() -> None:
+    async def fails() -> None:
+        await asyncio.sleep(0)
+        torch.ones(2).cos()
+        raise ValueError("expected")
+
+    async def works(n: int) -> Any:
+        for _ in range(n):
+            await asyncio.sleep(0)
+            torch.ones(2).sin()
+        return n
+
+    async def root() -> None:
+        found = await asyncio.gather(works(3), fails(), works(2), return_exceptions=True)
+        assert found[0] == 3
+        assert isinstance(found[1], ValueError)
+        torch.ones(1).tan()
+
+    prof = recorded(lambda: asyncio.run(root()))
+    tops = [(event.name, frames(event)[0].rpartition(": ")[2]) for event in prof.events()
+            if event.name in ("aten::sin", "aten::cos", "aten::tan")]
+    assert sorted(tops) == [("aten::cos", "fails")] + [("aten::sin", "works")] * 5 + [("aten::tan", "root")]
+
+
+def test_a_generator_closed_early_runs_its_cleanup() -> None:
+    def numbers() -> Iterator[int]:
+        try:
+            yield 1
+            yield 2
+        finally:
+            torch.ones(1).cos()
+
+    def root() -> None:
+        generator = numbers()
+        next(generator)
+        generator.close()
+        torch.ones(1).tan()
+
+    prof = recorded(root)
+    [cleanup] = [event for event in prof.events() if event.name == "aten::cos"]
+    assert [entry.rpartition(": ")[2] for entry in frames(cleanup)[:2]] == ["numbers", "root"]
+    assert stack_of(prof, "aten::tan")[0] == label(root)
+
+
+def test_an_exception_through_many_frames_ends_them() -> None:
+    def lowest() -> None:
+        torch.ones(2).view(3)
+
+    def middle() -> None:
+        sorted([1], key=lambda _: lowest())
+
+    def root() -> None:
+        with contextlib.suppress(RuntimeError):
+            middle()
+        torch.ones(1).tan()
+
+    prof = recorded(root)
+    assert stack_of(prof, "aten::tan")[0] == label(root)
+    ended = {event.name.rpartition(": ")[2]: event.time_range.end for event in prof.events()
+             if event.is_python_function}
+    [last] = [event for event in prof.events() if event.name == "aten::tan"]
+    assert max(ended["lowest"], ended["middle"], ended["<built-in function sorted>"]) <= last.time_range.start
+
+
+def test_deep_recursion() -> None:
+    def deep(n: int) -> Any:
+        return deep(n - 1) if n else torch.ones(1).sin()
+
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(8000)
+    try:
+        prof = recorded(lambda: deep(4999))
+    finally:
+        sys.setrecursionlimit(before)
+    rows = [name for name, _ in calls(prof.trace)]
+    assert rows.count(label(deep)) == 5000
+    assert stack_of(prof, "aten::sin").count(label(deep)) == 5000
+
+
+def test_started_and_stopped_in_different_functions() -> None:
+    prof = profile(with_stack=True)
+
+    def starts() -> None:
+        prof.start()
+        torch.ones(1).sin()
+
+    def stops() -> None:
+        torch.ones(1).cos()
+        prof.stop()
+        torch.ones(1).tan()
+
+    def root() -> None:
+        starts()
+        outer()
+        stops()
+
+    root()
+    prof.trace.check()
+    stacks = {event.name: frames(event)[:2] for event in prof.events() if event.name in ("aten::cos", "aten::tan")}
+    assert stacks == {"aten::cos": [label(stops), label(root, calls_line(root, 1))]}
+    first = next(event for event in prof.events() if event.name == "aten::sin")
+    assert [entry.rpartition(": ")[2] for entry in frames(first)[:2]] == ["starts", "root"]
+    spans = {event.name.rpartition(": ")[2]: event.time_range for event in prof.events() if event.is_python_function}
+    assert spans["starts"].end <= spans["outer"].start <= spans["outer"].end <= spans["stops"].start
+    assert spans["root"].start <= spans["starts"].start, "open at the start and at the end"
+    assert spans["root"].end >= spans["stops"].end

@@ -7,6 +7,9 @@ from collections.abc import Callable
 from sys import getrefcount
 from typing import Any
 
+from numpy import ndarray
+
+from .._backends.cpu.memory import preserving_clone_step
 from .._dispatch.namespace import aten
 from .._dispatch.state import THREAD
 from .._tensor import VIEW_EDGE, Tensor, wrap, wrap_known
@@ -367,7 +370,8 @@ def bump(tensor: Tensor) -> None:
 
 def original(tensor: Tensor) -> Tensor:
     """The value before an in-place op, for formulas that need it, with the history it had."""
-    kept = wrap(tensor._a.copy())
+    array = tensor._a
+    kept = wrap(preserving_clone_step(array) if type(array) is ndarray else array.copy())
     kept._rg = tensor._rg
     kept._edge = edge(tensor) if tensor._rg else None
     return kept

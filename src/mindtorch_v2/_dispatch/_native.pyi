@@ -24,7 +24,7 @@ class Mark:
     """An op that has started."""
 
     def end(self, event: int, inputs: int | None = None) -> None:
-        """Append the event, under this id, to its thread's buffer; inputs may come now if they were not known before."""
+        """Append the event, under this id, to its thread's buffer; inputs may come now if they were not known."""
 
 class Budget:
     """Counts the events of all buffers that share it."""

@@ -15,7 +15,7 @@ from .._dispatch.promotion import number_dtype, result_dtype, scalar_array
 from .._dispatch.registry import choose, declare
 from .._dispatch.state import THREAD
 from .._dispatch.steps import step as kernel_step
-from .._dtype import INTEGER, DefaultDtype, dtype, int64
+from .._dtype import DefaultDtype, dtype, int64
 from .._shape import as_shape
 from .._tensor import Tensor, wrap, wrap_known
 
@@ -232,17 +232,24 @@ def _linspace(start: Any, end: Any, steps: int, dtype: Any, layout: Any, device:
     kind = dtype or DefaultDtype.value
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
-    if kind.category <= INTEGER:
-        values = np.linspace(start, end, steps)
-        return _placed(np.trunc(values).astype(kind.np), device)
+    return _placed(_spaced_into(empty((steps,), kind.np), start, end), device)
+
+
+@kernel_step("aten::linspace", "out", lambda made, start, end: (start, end, made.size, made))
+def _spaced_into(made: Any, start: Any, end: Any) -> Any:
+    steps = made.size
+    if made.dtype.kind in "iub":
+        made[...] = np.trunc(np.linspace(start, end, steps))
+        return made
     # Like PyTorch: from the left in the first half, from the right in the second, so that both ends are exact.
-    real = np.dtype(np.float64 if kind.np.itemsize >= 8 else np.float32)
+    real = np.dtype(np.float64 if made.dtype.itemsize >= 8 else np.float32)
     first, last, count = np.array([start, end, steps - 1], real)
     step = (last - first) / count if steps > 1 else real.type(0)
     index = np.arange(steps, dtype=real)
     low = first + step * index
     high = last - step * (count - index)
-    return _placed(np.where(np.arange(steps) < steps // 2, low, high if steps > 1 else low).astype(kind.np), device)
+    made[...] = np.where(np.arange(steps) < steps // 2, low, high if steps > 1 else low)
+    return made
 
 
 declare(f"linspace(Scalar start, Scalar end, int steps, *, {OPTIONS}) -> Tensor", composite=_linspace, where="n")

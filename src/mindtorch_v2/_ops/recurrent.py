@@ -37,8 +37,9 @@ def _mkldnn_layer_backward(input: Any, weight1: Any, weight2: Any, weight3: Any,
     return kernels.backward(*given, input, weight1, weight2, has_biases, hx, cx, output, workspace, reverse)
 
 
-def _mkldnn_gradients(given_grads: Any, input: Tensor, weight0: Tensor, weight1: Tensor, weight2: Tensor, weight3: Tensor,
-                      hx_: Tensor, cx_: Tensor, result0: Tensor, result1: Tensor, result2: Tensor, result3: Tensor,
+def _mkldnn_gradients(given_grads: Any, input: Tensor, weight0: Tensor, weight1: Tensor, weight2: Tensor,
+                      weight3: Tensor, hx_: Tensor, cx_: Tensor, result0: Tensor, result1: Tensor, result2: Tensor,
+                      result3: Tensor,
                       reverse: bool, batch_sizes: Any, mode: int, hidden_size: int, num_layers: int, has_biases: bool,
                       bidirectional: bool, batch_first: bool, train: bool) -> Any:
     if is_grad_enabled():

@@ -211,9 +211,10 @@ def _one_hot(self: Tensor, num_classes: int) -> Tensor:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
         return aten.zeros((*array.shape, num_classes), dtype=self.dtype)
-    if int(array.min()) < 0:
+    low, high = aten.aminmax(self)
+    if aten.item(low) < 0:
         raise RuntimeError("Class values must be non-negative.")
-    highest = int(array.max())
+    highest = aten.item(high)
     if num_classes == -1:
         num_classes = highest + 1
     elif highest >= num_classes:

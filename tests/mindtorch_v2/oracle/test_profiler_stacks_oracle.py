@@ -6,12 +6,15 @@ import json
 import os
 import pathlib
 import re
+import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 import mindtorch_v2 as ours
+from mindtorch_v2._dispatch.registry import public_names
+from mindtorch_v2.profiler.recorder import call_sites
 
 torch = pytest.importorskip("torch", reason="the oracle, torch==2.13.0, is not installed")
 
@@ -107,7 +110,7 @@ def scoped(torch: Any, model: Any) -> None:
 
 def built_ins(torch: Any, model: Any) -> None:
     """Calls of built-in functions in all the ways that there are."""
-    functional, ones = torch.nn.functional, torch.ones
+    functional, ones, options = torch.nn.functional, torch.ones, {"requires_grad": True}
     x = torch.zeros(ones(2, 3).shape)
     x.add_(1).mul(2)
     torch.add(x, x)
@@ -125,12 +128,12 @@ def built_ins(torch: Any, model: Any) -> None:
     added = x.add
     added(1)
     [torch.cos][0](x)
-    torch.randn(*(2, 3), **{"requires_grad": True})
+    torch.randn(*(2, 3), **options)
     x.view(-1).float().double().long()
     x.numel(), x.size(), x.dim(), x.is_contiguous(), x.new_ones(2), x.to(torch.float64), x.split(1), x.norm()
     torch.tensor([1.0]), torch.arange(3), torch.is_tensor(x), torch.max(x), torch.split(x, 1), torch.rand_like(x)
     {}.update(a=len([1]), b=",".join("ab"))
-    int("1"), str(2), range(3), isinstance(x, int), getattr(x, "ndim")
+    int("1"), str(2), range(3), isinstance(x, int), hasattr(x, "ndim")
     try:
         [].pop()
     except IndexError:
@@ -206,6 +209,21 @@ def test_built_in_functions_have_the_same_names_and_callers(both: Any) -> None:
     mine, reference = (users_built_ins(events) for _, events in both)
     assert reference
     assert mine == reference
+
+
+def test_the_lists_of_what_is_built_in() -> None:
+    def is_python(function: Any) -> bool:
+        return isinstance(function, types.FunctionType)
+
+    assert [name for name in call_sites.PYTHON_FUNCTIONS if not is_python(getattr(torch, name))] == []
+    assert [name for name in call_sites.PYTHON_METHODS if not is_python(getattr(torch.Tensor, name))] == []
+    functional = torch.nn.functional
+    assert {name: ADDRESS.sub(">", repr(getattr(functional, name))) for name in call_sites.FUNCTIONAL} == {
+        name: f"<built-in {text}>" for name, text in call_sites.FUNCTIONAL.items()}
+    public = set(public_names("f"))
+    assert {name for name in public if is_python(getattr(torch, name, None))} <= call_sites.PYTHON_FUNCTIONS
+    methods = set(public_names("m"))
+    assert {name for name in methods if is_python(getattr(torch.Tensor, name, None))} <= call_sites.PYTHON_METHODS
 
 
 def test_call_arguments_have_the_same_keys(both: Any) -> None:

@@ -418,6 +418,24 @@ def test_scopes_with_arguments(torch: Any) -> None:
     assert event.concrete_inputs == [None, 1, 2.5]
 
 
+@pytest.mark.parametrize(("kind", "number"), [
+    ("float32", 6), ("float64", 7), ("int64", 4), ("bool", 11), ("uint8", 0), ("bfloat16", 15), ("complex64", 9)])
+def test_element_types_among_arguments_are_numbers(torch: Any, kind: str, number: int) -> None:
+    with recording(torch, record_shapes=True) as prof:
+        torch.ones(2, dtype=torch.float16).to(getattr(torch, kind))
+    event = next(event for event in prof.events() if event.name == "aten::_to_copy")
+    assert event.concrete_inputs[1] == number
+
+
+def test_memory_formats_among_arguments_are_numbers(torch: Any) -> None:
+    x = torch.ones(1, 2, 3, 4)
+    with recording(torch, record_shapes=True) as prof:
+        for name in ("contiguous_format", "preserve_format", "channels_last"):
+            torch.clone(x, memory_format=getattr(torch, name))
+    assert [event.concrete_inputs for event in prof.events() if event.name == "aten::clone"] == [
+        [None, 0], [None, 1], [None, 2]]
+
+
 @pytest.fixture
 def switches(torch: Any) -> Iterator[Any]:
     module = part(torch, "_C._profiler")

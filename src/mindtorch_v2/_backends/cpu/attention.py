@@ -12,6 +12,7 @@ import numpy as np
 
 from ..._dtype import HALF_TYPES
 from .blocks import SpreadInPlace
+from .memory import empty_like
 from .onednn import batches as fast
 from .softmax import is_moderate
 from .sums import row_sums
@@ -85,7 +86,7 @@ def forward(query: Array, key: Array, value: Array, dropout_p: float, is_causal:
     share = np.where(total == 0, 1, total).reshape(*query.shape[:3], 1)
     logs = (top + np.log(total)).reshape(query.shape[:3])
     # The result lies in memory as the query does: what follows often wants the heads side by side again.
-    result = np.empty_like(query)
+    result = empty_like(query, query.dtype)
     if result.dtype == made.dtype:
         np.true_divide(made, share, result)
     else:

@@ -101,7 +101,10 @@ def clamp(a: Array, low: Any, high: Any) -> Array:
     wanted = a.dtype
     if wanted not in FLOAT_DTYPES or type(low) not in PLAIN or type(high) not in PLAIN:
         wanted = result_dtype([a], [bound for bound in (low, high) if bound is not None]).np
-    a = to(a, wanted)
+    return _clamped(to(a, wanted), low, high)
+
+
+def _clamped(a: Array, low: Any, high: Any) -> Array:
     # A bound that is NaN makes everything NaN, as `maximum` and `minimum` do.
     if low is None:
         return np.minimum(a, scalar_array(high, a.dtype))
@@ -125,12 +128,12 @@ def clamp_by_tensors(a: Array, low: Array | None, high: Array | None) -> Array:
 
 def clamp_min(a: Array, low: Any) -> Array:
     """Not less than a number."""
-    return clamp(a, low, None)
+    return _clamped(a, low, None) if a.dtype in FLOAT_DTYPES and a.dtype.kind != "c" else clamp(a, low, None)
 
 
 def clamp_max(a: Array, high: Any) -> Array:
     """Not more than a number."""
-    return clamp(a, None, high)
+    return _clamped(a, None, high) if a.dtype in FLOAT_DTYPES and a.dtype.kind != "c" else clamp(a, None, high)
 
 
 def clamp_min_tensor(a: Array, low: Array) -> Array:

@@ -18,6 +18,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from ..._dtype import HALF_TYPES
 from .convolution_checks import check_convolution
+from .memory import contiguous_step
 from .onednn import convolution as fast
 
 Array = Any
@@ -341,6 +342,8 @@ def convolution_backward(grad: Array, x: Array, weight: Array, bias_sizes: Any, 
                          output_mask: Any) -> tuple[Array, Array, Array]:
     """Gradients of input, weight and bias; those not asked for are empty."""
     window = make_window(weight, stride, padding, dilation)
+    if not grad.flags.c_contiguous:
+        grad = contiguous_step(grad)
     pull, seen, by = _wide(grad), _conjugate(_wide(x)), _conjugate(_wide(weight))
     first: Array | None = None
     second: Array | None = None

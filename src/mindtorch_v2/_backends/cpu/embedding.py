@@ -53,7 +53,7 @@ def embedding_backward(grad: Array, indices: Array, num_weights: int, padding_id
     """Sum of the gradients of each row's occurrences: sorted by row, equal neighbours are added up."""
     width = grad.shape[-1]
     made = zeros((num_weights, width), grad.dtype)
-    flat, pulls = indices.reshape(-1), grad.reshape(-1, width)
+    flat, pulls = indices.reshape(-1), view_step(np.ascontiguousarray(grad), (-1, width))
     if padding_idx >= 0:
         counted = flat != padding_idx
         flat, pulls = flat[counted], pulls[counted]

@@ -11,10 +11,9 @@ import numpy as np
 from ..._dispatch.promotion import pretty, scalar_array
 from ..._dispatch.steps import step
 from ..._dtype import FLOAT, FROM_NUMPY
-from ..._memory_format import contiguous_format
 from ..._shape import broadcast_shapes, wrap_dim
 from .indexing import add_slices, contiguous, positions
-from .memory import copy_, empty_like_contiguous
+from .memory import clone_step, empty
 from .scatter import INDEX_DTYPES, REDUCERS, at_least_1d, check_range, divide_by_counts, identity, outside
 from .view import diagonal
 
@@ -46,7 +45,10 @@ def index_select(a: Array, dim: int, index: Array) -> Array:
     if outside(index, a.shape[at]):
         raise IndexError("index out of range in self")
     vector = index.reshape(-1)
-    return a.take(vector, at) if a.flags.c_contiguous else contiguous(a[_key(at, vector)])
+    if not a.flags.c_contiguous:
+        return contiguous(a[_key(at, vector)])
+    # The slices are known to be there, which spares `take` a buffer.
+    return a.take(vector, at, empty((*a.shape[:at], vector.size, *a.shape[at + 1:]), a.dtype), "clip")
 
 
 def _key(dim: int, index: Array) -> tuple[Any, ...]:
@@ -232,12 +234,6 @@ def masked_fill(a: Array, mask: Array, value: Any) -> Array:
     if mask.shape != a.shape and broadcast_shapes(mask.shape, a.shape) != a.shape:
         return np.where(mask, filled, a)
     return masked_fill_step(clone_step(a), mask, filled)
-
-
-@step("aten::clone", "", lambda a: (a, contiguous_format))
-def clone_step(a: Array) -> Array:
-    """A contiguous copy."""
-    return copy_(empty_like_contiguous(a, a.dtype), a)
 
 
 @step("aten::masked_fill_", "Scalar")

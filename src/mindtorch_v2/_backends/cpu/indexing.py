@@ -10,7 +10,8 @@ import numpy as np
 from ..._dispatch.promotion import pretty
 from ..._dispatch.steps import step
 from ..._dtype import FROM_NUMPY
-from .view import select_step
+from .memory import empty
+from .view import select_step, view_step
 
 Array = Any
 INT64 = np.dtype(np.int64)
@@ -58,11 +59,14 @@ def index(a: Array, indices: Sequence[Array | None]) -> Array:
     """A copy of the elements at the given positions."""
     last = indices[-1]
     dim = len(indices) - 1
+    if last is not None and last.dtype is BOOL and last.ndim == 1 and dim == 0:
+        (last,) = indices = without_masks(index_key(a, indices))
     if last is not None and last.dtype is INT64 and last.ndim and a.ndim > dim and a.flags.c_contiguous and (
         dim == 0 or all(i is None for i in indices[:-1])
     ):
         try:
-            return a.take(last, dim)
+            found = a.take(reshape_step(last, (last.size,)), dim)
+            return found if last.ndim == 1 else found.reshape(*a.shape[:dim], *last.shape, *a.shape[dim + 1:])
         except IndexError:
             raise range_error(last, a.shape[dim], dim) from None
     key = without_masks(index_key(a, indices))
@@ -74,6 +78,12 @@ def index(a: Array, indices: Sequence[Array | None]) -> Array:
         # NumPy reads 0-d index arrays as plain integers and returns a view, or a scalar.
         return np.array(found)
     return contiguous(found)
+
+
+@step("aten::reshape")
+def reshape_step(index: Array, shape: tuple[int, ...]) -> Array:
+    """An index array in another shape."""
+    return view_step(contiguous(index), shape)
 
 
 def without_masks(key: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -90,7 +100,8 @@ def without_masks(key: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def positions(a: Array) -> Array:
     """The positions of all elements that are not 0, one row each."""
-    return np.stack(a.nonzero()).astype(np.int64, copy=False).T
+    found = a.nonzero()
+    return np.stack(found, out=empty((a.ndim, len(found[0])), INT64)).T
 
 
 nonzero_step = step("aten::nonzero")(positions)

@@ -10,14 +10,14 @@ import numpy as np
 from ..._dispatch.promotion import FLOAT_DTYPES, pretty
 from ..._dispatch.steps import step
 from ..._dtype import FROM_NUMPY, HALF_TYPES
-from .memory import empty_like, zero_
-from .reduce import divide_step, mean_all, sum_all
+from .memory import empty_like, zero_, zeros_like
+from .reduce import divide_step, mean_step, sum_all
+from .view import squeeze_step
 
 Array = Any
 NONE, MEAN, SUM = range(3)
 
 
-mean_step = step("aten::mean", "", lambda values: (values, None))(mean_all)
 sum_step = step("aten::sum", "", lambda values: (values, None))(sum_all)
 
 
@@ -81,11 +81,18 @@ def smooth_l1(a: Array, b: Array, reduction: int, beta: float) -> Array:
 
 def smooth_l1_backward(grad: Array, a: Array, b: Array, reduction: int, beta: float) -> Array:
     """Slope of `smooth_l1`."""
-    difference = np.asarray(wide(a) - wide(b))
-    slope = np.sign(difference)
+    return _smooth_l1_slopes(wide(grad), wide(a), wide(b), reduction, beta, zeros_like(wide(a))).astype(
+        a.dtype, copy=False)
+
+
+@step("aten::smooth_l1_loss_backward", "grad_input")
+def _smooth_l1_slopes(grad: Array, a: Array, b: Array, reduction: int, beta: float, made: Array) -> Array:
+    difference = np.asarray(a - b)
+    np.sign(difference, made)
     if beta > 0:
-        slope = np.where(np.abs(difference) < beta, difference / difference.dtype.type(beta), slope)
-    return np.asarray(slope * share(grad, difference.size, reduction)).astype(a.dtype, copy=False)
+        np.divide(difference, difference.dtype.type(beta), made, where=np.abs(difference) < beta)
+    made *= share(grad, difference.size, reduction)
+    return made
 
 
 def huber(a: Array, b: Array, reduction: int, delta: float) -> Array:
@@ -132,7 +139,10 @@ def bce(a: Array, target: Array, weight: Array | None, reduction: int) -> Array:
     if not np.all((x >= 0) & (x <= 1)):
         raise RuntimeError("all elements of input should be between 0 and 1")
     floor = x.dtype.type(-100)
-    losses = (t - 1) * np.maximum(np.log1p(-x), floor) - t * np.maximum(np.log(x), floor)
+    losses = empty_like(x, x.dtype)
+    # Without dimensions of extent 1 there is less for NumPy to walk over.
+    x, t, made = squeeze_step(x), squeeze_step(t), squeeze_step(losses)
+    np.subtract((t - 1) * np.maximum(np.log1p(-x), floor), t * np.maximum(np.log(x), floor), made)
     if weight is not None:
         losses = losses * wide(weight)
     return reduce(np.asarray(losses), reduction, a.dtype)
@@ -141,12 +151,14 @@ def bce(a: Array, target: Array, weight: Array | None, reduction: int) -> Array:
 def bce_backward(grad: Array, a: Array, target: Array, weight: Array | None, reduction: int) -> Array:
     """(a - target) / (a (1 - a)); the denominator is kept away from zero."""
     x, t = wide(a), wide(target)
-    slope = np.divide(x - t, np.maximum((1 - x) * x, x.dtype.type(1e-12)), empty_like(x, x.dtype))
-    slope *= wide(grad)
+    slope = empty_like(x, x.dtype)
+    made, x, t, pull = (squeeze_step(one) for one in (slope, x, t, wide(grad)))
+    np.divide(x - t, np.maximum((1 - x) * x, x.dtype.type(1e-12)), made)
+    made *= pull
     if weight is not None:
         slope *= wide(weight)
     if reduction == MEAN:
-        divide_step(slope, x.size)
+        divide_step(slope, slope.size)
     return slope.astype(a.dtype, copy=False)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from ..._dispatch.observer import HOOK
 from ..._dispatch.steps import step
 from ..._dtype import FROM_NUMPY
+from ..._memory_format import contiguous_format
 
 Array = Any
 new_array = np.empty
@@ -97,8 +98,26 @@ def zeros(size: tuple[int, ...], dtype: np.dtype) -> Array:
 
 @step("aten::zeros_like", "", lambda like: (like, None, None, None, None, None))
 def zeros_like(like: Array) -> Array:
-    """Zeros in the shape of an array and the order of its dimensions."""
-    return zero_(empty_like(like, like.dtype))
+    """Zeros in the shape of an array, in row-major order."""
+    return zero_(empty_like_contiguous(like, like.dtype))
+
+
+@step("aten::clone", "", lambda a: (a, contiguous_format))
+def clone_step(a: Array) -> Array:
+    """A copy in row-major order."""
+    return copy_(empty_like_contiguous(a, a.dtype), a)
+
+
+@step("aten::clone", "", lambda a: (a, None))
+def preserving_clone_step(a: Array) -> Array:
+    """A copy with the same order of dimensions."""
+    return copy_(empty_strided(a, a.dtype), a)
+
+
+@step("aten::contiguous", "", lambda a: (a, contiguous_format))
+def contiguous_step(a: Array) -> Array:
+    """A copy in row-major order, for what is not in it."""
+    return clone_step(a)
 
 
 def to_copy(a: Array, dtype: np.dtype) -> Array:

@@ -14,8 +14,10 @@ import numpy as np
 from ..._dispatch.promotion import pretty
 from ..._dtype import FROM_NUMPY, HALF_TYPES
 from .blocks import SpreadInPlace, parts
+from .memory import empty, empty_like_contiguous, zero_
 from .onednn import normalization as fast
 from .sums import channel_products, channel_sums, column_sums, row_sums
+from .view import view_step
 
 Array = Any
 
@@ -33,11 +35,8 @@ def _standardise(rows: Array, eps: float, scale: Array | None = None,
                  shift: Array | None = None) -> tuple[Array, Array, Array]:
     """Each row minus its mean, times `rstd`, then scaled and shifted; and both of them as columns."""
     count = rows.shape[1]
-    if count:
-        mean = (row_sums(rows) / rows.dtype.type(count))[:, None]
-    else:
-        mean = np.full((rows.shape[0], 1), np.nan, rows.dtype)
-    made, rstd = np.empty_like(rows), np.empty_like(mean)
+    made, mean, rstd = empty(rows.shape, rows.dtype), *(empty((rows.shape[0], 1), rows.dtype) for _ in range(2))
+    np.true_divide(row_sums(rows)[:, None], rows.dtype.type(count), mean)  # of nothing, NaN
     with SpreadInPlace(count):
         for part in parts(*rows.shape):
             block = np.subtract(rows[part], mean[part], made[part])
@@ -103,8 +102,8 @@ def layer_norm(a: Array, normalized_shape: Any, weight: Array | None, bias: Arra
     # PyTorch keeps the statistics in the parameters' type if that is wider than the input's.
     kept = weight.dtype if weight is not None else bias.dtype if bias is not None else a.dtype
     column = (*lead, *(1,) * len(shape))
-    return (rows.reshape(a.shape).astype(a.dtype, copy=False), mean.reshape(column).astype(kept, copy=False),
-            rstd.reshape(column).astype(kept, copy=False))
+    return (rows.reshape(a.shape).astype(a.dtype, copy=False), view_step(mean, column).astype(kept, copy=False),
+            view_step(rstd, column).astype(kept, copy=False))
 
 
 def layer_norm_backward(grad: Array, a: Array, normalized_shape: Any, mean: Array, rstd: Array, weight: Array | None,
@@ -123,7 +122,7 @@ def layer_norm_backward(grad: Array, a: Array, normalized_shape: Any, mean: Arra
     count = pull.dtype.type(max(size[1], 1))
     means, spread = wide(mean).reshape(-1, 1), deviation[:, None]
     scale = None if weight is None else wide(weight).reshape(-1)
-    made, second = np.empty_like(rows), np.zeros(size[1], pull.dtype)
+    made, second = empty(rows.shape, rows.dtype), zero_(empty((size[1],), pull.dtype))
     levels = (row_sums(pull) if scale is None else pull.dot(scale))[:, None] / count
     with SpreadInPlace(size[1]):
         for part in parts(*size):
@@ -190,8 +189,9 @@ def _channels(a: Array) -> Array:
 
 def _centred(x: Array, mean: Array) -> Array:
     """Each channel of `(batch, channels, rest)` minus its mean."""
+    made = empty_like_contiguous(x, x.dtype)
     with SpreadInPlace(x.shape[2]):
-        return x - mean[:, None]
+        return np.subtract(x, mean[:, None], made)
 
 
 def batch_norm(a: Array, weight: Array | None, bias: Array | None, running_mean: Array | None,

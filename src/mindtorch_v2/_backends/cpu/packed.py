@@ -8,19 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..._dispatch.steps import step
-from ..._memory_format import contiguous_format
-from .gather import clone_step
-from .memory import copy_, empty, zeros
+from .memory import contiguous_step, copy_, empty, zeros
 from .shape import cat
 from .view import select_step, slice_step, transpose_step, view_step
 
 Array = Any
-
-
-@step("aten::contiguous", "", lambda a: (a, contiguous_format))
-def contiguous_step(a: Array) -> Array:
-    """A copy in row-major order."""
-    return clone_step(a)
 
 
 cat_step = step("aten::cat")(cat)

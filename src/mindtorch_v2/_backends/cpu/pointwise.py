@@ -13,6 +13,7 @@ from ..._dispatch.promotion import FLOAT_DTYPES, pretty, scalar_array
 from ..._dispatch.steps import step
 from ..._dtype import FROM_NUMPY, DefaultDtype
 from ..._shape import broadcast_shapes
+from .memory import empty
 
 Array = Any
 Function = Callable[..., Any]
@@ -128,10 +129,10 @@ def absolute(a: Array) -> Array:
         raise unsupported("abs_cpu", a.dtype)
     if a.dtype.kind == "c":
         return np.abs(a)
-    return _absolute(a)
+    return _absolute_into(a, empty(a.shape, a.dtype))
 
 
-_absolute = step("aten::abs", "", lambda a: (a, None))(lambda a: np.abs(a))
+_absolute_into = step("aten::abs", "out")(lambda a, out: np.abs(a, out))
 
 
 @widened

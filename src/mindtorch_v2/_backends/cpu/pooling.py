@@ -12,6 +12,7 @@ import numpy as np
 from ..._dispatch.promotion import FLOAT_DTYPES, pretty
 from ..._dtype import FROM_NUMPY, HALF_TYPES
 from .maxima import window_maxima
+from .memory import zero_
 from .windows import along, expand_sizes, padded_copy, taps, window_sum
 
 Array = Any
@@ -161,7 +162,7 @@ def put_back(grad: Array, shape: Sizes, indices: Array, spatial: int, add: bool)
     """Values at flat indices of the last dimensions of an array of zeros."""
     rows, area = math.prod(shape[: len(shape) - spatial]), math.prod(shape[len(shape) - spatial:])
     values = wide(grad).reshape(-1)
-    made = np.zeros(rows * area, values.dtype)
+    made = zero_(np.empty(rows * area, values.dtype))
     places = (indices.reshape(rows, -1) + np.arange(rows)[:, None] * area).reshape(-1)
     if add:
         np.add.at(made, places, values)

@@ -13,9 +13,8 @@ import numpy as np
 
 from ..._dispatch.steps import step
 from ..._dtype import HALF_TYPES
-from .memory import copy_, empty, empty_strided
+from .memory import contiguous_step, copy_, empty, empty_strided
 from .onednn import gemm as fast
-from .packed import contiguous_step
 from .sums import column_sums
 
 Array = Any

@@ -146,6 +146,11 @@ def mean_all(a: Array) -> Array:
     return mean_dims(a, None, False, None)
 
 
+mean_step = step("aten::mean", "", lambda a: (a, None))(mean_all)
+_scalar_step = step("aten::_local_scalar_dense")(lambda a: a.item())
+item_step = step("aten::item")(lambda a: _scalar_step(a))
+
+
 def mean_all_as(a: Array, to: dtype | None) -> Array:
     """The average of all elements in a given dtype."""
     return mean_dims(a, None, False, to)

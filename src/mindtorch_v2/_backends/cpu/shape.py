@@ -11,6 +11,7 @@ from ..._dispatch.promotion import promote_list
 from ..._shape import wrap_dim, wrap_dims
 from . import view
 from .indexing import contiguous
+from .memory import copy_into, empty_like
 
 Array = Any
 
@@ -101,7 +102,7 @@ def flip(a: Array, dims: Sequence[int]) -> Array:
     key = [slice(None)] * a.ndim
     for dim in wrapped:
         key[dim] = slice(None, None, -1)
-    return a[tuple(key)].copy("C") if wrapped else a.copy()
+    return copy_into(empty_like(a, a.dtype), view.restrided_by_index(a, tuple(key))) if wrapped else a.copy()
 
 
 def roll(a: Array, shifts: Any, dims: Any) -> Array:

@@ -19,7 +19,9 @@ from .reduce import (
     along,
     checked_dim,
     extent,
+    item_step,
     maximum_reduce,
+    mean_step,
     minimum_reduce,
     narrowed,
     refuse,
@@ -46,7 +48,11 @@ def moments(name: str, *, root: bool, with_mean: bool) -> Callable[..., Any]:
         axes = wrap_dims(dim, a.ndim)
         work = wide(a)
         count = extent(a.shape, axes)
-        average = np.true_divide(add_reduce(work, axes, None, None, True), work.dtype.type(count))
+        average: Any
+        if dim is None and work.dtype.kind == "f" and not with_mean and count:
+            average = work.dtype.type(item_step(mean_step(work)))
+        else:
+            average = np.true_divide(add_reduce(work, axes, None, None, True), work.dtype.type(count))
         centred = np.subtract(work, average)
         square = centred.real**2 + centred.imag**2 if work.dtype.kind == "c" else np.multiply(centred, centred)
         freedom = count - (1 if correction is None else correction)

@@ -100,7 +100,7 @@ def view(a: Array, size: Sequence[int]) -> Array:
 
 _swapped = strided_step(ndarray.swapaxes, 3)
 _reordered = strided_step(ndarray.transpose, 2)
-_indexed = strided_step(operator.getitem, 2)
+_indexed = restrided_by_index = strided_step(operator.getitem, 2)
 _reshaped = strided_step(ndarray.reshape, 2)
 _squeezed = strided_step(ndarray.squeeze, 2)
 _restrided = strided_step(from_strides)
@@ -174,6 +174,9 @@ expand_step = step("aten::expand")(expand)
 def squeeze(a: Array) -> Array:
     """All dimensions of extent 1 removed."""
     return _squeezed(a, None)
+
+
+squeeze_step = step("aten::squeeze")(squeeze)
 
 
 def squeeze_dims(a: Array, dim: int | Sequence[int]) -> Array:

@@ -11,9 +11,9 @@ import weakref
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
-from .text import TraceText
 from ..export.files import write_atomically
 from .tap import ExecutionTraceTap, clock
+from .text import TraceText
 
 ENABLE = "ENABLE_PYTORCH_EXECUTION_TRACE"
 ENABLE_EXTRAS = "ENABLE_PYTORCH_EXECUTION_TRACE_EXTRAS"

@@ -17,9 +17,9 @@ from ..._dispatch.registry import OPS
 from ..._dispatch.schema import Argument
 from ..._dtype import dtype
 from ..._memory_format import memory_format
-from .tap import ExecutionTraceTap, Lane, Noted, OtherNote, TensorNote
 from ..export.json_text import text
 from .op_schemas import Form, arguments_of, form_of, form_of_step, schema_text
+from .tap import ExecutionTraceTap, Lane, Noted, OtherNote, TensorNote
 
 SCHEMA = "1.1.1-chakra.0.0.4"
 PROCESS = "[pytorch|profiler|execution_trace|process]"

@@ -20,7 +20,7 @@ _PACKAGE = __name__.partition(".")[0]
 _FUNCTIONAL = f"{_PACKAGE}.nn.functional"
 
 # Public functions and methods that PyTorch, too, has written in Python.
-PYTHON_FUNCTIONS = frozenset("""
+_PYTHON_FUNCTIONS = """
     atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors cartesian_prod cdist chain_matmul
     compile cond einsum from_dlpack get_rng_state initial_seed is_storage is_tensor load lobpcg lu manual_seed meshgrid
     norm pca_lowrank save seed set_default_device set_default_dtype set_default_tensor_type set_float32_matmul_precision
@@ -28,19 +28,26 @@ PYTHON_FUNCTIONS = frozenset("""
     unique unique_consecutive unravel_index use_deterministic_algorithms while_loop
     are_deterministic_algorithms_enabled get_default_device get_float32_matmul_precision set_warn_always
     is_warn_always_enabled get_deterministic_debug_mode set_deterministic_debug_mode
-    is_deterministic_algorithms_warn_only_enabled""".split())
-PYTHON_METHODS = frozenset("""
+    is_deterministic_algorithms_warn_only_enabled"""
+_PYTHON_METHODS = """
     backward dim_order is_shared istft lu module_load norm register_hook register_post_accumulate_grad_hook reinforce
     resize resize_as share_memory_ split stft storage storage_type to_sparse_coo unflatten unique
-    unique_consecutive""".split())
-# What of nn.functional is built-in; there PyTorch's own name may be another one, and some belong to a module.
-FUNCTIONAL = {name: f"method {name} of type object" for name in """
+    unique_consecutive"""
+PYTHON_FUNCTIONS = frozenset(_PYTHON_FUNCTIONS.split())
+PYTHON_METHODS = frozenset(_PYTHON_METHODS.split())
+# What of nn.functional is built-in: methods of a class, and functions of a module, of which one has another name there.
+_FUNCTIONAL_METHODS = """
     adaptive_avg_pool1d avg_pool1d bilinear celu_ channel_shuffle conv1d conv2d conv3d conv_tbc conv_transpose1d
     conv_transpose2d conv_transpose3d cosine_similarity hardshrink native_channel_shuffle pairwise_distance pdist
-    pixel_shuffle pixel_unshuffle prelu relu_ rrelu_ selu_ threshold_""".split()} | {
-    name: f"function {name}" for name in """
+    pixel_shuffle pixel_unshuffle prelu relu_ rrelu_ selu_ threshold_"""
+_FUNCTIONAL_FUNCTIONS = """
     avg_pool2d avg_pool3d elu_ gelu hardtanh_ leaky_relu_ linear one_hot scaled_dot_product_attention softplus
-    softshrink""".split()} | {"logsigmoid": "function log_sigmoid"}
+    softshrink"""
+FUNCTIONAL = {
+    **{name: f"method {name} of type object" for name in _FUNCTIONAL_METHODS.split()},
+    **{name: f"function {name}" for name in _FUNCTIONAL_FUNCTIONS.split()},
+    "logsigmoid": "function log_sigmoid",
+}
 _PREFIXED = {f"{_PACKAGE}.{name}": name for name in ("fft", "linalg", "special")}
 
 _codes: dict[int, list[str]] = {}
@@ -81,7 +88,7 @@ def called_name(caller: FrameType, instruction: int, code: CodeType) -> str | No
         if value is _UNKNOWN:
             name = _public_name(code, code.co_name)
             return None if name in PYTHON_FUNCTIONS else f"<built-in method {name} of type object>"
-        function = value.__func__ if isinstance(value, MethodType) else value
+        function: Any = value.__func__ if isinstance(value, MethodType) else value
         if getattr(function, "__code__", None) is not code:
             return None
         owner = "Tensor" if isinstance(value, MethodType) else "type"

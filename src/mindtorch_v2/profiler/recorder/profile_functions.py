@@ -1,7 +1,7 @@
 """Calls by `sys.setprofile`, before Python 3.12: a function per thread, which goes away when the recording has ended.
 
-The thread that starts the recording gets one at once, threads born later get it from `threading.setprofile`, and threads
-that were alive already at their next op, since one thread cannot set another's.
+The thread that starts the recording gets one at once, threads born later get it from `threading.setprofile`, and
+threads that were alive already at their next op, since one thread cannot set another's.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .python_calls import CallLane, CallLog
 
 clock = HOOK["clock"]
+QUIET = (OWN, STAND_IN)  # frames that are not shown as they are
 
 
 class ProfileFunctions:
@@ -119,13 +120,21 @@ def profile_function(log: CallLog, lane: CallLane, restore: Callable[[], None],
                      ) -> tuple[Callable[[FrameType, str, Any], None], Callable[[], None]]:
     """A thread's profile function, and what makes it note nothing more and restore at its next call."""
     note = log.budget.extend_of(lane.rows.flat)
-    users, site = FILES.users, log.book.site
+    users, site, sites = FILES.users, log.book.site, log.book.sites
+    opened: list[tuple[int, str]] = []  # stand-ins that were noted: identity of the frame, and name
     kinds: dict[int, int] = {}  # by identity of the code
     kept: list[CodeType] = []  # so that identities stay theirs
     now = clock
     retired = False
 
+    quiet = False  # whether the frame that was entered last, and has not been left, is not the user's
+
     def profile(frame: FrameType, event: str, argument: Any) -> None:
+        nonlocal quiet
+        if quiet:
+            if event != "call" and event != "return":
+                return
+            quiet = False
         code = frame.f_code
         if code.co_filename in users:
             if event == "call":
@@ -138,7 +147,8 @@ def profile_function(log: CallLog, lane: CallLane, restore: Callable[[], None],
                     note((now(), name, BUILT_IN if event == "c_call" else EXIT))
             if retired:
                 restore()
-        elif event == "call" or event == "return":
+        elif event == "call":
+            quiet = True
             kind = kinds.get(id(code))
             if kind is None:
                 kind = kinds[id(code)] = classify(code)
@@ -146,11 +156,21 @@ def profile_function(log: CallLog, lane: CallLane, restore: Callable[[], None],
             if kind == STAND_IN:
                 caller = frame.f_back
                 if caller is not None and caller.f_code.co_filename in users:
-                    name = site(caller, caller.f_lasti, code)
+                    place = caller.f_lasti
+                    found = sites.get((id(caller.f_code), place, id(code)))
+                    name = site(caller, place, code) if found is None else found[0]
                     if name is not None:
-                        note((now(), name, BUILT_IN if event == "call" else EXIT))
+                        opened.append((id(frame), name))
+                        note((now(), name, BUILT_IN))
             elif kind != OWN and is_shown(frame):
-                note((now(), code, frame.f_lasti if event == "call" else EXIT))
+                note((now(), code, frame.f_lasti))
+            if retired:
+                restore()
+        elif event == "return":
+            if opened and opened[-1][0] == id(frame):
+                note((now(), opened.pop()[1], EXIT))
+            elif kinds.get(id(code)) not in QUIET and is_shown(frame):
+                note((now(), code, EXIT))
             if retired:
                 restore()
 

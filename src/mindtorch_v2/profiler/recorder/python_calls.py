@@ -5,8 +5,8 @@ returns, yields or is unwound. For a built-in function that the user's code call
 and `BUILT_IN` in place of the instruction. `python_stacks` makes events of them.
 
 From Python 3.12 on, `sys.monitoring` reports all threads (`monitoring`); before, each thread has a profile function of
-its own (`profile_functions`). Built-in functions that libraries or this package call are left out: an op of this runtime
-calls dozens, so that they would cost many times the op.
+its own (`profile_functions`). Built-in functions that libraries or this package call are left out: an op of this
+runtime calls dozens, so that they would cost many times the op.
 """
 
 from __future__ import annotations
@@ -174,9 +174,10 @@ class CallLog:
                 base, since = lane.base, [mark.time_ns] * same + [lane.base_ns] * (len(lane.base) - same)
             if older:
                 waiting.pop(lane.ident, None)
-            columns = lane.rows.since(mark.begins.get(lane, 0))
+            times, identities, instructions = lane.rows.since(mark.begins.get(lane, 0))
             objects = lane.rows.objects() if isinstance(lane.rows, CallList) else self.book.objects
-            pieces.append(CallPiece(*columns, objects, lane.info, base, since, end_ns, False))
+            pieces.append(CallPiece(times, identities, instructions, objects, lane.info, base, since,
+                                    end_ns, False))
         for ident, base in waiting.items():
             if base and ident in mark.threads:
                 pieces.append(CallPiece(_NOTHING, _NOTHING, _NOTHING, {}, mark.threads[ident], base,

@@ -14,7 +14,6 @@ from ..trace import Kind, ThreadInfo, Trace, TraceBuilder, derived
 from .call_book import EXIT
 from .python_calls import CallPiece
 
-
 Spans = Callable[[ThreadInfo], tuple[np.ndarray, np.ndarray]]
 
 

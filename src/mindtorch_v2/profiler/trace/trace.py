@@ -61,6 +61,9 @@ class Arguments(tuple[Any, ...]):
         made.named = named
         return made
 
+    def __getnewargs__(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return tuple(self), self.named
+
 
 @dataclass(frozen=True)
 class Frame:

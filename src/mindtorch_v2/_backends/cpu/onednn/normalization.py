@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..memory import empty
 from .layouts import (
     BACKWARD,
     DESTINATION,
@@ -67,7 +68,7 @@ def layer_norm(rows: Array, weight: Any, bias: Any, eps: float) -> tuple[Array, 
     plan = _plan(rows.shape, eps, False)
     if plan is None:
         return None
-    made, mean, variance = np.empty_like(rows), np.empty(len(rows), FLOAT32), np.empty(len(rows), FLOAT32)
+    made, mean, variance = (empty(shape, FLOAT32) for shape in (rows.shape, (len(rows),), (len(rows),)))
     plan.run(rows, weight, bias, made, mean, variance)
     return made, mean, variance
 
@@ -81,7 +82,7 @@ def layer_norm_backward(grad: Array, rows: Array, mean: Array, deviation: Array,
     plan = _plan(rows.shape, 0.0, True)
     if plan is None:
         return None
-    made, first, second = np.empty_like(rows), np.empty_like(weight), np.empty_like(weight)
+    made, first, second = (empty(shape, FLOAT32) for shape in (rows.shape, weight.shape, weight.shape))
     # The shift has to be there but does not enter the gradients: the weight stands in for it.
     plan.run(rows, grad, mean, 1 / (deviation * deviation), weight, weight, made, first, second)
     return made, first, second
