@@ -135,6 +135,8 @@ def put(a: Array, indices: Sequence[Array | None], values: Array, accumulate: bo
     key = index_key(a, indices)
     try:
         if accumulate:
+            key = tuple(part if type(part) is slice or not part.ndim else reshape_step(part, part.shape)
+                        for part in without_masks(key))
             add_at(a, key, values)
         elif not values.ndim and is_mask_only(indices):
             mask = key[0]
