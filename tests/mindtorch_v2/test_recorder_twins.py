@@ -337,8 +337,8 @@ def leaks():
     return {"sessions": sessions, "records": resident_kilobytes() - before}
 
 
-PROGRAMS = [training, modules, uses, nested, paused, bounded, threads, stacks_of_a_thread_that_was_there, allocations, scopes,
-            failures, odd_arguments, in_flight, forked]
+PROGRAMS = [training, modules, uses, nested, paused, bounded, threads, stacks_of_a_thread_that_was_there, allocations,
+            scopes, failures, odd_arguments, in_flight, forked]
 
 
 def run(twin, *programs):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import subprocess
 import sys
 import textwrap
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -262,4 +264,5 @@ def test_the_view_does_not_load_the_runtime():
         from_package = {getattr(value, "__module__", "") for value in vars(view).values()}
         assert not any(name.startswith(("mindtorch_v2._", "mindtorch_v2.nn")) for name in from_package if name)
     """)
-    subprocess.run([sys.executable, "-c", code], check=True)
+    source = str(Path(torch.__file__).parent.parent)
+    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": source})

@@ -32,16 +32,16 @@ def _mkldnn_layer_backward(input: Any, weight1: Any, weight2: Any, weight3: Any,
                            output: Any, hy: Any, cy: Any, grad_output: Any, grad_hy: Any, grad_cy: Any, reverse: bool,
                            mode: int, hidden_size: int, num_layers: int, has_biases: bool, train: bool,
                            bidirectional: bool, batch_sizes: Any, batch_first: bool, workspace: Any) -> Any:
-    given = [zeros_like(made) if grad is None else grad
-             for grad, made in ((grad_output, output), (grad_hy, hy), (grad_cy, cy))]
-    return kernels.backward(*given, input, weight1, weight2, has_biases, hx, cx, output, workspace, reverse)
+    first, second, third = (zeros_like(made) if grad is None else grad
+                            for grad, made in ((grad_output, output), (grad_hy, hy), (grad_cy, cy)))
+    return kernels.backward(first, second, third, input, weight1, weight2, has_biases, hx, cx, output, workspace,
+                            reverse)
 
 
 def _mkldnn_gradients(given_grads: Any, input: Tensor, weight0: Tensor, weight1: Tensor, weight2: Tensor,
                       weight3: Tensor, hx_: Tensor, cx_: Tensor, result0: Tensor, result1: Tensor, result2: Tensor,
-                      result3: Tensor,
-                      reverse: bool, batch_sizes: Any, mode: int, hidden_size: int, num_layers: int, has_biases: bool,
-                      bidirectional: bool, batch_first: bool, train: bool) -> Any:
+                      result3: Tensor, reverse: bool, batch_sizes: Any, mode: int, hidden_size: int, num_layers: int,
+                      has_biases: bool, bidirectional: bool, batch_first: bool, train: bool) -> Any:
     if is_grad_enabled():
         biases = (weight2, weight3) if has_biases else (None, None)
         grads = [aten.zeros_like(made) if grad is None else grad

@@ -13,7 +13,7 @@ INNER = {
     "aten::mse_loss", "aten::mse_loss_backward", "aten::smooth_l1_loss", "aten::smooth_l1_loss_backward",
     "aten::binary_cross_entropy_with_logits", "aten::native_layer_norm", "aten::native_layer_norm_backward",
     "aten::index_select", "aten::flip", "aten::isnan", "aten::max", "aten::min", "aten::prod", "aten::var",
-    "aten::sort", "aten::stack", "aten::sum", "aten::mean", "aten::div_", "aten::eq",
+    "aten::sort", "aten::stack", "aten::sum", "aten::mean", "aten::div_", "aten::eq", "aten::abs", "aten::nonzero",
 }
 # Rows of autograd: PyTorch frees what a node saved, a wrapped number say, and a buffer that it could not take over.
 FREED_LATER = {"ExpandBackward0"}

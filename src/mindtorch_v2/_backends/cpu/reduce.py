@@ -11,7 +11,7 @@ from ..._dispatch.promotion import FLOAT32, FLOAT_DTYPES, number_operand, pretty
 from ..._dispatch.steps import step
 from ..._dtype import FROM_NUMPY, HALF_TYPES, dtype
 from ..._shape import wrap_dim, wrap_dims
-from .copy import convert
+from .memory import to as to_dtype
 from .sums import sum_over
 
 Array = Any
@@ -39,7 +39,7 @@ def accumulator(a: Array, to: dtype | None) -> tuple[Array, np.dtype]:
         result = to.np
     if result in HALF_TYPES:
         return a.astype(np.float32), result
-    return (a if a.dtype == result else convert(a, result)), result
+    return (a if a.dtype == result else to_dtype(a, result)), result
 
 
 def narrowed(a: Array, to: np.dtype) -> Array:
