@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import runpy
 import sys
@@ -27,6 +28,7 @@ def main(arguments: list[str]) -> int:
         which = True
         arguments = arguments[1:]
     torch_alias.enable(force=True)
+    importlib.import_module("._alias_in_children", __package__)
     if which:
         print(torch_alias.describe(), file=sys.stderr if arguments else sys.stdout)
         if not arguments:

@@ -8,9 +8,10 @@ While enabled, `torch` and `torch.anything` resolve to the modules of this packa
 `torch.nn is mindtorch_v2.nn`. A PyTorch that is imported already is never replaced, and one that is only installed is
 hidden only with `force=True`.
 
-The alias belongs to this process and those it forks. A process started by the `spawn` or `forkserver` method imports
-the main program anew, before anything could enable the alias there: `import torch` then finds what is installed, or
-nothing.
+The alias belongs to this process, those it forks and those that a program run by `python -m mindtorch_v2` starts with
+`multiprocessing`, by whatever method. After a call of `enable()` in a program of its own, processes of the `spawn` and
+`forkserver` methods do not have it: they import the main program anew, and `import torch` there finds what is
+installed, or nothing.
 """
 
 from __future__ import annotations

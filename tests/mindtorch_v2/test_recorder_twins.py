@@ -339,6 +339,10 @@ def leaks():
 
 PROGRAMS = [training, modules, uses, nested, paused, bounded, threads, stacks_of_a_thread_that_was_there, allocations,
             scopes, failures, odd_arguments, in_flight, forked]
+if sys.version_info < (3, 11):
+    # A profile function in Python makes these versions copy a frame's variables: a gradient then looks shared, and is
+    # cloned where the twin in C lets it be taken over.
+    PROGRAMS.remove(uses)
 
 
 def run(twin, *programs):
@@ -379,6 +383,7 @@ class TestPrograms:
         assert not {r[0] for r in found["innermost"]} & {"aten::add", "aten::sub", "aten::mul"}
         assert found["memory"][0] == 4
 
+    @pytest.mark.skipif(sys.version_info < (3, 11), reason="gradients are cloned while a Python profile function runs")
     def test_uses(self, results, twin):
         found = results[twin]["uses"]
         assert ["aten::linear", 1, 32, 0] in found["uses"]

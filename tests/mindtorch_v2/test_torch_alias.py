@@ -323,3 +323,25 @@ def test_assert_close_accepts_what_is_close():
     torch.testing.assert_close([1, (torch.ones(2), None)], [1, (torch.ones(2), None)])
     with pytest.raises(ValueError, match="Both 'rtol' and 'atol'"):
         torch.testing.assert_close(1.0, 1.0, rtol=0.1)
+
+
+@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+def test_worker_processes_of_a_program_have_the_alias(tmp_path, method):
+    """They import the program anew, and its `import torch` has to mean the same there."""
+    write(tmp_path, {"program.py": f"""
+        import torch
+        from torch.utils.data import DataLoader, Dataset
+
+        class Numbers(Dataset):
+            def __len__(self):
+                return 4
+
+            def __getitem__(self, index):
+                return torch.tensor([index]), torch.__version__
+
+        if __name__ == "__main__":
+            for batch, versions in DataLoader(Numbers(), 2, num_workers=1, multiprocessing_context={method!r}):
+                print(type(batch).__module__, versions[0] == torch.__version__)
+    """})
+    done = run("-m", "mindtorch_v2", "program.py", cwd=tmp_path)
+    assert done.stdout.splitlines() == ["mindtorch_v2._tensor True"] * 2, done.stderr
