@@ -12,7 +12,7 @@ from ._absent import refusing, refusing_class
 
 SPARSE = "{} needs sparse tensors, which this runtime does not have: all tensors are strided"
 QUANTIZED = "{} needs quantized tensors, which this runtime does not have"
-VENDOR = ("{} calls a vendor's library (cuDNN, MIOpen, oneDNN, FBGEMM), which this runtime does not use; call the op "
+VENDOR = ("{} calls a vendor's library (cuDNN, MIOpen, oneDNN, FBGEMM), which programs cannot call here; call the op "
           "itself")
 SCRIPT = "{} belongs to TorchScript, which this runtime does not have; programs run as they are written"
 SYMBOLIC = "{} belongs to PyTorch's compiler, which this runtime does not have: shapes are Python integers"
