@@ -256,7 +256,9 @@ def test_no_orphans_when_the_main_process_ends(tmp_path, how):
     place = tmp_path / "program.py"
     place.write_text(textwrap.dedent(PROGRAM))
     main = subprocess.Popen([sys.executable, str(place)], env={**os.environ, "PYTHONPATH": SOURCE},
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+                            # Tests that run in the background ignore interrupts, and so would what they start.
+                            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     workers = [int(pid) for pid in main.stdout.readline().split()]
     assert len(workers) == 2
     if how == signal.SIGINT:

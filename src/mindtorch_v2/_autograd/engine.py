@@ -15,7 +15,7 @@ import numpy as np
 
 from .._dispatch.describe import describe_all
 from .._dispatch.namespace import aten
-from .._dispatch.observer import HOOK, event_id
+from .._dispatch.observer import HOOK, event_id, hush
 from .._dispatch.state import THREAD
 from .._dtype import FROM_NUMPY
 from .._tensor import Tensor, wrap
@@ -91,10 +91,12 @@ class Walk:
             outer, inner = event_ids(node)
             listener = HOOK["TAP"]
             noted = None if listener is None else listener.enter(outer, -1, ())
+            quiet = hush() if node.hooks is None and not node.may_run_user_code else None
             start = clock()
             try:
                 self.evaluate(node, inner)
             finally:
+                del quiet
                 THREAD.state.extend((outer, start, clock(), node.seq if node.seq != LAST else -1, None))
                 if noted is not None:
                     noted.leave()

@@ -59,6 +59,7 @@ class Node:
     hooks: NodeHooks | None
     saved_names: tuple[str, ...] = ()
     full_name = ""  # where it differs from the class's name
+    may_run_user_code = True  # besides hooks of the node
 
     def apply(self, *grads: Any) -> tuple[Any, ...]:
         """Gradients of the inputs from gradients of the outputs."""
@@ -155,6 +156,12 @@ class AccumulateGrad(Node):
     full_name = "torch::autograd::AccumulateGrad"
     edges = ()
     seq = LAST
+
+    @property
+    def may_run_user_code(self) -> bool:  # type: ignore[override]
+        """Whether the leaf has hooks that run after accumulation."""
+        variable = self.reference()
+        return variable is not None and variable._ag is not None and bool(variable._ag.post_hooks)
 
     @property
     def variable(self) -> Tensor | None:
@@ -317,6 +324,8 @@ def apply_pack_hooks(node: Node) -> None:
         return saved
 
     node.map_saved(packed)
+    if node.hooks is None:
+        node.hooks = NodeHooks()  # unpacking will run the user's code
 
 
 # -- in-place changes and views -------------------------------------------------------------------------------------

@@ -219,6 +219,7 @@ def node_class(op: Op, writer: Writer) -> type[Node]:
     )
     return type(name.rpartition("::")[2], (Node,), {
         "full_name": name,
+        "may_run_user_code": False,
         "__slots__": tuple(dict.fromkeys(writer.slots.values())),
         "apply": apply,
         "saved_names": tuple(writer.saved),

@@ -71,6 +71,15 @@ def tap(listener: Any) -> None:
     HOOK["OBSERVING"] = listener is not None or _RECORDING[0]
 
 
+def hush() -> Any:
+    """An object during whose life the thread's Python calls are not noted, or None where that would gain nothing.
+
+    For stretches in which only this package runs: its calls are not part of a recording anyway, but before Python 3.12
+    the interpreter is slow at everything while it has calls to note.
+    """
+    return None if NATIVE is None else NATIVE.begin(None, False)
+
+
 class span:
     """Report a stretch of runtime work that is not an op (a backward node, an optimizer step)."""
 

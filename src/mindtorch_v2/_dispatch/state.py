@@ -6,6 +6,7 @@ single attribute `THREAD.state`.
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections.abc import Callable
@@ -65,3 +66,12 @@ class _Thread(threading.local):
 
 
 THREAD = _Thread()
+
+
+def _new_ids() -> None:
+    """A forked child goes on in the thread that forked, which the system knows by other numbers there."""
+    THREAD.state.ident, THREAD.state.native_id = threading.get_ident(), threading.get_native_id()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_new_ids)

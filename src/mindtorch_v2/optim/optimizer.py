@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from .._autograd.grad_mode import enable_grad, no_grad
 from .._autograd.graph import RemovableHandle
 from .._dispatch.namespace import aten
-from .._dispatch.observer import HOOK, event_id, span
+from .._dispatch.observer import HOOK, event_id, hush, span
 from .._dtype import float32
 from .._tensor import Tensor
 from ._groups import as_groups, check_packed, complete_group, fit_value, pack, required
@@ -21,6 +21,7 @@ __all__ = [
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
+PACKAGE = __name__.partition(".")[0] + "."
 
 _GLOBAL_PRE_HOOKS: OrderedDict[int, Callable[..., Any]] = OrderedDict()
 _GLOBAL_POST_HOOKS: OrderedDict[int, Callable[..., Any]] = OrderedDict()
@@ -130,7 +131,13 @@ class Optimizer:
                             f"{func} must return None or a tuple of (new_args, new_kwargs), but got {result}."
                         )
                     args, kwargs = result
-                outcome = func(*args, **kwargs)
+                # A closure is the user's, and so may be the class.
+                own = len(args) == 1 and not kwargs and func.__module__.startswith(PACKAGE)
+                quiet = hush() if own and HOOK["OBSERVING"] else None
+                try:
+                    outcome = func(*args, **kwargs)
+                finally:
+                    del quiet
                 if "_opt_called" in self.__dict__:
                     # A learning rate schedule wants to know that steps come before its own.
                     self._opt_called = True

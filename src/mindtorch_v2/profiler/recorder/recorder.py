@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..._dispatch.observer import HOOK, observe, unobserve
-from ..._dispatch.state import NOWHERE, STATES, THREAD, ThreadState
+from ..._dispatch.state import NOWHERE, STATES, ThreadState
 from ..trace import ThreadInfo, Trace
 from . import processes
 from .buffers import Buffers, Events, since
@@ -292,8 +292,6 @@ def _forget_in_child() -> None:
     ACTIVE.clear()
     for state in list(STATES):
         state.record_into(NOWHERE)
-    # The thread that forked goes on here as another one.
-    THREAD.state.ident, THREAD.state.native_id = threading.get_ident(), threading.get_native_id()
 
 
 if hasattr(os, "register_at_fork"):
