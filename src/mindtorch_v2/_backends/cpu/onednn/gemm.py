@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..memory import copy_
+from ..view import expand_step
 from .library import library
 from .memory import Array, address
 
@@ -52,7 +54,7 @@ def product(a: Array, b: Array, bias: Array | None = None) -> Array | None:
         return None
     made = np.empty((a.shape[0], b.shape[1]), FLOAT32)
     if bias is not None:
-        np.copyto(made, bias)
+        copy_(made, expand_step(bias, made.shape, False))
     return made if multiply_into(made, a, b, bias is not None) else None
 
 
