@@ -16,7 +16,7 @@ from .gelu import GELU_CUBIC as GELU_CUBIC
 from .gelu import GELU_SLOPE as GELU_SLOPE
 from .gelu import gelu as gelu
 from .gelu import gelu_backward as gelu_backward
-from .memory import empty_like, to
+from .memory import empty_like
 from .pointwise import FLOAT32, ONES, ZEROS, broadcasting, scratch, sigmoid, unsupported
 from .real_floats import floats_only
 
@@ -96,7 +96,6 @@ def _hardtanh_into(a: Array, low: Any, high: Any, out: Array) -> Array:
 
 @step("aten::clamp", "out")
 def _clamp_into(a: Array, low: Any, high: Any, out: Array) -> Array:
-    a = to(a, a.dtype)
     return np.minimum(np.maximum(a, scalar_array(low, a.dtype), out=out), scalar_array(high, a.dtype), out=out)
 
 

@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..._dispatch.promotion import pretty
-from ..._dispatch.steps import step
 from ..._dtype import FROM_NUMPY
 from .memory import empty
-from .view import select_step, view_step
 
 Array = Any
 INT64 = np.dtype(np.int64)
@@ -59,17 +57,14 @@ def index(a: Array, indices: Sequence[Array | None]) -> Array:
     """A copy of the elements at the given positions."""
     last = indices[-1]
     dim = len(indices) - 1
-    if last is not None and last.dtype is BOOL and last.ndim == 1 and dim == 0:
-        (last,) = indices = without_masks(index_key(a, indices))
     if last is not None and last.dtype is INT64 and last.ndim and a.ndim > dim and a.flags.c_contiguous and (
         dim == 0 or all(i is None for i in indices[:-1])
     ):
         try:
-            found = a.take(reshape_step(last, (last.size,)), dim)
-            return found if last.ndim == 1 else found.reshape(*a.shape[:dim], *last.shape, *a.shape[dim + 1:])
+            return a.take(last, dim)
         except IndexError:
             raise range_error(last, a.shape[dim], dim) from None
-    key = without_masks(index_key(a, indices))
+    key = index_key(a, indices)
     try:
         found = a[key]
     except IndexError as error:
@@ -80,31 +75,10 @@ def index(a: Array, indices: Sequence[Array | None]) -> Array:
     return contiguous(found)
 
 
-@step("aten::reshape")
-def reshape_step(index: Array, shape: tuple[int, ...]) -> Array:
-    """An index array in another shape."""
-    return view_step(contiguous(index), shape)
-
-
-def without_masks(key: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The same key with the positions of what a mask selects in its place."""
-    parts: list[Any] = []
-    for part in key:
-        if type(part) is slice or part.dtype is not BOOL or not part.ndim:
-            parts.append(part)
-        else:
-            rows = nonzero_step(part)
-            parts += [select_step(rows, 1, dim) for dim in range(part.ndim)]
-    return tuple(parts)
-
-
 def positions(a: Array) -> Array:
     """The positions of all elements that are not 0, one row each."""
     found = a.nonzero()
     return np.stack(found, out=empty((a.ndim, len(found[0])), INT64)).T
-
-
-nonzero_step = step("aten::nonzero")(positions)
 
 
 def range_error(index: Array, extent: int, dim: int) -> IndexError:
@@ -135,8 +109,6 @@ def put(a: Array, indices: Sequence[Array | None], values: Array, accumulate: bo
     key = index_key(a, indices)
     try:
         if accumulate:
-            key = tuple(part if type(part) is slice or not part.ndim else reshape_step(part, part.shape)
-                        for part in without_masks(key))
             add_at(a, key, values)
         elif not values.ndim and is_mask_only(indices):
             mask = key[0]

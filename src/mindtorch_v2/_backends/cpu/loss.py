@@ -10,9 +10,8 @@ import numpy as np
 from ..._dispatch.promotion import FLOAT_DTYPES, pretty
 from ..._dispatch.steps import step
 from ..._dtype import FROM_NUMPY, HALF_TYPES
-from .memory import empty_like, zero_, zeros_like
+from .memory import empty_like, zero_
 from .reduce import divide_step, mean_step, sum_all
-from .view import squeeze_step
 
 Array = Any
 NONE, MEAN, SUM = range(3)
@@ -81,18 +80,12 @@ def smooth_l1(a: Array, b: Array, reduction: int, beta: float) -> Array:
 
 def smooth_l1_backward(grad: Array, a: Array, b: Array, reduction: int, beta: float) -> Array:
     """Slope of `smooth_l1`."""
-    return _smooth_l1_slopes(wide(grad), wide(a), wide(b), reduction, beta, zeros_like(wide(a))).astype(
-        a.dtype, copy=False)
-
-
-@step("aten::smooth_l1_loss_backward", "grad_input")
-def _smooth_l1_slopes(grad: Array, a: Array, b: Array, reduction: int, beta: float, made: Array) -> Array:
-    difference = np.asarray(a - b)
-    np.sign(difference, made)
+    difference = np.asarray(wide(a) - wide(b))
+    slope = np.asarray(np.sign(difference))
     if beta > 0:
-        np.divide(difference, difference.dtype.type(beta), made, where=np.abs(difference) < beta)
-    made *= share(grad, difference.size, reduction)
-    return made
+        np.divide(difference, difference.dtype.type(beta), slope, where=np.abs(difference) < beta)
+    slope *= share(grad, difference.size, reduction)
+    return slope.astype(a.dtype, copy=False)
 
 
 def huber(a: Array, b: Array, reduction: int, delta: float) -> Array:
@@ -140,9 +133,7 @@ def bce(a: Array, target: Array, weight: Array | None, reduction: int) -> Array:
         raise RuntimeError("all elements of input should be between 0 and 1")
     floor = x.dtype.type(-100)
     losses = empty_like(x, x.dtype)
-    # Without dimensions of extent 1 there is less for NumPy to walk over.
-    x, t, made = squeeze_step(x), squeeze_step(t), squeeze_step(losses)
-    np.subtract((t - 1) * np.maximum(np.log1p(-x), floor), t * np.maximum(np.log(x), floor), made)
+    np.subtract((t - 1) * np.maximum(np.log1p(-x), floor), t * np.maximum(np.log(x), floor), losses)
     if weight is not None:
         losses = losses * wide(weight)
     return reduce(np.asarray(losses), reduction, a.dtype)
@@ -152,9 +143,8 @@ def bce_backward(grad: Array, a: Array, target: Array, weight: Array | None, red
     """(a - target) / (a (1 - a)); the denominator is kept away from zero."""
     x, t = wide(a), wide(target)
     slope = empty_like(x, x.dtype)
-    made, x, t, pull = (squeeze_step(one) for one in (slope, x, t, wide(grad)))
-    np.divide(x - t, np.maximum((1 - x) * x, x.dtype.type(1e-12)), made)
-    made *= pull
+    np.divide(x - t, np.maximum((1 - x) * x, x.dtype.type(1e-12)), slope)
+    slope *= wide(grad)
     if weight is not None:
         slope *= wide(weight)
     if reduction == MEAN:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from ..._dispatch.observer import HOOK
 from ..._dispatch.steps import step
 from ..._dtype import FROM_NUMPY
 from ..._memory_format import contiguous_format
@@ -21,32 +20,16 @@ def _strides(a: Array) -> tuple[int, ...]:
     return tuple(s // item for s in a.strides)
 
 
-def taken(array: Array) -> Array:
-    """The same array, after telling whoever watches memory that it is new."""
-    watch = HOOK["ALLOCATED"]
-    if watch is not None:
-        watch(array)
-    return array
-
-
 @step("aten::empty", "memory_format", lambda size, dtype: (size, FROM_NUMPY[dtype], None, None, None, None))
 def empty(size: tuple[int, ...], dtype: np.dtype) -> Array:
     """Uninitialised memory in row-major order."""
-    made = new_array(size, dtype)
-    watch = HOOK["ALLOCATED"]
-    if watch is not None:
-        watch(made)
-    return made
+    return new_array(size, dtype)
 
 
 @step("aten::empty_strided", "", lambda like, dtype: (like.shape, _strides(like), FROM_NUMPY[dtype], None, None, None))
 def empty_strided(like: Array, dtype: np.dtype) -> Array:
     """Uninitialised memory in the order of another array's."""
-    made = new_array(like.shape, dtype) if like.ndim < 2 else new_array_like(like, dtype, "K", False)
-    watch = HOOK["ALLOCATED"]
-    if watch is not None:
-        watch(made)
-    return made
+    return new_array(like.shape, dtype) if like.ndim < 2 else new_array_like(like, dtype, "K", False)
 
 
 @step("aten::fill_", "Scalar")

@@ -27,9 +27,7 @@ def cat(arrays: Sequence[Array], dim: int) -> Array:
             break
     else:
         try:
-            if all(array.flags.c_contiguous for array in arrays):
-                return np.concatenate(arrays, dim)
-            return _joined(arrays, wrap_dim(dim, ndim))
+            return np.concatenate(arrays, dim)
         except ValueError:
             pass  # what is wrong is found out below
     for position, array in enumerate(arrays):
@@ -45,28 +43,6 @@ def cat(arrays: Sequence[Array], dim: int) -> Array:
         return np.concatenate(kept, at)
     except ValueError:
         raise cat_error(arrays, kept, at) from None
-
-
-def _joined(arrays: Sequence[Array], dim: int) -> Array:
-    """Arrays of any layout, each copied to its place."""
-    first = arrays[0]
-    lengths = [array.shape[dim] for array in arrays]
-    made = np.empty((*first.shape[:dim], sum(lengths), *first.shape[dim + 1:]), first.dtype)
-    if all(array.shape == first.shape and array.strides == first.strides for array in arrays) and made.size:
-        # Places of one geometry, which differ only in where they begin.
-        place = view.narrow(made, dim, 0, lengths[0])
-        pitch = lengths[0] * made.strides[dim]
-        for number, array in enumerate(arrays):
-            np.ndarray(place.shape, made.dtype, made, number * pitch, place.strides)[...] = array
-        return made
-    start = 0
-    for array, length in zip(arrays, lengths):
-        place = view.narrow(made, dim, start, length)
-        if place.shape != array.shape:
-            raise ValueError("sizes differ")
-        place[...] = array
-        start += length
-    return made
 
 
 def cat_error(arrays: Sequence[Array], kept: Sequence[Array], dim: int) -> RuntimeError:

@@ -176,9 +176,6 @@ def squeeze(a: Array) -> Array:
     return _squeezed(a, None)
 
 
-squeeze_step = step("aten::squeeze")(squeeze)
-
-
 def squeeze_dims(a: Array, dim: int | Sequence[int]) -> Array:
     """The given dimensions removed where their extent is 1."""
     dims = (dim,) if isinstance(dim, int) else dim
