@@ -151,12 +151,17 @@ def test_pointer_and_keys(browser: Chromium, recorded: tuple[Path, list[int]]) -
     assert "Parameter" in tip
     click(browser, place["right"] - 20, middle)
     title = "document.getElementById('alive-title').innerText"
-    late = browser.evaluate(title)
-    assert "(the peak)" not in late
+    time_ns = "Number(document.getElementById('alive-title').dataset.ns)"
+    clicked = browser.evaluate(time_ns)
+    assert "(the peak)" not in browser.evaluate(title)
     browser.evaluate("document.getElementById('canvas').focus()")
-    for kind in ("keyDown", "keyUp"):
-        browser.call("Input.dispatchKeyEvent", type=kind, key="ArrowLeft", code="ArrowLeft")
-    assert browser.evaluate(title) != late
+    times = [clicked]
+    for arrow in ("ArrowLeft", "ArrowLeft", "ArrowRight"):
+        for kind in ("keyDown", "keyUp"):
+            browser.call("Input.dispatchKeyEvent", type=kind, key=arrow, code=arrow)
+        times.append(browser.evaluate(time_ns))
+    assert times[2] < times[1] < clicked
+    assert times[3] == times[1]
     browser.evaluate("document.getElementById('to-peak').click()")
     assert "(the peak)" in browser.evaluate(title)
     assert browser.exceptions == []

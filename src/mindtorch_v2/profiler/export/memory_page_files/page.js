@@ -246,6 +246,7 @@
     const sum = total[pointAt(time)], atPeak = time === times[peak];
     element("alive-title").textContent =
       `Alive at ${timeText(time)}${atPeak ? " (the peak)" : ""}: ${alive.length} blocks, ${sizeText(sum)}`;
+    element("alive-title").dataset.ns = time;
     element("alive").replaceChildren();
     listed = 0;
     listMore();
@@ -366,8 +367,7 @@
     const move = {ArrowLeft: -1, ArrowRight: 1}[event.key];
     if (!move) return;
     event.preventDefault();
-    const at = pointAt(pinned), next = move < 0 && times[at] < pinned ? at : at + move;
-    pin(times[Math.min(Math.max(next, 0), times.length - 1)]);
+    pin(times[Math.min(Math.max(pointAt(pinned) + move, 0), times.length - 1)]);
   });
   element("to-peak").addEventListener("click", () => {
     if (times[peak] < from || times[peak] > to) zoom(0, duration);
