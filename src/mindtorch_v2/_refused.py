@@ -38,7 +38,7 @@ FUNCTIONS: dict[str, str] = {
         fbgemm_linear_int8_weight fbgemm_linear_int8_weight_fp32_activation fbgemm_linear_quantize_weight
         fbgemm_pack_gemm_matrix_fp16 fbgemm_pack_quantized_matrix miopen_batch_norm miopen_convolution
         miopen_convolution_add_relu miopen_convolution_relu miopen_convolution_transpose miopen_ctc_loss
-        miopen_depthwise_convolution miopen_rnn mkldnn_adaptive_avg_pool2d mkldnn_convolution
+        miopen_depthwise_convolution miopen_rnn mkldnn_adaptive_avg_pool2d
         mkldnn_linear_backward_weights mkldnn_max_pool2d mkldnn_max_pool3d""",
     SCRIPT: """fork import_ir_module import_ir_module_from_buffer merge_type_from_type_comment parse_ir parse_schema
         parse_type_comment unify_type_list wait""",

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ._autograd.graph import bump
+from ._autograd.inplace import bump
 from ._backends.cpu.view import as_strided as strided_view
 from ._construct import tensor as make_tensor
 from ._dispatch.namespace import aten
@@ -171,14 +171,6 @@ def new_tensor(self: Tensor, data: Any, *, dtype: Any = None, device: Any = None
                        requires_grad=requires_grad)
 
 
-def new_empty_strided(self: Tensor, size: Any, stride: Any, *, dtype: Any = None, device: Any = None,
-                      requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
-    """Uninitialised memory of a given geometry, in this tensor's dtype unless told otherwise."""
-    made = aten.empty_strided(size, stride, dtype=dtype or self.dtype, device=self.device if device is None else device)
-    made.requires_grad = requires_grad
-    return made
-
-
 def new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
     """The old constructor in this tensor's dtype: sizes, a sequence of values, or a tensor."""
     kind = self._a.dtype
@@ -264,7 +256,7 @@ def _volatile(self: Tensor) -> bool:
 
 METHODS: dict[str, Any] = {function.__name__: function for function in (
     is_pinned, is_shared, is_set_to, dense_dim, sparse_dim, dim_order, to_dense, storage, storage_type, share_memory_,
-    set_, resize_as_, resize, resize_as, as_subclass, new_tensor, new_empty_strided, new, module_load, apply_, map_,
+    set_, resize_as_, resize, resize_as, as_subclass, new_tensor, new, module_load, apply_, map_,
     map2_,
     _false("is_conj", "conjugates are computed at once"), _false("is_neg", "negation is computed at once"),
     _false("is_distributed", "no tensor is spread over processes"),

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from .._dispatch.describe import describe_all
 from .._dispatch.namespace import aten
-from .._dispatch.observer import HOOK, event_id, hush
+from .._dispatch.observer import HOOK, hush
 from .._dispatch.state import THREAD
 from .._dtype import FROM_NUMPY
 from .._tensor import Tensor, wrap
 from .anomaly import AnomalyState
 from .graph import LAST, UNSHARED, AccumulateGrad, Edge, Node, NodeHooks
+from .watched import apply_watched, event_ids
 
 clock = HOOK["clock"]
 
@@ -128,20 +128,7 @@ class Walk:
         elif event < 0:
             results = validate(node, node.apply(*received), edges)
         else:
-            given = describe_all(tuple([g for g in received if g is not None])) if HOOK["DESCRIBE"] else None
-            listener = HOOK["TAP"]
-            noted = None if listener is None else listener.enter(
-                event, node.seq if node.seq != LAST else -1, received, node)
-            start = clock()
-            try:
-                results = node.apply(*received)
-                if not edges and hooks is None:
-                    received = None  # an accumulator has used it up: its memory is freed in there, as in PyTorch
-            finally:
-                THREAD.state.extend((event, start, clock(), node.seq if node.seq != LAST else -1, given))
-                if noted is not None:
-                    noted.leave()
-            results = validate(node, results, edges)
+            results = validate(node, apply_watched(node, event, received), edges)
         if hooks is not None and hooks.post:
             results = run_posthooks(hooks, results, received)
         if not self.keep_graph:
@@ -151,12 +138,14 @@ class Walk:
 
     def send(self, edges: tuple[Edge | None, ...], results: list[Tensor | None]) -> None:
         """Hand results to the next nodes; those that have everything become ready."""
-        buffers, waiting = self.buffers, self.waiting
+        buffers, waiting, needed = self.buffers, self.waiting, self.needed
         for i, target in enumerate(edges):
             if target is None:
                 continue
             following, number = target
             key = id(following)
+            if needed is not None and key not in needed:
+                continue
             if key not in buffers:
                 buffers[key] = [None] * len(following.meta)
             if results[i] is not None:
@@ -245,20 +234,6 @@ def _slot_references() -> int:
 # What getrefcount says of a thing that only a local variable, or only a slot, refers to.
 LOCAL_REFERENCES = _local_references()
 STORAGE_REFERENCES = _slot_references()
-
-_EVENT_IDS: dict[str, tuple[int, int]] = {}
-
-
-def event_ids(node: Node) -> tuple[int, int]:
-    """Event ids of `autograd::engine::evaluate_function: X` and of `X`."""
-    name = node.name()
-    found = _EVENT_IDS.get(name)
-    if found is None:
-        found = _EVENT_IDS[name] = (
-            event_id(f"autograd::engine::evaluate_function: {name}", "backward"),
-            event_id(name, "backward_function"),
-        )
-    return found
 
 
 def validate(node: Node, results: Sequence[Any], edges: tuple[Edge | None, ...]) -> Sequence[Any]:

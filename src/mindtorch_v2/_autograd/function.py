@@ -12,19 +12,8 @@ from .._dispatch.observer import event_id, span
 from .._dispatch.state import THREAD
 from .._dtype import FLOAT, FROM_NUMPY
 from .._tensor import Tensor, alias
-from .graph import (
-    RELEASED,
-    Node,
-    apply_pack_hooks,
-    bump,
-    check_inplace,
-    edge,
-    rebase,
-    save,
-    save_result,
-    unpack,
-    unpack_result,
-)
+from .graph import RELEASED, Node, apply_pack_hooks, edge, save, save_result, unpack, unpack_result
+from .inplace import bump, check_inplace, rebase
 
 
 class _Call:

@@ -98,13 +98,13 @@ def cast(value: Any, target: dtype, state: ThreadState) -> Any:
         return value
     is_parameter = value._rg and value._edge is None and value._base is None and value.dtype is float32
     if not (is_parameter and SETTINGS.cache_enabled and not state.inference and target is SETTINGS.dtypes["cpu"]):
-        return aten.to__dtype_layout(value, target)
+        return aten.to__dtype(value, target)
     found = SETTINGS.cache.get((id(value), target))
     if found is None:
         # Recorded even under no_grad: a later use of the same cast may need the way back to the parameter.
         grad, state.grad = state.grad, True
         try:
-            found = (value, aten.to__dtype_layout(value, target))
+            found = (value, aten.to__dtype(value, target))
         finally:
             state.grad = grad
         SETTINGS.cache[id(value), target] = found

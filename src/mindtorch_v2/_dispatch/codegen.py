@@ -298,6 +298,9 @@ class Writer:
         if parameter.endswith("_array") and parameter[: -len("_array")] in index:
             # For formulas that only read the geometry: later changes of the contents do not matter to them.
             return f"v{index[parameter[: -len('_array')]]}._a", False
+        if parameter.endswith("_options"):
+            i = index[parameter[: -len("_options")]]
+            return f"(v{i}.dtype, v{i}.device)", False
         if parameter.endswith("_shape") and parameter not in self.argument_names():
             i = index[parameter[: -len("_shape")]]
             if self.tensors[i].is_list:

@@ -12,20 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from .._autograd.graph import (
-    Node,
-    apply_pack_hooks,
-    bump,
-    check_inplace,
-    edge,
-    leaf_edge,
-    original,
-    rebase,
-    save,
-    save_list,
-    unpack,
-    unpack_result,
-)
+from .._autograd.graph import Node, apply_pack_hooks, edge, leaf_edge, save, save_list, unpack, unpack_result
+from .._autograd.inplace import bump, check_inplace, original, rebase
 from .._backends.device import device_kernel
 from .._storage import Shared
 from .._tensor import TENSOR_TYPES, Tensor, new, wrap, wrap_known

@@ -91,7 +91,8 @@ def _attention_math(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor
             seen = aten.mul(aten.masked_fill(weights, aten.logical_not(dropout_mask), 0.0), 1 / (1 - dropout_p))
         else:
             seen = weights = aten.dropout(weights, dropout_p, True)
-    return aten.to(aten.matmul(aten.to(seen, value.dtype), value), origin), aten.to(weights, origin)
+    weights = aten.to(weights, origin)
+    return aten.to(aten.matmul(seen, value), origin), weights
 
 
 ARGUMENTS = "Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0., bool is_causal=False"

@@ -1,7 +1,7 @@
 """Convolutions of one, two and three dimensions, plain and transposed.
 
-Nested as in PyTorch: `conv2d > convolution > _convolution > _slow_conv`. The last is the kernel; PyTorch has one there
-for every library it may call. The node is `ConvolutionBackward0`, as in PyTorch, where the one but last level has it.
+Nested as in PyTorch: `conv2d > convolution > _convolution`, and below them `mkldnn_convolution` where oneDNN does the
+work; NumPy's own way has no name of its own.
 """
 
 from __future__ import annotations
@@ -51,10 +51,18 @@ def _second_gradients(grads: Any, grad_output: Any, input: Any, weight: Any, str
     return first, second, third
 
 
+ARGUMENTS = ("Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool transposed, "
+             "int[] output_padding, int groups")
+NODE: dict[str, Any] = {"node": "ConvolutionBackward0", "grad": {("input", "weight", "bias"): _gradients}}
+declare(f"convolution({ARGUMENTS}) -> Tensor", cpu=kernels.convolution, where="f", **NODE)
+declare(f"_convolution({ARGUMENTS}, bool benchmark, bool deterministic, bool cudnn_enabled, bool allow_tf32) -> Tensor",
+        cpu=kernels.any_convolution, where="f", **NODE)
 declare(
-    "_slow_conv(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, "
-    "bool transposed, int[] output_padding, int groups) -> Tensor", cpu=kernels.convolution, where="n",
-    node="ConvolutionBackward0", grad={("input", "weight", "bias"): _gradients},
+    "mkldnn_convolution(Tensor self, Tensor weight, Tensor? bias, int[] padding, int[] stride, int[] dilation, "
+    "int groups) -> Tensor", cpu=kernels.mkldnn_convolution, where="f", node="ConvolutionBackward0",
+    grad={("self", "weight", "bias"): lambda grad, self, weight, bias_shape, padding, stride, dilation, groups, needs:
+          _gradients(grad, self, weight, bias_shape, stride, padding, dilation, False, (0,) * len(padding), groups,
+                     needs)},
 )
 declare(
     "convolution_backward(Tensor grad_output, Tensor input, Tensor weight, int[]? bias_sizes, int[] stride, "
@@ -64,20 +72,6 @@ declare(
 )
 
 # -- the levels above it -----------------------------------------------------------------------------------------------
-
-declare(
-    "_convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, "
-    "bool transposed, int[] output_padding, int groups, bool benchmark, bool deterministic, bool cudnn_enabled, "
-    "bool allow_tf32) -> Tensor", where="f",
-    composite=lambda input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, benchmark,
-    deterministic, cudnn_enabled, allow_tf32: aten._slow_conv(input, weight, bias, stride, padding, dilation,
-                                                              transposed, output_padding, groups),
-)
-declare(
-    "convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, "
-    "bool transposed, int[] output_padding, int groups) -> Tensor", where="f",
-    composite=lambda *arguments: aten._convolution(*arguments, False, False, True, True),
-)
 
 
 def _convolution_mode(input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes, padding: str, dilation: Sizes,

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from .._backends.allocate import empty_array
-from .._backends.cpu.memory import empty, empty_strided
+from .._backends.cpu.memory import empty, empty_in_format, empty_strided, formatted
+from .._backends.cpu.view import strided
 from .._device import CPU, as_device
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import number_dtype, result_dtype, scalar_array
@@ -16,6 +17,7 @@ from .._dispatch.registry import choose, declare
 from .._dispatch.state import THREAD
 from .._dispatch.steps import step as kernel_step
 from .._dtype import DefaultDtype, dtype, int64
+from .._memory_format import contiguous_format, preserve_format
 from .._shape import as_shape
 from .._tensor import Tensor, wrap, wrap_known
 
@@ -31,21 +33,31 @@ def check_size(size: Any) -> tuple[int, ...]:
     return shape
 
 
-def _empty(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+def _empty(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
     where = as_device(device if device is not None else THREAD.state.default_device)
-    return wrap(empty_array(check_size(size), (dtype or DefaultDtype.value).np, where))
+    shape, kind = check_size(size), (dtype or DefaultDtype.value).np
+    if memory_format is preserve_format:
+        raise RuntimeError("unsupported memory format option Preserve")
+    if memory_format is not None and where.type == "cpu":
+        return wrap(formatted(shape, kind, memory_format))
+    return wrap(empty_array(shape, kind, where))
 
 
 def _empty_strided(size: Any, stride: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
     shape, steps = check_size(size), tuple(stride)
     if len(shape) != len(steps):
         raise RuntimeError(f"mismatch in length of strides and shape: {list(shape)} and {list(steps)}")
+    if any(s < 0 for s in steps):
+        raise RuntimeError("Tensors with negative strides are not supported")
     span = 1 + sum((n - 1) * s for n, s in zip(shape, steps)) if 0 not in shape else 0
-    flat = aten.empty((span,), dtype=dtype, device=device)
-    return wrap(aten.as_strided(flat, shape, steps)._a)
+    where = as_device(device if device is not None else THREAD.state.default_device)
+    if where.type != "cpu":
+        return wrap(aten.as_strided(aten.empty((span,), dtype=dtype, device=device), shape, steps)._a)
+    kind = (dtype or DefaultDtype.value).np
+    return wrap(strided(np.empty(span, kind), shape, tuple(s * kind.itemsize for s in steps)))
 
 
-declare(f"empty.memory_format(int[] size, *, {OPTIONS}) -> Tensor",
+declare(f"empty.memory_format(int[] size, *, {OPTIONS}, MemoryFormat? memory_format=None) -> Tensor",
         composite=_empty, where="n")
 declare(f"empty_strided(int[] size, int[] stride, *, {OPTIONS}) -> Tensor", composite=_empty_strided, where="f")
 
@@ -98,21 +110,11 @@ def _empty_like(self: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any
     array = self._a
     kind = (dtype.np if dtype is not None else array.dtype)
     where = self.device if device is None else as_device(device)
-    if where.type == "cpu" and type(array) is np.ndarray and is_dense(array) and memory_format is None:
+    if where.type != "cpu":
+        return wrap(empty_array(array.shape, kind, where))
+    if type(array) is np.ndarray and (memory_format is None or memory_format is preserve_format):
         return wrap_known(empty_strided(array, kind))
-    if where.type == "cpu":
-        return wrap_known(empty(array.shape, kind))
-    return wrap(empty_array(array.shape, kind, where))
-
-
-def is_dense(array: Any) -> bool:
-    """Whether the elements fill their span of memory without holes or overlap, in some order of dimensions."""
-    expected = array.dtype.itemsize
-    for step, extent in sorted((s, n) for s, n in zip(array.strides, array.shape) if n != 1):
-        if step != expected:
-            return False
-        expected *= extent
-    return True
+    return wrap(empty_in_format(array.shape, kind, memory_format or contiguous_format))
 
 
 declare(f"empty_like(Tensor self, *, {OPTIONS}, MemoryFormat? memory_format=None) -> Tensor",
@@ -145,7 +147,8 @@ def _sized(name: str) -> None:
              **size_by_name: Any) -> Tensor:
         if size_by_name:
             size = (size_by_name.pop("size"),)
-        made = getattr(aten, overload)(as_shape(size), dtype=dtype, layout=layout, device=device)
+        extra = {} if memory_format is None else {"memory_format": memory_format}
+        made = getattr(aten, overload)(as_shape(size), dtype=dtype, layout=layout, device=device, **extra)
         return with_flags(made, requires_grad, out)
 
     make.__name__ = make.__qualname__ = name
@@ -309,7 +312,8 @@ def _new(name: str) -> None:
         where = self.device if device is None else device
         if name == "full":
             shape, value = size if len(size) == 2 else (size[0], fill_value)
-            return with_flags(aten.full(shape, value, dtype=kind, device=where), requires_grad)
+            return with_flags(aten.new_full__default(self, as_shape((shape,)), value, dtype=dtype, device=device),
+                              requires_grad)
         if name == "ones":
             return with_flags(aten.new_ones__default(self, as_shape(size), dtype=kind, device=where), requires_grad)
         form = aten.new_empty__default if name == "empty" else aten.new_zeros__default
@@ -323,6 +327,16 @@ def _new_empty(self: Tensor, size: Any, dtype: Any, layout: Any, device: Any, pi
     return aten.empty__memory_format(size, dtype=dtype or self.dtype, device=device or self.device)
 
 
+def _new_empty_strided(self: Tensor, size: Any, stride: Any, dtype: Any, layout: Any, device: Any,
+                       pin_memory: Any) -> Tensor:
+    return aten.empty_strided__default(size, stride, dtype=dtype or self.dtype, device=device or self.device)
+
+
+def _new_full(self: Tensor, size: Any, fill_value: Any, dtype: Any, layout: Any, device: Any,
+              pin_memory: Any) -> Tensor:
+    return fresh(aten.fill_(aten.new_empty__default(self, size, dtype=dtype, device=device), fill_value))
+
+
 def _new_filled(value: int) -> Any:
     def make(self: Tensor, size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
         made = aten.new_empty__default(self, size, dtype=dtype, device=device)
@@ -334,5 +348,15 @@ def _new_filled(value: int) -> Any:
 declare(f"new_empty(Tensor self, int[] size, *, {OPTIONS}) -> Tensor", composite=_new_empty, where="n")
 declare(f"new_zeros(Tensor self, int[] size, *, {OPTIONS}) -> Tensor", composite=_new_filled(0), where="n")
 declare(f"new_ones(Tensor self, int[] size, *, {OPTIONS}) -> Tensor", composite=_new_filled(1), where="n")
+declare(f"new_full(Tensor self, int[] size, Scalar fill_value, *, {OPTIONS}) -> Tensor", composite=_new_full, where="n")
+declare(f"new_empty_strided(Tensor self, int[] size, int[] stride, *, {OPTIONS}) -> Tensor",
+        composite=_new_empty_strided, where="n")
 for _name in ("empty", "zeros", "ones", "full"):
     _new(_name)
+
+
+@choose("new_empty_strided", where="m")
+def new_empty_strided(self: Tensor, size: Any, stride: Any, *, dtype: Any = None, device: Any = None,
+                      requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
+    """Uninitialised memory of a given geometry, in this tensor's dtype unless told otherwise."""
+    return with_flags(aten.new_empty_strided__default(self, size, stride, dtype=dtype, device=device), requires_grad)

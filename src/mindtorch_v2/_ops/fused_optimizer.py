@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._autograd.graph import bump
+from .._autograd.inplace import bump
 from .._backends.cpu import optimizer as kernels
 from .._dispatch.namespace import aten
 from .._dispatch.registry import declare

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._autograd.graph import with_layout
+from .._autograd.inplace import with_layout
 from .._backends.cpu import view as kernels
 from .._backends.cpu.memory import copy_, zeros
 from .._dispatch.namespace import aten

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._autograd.graph import bump, check_inplace
+from .._autograd.inplace import bump, check_inplace
 from .._backends.cpu import view as kernels
 from .._dispatch.namespace import aten
 from .._dispatch.registry import OPS, Op, choose, declare

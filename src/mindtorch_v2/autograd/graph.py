@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._autograd.graph import Node, RemovableHandle, bump, edge
+from .._autograd.graph import Node, RemovableHandle, edge
+from .._autograd.inplace import bump
 from .._dispatch.namespace import aten
 from .._dispatch.state import THREAD
 from .._tensor import Tensor

@@ -10,6 +10,8 @@ torch = pytest.importorskip("torch", reason="the oracle, torch==2.13.0, is not i
 
 from harness import check, check_error, data, make, ours, theirs  # noqa: E402
 
+from mindtorch_v2._backends.cpu.onednn import library as opening  # noqa: E402
+
 # name, input, weight, keyword arguments
 PLAIN: dict[str, Any] = {
     "plain": ((2, 3, 8, 9), (4, 3, 3, 3), {}),
@@ -69,6 +71,16 @@ def channels(weight: tuple[int, ...], name: str, options: dict[str, Any]) -> int
 
 
 # PyTorch warns of the copy that 'same' may make.
+@pytest.fixture(params=["oneDNN", "NumPy"])
+def by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which kernels do the work."""
+    if request.param == "NumPy":
+        monkeypatch.setitem(opening._state, "opened", None)
+    elif opening.library() is None:
+        pytest.skip("oneDNN is not installed: pip install .[fast]")
+
+
+@pytest.mark.usefixtures("by")
 @pytest.mark.filterwarnings("ignore:Using padding='same'")
 @pytest.mark.parametrize("name", PLAIN)
 def test_conv2d(name: str) -> None:
@@ -77,6 +89,7 @@ def test_conv2d(name: str) -> None:
           data(weight[0], seed=2), tolerance=1e-4)
 
 
+@pytest.mark.usefixtures("by")
 @pytest.mark.filterwarnings("ignore:Using padding='same'")
 @pytest.mark.parametrize("name", OTHER)
 def test_other_convolutions(name: str) -> None:
@@ -197,8 +210,9 @@ def test_nesting() -> None:
               "ConvolutionBackward0")
     got, want = ([parents(e) for e in run(module) if e.name in shared] for module in (ours, theirs))
     assert got == want
-    assert [p for p in (parents(e) for e in run(ours)) if p[-1] == "aten::_slow_conv"] == [
-        ["aten::conv2d", "aten::convolution", "aten::_convolution", "aten::_slow_conv"]]
+    by_library = [["aten::conv2d", "aten::convolution", "aten::_convolution", "aten::mkldnn_convolution"]]
+    assert [p for p in (parents(e) for e in run(ours)) if "mkldnn" in p[-1]] == (
+        [] if opening.library() is None else by_library)
 
 
 @pytest.mark.parametrize("name", ["plain", "strided", "strided and dilated", "groups", "same", "unbatched", "padded"])

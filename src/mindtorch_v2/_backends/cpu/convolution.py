@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from ..._dispatch.steps import step
 from ..._dtype import HALF_TYPES
 from .convolution_checks import check_convolution
 from .memory import contiguous_step
@@ -319,11 +320,8 @@ def make_window(weight: Array, stride: Any, padding: Any, dilation: Any) -> Wind
     return Window(kernel, _expanded(stride, count), _expanded(padding, count), _expanded(dilation, count))
 
 
-def convolution(x: Array, weight: Array, bias: Array | None, stride: Any, padding: Any, dilation: Any,
-                transposed: bool, output_padding: Any, groups: int) -> Array:
-    """Convolution or, if `transposed`, the map that is its input's gradient."""
-    check_convolution(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
-    window = make_window(weight, stride, padding, dilation)
+def _by_numpy(x: Array, weight: Array, bias: Array | None, window: Window, transposed: bool, output_padding: Any,
+              groups: int) -> Array:
     if not transposed:
         made = forward(_wide(x), _wide(weight), None if bias is None else _wide(bias), window, groups)
         return made.astype(x.dtype, copy=False)
@@ -335,6 +333,46 @@ def convolution(x: Array, weight: Array, bias: Array | None, stride: Any, paddin
     if bias is not None:
         made += _wide(bias).reshape(-1, *(1,) * len(sizes))
     return made.astype(x.dtype, copy=False)
+
+
+def mkldnn_convolution(x: Array, weight: Array, bias: Array | None, padding: Any, stride: Any, dilation: Any,
+                       groups: int) -> Array:
+    """Convolution by oneDNN, which was called MKL-DNN when PyTorch gave this op its name."""
+    check_convolution(x, weight, bias, stride, padding, dilation, False, 0, groups)
+    return _by_onednn(x, weight, bias, padding, stride, dilation, groups)
+
+
+def _by_onednn(x: Array, weight: Array, bias: Array | None, padding: Any, stride: Any, dilation: Any,
+               groups: int) -> Array:
+    made = fast.forward(x, weight, bias, make_window(weight, stride, padding, dilation), groups)
+    if made is None:
+        raise RuntimeError("mkldnn_convolution needs float32 arrays with elements, and oneDNN, which "
+                           "`pip install mindtorch_v2[fast]` brings")
+    return made
+
+
+_onednn_step = step("aten::mkldnn_convolution")(_by_onednn)
+
+
+def any_convolution(x: Array, weight: Array, bias: Array | None, stride: Any, padding: Any, dilation: Any,
+                    transposed: bool, output_padding: Any, groups: int, benchmark: bool, deterministic: bool,
+                    cudnn_enabled: bool, allow_tf32: bool) -> Array:
+    """Convolution by whichever library can do it; the last four arguments are for one that is not here."""
+    check_convolution(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+    window = make_window(weight, stride, padding, dilation)
+    if not transposed and fast.can_run(x, weight, bias, window, groups):
+        return _onednn_step(x, weight, bias, padding, stride, dilation, groups)
+    return _by_numpy(x, weight, bias, window, transposed, output_padding, groups)
+
+
+chosen_convolution = step("aten::_convolution")(any_convolution)
+
+
+def convolution(x: Array, weight: Array, bias: Array | None, stride: Any, padding: Any, dilation: Any,
+                transposed: bool, output_padding: Any, groups: int) -> Array:
+    """Convolution or, if `transposed`, the map that is its input's gradient."""
+    return chosen_convolution(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups, False,
+                              False, True, True)
 
 
 def convolution_backward(grad: Array, x: Array, weight: Array, bias_sizes: Any, stride: Any, padding: Any,

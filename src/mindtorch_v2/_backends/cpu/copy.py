@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..._dispatch.promotion import scalar_array
-from ..._memory_format import CHANNELS_LAST_ORDER, contiguous_format
+from ..._memory_format import preserve_format
 from . import memory
-from .memory import copy_, empty_like_contiguous, empty_strided
+from .memory import copy_, empty_like_in_format, preserving_copy
 
 Array = Any
 
@@ -60,11 +60,6 @@ def zero(target: Array) -> Array:
 
 def clone(a: Array, memory_format: Any = None) -> Array:
     """A copy with the same layout, or in the order a memory format asks for."""
-    order = CHANNELS_LAST_ORDER.get(memory_format)
-    if order is not None:
-        if a.ndim != len(order):
-            raise RuntimeError(f"required rank {len(order)} tensor to use {memory_format.name} format")
-        return a.transpose(order).copy("C").transpose(np.argsort(order))
-    if memory_format is contiguous_format:
-        return copy_(empty_like_contiguous(a, a.dtype), a)
-    return copy_(empty_strided(a, a.dtype), a)
+    if memory_format is None or memory_format is preserve_format:
+        return preserving_copy(a)
+    return copy_(empty_like_in_format(a, a.dtype, memory_format), a)

@@ -14,8 +14,17 @@ from ..._dtype import FLOAT, FROM_NUMPY
 from ..._shape import broadcast_shapes, wrap_dim
 from .indexing import add_slices, contiguous, positions
 from .memory import clone_step, empty
-from .scatter import INDEX_DTYPES, REDUCERS, at_least_1d, check_range, divide_by_counts, identity, outside
-from .view import diagonal
+from .scatter import (
+    INDEX_DTYPES,
+    REDUCERS,
+    at_least_1d,
+    check_range,
+    divide_by_counts,
+    identity,
+    outside,
+    scatter_add_step,
+)
+from .view import diagonal, restrided
 
 Array = Any
 INT64 = np.dtype(np.int64)
@@ -77,6 +86,12 @@ def index_add(a: Array, dim: int, index: Array, source: Array, alpha: Any) -> Ar
     at = wrap_dim(dim, a.ndim)
     _check_slices("index_add_", a, at, index, source)
     whole, added = at_least_1d(a), at_least_1d(source)
+    if alpha == 1 and index.dtype == INT64 and a.ndim > 1 and at in (0, a.ndim - 1) and index.size:
+        # One index an element, all those of a slice the same.
+        steps = [0] * a.ndim
+        steps[at] = index.reshape(-1).strides[0]
+        scatter_add_step(a, at, restrided(index, source.shape, steps), source)
+        return a
     check_range(index, whole.shape[at], at)
     if alpha != 1:
         added = added * scalar_array(alpha, added.dtype)

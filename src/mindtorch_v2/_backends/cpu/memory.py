@@ -8,7 +8,7 @@ import numpy as np
 
 from ..._dispatch.steps import step
 from ..._dtype import FROM_NUMPY
-from ..._memory_format import contiguous_format
+from ..._memory_format import CHANNELS_LAST_ORDER, contiguous_format
 
 Array = Any
 new_array = np.empty
@@ -20,16 +20,73 @@ def _strides(a: Array) -> tuple[int, ...]:
     return tuple(s // item for s in a.strides)
 
 
+def is_dense(a: Array) -> bool:
+    """Whether the elements fill their span of memory without holes or overlap, in some order of dimensions."""
+    if a.flags.forc:
+        return True
+    expected = a.dtype.itemsize
+    for step_bytes, extent in sorted((s, n) for s, n in zip(a.strides, a.shape) if n != 1):
+        if step_bytes != expected:
+            return False
+        expected *= extent
+    return True
+
+
+def _memory_order(a: Array) -> list[int]:
+    """Dimensions from the outermost to the innermost in memory; one that repeats elements (stride 0) keeps its place.
+    """
+    order = list(range(a.ndim - 1, -1, -1))  # innermost first
+    for last in range(1, a.ndim):
+        moving = last
+        for at in range(last - 1, -1, -1):
+            here, there = a.strides[order[at]], a.strides[order[moving]]
+            if not here or not there:
+                continue
+            if here < there or (here == there and a.shape[order[at]] <= a.shape[order[moving]]):
+                break
+            order[at], order[moving] = order[moving], order[at]
+            moving = at
+    return order[::-1]
+
+
+def in_order(size: tuple[int, ...], dtype: np.dtype, order: Any) -> Array:
+    """Uninitialised memory without gaps whose dimensions lie in an order, from the outermost to the innermost."""
+    steps, step_bytes = [0] * len(size), dtype.itemsize
+    for dim in reversed(order):
+        steps[dim] = step_bytes
+        step_bytes *= max(size[dim], 1)
+    # `empty_like` gives memory that belongs to the array itself, which a transposed one's does not.
+    return new_array_like(np.lib.stride_tricks.as_strided(new_array(1, dtype), size, steps), dtype, "K", False)
+
+
 @step("aten::empty", "memory_format", lambda size, dtype: (size, FROM_NUMPY[dtype], None, None, None, None))
 def empty(size: tuple[int, ...], dtype: np.dtype) -> Array:
     """Uninitialised memory in row-major order."""
     return new_array(size, dtype)
 
 
+def formatted(size: tuple[int, ...], dtype: np.dtype, memory_format: Any) -> Array:
+    """Uninitialised memory in the order of a memory format."""
+    order = CHANNELS_LAST_ORDER.get(memory_format)
+    if order is None:
+        return new_array(size, dtype)
+    if len(size) != len(order):
+        raise RuntimeError(f"required rank {len(order)} tensor to use {memory_format.name} format")
+    return in_order(tuple(size), dtype, order)
+
+
+empty_in_format = step("aten::empty", "memory_format", lambda size, dtype, memory_format: (
+    size, FROM_NUMPY[dtype], None, None, None, memory_format))(formatted)
+
+
 @step("aten::empty_strided", "", lambda like, dtype: (like.shape, _strides(like), FROM_NUMPY[dtype], None, None, None))
 def empty_strided(like: Array, dtype: np.dtype) -> Array:
     """Uninitialised memory in the order of another array's."""
-    return new_array(like.shape, dtype) if like.ndim < 2 else new_array_like(like, dtype, "K", False)
+    if like.ndim < 2:
+        return new_array(like.shape, dtype)
+    if 0 in like.strides:
+        return in_order(like.shape, dtype, _memory_order(like))
+    return new_array_like(like, dtype, "K", False)
 
 
 @step("aten::fill_", "Scalar")
@@ -73,6 +130,18 @@ def empty_like_contiguous(like: Array, dtype: np.dtype) -> Array:
     return empty(like.shape, dtype)
 
 
+@step("aten::empty_like", "", lambda like, dtype, memory_format: (like, FROM_NUMPY[dtype], None, None, None,
+                                                                  memory_format))
+def empty_like_in_format(like: Array, dtype: np.dtype, memory_format: Any) -> Array:
+    """Memory in the shape of an array, in the order of a memory format."""
+    return empty_in_format(like.shape, dtype, memory_format)
+
+
+def preserving_copy(a: Array) -> Array:
+    """A copy without gaps, with the same order of dimensions."""
+    return copy_(empty_strided(a, a.dtype) if is_dense(a) else empty_like(a, a.dtype), a)
+
+
 @step("aten::zeros", "", lambda size, dtype: (size, FROM_NUMPY[dtype], None, None, None))
 def zeros(size: tuple[int, ...], dtype: np.dtype) -> Array:
     """Zeros."""
@@ -91,10 +160,7 @@ def clone_step(a: Array) -> Array:
     return copy_(empty_like_contiguous(a, a.dtype), a)
 
 
-@step("aten::clone", "", lambda a: (a, None))
-def preserving_clone_step(a: Array) -> Array:
-    """A copy with the same order of dimensions."""
-    return copy_(empty_strided(a, a.dtype), a)
+preserving_clone_step = step("aten::clone", "", lambda a: (a, None))(preserving_copy)
 
 
 @step("aten::contiguous", "", lambda a: (a, contiguous_format))
@@ -103,12 +169,15 @@ def contiguous_step(a: Array) -> Array:
     return clone_step(a)
 
 
-def to_copy(a: Array, dtype: np.dtype) -> Array:
-    """A copy in a dtype, with the same order of dimensions."""
-    return copy_(empty_strided(a, dtype), a)
+def to_copy(a: Array, dtype: np.dtype, memory_format: Any = None) -> Array:
+    """A copy in a dtype, with the same order of dimensions or that of a memory format."""
+    made = empty_strided(a, dtype) if memory_format is None else empty_in_format(a.shape, dtype, memory_format)
+    return copy_(made, a)
 
 
-_to_copy = step("aten::_to_copy", "", lambda a, dtype: (a, FROM_NUMPY[dtype], None, None, None, False, None))(to_copy)
+@step("aten::_to_copy", "", lambda a, dtype: (a, FROM_NUMPY[dtype], None, None, None, False, None))
+def _to_copy(a: Array, dtype: np.dtype) -> Array:
+    return to_copy(a, dtype)
 
 
 @step("aten::to", "dtype", lambda a, dtype: (a, FROM_NUMPY[dtype], False, False, None))

@@ -14,7 +14,7 @@ import numpy as np
 from ..._dispatch.promotion import pretty
 from ..._dtype import FROM_NUMPY, HALF_TYPES
 from .blocks import SpreadInPlace, parts
-from .memory import empty, empty_like_contiguous, zero_
+from .memory import contiguous_step, empty, empty_like_contiguous, zero_
 from .onednn import normalization as fast
 from .sums import channel_products, channel_sums, column_sums, row_sums
 from .view import view_step
@@ -25,6 +25,11 @@ Array = Any
 def wide(a: Array) -> Array:
     """16-bit floats as float32."""
     return a.astype(np.float32) if a.dtype in HALF_TYPES else a
+
+
+def _contiguous(a: Array) -> Array:
+    """The array itself, or a copy in row-major order: rows have to lie without gaps."""
+    return a if a.flags.c_contiguous else contiguous_step(a)
 
 
 def _nothing(dtype: np.dtype) -> Array:
@@ -89,6 +94,7 @@ def layer_norm(a: Array, normalized_shape: Any, weight: Array | None, bias: Arra
     """Normalization over the last dimensions; also the means and reciprocal deviations."""
     shape = tuple(normalized_shape)
     check_layer_norm(a, shape, weight, bias)
+    a = _contiguous(a)
     lead = a.shape[: a.ndim - len(shape)]
     flat = wide(a).reshape(math.prod(lead), math.prod(shape))
     scale = None if weight is None else wide(weight).reshape(-1)
@@ -111,6 +117,7 @@ def layer_norm_backward(grad: Array, a: Array, normalized_shape: Any, mean: Arra
     """Gradients of input, weight and bias; those not asked for are empty."""
     shape = tuple(normalized_shape)
     size = (math.prod(a.shape[: a.ndim - len(shape)]), math.prod(shape))
+    grad, a = _contiguous(grad), _contiguous(a)
     pull, rows, deviation = wide(grad).reshape(size), wide(a).reshape(size), wide(rstd).reshape(-1)
     quick = fast.layer_norm_backward(pull, rows, wide(mean).reshape(-1), deviation,
                                      None if weight is None else wide(weight).reshape(-1))
@@ -187,11 +194,11 @@ def _channels(a: Array) -> Array:
     return a.reshape(a.shape[0], a.shape[1], math.prod(a.shape[2:]))
 
 
-def _centred(x: Array, mean: Array) -> Array:
-    """Each channel of `(batch, channels, rest)` minus its mean."""
-    made = empty_like_contiguous(x, x.dtype)
+def _centred(like: Array, x: Array, mean: Array) -> Array:
+    """Each channel of `(batch, channels, rest)` minus its mean, in memory of the shape of `like`."""
+    made = empty_like_contiguous(like, x.dtype)
     with SpreadInPlace(x.shape[2]):
-        return np.subtract(x, mean[:, None], made)
+        return np.subtract(x, mean[:, None], _channels(made))
 
 
 def batch_norm(a: Array, weight: Array | None, bias: Array | None, running_mean: Array | None,
@@ -201,7 +208,7 @@ def batch_norm(a: Array, weight: Array | None, bias: Array | None, running_mean:
     if training:
         count = x.shape[0] * x.shape[2]
         mean = channel_sums(x) / x.dtype.type(count) if count else np.full(x.shape[1], np.nan, x.dtype)
-        made = _centred(x, mean)
+        made = _centred(a, x, mean)
         variance = channel_products(made, made) / x.dtype.type(max(count, 1))
         scale = invstd = 1 / np.sqrt(variance + x.dtype.type(eps))
         if running_mean is not None:
@@ -214,7 +221,7 @@ def batch_norm(a: Array, weight: Array | None, bias: Array | None, running_mean:
             which = "running_mean" if running_mean is None else "running_var"
             raise RuntimeError(f"{which} must be defined in evaluation mode")
         scale = 1 / np.sqrt(wide(running_var) + x.dtype.type(eps))
-        made = _centred(x, wide(running_mean))
+        made = _centred(a, x, wide(running_mean))
         mean = invstd = _nothing(x.dtype)
     scale = (scale if weight is None else scale * wide(weight))[:, None]
     with SpreadInPlace(x.shape[2]):
@@ -236,7 +243,7 @@ def batch_norm_backward(grad: Array, a: Array, weight: Array | None, running_mea
     else:
         mean, invstd = wide(running_mean), 1 / np.sqrt(wide(running_var) + x.dtype.type(eps))
     scale = (invstd if weight is None else invstd * wide(weight))[:, None]
-    made = _centred(x, mean)
+    made = _centred(a, x, mean)
     along = channel_products(pull, made) * invstd
     total = channel_sums(pull)
     if train:

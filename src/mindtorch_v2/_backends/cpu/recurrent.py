@@ -13,7 +13,7 @@ import numpy as np
 
 from ..._dispatch.steps import step
 from ..._dtype import HALF_TYPES
-from .memory import contiguous_step, copy_, empty, empty_strided
+from .memory import contiguous_step, empty, preserving_clone_step
 from .onednn import gemm as fast
 from .sums import column_sums
 
@@ -23,11 +23,6 @@ Array = Any
 @step("aten::add", "Tensor", lambda a, b: (a, b, 1))
 def _add(a: Array, b: Array) -> Array:
     return np.add(a, b)
-
-
-@step("aten::clone", "", lambda a: (a, None))
-def _clone(a: Array) -> Array:
-    return copy_(empty_strided(a, a.dtype), a)
 
 
 def _order(steps: int, reverse: bool) -> Sequence[int]:
@@ -132,4 +127,4 @@ def backward(grad_output: Array, grad_hy: Array, grad_cy: Array, data: Array, w_
     made = [fast.matmul(rows, w_ih).reshape(data.shape), fast.matmul(rows.T, inputs), fast.matmul(rows.T, before),
             column_sums(rows) if has_biases else np.empty(0, rows.dtype), state, cell]
     made = [a.astype(dtype, copy=False) for a in made]
-    return (*made[:4], _clone(made[3]), *made[4:])
+    return (*made[:4], preserving_clone_step(made[3]), *made[4:])

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..._dispatch.promotion import scalar_array
+from ..._dispatch.steps import step
 from ..._dtype import BOOL, FLOAT, FROM_NUMPY
 from ..._shape import wrap_dim
+from .indexing import add_slices
 from .memory import to
 
 Array = Any
@@ -18,6 +20,8 @@ INDEX_DTYPES = (INT64, np.dtype(np.int32))
 UNSIGNED = {np.dtype(np.int64): np.dtype(np.uint64), np.dtype(np.int32): np.dtype(np.uint32)}
 # From this many elements on, one pass over the whole target is faster than adding element by element.
 MANY = 4096
+# From this many elements on, a slice is better added as a whole.
+WIDE = 64
 REDUCERS: dict[str, np.ufunc] = {"sum": np.add, "add": np.add, "mean": np.add, "prod": np.multiply,
                                  "multiply": np.multiply, "amax": np.maximum, "amin": np.minimum}
 
@@ -179,7 +183,27 @@ def scatter_reduce_value(a: Array, dim: int, index: Array, value: Any, reduce: s
 
 def scatter_add(a: Array, dim: int, index: Array, src: Array) -> Array:
     """Add `src` at the named positions."""
-    return scatter_with(a, dim, index, src, np.logical_or if a.dtype == np.bool_ else np.add)
+    vector = _shared_index(a, dim, index, src)
+    if vector is None:
+        return scatter_with(a, dim, index, src, np.logical_or if a.dtype == np.bool_ else np.add)
+    check_shapes(a, dim, index, src)
+    check_range(vector, a.shape[dim], dim)
+    add_slices(a, dim, vector, src)
+    return a
+
+
+scatter_add_step = step("aten::scatter_add_", "")(scatter_add)
+
+
+def _shared_index(a: Array, dim: int, index: Array, src: Array) -> Array | None:
+    """The vector that an expanded index repeats for wide slices of `a`, which are then added whole; else None."""
+    if index.ndim < 2 or not (index.ndim == a.ndim == src.ndim) or index.dtype != INT64 or a.dtype == np.bool_:
+        return None
+    at = wrap_dim(dim, a.ndim)
+    if at != dim or index.size < WIDE * index.shape[at] or any(
+            index.strides[d] or not index.shape[d] == a.shape[d] == src.shape[d] for d in range(a.ndim) if d != at):
+        return None
+    return index[(0,) * at + (slice(None),) + (0,) * (a.ndim - 1 - at)]
 
 
 def identity(reduce: str, dtype: np.dtype) -> Any:

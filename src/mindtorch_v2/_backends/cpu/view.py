@@ -103,7 +103,7 @@ _reordered = strided_step(ndarray.transpose, 2)
 _indexed = restrided_by_index = strided_step(operator.getitem, 2)
 _reshaped = strided_step(ndarray.reshape, 2)
 _squeezed = strided_step(ndarray.squeeze, 2)
-_restrided = strided_step(from_strides)
+restrided = strided_step(from_strides)
 view_step = step("aten::view")(view)
 
 
@@ -165,7 +165,7 @@ def expand(a: Array, size: Sequence[int], implicit: bool = False) -> Array:
             )
         elif wanted < 0:
             raise RuntimeError(f"The expanded size of the tensor ({wanted}) isn't allowed")
-    return _restrided(a, shape, strides)
+    return restrided(a, shape, strides)
 
 
 expand_step = step("aten::expand")(expand)
@@ -301,12 +301,12 @@ def unfold(a: Array, dimension: int, size: int, step: int) -> Array:
     if step <= 0:
         raise RuntimeError(f"step is {step} but must be > 0")
     if not a.ndim:
-        return _restrided(a, (size,), (a.dtype.itemsize,))
+        return restrided(a, (size,), (a.dtype.itemsize,))
     shape = [*a.shape, size]
     shape[at] = (extent - size) // step + 1
     strides = [*a.strides, a.strides[at]]
     strides[at] *= step
-    return _restrided(a, shape, strides)
+    return restrided(a, shape, strides)
 
 
 @strided_step

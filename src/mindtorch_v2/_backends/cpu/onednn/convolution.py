@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -29,8 +28,6 @@ from .memory import Array, free, numbers, plain
 from .plan import Plan, Role, planned
 
 DIRECT = 1
-# Multiplications below which the library's own costs outweigh what it gains.
-FEW = 1 << 20
 FLOAT32 = np.dtype(np.float32)
 
 Sizes = tuple[int, ...]
@@ -45,10 +42,15 @@ def _moves(window: Any) -> tuple[Any, Any, Any, Any]:
             numbers(window.padding))
 
 
+def _layout(window: Any) -> Callable[[Library, Sizes], Any]:
+    """How arrays are described: a 1x1 kernel is a matrix product, which no other layout makes faster."""
+    return plain if window.is_point() else free
+
+
 def _forward_descriptor(found: Library, x: Sizes, weight: Sizes, out: Sizes, window: Any, bias: bool) -> Any:
-    vector = plain(found, (out[1],)) if bias else None
+    vector, layout = plain(found, (out[1],)) if bias else None, _layout(window)
     return found.describe("dnnl_convolution_forward_primitive_desc_create", found.engine, FORWARD_TRAINING, DIRECT,
-                          free(found, x), free(found, weight), vector, free(found, out), *_moves(window), None)
+                          layout(found, x), layout(found, weight), vector, layout(found, out), *_moves(window), None)
 
 
 @planned
@@ -65,9 +67,10 @@ def _forward_plan(found: Library, x: Sizes, weight: Sizes, out: Sizes, window: A
 @planned
 def _input_plan(found: Library, x: Sizes, weight: Sizes, out: Sizes, window: Any, groups: int) -> Plan:
     weights = _weight_dims(weight, groups)
-    hint = _forward_descriptor(found, x, weights, out, window, False)
+    hint, layout = _forward_descriptor(found, x, weights, out, window, False), _layout(window)
     descriptor = found.describe("dnnl_convolution_backward_data_primitive_desc_create", found.engine, DIRECT,
-                                free(found, x), free(found, weights), free(found, out), *_moves(window), hint, None)
+                                layout(found, x), layout(found, weights), layout(found, out), *_moves(window), hint,
+                                None)
     roles = [Role(DESTINATION_GRADIENT, DESTINATION_GRADIENT_LAYOUT, 0, False), Role(WEIGHTS, WEIGHTS_LAYOUT, 0, False),
              Role(SOURCE_GRADIENT, SOURCE_GRADIENT_LAYOUT, 0, True)]
     return Plan(found, descriptor, roles, [out, weights, x])
@@ -76,24 +79,26 @@ def _input_plan(found: Library, x: Sizes, weight: Sizes, out: Sizes, window: Any
 @planned
 def _weight_plan(found: Library, x: Sizes, weight: Sizes, out: Sizes, window: Any, groups: int) -> Plan:
     weights = _weight_dims(weight, groups)
-    hint = _forward_descriptor(found, x, weights, out, window, False)
+    hint, layout = _forward_descriptor(found, x, weights, out, window, False), _layout(window)
     descriptor = found.describe("dnnl_convolution_backward_weights_primitive_desc_create", found.engine, DIRECT,
-                                free(found, x), free(found, weights), None, free(found, out), *_moves(window), hint,
-                                None)
+                                layout(found, x), layout(found, weights), None, layout(found, out), *_moves(window),
+                                hint, None)
     roles = [Role(SOURCE, SOURCE_LAYOUT, 0, False), Role(DESTINATION_GRADIENT, DESTINATION_GRADIENT_LAYOUT, 0, False),
              Role(WEIGHTS_GRADIENT, WEIGHTS_GRADIENT_LAYOUT, 0, True)]
     return Plan(found, descriptor, roles, [x, out, weights])
 
 
-def _suits(x: Sizes, weight: Sizes, out: Sizes, window: Any, *arrays: Array) -> bool:
-    """Whether the library should do it: float32, worth it, and windows that are those of a forward convolution.
+def _suits(x: Sizes, out: Sizes, window: Any, *arrays: Array) -> bool:
+    """Whether the library can do it: float32, and windows that are those of a forward convolution."""
+    return (all(a.dtype is FLOAT32 for a in arrays) and library() is not None and window.output(x[2:]) == out[2:]
+            and min(out) > 0 and min(x) > 0)
 
-    A 1x1 kernel is a matrix product, which needs no other layout.
-    """
-    if window.is_point() or math.prod(out) * math.prod(weight[1:]) < FEW:
-        return False
-    return (all(a.dtype is FLOAT32 for a in arrays) and window.output(x[2:]) == out[2:] and min(out) > 0
-            and library() is not None)
+
+def can_run(x: Array, weight: Array, bias: Array | None, window: Any, groups: int) -> bool:
+    """Whether `forward` gives a result."""
+    out = (x.shape[0], weight.shape[0], *window.output(x.shape[2:]))
+    return _suits(x.shape, out, window, x, weight) and _forward_plan(
+        x.shape, weight.shape, out, window, groups, bias is not None) is not None
 
 
 def _made(plan: Plan | None, shape: Sequence[int], order: Callable[[Array], Sequence[Array]]) -> Array | None:
@@ -107,7 +112,7 @@ def _made(plan: Plan | None, shape: Sequence[int], order: Callable[[Array], Sequ
 def forward(x: Array, weight: Array, bias: Array | None, window: Any, groups: int) -> Array | None:
     """The convolution, or None."""
     out = (x.shape[0], weight.shape[0], *window.output(x.shape[2:]))
-    if not _suits(x.shape, weight.shape, out, window, x, weight):
+    if not _suits(x.shape, out, window, x, weight):
         return None
     plan = _forward_plan(x.shape, weight.shape, out, window, groups, bias is not None)
     x, weight = np.ascontiguousarray(x), np.ascontiguousarray(weight)
@@ -117,7 +122,7 @@ def forward(x: Array, weight: Array, bias: Array | None, window: Any, groups: in
 
 def input_gradient(grad: Array, weight: Array, shape: Sizes, window: Any, groups: int) -> Array | None:
     """The gradient of the input, which has this shape, or None."""
-    if not _suits(shape, weight.shape, grad.shape, window, grad, weight):
+    if not _suits(shape, grad.shape, window, grad, weight):
         return None
     plan = _input_plan(tuple(shape), weight.shape, grad.shape, window, groups)
     grad, weight = np.ascontiguousarray(grad), np.ascontiguousarray(weight)
@@ -126,7 +131,7 @@ def input_gradient(grad: Array, weight: Array, shape: Sizes, window: Any, groups
 
 def weight_gradient(grad: Array, x: Array, shape: Sizes, window: Any, groups: int) -> Array | None:
     """The gradient of the weight, which has this shape, or None."""
-    if not _suits(x.shape, shape, grad.shape, window, grad, x):
+    if not _suits(x.shape, grad.shape, window, grad, x):
         return None
     plan = _weight_plan(x.shape, tuple(shape), grad.shape, window, groups)
     grad, x = np.ascontiguousarray(grad), np.ascontiguousarray(x)

@@ -1,0 +1,43 @@
+"""What a profiler sees of a node that runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._dispatch.describe import describe_all
+from .._dispatch.observer import HOOK, event_id
+from .._dispatch.state import THREAD
+from .graph import LAST, Node
+
+clock = HOOK["clock"]
+_EVENT_IDS: dict[str, tuple[int, int]] = {}
+
+
+def event_ids(node: Node) -> tuple[int, int]:
+    """Event ids of `autograd::engine::evaluate_function: X` and of `X`."""
+    name = node.name()
+    found = _EVENT_IDS.get(name)
+    if found is None:
+        found = _EVENT_IDS[name] = (
+            event_id(f"autograd::engine::evaluate_function: {name}", "backward"),
+            event_id(name, "backward_function"),
+        )
+    return found
+
+
+def apply_watched(node: Node, event: int, received: Any) -> tuple[Any, ...]:
+    """Run a node's formula as an event. What an accumulator got is taken out of `received`."""
+    given = describe_all(tuple([g for g in received if g is not None])) if HOOK["DESCRIBE"] else None
+    number = node.seq if node.seq != LAST else -1
+    listener = HOOK["TAP"]
+    noted = None if listener is None else listener.enter(event, number, received, node)
+    start = clock()
+    try:
+        results = node.apply(*received)
+        if not node.edges and node.hooks is None:
+            received.clear()  # it has used it up: its memory is freed in here, as in PyTorch
+        return results
+    finally:
+        THREAD.state.extend((event, start, clock(), number, given))
+        if noted is not None:
+            noted.leave()

@@ -1,0 +1,162 @@
+"""Copying, filling, and what concerns a tensor's memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._autograd.inplace import bump
+from .._backends.cpu import copy as kernels
+from .._backends.cpu.memory import formatted
+from .._backends.cpu.view import strided
+from .._backends.transfer import transfer
+from .._device import as_device
+from .._dispatch.namespace import aten
+from .._dispatch.registry import choose, declare
+from .._dispatch.steps import step
+from .._memory_format import CHANNELS_LAST_ORDER, contiguous_format
+from .._shape import as_shape
+from .._tensor import Tensor, alias
+
+declare(
+    "copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", cpu_inplace=kernels.copy_into, where="n",
+    node="torch::autograd::CopyBackwards",
+    grad={"self": lambda grad: aten.zeros_like(grad, memory_format=contiguous_format),
+          "src": lambda grad, src_options: aten.to__dtype_layout(grad, dtype=src_options[0], device=src_options[1])},
+)
+choose("copy_", where="m")(lambda self, src, non_blocking=False: _copy(self, src, non_blocking))
+
+
+def _copy(self: Tensor, src: Tensor, non_blocking: bool) -> Tensor:
+    if not isinstance(src, Tensor):
+        raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}")
+    if type(src._a) is not type(self._a):
+        src = aten.to(src, self.device)
+    return aten.copy___default(self, src, non_blocking)
+
+
+declare(
+    "fill.Scalar(Tensor self, Scalar value) -> Tensor", cpu_inplace=kernels.fill, where="n",
+    cpu=lambda a, value: kernels.fill(np.empty_like(a), value),
+    grad={"self": lambda grad: aten.zeros_like(grad)},
+)
+declare(
+    "fill.Tensor(Tensor self, Tensor value) -> Tensor", cpu_inplace=kernels.fill_from_array, where="n",
+    cpu=lambda a, value: kernels.fill_from_array(np.empty_like(a), value),
+    node="FillBackward1",
+    grad={"self": lambda grad: aten.zeros_like(grad), "value": lambda grad: aten.sum(grad)},
+)
+
+
+@choose("fill_", where="fm")
+def fill_(self: Tensor, value: Any) -> Tensor:
+    """Set every element."""
+    form = aten.fill___Tensor if isinstance(value, Tensor) else aten.fill___Scalar
+    return form(self, value)
+
+
+declare("zero(Tensor self) -> Tensor", cpu_inplace=kernels.zero, where="m",
+        grad={"self": lambda grad: aten.zeros_like(grad)})
+declare("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", cpu=kernels.clone,
+        grad={"self": lambda grad: grad}, meta="same")
+
+
+def _contiguous(self: Tensor, memory_format: Any) -> Tensor:
+    wanted = contiguous_format if memory_format is None else memory_format
+    return self if is_contiguous(self, memory_format=wanted) else aten.clone(self, memory_format=wanted)
+
+
+def is_contiguous(self: Tensor, memory_format: Any = None) -> bool:
+    """Whether the elements lie without gaps in row-major order, or in the order of a channels-last format."""
+    order = CHANNELS_LAST_ORDER.get(memory_format)
+    if order is None:
+        return bool(self._a.flags.c_contiguous)
+    return self.ndim == len(order) and bool(self._a.transpose(order).flags.c_contiguous)
+
+
+choose("is_contiguous", where="m")(is_contiguous)
+
+
+@choose("contiguous", where="m")
+def contiguous(self: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor itself if it is contiguous, else a contiguous copy."""
+    if memory_format is None and self._a.flags.c_contiguous:
+        return self
+    return aten.contiguous__default(self, memory_format=memory_format)
+
+
+declare("contiguous(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", composite=_contiguous, where="n")
+declare("detach(Tensor self) -> Tensor", composite=step("detach")(alias))
+declare("lift_fresh(Tensor self) -> Tensor", composite=lambda self: self, where="n")
+
+
+@step("detach_")
+def _forget_history(self: Tensor) -> Tensor:
+    self._rg = False
+    self._edge = None
+    return self
+
+
+def _detach_in_place(self: Tensor) -> Tensor:
+    if self._base is not None and self.requires_grad:
+        raise RuntimeError("Can't detach views in-place. Use detach() instead.")
+    return _forget_history(self)
+
+
+declare("detach_(Tensor self) -> Tensor", composite=_detach_in_place)
+
+
+def _item(self: Tensor) -> Any:
+    if self._a.size != 1:
+        raise RuntimeError(f"a Tensor with {self._a.size} elements cannot be converted to Scalar")
+    return aten._local_scalar_dense(self)
+
+
+def _local_scalar_dense(self: Tensor) -> Any:
+    array = self._a if isinstance(self._a, np.ndarray) else transfer(self._a, as_device("cpu"))
+    if self.is_meta:
+        raise RuntimeError("Tensor.item() cannot be called on meta tensors")
+    value = array.item()
+    return value if isinstance(value, (bool, int, float, complex)) else float(value)
+
+
+def _is_nonzero(self: Tensor) -> bool:
+    if self._a.size != 1:
+        count = "no values" if self._a.size == 0 else "more than one value"
+        raise RuntimeError(f"Boolean value of Tensor with {count} is ambiguous")
+    return bool(aten.item(self))
+
+
+declare("item(Tensor self) -> Scalar", composite=_item, where="m")
+declare("is_nonzero(Tensor self) -> bool", composite=_is_nonzero)
+declare("_local_scalar_dense(Tensor self) -> Scalar", composite=_local_scalar_dense, where="n")
+
+
+def _resize(self: Tensor, size: Any, memory_format: Any) -> Tensor:
+    if self.requires_grad:
+        raise RuntimeError("cannot resize variables that require grad")
+    shape, array = tuple(size), self._a
+    if shape == array.shape:
+        return self
+    item = array.dtype.itemsize
+    fresh = formatted(shape, array.dtype, memory_format)
+    if self.storage_offset() * item + fresh.nbytes <= self.untyped_storage().nbytes():
+        self._a = strided(array, shape, fresh.strides)
+    else:
+        kept = min(fresh.size, array.size)
+        fresh.reshape(-1)[:kept] = array.reshape(-1)[:kept]
+        self._a = fresh
+        self._st = None
+    self._base = None
+    bump(self)
+    return self
+
+
+declare("resize_(Tensor self, int[] size, *, MemoryFormat? memory_format=None) -> Tensor", composite=_resize, where="n")
+
+
+@choose("resize_", where="m")
+def resize_(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
+    """Change the shape in place, growing the memory if it is too small; contents beyond the old end are undefined."""
+    return aten.resize___default(self, as_shape(size), memory_format=memory_format)
