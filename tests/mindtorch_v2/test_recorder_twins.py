@@ -550,8 +550,16 @@ class TestMarks:
     def test_wrong_arguments(self):
         with pytest.raises(TypeError):
             BUILT.begin()
-        with pytest.raises(TypeError):
-            BUILT.begin("x", True)
+        BUILT.watch(True, None)
+        try:
+            with pytest.raises(TypeError, match="'str' object is not callable"):
+                BUILT.begin("x", True)
+            with pytest.raises(TypeError, match=r"an integer is required|cannot be interpreted as an integer"):
+                BUILT.begin(lambda: "x", True)
+        finally:
+            BUILT.watch(False, None)
+        with pytest.raises(TypeError, match="expected a UseLog or None"):
+            BUILT.watch(True, "x")
         with pytest.raises(TypeError):
             BUILT.begin(None, True).end("x")
         with pytest.raises(TypeError):

@@ -17,8 +17,15 @@ def set_thread(local: Any, state_type: type) -> None:
 def set_tensor(tensor_type: type, constant_types: tuple[type, ...]) -> None:
     """Describers may look into tensors, and tell instances of constant types apart by identity."""
 
-def begin(inputs: int | None, in_graph: bool) -> Mark:
-    """An op starts. The mark takes the thread's sequence number if the op has a place in the graph."""
+def begin(inputs: int | Callable[..., int] | None, in_graph: bool, *values: Any) -> Mark:
+    """An op starts. The mark takes the thread's sequence number if the op has a place in the graph.
+
+    The inputs are a number, or a describer that is asked for the values if they are wanted; False describes nothing,
+    but like with a describer the uses of the values are noted.
+    """
+
+def watch(describe: bool, uses: UseLog | None) -> None:
+    """Whether `begin` describes values, and where it notes their uses."""
 
 class Mark:
     """An op that has started."""

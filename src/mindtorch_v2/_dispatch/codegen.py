@@ -194,7 +194,9 @@ class Writer:
         # As in PyTorch, an op without tensor arguments has no place in the graph.
         in_graph = bool(self.tensors)
         if NATIVE is not None:
-            self.add(3, "if OBSERVING:", tap, uses, f"    start_ = begin({inputs}, {in_graph})")
+            # One call notes uses, describes the arguments and makes the mark.
+            values = ", ".join(["describe_[0]", str(in_graph), *(a.python_name for a in self.schema.arguments)])
+            self.add(3, "if OBSERVING:", tap, f"    start_ = begin({values})")
             return
         self.add(
             3,

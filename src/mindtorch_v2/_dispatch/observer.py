@@ -47,7 +47,7 @@ def observe(new_thread: Callable[[ThreadState], None], describe: bool) -> None:
     NEW_THREAD[0] = new_thread
     for state in list(STATES):
         new_thread(state)
-    HOOK["DESCRIBE"] = describe
+    watch(describe, None)
     _RECORDING[0] = HOOK["OBSERVING"] = True
 
 
@@ -55,8 +55,15 @@ def unobserve() -> None:
     """Stop. Ops in flight on other threads still append to their old list, which nobody reads any more."""
     _RECORDING[0] = False
     HOOK["OBSERVING"] = HOOK["TAP"] is not None
-    HOOK["DESCRIBE"] = False
+    watch(False, None)
     NEW_THREAD[0] = None
+
+
+def watch(describe: bool, uses: Any) -> None:
+    """Have arguments described, and their uses noted in a log if there is one."""
+    HOOK["DESCRIBE"], HOOK["USES"] = describe, None if uses is None else uses.used
+    if NATIVE is not None:
+        NATIVE.watch(describe, uses)
 
 
 def tap(listener: Any) -> None:

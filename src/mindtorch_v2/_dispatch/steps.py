@@ -23,7 +23,7 @@ def make(kernel_, id_, inputs_, describe_, allocates_):
     def run({names}):
         if not OBSERVING: return kernel_({names})
         noted_ = None if TAP is None else TAP.enter(id_, -1, inputs_({names}))
-        if USES is not None: USES(*inputs_({names}))
+        {uses}
         made_ = None
         {begin}
         try:
@@ -37,14 +37,19 @@ def make(kernel_, id_, inputs_, describe_, allocates_):
     return run
 """
 DESCRIBED = "describe_({names}) if DESCRIBE else None"
-NATIVE_LINES = ("start_ = begin(" + DESCRIBED + ", False)", "start_.end(id_)")
+# The native `begin` describes, and notes what is used where arguments keep their places.
+NATIVE_LINES = ("start_ = begin(describe_, False, {names})", "start_.end(id_)")
+NATIVE_PLACED = ("start_ = begin(" + DESCRIBED + ", False)", "start_.end(id_)")
 PYTHON_LINES = ("given_ = " + DESCRIBED + "; start_ = clock()",
                 "THREAD.state.extend((id_, start_, clock(), -1, given_))")
 
 
-def step(name: str, overload: str = "",
-         inputs: Callable[..., tuple[Any, ...]] | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def step(name: str, overload: str = "", inputs: Callable[..., tuple[Any, ...]] | None = None,
+         places: tuple[int, ...] | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Make a step of a kernel function; `inputs` turns its arguments into those of the op of this name.
+
+    `places` says where among those the first arguments are, for steps whose arrays do not keep their places; an empty
+    one, that no array is an input.
 
     >>> import numpy
     >>> from mindtorch_v2._dispatch.steps import step
@@ -56,7 +61,7 @@ def step(name: str, overload: str = "",
     """
 
     def decorate(kernel: Callable[..., Any]) -> Callable[..., Any]:
-        make = _maker(SOURCE, kernel.__code__.co_argcount)
+        make = _maker(SOURCE, kernel.__code__.co_argcount, places)
         # Where the name is that of an `out` form, PyTorch's step writes into memory that the op around it has made.
         made = make(kernel, event_id(name, "op", overload), inputs or _as_given,
                     _each if inputs is None else remembering(lambda *given: describe_all(inputs(*given))),
@@ -68,12 +73,17 @@ def step(name: str, overload: str = "",
 
 
 @functools.cache
-def _maker(source: str, count: int) -> Callable[..., Any]:
+def _maker(source: str, count: int, places: tuple[int, ...] | None = None) -> Callable[..., Any]:
     """The function `make` of a source for steps with this many arguments: compiling is what costs."""
-    begin, end = LINES[source]
+    begin, end = LINES[source] if places is None or NATIVE is None else NATIVE_PLACED
     names = ", ".join(f"a{i}" for i in range(count))
+    inputs = [f"a{i}" for i in range(count)] if places is None else ["None"] * (max(places, default=-1) + 1)
+    for i, place in enumerate(places or ()):
+        inputs[place] = f"a{i}"
+    by_begin = NATIVE is not None and places is None
+    uses = f"if USES is not None: USES({', '.join(inputs)})" if inputs and not by_begin else "pass"
     others = "".join(f" and made_ is not a{i}" for i in range(count))
-    text = source.format(names=names, begin=begin.format(names=names), end=end, others=others)
+    text = source.format(names=names, begin=begin.format(names=names), end=end, others=others, uses=uses)
     space: dict[str, Any] = {}
     HOOK["ndarray_"] = ndarray
     exec(compile(text, f"<mindtorch_v2 step of {count}>", "exec"), HOOK, space)
@@ -92,7 +102,7 @@ def make(kernel_, id_, describe_, geometry_):
     def run({names}):
         if not OBSERVING: return kernel_({names})
         noted_ = None if TAP is None else TAP.enter(id_, -1, (a0,))
-        if USES is not None: USES(a0)
+        {uses}
         given_ = made_ = None
         {begin}
         try:
@@ -105,7 +115,7 @@ def make(kernel_, id_, describe_, geometry_):
                 noted_.leave(made_, made_ is None, None if made_ is None else geometry_(a0, made_))
     return run
 """
-NATIVE_LATE = ("start_ = begin(None, False)", "start_.end(id_, given_)")
+NATIVE_LATE = ("start_ = begin(False, False, a0)", "start_.end(id_, given_)")
 PYTHON_LATE = ("start_ = clock()", "THREAD.state.extend((id_, start_, clock(), -1, given_))")
 
 

@@ -202,7 +202,8 @@ def _arange(start: Any, end: Any, step: Any, dtype: Any, layout: Any, device: An
     return _placed(_range_into(empty((count,), dtype.np), start, step), device)
 
 
-@kernel_step("aten::arange", "start_out", lambda made, start, step: (start, None, step, made))
+@kernel_step("aten::arange", "start_out", lambda made, start, step: (start, None, step, made),
+             places=(3,))
 def _range_into(made: Any, start: Any, step: Any) -> Any:
     if made.dtype.kind in "iub":
         made[...] = int(start) + np.arange(made.size, dtype=np.int64) * int(step)
@@ -238,7 +239,7 @@ def _linspace(start: Any, end: Any, steps: int, dtype: Any, layout: Any, device:
     return _placed(_spaced_into(empty((steps,), kind.np), start, end), device)
 
 
-@kernel_step("aten::linspace", "out", lambda made, start, end: (start, end, made.size, made))
+@kernel_step("aten::linspace", "out", lambda made, start, end: (start, end, made.size, made), places=(3,))
 def _spaced_into(made: Any, start: Any, end: Any) -> Any:
     steps = made.size
     if made.dtype.kind in "iub":

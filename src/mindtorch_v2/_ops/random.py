@@ -230,7 +230,7 @@ def _randperm(n: int, generator: Any, dtype: Any, layout: Any, device: Any, pin_
     return made
 
 
-@step("aten::randperm", "generator_out", lambda made, n, generator: (n, generator, made))
+@step("aten::randperm", "generator_out", lambda made, n, generator: (n, generator, made), places=(2,))
 def _permute_into(made: Any, n: int, generator: Any) -> None:
     made[...] = engine_of(generator).permutation(n, made.dtype)
 

@@ -79,7 +79,8 @@ empty_in_format = step("aten::empty", "memory_format", lambda size, dtype, memor
     size, FROM_NUMPY[dtype], None, None, None, memory_format))(formatted)
 
 
-@step("aten::empty_strided", "", lambda like, dtype: (like.shape, _strides(like), FROM_NUMPY[dtype], None, None, None))
+@step("aten::empty_strided", "", lambda like, dtype: (like.shape, _strides(like), FROM_NUMPY[dtype], None, None, None),
+      places=())
 def empty_strided(like: Array, dtype: np.dtype) -> Array:
     """Uninitialised memory in the order of another array's."""
     if like.ndim < 2:

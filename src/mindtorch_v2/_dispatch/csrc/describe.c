@@ -281,6 +281,13 @@ describer_call(PyObject *object, PyObject *const *args, size_t flags, PyObject *
     return number;
 }
 
+PyObject *
+describe_values(PyObject *describer, PyObject *const *values, Py_ssize_t count)
+{
+    return Py_IS_TYPE(describer, &DescriberType) ? describer_call(describer, values, (size_t)count, NULL)
+                                                 : PyObject_Vectorcall(describer, values, (size_t)count, NULL);
+}
+
 static PyObject *
 describer_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(kwargs))
 {

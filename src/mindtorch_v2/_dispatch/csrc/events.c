@@ -242,19 +242,39 @@ mark_dealloc(Mark *self)
         PyObject_Free(self);
 }
 
+int describing;
+
+/* The number of the description of an op's arguments, -1 if nobody wants it, -2 with an exception. */
+static int64_t
+inputs_of(PyObject *describer, PyObject *const *values, Py_ssize_t count)
+{
+    if (uses_are_noted() && note_uses(values, count) < 0)
+        return -2;
+    if (!describing || describer == Py_False)
+        return -1;
+    PyObject *number = describe_values(describer, values, count);
+    if (number == NULL)
+        return -2;
+    int64_t inputs = PyLong_AsLongLong(number);
+    Py_DECREF(number);
+    return inputs == -1 && PyErr_Occurred() ? -2 : inputs;
+}
+
 PyObject *
 native_begin(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
 {
-    if (count != 2) {
-        PyErr_SetString(PyExc_TypeError, "begin(inputs, in_graph) takes two arguments");
+    if (count < 2) {
+        PyErr_SetString(PyExc_TypeError, "begin(inputs, in_graph, *values) takes at least two arguments");
         return NULL;
     }
     int64_t inputs = -1, sequence = -1;
-    if (args[0] != Py_None) {
+    if (PyLong_CheckExact(args[0])) {
         inputs = PyLong_AsLongLong(args[0]);
         if (inputs == -1 && PyErr_Occurred())
             return NULL;
     }
+    else if (args[0] != Py_None && (inputs = inputs_of(args[0], args + 2, count - 2)) == -2)
+        return NULL;
     PyObject *state = current_state();
     if (state == NULL)
         return NULL;

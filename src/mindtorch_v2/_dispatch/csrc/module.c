@@ -31,7 +31,9 @@ static PyMethodDef functions[] = {
     {"clock", native_clock, METH_NOARGS, "What time.perf_counter_ns() says."},
     {"set_thread", native_set_thread, METH_VARARGS, "set_thread(local, state_type): where threads keep their state."},
     {"set_tensor", native_set_tensor, METH_VARARGS, "set_tensor(tensor_type, constant_types): what Describer may look into."},
-    {"begin", (PyCFunction)(void (*)(void))native_begin, METH_FASTCALL, "begin(inputs, in_graph): an op starts."},
+    {"begin", (PyCFunction)(void (*)(void))native_begin, METH_FASTCALL,
+     "An op starts: begin(number of a description, describer, False or None, in_graph, *arguments)."},
+    {"watch", native_watch, METH_VARARGS, "What `begin` does with arguments: watch(describe, log of uses or None)."},
     {NULL},
 };
 

@@ -16,7 +16,7 @@
 #include <numpy/arrayobject.h>
 
 /* Counted up when the Python side needs a new build; an older one is then ignored. */
-#define NATIVE_VERSION 5
+#define NATIVE_VERSION 6
 
 #include <stdint.h>
 #include <time.h>
@@ -75,6 +75,14 @@ slot(PyObject *object, Py_ssize_t offset)
 
 /* describe.c */
 PyArrayObject *array_of(PyObject *value);
+PyObject *describe_values(PyObject *describer, PyObject *const *values, Py_ssize_t count);
+
+/* uses.c: whether and where the tensor arguments of ops are noted; 0 or -1. */
+int uses_are_noted(void);
+int note_uses(PyObject *const *values, Py_ssize_t count);
+
+/* events.c: whether `begin` asks for descriptions. */
+extern int describing;
 
 extern PyTypeObject EventBufferType, BudgetType, MarkType, DescriberType, MemoryLogType, BlockType, UseLogType;
 extern PyTypeObject CallBookType, CallLaneType, CallProbeType, CallMonitorType;
@@ -89,5 +97,6 @@ int calls_are_noted(PyThreadState *thread);
 PyObject *native_set_thread(PyObject *module, PyObject *args);
 PyObject *native_begin(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *native_set_tensor(PyObject *module, PyObject *args);
+PyObject *native_watch(PyObject *module, PyObject *args);
 
 #endif

@@ -35,13 +35,53 @@ note(UseLog *self, PyObject *value, int64_t position, int64_t time, int64_t thre
     return 0;
 }
 
-static PyObject *
-log_used(UseLog *self, PyObject *const *args, Py_ssize_t count)
+static int
+note_all(UseLog *self, PyObject *const *values, Py_ssize_t count)
 {
     int64_t time = now_ns(), thread = (int64_t)PyThread_get_thread_ident();
     for (Py_ssize_t i = 0; i < count; i++)
-        if (note(self, args[i], i, time, thread) < 0)
-            return NULL;
+        if (note(self, values[i], i, time, thread) < 0)
+            return -1;
+    return 0;
+}
+
+static PyObject *
+log_used(UseLog *self, PyObject *const *args, Py_ssize_t count)
+{
+    if (note_all(self, args, count) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+/* -- the log that `begin` writes to ------------------------------------------------------------------------------ */
+
+static UseLog *active;
+
+int
+uses_are_noted(void)
+{
+    return active != NULL;
+}
+
+int
+note_uses(PyObject *const *values, Py_ssize_t count)
+{
+    return note_all(active, values, count);
+}
+
+PyObject *
+native_watch(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    int describe;
+    PyObject *log;
+    if (!PyArg_ParseTuple(args, "pO:watch", &describe, &log))
+        return NULL;
+    if (log != Py_None && !Py_IS_TYPE(log, &UseLogType)) {
+        PyErr_Format(PyExc_TypeError, "expected a UseLog or None, got %R", log);
+        return NULL;
+    }
+    describing = describe;
+    Py_XSETREF(active, log == Py_None ? NULL : (UseLog *)Py_NewRef(log));
     Py_RETURN_NONE;
 }
 

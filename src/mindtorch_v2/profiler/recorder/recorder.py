@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._dispatch.observer import HOOK, observe, unobserve
+from ..._dispatch.observer import HOOK, observe, unobserve, watch
 from ..._dispatch.state import NOWHERE, STATES, ThreadState
 from ..trace import ThreadInfo, Trace
 from . import processes
@@ -109,7 +109,6 @@ class Session:
 
     def adapt(self) -> None:
         """Record what the active recorders together ask for."""
-        HOOK["DESCRIBE"] = any(u.options.shapes for u in self.users)
         if any(u.options.memory for u in self.users):
             if self.memory is None:
                 self.memory = new_log()
@@ -128,11 +127,12 @@ class Session:
         if any(u.options.tensors for u in self.users) and self.modules is not None:
             if self.uses is None or self.owners is None:
                 self.uses, self.owners = new_use_log(), Owners()
-            HOOK["USES"], HOOK["STEPPED"] = self.uses.used, self.owners.stepped
+            HOOK["STEPPED"] = self.owners.stepped
             self.modules.first_call = self.owners.module
         elif self.uses is not None:
-            HOOK["USES"] = HOOK["STEPPED"] = None
+            HOOK["STEPPED"] = None
             self.uses = self.owners = None
+        watch(any(u.options.shapes for u in self.users), self.uses)
         if any(u.options.stacks for u in self.users):
             if self.calls is None:
                 self.call_budget.limit = self.limit()
@@ -279,7 +279,7 @@ def _forget_in_child() -> None:
     processes.forget()
     if Recorder.session is not None:
         unobserve()
-        HOOK["ALLOCATED"] = HOOK["USES"] = HOOK["STEPPED"] = HOOK["FAILED"] = None
+        HOOK["ALLOCATED"] = HOOK["STEPPED"] = HOOK["FAILED"] = None
         if Recorder.session.calls is not None:
             Recorder.session.calls.stop()
         if Recorder.session.modules is not None:

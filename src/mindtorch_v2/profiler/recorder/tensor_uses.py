@@ -20,6 +20,7 @@ from ..trace.columns import Role
 
 clock = HOOK["clock"]
 USE_FIELDS = 5  # time, thread, position of the argument, identity, bytes
+PLACES = max(Role) + 1
 
 
 def owner(array: Any) -> Any:
@@ -69,37 +70,32 @@ new_use_log: Callable[[], Any] = UseLog if NATIVE is None else NATIVE.UseLog
 
 
 class Owners:
-    """Appends `(time, identity, bytes, role)` for the tensors that modules and optimizers hold."""
+    """Notes `(time, identity, bytes, role)` for the tensors that modules and optimizers hold."""
 
     def __init__(self) -> None:
-        self.rows: list[int] = []
+        self.log = new_use_log()  # a role stands in an argument's position
 
     def module(self, module: Any) -> None:
         """Note a module's own parameters and their gradients."""
-        for parameter in module.parameters(recurse=False):
-            self._parameter(parameter)
+        self._hold(list(module.parameters(recurse=False)), None)
 
     def stepped(self, optimizer: Any) -> None:
         """Note what an optimizer works on, at the end of its step."""
+        state = optimizer.state
         for group in optimizer.param_groups:
-            for parameter in group["params"]:
-                self._parameter(parameter)
-                for value in optimizer.state.get(parameter, {}).values():
-                    self._add(value, Role.OPTIMIZER_STATE)
+            parameters = group["params"]
+            self._hold(parameters, [list(state[p].values()) for p in parameters if p in state])
 
-    def _parameter(self, parameter: Any) -> None:
-        self._add(parameter, Role.PARAMETER)
-        self._add(parameter.grad, Role.GRADIENT)
-
-    def _add(self, value: Any, role: Role) -> None:
-        for array in arrays_in(value):
-            owned = owner(array)
-            if owned is not None:
-                self.rows.extend((clock(), id(owned), owned.nbytes, int(role)))
+    def _hold(self, parameters: list[Any], state: list[Any] | None) -> None:
+        values: list[Any] = [None] * PLACES
+        values[Role.PARAMETER], values[Role.OPTIMIZER_STATE] = parameters, state
+        values[Role.GRADIENT] = [p.grad for p in parameters]
+        self.log.used(*values)
 
     def __len__(self) -> int:
-        return len(self.rows) // 4
+        return len(self.log)
 
     def since(self, begin: int) -> tuple[np.ndarray, ...]:
         """The fields of what was noted from this one on, as int64 arrays."""
-        return tuple(np.array(self.rows[begin * 4:], np.int64).reshape(-1, 4).T)
+        time, _thread, role, identity, size_bytes = self.log.since(begin)
+        return time, identity, size_bytes, role

@@ -59,8 +59,9 @@ def blocks_of(trace: Trace) -> Blocks:
     releases = is_change & ~allocates
     tells = np.ones(len(address), bool)
     tells[used] = ~_inside_an_op(trace)[uses["row"]]
-    # At the same instant changes keep their order, and come before those who use what they allocate.
-    tie = np.where(is_change, np.arange(len(address)), counts[0])
+    # At the same instant all keep their order: changes come before those who use what they allocate, and what an op
+    # uses is in the order of its arguments.
+    tie = np.arange(len(address))
     order = np.lexsort((tie, time, address))
     fresh = np.ones(len(order), bool)
     # A block begins where the address is new, where memory is allocated, and after a release.
