@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 import mindtorch_v2 as mt
 from mindtorch_v2._C._profiler import _EventType, _ExtraFields_PyCall, _RecordFunctionFast, _TensorMetadata
 from mindtorch_v2.profiler.trace import Kind, ThreadInfo, TraceBuilder, kineto
+from mindtorch_v2.profiler.trace.held import HeldByModule, HeldByOptimizer, HeldTensor, Holdings
 from mindtorch_v2.profiler.trace.trace import TensorInput
 from mindtorch_v2.profiler.views.event_tree import event_trees
 
@@ -176,3 +178,47 @@ def test_a_fast_scope_says_what_it_takes() -> None:
           _RecordFunctionFast("name", [], {"odd": object()})):
         pass
     assert prof.events()[0].kwinputs == {"odd": "NULL"}
+
+
+def test_what_modules_and_optimizers_held() -> None:
+    """Parameters by name, where a recorder noted them; the memory they are in, where it was seen."""
+    model = mt.nn.Linear(2, 1)
+    with mt.profiler.profile(with_stack=True, profile_memory=True, record_shapes=True) as prof:
+        model(mt.ones(1, 2))
+
+    def fields(held: Holdings | None) -> Any:
+        roots = event_trees(replace(prof.trace, held=held))
+        return next(event for event in everything(roots) if event.name == "nn.Module: Linear_0").extra_fields
+
+    seen = prof.trace.roles["address"].item(0)
+    weight = HeldTensor(seen, TensorInput((1, 2), "float32", (2, 1)))
+    unseen = HeldTensor(12, TensorInput((1,), "float32", (1,)))
+    end = prof.trace.end_ns
+    module = HeldByModule(end, (("weight", weight, None), ("bias", unseen, weight)))
+    (name, parameter, gradient), (second, other, of_other) = fields(
+        Holdings({"Linear_0": module})).module.parameters
+    assert (name, parameter.sizes, parameter.storage_data_ptr, gradient) == ("weight", [1, 2], seen, None)
+    assert parameter.id is not None
+    assert parameter.id == of_other.id
+    assert (second, other.id, other.storage_data_ptr) == ("bias", None, 12)
+    assert fields(Holdings()).module.parameters == []
+    assert fields(Holdings()).optimizer is None
+    with pytest.raises(NotImplementedError, match="Linear_0"):
+        _ = fields(None).module.parameters
+
+
+def test_whose_step_a_call_is() -> None:
+    build, main = builder()
+    build.add(name="train.py(1): train", kind=Kind.PYTHON, start_ns=0, end_ns=100, thread=main)
+    build.add(name="torch/optim/optimizer.py(3): wrapper", kind=Kind.PYTHON, start_ns=10, end_ns=20, thread=main)
+    build.add(name="torch/optim/optimizer.py(3): wrapper", kind=Kind.PYTHON, start_ns=30, end_ns=40, thread=main)
+    weight, state = (HeldTensor(address, TensorInput((2,), "float32", (1,))) for address in (11, 12))
+    held = HeldByOptimizer(15, ((weight, None, (("momentum_buffer", state),)),))
+    trace = replace(build.finish(), held=Holdings(optimizers={5: held}, steps=((15, 5), (35, 5), (50, 5))))
+    outer, *steps = everything(event_trees(trace))
+    assert outer.extra_fields.optimizer is None
+    for step in steps:
+        info = step.extra_fields.optimizer
+        (parameter, gradient, ((name, value),)), = info.parameters
+        assert (info.self_ptr, parameter.storage_data_ptr, gradient) == (5, 11, None)
+        assert (name, value.storage_data_ptr) == ("momentum_buffer", 12)

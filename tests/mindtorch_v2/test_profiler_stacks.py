@@ -506,6 +506,35 @@ def test_group_by_stack_and_export(tmp_path: pathlib.Path) -> None:
     assert all(int(line.rpartition(" ")[2]) > 0 for line in lines)
 
 
+def test_a_flame_graph_has_the_time_of_python_too(tmp_path: pathlib.Path) -> None:
+    """A call's own time is at its caller, as in PyTorch's file; all lines together are the recording."""
+    def busy() -> None:
+        for _ in range(100_000):
+            pass
+        torch.ones(1)
+
+    def root() -> None:
+        busy()
+        torch.ones(1)
+
+    prof = recorded(root)
+    prof.export_stacks(tmp_path / "stacks.txt")
+    weights: dict[str, int] = {}
+    for line in (tmp_path / "stacks.txt").read_text().splitlines():
+        stack, _, weight = line.rpartition(" ")
+        assert " " not in stack
+        weights[stack.split(";")[-1]] = weights.get(stack.split(";")[-1], 0) + int(weight)
+    at_root = [weight for frame, weight in weights.items() if frame.endswith(label(root).replace(" ", "_"))]
+    own = next(event.self_cpu_time_total for event in prof.events() if short(event.name) == label(busy))
+    assert own > 500
+    assert sum(at_root) >= int(own)
+    outermost = [event for event in prof.events() if not event.stack]
+    total = sum(event.cpu_time_total for event in outermost)
+    whole = sum(weights.values()) + sum(event.self_cpu_time_total for event in outermost)
+    # Each line has lost its fraction of a microsecond, and lines without a whole one are not there.
+    assert total - len(prof.events()) <= whole <= total
+
+
 def test_file_has_calls_and_gives_back_the_stacks(tmp_path: pathlib.Path) -> None:
     model = torch.nn.Sequential(torch.nn.Linear(3, 3))
     prof = recorded(lambda: model(torch.ones(2, 3)))

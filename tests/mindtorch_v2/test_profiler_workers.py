@@ -1,4 +1,4 @@
-"""What worker processes of a loader do while the main process profiles, and what threads and other processes do."""
+"""What worker processes of a loader do while the main process profiles, and what threads do."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import threading
 import time
 import warnings
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -399,7 +399,7 @@ def test_nothing_happens_without_a_profiler():
         assert len(list(loader)) == 4
 
 
-# -- threads and other processes -------------------------------------------------------------------------------------
+# -- threads --------------------------------------------------------------------------------------------------------
 
 
 def test_a_pool_of_threads_is_recorded():
@@ -413,16 +413,6 @@ def test_a_pool_of_threads_is_recorded():
     assert {event.pid for event in prof.events()} == {os.getpid()}
     names = {prof.trace.threads[event.thread - 1].name for event in prof.events() if event.name == "work"}
     assert names <= {"helper_0", "helper_1"}
-
-
-@pytest.mark.parametrize("context", ["fork", "spawn"])
-def test_a_pool_of_processes_is_silent(context):
-    with profile() as prof:
-        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context(context)) as pool:
-            assert pool.submit(work, 3).result() != os.getpid()
-        torch.ones(1)
-    assert "work" not in [event.name for event in prof.events()]
-    assert {event.pid for event in prof.events()} == {os.getpid()}
 
 
 def test_a_worker_has_one_thread_more_and_the_main_process_none():

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -158,3 +159,53 @@ def test_importing_the_package_loads_none_of_this() -> None:
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60,
                           check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_device_is_given_to_tests_that_name_one() -> None:
+    class TestSome(common_utils.TestCase):
+        def test_with(self, device: str) -> None:
+            self.assertEqual(device, "cpu")
+
+        def test_without(self) -> None:
+            self.assertEqual(self.device_type, "cpu")  # type: ignore[attr-defined]
+
+        @common_device_type.onlyOn(["cuda", "xpu"])
+        def test_elsewhere(self, device: str) -> None:
+            raise AssertionError
+
+    scope: dict[str, Any] = {"TestSome": TestSome}
+    common_device_type.instantiate_device_type_tests(TestSome, scope)
+    found = unittest.defaultTestLoader.loadTestsFromTestCase(scope["TestSomeCPU"])
+    result = unittest.TestResult()
+    found.run(result)
+    assert (result.testsRun, len(result.skipped), result.failures, result.errors) == (3, 1, [], [])
+
+
+def test_marks_for_what_is_not_here() -> None:
+    def test() -> None:
+        """Nothing."""
+
+    assert common_utils.skipIfTorchInductor("reason")(test) is test
+    assert common_utils.markDynamoStrictTest(test) is test
+    assert common_device_type.skipCUDAIfRocm(test) is test
+    assert common_device_type.expectedFailureCUDA(test) is test
+    assert common_device_type.deviceCountAtLeast(1)(test) is test
+
+
+def test_retry_and_surroundings() -> None:
+    calls: list[int] = []
+
+    @common_utils.retry(ValueError, tries=2, delay=0)
+    def fails_once() -> int:
+        calls.append(1)
+        if len(calls) == 1:
+            raise ValueError
+        return len(calls)
+
+    assert fails_once() == 2
+    with common_utils.set_default_dtype(mt.float64):
+        assert mt.ones(1).dtype == mt.float64
+    assert mt.ones(1).dtype == mt.float32
+    with common_utils.disable_gc():
+        assert not gc.isenabled()
+    assert gc.isenabled()

@@ -20,6 +20,25 @@ def _get_privateuse1_backend_name() -> str:
     return "npu"
 
 
+class _GraphExecutor:
+    """Settings of what runs compiled graphs, of which there are none here."""
+
+    optimize = True
+
+
+def _get_graph_executor_optimize(new_settings: bool | None = None) -> bool:
+    """Whether compiled graphs would be optimized; with an argument, say so from now on and return what was before."""
+    before = _GraphExecutor.optimize
+    if new_settings is not None:
+        _GraphExecutor.optimize = bool(new_settings)
+    return before
+
+
+def _set_graph_executor_optimize(optimize: bool) -> None:
+    """Say whether compiled graphs would be optimized. Nothing is compiled, so that this changes nothing."""
+    _GraphExecutor.optimize = bool(optimize)
+
+
 def _log_api_usage_once(event: str) -> None:
     """PyTorch can be built to report which of its parts are used; this runtime reports nothing."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from ..profiler.activity import ProfilerActivity, kineto_available
 from ..profiler.activity import supported_activities as _supported_activities
 from ..profiler.device_type import DeviceType
-from ..profiler.profiler_state import ActiveProfilerType, ProfilerConfig
+from ..profiler.profiler_state import RUNNING, ActiveProfilerType, ProfilerConfig
 from ..profiler.record_function import _record_function_with_args_enter, _record_function_with_args_exit
 from ..profiler.recorder import Recorder
 from ..profiler.result import ProfilerResult as _ProfilerResult
@@ -43,7 +43,9 @@ def _profiler_enabled() -> bool:
 
 def _profiler_type() -> ActiveProfilerType:
     """Which profiler is recording."""
-    return ActiveProfilerType.KINETO if _profiler_enabled() else ActiveProfilerType.NONE
+    if not _profiler_enabled():
+        return ActiveProfilerType.NONE
+    return RUNNING[-1] if RUNNING else ActiveProfilerType.KINETO
 
 
 def _prepare_profiler(config: ProfilerConfig, activities: Iterable[ProfilerActivity],

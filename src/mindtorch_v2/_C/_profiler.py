@@ -6,6 +6,7 @@ from .._absent import refusing
 from .._dispatch.observer import HOOK
 from ..profiler.activity import ProfilerActivity, _ExperimentalConfig
 from ..profiler.fast_scope import _RecordFunctionFast
+from ..profiler.native_symbols import symbolize_addresses
 from ..profiler.profiler_state import ActiveProfilerType, ProfilerConfig, ProfilerState
 from ..profiler.switches import (
     _set_cuda_sync_enabled_val,
@@ -63,8 +64,6 @@ _NO_TRACEBACKS = ("combined Python, TorchScript and C++ tracebacks are read from
                   "runtime has only the Python ones; use the traceback module")
 gather_traceback = refusing("gather_traceback", NotImplementedError, f"gather_traceback: {_NO_TRACEBACKS}")
 symbolize_tracebacks = refusing("symbolize_tracebacks", NotImplementedError, f"symbolize_tracebacks: {_NO_TRACEBACKS}")
-symbolize_addresses = refusing("symbolize_addresses", NotImplementedError,
-                               "symbolize_addresses: addresses of C++ code have no meaning in this runtime")
 
 
 def _get_approximate_time() -> int:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from typing import Any, ClassVar
+from typing import Any
 
 from ..profiler.activity import ProfilerActivity, kineto_available
 from ..profiler.device_type import DeviceType
@@ -11,6 +10,7 @@ from ..profiler.record_function import record_function
 from ..profiler.recorder import Recorder
 from ..profiler.session import profile
 from ..profiler.stats import _ProfilerStats
+from ..profiler.step_tracker import KinetoStepTracker
 from .profiler_util import (
     MEMORY_EVENT_NAME,
     OUT_OF_MEMORY_EVENT_NAME,
@@ -36,37 +36,6 @@ class EnforceUnique:
         if key in self.seen:
             raise RuntimeError("duplicate key: " + str(key))
         self.seen.add(key)
-
-
-class KinetoStepTracker:
-    """Counts steps for several askers; the overall step is the largest count of any of them."""
-
-    _current_step = 0
-    _step_dict: ClassVar[dict[str, int]] = defaultdict(int)
-
-    @classmethod
-    def init_step_count(cls, requester: str) -> None:
-        """Begin counting for an asker at the current step."""
-        cls._step_dict[requester] = cls._current_step
-
-    @classmethod
-    def erase_step_count(cls, requester: str) -> bool:
-        """Stop counting for an asker; whether it was known."""
-        return cls._step_dict.pop(requester, None) is not None
-
-    @classmethod
-    def increment_step(cls, requester: str) -> int:
-        """Count one step for an asker and return the overall step."""
-        if requester not in cls._step_dict:
-            cls.init_step_count(requester)
-        cls._step_dict[requester] += 1
-        cls._current_step = max(cls._current_step, *cls._step_dict.values())
-        return cls._current_step
-
-    @classmethod
-    def current_step(cls) -> int:
-        """The overall step."""
-        return cls._current_step
 
 
 class _Marker:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from ..profiler.profiler_state import ActiveProfilerType
 from ..profiler.session import profile as _Session
 
 __all__ = ["profile"]
@@ -19,6 +20,8 @@ class profile(_Session):
     >>> "aten::add" in [event.name for event in prof.function_events]
     True
     """
+
+    kind = ActiveProfilerType.LEGACY
 
     def __init__(self, enabled: bool = True, *, use_cuda: bool = False, record_shapes: bool = False,
                  with_flops: bool = False, profile_memory: bool = False, with_stack: bool = False,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 from . import _memory_profiler, itt
 from .activity import ProfilerActivity, _ExperimentalConfig, kineto_available, supported_activities
 from .device_type import DeviceType
@@ -9,12 +12,15 @@ from .execution_trace import ExecutionTraceObserver
 from .profiler import _KinetoProfile, profile, tensorboard_trace_handler
 from .record_function import record_function
 from .schedule import ProfilerAction, schedule
+from .step_tracker import KinetoStepTracker, counts_for_daemon
+from .views.event_fields import RecordScope
 
 __all__ = [
     "DeviceType",
     "ExecutionTraceObserver",
     "ProfilerAction",
     "ProfilerActivity",
+    "RecordScope",
     "_ExperimentalConfig",
     "_KinetoProfile",
     "_memory_profiler",
@@ -26,3 +32,11 @@ __all__ = [
     "supported_activities",
     "tensorboard_trace_handler",
 ]
+
+
+def _optimizer_stepped(optimizer: Any, args: Any, kwargs: Any) -> None:
+    KinetoStepTracker.increment_step("Optimizer")
+
+
+if counts_for_daemon():
+    importlib.import_module("..optim.optimizer", __name__).register_optimizer_step_post_hook(_optimizer_stepped)

@@ -232,10 +232,11 @@ class MatMulDimInFP16Pattern(_NeedsShapesAndStacks):
     multiple = 8
 
     def match(self, event: ProfilerEvent) -> bool:
-        """Whether it is such a product with a size that is no multiple of 8."""
+        """Whether it is such a product of matrices of which a size is no multiple of 8."""
         if event.name not in self.products or not any(kind in (float16, bfloat16) for kind in input_dtypes(event)):
             return False
-        return any(size % self.multiple for shape in input_shapes(event) for size in shape)
+        # How many matrices there are does not matter.
+        return any(size % self.multiple for shape in input_shapes(event) for size in shape[-2:])
 
     def benchmark(self, events: Sequence[ProfilerEvent]) -> dict[Any, float]:
         """For each combination of shapes, the time of the product with sizes rounded up, relative to its own."""

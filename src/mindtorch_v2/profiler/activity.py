@@ -57,7 +57,8 @@ class _ExperimentalConfig:
 
     `record_python_gc_info` makes an event `Python GC` of each pause of Python's garbage collector; PyTorch needs
     `with_stack=True` for that as well, this profiler does not. With `trace_only`, only exports of the trace are wanted:
-    `events()` and `key_averages()` raise.
+    `events()` and `key_averages()` raise. With `adjust_profiler_step` and stacks, a step begins with the Python call
+    that it ends in. With `expose_kineto_event_metadata`, events know their number in an exported file.
 
     The others concern CUPTI and Kineto's internals, or ask for what is always recorded here (all threads, overload
     names, stacks in the file); they are accepted without effect.

@@ -12,7 +12,7 @@ from .._dispatch.state import THREAD
 from .trace.trace import Arguments
 
 clock = HOOK["clock"]
-_PLAIN = (bool, int, float, str)
+_PLAIN = (bool, int, float, complex, str)
 _NUMBERS: dict[Any, int] = {}  # descriptions with names, by what they say
 
 
@@ -77,10 +77,16 @@ class _RecordFunctionFast:
 
 
 def _plain(key: str, value: Any) -> Any:
-    """A value that a file can hold; as in PyTorch, others become "NULL"."""
-    if isinstance(value, _PLAIN):
+    """A value that a recording can hold; as in PyTorch, others become "NULL", and lists of different things None."""
+    if value is None or isinstance(value, _PLAIN):
         return value
-    if isinstance(value, (list, tuple)) and all(isinstance(item, _PLAIN) for item in value):
-        return list(value)
+    if isinstance(value, tuple) and all(isinstance(item, _PLAIN) and not isinstance(item, str) for item in value):
+        return value
+    if isinstance(value, list):
+        kinds = set(map(type, value))
+        if len(kinds) <= 1 and kinds <= set(_PLAIN):
+            return list(value)
+        warnings.warn(f"Unable to infer type of value in the List for keyword: {key}", UserWarning, stacklevel=3)
+        return None
     warnings.warn(f"Unable to infer type of value for keyword: {key}", UserWarning, stacklevel=3)
     return "NULL"

@@ -16,9 +16,12 @@ from .errors import ProfilerStateError
 from .execution_trace import ExecutionTraceObserver
 from .export.memory_timeline import MemoryProfileTimeline
 from .record_function import step_scope
+from .recorder import processes
+from .result import VALUES
 from .schedule import ProfilerAction, always
 from .session import profile as Session
 from .stats import _ProfilerStats
+from .step_tracker import KinetoStepTracker, counts_for_daemon
 from .trace import Trace
 from .views.event_list import EventList
 from .views.memory_profile import MemoryProfile
@@ -267,7 +270,7 @@ class _KinetoProfile:
                    if not getattr(self, flag)]
         if missing:
             raise ValueError(f"{', '.join(missing)} required for memory profiling.")
-        return MemoryProfile(self._session("accessing the memory profile").trace)
+        return MemoryProfile(self._session("accessing the memory profile").trace, VALUES)
 
 
 class profile(_KinetoProfile):
@@ -324,6 +327,7 @@ class profile(_KinetoProfile):
         self.current_action = self.schedule(0)
         self.step_rec_fn: step_scope | None = None
         self._started = False
+        KinetoStepTracker.init_step_count(PROFILER_STEP_NAME)
 
     def __enter__(self) -> profile:
         self.start()
@@ -331,12 +335,16 @@ class profile(_KinetoProfile):
 
     def __exit__(self, *exc: object) -> None:
         self.stop()
+        KinetoStepTracker.erase_step_count(PROFILER_STEP_NAME)
         if self.execution_trace_observer is not None:
             self.execution_trace_observer.cleanup()
 
     def start(self) -> None:
         """Begin with the action that the schedule has for step 0."""
         self._started = True
+        if self.record_steps:
+            # Workers that start before the first step that is recorded can take part in it.
+            processes.expect(self)
         self._transit_action(ProfilerAction.NONE, self.current_action)
         if self.record_steps:
             self._open_step()
@@ -345,7 +353,10 @@ class profile(_KinetoProfile):
         """End; a recording that is under way is finished and handed to `on_trace_ready`."""
         self._close_step()
         self._started = False
-        self._transit_action(self.current_action, None)
+        try:
+            self._transit_action(self.current_action, None)
+        finally:
+            processes.expect_no_more(self)
 
     def step(self) -> None:
         """Say that the next step begins."""
@@ -357,6 +368,8 @@ class profile(_KinetoProfile):
             self._transit_action(before, self.current_action)
         if self.profiler is not None:
             self.profiler.step()
+        if counts_for_daemon():
+            KinetoStepTracker.increment_step(PROFILER_STEP_NAME)
         if self.record_steps:
             self._open_step()
 

@@ -34,6 +34,10 @@ class ActiveProfilerType(Enum):
     PRIVATEUSE1 = 5
 
 
+# The kinds of the recordings under way, the latest last.
+RUNNING: list[ActiveProfilerType] = []
+
+
 @dataclass(frozen=True)
 class ProfilerConfig:
     """What to record; the arguments of `profile` in the form that PyTorch hands to its recorder."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from functools import cached_property
+from functools import cache, cached_property
 
 from .._device import device
+from .._dispatch.registry import OVERLOADS
 from .._dtype import dtype_from_name
 from .._tensor import strided
 from .export import chrome
@@ -14,7 +15,22 @@ from .views.event_fields import Values
 from .views.event_tree import ProfilerEvent
 from .views.kineto_events import KinetoEvent, KinetoFacts, kineto_events
 
-VALUES = Values(dtype=dtype_from_name, device=device, layout=strided)
+_NAMESPACE = "aten::"
+
+
+@cache
+def _operands(name: str, overload: str) -> frozenset[int]:
+    """Which arguments of an op are tensors."""
+    base = name.removeprefix(_NAMESPACE)
+    for ops in (OVERLOADS.get(base, ()), OVERLOADS.get(base[:-1], ()) if base.endswith("_") else ()):
+        for op in ops:
+            if op.overload == overload:
+                return frozenset(place for place, argument in enumerate(op.schema.arguments)
+                                 if argument.is_tensor and not argument.is_list)
+    return frozenset()
+
+
+VALUES = Values(dtype=dtype_from_name, device=device, layout=strided, operands=_operands)
 
 
 class ProfilerResult:

@@ -9,13 +9,16 @@ from time import perf_counter_ns
 from typing import Any
 
 from .activity import ProfilerActivity, _ExperimentalConfig, consistent
+from .event_ids import reserve
 from .export import chrome
+from .profiler_state import RUNNING, ActiveProfilerType
 from .recorder import Recorder, RecorderOptions, assemble, with_children
 from .recorder.overhead import overhead_of
 from .result import ProfilerResult
 from .stats import _ProfilerStats, microseconds_since
 from .switches import SWITCHES, without_lists
 from .trace import Kind, Trace
+from .trace.step_starts import with_steps_in_calls
 from .views.averages import averages_of
 from .views.event_list import EventList
 from .views.step_summary import STEP_STARTS
@@ -31,6 +34,8 @@ class profile:
     >>> [row.key for row in prof.key_averages()]
     ['aten::ones', 'aten::empty', 'aten::fill_', 'aten::relu', 'aten::clamp_min']
     """
+
+    kind = ActiveProfilerType.KINETO  # what `torch._C._autograd._profiler_type` says while it records
 
     def __init__(
         self,
@@ -119,6 +124,7 @@ class profile:
             raise RuntimeError("the profiler was started before it was prepared")
         if self.use_cpu:
             began = perf_counter_ns()
+            RUNNING.append(self.kind)
             self._recorder.start()
             self._stats.profiler_enable_call_duration_us = microseconds_since(began)
         self.profiling_start_time_ns = self._recorder.start_ns
@@ -127,6 +133,8 @@ class profile:
         if self.enabled and self._recorder is not None:
             began = perf_counter_ns()
             self._recorder.stop()
+            if self.entered and self.use_cpu and self.kind in RUNNING:
+                RUNNING.remove(self.kind)
             self._stats.profiler_disable_call_duration_us = microseconds_since(began)
             self.profiling_end_time_ns = self._recorder.end_ns
             self._stats.profiling_window_duration_sec = (self._recorder.end_ns - self._recorder.start_ns) / 1e9
@@ -170,7 +178,9 @@ class profile:
             raise RuntimeError("Profiler didn't finish running")
         if self._trace is None:
             began = perf_counter_ns()
-            self._trace = self._make_trace(self._recorder)
+            made = self._make_trace(self._recorder)
+            # Not all recorders note what modules hold.
+            self._trace = replace(made, first_id=reserve(len(made)), held=getattr(self._recorder, "held", None))
             self._stats.parse_kineto_call_duration_us = microseconds_since(began)
         return self._trace
 
@@ -187,6 +197,8 @@ class profile:
             own.metadata.setdefault("mindtorch_v2", {})[chrome.FORWARD_BACKWARD] = False
         if not self._switches.concrete_inputs:
             own = replace(own, inputs=[without_lists(given) for given in own.inputs])
+        if self.experimental_config.adjust_profiler_step:
+            own = with_steps_in_calls(own)
         overhead = overhead_of(recorder, own)
         if overhead is not None:
             own.metadata.update(profiler_overhead_us=round(overhead.cost_us, 3),
@@ -212,7 +224,8 @@ class profile:
             trace = self.trace
             began = perf_counter_ns()
             self._events = events_of(trace, use_device=self.use_device, profile_memory=self.profile_memory,
-                                     with_flops=self.with_flops)
+                                     with_flops=self.with_flops,
+                                     with_metadata=self.experimental_config.expose_kineto_event_metadata)
             self._stats.function_events_build_tree_call_duration_us = microseconds_since(began)
             self._stats.number_of_events = len(self._events)
         return self._events

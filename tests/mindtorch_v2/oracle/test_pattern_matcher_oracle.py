@@ -290,7 +290,8 @@ def test_waiting_kernels(kernels: list[tuple[int, int]], calls: list[tuple[int, 
             free = begin + length
             work += [Work("cudaLaunchKernel", launch, 1, number, kinds.CPU),
                      Work("kernel", begin, length, number, kinds.CUDA)]
-        tree, time = [], 0
+        # The first call begins before the device's work, else PyTorch counts with an interval of negative length.
+        tree, time = [], -calls[0][0]
         for number, (gap, length) in enumerate(calls):
             time += gap
             # The last call outlasts the device's work.

@@ -8,20 +8,34 @@ import pytest
 from harness import ours, theirs
 from programs import PROGRAMS
 
-# Rows whose own memory differs because PyTorch's kernel does it otherwise inside; the reason stands in docs/memory.md.
-INNER = {
-    "aten::mse_loss", "aten::mse_loss_backward", "aten::smooth_l1_loss", "aten::smooth_l1_loss_backward",
-    "aten::binary_cross_entropy_with_logits", "aten::native_layer_norm", "aten::native_layer_norm_backward",
-    "aten::index_select", "aten::flip", "aten::isnan", "aten::max", "aten::min", "aten::prod", "aten::var",
-    "aten::sort", "aten::stack", "aten::sum", "aten::mean", "aten::div_", "aten::eq", "aten::abs", "aten::nonzero",
+# Rows whose calls and total agree, and whose own part does not.
+OWN_PART = {
+    # Here the result is taken with `empty`; PyTorch takes 0 bytes there, which the op lets grow.
+    "aten::index_select", "aten::nonzero",
+    # PyTorch makes the positions with `arange`; they are a copy of a range that NumPy makes here.
+    "aten::sort",
+    # Working memory that PyTorch takes inside the kernel and frees at its end; here it is NumPy's, which is not seen.
+    "aten::native_layer_norm_backward", "aten::binary_cross_entropy_with_logits",
+    "aten::_scaled_dot_product_flash_attention_for_cpu", "aten::_scaled_dot_product_flash_attention_for_cpu_backward",
+    "aten::mkldnn_rnn_layer_backward",
+    # PyTorch adds a gradient of overlapping elements out of place, so one more block is freed.
+    "autograd::engine::evaluate_function: CumsumBackward0",
 }
-# Rows of autograd: PyTorch frees what a node saved, a wrapped number say, and a buffer that it could not take over.
-FREED_LATER = {"ExpandBackward0"}
-SELF_ONLY = "autograd::engine::evaluate_function: "
-# The other programs run kernels that work otherwise inside than PyTorch's; for them the share of agreeing rows counts.
-CHECKED = ("mlp_sgd", "mlp_adamw", "chain", "broadcasting", "scopes", "indexing", "views", "losses", "attention",
-           "normalised", "reductions", "no_gradients", "double_backward", "threads", "operators",
-           "in_place_activations", "smoothed_losses", "rnn")
+# Rows whose total differs.
+TOTAL = {
+    # PyTorch keeps a buffer of the size of its input for a single number; `mean` writes into it.
+    "aten::mse_loss", "aten::smooth_l1_loss", "aten::mean",
+    # There are two, one inside the other. PyTorch grows the result in the inner one, here it is taken before that.
+    "aten::abs",
+    # PyTorch keeps what oneDNN wants to have for the backward; other things, and fewer, are kept here.
+    "aten::lstm", "aten::mkldnn_rnn_layer", "MkldnnRnnLayerBackward0",
+    "autograd::engine::evaluate_function: MkldnnRnnLayerBackward0",
+    # A number that a node saved is 8 bytes in PyTorch, and so is each position that a mask stands for.
+    "autograd::engine::evaluate_function: MulBackward0", "autograd::engine::evaluate_function: DivBackward0",
+    "autograd::engine::evaluate_function: IndexBackward0",
+}
+# In one program only: the result of `multinomial` is taken with `empty` here, in PyTorch it is 0 bytes that grow.
+ONCE = {("sampling", "aten::empty")}
 
 
 def rows(torch: Any, program: Any) -> dict[str, tuple[int, int, int]]:
@@ -38,13 +52,29 @@ def profiles() -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
     return {name: (rows(ours, program), rows(theirs, program)) for name, program in PROGRAMS.items()}
 
 
-@pytest.mark.parametrize("name", CHECKED)
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_memory_of_rows_that_both_have(profiles: Any, name: str) -> None:
     got, want = profiles[name]
-    both = [key for key in got if key in want and got[key][0] == want[key][0] and key != "[memory]"
-            and key not in INNER | FREED_LATER and not key.startswith(SELF_ONLY)]
+    both = [key for key in got if key in want and got[key][0] == want[key][0] and key not in TOTAL | {"[memory]"}
+            and (name, key) not in ONCE]
     assert both
-    assert {key: got[key] for key in both} == {key: want[key] for key in both}
+    assert {key: got[key][:2] for key in both} == {key: want[key][:2] for key in both}
+    whole = [key for key in both if key not in OWN_PART]
+    assert {key: got[key] for key in whole} == {key: want[key] for key in whole}
+
+
+def test_what_is_left_out_differs(profiles: Any) -> None:
+    """A name that agrees by now is checked like the others."""
+    differ: dict[str, set[str]] = {"total": set(), "own part": set()}
+    for program, (got, want) in profiles.items():
+        for key in got.keys() & want.keys():
+            if got[key][0] == want[key][0] and (program, key) not in ONCE:
+                if got[key][1] != want[key][1]:
+                    differ["total"].add(key)
+                elif got[key][2] != want[key][2]:
+                    differ["own part"].add(key)
+    assert differ["total"] - {"[memory]"} == TOTAL
+    assert differ["own part"] - TOTAL == OWN_PART
 
 
 def test_most_rows_agree(profiles: Any) -> None:
@@ -54,7 +84,7 @@ def test_most_rows_agree(profiles: Any) -> None:
         for key in got.keys() & want.keys() - {"[memory]"}:
             total += 1
             agree += got[key][1:] == want[key][1:]
-    assert agree / total > 0.88, f"{agree} of {total}"
+    assert agree / total > 0.92, f"{agree} of {total}"
 
 
 @pytest.mark.parametrize("name", ["chain", "broadcasting", "mlp_sgd", "mlp_adamw"])

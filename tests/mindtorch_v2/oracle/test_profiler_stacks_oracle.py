@@ -254,6 +254,14 @@ def test_ops_have_the_same_stacks(both: Any) -> None:
     assert mine == reference
 
 
+def test_calls_have_the_same_stacks(both: Any) -> None:
+    """A call's stack is its callers, so that what is left of its time goes to them in a flame graph."""
+    mine, reference = ([(event.name, [entry for entry in event.stack if is_users(entry)]) for event in prof.events()
+                        if event.is_python_function and is_users(event.name)] for prof, _ in both)
+    assert any(stack for _, stack in reference)
+    assert mine == reference
+
+
 def test_the_same_calls_among_events_and_averages(both: Any) -> None:
     def counts(rows: Any) -> dict[str, int]:
         return {row.key: row.count for row in rows if is_users(row.key)}

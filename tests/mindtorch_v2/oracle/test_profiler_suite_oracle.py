@@ -6,6 +6,7 @@ something that PyTorch does not do.
 
 from __future__ import annotations
 
+import ctypes
 import gzip
 import importlib
 import json
@@ -583,3 +584,131 @@ def test_types_have_the_same_members() -> None:
         assert public <= {*dir(own), *getattr(own, "__annotations__", ()), *getattr(own, "__slots__", ())}, name
     events = {key for key in dir(part(theirs, "_C._autograd")._KinetoEvent) if not key.startswith("_")}
     assert events <= set(dir(part(ours, "_C._autograd")._KinetoEvent))
+
+
+def test_the_kind_of_an_older_profiler(torch: Any) -> None:
+    kinds, kind = part(torch, "_C._profiler").ActiveProfilerType, part(torch, "_C._autograd")._profiler_type
+    with part(torch, "autograd.profiler_legacy").profile():
+        assert kind() == kinds.LEGACY
+    assert kind() == kinds.NONE
+    with part(torch, "autograd.profiler").profile():
+        assert kind() == kinds.KINETO
+    assert kind() == kinds.NONE
+
+
+def test_no_number_is_used_twice(torch: Any) -> None:
+    seen: set[int] = set()
+    for _ in range(3):
+        with recording(torch) as prof:
+            payload(torch)
+        ids = [event.correlation_id() for event in prof.profiler.kineto_results.events()
+               if event.device_type() == torch.profiler.DeviceType.CPU and event.correlation_id()]
+        assert ids
+        assert not seen & set(ids)
+        seen |= set(ids)
+        assert [event.id for event in prof.events()] == ids
+
+
+def test_steps_that_begin_with_a_call(torch: Any, tmp_path: Path) -> None:
+    def one_round(prof: Any) -> None:
+        payload(torch)
+        prof.step()
+
+    for adjusted in (False, True):
+        config = part(torch, "_C._profiler")._ExperimentalConfig(adjust_profiler_step=adjusted)
+        with recording(torch, with_stack=True, experimental_config=config,
+                       schedule=torch.profiler.schedule(wait=0, warmup=1, active=4, repeat=1)) as prof:
+            for _ in range(5):
+                one_round(prof)
+        prof.export_chrome_trace(str(tmp_path / "t.json"))
+        events = events_in(tmp_path / "t.json")
+        steps = sorted(event["ts"] for event in events if event["name"].startswith("ProfilerStep#"))
+        calls = sorted(event["ts"] for event in events if event["name"].endswith(": one_round"))
+        assert len(steps) == 4
+        assert [any(abs(step - call) < 0.01 for call in calls) for step in steps] == [adjusted] * 4
+        # Ops stay in their steps.
+        around = [event for event in prof.events() if event.name == "ProfilerStep*"]
+        for event in [event for event in prof.events() if event.name == "aten::mm"]:
+            assert any(step.time_range.start <= event.time_range.start < step.time_range.end for step in around)
+
+
+def test_names_of_machine_code(torch: Any) -> None:
+    symbolize = part(torch, "_C._profiler").symbolize_addresses
+    address = ctypes.cast(ctypes.pythonapi.PyList_New, ctypes.c_void_p).value
+    assert address is not None
+    for mode in ("fast", "dladdr"):
+        (_, place, name), unknown = symbolize([address + 4, 12], mode)
+        assert name == "PyList_New"
+        assert place > 0
+        assert unknown == ("??", 0, "??")
+    with pytest.raises(RuntimeError, match="unexpected mode"):
+        symbolize([address], "other")
+
+
+def test_daemons_are_told_steps(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    tracker = part(torch, "autograd.profiler").KinetoStepTracker
+    before = tracker.current_step()
+    for asked in (False, True):
+        monkeypatch.setenv("KINETO_USE_DAEMON", "1" if asked else "")
+        with recording(torch) as prof:
+            assert "ProfilerStep" in tracker._step_dict
+            for _ in range(3):
+                prof.step()
+        assert "ProfilerStep" not in tracker._step_dict
+        assert tracker.current_step() == before + 3 * asked
+
+
+def test_scopes_have_a_type(torch: Any) -> None:
+    with recording(torch) as prof:
+        torch.ones(1)
+    root, = prof.profiler.kineto_results.experimental_event_tree()
+    assert root.extra_fields.scope == torch.profiler.RecordScope.FUNCTION
+
+
+@pytest.mark.parametrize("name", ["xpu", "accelerator"])
+def test_devices_that_are_not_there(torch: Any, name: str) -> None:
+    device = part(torch, name)
+    assert not device.is_available()
+    assert device.device_count() == 0
+    with pytest.raises((RuntimeError, AssertionError)):
+        device.synchronize()
+    assert torch.accelerator.current_accelerator() is None
+
+
+@pytest.mark.filterwarnings("ignore:`metadata_json` is deprecated:FutureWarning")
+def test_events_can_know_their_number_in_a_file(torch: Any, tmp_path: Path) -> None:
+    for asked in (False, True):
+        config = part(torch, "_C._profiler")._ExperimentalConfig(expose_kineto_event_metadata=asked)
+        with recording(torch, experimental_config=config) as prof:
+            payload(torch)
+        prof.export_chrome_trace(str(tmp_path / "t.json"))
+        event, = named(events_in(tmp_path / "t.json"), "aten::mm")
+        own = next(event for event in prof.events() if event.name == "aten::mm")
+        assert own.metadata_json == (f'"Ev Idx": {event["args"]["Ev Idx"]}' if asked else "")
+
+
+def test_settings_of_a_compiler_are_kept(torch: Any) -> None:
+    core = part(torch, "_C")
+    before = core._get_graph_executor_optimize()
+    try:
+        core._set_graph_executor_optimize(False)
+        assert core._get_graph_executor_optimize() is False
+        assert core._get_graph_executor_optimize(True) is False
+        assert core._get_graph_executor_optimize() is True
+    finally:
+        core._set_graph_executor_optimize(before)
+
+
+@pytest.mark.filterwarnings("ignore:Unable to infer type of value:UserWarning")
+def test_values_by_name_that_files_do_not_have(torch: Any, tmp_path: Path) -> None:
+    given = {"stream": "text", "numbers": [1, 2], "texts": ["a", "b"], "mixed": ["a", 1], "nothing": None,
+             "pair": (1, 2), "words": ("a",), "quoted": 'a"b', "complex": 1j, "real": 2.5}
+    scope = part(torch, "_C._profiler")._RecordFunctionFast("k", [1], given)
+    with recording(torch, record_shapes=True) as prof, scope:
+        pass
+    own = next(event for event in prof.events() if event.name == "k")
+    assert own.kwinputs == {**given, "mixed": None, "words": "NULL"}
+    prof.export_chrome_trace(str(tmp_path / "t.json"))
+    written = named(events_in(tmp_path / "t.json"), "k")[0]["args"]
+    assert {key: written[key] for key in given if key in written} == {
+        "texts": ["a", "b"], "words": "NULL", "quoted": "None", "real": 2.5}

@@ -33,16 +33,19 @@ PLAIN_OPS = frozenset(
 # ... and single arguments that are, or are not.
 ALSO_SYMBOLIC = frozenset(
     [("embedding", "padding_idx"), ("embedding_backward", "padding_idx"), ("embedding_dense_backward", "padding_idx"),
-     ("eye", "n"), ("max_unpool3d", "output_size"), ("randperm", "n"), ("tile", "dims"),
+     ("eye", "n"), ("max_unpool3d", "output_size"), ("randperm", "n"), ("tensor_split", "indices"),
+     ("tensor_split", "sections"), ("tile", "dims"),
      ("unfold_backward", "input_sizes")])
-NOT_SYMBOLIC = frozenset([("col2im", "stride"), ("col2im", "padding"), ("col2im", "dilation")])
+NOT_SYMBOLIC = frozenset([("col2im", "stride"), ("col2im", "padding"), ("col2im", "dilation"), ("istft", "length")])
 # Ops that may hand out their input's memory, though here they are not declared as views.
 SHARING = frozenset(
-    ["_conj", "adjoint", "chunk", "conj", "contiguous", "detach", "expand_as", "flatten", "imag", "lift_fresh", "mT",
-     "moveaxis", "movedim", "narrow", "numpy_T", "positive", "ravel", "real", "reshape", "reshape_as", "resolve_conj",
-     "resolve_neg", "swapaxes", "swapdims", "to", "unflatten", "view_as"])
+    ["_conj", "adjoint", "broadcast_to", "chunk", "contiguous", "detach", "dsplit", "expand_as", "flatten", "hsplit",
+     "imag", "lift_fresh", "mH", "mT", "matrix_H", "moveaxis", "movedim", "narrow", "numpy_T", "positive", "ravel",
+     "real", "reshape", "reshape_as", "resolve_conj", "resolve_neg", "swapaxes", "swapdims", "tensor_split", "to",
+     "unflatten", "view_as", "vsplit"])
 
 _OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+_INTEGERS = _OPTIONS.replace("None", "4", 1)
 # PyTorch's arguments of ops that are declared with others here.
 ARGUMENTS = {
     "_index_put_impl": "Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False, bool unsafe=False",
@@ -56,14 +59,14 @@ ARGUMENTS = {
     "native_group_norm_backward": "Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, int N, "
                                   "int C, int HxW, int group, bool[3] output_mask",
     "native_layer_norm": "Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps",
-    "rand": f"int[] size, *, {_OPTIONS}",
-    "rand_like": f"Tensor self, *, {_OPTIONS}, MemoryFormat? memory_format=None",
-    "randint.low": f"int low, int high, int[] size, *, {_OPTIONS.replace('None', '4', 1)}",
-    "randint_like.low_dtype": f"Tensor self, int low, int high, *, {_OPTIONS}, MemoryFormat? memory_format=None",
-    "randn": f"int[] size, *, {_OPTIONS}",
-    "randn_like": f"Tensor self, *, {_OPTIONS}, MemoryFormat? memory_format=None",
+    "randint": f"int high, int[] size, *, {_INTEGERS}",
+    "randint.generator": f"int high, int[] size, *, Generator? generator, {_INTEGERS}",
+    "randint.low": f"int low, int high, int[] size, *, {_INTEGERS}",
+    "randint.low_generator": f"int low, int high, int[] size, *, Generator? generator, {_INTEGERS}",
     "random.from": "Tensor self, int from, int? to, *, Generator? generator=None",
-    "randperm": f"int n, *, {_OPTIONS.replace('None', '4', 1)}",
+    "random.to": "Tensor self, int to, *, Generator? generator=None",
+    "randperm": f"int n, *, {_INTEGERS}",
+    "randperm.generator": f"int n, *, Generator? generator, {_INTEGERS}",
     "to.device": "Tensor self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, "
                  "MemoryFormat? memory_format=None",
     "to.dtype": "Tensor self, ScalarType dtype, bool non_blocking=False, bool copy=False, "
@@ -76,7 +79,8 @@ ARGUMENTS = {
 OVERLOADS = {"elu.inplace": "", "leaky_relu.inplace": "", "normal.fill": "", **dict.fromkeys(
     ["greater", "greater_", "greater_equal", "greater_equal_", "less", "less_", "less_equal",
      "less_equal_", "multiply", "multiply_", "not_equal", "not_equal_", "subtract", "subtract_", "true_divide",
-     "true_divide_"], "Tensor")}
+     "true_divide_"], "Tensor"), **dict.fromkeys(
+    ["greater.out", "greater_equal.out", "less.out", "less_equal.out", "not_equal.out"], "Tensor_out")}
 # PyTorch's name -> the name here.
 RENAMED = {"C": "c", "HxW": "hxw", "N": "n", "from": "low", "normalized_shape": "normalized_size", "to": "high"}
 
@@ -126,8 +130,6 @@ def _variant(op: Op, given: frozenset[str]) -> str:
     """PyTorch's overload of an op when these arguments are not None; empty for the op's own."""
     if op.key == "to.dtype_layout" and "dtype" in given:
         return "device" if "device" in given else "dtype"
-    if "generator" in given and op.key in ARGUMENTS and "generator" not in ARGUMENTS[op.key]:
-        return f"{op.overload}_generator" if op.overload else "generator"
     return ""
 
 
@@ -160,16 +162,18 @@ def schema_text(form: Form) -> str:
             kind = kind.replace("Tensor", "Tensor(a!)" if changes else "Tensor(a -> *)" if several else "Tensor(a)", 1)
         if number == 1 and form.scalar:
             kind = kind.replace("Tensor", "Scalar", 1)
-        default = "" if argument.name == "generator" and form.variant else _default_text(argument)
-        parts.append(f"{kind} {argument.name}{default}")
+        if argument.name == "out" and argument.keyword_only:
+            kind = kind.replace("Tensor", "Tensor(a!)", 1)
+        parts.append(f"{kind} {argument.name}{_default_text(argument)}")
     if form.out:
         parts += [*([] if "*" in parts else ["*"]), "Tensor(a!) out"]
     overload = op.scalar_overload if form.scalar else OVERLOADS.get(op.key, op.overload)
     overload = "out" if form.out else form.variant or overload
     name = f"aten::{op.name}{'_' * form.inplace}{'.' * bool(overload)}{overload}"
     result = op.schema.text.rpartition("->")[2].strip()
-    if result.startswith("Tensor") and (changes or shares or form.out):
-        result = result.replace("Tensor", "Tensor(a!)" if changes or form.out else "Tensor(a)", 1)
+    changes = changes or form.out or any(a.name == "out" and a.keyword_only for a in op.schema.arguments)
+    if result.startswith("Tensor") and (changes or shares):
+        result = result.replace("Tensor", "Tensor(a!)" if changes else "Tensor(a)", 1)
     return f"{name}({', '.join(parts)}) -> {result}"
 
 

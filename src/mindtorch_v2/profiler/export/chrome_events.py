@@ -229,16 +229,21 @@ def _inputs_text(arguments: tuple[object, ...]) -> str:
     described = words.describe_inputs(arguments)
     result = text(described)[1:-1] + ","
     if isinstance(arguments, Arguments) and arguments.named:
-        named = {key: value for key, value in arguments.named.items() if _is_writable(value)}
+        named = {key: "None" if isinstance(value, str) and '"' in value else value  # as PyTorch writes such text
+                 for key, value in arguments.named.items() if _is_writable(key, value)}
         result = text(named)[1:-1] + "," + result if named else result
     if repr(words.canonical(words.parse_inputs(described))) != repr(words.canonical(arguments)):
         result += f'"{words.OWN_INPUTS}":{text(words.encode_input(arguments))},'
     return result
 
 
-def _is_writable(value: object) -> bool:
-    """Whether PyTorch's file has a value that was given by name: of lists only those of text."""
-    return not isinstance(value, list) or all(isinstance(item, str) for item in value)
+def _is_writable(key: str, value: object) -> bool:
+    """Whether PyTorch's file has a value that was given by name: of lists only those of text, and streams by number."""
+    if key == "stream":
+        return type(value) is int
+    if isinstance(value, list):
+        return all(isinstance(item, str) for item in value)
+    return isinstance(value, (bool, int, float, str))
 
 
 def memory_chunks(trace: Trace, base_ns: int, lanes: Sequence[ThreadInfo]) -> Iterator[bytes]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..trace import Kind, Trace
 from ..trace.merge import merged
+from . import pools  # noqa: F401  (it sees to it that workers of pools are children that take part)
 from .recorder import Recorder
 from .reporting import THREAD_NAME
 
@@ -28,9 +29,11 @@ def with_children(trace: Trace, recorder: Recorder, *, with_flops: bool = False)
     return merged(trace, others, with_memory=not recorder.options.tensors)
 
 
-def _name(child: Trace) -> tuple[int, str]:
-    name = child.threads[0].process_name if child.threads else ""
-    return len(name), name  # worker 2 before worker 10
+def _name(child: Trace) -> tuple[int, str, int]:
+    if not child.threads:
+        return 0, "", 0
+    name = child.threads[0].process_name
+    return len(name), name, child.threads[0].pid  # worker 2 before worker 10
 
 
 def _adapted(child: Trace, steps_ns: np.ndarray, with_flops: bool) -> Trace:

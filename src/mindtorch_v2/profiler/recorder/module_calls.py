@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..._dispatch.module_flag import Flag
-from ..._dispatch.observer import HOOK, event_id
+from ..._dispatch.observer import HOOK, event_id, hush
 from ..._dispatch.state import THREAD
 
 Module = Any  # nn is not imported here: a program without modules need not load it
 clock = HOOK["clock"]
 MODULE_EVENT = event_id("nn.Module", "module")
+LAYERS = __name__.partition(".")[0] + ".nn.modules."
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class ModuleLog:
     def __init__(self) -> None:
         self.called: dict[int, Module] = {}
         self.first_call: Callable[[Module], None] | None = None
+        self.hushes = False  # whether calls of functions are noted, which this package's own modules do not need
 
     def start(self) -> None:
         """Begin to see calls."""
@@ -52,11 +54,19 @@ class ModuleLog:
             self.called[identity] = module
             if self.first_call is not None:
                 self.first_call(module)
+        quiet = hush() if self.hushes and runs_own_code_alone(module) else None
         start = clock()
         try:
             return module._call_impl(*args, **kwargs)
         finally:
+            del quiet
             THREAD.state.extend((MODULE_EVENT, start, clock(), -1, identity))
+
+
+def runs_own_code_alone(module: Module) -> bool:
+    """Whether a call of this module runs nothing but this package: it is one of its layers, whole and without parts."""
+    return (type(module).__module__.startswith(LAYERS) and not module._modules and not Flag.hooks
+            and not module._may_run_user_code and "forward" not in module.__dict__)
 
 
 class ModuleLabels:

@@ -5,13 +5,14 @@ which it sends home what it recorded (`reporting.Reporter` is the other end). A 
 
 Nothing here waits for a child for longer than `PATIENCE`. A message travels in pieces small enough for the system to
 write each as a whole, so there is always either a whole piece to read or nothing, also if the child is stopped or
-killed while it writes.
+killed while it writes. A child whose pipe nobody reads while it ends leaves its recordings in files instead (`Left`).
 """
 
 from __future__ import annotations
 
 import itertools
 import pickle
+import shutil
 import threading
 import time
 import warnings
@@ -19,7 +20,8 @@ import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from multiprocessing import connection
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
 
 from ..._dispatch.observer import HOOK
 from ..trace import Trace
@@ -44,6 +46,24 @@ class Arrived:
 
     traces: list[Trace] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)  # a line per child whose events did not come
+    told: list[Channel] = field(default_factory=list)  # children that know of it, kept until they have answered
+
+
+@dataclass(frozen=True)
+class Left:
+    """In a message, instead of a recording: the file that it is in."""
+
+    path: str
+
+    def take(self) -> Any:
+        """What is in the file, which is removed; the reason if it cannot be read."""
+        path = Path(self.path)
+        try:
+            return pickle.loads(path.read_bytes())
+        except (OSError, EOFError, pickle.UnpicklingError) as error:
+            return f"left a file that cannot be read ({error})"
+        finally:
+            path.unlink(missing_ok=True)
 
 
 @dataclass(eq=False)
@@ -54,11 +74,12 @@ class Channel:
     requests: Any
     reports: Any
     pid: int = 0
+    directory: str = ""  # where the child leaves its recordings, if not in the pipe
     keys: set[int] = field(default_factory=set)  # recordings that the child was told of and has not sent yet
     closed: bool = False
     offset_ns: int | None = 0 if SHARED_CLOCK else None  # from the child's clock to ours
     time_ns: int = 0  # what its clock said when it was last asked
-    started: set[int] = field(default_factory=set)  # recordings that it said it has begun
+    started: set[int] = field(default_factory=set)  # those of them that it has begun
     _pieces: list[bytes] = field(default_factory=list)
 
     def ask(self, *message: Any) -> None:
@@ -78,6 +99,22 @@ class Channel:
         whole, self._pieces = b"".join(self._pieces), []
         return pickle.loads(whole)
 
+    def close(self) -> None:
+        """Hang up."""
+        self.closed = True
+        self.requests.close()
+        self.reports.close()
+        if self.directory:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+
+class WatchFunctions(NamedTuple):
+    """What looks out for new children while they are wanted: to begin, to end, and in a forked child."""
+
+    install: Callable[[], None]
+    remove: Callable[[], None]
+    forget: Callable[[], None]
+
 
 class Children:
     """All channels, and the recordings that are under way."""
@@ -85,6 +122,8 @@ class Children:
     channels: ClassVar[weakref.WeakSet[Channel]] = weakref.WeakSet()
     recordings: ClassVar[dict[int, Any]] = {}  # key -> RecorderOptions
     arrived: ClassVar[dict[int, Arrived]] = {}
+    expecting: ClassVar[weakref.WeakSet[Any]] = weakref.WeakSet()  # profilers whose recording is still to begin
+    watches: ClassVar[list[WatchFunctions]] = []
     lock = threading.RLock()
     numbers = itertools.count(1)
 
@@ -94,8 +133,10 @@ def begin(options: Any) -> int:
     with Children.lock:
         key = next(Children.numbers)
         Children.recordings[key] = options
-        Children.arrived[key] = Arrived()
+        take_what_is_there()  # a child that is over by now has nothing to lose
         channels = list(Children.channels)
+        Children.arrived[key] = Arrived(told=list(channels))
+        _look_out()
         for channel in channels:
             channel.keys.add(key)
             channel.ask("start", key, options)
@@ -112,11 +153,37 @@ def end(key: int, start_ns: int, end_ns: int) -> Arrived:
             gather([channel for channel in list(Children.channels) if key in channel.keys], {key}, PATIENCE)
         finally:
             arrived = Children.arrived.pop(key, Arrived())
+            arrived.told.clear()
+            _look_out()
     arrived.traces = [within(trace, start_ns, end_ns) for trace in arrived.traces]
     if arrived.lost:
         warnings.warn("the trace lacks events of child processes: " + "; ".join(arrived.lost), RuntimeWarning,
                       stacklevel=2)
     return arrived
+
+
+def expect(profiler: Any) -> None:
+    """A profiler will record later: children that start from now on can be told then."""
+    with Children.lock:
+        Children.expecting.add(profiler)
+        _look_out()
+
+
+def expect_no_more(profiler: Any) -> None:
+    """It will not."""
+    with Children.lock:
+        Children.expecting.discard(profiler)
+        _look_out()
+
+
+def wanted() -> bool:
+    """Whether a child that starts now should have a channel."""
+    return bool(Children.recordings) or len(Children.expecting) > 0
+
+
+def _look_out() -> None:
+    for watch in Children.watches:
+        (watch.install if wanted() else watch.remove)()
 
 
 def under_way() -> dict[int, Any]:
@@ -131,20 +198,34 @@ def join(channel: Channel, keys: Sequence[int]) -> None:
         for key in keys:
             if key in Children.recordings:
                 channel.keys.add(key)
+                channel.started.add(key)
+                Children.arrived[key].told.append(channel)
             else:
                 # It ended between the question and the start, and would go on in the child; nobody takes the answer.
                 channel.ask("stop", key)
 
 
 def leave(channels: Sequence[Channel], patience: float) -> None:
-    """Children are about to end, or have: take what they recorded and close their pipes."""
-    with Children.lock:
-        gather([channel for channel in channels if channel.keys], None, patience)
+    """Children are about to end, or have: take what they recorded and close their pipes.
+
+    The lock is not waited for without end either: who ends a pool may have locks that the other one needs.
+    """
+    taken = Children.lock.acquire(timeout=2 * PATIENCE)
+    try:
+        if taken:
+            gather([channel for channel in channels if channel.keys], None, patience)
         for channel in channels:
             Children.channels.discard(channel)
-            channel.closed = True
-            channel.requests.close()
-            channel.reports.close()
+            channel.close()
+    finally:
+        if taken:
+            Children.lock.release()
+
+
+def take_what_is_there() -> None:
+    """Read what children have sent, without waiting, and hang up on those that are over."""
+    with Children.lock:
+        _exchange(list(Children.channels), lambda channel: False, 0.0)
 
 
 def gather(channels: Sequence[Channel], keys: set[int] | None, patience: float) -> None:
@@ -194,8 +275,11 @@ def _exchange(channels: Sequence[Channel], done: Callable[[Channel], bool], pati
             try:
                 message = channel.message()
             except (EOFError, OSError, pickle.UnpicklingError) as error:
-                _lose(channel, set(channel.keys), f"ended before it sent them ({type(error).__name__})")
+                # What it had not begun, because it was about to end, is no loss.
+                _lose(channel, channel.keys & channel.started, f"ended before it sent them ({type(error).__name__})")
+                channel.keys.clear()
                 Children.channels.discard(channel)
+                channel.close()
                 del waiting[pipe]  # type: ignore[arg-type]
                 continue
             if message is not None:
@@ -210,6 +294,8 @@ def _take(channel: Channel, message: tuple[str, int, Any]) -> None:
     if what == "started":
         channel.started.add(number)
         return
+    if isinstance(content, Left):
+        content = content.take()
     if number not in channel.keys:
         return  # too late: it was given up
     channel.keys.discard(number)
@@ -223,10 +309,14 @@ def _take(channel: Channel, message: tuple[str, int, Any]) -> None:
 def _named(trace: Trace, channel: Channel) -> Trace:
     """The trace with the child's name, in our time."""
     threads = [replace(info, process_name=channel.label) for info in trace.threads]
-    if channel.offset_ns:
-        times = {key: trace.events[key] + channel.offset_ns for key in ("start_ns", "end_ns")}
-        memory = {**trace.memory, "time_ns": trace.memory["time_ns"] + channel.offset_ns}
-        failures = {**trace.failures, "time_ns": trace.failures["time_ns"] + channel.offset_ns}
+    offset_ns = channel.offset_ns
+    if offset_ns is None:
+        # It ended before it could be asked; the time of day, which is less exact, is the same for both.
+        offset_ns = trace.epoch_ns - (time.time_ns() - clock())
+    if offset_ns:
+        times = {key: trace.events[key] + offset_ns for key in ("start_ns", "end_ns")}
+        memory = {**trace.memory, "time_ns": trace.memory["time_ns"] + offset_ns}
+        failures = {**trace.failures, "time_ns": trace.failures["time_ns"] + offset_ns}
         trace = replace(trace, events={**trace.events, **times}, memory=memory, failures=failures)
     return replace(trace, threads=threads)
 
@@ -244,4 +334,7 @@ def forget() -> None:
     Children.channels = weakref.WeakSet()
     Children.recordings = {}
     Children.arrived = {}
+    Children.expecting = weakref.WeakSet()
     Children.lock = threading.RLock()
+    for watch in Children.watches:
+        watch.forget()

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
-from ..._dispatch.observer import HOOK
+from ..._dispatch.observer import HOOK, PROBING
 from ..._dispatch.state import STATES, ThreadState
 from .call_book import BUILT_IN, EXIT, FILES, OWN, STAND_IN, classify, function_name, is_shown, open_calls
 
@@ -53,6 +53,9 @@ class ProfileFunctions:
         for state, shim, extend in self.armed:
             if state.extend is shim:
                 state.extend = extend  # type: ignore[method-assign,assignment,unused-ignore]
+        PROBING[0] = False
+        for state in list(STATES):
+            state.probe = None
         for lane in self.log.lanes:
             lane.retire()
         function = getattr(self.mine, "function", None)
@@ -95,6 +98,11 @@ class ProfileFunctions:
         self.mine.before = before
         self.mine.function = installed = self.function_of(lane, before)
         if self.log.native is None:
+            PROBING[0] = True
+            here = threading.get_ident()
+            for state in list(STATES):  # not THREAD.state, which may be in the making
+                if state.ident == here:
+                    state.probe = installed
             sys.setprofile(installed)
         else:
             installed.install()

@@ -141,6 +141,8 @@ class Session:
         elif self.calls is not None:
             self.calls.stop()
             self.calls = None
+        if self.modules is not None:
+            self.modules.hushes = self.calls is not None
         if any(u.options.collections for u in self.users):
             if self.pauses is None:
                 self.pauses = PauseLog()

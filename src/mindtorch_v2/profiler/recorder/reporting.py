@@ -5,11 +5,12 @@ from __future__ import annotations
 import pickle
 import threading
 import traceback
+from pathlib import Path
 from typing import Any
 
 from ..._dispatch.observer import HOOK
 from .assemble import assemble
-from .processes import LAST, MORE, PIECE_BYTES
+from .processes import LAST, MORE, PIECE_BYTES, Left
 from .recorder import Recorder, RecorderOptions
 
 clock = HOOK["clock"]
@@ -19,12 +20,14 @@ THREAD_NAME = "profiler reports"
 class Reporter:
     """Answers the requests of a `processes.Channel`, on a thread of its own: also while the child is busy.
 
-    `begun` are the recordings that were under way when the child was started; they begin at once.
+    `begun` are the recordings that were under way when the child was started; they begin at once. With a directory,
+    recordings go into files there and only notices of them through the pipe, which then has room without a reader.
     """
 
-    def __init__(self, requests: Any, reports: Any, begun: dict[int, RecorderOptions]) -> None:
+    def __init__(self, requests: Any, reports: Any, begun: dict[int, RecorderOptions], directory: str = "") -> None:
         self.requests = requests
         self.reports = reports
+        self.directory = directory
         self.recorders: dict[int, Recorder] = {}
         self.lock = threading.RLock()
         for key, options in begun.items():
@@ -33,6 +36,8 @@ class Reporter:
 
     def _start(self, key: int, options: RecorderOptions) -> None:
         recorder = self.recorders[key] = Recorder(options)
+        # Children of this one are silent, as its parent's channel is for what happens here.
+        recorder.with_children = False
         recorder.start()
 
     def _answer(self) -> None:
@@ -40,6 +45,8 @@ class Reporter:
             try:
                 request, *arguments = self.requests.recv()
                 with self.lock:
+                    if self.reports.closed:
+                        return
                     if request == "start":
                         self._start(*arguments)
                         self._write(("started", arguments[0], None))
@@ -52,14 +59,16 @@ class Reporter:
                 return
 
     def finish(self) -> None:
-        """The child is about to end: send what is still open."""
-        try:
-            with self.lock:
+        """The child is about to end: send what is still open, and hang up."""
+        with self.lock:
+            try:
                 for key in list(self.recorders):
                     self._send(key)
-        except OSError:
-            # As above.
-            return
+            except OSError:
+                # As above.
+                return
+            finally:
+                self.reports.close()
 
     def _send(self, key: int) -> None:
         recorder = self.recorders.pop(key, None)
@@ -71,7 +80,21 @@ class Reporter:
             content = assemble(recorder, metadata={}, with_flops=recorder.options.shapes)
         except Exception:
             content = "failed to put them together: " + traceback.format_exc().strip().splitlines()[-1]
-        self._write(("recording", key, content))
+        if not self.directory:
+            self._write(("recording", key, content))
+            return
+        path = Path(self.directory, str(key))
+        try:
+            path.write_bytes(pickle.dumps(content, pickle.HIGHEST_PROTOCOL))
+        except OSError as error:
+            self._write(("recording", key, f"could not leave them in a file ({error})"))
+            return
+        try:
+            self._write(("recording", key, Left(str(path))))
+        except OSError:
+            # The parent has hung up, and will not remove it if it was killed.
+            path.unlink(missing_ok=True)
+            raise
 
     def _write(self, message: tuple[str, int, Any]) -> None:
         whole = memoryview(pickle.dumps(message, pickle.HIGHEST_PROTOCOL))

@@ -61,7 +61,7 @@ def callers(events: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def stacks(events: dict[str, np.ndarray], names: Sequence[str]) -> tuple[np.ndarray, list[tuple[Frame, ...]]]:
-    """For each event that is no Python call, the calls that were open when it started, innermost first.
+    """For each event the Python calls that were open when it started, innermost first; for a call, those around it.
 
     The result points into a table of stacks; -1 stands for no Python call. Rows must be sorted as in a Trace.
     """
@@ -83,5 +83,5 @@ def stacks(events: dict[str, np.ndarray], names: Sequence[str]) -> tuple[np.ndar
     calls["parent"] = np.where(above >= 0, np.searchsorted(rows, above), -1)
     innermost = enclosing_rows(calls, events["thread"], events["start_ns"])
     result = np.array([*(inside[row] for row in rows.tolist()), -1], np.int32)[innermost]
-    result[rows] = -1
+    result[rows] = [inside[caller] for caller in above.tolist()]
     return result, table

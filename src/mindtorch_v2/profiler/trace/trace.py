@@ -108,6 +108,8 @@ class Trace:
     end_ns: int = 0
     epoch_ns: int = 0  # add to the host clock to get nanoseconds since 1970
     dropped: int = 0  # events beyond `max_events`
+    first_id: int = 1  # of the events; recordings of one process share no ids
+    held: Any = None  # `Holdings` of modules and optimizers; None if nobody noted them
     uses: dict[str, np.ndarray] = field(default_factory=lambda: empty_table(USE_COLUMNS))
     roles: dict[str, np.ndarray] = field(default_factory=lambda: empty_table(ROLE_COLUMNS))
     failures: dict[str, np.ndarray] = field(default_factory=lambda: empty_table(FAILURE_COLUMNS))

@@ -47,11 +47,16 @@ class RecordScope(Enum):
 
 @dataclass(frozen=True)
 class Values:
-    """How a tree writes element types, devices and the layout of tensors: by default by their names."""
+    """How a tree writes element types, devices and the layout of tensors: by default by their names.
+
+    `operands` tells of an op, by name and overload, which arguments are tensors. PyTorch makes a tensor of a number
+    that is given for one, as in `x + 1`; a tree shows it as that tensor.
+    """
 
     dtype: Callable[[str], Any] = str
     device: Callable[[str], Any] = str
     layout: Any = "strided"
+    operands: Callable[[str, str], frozenset[int]] = lambda name, overload: frozenset()
 
 
 class TensorMetadata:
@@ -148,6 +153,7 @@ class NNModuleInfo:
 
     cls_name: str
     label: str
+    held: list[tuple[str, TensorMetadata, TensorMetadata | None]] | None = None
 
     @property
     def self_ptr(self) -> int:
@@ -160,18 +166,23 @@ class NNModuleInfo:
         return zlib.crc32(self.cls_name.encode())
 
     @property
-    def parameters(self) -> list[Any]:
-        """Refused: a trace has the memory of parameters (`Trace.roles`), not their names."""
+    def parameters(self) -> list[tuple[str, TensorMetadata, TensorMetadata | None]]:
+        """Its own parameters at its first call in the recording: name, parameter and gradient."""
+        if self.held is not None:
+            return self.held
         raise NotImplementedError(f"parameters of {self.label}: a trace does not record which parameter is which; "
                                   "prof._memory_profile() tells parameters from other memory")
 
 
 @dataclass(frozen=True)
 class OptimizerInfo:
-    """The optimizer whose step this is. Steps are scopes in this profiler, so no call carries one."""
+    """The optimizer whose step this is, with what it held after its first step in the recording.
+
+    Parameters come with their gradients and a list of their state by name.
+    """
 
     self_ptr: int
-    parameters: list[Any]
+    parameters: list[tuple[TensorMetadata, TensorMetadata | None, list[tuple[str, TensorMetadata]]]]
 
 
 @dataclass(frozen=True)
@@ -217,19 +228,29 @@ def frame_state(name: str) -> PyFrameState:
     return PyFrameState(frame.file, frame.line, frame.function)
 
 
-def module_info(name: str) -> NNModuleInfo | None:
+def module_label(name: str) -> str | None:
     """The module that a call's name tells, `nn.Module: Linear_0`, or None."""
-    if not name.startswith(_MODULE_PREFIX):
-        return None
-    label = name[len(_MODULE_PREFIX):]
-    return NNModuleInfo(label.rpartition("_")[0], label)
+    return name[len(_MODULE_PREFIX):] if name.startswith(_MODULE_PREFIX) else None
 
 
-def op_inputs(arguments: tuple[Any, ...], tensor: Callable[[int, int, TensorInput], TensorMetadata]) -> list[Any]:
-    """Arguments as a tree shows them: tensors and lists of them as metadata, numbers as they are, None for the rest."""
+def number_as_tensor(value: complex) -> TensorInput:
+    """The tensor without dimensions that PyTorch makes of a Python number."""
+    kind = "bool" if isinstance(value, bool) else "int64" if isinstance(value, int) else \
+        "float64" if isinstance(value, float) else "complex128"
+    return TensorInput((), kind, ())
+
+
+def op_inputs(arguments: tuple[Any, ...], tensor: Callable[[int, int, TensorInput], TensorMetadata],
+              operands: frozenset[int] = frozenset()) -> list[Any]:
+    """Arguments as a tree shows them: tensors and lists of them as metadata, numbers as they are, None for the rest.
+
+    Numbers at the positions `operands` are shown as tensors.
+    """
     result: list[Any] = []
     for number, value in enumerate(arguments):
-        if isinstance(value, TensorInput):
+        if number in operands and isinstance(value, (bool, int, float, complex)):
+            result.append(tensor(number, 0, number_as_tensor(value)))
+        elif isinstance(value, TensorInput):
             result.append(tensor(number, 0, value))
         elif isinstance(value, (list, tuple)) and value and all(isinstance(item, TensorInput) for item in value):
             result.append([tensor(number, place, item) for place, item in enumerate(value)])

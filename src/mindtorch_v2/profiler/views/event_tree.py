@@ -6,6 +6,7 @@ and memory changes inside them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -14,11 +15,14 @@ import numpy as np
 
 from ..trace import KINDS, Kind, Trace
 from ..trace.derived import callers
+from ..trace.held import HeldTensor
 from ..trace.nesting import enclosing_rows
 from .event_fields import (
     AllocationFields,
     EventType,
     KinetoFields,
+    NNModuleInfo,
+    OptimizerInfo,
     OutOfMemoryFields,
     PyCallFields,
     PyCCallFields,
@@ -27,7 +31,7 @@ from .event_fields import (
     TorchOpFields,
     Values,
     frame_state,
-    module_info,
+    module_label,
     op_inputs,
 )
 from .formatting import MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME
@@ -37,6 +41,7 @@ from .memory_key import device_name
 _SCOPES = {scope.value: scope for scope in RecordScope}
 _PYTHON = (Kind.PYTHON, Kind.MODULE)
 _BUILT_IN = "<built-in "  # what names of calls of built-in functions begin with
+_STEP_CALL = re.compile(r"optim.optimizer\.py\(\d+\): wrapper$")  # what all optimizers' `step` is wrapped in
 _NUMBERED = (Kind.OP, Kind.BACKWARD, Kind.BACKWARD_FUNCTION, Kind.SCOPE, Kind.STEP, Kind.OTHER)
 
 
@@ -131,7 +136,8 @@ class EventTree:
         order = np.argsort(events["start_ns"], kind="stable")
         numbered = np.isin(events["kind"][order], _NUMBERED) & (events["device"][order] == 0)
         result = np.zeros(len(self.start_ns), np.int64)
-        result[order] = np.where(numbered, np.cumsum(numbered), events["correlation"][order])
+        own = np.cumsum(numbered) + (self.trace.first_id - 1)
+        result[order] = np.where(numbered, own, events["correlation"][order])
         return result
 
     @cached_property
@@ -251,13 +257,14 @@ class EventTree:
             caller = own if above is None else frame_state(above.name)
             if tag is EventType.PyCCall:
                 return PyCCallFields(caller)
-            return PyCallFields(own, caller, module_info(event.name), None)
+            return PyCallFields(own, caller, self._module(event.name), self._optimizer(number))
         columns = self.trace.events
         arguments = columns["inputs"].item(number)
         kind = Kind(columns["kind"].item(number))
         return TorchOpFields(
             event.name,
-            op_inputs(self.trace.inputs[arguments] if arguments >= 0 else (), self._metadata(number)),
+            op_inputs(self.trace.inputs[arguments] if arguments >= 0 else (), self._metadata(number),
+                      self.values.operands(event.name, event.overload_name) if kind is Kind.OP else frozenset()),
             _SCOPES[KINDS[kind].scope], columns["sequence"].item(number))
 
     def _allocation(self, change: int) -> AllocationFields:
@@ -268,6 +275,55 @@ class EventTree:
             id=block, allocation_id=block + 1, ptr=memory["address"].item(change),
             alloc_size=memory["size_bytes"].item(change), total_allocated=memory["total_bytes"].item(change),
             total_reserved=memory["reserved_bytes"].item(change), device=where)
+
+    def _module(self, name: str) -> NNModuleInfo | None:
+        label = module_label(name)
+        if label is None:
+            return None
+        kind, known = label.rpartition("_")[0], self.trace.held
+        if known is None:
+            return NNModuleInfo(kind, label)
+        found = known.modules.get(label)
+        parameters = [] if found is None else [
+            (key, self._held(parameter, found.time_ns),
+             None if gradient is None else self._held(gradient, found.time_ns))
+            for key, parameter, gradient in found.parameters]
+        return NNModuleInfo(kind, label, parameters)
+
+    @cached_property
+    def _steps(self) -> dict[int, int]:
+        """By row, the optimizers whose step a Python call is."""
+        known = self.trace.held
+        if known is None or not known.steps:
+            return {}
+        events = self.trace.events
+        is_step = np.array([_STEP_CALL.search(name) is not None for name in self.trace.names], bool)
+        calls = np.flatnonzero((events["kind"] == Kind.PYTHON) & is_step[events["name"]])
+        result = {}
+        for time, optimizer in known.steps:
+            around = calls[(events["start_ns"][calls] <= time) & (events["end_ns"][calls] >= time)]
+            if len(around):
+                result[int(around[np.argmax(events["start_ns"][around])])] = optimizer
+        return result
+
+    def _optimizer(self, row: int) -> OptimizerInfo | None:
+        identity = self._steps.get(row)
+        if identity is None:
+            return None
+        found = self.trace.held.optimizers[identity]
+        return OptimizerInfo(identity, [
+            (self._held(parameter, found.time_ns),
+             None if gradient is None else self._held(gradient, found.time_ns),
+             [(name, self._held(value, found.time_ns)) for name, value in state])
+            for parameter, gradient, state in found.parameters])
+
+    def _held(self, tensor: HeldTensor, time_ns: int) -> TensorMetadata:
+        """A tensor that a module held; which block that is, if memory was recorded."""
+        blocks = self.blocks
+        found = np.flatnonzero((blocks.address == tensor.address) & (blocks.allocated_ns <= time_ns)
+                               & (blocks.released_ns > time_ns))
+        number = int(found[-1]) if len(found) else None
+        return TensorMetadata(tensor.given, number, tensor.address, self.values.device("cpu"), self.values)
 
     def _metadata(self, row: int) -> Any:
         known = self.uses.get(row, {}) if len(self.trace.uses["row"]) else {}

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from ..trace import Trace
-from .memory_flow import WRITES, Flow
+from .memory_flow import ALLOCATES, RELEASES, WRITES, Flow
 from .memory_key import TensorKey
 
 OUTSIDE = "[memory]"  # the name of a change of memory outside of all ops
@@ -23,13 +21,46 @@ class FlowEvent:
 
 
 @dataclass(frozen=True)
+class DataFlowEdge:
+    """What a step does to a block."""
+
+    input_version: int | None = None  # the version that it finds; None if it allocates the block
+    mutated: bool | None = False  # whether it writes; None if it releases the block
+
+    @property
+    def is_allocation(self) -> bool:
+        """Whether the block begins here."""
+        return self.input_version is None
+
+    @property
+    def is_deletion(self) -> bool:
+        """Whether the block ends here."""
+        return self.mutated is None
+
+
+@dataclass(frozen=True)
 class DataFlowNode:
     """A step of the data flow, with the versions of the blocks that it takes and leaves behind."""
 
     _event: FlowEvent
-    inputs: dict[TensorKey, tuple[bool, int]]  # whether it writes them, and the version that it finds
-    outputs: dict[TensorKey, int]
-    intermediates: tuple[TensorKey, ...]
+    _edges: dict[TensorKey, DataFlowEdge]
+
+    @property
+    def inputs(self) -> dict[TensorKey, tuple[bool, int]]:
+        """What it finds: whether it writes or releases it, and the version."""
+        return {key: (edge.mutated is not False, edge.input_version) for key, edge in self._edges.items()
+                if edge.input_version is not None}
+
+    @property
+    def outputs(self) -> dict[TensorKey, int]:
+        """What it leaves behind, new or changed, and the version."""
+        return {key: 0 if edge.input_version is None else edge.input_version + 1 for key, edge in self._edges.items()
+                if not edge.is_deletion and (edge.is_allocation or edge.mutated)}
+
+    @property
+    def intermediates(self) -> tuple[TensorKey, ...]:
+        """What begins and ends within it."""
+        return tuple(key for key, edge in self._edges.items() if edge.is_allocation and edge.is_deletion)
 
     @property
     def start_time(self) -> int:
@@ -37,29 +68,34 @@ class DataFlowNode:
         return self._event.start_time_ns
 
 
-@dataclass(frozen=True)
 class DataFlowGraph:
     """All steps in order of time."""
 
-    flow_nodes: tuple[DataFlowNode, ...]
+    def __init__(self, flow_nodes: tuple[DataFlowNode, ...]) -> None:
+        self.flow_nodes = flow_nodes
+        # The version of each block at the end; None for what is gone.
+        self._active_version: dict[TensorKey, int | None] = {}
+        for node in flow_nodes:
+            for key, edge in node._edges.items():
+                before = edge.input_version
+                after = 0 if before is None else before + bool(edge.mutated)
+                self._active_version[key] = None if edge.is_deletion else after
+
+    def lookup(self, key: TensorKey) -> int:
+        """The version of a block at the end."""
+        version = self._active_version.get(key)
+        if version is None:
+            raise AssertionError(f"{key} is not there at the end of the recording")
+        return version
 
 
 def data_flow_graph(trace: Trace, flow: Flow, keys: Sequence[TensorKey]) -> DataFlowGraph:
     """The graph of a flow."""
     rows, names = flow.row.tolist(), trace.events["name"]
-    events = [FlowEvent(trace.names[names[row]] if row >= 0 else OUTSIDE, start + trace.epoch_ns)
-              for row, start in zip(rows, flow.start_ns.tolist())]
-    nodes = [DataFlowNode(event, {}, {}, ()) for event in events]
-    passing: list[list[TensorKey]] = [[] for _ in nodes]
-    columns = (flow.step, flow.block, flow.version, (flow.what & WRITES) != 0, flow.enters, flow.leaves, flow.passing,
-               flow.version + flow.bumps.astype(np.int64))
-    for step, block, version, writes, enters, leaves, passes, after in zip(*(column.tolist() for column in columns)):
-        key = keys[block]
-        if enters:
-            nodes[step].inputs[key] = (writes, version)
-        if leaves:
-            nodes[step].outputs[key] = after
-        if passes:
-            passing[step].append(key)
-    return DataFlowGraph(tuple(DataFlowNode(node._event, node.inputs, node.outputs, tuple(inner))
-                               for node, inner in zip(nodes, passing)))
+    nodes = [DataFlowNode(FlowEvent(trace.names[names[row]] if row >= 0 else OUTSIDE, start + trace.epoch_ns), {})
+             for row, start in zip(rows, flow.start_ns.tolist())]
+    for step, block, version, what in zip(*(column.tolist() for column in (flow.step, flow.block, flow.version,
+                                                                            flow.what))):
+        nodes[step]._edges[keys[block]] = DataFlowEdge(
+            None if what & ALLOCATES else version, None if what & RELEASES else bool(what & WRITES))
+    return DataFlowGraph(tuple(nodes))

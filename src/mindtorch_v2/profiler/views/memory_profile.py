@@ -10,11 +10,12 @@ from functools import cached_property
 import numpy as np
 
 from ..trace import Trace
+from .event_fields import Values
 from .memory_blocks import Blocks, blocks_of
 from .memory_categories import CATEGORIES, Category, categories_of
 from .memory_flow import ALLOCATES, RELEASES, Flow, flow_of
 from .memory_flow_nodes import DataFlowGraph, data_flow_graph
-from .memory_key import TensorKey, device_name
+from .memory_key import Storage, TensorKey, device_name
 
 BEFORE = -1  # the time of blocks that are older than the recording
 
@@ -60,8 +61,9 @@ class MemoryProfile:
     `trace` must have been recorded with `record_shapes`, `profile_memory` and `with_stack`.
     """
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, values: Values | None = None) -> None:
         self.trace = trace
+        self.values = values or Values()
         self.blocks: Blocks = blocks_of(trace)
         self.flow: Flow = flow_of(trace, self.blocks)
         self.slot_categories = categories_of(trace, self.blocks, self.flow)
@@ -77,7 +79,8 @@ class MemoryProfile:
     @cached_property
     def keys(self) -> list[TensorKey]:
         """The key of each block."""
-        return [TensorKey(device, number, address) for number, (device, address)
+        devices = {name: self.values.device(name) for name in set(self.device_names)}
+        return [TensorKey(devices[name], number, Storage(address, number + 1)) for number, (name, address)
                 in enumerate(zip(self.device_names, self.blocks.address.tolist()))]
 
     @cached_property
@@ -124,6 +127,10 @@ class MemoryProfile:
     @cached_property
     def _data_flow_graph(self) -> DataFlowGraph:
         return data_flow_graph(self.trace, self.flow, self.keys)
+
+    @cached_property
+    def _size_map(self) -> dict[TensorKey, int]:
+        return dict(zip(self.keys, self.blocks.size_bytes.tolist()))
 
     def _is_gradient(self, key: TensorKey, version: int) -> bool:
         return self.categories.get(key, version) is Category.GRADIENT

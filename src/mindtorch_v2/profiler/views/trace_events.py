@@ -98,9 +98,10 @@ class TraceEvent(FunctionEvent):
     self_cpu_percent = -1
     total_cpu_percent = -1
     total_device_percent = -1
-    _metadata_json: str | None = ""
     event_metadata = None
 
+    # Of what a file says about an event besides the attributes, its number there.
+    _metadata_json = Lazy(lambda event: f'"Ev Idx": {event._row}' if event._view.with_metadata else "")
     id = _from_view("id")
     name = Lazy(lambda event: event._view.names[event._view.name.item(event._position)])
     trace_name = Lazy(lambda event: event._view.trace.names[event._view.trace.events["name"].item(event._row)])
@@ -298,12 +299,14 @@ def event_at(view: TraceView, position: int) -> TraceEvent:
 
 
 def events_of(trace: Trace, *, use_device: str | None = None, profile_memory: bool = False,
-              with_flops: bool = False) -> EventList:
+              with_flops: bool = False, with_metadata: bool = False) -> EventList:
     """All events of a trace by start time, linked to parents and children.
 
-    With `profile_memory`, events have their memory, and changes outside any event are events named "[memory]".
+    With `profile_memory`, events have their memory, and changes outside any event are events named "[memory]". With
+    `with_metadata`, events say what they are called in a file.
     """
     view = TraceView(trace, use_device=use_device, profile_memory=profile_memory)
+    view.with_metadata = with_metadata
     if view.row_count == len(view):
         view.objects = [TraceEvent(view, position, row) for position, row in enumerate(view.row.tolist())]
     else:

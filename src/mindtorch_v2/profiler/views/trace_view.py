@@ -18,6 +18,7 @@ import numpy as np
 from ..trace import KINDS, Kind, Trace
 from ..trace.derived import callers
 from ..trace.links import processes
+from ..trace.nesting import enclosing_rows
 from ..trace.tree import lifted, nearest, subtree_sums, time_order
 from .formatting import (
     HIDDEN_NAMES,
@@ -37,6 +38,8 @@ _SCOPES = np.array([KINDS[kind].scope for kind in Kind])
 
 class TraceView:
     """See the module's text. Columns are computed when first asked for."""
+
+    with_metadata = False  # whether events say what they are called in a file
 
     def __init__(self, trace: Trace, *, use_device: str | None = None, profile_memory: bool = False) -> None:
         self.trace = trace
@@ -309,12 +312,12 @@ class TraceView:
 
     @cached_property
     def id(self) -> np.ndarray:
-        """Ops and scopes are numbered from 1 by start; device work has its correlation; Python calls have 0."""
+        """Ops and scopes are numbered by start; device work has its correlation; Python calls have 0."""
         events = self.trace.events
         order = time_order(events["start_ns"], events["end_ns"])
         numbered = np.isin(events["kind"][order], _NUMBERED) & (events["device"][order] == 0)
         by_row = np.zeros(len(self.trace) + 1, np.int64)
-        by_row[order] = np.where(numbered, np.cumsum(numbered), 0)
+        by_row[order] = np.where(numbered, np.cumsum(numbered) + (self.trace.first_id - 1), 0)
         launch = np.flatnonzero((events["device"] != 0) | (events["kind"] == Kind.LAUNCH))
         by_row[launch] = events["correlation"][launch]
         result = by_row[self.row]
@@ -352,11 +355,25 @@ class TraceView:
         own = self.column("stack", -1)
         if not (own >= 0).any():
             return own
-        function = self.backward_function
+        function = self._function_around_calls(self.backward_function)
         first = self.forward[0][function]
         # An op inside a backward function is no place in the user's program.
         known = (first >= 0) & (function[first] < 0)
         return np.where(function < 0, own, np.where(known, own[first], -1))
+
+    def _function_around_calls(self, function: np.ndarray) -> np.ndarray:
+        """The positions of backward functions, found for Python calls too: those of a function of the user's, say."""
+        calls = np.flatnonzero((self.kind == Kind.PYTHON) | (self.kind == Kind.MODULE))
+        rows = np.flatnonzero(self.kind == Kind.BACKWARD_FUNCTION)
+        if not len(calls) or not len(rows):
+            return function
+        around = np.append(function, -1)[self.parent[rows]]
+        thread = self.column("thread", 0)
+        among = {"thread": thread[rows], "start_ns": self.start_ns[rows], "end_ns": self.end_ns[rows],
+                 "parent": np.where(around >= 0, np.searchsorted(rows, around), -1)}
+        found = function.copy()
+        found[calls] = np.append(rows, -1)[enclosing_rows(among, thread[calls], self.start_ns[calls])]
+        return found
 
     @cached_property
     def flow(self) -> np.ndarray:

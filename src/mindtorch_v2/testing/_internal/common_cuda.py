@@ -9,6 +9,7 @@ __all__ = ["TEST_CUDA", "TEST_CUDNN", "TEST_MULTIGPU", "tf32_is_not_fp32"]
 TEST_CUDA = TEST_CUDNN = TEST_MULTIGPU = TEST_CUDA_GRAPH = False
 PLATFORM_SUPPORTS_FLASH_ATTENTION = PLATFORM_SUPPORTS_MEM_EFF_ATTENTION = PLATFORM_SUPPORTS_CUDNN_ATTENTION = False
 SM53OrLater = SM60OrLater = SM70OrLater = SM75OrLater = SM80OrLater = SM90OrLater = False
+CDNA2OrLater = PLATFORM_SUPPORTS_FP8 = PLATFORM_SUPPORTS_BF16 = IS_JETSON = IS_SM89 = IS_THOR = False
 CUDA_DEVICE = None
 TEST_CUDNN_VERSION = 0
 
@@ -21,3 +22,21 @@ def tf32_is_not_fp32() -> bool:
 def tf32_on_and_off(tf32_precision: float = 1e-5, *args: Any, **kwargs: Any) -> Any:
     """Run a test with and without reduced precision: there is none, so it runs once."""
     return lambda function: function
+
+
+def with_tf32_off(f: Any) -> Any:
+    """Run a test without reduced precision, as all are."""
+    return f
+
+
+def xfailIfSM89(func: Any) -> Any:
+    """Expect a failure on some device: the test runs, there is none."""
+    return func
+
+
+def _get_torch_cuda_version() -> tuple[int, int]:
+    return 0, 0
+
+
+def _get_torch_rocm_version() -> tuple[int, int]:
+    return 0, 0

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import unittest
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from .test_conditions import runs_anyway
 from .test_parametrization import bound, expanded
 
-__all__ = ["dtypes", "instantiate_device_type_tests", "onlyCPU", "onlyCUDA", "onlyNativeDeviceTypes", "skipCPUIf",
-           "skipCUDAVersionIn"]
+__all__ = ["deviceCountAtLeast", "disableMkldnn", "disablecuDNN", "dtypes", "expectedFailureCUDA", "expectedFailureMPS",
+           "expectedFailureXPU", "get_all_device_types", "instantiate_device_type_tests", "onlyCPU", "onlyCUDA",
+           "onlyNativeDeviceTypes", "onlyOn", "skipCPUIf", "skipCPUIfNoLapack", "skipCUDAIf", "skipCUDAIfNoCudnn",
+           "skipCUDAIfNoMagma", "skipCUDAIfRocm", "skipCUDAVersionIn", "skipMPS", "skipMeta", "skipXPU", "skipXPUIf"]
 
 Test = Callable[..., Any]
 _DTYPES, _ONLY = "_device_test_dtypes", "_device_test_only"
@@ -56,6 +60,12 @@ onlyXPU = _only("xpu")
 onlyAccelerator = _only("an accelerator")
 
 
+def onlyOn(device_type: str | Iterable[str]) -> Callable[[Test], Test]:
+    """Run on some devices only."""
+    wanted = _names(device_type)
+    return (lambda fn: fn) if "cpu" in wanted else _only(" or ".join(wanted))
+
+
 def onlyNativeDeviceTypes(fn: Test) -> Test:
     """Run on the CPU as on other devices of PyTorch itself."""
     return fn
@@ -69,6 +79,23 @@ def skipCPUIf(dep: bool, reason: str) -> Callable[[Test], Test]:
 def skipCUDAIf(dep: bool, reason: str) -> Callable[[Test], Test]:
     """Skip on CUDA if something holds: the test runs, it is on the CPU."""
     return lambda fn: fn
+
+
+# What concerns other devices leaves a test on the CPU as it is.
+skipCUDAIfRocm = skipCUDAIfNoCudnn = skipCUDAIfNoMagma = skipCUDAIfNotRocm = skipXPU = skipMPS = skipMeta = runs_anyway
+expectedFailureCUDA = expectedFailureMPS = expectedFailureXPU = disablecuDNN = disableMkldnn = runs_anyway
+skipCPUIfNoLapack = runs_anyway
+skipXPUIf = skipCUDAIf
+
+
+def deviceCountAtLeast(num_required_devices: int) -> Callable[[Test], Test]:
+    """Skip unless there are so many devices of the kind: there is one CPU."""
+    return unittest.skipIf(num_required_devices > 1, f"{num_required_devices} devices needed, there is one CPU")
+
+
+def get_all_device_types() -> list[str]:
+    """The devices that are there."""
+    return ["cpu"]
 
 
 def skipCUDAVersionIn(versions: Iterable[Any] | None = None) -> Callable[[Test], Test]:
@@ -97,7 +124,10 @@ def instantiate_device_type_tests(generic_test_class: type[unittest.TestCase], s
         only = getattr(function, _ONLY, "cpu")
         for ending, test in expanded(function):
             for kind in getattr(function, _DTYPES, (None,)):
-                given = {"device": "cpu"} if kind is None else {"device": "cpu", "dtype": kind}
+                # As in PyTorch, a test that does not name a device is not given one.
+                given = {"device": "cpu"} if "device" in inspect.signature(test).parameters else {}
+                if kind is not None:
+                    given["dtype"] = kind
                 whole = "_".join(filter(None, (key, ending, "cpu", "" if kind is None else kind.name)))
                 made[whole] = bound(test, given)
                 made[whole].__name__ = whole

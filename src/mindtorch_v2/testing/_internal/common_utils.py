@@ -25,20 +25,70 @@ import numpy as np
 from ..._random import manual_seed
 from ..._tensor import Tensor
 from .._compare import assert_close
+from .._creation import make_tensor
+from .test_conditions import (
+    DeterministicGuard,
+    decorateIf,
+    disable_gc,
+    dtype_name,
+    load_tests,
+    markDynamoStrictTest,
+    requires_cuda,
+    retry,
+    set_cwd,
+    skipCUDANonDefaultStreamIf,
+    skipIfFreeThreaded,
+    skipIfHpu,
+    skipIfMPS,
+    skipIfNoLapack,
+    skipIfRocmArch,
+    skipIfRocmVersionLessThan,
+    skipIfSlowGradcheckEnv,
+    skipIfTorchInductor,
+    suppress_warnings,
+    unMarkDynamoStrictTest,
+    xfailIf,
+    xfailIfTorchDynamo,
+)
+from .test_conditions import set_default_dtype_to as set_default_dtype
 from .test_parametrization import instantiate_parametrized_tests, parametrize, subtest
 
 __all__ = [
+    "DeterministicGuard",
     "TemporaryDirectoryName",
     "TemporaryFileName",
     "TestCase",
+    "decorateIf",
+    "disable_gc",
+    "dtype_name",
     "freeze_rng_state",
     "instantiate_parametrized_tests",
+    "load_tests",
+    "make_tensor",
+    "markDynamoStrictTest",
     "parametrize",
+    "requires_cuda",
+    "retry",
     "run_tests",
     "serialTest",
+    "set_cwd",
+    "set_default_dtype",
+    "skipCUDANonDefaultStreamIf",
+    "skipIfFreeThreaded",
+    "skipIfHpu",
+    "skipIfMPS",
+    "skipIfNoLapack",
+    "skipIfRocmArch",
+    "skipIfRocmVersionLessThan",
+    "skipIfSlowGradcheckEnv",
     "skipIfTorchDynamo",
+    "skipIfTorchInductor",
     "slowTest",
     "subtest",
+    "suppress_warnings",
+    "unMarkDynamoStrictTest",
+    "xfailIf",
+    "xfailIfTorchDynamo",
 ]
 
 IS_LINUX = sys.platform == "linux"
@@ -57,6 +107,8 @@ TEST_WITH_ASAN = TEST_WITH_TSAN = TEST_WITH_UBSAN = TEST_WITH_ROCM = TEST_WITH_C
 TEST_WITH_TORCHDYNAMO = TEST_WITH_TORCHINDUCTOR = TEST_WITH_AOT_EAGER = TEST_WITH_SLOW_GRADCHECK = False
 TEST_WITH_SLOW = os.getenv("PYTORCH_TEST_WITH_SLOW", "0") == "1"
 TEST_SKIP_FAST = os.getenv("PYTORCH_TEST_SKIP_FAST", "0") == "1"
+TEST_WITH_DEV_DBG_ASAN = TEST_LIBROSA = TEST_NUMBA = TEST_OPT_EINSUM = IS_CPU_EXT_SVE_SUPPORTED = False
+GRADCHECK_NONDET_TOL = 0.0
 NO_MULTIPROCESSING_SPAWN = False
 MI300_ARCH: tuple[str, ...] = ()
 
@@ -237,6 +289,11 @@ def slowTest(fn: Callable[..., Any]) -> Callable[..., Any]:
         return fn(*args, **kwargs)
 
     return test
+
+
+def slowTestIf(condition: bool) -> Decorator:
+    """`slowTest` if something holds."""
+    return slowTest if condition else _unchanged
 
 
 # -- files and running -------------------------------------------------------------------------------------------------
