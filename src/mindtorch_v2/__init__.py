@@ -29,6 +29,7 @@ from ._dispatch.registry import public_names as _public_names
 from ._dtype import ALL_DTYPES as _ALL_DTYPES
 from ._dtype import dtype, finfo, get_default_dtype, iinfo, promote_types, set_default_dtype
 from ._memory_format import channels_last, channels_last_3d, contiguous_format, memory_format, preserve_format
+from ._numpy_names import accept_axis as _accept_axis
 from ._random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from ._refused import TORCH_NAMES as _REFUSED
 from ._refused import refused as _make_refused
@@ -56,9 +57,11 @@ inf, nan, pi, e = _np.inf, _np.nan, _np.pi, _np.e
 
 # Loaded when first asked for, so that importing the package stays cheap.
 _SUBMODULES = frozenset({
-    "_C", "amp", "autograd", "backends", "cpu", "cuda", "distributed", "distributions", "fft", "func", "functional",
-    "hub", "jit", "linalg", "multiprocessing", "nn", "npu", "ops", "optim", "profiler", "random", "return_types",
-    "serialization", "special", "storage", "testing", "torch_alias", "types", "utils", "version",
+    "_C", "__config__", "__future__", "_dynamo", "_environment", "_jit_internal", "_utils", "accelerator", "amp", "ao",
+    "autograd", "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "fft", "func", "functional",
+    "fx", "hub", "jit", "library", "linalg", "mps", "multiprocessing", "nested", "nn", "npu", "onnx", "ops", "optim",
+    "overrides", "profiler", "quantization", "random", "return_types", "serialization", "sparse", "special", "storage",
+    "testing", "torch_alias", "types", "utils", "version", "xpu",
 })
 _FROM_SUBMODULES = {"load": "serialization", "save": "serialization"}
 _FROM_SUBMODULES.update(dict.fromkeys((
@@ -84,7 +87,7 @@ _FROM_SUBMODULES.update(dict.fromkeys((
     "cudnn_is_acceptable", "from_file", "get_device", "get_device_module", "has_lapack", "has_mkl", "has_openmp",
     "has_spectral", "init_num_threads", "is_conj", "is_distributed", "is_inference", "is_neg", "is_same_size",
     "is_signed", "is_vulkan_available", "jagged", "layout", "legacy_contiguous_format", "newaxis", "resize_as_",
-    "set_anomaly_enabled",
+    "_assert", "set_anomaly_enabled",
     "set_flush_denormal", "sparse_bsc", "sparse_bsr", "sparse_coo", "sparse_csc", "sparse_csr", "sym_float", "sym_int",
     "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum", "to_dlpack", "zero_"), "_functions"))
 _FROM_SUBMODULES.update(dict.fromkeys((
@@ -110,7 +113,8 @@ def __getattr__(name: str) -> Any:
     if name in _FROM_SUBMODULES:
         found = getattr(_importlib.import_module(f"{__name__}.{_FROM_SUBMODULES[name]}"), name)
     elif _is_function(name) or (not name.startswith("__") and _load_late() and _is_function(name)):
-        found = _find(name)
+        function = _find(name)
+        found = function if function is None else _accept_axis(name, function)
     elif name in _REFUSED:
         found = _make_refused(name)
     else:

@@ -15,3 +15,9 @@ class _Allowed(threading.local):
 
 
 ALLOWED = _Allowed()
+
+
+class FastPath:
+    """Whether layers of attention may be computed as one op at inference."""
+
+    enabled = True

@@ -12,8 +12,9 @@ from ._device import as_device
 from ._dispatch.namespace import aten
 from ._dispatch.state import THREAD
 from ._dtype import DefaultDtype, dtype, dtype_of_array
+from ._shape import Size
 from ._storage import Storage
-from ._tensor import Tensor, alias, wrap
+from ._tensor import LEGACY, Tensor, alias, wrap
 
 
 def infer_array(data: Any, exact: bool = False) -> np.ndarray:
@@ -97,6 +98,22 @@ def _checked(kind: Any) -> dtype:
     return kind
 
 
+def _from_data(data: Any, dtype: Any, device: Any, copy: bool) -> Tensor:
+    """A tensor of Python data, or of an array, whose memory it shares if it need not be copied."""
+    where = as_device(device if device is not None else THREAD.state.default_device)
+    if isinstance(data, np.ndarray) and not copy:
+        made = from_numpy(data)
+        return aten.to(made, where, made.dtype if dtype is None else _checked(dtype))
+    array = infer_array(data, exact=dtype is not None)
+    kind = dtype_of_array(array.dtype) if dtype is None else _checked(dtype)
+    if isinstance(data, np.ndarray):
+        return aten.to(aten.lift_fresh(wrap(array)), where, kind, copy=True)
+    # The same steps as PyTorch's, so that a profile shows the same ops.
+    made = aten.empty(array.shape, dtype=kind)
+    made._a[...] = array
+    return aten.lift_fresh(aten.to(made, where, kind))
+
+
 def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
            pin_memory: bool = False) -> Tensor:
     """A new tensor with a copy of `data`.
@@ -114,13 +131,7 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
         made = made if dtype is None else aten.to(made, dtype)
         made = made if device is None else aten.to(made, device)
     else:
-        array = infer_array(data, exact=dtype is not None)
-        kind = dtype_of_array(array.dtype) if dtype is None else _checked(dtype)
-        # The same steps as PyTorch's, so that a profile shows the same ops.
-        made = aten.empty(array.shape, dtype=kind)
-        made._a[...] = array
-        where = as_device(device if device is not None else THREAD.state.default_device)
-        made = aten.detach_(aten.lift_fresh(aten.to(made, where, kind)))
+        made = aten.detach_(_from_data(data, dtype, device, copy=True))
     if requires_grad:
         made.requires_grad = True
     return made
@@ -139,19 +150,44 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
         warnings.warn(
             "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. Writing to "
             "this tensor raises; copy the array first if you need to.", UserWarning, stacklevel=2)
-    return wrap(ndarray)
+    # A subclass (memmap, matrix) shares its memory as a plain array, which is what kernels and devices know.
+    return aten.lift_fresh(wrap(np.asarray(ndarray)))
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor that shares memory with `data` where it can."""
     if isinstance(data, Tensor):
-        made = data if dtype is None else aten.to(data, dtype)
-        return made if device is None else aten.to(made, device)
-    if isinstance(data, np.ndarray):
-        made = from_numpy(data)
-        made = made if dtype is None else aten.to(made, dtype)
-        return made if device is None else aten.to(made, device)
-    return tensor(data, dtype=dtype, device=device)
+        kind = data.dtype if dtype is None else _checked(dtype)
+        return aten.to(data, data.device if device is None else device, kind)
+    return _from_data(data, dtype, device, copy=False)
+
+
+def from_sequence(data: Any, kind: dtype) -> Tensor:
+    """A tensor of a list, or of an array whose memory it shares if the dtype is the same: the old constructors' way."""
+    return _from_data(data, kind, None, copy=False)
+
+
+def construct(kind: dtype, args: tuple[Any, ...]) -> Tensor:
+    """What the old constructors make of their arguments: sizes, one sequence of values, or one tensor."""
+    first = args[0] if args else ()
+    if len(args) < 2 and isinstance(first, Tensor):
+        if first.dtype is not kind:
+            raise TypeError(f"expected a tensor of dtype {kind} (got {first.dtype}); convert it with .to()")
+        return aten.alias(first)
+    if len(args) < 2 and isinstance(first, Size):
+        return aten.empty(tuple(first), dtype=kind)
+    if not args:
+        return aten.empty((0,), dtype=kind)
+    if all(isinstance(extent, (int, np.integer)) and not isinstance(extent, bool) for extent in args):
+        return aten.empty(tuple(int(extent) for extent in args), dtype=kind)
+    if len(args) == 1 and isinstance(first, (list, tuple, np.ndarray, range)):
+        return from_sequence(list(first) if isinstance(first, range) else first, kind)
+    if isinstance(first, str):
+        raise TypeError("new(): invalid data type 'str'")
+    raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
+
+
+LEGACY.append(construct)
 
 
 def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None,
@@ -163,7 +199,8 @@ def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | Non
         made = as_tensor(obj if requires_grad else aten.detach(obj), dtype, device)
     else:
         made = as_tensor(obj, dtype, device)
-    shares = isinstance(obj, (Tensor, np.ndarray)) and made._a is (obj._a if isinstance(obj, Tensor) else obj)
+    shares = (made._a is obj._a if isinstance(obj, Tensor)
+              else isinstance(obj, np.ndarray) and (made._a is obj or made._a.base is obj))
     if copy and shares:
         made = aten.clone(made)
     if copy is False and not shares:

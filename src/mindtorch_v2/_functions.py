@@ -17,7 +17,7 @@ from ._dispatch.namespace import aten
 from ._dtype import DefaultDtype
 from ._memory_format import contiguous_format
 from ._shape import Size
-from ._tensor import Tensor, strided, wrap
+from ._tensor import Tensor, sparse_coo, strided, wrap  # noqa: F401  (torch.sparse_coo is found here)
 
 # -- shapes and control flow -----------------------------------------------------------------------------------------
 
@@ -60,7 +60,7 @@ def zero_(input: Tensor) -> Tensor:
 
 def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Whether two shapes are equal."""
-    return tuple(input._a.shape) == tuple(other._a.shape)
+    return aten.is_same_size(input, other)
 
 
 def is_signed(input: Tensor) -> bool:
@@ -90,7 +90,7 @@ def is_inference(input: Tensor) -> bool:
 
 def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
     """Change a tensor's shape to another's."""
-    return aten.resize_(input, the_template._a.shape)
+    return aten.resize_as_(input, the_template, memory_format=memory_format)
 
 
 def get_device(input: Tensor) -> int:
@@ -188,9 +188,9 @@ has_mkl = has_openmp = False
 newaxis = None
 legacy_contiguous_format = contiguous_format
 layout = type(strided)
-sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc, jagged = (
+sparse_csr, sparse_csc, sparse_bsr, sparse_bsc, jagged = (
     layout(f"torch.{name}")
-    for name in ("sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged"))
+    for name in ("sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged"))
 
 
 def compiled_with_cxx11_abi() -> bool:
@@ -285,6 +285,11 @@ class Event(cpu.Event):
                  interprocess: bool = False) -> None:
         self.device = as_device("cpu" if device is None else device)
         self.event_id = 0
+
+
+def _assert(condition: Any, message: str) -> None:
+    """An assertion as a function, which models that are meant to be traced use."""
+    assert condition, message
 
 
 class DisableTorchFunctionSubclass:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from ._construct import construct
 from ._dtype import ALL_DTYPES, dtype
-from ._shape import Size
 from ._storage import Storage
-from ._tensor import Tensor, wrap, wrap_known
+from ._tensor import Tensor
 
 NAMES = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long",
          "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool"}
@@ -24,21 +22,7 @@ class LegacyType(type):
         return isinstance(instance, Tensor) and instance.is_cpu and instance.dtype is cls.dtype
 
     def __call__(cls, *args: Any, device: Any = None) -> Tensor:
-        kind = cls.dtype.np
-        if not args:
-            return wrap(np.empty(0, kind))
-        first = args[0]
-        if isinstance(first, Tensor) and len(args) == 1:
-            if first.dtype is not cls.dtype:
-                raise TypeError(f"expected a tensor of dtype {cls.dtype} (got {first.dtype}); convert it with .to()")
-            return wrap_known(first._a)
-        if isinstance(first, Size) and len(args) == 1:
-            return wrap(np.empty(tuple(first), kind))
-        if all(isinstance(extent, (int, np.integer)) and not isinstance(extent, bool) for extent in args):
-            return wrap(np.empty(args, kind))
-        if len(args) == 1 and isinstance(first, (list, tuple, np.ndarray, range)):
-            return wrap(np.array(first).astype(kind))
-        raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
+        return construct(cls.dtype, args)
 
 
 def _make(kind: dtype) -> LegacyType:

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
 from ._dispatch.namespace import aten, find
+from ._dispatch.promotion import result_dtype
 from ._dispatch.registry import public_names
-from ._tensor import Tensor
+from ._numpy_names import accept_axis
+from ._tensor import Tensor, wrap_known
 
 # Operator -> op. Reflected forms of commutative ops are the op itself.
 OPERATORS = {
@@ -23,8 +27,7 @@ OPERATORS = {
     "__and__": "__and__", "__rand__": "bitwise_and", "__iand__": "__iand__",
     "__or__": "__or__", "__ror__": "bitwise_or", "__ior__": "__ior__",
     "__xor__": "__xor__", "__rxor__": "bitwise_xor", "__ixor__": "__ixor__",
-    "__lshift__": "bitwise_left_shift", "__rshift__": "bitwise_right_shift",
-    "__ilshift__": "bitwise_left_shift_", "__irshift__": "bitwise_right_shift_",
+    "__lshift__": "__lshift__", "__rshift__": "__rshift__", "__ilshift__": "__ilshift__", "__irshift__": "__irshift__",
     "__eq__": "eq", "__ne__": "ne", "__lt__": "lt", "__le__": "le", "__gt__": "gt", "__ge__": "ge",
 }
 BINARY = {name for name in OPERATORS if name not in ("__neg__", "__abs__", "__invert__", "__pos__")}
@@ -37,6 +40,7 @@ def lazy_method(attribute: str, op_name: str) -> Callable[..., Any]:
         function = find(op_name)
         if function is None:
             raise NotImplementedError(f"Tensor.{attribute} needs aten::{op_name}, which this runtime does not have")
+        function = accept_axis(attribute, function)
         setattr(Tensor, attribute, function)
         return function(*args, **kwargs)
 
@@ -57,16 +61,19 @@ def reflected(name: str) -> Callable[[Tensor, Any], Any]:
 REFLECTED: dict[str, Callable[[Tensor, Any], Any]] = {
     "__rtruediv__": lambda self, other: aten.mul(aten.reciprocal(self), other),
     "__rfloordiv__": lambda self, other: aten.floor_divide(_operand(self, other), self),
-    "__rmod__": lambda self, other: aten.remainder(_operand(self, other), self),
+    "__rmod__": lambda self, other: aten.remainder(other, self),
     "__rpow__": lambda self, other: aten.pow(other, self),
     "__rmatmul__": lambda self, other: aten.matmul(other, self),
-    "__rlshift__": lambda self, other: aten.bitwise_left_shift(_operand(self, other), self),
-    "__rrshift__": lambda self, other: aten.bitwise_right_shift(_operand(self, other), self),
+    "__rlshift__": lambda self, other: aten.bitwise_left_shift(other, self),
+    "__rrshift__": lambda self, other: aten.bitwise_right_shift(other, self),
 }
 
 
 def _operand(self: Tensor, number: Any) -> Tensor:
-    return aten.scalar_tensor(number, dtype=aten.result_type(self, number))
+    """A number as a 0-d tensor of the dtype it has beside this tensor."""
+    if isinstance(number, Tensor):
+        return number
+    return wrap_known(np.array(number, result_dtype([self._a], [number]).np))
 
 
 def attach(late: Iterable[str]) -> None:

@@ -1,6 +1,6 @@
 """PyTorch's names that this runtime refuses, by reason; the functions, classes and methods that raise are made here.
 
-`torch.sparse_coo_tensor` exists so that a program that has a sparse branch imports, and says why when it takes it.
+`torch.sparse_csr_tensor` exists so that a program that has a sparse branch imports, and says why when it takes it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 from ._absent import refusing, refusing_class
 
-SPARSE = "{} needs sparse tensors, which this runtime does not have: all tensors are strided"
+SPARSE = "{} is not supported: of sparse tensors this runtime has only the coordinate form and its basic functions"
 QUANTIZED = "{} needs quantized tensors, which this runtime does not have"
 VENDOR = ("{} calls a vendor's library (cuDNN, MIOpen, oneDNN, FBGEMM), which programs cannot call here; call the op "
           "itself")
@@ -25,7 +25,7 @@ DEVICE = "{} needs a device that this runtime does not support; tensors live on 
 FUNCTIONS: dict[str, str] = {
     SPARSE: """ccol_indices_copy col_indices_copy crow_indices_copy dsmm hsmm hspmm indices_copy resize_as_sparse_
         native_norm row_indices_copy saddmm smm sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor
-        sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor spmm sspaddmm values_copy""",
+        sparse_csc_tensor sparse_csr_tensor sspaddmm values_copy""",
     QUANTIZED: """choose_qparams_optimized dequantize empty_quantized fused_moving_avg_obs_fake_quant int_repr
         q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale q_zero_point quantize_per_channel
         quantize_per_tensor quantize_per_tensor_dynamic quantized_batch_norm quantized_gru quantized_gru_cell
@@ -68,9 +68,8 @@ LINALG: dict[str, str] = {
     "torch.linalg.lu_factor": "ldl_factor ldl_factor_ex ldl_solve",
 }
 METHODS: dict[str, str] = {
-    SPARSE: """ccol_indices coalesce col_indices crow_indices indices is_coalesced resize_as_sparse_ row_indices smm
-        sparse_mask sparse_resize_ sparse_resize_and_clear_ sspaddmm to_sparse to_sparse_bsc to_sparse_bsr
-        to_sparse_coo to_sparse_csc to_sparse_csr values""",
+    SPARSE: """ccol_indices col_indices crow_indices resize_as_sparse_ row_indices smm sparse_mask sparse_resize_
+        sparse_resize_and_clear_ sspaddmm to_sparse_bsc to_sparse_bsr to_sparse_csc to_sparse_csr""",
     QUANTIZED: """dequantize int_repr q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale
         q_zero_point qscheme""",
     VENDOR: "to_mkldnn",

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ._backends.sparse import SparseArray
 from ._device import CPU, device
 from ._dispatch.observer import HOOK
-from ._dtype import COMPLEX, FLOAT, FROM_NUMPY, dtype, dtype_of_array
+from ._dtype import COMPLEX, FLOAT, FROM_NUMPY, DefaultDtype, dtype, dtype_of_array
 from ._shape import Size
 from ._storage import Shared, Storage
 
@@ -162,10 +163,15 @@ class Tensor(metaclass=TensorMeta):
 
     @property
     def layout(self) -> Any:
-        """Always `torch.strided`."""
-        return strided
+        """`torch.strided`, or `torch.sparse_coo`."""
+        return sparse_coo if type(self._a) is SparseArray else strided
 
-    is_cuda = is_mps = is_xpu = is_sparse = is_sparse_csr = is_quantized = is_mkldnn = is_nested = False
+    @property
+    def is_sparse(self) -> bool:
+        """Whether only some elements are held, with their positions."""
+        return type(self._a) is SparseArray
+
+    is_cuda = is_mps = is_xpu = is_sparse_csr = is_quantized = is_mkldnn = is_nested = False
 
     # -- autograd state ----------------------------------------------------------------------------------------
 
@@ -282,6 +288,11 @@ class Tensor(metaclass=TensorMeta):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
         if self._rg and value.dtype.category < FLOAT:
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
+        if not SAME_KIND[0](self, value):
+            raise RuntimeError("Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have "
+                               "incompatible tensor type.")
+        if value._a is self._a:
+            return
         self._a = value._a
         self._st = Shared(value.untyped_storage(), self._version)
         if self._ag is not None and self._ag.accumulator is not None:
@@ -345,22 +356,21 @@ def check_assigned_grad(tensor: Tensor, value: Any) -> None:
 
 
 def construct_legacy(cls: type, *args: Any, device: Any = None) -> Tensor:
-    """`torch.Tensor(2, 3)` and `torch.Tensor([1, 2])`: the old constructor, always float."""
+    """`torch.Tensor(2, 3)` and `torch.Tensor([1, 2])`: the old constructor, in the default dtype."""
     if len(args) == 1 and isinstance(args[0], Tensor):
         return wrap_as(cls, args[0]._a)
-    if args and all(isinstance(n, (int, np.integer)) for n in args):
-        return wrap_as(cls, np.empty(args, np.float32))
-    if len(args) == 1 and isinstance(args[0], Size):
-        return wrap_as(cls, np.empty(args[0], np.float32))
-    if len(args) == 1 and isinstance(args[0], (list, tuple, np.ndarray)):
-        return wrap_as(cls, np.array(args[0], np.float32))
-    if not args:
-        return wrap_as(cls, np.empty(0, np.float32))
-    raise TypeError(f"new(): data must be a sequence (got {type(args[0]).__name__})")
+    made: Tensor = LEGACY[0](DefaultDtype.value, args)
+    return made if cls is Tensor else wrap_as(cls, made._a)
+
+
+# Set by the op table: whether a tensor can take over another's memory.
+SAME_KIND: list[Any] = []
+# Set by the functions that make tensors of data: what the old constructors make of their arguments.
+LEGACY: list[Any] = []
 
 
 class Layout:
-    """How the elements lie in memory; tensors here are all strided, the other layouts can only be named."""
+    """How the elements lie in memory; tensors are strided or in coordinate form, other layouts can only be named."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -369,7 +379,7 @@ class Layout:
         return self.name
 
 
-strided = Layout("torch.strided")
+strided, sparse_coo = Layout("torch.strided"), Layout("torch.sparse_coo")
 # Set by the autograd graph: finds the edge of a view, whose history follows its base's in-place changes.
 VIEW_EDGE: list[Any] = []
 

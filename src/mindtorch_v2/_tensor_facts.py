@@ -11,12 +11,15 @@ import numpy as np
 
 from ._autograd.inplace import bump
 from ._backends.cpu.view import as_strided as strided_view
+from ._backends.sparse import SparseArray
+from ._construct import construct
 from ._construct import tensor as make_tensor
 from ._dispatch.namespace import aten
-from ._dtype import dtype
-from ._shape import Size, numel
+from ._dispatch.steps import step
+from ._dtype import dtype, uint8
+from ._shape import numel
 from ._storage import Shared, Storage
-from ._tensor import Tensor, wrap, wrap_as
+from ._tensor import Tensor, wrap_as
 from ._typed_storage import TypedStorage, storage_class
 
 # -- questions -------------------------------------------------------------------------------------------------------
@@ -47,19 +50,17 @@ def is_shared(self: Tensor) -> bool:
 
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:
     """Whether both have the same memory and geometry."""
-    mine, other = self._a, tensor._a
-    return (mine.shape == other.shape and mine.strides == other.strides and self.data_ptr() == tensor.data_ptr()
-            and self.untyped_storage() == tensor.untyped_storage())
+    return aten.is_set_to(self, tensor)
 
 
 def dense_dim(self: Tensor) -> int:
-    """The number of dimensions: all are dense."""
-    return len(self._a.shape)
+    """The number of dense dimensions: all, unless the tensor is sparse."""
+    return len(self._a.shape) - sparse_dim(self)
 
 
 def sparse_dim(self: Tensor) -> int:
-    """0: no dimension is sparse."""
-    return 0
+    """The number of sparse dimensions."""
+    return len(self._a.indices) if isinstance(self._a, SparseArray) else 0
 
 
 def dim_order(self: Tensor, ambiguity_check: Any = False) -> tuple[int, ...]:
@@ -69,7 +70,9 @@ def dim_order(self: Tensor, ambiguity_check: Any = False) -> tuple[int, ...]:
 
 
 def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool = True) -> Tensor:
-    """This tensor, which is dense already, in another dtype if asked for."""
+    """This tensor with all its elements, in another dtype if asked for."""
+    if isinstance(self._a, SparseArray):
+        self = aten.to_dense__default(self)
     return self if dtype is None else aten.to(self, dtype)
 
 
@@ -112,15 +115,36 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
         kept = source.untyped() if isinstance(source, TypedStorage) else source
         if not isinstance(kept, Storage):
             raise TypeError(f"set_(): argument 'source' must be a Tensor or a storage, not {type(source).__name__}")
-        raw = kept.bytes()
-        flat = raw[: len(raw) // self.itemsize * self.itemsize].view(self._a.dtype)
-        shape = (len(flat),) if size is None else tuple(size)
-        array = strided_view(flat, shape, _steps(shape, stride), storage_offset)
+        array = (_whole(self._a, kept) if size is None else
+                 _part(self._a, kept, storage_offset, tuple(size), _steps(size, stride)))
     self._a = array
     self._st = Shared(kept, self._version)
     self._base = None
     bump(self)
     return self
+
+
+@step("aten::set_", "source_Storage", lambda own, source: (own, None))
+def _whole(own: Any, source: Storage) -> Any:
+    """All elements of a storage, in the dtype of an array."""
+    raw = source.bytes()
+    return raw[: len(raw) // own.itemsize * own.itemsize].view(own.dtype)
+
+
+@step("aten::set_", "source_Storage_storage_offset",
+      lambda own, source, offset, size, stride: (own, None, offset, size, stride))
+def _part(own: Any, source: Storage, offset: int, size: tuple[int, ...], stride: tuple[int, ...]) -> Any:
+    """Elements of a storage, in the dtype of an array."""
+    raw = source.bytes()
+    return strided_view(raw[: len(raw) // own.itemsize * own.itemsize].view(own.dtype), size, stride, offset)
+
+
+def copied(storage: Storage) -> Storage:
+    """The same bytes in new memory."""
+    made = Storage(np.empty(storage.nbytes(), np.uint8), storage.device)
+    new, old = (set_(aten.empty(0, dtype=uint8), one) for one in (made, storage))
+    aten.copy_(new, old)
+    return made
 
 
 def _steps(size: Any, stride: Any) -> tuple[int, ...]:
@@ -131,7 +155,7 @@ def _steps(size: Any, stride: Any) -> tuple[int, ...]:
 
 def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
     """Change the shape to another tensor's."""
-    return aten.resize_(self, the_template._a.shape)
+    return aten.resize_as_(self, the_template, memory_format=memory_format)
 
 
 def resize(self: Tensor, *sizes: Any) -> Tensor:
@@ -173,21 +197,7 @@ def new_tensor(self: Tensor, data: Any, *, dtype: Any = None, device: Any = None
 
 def new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
     """The old constructor in this tensor's dtype: sizes, a sequence of values, or a tensor."""
-    kind = self._a.dtype
-    if not args:
-        return wrap(np.empty(0, kind))
-    first = args[0]
-    if isinstance(first, Tensor):
-        if first.dtype is not self.dtype:
-            raise TypeError(f"expected a tensor of dtype {self.dtype} (got {first.dtype})")
-        return aten.alias(aten.detach(first))
-    if isinstance(first, Size):
-        return wrap(np.empty(tuple(first), kind))
-    if all(isinstance(n, (int, np.integer)) for n in args):
-        return wrap(np.empty(args, kind))
-    if len(args) == 1 and isinstance(first, (list, tuple, np.ndarray, range)):
-        return wrap(np.array(first).astype(kind))
-    raise TypeError(f"new(): invalid data type '{type(first).__name__}'")
+    return construct(self.dtype, args)
 
 
 def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:

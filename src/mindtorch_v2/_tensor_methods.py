@@ -14,8 +14,10 @@ from ._dispatch.namespace import aten
 from ._dtype import DefaultDtype
 from ._refused import refused_methods
 from ._shape import Size
-from ._tensor import Tensor, wrap_as
+from ._tensor import Tensor, wrap_as, wrap_known
 from ._tensor_facts import attach as attach_facts
+from ._tensor_facts import copied, set_
+from ._tensor_str import _append_suffixes as append_suffixes
 from ._tensor_str import format_tensor
 
 
@@ -36,7 +38,7 @@ def host(self: Tensor) -> np.ndarray:
 def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
     """The memory as a NumPy array, shared; `force=True` detaches and copies to the host as needed."""
     if force:
-        return host(self.detach())
+        return host(aten.resolve_neg(aten.resolve_conj(aten.to(self.detach(), "cpu"))))
     if self.requires_grad:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     if not isinstance(self._a, np.ndarray):
@@ -77,7 +79,7 @@ def _iter(self: Tensor) -> Iterator[Tensor]:
 
 def _contains(self: Tensor, element: Any) -> bool:
     if isinstance(element, (Tensor, int, float, complex, bool)):
-        return bool(aten.any(aten.eq(self, element)))
+        return bool(aten.item(aten.any(aten.eq(self, element))))
     raise RuntimeError(
         f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
     )
@@ -88,7 +90,23 @@ def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndar
     return array if dtype is None else array.astype(dtype, copy=False)
 
 
+def _sparse_repr(self: Tensor) -> str:
+    held = self._a
+    places, values = (_repr(wrap_known(array)).replace("\n", "\n" + " " * width)
+                      for array, width in ((held.indices, 15), (held.values, 14)))
+    values = values.split(", dtype=")[0].rstrip(")") + ")"
+    node = self.grad_fn
+    facts = [f"size={tuple(held.shape)}", f"nnz={held.indices.shape[1]}"]
+    facts += [] if self.dtype is DefaultDtype.value else [f"dtype={self.dtype}"]
+    facts += ["layout=torch.sparse_coo"]
+    facts += [f"grad_fn=<{type(node).__name__}>"] if node is not None else []
+    facts += ["requires_grad=True"] if self.requires_grad and node is None else []
+    return append_suffixes(f"tensor(indices={places},\n       values={values},\n       {facts[0]}", facts[1:], 7)
+
+
 def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:
+    if self.is_sparse:
+        return _sparse_repr(self)
     node = self.grad_fn
     where = str(self.device)
     return format_tensor(
@@ -173,6 +191,20 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[..., Any]) -
     return RemovableHandle(extras.post_hooks, hook)
 
 
+def _with_copied_storage(self: Tensor, memo: dict[Any, Any]) -> Tensor:
+    """This tensor on a copy of its memory, which is one copy for all tensors on that memory."""
+    copies = memo.setdefault("torch", {})
+    storage = self.untyped_storage()
+    if storage not in copies:
+        copies[storage] = copied(storage)
+    made = set_(aten.new_empty(self, ()), copies[storage], self.storage_offset(), self._a.shape, self.stride())
+    if type(self) is Tensor:
+        return made
+    kept = wrap_as(type(self), made._a)
+    kept._st = made._st
+    return kept
+
+
 def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     if id(self) in memo:
         return memo[id(self)]
@@ -182,7 +214,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
             "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, "
             "see https://github.com/pytorch/pytorch/pull/103001"
         )
-    made = wrap_as(type(self), self._a.copy())
+    made = _with_copied_storage(self, memo) if type(self._a) is np.ndarray else wrap_as(type(self), self._a.copy())
     made._rg = self._rg
     memo[id(self)] = made
     if self.grad is not None:
@@ -217,7 +249,7 @@ def _reduce(self: Tensor, protocol: Any = None) -> Any:
 
 def is_same_size(self: Tensor, other: Tensor) -> bool:
     """Whether two shapes are equal."""
-    return self._a.shape == other._a.shape
+    return aten.is_same_size(self, other)
 
 
 def pin_memory(self: Tensor, device: Any = None) -> Tensor:
@@ -255,8 +287,8 @@ def attach() -> None:
     properties: dict[str, Callable[[Tensor], Any]] = {
         "T": lambda self: aten.numpy_T(self),
         "mT": lambda self: aten.mT(self),
-        "H": lambda self: aten.adjoint(self),
-        "mH": lambda self: aten.adjoint(self),
+        "H": lambda self: aten.matrix_H(self),
+        "mH": lambda self: aten.mH(self),
         "real": lambda self: aten.real(self),
         "imag": lambda self: aten.imag(self),
     }

@@ -1,28 +1,76 @@
-"""`torch.jit`: programs are not compiled here. Marks for the compiler pass through; compiling raises."""
+"""`torch.jit`: programs are not compiled here. Marks for the compiler pass through, and so does what it would compile:
+
+`script` and `trace` return the function or module they are given, after a warning, as `torch.compile` does. What needs
+a compiled program (saving it, freezing it, its graph) raises or is not there.
+"""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from ._absent import refusing, refusing_class
+from .nn.modules.module import Module
+
+__all__ = ["Final", "RecursiveScriptModule", "ScriptFunction", "ScriptModule", "annotate", "export", "fork", "freeze",
+           "ignore", "interface", "is_scripting", "is_tracing", "load", "save", "script", "script_if_tracing",
+           "script_method", "trace", "trace_module", "unused", "wait"]
 
 T = TypeVar("T")
 REASON = ("torch.jit.{0}: TorchScript does not exist in this runtime, which runs Python as it is. Call the function or "
           "module itself.")
 
-script = refusing("script", NotImplementedError, REASON.format("script"))
-trace = refusing("trace", NotImplementedError, REASON.format("trace"))
-trace_module = refusing("trace_module", NotImplementedError, REASON.format("trace_module"))
 load = refusing("load", NotImplementedError, REASON.format("load"))
 save = refusing("save", NotImplementedError, REASON.format("save"))
 freeze = refusing("freeze", NotImplementedError, REASON.format("freeze"))
 fork = refusing("fork", NotImplementedError, REASON.format("fork"))
 wait = refusing("wait", NotImplementedError, REASON.format("wait"))
-# No object is an instance of these, which is what `isinstance` is asked for.
-ScriptModule = refusing_class("ScriptModule", NotImplementedError, REASON.format("ScriptModule"))
+# No object is an instance of it, which is what `isinstance` is asked for.
 ScriptFunction = refusing_class("ScriptFunction", NotImplementedError, REASON.format("ScriptFunction"))
+
+
+class ScriptModule(Module):
+    """A module whose methods are marked for compiling; they run as they are. No other module is an instance of it."""
+
+
 RecursiveScriptModule = ScriptModule
+
+
+class _Told:
+    """Whether the warning was given; once is enough."""
+
+    already = False
+
+
+def _as_it_is(name: str, value: T) -> T:
+    if not callable(value) and not isinstance(value, (dict, list)):
+        raise TypeError(f"torch.jit.{name}: expected a function, a class or a module, got {type(value).__name__}")
+    if not _Told.already:
+        _Told.already = True
+        warnings.warn(f"torch.jit.{name}: TorchScript does not exist in this runtime; functions and modules run as "
+                      "they are.", stacklevel=3)
+    return value
+
+
+def script(obj: T, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> T:
+    """The function, class or module as it is. Warns once that nothing is compiled."""
+    return _as_it_is("script", obj)
+
+
+def trace(func: T, example_inputs: Any = None, optimize: Any = None, check_trace: bool = True, **options: Any) -> T:
+    """The function or module as it is, which is not run with the examples. Warns once that nothing is compiled."""
+    return _as_it_is("trace", func)
+
+
+def trace_module(mod: T, inputs: Any, optimize: Any = None, check_trace: bool = True, **options: Any) -> T:
+    """The module as it is. Warns once that nothing is compiled."""
+    return _as_it_is("trace_module", mod)
+
+
+def script_method(fn: T) -> T:
+    """The method as it is."""
+    return fn
 
 
 def is_scripting() -> bool:

@@ -11,11 +11,10 @@ from typing import Any
 
 from ._backends.cpu.linalg import LinAlgError as LinAlgError
 from ._dispatch.registry import OVERLOADS
-from ._op_module import op_function, op_functions
+from ._op_module import op_functions
 from ._refused import refused_in_linalg
 
 _found: dict[str, Any] = op_functions("linalg", "linalg_", OVERLOADS)
-_found["matmul"] = op_function("linalg", "matmul", "matmul")
 _found.update(refused_in_linalg())
 
 globals().update(_found)

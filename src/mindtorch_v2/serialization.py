@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
 from typing import Any
 
 from ._device import CPU, device
@@ -98,7 +97,11 @@ def _build(record: TensorRecord, storages: dict[int, Any], map_location: Any) ->
     if shared is None:
         shared = storages[id(record.storage.data)] = Storage(array, CPU)
     made._st = Shared(shared)
-    target = _location(map_location, record.storage.location)
+    if callable(map_location):
+        moved = map_location(shared, record.storage.location)
+        target = device(record.storage.location) if moved is None else moved.device
+    else:
+        target = _location(map_location, record.storage.location)
     if target is not None and target != CPU:
         made = aten.to(made, target)
     if record.is_parameter:
@@ -115,9 +118,6 @@ def _location(map_location: Any, saved: str) -> device | None:
         return device(map_location.get(saved, saved))
     if isinstance(map_location, (str, device)):
         return device(map_location)
-    if isinstance(map_location, Callable):  # type: ignore[arg-type]
-        raise NotImplementedError("torch.load: map_location as a function of storages is not supported; pass a device, "
-                                  "a string or a dict")
     raise TypeError(f"map_location must be a device, a string or a dict, got {type(map_location).__name__}")
 
 
@@ -139,6 +139,22 @@ def add_safe_globals(safe_globals: list[Any]) -> None:
 def clear_safe_globals() -> None:
     """Forget what `add_safe_globals` added."""
     _SAFE.clear()
+
+
+class safe_globals:
+    """A context in which `load` accepts these classes and functions."""
+
+    def __init__(self, safe_globals: list[Any]) -> None:
+        self.added = safe_globals
+        self.before: dict[Any, Any] = {}
+
+    def __enter__(self) -> None:
+        self.before = dict(_SAFE)
+        add_safe_globals(self.added)
+
+    def __exit__(self, *exc: object) -> None:
+        _SAFE.clear()
+        _SAFE.update(self.before)
 
 
 def get_safe_globals() -> list[Any]:

@@ -18,6 +18,7 @@ from mindtorch_v2._backends.cpu.blocks import BLOCK, SpreadInPlace, blocks, part
 from mindtorch_v2._backends.cpu.gelu import gelu, gelu_backward
 from mindtorch_v2._backends.cpu.maxima import window_maxima
 from mindtorch_v2._backends.cpu.softmax import MODERATE, log_softmax, softmax
+from mindtorch_v2._backends.cpu.stretches import sum_stretches
 from mindtorch_v2._backends.cpu.sums import sum_over
 
 
@@ -182,3 +183,15 @@ def test_the_allocator_is_left_alone_if_asked() -> None:
 def test_freed_memory_is_kept() -> None:
     if os.confstr("CS_GNU_LIBC_VERSION"):
         assert keeps_memory()
+
+
+@pytest.mark.parametrize(("count", "groups", "width"), [(3000, 200, 16), (3000, 2, 16), (20, 10, 4), (3000, 200, 3)])
+@pytest.mark.parametrize("uneven", [False, True])
+def test_sums_of_stretches(count: int, groups: int, width: int, uneven: bool) -> None:
+    random = np.random.default_rng(0)
+    owner = np.sort(random.integers(0, groups, count))
+    if uneven:
+        owner[: count * 3 // 4] = owner[0]
+    rows = random.standard_normal((count, width))
+    starts = np.flatnonzero(np.concatenate(([True], owner[1:] != owner[:-1])))
+    np.testing.assert_allclose(sum_stretches(rows, starts), np.add.reduceat(rows, starts, 0), rtol=1e-12, atol=1e-12)

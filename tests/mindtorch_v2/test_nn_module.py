@@ -164,7 +164,6 @@ def test_assignment_before_init() -> None:
     (lambda m: m.get_parameter("shift"), AttributeError, "is not an nn.Parameter"),
     (lambda m: m.get_buffer("weight"), AttributeError, "is not a buffer"),
     (lambda m: m.set_submodule("", m), ValueError, "without a target name"),
-    (lambda m: m.compile(), NotImplementedError, "no compiler"),
     (lambda m: nn.Module()(1), NotImplementedError, 'required "forward"'),
     (lambda m: nn.Module(3), TypeError, "takes 1 positional argument but 2 were given"),
     (lambda m: nn.Module(a=3), TypeError, "unexpected keyword argument 'a'"),

@@ -52,7 +52,7 @@ def test_one_declaration_gives_every_form():
     assert torch.sqrt(x, out=torch.empty(2)).tolist() == [1.0, 2.0]
     assert x.clone().sqrt_().tolist() == [1.0, 2.0]
     assert torch.ops.aten.add.Tensor(x, x).tolist() == [2.0, 8.0]
-    assert torch.ops.aten.add.overloads() == ["Tensor"]
+    assert torch.ops.aten.add.overloads() == ["Tensor", "Scalar"]
     with pytest.raises(AttributeError, match="no_such_op"):
         getattr(torch.ops.aten, "no_such_op")  # noqa: B009
     with pytest.raises(AttributeError, match="no_such_op"):

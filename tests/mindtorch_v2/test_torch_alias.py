@@ -70,11 +70,11 @@ def test_a_missing_module_says_so(tmp_path, pytorch):
         from mindtorch_v2 import torch_alias
         torch_alias.enable(force=True)
         try:
-            import torch.onnx
+            import torch.package
         except ModuleNotFoundError as error:
-            assert error.name == "torch.onnx"
+            assert error.name == "torch.package"
             print(error)
-    """, tmp_path, [pytorch]).startswith("No module named 'torch.onnx': it is not part of mindtorch_v2")
+    """, tmp_path, [pytorch]).startswith("No module named 'torch.package': it is not part of mindtorch_v2")
 
 
 def test_an_installed_pytorch_is_not_hidden_unless_forced(tmp_path, pytorch):
@@ -227,7 +227,7 @@ def test_compile_warns_once_and_returns_what_it_got():
         assert torch.compile(mode="max-autotune", fullgraph=True)(double) is double
 
 
-def test_jit_marks_pass_through_and_compiling_raises():
+def test_jit_passes_functions_and_modules_through():
     def function():
         return 1
 
@@ -235,9 +235,25 @@ def test_jit_marks_pass_through_and_compiling_raises():
         assert mark(function) is function
     assert not torch.jit.is_scripting()
     assert not torch.jit.is_tracing()
-    for compiler in (torch.jit.script, torch.jit.trace):
-        with pytest.raises(NotImplementedError, match="TorchScript does not exist"):
-            compiler(function)
+    torch.jit._Told.already = False
+    with pytest.warns(UserWarning, match="TorchScript does not exist"):
+        assert torch.jit.script(function) is function
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = torch.nn.Linear(2, 2)
+        assert torch.jit.trace(model, torch.ones(1, 2)) is model
+    assert not isinstance(model, torch.jit.ScriptModule)
+
+    class Scripted(torch.jit.ScriptModule):
+        @torch.jit.script_method
+        def forward(self, x):
+            return x + 1
+
+    assert Scripted()(torch.ones(1)).tolist() == [2.0]
+    with pytest.raises(TypeError, match="expected a function"):
+        torch.jit.script(3)
+    with pytest.raises(NotImplementedError, match="TorchScript does not exist"):
+        torch.jit.save(model, "model.pt")
 
 
 def test_distributed_hub_and_multiprocessing():

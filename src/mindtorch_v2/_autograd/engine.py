@@ -83,20 +83,23 @@ class Walk:
             if not self.waiting.get(id(node)):
                 self.push(node)
         ready = self.ready
+        quiet = None
         while ready:
             node = heapq.heappop(ready)[2]
             if not HOOK["OBSERVING"]:
                 self.evaluate(node, -1)
                 continue
+            if node.hooks is not None or node.may_run_user_code:
+                quiet = None
+            elif quiet is None:
+                quiet = hush()
             outer, inner = event_ids(node)
             listener = HOOK["TAP"]
             noted = None if listener is None else listener.enter(outer, -1, ())
-            quiet = hush() if node.hooks is None and not node.may_run_user_code else None
             start = clock()
             try:
                 self.evaluate(node, inner)
             finally:
-                del quiet
                 THREAD.state.extend((outer, start, clock(), node.seq if node.seq != LAST else -1, None))
                 if noted is not None:
                     noted.leave()

@@ -203,6 +203,10 @@ class Writer:
             "if OBSERVING:",
             tap,
             "    o_ = THREAD.state",
+            # Inside an op there are no calls to note, and noting costs more than the op.
+            "    if (p_ := o_.probe) is not None:",
+            "        if getprofile() is p_: setprofile(None); o_.probe = None",
+            "        else: p_ = None  # the user has set another function",
             "    seq_ = o_.seq if o_.grad else -1" if in_graph else "    seq_ = -1",
             uses,
             f"    d_ = {inputs}",
@@ -212,7 +216,8 @@ class Writer:
     def report(self) -> None:
         scalar = self.op.scalar_overload and self.pairwise
         event = "id_ if v1 is not NO_TENSOR else id_scalar_" if scalar else "id_"
-        end = f"start_.end({event})" if NATIVE is not None else f"o_.extend(({event}, start_, clock(), seq_, d_))"
+        end = f"start_.end({event})" if NATIVE is not None else (
+            f"o_.extend(({event}, start_, clock(), seq_, d_)); p_ is None or resume(o_, p_)")
         # Converted operands are let go of first: a profile of memory shows them freed in the op, as PyTorch's does.
         freed = "".join(f"a{i} = " for i in range(len(self.tensors))) + "None; " if self.op.promote else ""
         self.add(3, f"if start_ is not None: {freed}{end}")

@@ -7,6 +7,7 @@ The runtime knows nothing else about profilers.
 from __future__ import annotations
 
 from collections.abc import Callable
+from sys import getprofile, setprofile
 from time import perf_counter_ns
 from typing import Any
 
@@ -18,7 +19,8 @@ from .state import NEW_THREAD, STATES, THREAD, ThreadState
 # STEPPED with each optimizer that made a step. TAP, if set, is asked to run ops in their own place and hears of spans.
 # FAILED, if set, is called with the size of each allocation for which there was no memory.
 HOOK: dict[str, Any] = {"OBSERVING": False, "DESCRIBE": False, "ALLOCATED": None, "USES": None, "STEPPED": None,
-                        "FAILED": None, "TAP": None, "clock": perf_counter_ns, "THREAD": THREAD}
+                        "FAILED": None, "TAP": None, "clock": perf_counter_ns, "THREAD": THREAD,
+                        "setprofile": setprofile, "getprofile": getprofile}
 if NATIVE is not None:
     NATIVE.set_thread(THREAD, ThreadState)
     HOOK["begin"] = NATIVE.begin
@@ -84,7 +86,35 @@ def hush() -> Any:
     For stretches in which only this package runs: its calls are not part of a recording anyway, but before Python 3.12
     the interpreter is slow at everything while it has calls to note.
     """
-    return None if NATIVE is None else NATIVE.begin(None, False)
+    if NATIVE is not None:
+        return NATIVE.begin(None, False)
+    probe = THREAD.state.probe
+    return None if probe is None or getprofile() is not probe else _Hush()
+
+
+class _Hush:
+    """Pauses the Python function that notes this thread's calls, until it is let go of."""
+
+    __slots__ = ("probe", "state")
+
+    def __init__(self) -> None:
+        self.state = THREAD.state
+        self.probe, self.state.probe = self.state.probe, None
+        setprofile(None)
+
+    def __del__(self) -> None:
+        resume(self.state, self.probe)
+
+
+def resume(state: ThreadState, probe: Any) -> None:
+    """Note calls of the current thread again; a probe whose recording has ended removes itself at the next call."""
+    if PROBING[0]:
+        state.probe = probe
+    setprofile(probe)
+
+
+PROBING = [False]  # whether Python functions note calls
+HOOK["resume"] = resume
 
 
 class span:

@@ -35,8 +35,8 @@ declare(
           "self": _zeros},
 )
 declare(
-    "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", cpu=kernels.hardtanh, inplace=True,
-    where="n", meta="same",
+    "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", cpu=kernels.hardtanh,
+    cpu_inplace=kernels.hardtanh_inplace, where="n", meta="same",
     grad={"self": lambda grad, self, min_val, max_val: aten.hardtanh_backward(grad, self, min_val, max_val)},
 )
 declare(
@@ -57,7 +57,8 @@ declare(
     grad={"grad_output": lambda grad, self: aten.hardsigmoid_backward(grad, self), "self": _zeros},
 )
 declare(
-    "hardswish(Tensor self) -> Tensor", cpu=kernels.hardswish, inplace=True, where="n", meta="same",
+    "hardswish(Tensor self) -> Tensor", cpu=kernels.hardswish, cpu_inplace=kernels.hardswish_inplace,
+    where="n", meta="same",
     grad={"self": lambda grad, self: aten.hardswish_backward(grad, self)},
 )
 declare(

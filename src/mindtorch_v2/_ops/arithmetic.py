@@ -17,7 +17,7 @@ from .._backends.cpu.arithmetic import (
 )
 from .._backends.cpu.inplace import add_into, subtract_into
 from .._dispatch.namespace import aten
-from .._dispatch.promotion import FLOAT_DTYPES, promote_number
+from .._dispatch.promotion import FLOAT_DTYPES, promote_number, result_dtype
 from .._dispatch.registry import choose, declare
 from .._tensor import Tensor, wrap_known
 from .formulas import conj, not_implemented, scaled
@@ -41,32 +41,57 @@ declare(
     cpu=subtract, cpu_full=_subtract_scaled, cpu_inplace=subtract_into, promote="binary", meta="broadcast",
     grad={"self": lambda grad: grad, "other": lambda grad, alpha: -scaled(grad, alpha)},
 )
-def _as_tensor(value: Any, beside: Tensor) -> Tensor:
-    """A number as a 0-d tensor that does not widen the tensor beside it."""
-    array = beside._a
+
+
+def _number_beside(value: Any, array: Any) -> Any:
+    """A number as a 0-d array that does not widen the operand beside it."""
     if array.shape and array.dtype in FLOAT_DTYPES and isinstance(value, float):
-        return wrap_known(np.array(value))
-    return wrap_known(np.array(value, aten.result_type(beside, value).np))
+        return np.array(value)
+    return np.array(value, result_dtype([array], [value]).np)
+
+
+def _subtract_from(array: Any, other: Any, alpha: Any) -> Any:
+    return aten.sub(wrap_known(other), wrap_known(array), alpha=alpha)._a
 
 
 declare(
-    "rsub.Scalar(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-    composite=lambda input, other, alpha: aten.sub(
-        other if isinstance(other, Tensor) else _as_tensor(other, input), input, alpha=alpha),
-    where="f",
+    "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", cpu=_subtract_from, where="n",
+    meta="broadcast",
+    grad={"self": lambda grad, alpha: -scaled(grad, alpha), "other": lambda grad: grad},
 )
+declare(
+    "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+    cpu=lambda a, other, alpha: _subtract_from(a, _number_beside(other, a), alpha), node="RsubBackward1", where="n",
+    meta="same", grad={"self": lambda grad, alpha: -scaled(grad, alpha)},
+)
+
+
+@choose("rsub", where="f")
+def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """`other - alpha * input`."""
+    if isinstance(other, Tensor):
+        return aten.rsub__Tensor(input, other, alpha=alpha)
+    return aten.rsub__Scalar(input, other, alpha)
+
+
 declare(
     "mul.Tensor(Tensor self, Tensor other) -> Tensor",
     cpu=np.multiply, promote="binary", inplace=True, meta="broadcast", flops="elementwise",
     grad={"self": lambda grad, other: grad * conj(other), "other": lambda grad, self: grad * conj(self)},
 )
-# What formulas use for a number that multiplies a tensor; Python's `x * 2` is mul.Tensor, as in PyTorch.
+# What formulas and composites use for a number beside a tensor; Python's `x * 2` is mul.Tensor, as in PyTorch.
 declare(
     "mul.Scalar(Tensor self, Scalar other) -> Tensor",
     cpu=lambda a, other: np.multiply(*promote_number(a, other)), node="MulBackward1", where="n", meta="same",
     flops="elementwise",
     grad={"self": lambda grad, other: aten.mul__Scalar(grad, conj(other))},
 )
+for _name, _combine in (("add", np.add), ("sub", subtract)):
+    declare(
+        f"{_name}.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", where="n", meta="same", inplace=True,
+        cpu=lambda a, other, alpha, combine=_combine: combine(*promote_number(a, other * alpha)),
+        node=f"{_name.capitalize()}Backward1", grad={"self": lambda grad: grad},
+    )
 declare(
     "div.Tensor(Tensor self, Tensor other) -> Tensor",
     cpu=np.true_divide, promote="binary_float", inplace=True, meta="broadcast",
@@ -110,17 +135,58 @@ declare(
     grad={"self": not_implemented("floor_divide"), "other": not_implemented("floor_divide")},
 )
 declare(
-    "remainder.Tensor(Tensor self, Tensor other) -> Tensor",
-    cpu=remainder, promote="binary", inplace=True, scalar_overload="Scalar", meta="broadcast",
+    "remainder.Tensor(Tensor self, Tensor other) -> Tensor", where="n",
+    cpu=remainder, promote="ternary", inplace=True, meta="broadcast", node="RemainderBackward1",
     grad={"self": lambda grad: grad,
           "other": lambda grad, self, other: -grad * aten.div(self, other, rounding_mode="floor")},
 )
 declare(
-    "fmod.Tensor(Tensor self, Tensor other) -> Tensor",
-    cpu=fmod, promote="binary", inplace=True, scalar_overload="Scalar", meta="broadcast",
+    "remainder.Scalar(Tensor self, Scalar other) -> Tensor", where="n", inplace=True, meta="same",
+    cpu=lambda a, other: remainder(*promote_number(a, other)), grad={"self": lambda grad: grad},
+)
+declare(
+    "remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", where="n", meta="same", node="NotImplemented",
+    cpu=lambda value, b: remainder(*reversed(promote_number(b, value))),
+    grad={"other": not_implemented("remainder")},
+)
+declare(
+    "fmod.Tensor(Tensor self, Tensor other) -> Tensor", where="n",
+    cpu=fmod, promote="ternary", inplace=True, meta="broadcast", node="FmodBackward1",
     grad={"self": lambda grad: grad,
           "other": lambda grad, self, other: -grad * aten.div(self, other, rounding_mode="trunc")},
 )
+declare(
+    "fmod.Scalar(Tensor self, Scalar other) -> Tensor", where="n", inplace=True, meta="same",
+    cpu=lambda a, other: fmod(*promote_number(a, other)), grad={"self": lambda grad: grad},
+)
+
+
+@choose("remainder")
+def remainder_of(input: Any, other: Any, *, out: Any = None) -> Any:
+    """What is left of `input` after division by `other`, with the sign of `other`; either may be a number."""
+    if not isinstance(other, Tensor):
+        return aten.remainder__Scalar(input, other, out=out)
+    if not isinstance(input, Tensor):
+        return aten.remainder__Scalar_Tensor(input, other)
+    return aten.remainder__Tensor(input, other, out=out)
+
+
+@choose("remainder_", where="m")
+def remainder_(input: Any, other: Any) -> Any:
+    """In-place `remainder`."""
+    return (aten.remainder___Tensor if isinstance(other, Tensor) else aten.remainder___Scalar)(input, other)
+
+
+@choose("fmod")
+def fmod_of(input: Any, other: Any, *, out: Any = None) -> Any:
+    """What is left of `input` after division by `other`, with the sign of `input`."""
+    return (aten.fmod__Tensor if isinstance(other, Tensor) else aten.fmod__Scalar)(input, other, out=out)
+
+
+@choose("fmod_", where="m")
+def fmod_(input: Any, other: Any) -> Any:
+    """In-place `fmod`."""
+    return (aten.fmod___Tensor if isinstance(other, Tensor) else aten.fmod___Scalar)(input, other)
 
 
 def _pow_grad_self(grad: Any, self: Any, exponent: Any) -> Any:
@@ -147,11 +213,24 @@ declare(
     cpu=power, promote="binary", inplace=True, node="PowBackward1", meta="broadcast",
     grad={"self": _pow_grad_self, "exponent": _pow_grad_exponent},
 )
-declare(
-    "pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
-    composite=lambda self, exponent: aten.pow__Tensor_Tensor(
-        aten.scalar_tensor(self, dtype=aten.result_type(exponent, self)), exponent),
-)
+
+
+def _power_of_number(value: Any, exponent: Any) -> Any:
+    if value == 1:
+        return np.ones(exponent.shape, result_dtype([exponent], [value]).np)
+    return power(*reversed(promote_number(exponent, value)))
+
+
+def _pow_grad_scalar_base(grad: Any, self: Any, exponent: Any, result: Any) -> Any:
+    log = np.log(self).item()
+    if self == 0:
+        # log(0) is -inf; where the exponent is not negative, the limit is 0.
+        return grad * aten.where(exponent >= 0, 0.0, result * log)
+    return grad * conj(result * log)
+
+
+declare("pow.Scalar(Scalar self, Tensor exponent) -> Tensor", cpu=_power_of_number, node="PowBackward2", where="n",
+        meta="same", grad={"exponent": _pow_grad_scalar_base})
 
 
 @choose("pow")
@@ -161,7 +240,7 @@ def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
         return aten.pow__Tensor_Scalar(input, exponent, out=out)
     if isinstance(input, Tensor):
         return aten.pow__Tensor_Tensor(input, exponent, out=out)
-    return aten.pow__Scalar(input, exponent)
+    return aten.pow__Scalar(input, exponent, out=out)
 
 
 @choose("pow_", where="m")

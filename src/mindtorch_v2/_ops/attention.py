@@ -7,6 +7,7 @@ from typing import Any
 
 from .._attention_backends import ALLOWED, FLASH, MATH
 from .._backends.cpu import attention as kernels
+from .._backends.cpu.compare import put_where
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import pretty
 from .._dispatch.registry import declare
@@ -40,7 +41,8 @@ def _safe_softmax(array: Any, dim: int, dtype: Any) -> Any:
     made = aten.softmax(scores, dim, dtype)
     # Where everything is masked the softmax is 0/0; nothing is to be attended to there.
     nothing = aten.all(aten.isneginf(scores), dim, True)
-    return aten.where(nothing, aten.scalar_tensor(0.0, dtype=made.dtype), made)._a
+    zero = aten.scalar_tensor(0.0, dtype=made.dtype)
+    return put_where(made._a, nothing._a, zero._a)
 
 
 declare(

@@ -10,6 +10,7 @@ from .._backends.cpu import binary as kernels
 from .._backends.cpu import inplace
 from .._backends.cpu.pointwise import real_floats
 from .._dispatch.namespace import aten
+from .._dispatch.promotion import promote_number
 from .._dispatch.registry import choose, declare
 from .._tensor import Tensor
 from .formulas import conj
@@ -37,9 +38,26 @@ def _copysign_backward(grad: Any, self: Any, result: Any) -> Any:
 
 declare(
     "copysign.Tensor(Tensor self, Tensor other) -> Tensor", cpu=real_floats("copysign_cpu", np.copysign),
-    promote="binary_float", inplace=True, scalar_overload="Scalar", meta="broadcast",
+    promote="ternary_float", inplace=True, meta="broadcast", where="n",
     grad={"self": _copysign_backward, "other": lambda grad: aten.zeros_like(grad)},
 )
+declare(
+    "copysign.Scalar(Tensor self, Scalar other) -> Tensor", promote="float", inplace=True, meta="same", where="n",
+    cpu=lambda a, other: np.copysign(*promote_number(a, other)), node="CopysignBackward1",
+    grad={"self": _copysign_backward},
+)
+
+
+@choose("copysign")
+def copysign(input: Tensor, other: Any, *, out: Any = None) -> Tensor:
+    """The magnitude of `input` with the sign of `other`."""
+    return (aten.copysign__Tensor if isinstance(other, Tensor) else aten.copysign__Scalar)(input, other, out=out)
+
+
+@choose("copysign_", where="m")
+def copysign_(input: Tensor, other: Any) -> Tensor:
+    """In-place `copysign`."""
+    return (aten.copysign___Tensor if isinstance(other, Tensor) else aten.copysign___Scalar)(input, other)
 
 
 def _ldexp_backward_other(grad: Any, result: Any) -> Any:
@@ -76,25 +94,35 @@ def _xlogy_backward_self(grad: Any, self: Any, other: Any) -> Any:
 
 declare(
     "xlogy.Tensor(Tensor self, Tensor other) -> Tensor", cpu=real_floats("xlogy_cpu", kernels.xlogy),
-    promote="binary_float", inplace=True, scalar_overload="Scalar_Other", meta="broadcast", where="n",
+    promote="ternary_float", inplace=True, meta="broadcast", where="n",
     grad={"self": _xlogy_backward_self, "other": lambda grad, self, other: grad * self / other},
 )
 declare(
-    "xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor", where="n",
-    composite=lambda self, other: aten.xlogy__Tensor(
-        aten.scalar_tensor(self, dtype=aten.result_type(other, self)), other),
+    "xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor", where="n", node="XlogyBackward1", meta="same",
+    promote="float", cpu=lambda value, b: kernels.xlogy(*reversed(promote_number(b, value))),
+    grad={"other": lambda grad, self, other: grad * self / other},
+)
+declare(
+    "xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor", where="n", node="XlogyBackward2", meta="same",
+    promote="float", inplace=True, cpu=lambda a, other: kernels.xlogy(*promote_number(a, other)),
+    grad={"self": _xlogy_backward_self},
 )
 
 
 @choose("xlogy")
 def xlogy(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """`input * log(other)`, 0 where the input is 0; either may be a number."""
+    if not isinstance(other, Tensor):
+        return aten.xlogy__Scalar_Other(input, other, out=out)
     if isinstance(input, Tensor):
         return aten.xlogy__Tensor(input, other, out=out)
-    return aten.xlogy__Scalar_Self(input, other)
+    return aten.xlogy__Scalar_Self(input, other, out=out)
 
 
-choose("xlogy_")(lambda input, other: aten.xlogy___Tensor(input, other))
+@choose("xlogy_")
+def xlogy_(input: Tensor, other: Any) -> Tensor:
+    """In-place `xlogy`."""
+    return (aten.xlogy___Tensor if isinstance(other, Tensor) else aten.xlogy___Scalar_Other)(input, other)
 
 # -- steps and integers --------------------------------------------------------------------------------------------
 

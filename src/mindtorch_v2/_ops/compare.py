@@ -8,7 +8,7 @@ import numpy as np
 
 from .._backends.cpu import compare as kernels
 from .._dispatch.namespace import aten
-from .._dispatch.promotion import pretty, result_dtype
+from .._dispatch.promotion import pretty, promote_number, result_dtype
 from .._dispatch.registry import choose, declare
 from .._tensor import Tensor
 
@@ -32,26 +32,17 @@ declare("bitwise_not(Tensor self) -> Tensor", cpu=kernels.of_bits("bitwise_not_c
         meta="same")
 
 
-def _of_number(name: str) -> Any:
-    """`number op tensor`: the number becomes a tensor of the common dtype."""
-
-    def apply(self: Any, other: Tensor) -> Tensor:
-        made = aten.scalar_tensor(self, dtype=aten.result_type(other, self))
-        return getattr(aten, f"{name}__Tensor")(made, other)
-
-    return apply
-
-
 def _bitwise(name: str, kernel: Any, scalar_overload: str) -> None:
     declare(f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", cpu=kernel, promote="binary", inplace=True,
             scalar_overload=scalar_overload, meta="broadcast", where="n")
-    declare(f"{name}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", composite=_of_number(name), where="n")
+    declare(f"{name}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", where="n", meta="same",
+            cpu=lambda value, b: kernel(*reversed(promote_number(b, value))))
 
     @choose(name)
     def face(input: Any, other: Any, *, out: Any = None) -> Tensor:
         if isinstance(input, Tensor):
             return getattr(aten, f"{name}__Tensor")(input, other, out=out)
-        return getattr(aten, f"{name}__Scalar_Tensor")(input, other)
+        return getattr(aten, f"{name}__Scalar_Tensor")(input, other, out=out)
 
     face.__name__ = face.__qualname__ = name
     face.__doc__ = f"torch.{name}: on integers and booleans; either operand may be a number."
@@ -74,8 +65,13 @@ def _operator(operator: str, op: str) -> None:
 for _name in ("and", "or", "xor"):
     _operator(_name, f"bitwise_{_name}")
     _operator(f"i{_name}", f"bitwise_{_name}_")
-_bitwise("bitwise_left_shift", kernels.of_bits("lshift_cpu", kernels.shift_left), "Tensor_Scalar")
-_bitwise("bitwise_right_shift", kernels.of_bits("rshift_cpu", kernels.shift_right), "Tensor_Scalar")
+for _name, _ufunc in (("left", kernels.of_bits("lshift_cpu", kernels.shift_left)),
+                      ("right", kernels.of_bits("rshift_cpu", kernels.shift_right))):
+    _bitwise(f"bitwise_{_name}_shift", _ufunc, "Tensor_Scalar")
+    # Not in terms of the long name, in PyTorch, except that in place there is no kernel of its own here.
+    declare(f"__{_name[0]}shift__.Tensor(Tensor self, Tensor other) -> Tensor", cpu=_ufunc, promote="binary",
+            scalar_overload="Scalar", meta="broadcast", where="n")
+    _operator(f"i{_name[0]}shift", f"bitwise_{_name}_shift_")
 
 
 def _on_booleans(name: str, op: str) -> None:

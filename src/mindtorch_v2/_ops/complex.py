@@ -8,7 +8,7 @@ import numpy as np
 
 from .._backends.cpu import pointwise as kernels
 from .._dispatch.namespace import aten
-from .._dispatch.registry import declare
+from .._dispatch.registry import choose, declare
 from .._tensor import Tensor
 from .formulas import conj
 
@@ -37,7 +37,14 @@ declare("positive(Tensor self) -> Tensor", composite=_positive)
 # Conjugation is done at once, not kept as a flag on a view: nothing is ever left to resolve.
 declare("_conj(Tensor self) -> Tensor", cpu=np.conjugate, where="n", meta="same",
         grad={"self": lambda grad: aten._conj(grad)})
-declare("conj(Tensor self) -> Tensor", composite=lambda self: aten._conj(self) if is_complex(self) else self)
+
+
+@choose("conj")
+def conjugate(input: Tensor) -> Tensor:
+    """The complex conjugate; a real tensor is its own."""
+    return aten._conj(input) if is_complex(input) else input
+
+
 declare("_conj_physical(Tensor self) -> Tensor", cpu=np.conjugate, where="n", inplace=True, meta="same",
         node="ConjPhysicalBackward0", grad={"self": lambda grad: aten.conj_physical(grad)})
 declare("conj_physical(Tensor self) -> Tensor",

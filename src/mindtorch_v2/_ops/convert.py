@@ -14,7 +14,7 @@ from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
 from .._dtype import COMPLEX, FLOAT, FROM_NUMPY, DefaultDtype, dtype
 from .._memory_format import CHANNELS_LAST_ORDER, contiguous_format, preserve_format
-from .._tensor import Tensor
+from .._tensor import SAME_KIND, Tensor
 from .create import OPTIONS
 
 LAST = "bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None"
@@ -144,6 +144,13 @@ TYPE_NAMES = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloa
               "complex64": "ComplexFloat", "complex128": "ComplexDouble"}
 
 
+def _is_same_kind(self: Tensor, source: Tensor) -> bool:
+    """Whether both are on the same kind of device, so that one can take over the other's memory."""
+    return type(self._a) is type(source._a)
+
+
+declare("_has_compatible_shallow_copy_type(Tensor self, Tensor source) -> bool", composite=_is_same_kind, where="f")
+SAME_KIND.append(lambda self, source: aten._has_compatible_shallow_copy_type(self, source))
 declare("type_as(Tensor self, Tensor other) -> Tensor", where="m",
         composite=lambda self, other: aten.to__dtype_layout(self, dtype=other.dtype, device=other.device))
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from .._backends.allocate import empty_array
 from .._backends.cpu.memory import empty, empty_in_format, empty_strided, formatted
+from .._backends.cpu.spaced import spaced
 from .._backends.cpu.view import strided
 from .._device import CPU, as_device
 from .._dispatch.namespace import aten
@@ -218,18 +219,30 @@ def _placed(array: np.ndarray, where: Any) -> Tensor:
     return made if where == CPU else aten.to(made, where)
 
 
+declare(f"arange(Scalar end, *, {OPTIONS}) -> Tensor", composite=lambda end, *options: _arange(0, end, 1, *options),
+        where="n")
+declare(f"arange.start(Scalar start, Scalar end, *, {OPTIONS}) -> Tensor",
+        composite=lambda start, end, *options: _arange(start, end, 1, *options), where="n")
 declare(f"arange.start_step(Scalar start, Scalar end, Scalar step=1, *, {OPTIONS}) -> Tensor",
         composite=_arange, where="n")
 
 
 @choose("arange", where="f")
-def arange(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dtype: Any = None, layout: Any = None,
-           device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
+def arange(start: Any = None, end: Any = None, step: Any = None, *, out: Any = None, dtype: Any = None,
+           layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
     """Numbers from `start` up to, not including, `end`."""
-    if end is None:
-        start, end = 0, start
     start, end, step = (v.item() if isinstance(v, Tensor) else v for v in (start, end, step))
-    return with_flags(aten.arange__start_step(start, end, step, dtype=dtype, device=device), requires_grad, out)
+    if end is None:
+        start, end = None, start
+    if end is None:
+        raise TypeError("arange() missing 1 required positional arguments: \"end\"")
+    if step is not None:
+        made = aten.arange__start_step(0 if start is None else start, end, step, dtype=dtype, device=device)
+    elif start is not None:
+        made = aten.arange__start(start, end, dtype=dtype, device=device)
+    else:
+        made = aten.arange__default(end, dtype=dtype, device=device)
+    return with_flags(made, requires_grad, out)
 
 
 def _linspace(start: Any, end: Any, steps: int, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
@@ -245,15 +258,7 @@ def _spaced_into(made: Any, start: Any, end: Any) -> Any:
     if made.dtype.kind in "iub":
         made[...] = np.trunc(np.linspace(start, end, steps))
         return made
-    # Like PyTorch: from the left in the first half, from the right in the second, so that both ends are exact.
-    real = np.dtype(np.float64 if made.dtype.itemsize >= 8 else np.float32)
-    first, last, count = np.array([start, end, steps - 1], real)
-    step = (last - first) / count if steps > 1 else real.type(0)
-    index = np.arange(steps, dtype=real)
-    low = first + step * index
-    high = last - step * (count - index)
-    made[...] = np.where(np.arange(steps) < steps // 2, low, high if steps > 1 else low)
-    return made
+    return spaced(made, start, end)
 
 
 declare(f"linspace(Scalar start, Scalar end, int steps, *, {OPTIONS}) -> Tensor", composite=_linspace, where="n")
@@ -283,14 +288,17 @@ def _eye(n: int, m: int | None, dtype: Any, layout: Any, device: Any, pin_memory
     return _placed(np.eye(n, n if m is None else m, dtype=(dtype or DefaultDtype.value).np), device)
 
 
-declare(f"eye.m(int n, int? m=None, *, {OPTIONS}) -> Tensor", composite=_eye, where="n")
+declare(f"eye(int n, *, {OPTIONS}) -> Tensor", composite=lambda n, *options: _eye(n, None, *options), where="n")
+declare(f"eye.m(int n, int m, *, {OPTIONS}) -> Tensor", composite=_eye, where="n")
 
 
 @choose("eye", where="f")
 def eye(n: int, m: int | None = None, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
         pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
     """The identity matrix."""
-    return with_flags(aten.eye__m(n, m, dtype=dtype, device=device), requires_grad, out)
+    sizes = (n,) if m is None else (n, m)
+    made = (aten.eye__default if m is None else aten.eye__m)(*sizes, dtype=dtype, device=device)
+    return with_flags(made, requires_grad, out)
 
 
 @choose("result_type", where="f")

@@ -124,7 +124,8 @@ declare("pdist(Tensor self, float p=2.) -> Tensor", composite=_pdist, where="f")
 
 
 def _pairwise_distance(x1: Tensor, x2: Tensor, p: float, eps: float, keepdim: bool) -> Tensor:
-    return aten.norm(aten.add(aten.sub(x1, x2), eps), p, (max(x1.ndim, x2.ndim) - 1,), keepdim)
+    gap = aten.add__Scalar(aten.sub(x1, x2), eps)
+    return aten.norm__ScalarOpt_dim(gap, p, (max(x1.ndim, x2.ndim) - 1,), keepdim)
 
 
 declare("pairwise_distance(Tensor x1, Tensor x2, float p=2., float eps=1e-06, bool keepdim=False) -> Tensor",
@@ -135,8 +136,10 @@ def _cosine_similarity(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Tensor:
     to = aten.result_type(x1, x2)
     if not to.is_floating_point:
         raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {to.name}")
-    broadcast_shapes(x1._a.shape, x2._a.shape)
-    x1, x2 = aten.to(x1, to), aten.to(x2, to)
+    shape = broadcast_shapes(x1._a.shape, x2._a.shape)
+    if x1._a.shape != x2._a.shape:
+        x2, x1 = aten.expand(x2, shape), aten.expand(x1, shape)
+    x1, x2 = (x if x.dtype is to else aten.to(x, to) for x in (x1, x2))
     norms = [aten.clone(aten.linalg_vector_norm(x, 2, (dim,), True)) for x in (x1, x2)]
     with no_grad():
         for norm in norms:

@@ -103,8 +103,11 @@ def _take_diagonals(operand: Tensor, labels: list[str], number: int) -> tuple[Te
     return operand, labels
 
 
-def _pair_product(left: Tensor, right: Tensor, summed: Sequence[int]) -> Tensor:
-    """`(left * right).sum(summed, keepdim=True)` by one `bmm`; both have the same number of dimensions."""
+def _pair_product(left: Tensor, right: Tensor, summed: Sequence[int], may_swap: bool = False) -> Tensor:
+    """`(left * right).sum(summed, keepdim=True)` by one `bmm`; both have the same number of dimensions.
+
+    With `may_swap` the order of the two follows the result, which then need not be turned.
+    """
     if not summed:
         return aten.mul(left, right)
     batch, only_left, only_right, both = [], [], [], []
@@ -126,6 +129,8 @@ def _pair_product(left: Tensor, right: Tensor, summed: Sequence[int]) -> Tensor:
     if not both:
         return aten.mul(left, right)
     rest = [d for d in range(left.ndim) if d in summed]
+    if may_swap and only_left and only_right and only_right[-1] < only_left[0]:
+        left, right, only_left, only_right = right, left, only_right, only_left
     a, b = left._a.shape, right._a.shape
 
     def extent(shape: tuple[int, ...], dims: Sequence[int]) -> int:
@@ -137,8 +142,8 @@ def _pair_product(left: Tensor, right: Tensor, summed: Sequence[int]) -> Tensor:
     second = aten.reshape(aten.permute(right, batch + both + idle + only_right + only_left),
                           (extent(a, batch), extent(a, both), extent(b, only_right)))
     made = aten.bmm(first, second)
-    order = batch + only_left + only_right + rest
-    shape = [a[d] for d in batch + only_left] + [b[d] for d in only_right] + [1] * len(rest)
+    order = batch + only_left + rest + only_right
+    shape = [a[d] for d in batch + only_left] + [1] * len(rest) + [b[d] for d in only_right]
     return aten.permute(aten.view(made, shape), [order.index(d) for d in range(left.ndim)])
 
 
@@ -175,11 +180,8 @@ def _einsum(equation: str, tensors: Sequence[Tensor], path: Any = None) -> Tenso
     last = {i: max((n for n, labels in enumerate(spelled) if order[i] in labels), default=0) for i in used}
     for number, operand in enumerate(aligned[1:], start=1):
         now = [i for i in used if last[i] == number or (number == 1 and last[i] == 0)]
-        made = _pair_product(made, operand, now)
-    if not used:
-        return made
-    flatten = aten.view if made._a.flags.c_contiguous else aten.reshape
-    return flatten(made, made._a.shape[: len(kept)])
+        made = _pair_product(made, operand, now, may_swap=len(aligned) == 2)
+    return aten.view(made, made._a.shape[: len(kept)]) if used else made
 
 
 declare("einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", composite=_einsum, where="n")
@@ -237,12 +239,13 @@ def _tensordot(self: Tensor, other: Tensor, dims_self: Sequence[int], dims_other
     free_a = [d for d in range(self.ndim) if d not in first]
     free_b = [d for d in range(other.ndim) if d not in second]
     shape = [self._a.shape[d] for d in free_a] + [other._a.shape[d] for d in free_b]
-    left = aten.permute(self, [*free_a, *first])
-    right = aten.permute(other, [*second, *free_b])
     if not free_a and not free_b:
+        left, right = aten.permute(self, first), aten.permute(other, second)
         return aten.reshape(aten.dot(aten.flatten(left), aten.flatten(right)), ())
     rows, columns = math.prod(self._a.shape[d] for d in free_a), math.prod(other._a.shape[d] for d in free_b)
-    return aten.reshape(aten.mm(aten.reshape(left, (rows, common)), aten.reshape(right, (common, columns))), shape)
+    left = aten.reshape(aten.permute(self, [*free_a, *first]), (rows, common))
+    right = aten.reshape(aten.permute(other, [*second, *free_b]), (common, columns))
+    return aten.reshape(aten.mm(left, right), shape)
 
 
 declare("tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", composite=_tensordot,
@@ -280,13 +283,17 @@ def _inner(self: Tensor, other: Tensor) -> Tensor:
 declare("inner(Tensor self, Tensor other) -> Tensor", composite=_inner)
 
 
+def _dense(x: Tensor) -> Tensor:
+    return x if x._a.flags.c_contiguous else aten.contiguous(x)
+
+
 def _kron(self: Tensor, other: Tensor) -> Tensor:
     ndim = max(self.ndim, other.ndim)
     a = (1,) * (ndim - self.ndim) + self._a.shape
     b = (1,) * (ndim - other.ndim) + other._a.shape
     spread_a = [extent for pair in zip(a, (1,) * ndim, strict=True) for extent in pair]
     spread_b = [extent for pair in zip((1,) * ndim, b, strict=True) for extent in pair]
-    product = aten.mul(aten.reshape(self, spread_a), aten.reshape(other, spread_b))
+    product = aten.mul(aten._unsafe_view(_dense(self), spread_a), aten._unsafe_view(_dense(other), spread_b))
     return aten._unsafe_view(product, [m * n for m, n in zip(a, b, strict=True)])
 
 

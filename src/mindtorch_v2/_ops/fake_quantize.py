@@ -57,20 +57,42 @@ declare("fake_quantize_per_channel_affine_cachemask(Tensor self, Tensor scale, T
         differentiable=(0,), grad={"self": _backward})
 
 
+def _quantized(self: Tensor, scale: float, zero_point: int, quant_min: int, quant_max: int) -> Tensor:
+    return aten.fake_quantize_per_tensor_affine_cachemask(self, scale, zero_point, quant_min, quant_max)[0]
+
+
+def _quantized_by_tensors(self: Tensor, scale: Tensor, zero_point: Tensor, quant_min: int, quant_max: int) -> Tensor:
+    return _quantized(self, aten.item(scale), aten.item(zero_point), quant_min, quant_max)
+
+
+def _quantized_by_channel(self: Tensor, *rest: Any) -> Tensor:
+    return aten.fake_quantize_per_channel_affine_cachemask(self, *rest)[0]
+
+
+_LEVELS = "int quant_min, int quant_max) -> Tensor"
+declare(f"fake_quantize_per_tensor_affine(Tensor self, float scale, int zero_point, {_LEVELS}", composite=_quantized,
+        where="n")
+declare(f"fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, Tensor scale, Tensor zero_point, {_LEVELS}",
+        composite=_quantized_by_tensors, where="n")
+declare(f"fake_quantize_per_channel_affine(Tensor self, Tensor scale, Tensor zero_point, int axis, {_LEVELS}",
+        composite=_quantized_by_channel, where="n")
+
+
 @choose("fake_quantize_per_tensor_affine", where="f")
 def fake_quantize_per_tensor_affine(input: Tensor, scale: Any, zero_point: Any, quant_min: int,
                                     quant_max: int) -> Tensor:
     """Elements rounded to multiples of `scale` within the range of the levels."""
-    if isinstance(scale, Tensor):
-        scale, zero_point = scale.item(), zero_point.item()
-    return aten.fake_quantize_per_tensor_affine_cachemask(input, scale, zero_point, quant_min, quant_max)[0]
+    tensors = isinstance(scale, Tensor)
+    form = aten.fake_quantize_per_tensor_affine__tensor_qparams if tensors else (
+        aten.fake_quantize_per_tensor_affine__default)
+    return form(input, scale, zero_point, quant_min, quant_max)
 
 
 @choose("fake_quantize_per_channel_affine", where="f")
 def fake_quantize_per_channel_affine(input: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int,
                                      quant_max: int) -> Tensor:
     """The same with a scale of its own for every slice of a dimension."""
-    return aten.fake_quantize_per_channel_affine_cachemask(input, scale, zero_point, axis, quant_min, quant_max)[0]
+    return aten.fake_quantize_per_channel_affine__default(input, scale, zero_point, axis, quant_min, quant_max)
 
 
 @choose("batch_norm_update_stats", where="f")

@@ -229,12 +229,10 @@ def _ihfftn(self: Tensor, s: Any, dim: Any, norm: str | None) -> Tensor:
     if not dims:
         raise RuntimeError("ihfftn must transform at least one axis")
     normalization = _normalization(norm, False)
-    made = aten.conj(aten._fft_r2c(_resized(x, dims, sizes), [dims[-1]], normalization, True))
-    return aten._fft_c2c(made, dims[:-1], normalization, False) if len(dims) > 1 else made
-
-
-def _two(name: str) -> Callable[..., Tensor]:
-    return lambda self, s, dim, norm: getattr(aten, name)(self, s, dim, norm)
+    made = aten._fft_r2c(_resized(x, dims, sizes), [dims[-1]], normalization, True)
+    if len(dims) == 1:
+        return aten.conj(made)
+    return aten._fft_c2c(aten.conj_physical(made), dims[:-1], normalization, False)
 
 
 MANY = "Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None"
@@ -242,7 +240,7 @@ PLANE = "Tensor self, SymInt[1]? s=None, int[1] dim=(-2, -1), str? norm=None"
 for _name, _function in (("fftn", _complex_nd(True)), ("ifftn", _complex_nd(False)), ("rfftn", _rfftn),
                          ("irfftn", _irfftn), ("hfftn", _hfftn), ("ihfftn", _ihfftn)):
     declare(f"fft_{_name}({MANY}) -> Tensor", composite=_function, where="n")
-    declare(f"fft_{_name[:-1]}2({PLANE}) -> Tensor", composite=_two(f"fft_{_name}"), where="n")
+    declare(f"fft_{_name[:-1]}2({PLANE}) -> Tensor", composite=_function, where="n")
 
 
 # -- helpers ---------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._backends.cpu import indexing as kernels
+from .._construct import from_sequence
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import pretty, scalar_array
 from .._dispatch.registry import choose, declare
@@ -71,11 +72,11 @@ def _index_put_grad_values(grad: Tensor, indices: Indices) -> Tensor:
 
 
 def _put_into(a: Any, indices: Indices, values: Any, accumulate: bool) -> Any:
-    return aten._index_put_impl_(wrap(a), indices, wrap(values), accumulate)._a
+    return aten._index_put_impl_(wrap_known(a), indices, wrap_known(values), accumulate)._a
 
 
 def _put_into_copy(a: Any, indices: Indices, values: Any, accumulate: bool) -> Any:
-    return aten.index_put___default(aten.clone(wrap(a)), indices, wrap(values), accumulate)._a
+    return aten.index_put___default(aten.clone(wrap_known(a)), indices, wrap_known(values), accumulate)._a
 
 
 declare(
@@ -200,6 +201,8 @@ def take_apart(self: Tensor, index: tuple[Any, ...]) -> tuple[Tensor, list[tuple
     for part in parts:
         if type(part) is Tensor:
             wanted += part._a.ndim if part._a.dtype in MASK_KINDS else 1
+        elif type(part) is Sequenced:
+            wanted += part.array.ndim if part.array.dtype in MASK_KINDS else 1
         elif part is not None and part is not Ellipsis and type(part) is not bool:
             wanted += 1
     if wanted > self._a.ndim:
@@ -212,6 +215,8 @@ def take_apart(self: Tensor, index: tuple[Any, ...]) -> tuple[Tensor, list[tuple
     dim = 0
     for part in parts:
         kind = type(part)
+        if kind is Tensor and not part._a.ndim:
+            part, kind = aten.item(part), int
         if kind is int:
             try:
                 found = aten.select__int(found, dim, part)
@@ -232,31 +237,49 @@ def take_apart(self: Tensor, index: tuple[Any, ...]) -> tuple[Tensor, list[tuple
             recorded.append((dim, wrap(np.zeros(int(part), np.int64))))
             dim += 1
         else:
+            if kind is Sequenced:
+                part = part.tensor()
             recorded.append((dim, part))
             dim += part._a.ndim if part._a.dtype in MASK_KINDS else 1
     return found, recorded
 
 
+class Sequenced:
+    """A list or an array in an index: it becomes a tensor when its turn comes."""
+
+    __slots__ = ("array", "given")
+
+    def __init__(self, given: Any) -> None:
+        self.given = given
+        self.array = given if isinstance(given, np.ndarray) else sequence_array(given)
+
+    def tensor(self) -> Tensor:
+        """The index tensor."""
+        kind = FROM_NUMPY[self.array.dtype if self.array.dtype in MASK_KINDS else np.dtype(np.int64)]
+        return from_sequence(self.array if self.given is self.array else self.array.tolist(), kind)
+
+
 def plain_part(part: Any) -> Any:
-    """One part of an index as an int, a bool or a tensor."""
+    """One part of an index as an int, a bool, a tensor or what becomes one."""
     if type(part) is bool:
         return part
     if type(part) in TENSOR_TYPES:
         kind = part._a.dtype
         if kind == np.uint8:
             warnings.warn(BYTE_WARNING, UserWarning, stacklevel=5)
-        if not part._a.ndim and kind.kind in "biu":
-            value = aten.item(part)
-            return bool(value) if kind in MASK_KINDS else value
+        if not part._a.ndim and kind in MASK_KINDS:
+            return bool(aten.item(part))
+        if not part._a.ndim and kind.kind in "iu":
+            return part if type(part) is Tensor else wrap_known(part._a)
         if kind not in kernels.INDEX_DTYPES:
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
-        return part if type(part) is Tensor else wrap(part._a)
+        return part if type(part) is Tensor else wrap_known(part._a)
     if isinstance(part, np.ndarray):
         if not part.ndim and part.dtype.kind in "iu":
             return int(part)
-        return wrap(part if part.dtype in MASK_KINDS else part.astype(np.int64, copy=False))
+        return Sequenced(part)
     if isinstance(part, (list, tuple, range, str)):
-        return wrap(sequence_array(part))
+        return Sequenced(part)
     if not isinstance(part, np.bool_) and hasattr(part, "__index__"):
         return operator.index(part)
     raise IndexError(INVALID.format(type(part).__name__))
@@ -323,8 +346,8 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
 
 def put_values(target: Tensor, indices: Indices, value: Any) -> None:
     """Write a tensor at positions given by index tensors."""
-    if value._a.ndim:
-        value = without_leading_ones(value, target._a.ndim)
+    if value._a.ndim and value._a.shape[0] == 1:
+        value = without_leading_ones(value)
     aten.index_put___default(target, indices, value)
 
 
@@ -365,7 +388,7 @@ def assign(target: Tensor, value: Any) -> None:
     elif not shape:
         aten.fill___Tensor(target, value)
     else:
-        value = without_leading_ones(value, len(wanted))
+        value = without_leading_ones(value)
         if value._a.shape != wanted:
             value = aten.expand(value, wanted)
         aten.copy_(target, value)
@@ -377,10 +400,10 @@ def is_same_window(first: Tensor, second: Tensor) -> bool:
             and first.data_ptr() == second.data_ptr())
 
 
-def without_leading_ones(value: Tensor, ndim: int) -> Tensor:
-    """A value without the leading dimensions of extent 1 that its target does not have."""
+def without_leading_ones(value: Tensor) -> Tensor:
+    """A value without its leading dimensions of extent 1, which the target need not have."""
     shape = value._a.shape
     start = 0
     while start < len(shape) and shape[start] == 1:
         start += 1
-    return aten.view__default(value, shape[start:]) if start and len(shape) > ndim else value
+    return aten.view__default(value, shape[start:])

@@ -10,7 +10,7 @@ from .._backends.cpu.view import view_step
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
 from .._shape import wrap_dim
-from .._tensor import Tensor, wrap
+from .._tensor import Tensor, wrap_known
 
 
 def _cat_backward(grad: Tensor, tensors_shape: Any, dim: int) -> list[Tensor]:
@@ -31,10 +31,10 @@ def _stack(arrays: Sequence[Any], dim: int) -> Any:
     kernels.check_stack(arrays)
     at = wrap_dim(dim, arrays[0].ndim + 1)
     if at == arrays[0].ndim:
-        return aten.cat([aten.unsqueeze(wrap(a), at) for a in arrays], at)._a
+        return aten.cat([aten.unsqueeze(wrap_known(a), at) for a in arrays], at)._a
     # Joining along `at` puts the tensors one after the other there; the new dimension then only needs a name.
     first = arrays[0].shape
-    return view_step(aten.cat__default([wrap(a) for a in arrays], at)._a, (*first[:at], len(arrays), *first[at:]))
+    return view_step(aten.cat__default([wrap_known(a) for a in arrays], at)._a, (*first[:at], len(arrays), *first[at:]))
 
 
 declare("cat(Tensor[] tensors, int dim=0) -> Tensor", cpu=kernels.cat, where="n", grad={"tensors": _cat_backward})

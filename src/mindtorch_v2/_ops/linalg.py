@@ -13,9 +13,9 @@ import numpy as np
 from .._backends.cpu import linalg as kernels
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import pretty
-from .._dispatch.registry import declare
+from .._dispatch.registry import choose, declare
 from .._dtype import FLOAT
-from .._tensor import Tensor
+from .._tensor import Tensor, wrap_known
 from .formulas import conj
 from .return_types import named
 
@@ -176,8 +176,16 @@ def _cholesky(self: Tensor, upper: bool) -> Tensor:
 
 
 declare("linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", composite=_cholesky, where="n")
-declare("cholesky(Tensor self, bool upper=False) -> Tensor",
-        composite=lambda self, upper: aten.linalg_cholesky(self, upper=upper))
+
+
+
+def _old_cholesky(a: Any, upper: bool) -> Any:
+    check_matrix("cholesky", wrap_known(a), square=True)
+    return kernels.cholesky_ex(a, upper, True)[0]
+
+
+declare("cholesky(Tensor self, bool upper=False) -> Tensor", cpu=_old_cholesky,
+        grad={"self": lambda grad, result, upper: _cholesky_backward(grad, result, upper)})
 
 
 # -- QR --------------------------------------------------------------------------------------------------------------
@@ -211,18 +219,23 @@ def _qr_backward(grads: Any, A: Any, mode: str, result0: Any, result1: Any) -> A
     return aten.cat([grad_x, aten.matmul(result0, grad_v)], -1)
 
 
-declare('_linalg_qr(Tensor A, str mode="reduced") -> (Tensor Q, Tensor R)', cpu=kernels.qr, where="n",
-        node="LinalgQrBackward0", grad={"A": _qr_backward})
-
-
-def _qr(a: Tensor, mode: str) -> Any:
-    check_matrix("linalg.qr", a)
+def _qr(a: Any, mode: str) -> Any:
+    check_matrix("linalg.qr", wrap_known(a))
     if mode not in ("reduced", "r", "complete"):
         raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or "
                            "'complete'")
-    return named("linalg_qr", ("Q", "R"))(aten._linalg_qr(a, mode))
+    return kernels.qr(a, mode)
 
 
-declare('linalg_qr(Tensor A, str mode="reduced") -> (Tensor Q, Tensor R)', composite=_qr, where="n")
+declare('linalg_qr(Tensor A, str mode="reduced") -> (Tensor Q, Tensor R)', cpu=_qr, where="n",
+        grad={"A": _qr_backward})
+
+
+@choose("linalg_qr", where="n")
+def linalg_qr(A: Tensor, mode: str = "reduced") -> Any:
+    """An orthonormal and an upper triangular factor."""
+    return named("linalg_qr", ("Q", "R"))(aten.linalg_qr__default(A, mode))
+
+
 declare("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)",
         composite=lambda self, some: named("qr", ("Q", "R"))(aten.linalg_qr(self, "reduced" if some else "complete")))

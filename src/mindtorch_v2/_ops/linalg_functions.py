@@ -37,18 +37,23 @@ def _eig_backward(grads: Any, self: Any, result0: Any, result1: Any) -> Any:
     return made if self.dtype.is_complex else aten.real(made)
 
 
-declare("_linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)", cpu=kernels.eig, where="n",
-        node="LinalgEigBackward0", grad={"self": _eig_backward})
-
-
-def _eig(self: Tensor) -> Any:
-    check_matrix("linalg.eig", self, square=True)
-    if not np.all(np.isfinite(self._a)):
+def _eig(a: Any) -> Any:
+    check_matrix("linalg.eig", wrap_known(a), square=True)
+    if not np.all(np.isfinite(a)):
         raise RuntimeError("torch.linalg.eig: input tensor should not contain infs or NaNs.")
-    return named("linalg_eig", ("eigenvalues", "eigenvectors"))(aten._linalg_eig(self))
+    return kernels.eig(a)
 
 
-declare("linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)", composite=_eig, where="n")
+declare("linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)", cpu=_eig, where="n",
+        grad={"self": _eig_backward})
+
+
+@choose("linalg_eig", where="n")
+def linalg_eig(A: Tensor) -> Any:
+    """Eigenvalues and eigenvectors of a square matrix."""
+    return named("linalg_eig", ("eigenvalues", "eigenvectors"))(aten.linalg_eig__default(A))
+
+
 declare("linalg_eigvals(Tensor self) -> Tensor", composite=lambda self: aten.linalg_eig(self)[0], where="n")
 
 
@@ -61,20 +66,16 @@ def _exp_backward(grad: Any, self: Any) -> Any:
     turned = adjoint(self)
     zeros = aten.zeros_like(turned)
     top, bottom = aten.cat([turned, grad], -1), aten.cat([zeros, turned], -1)
-    whole = aten._linalg_matrix_exp(aten.cat([top, bottom], -2))
+    whole = aten.linalg_matrix_exp(aten.cat([top, bottom], -2))
     return aten.narrow(aten.narrow(whole, -2, 0, size), -1, size, size)
 
 
-declare("_linalg_matrix_exp(Tensor self) -> Tensor", cpu=kernels.matrix_exp, where="n",
-        node="LinalgMatrixExpBackward0", grad={"self": _exp_backward})
+def _matrix_exp(a: Any) -> Any:
+    check_matrix("linalg.matrix_exp", wrap_known(a), square=True, low_precision=True)
+    return kernels.matrix_exp(a)
 
 
-def _matrix_exp(self: Tensor) -> Tensor:
-    check_matrix("linalg.matrix_exp", self, square=True, low_precision=True)
-    return aten._linalg_matrix_exp(self)
-
-
-declare("linalg_matrix_exp(Tensor self) -> Tensor", composite=_matrix_exp, where="n")
+declare("linalg_matrix_exp(Tensor self) -> Tensor", cpu=_matrix_exp, where="n", grad={"self": _exp_backward})
 declare("matrix_exp(Tensor self) -> Tensor", composite=lambda self: aten.linalg_matrix_exp(self))
 
 
@@ -163,8 +164,8 @@ def _cond(self: Tensor, p: Any) -> Tensor:
         raise RuntimeError("linalg.cond: The input tensor A must have at least 2 dimensions.")
     if p is None or (not isinstance(p, str) and abs(p) == 2):
         values = aten.linalg_svdvals(self)
-        largest, smallest = aten.select(values, -1, 0), aten.select(values, -1, -1)
-        return smallest / largest if p == -2 else largest / smallest
+        largest, smallest = aten.narrow(values, -1, 0, 1), aten.narrow(values, -1, values._a.shape[-1] - 1, 1)
+        return aten.squeeze__dim(smallest / largest if p == -2 else largest / smallest, -1)
     check_matrix("linalg.cond", self, square=True)
     if isinstance(p, str) and p not in ("fro", "nuc"):
         raise RuntimeError(f"linalg.cond: Received unsupported norm type {p}")
@@ -197,6 +198,8 @@ def _vecdot(x: Tensor, y: Tensor, dim: int) -> Tensor:
     if x.dtype is not y.dtype:
         raise RuntimeError(f"linalg.vecdot: Expected x and y to have the same dtype, but found x of type "
                            f"{pretty(x.dtype)} and y of type {pretty(y.dtype)} instead")
+    if x.ndim == 1 and y.ndim == 1:
+        return aten.vdot(x, y)
     return aten.sum__dim_IntList(conj(x) * y, (dim,))
 
 

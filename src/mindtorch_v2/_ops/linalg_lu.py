@@ -11,7 +11,7 @@ from .._dispatch.namespace import aten
 from .._dispatch.promotion import pretty
 from .._dispatch.registry import choose, declare
 from .._dtype import FLOAT, int32
-from .._tensor import Tensor, wrap
+from .._tensor import Tensor, wrap, wrap_known
 from .linalg import adjoint, check_matrix
 from .return_types import named
 
@@ -106,21 +106,24 @@ def _whole_backward(grads: Any, pivot: bool, result0: Any, result1: Any, result2
     return aten.matmul(result0, made) if pivot else made
 
 
-declare("_linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)", cpu=_lu_kernel, where="n",
-        differentiable=(1, 2), node="LinalgLuBackward0", grad={"A": _whole_backward})
-
-
-def _lu(a: Tensor, pivot: bool) -> Any:
+def _lu(a: Any, pivot: bool) -> Any:
+    given = wrap_known(a)
     if a.ndim < 2:
-        raise RuntimeError("linalg.lu: Expected tensor with 2 or more dimensions. Got size: "
-                           f"{list(a._a.shape)} instead")
-    if a.dtype.category < FLOAT:
-        raise NotImplementedError(f"\"lu_cpu\" not implemented for '{pretty(a.dtype)}'")
-    check_matrix("linalg.lu", a)
-    return named("linalg_lu", ("P", "L", "U"))(aten._linalg_lu(a, pivot=pivot))
+        raise RuntimeError(f"linalg.lu: Expected tensor with 2 or more dimensions. Got size: {list(a.shape)} instead")
+    if given.dtype.category < FLOAT:
+        raise NotImplementedError(f"\"lu_cpu\" not implemented for '{pretty(given.dtype)}'")
+    check_matrix("linalg.lu", given)
+    return _lu_kernel(a, pivot)
 
 
-declare("linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)", composite=_lu, where="n")
+declare("linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)", cpu=_lu, where="n",
+        differentiable=(1, 2), grad={"A": _whole_backward})
+
+
+@choose("linalg_lu", where="n")
+def linalg_lu(A: Tensor, *, pivot: bool = True) -> Any:
+    """A permutation, a unit lower and an upper triangular factor."""
+    return named("linalg_lu", ("P", "L", "U"))(aten.linalg_lu__default(A, pivot=pivot))
 
 
 # -- unpacking -------------------------------------------------------------------------------------------------------
@@ -163,8 +166,13 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpa
 @choose("lu", where="fm")
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
     """The packed LU decomposition with its pivots, and the diagnosis of each matrix if asked for."""
-    factors, pivots, infos = aten.linalg_lu_factor_ex(A, pivot=pivot, check_errors=not get_infos)
+    factors, pivots, infos = aten._lu_with_info(A, pivot, not get_infos)
     return (factors, pivots, infos) if get_infos else (factors, pivots)
+
+
+declare("_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, "
+        "Tensor info)", where="n", composite=lambda self, pivot, check_errors: aten.linalg_lu_factor_ex(
+            self, pivot=pivot, check_errors=check_errors))
 
 
 # -- solving ---------------------------------------------------------------------------------------------------------
@@ -177,16 +185,9 @@ def _triangular_backward(grad: Any, self: Any, result: Any, upper: bool, left: b
     return (aten.triu(made, skip) if upper else aten.tril(made, -skip)), right
 
 
-declare(
-    "_linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> "
-    "Tensor", cpu=kernels.solve_triangular, where="n", node="LinalgSolveTriangularBackward0",
-    grad={("self", "B"): _triangular_backward},
-)
-
-
-def _solve_triangular(self: Tensor, b: Tensor, upper: bool, left: bool, unitriangular: bool) -> Tensor:
-    _check_system("linalg.solve_triangular", self, b, left)
-    return aten._linalg_solve_triangular(self, b, upper=upper, left=left, unitriangular=unitriangular)
+def _solve_triangular(a: Any, b: Any, upper: bool, left: bool, unitriangular: bool) -> Any:
+    _check_system("linalg.solve_triangular", wrap_known(a), wrap_known(b), left)
+    return kernels.solve_triangular(a, b, upper, left, unitriangular)
 
 
 def _check_system(name: str, a: Tensor, b: Tensor, left: bool) -> None:
@@ -204,7 +205,7 @@ def _check_system(name: str, a: Tensor, b: Tensor, left: bool) -> None:
 
 
 declare("linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> "
-        "Tensor", composite=_solve_triangular, where="n")
+        "Tensor", cpu=_solve_triangular, where="n", grad={("self", "B"): _triangular_backward})
 
 
 def _lu_solve(lu: Tensor, pivots: Tensor, b: Tensor, left: bool, adjoint_: bool) -> Tensor:
@@ -240,14 +241,29 @@ declare("linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_error
         "Tensor info)", composite=_solve_ex, where="n")
 
 
-def _triangular_solve(self: Tensor, a: Tensor, upper: bool, transpose: bool, unitriangular: bool) -> Any:
-    matrix = aten.transpose(a, -2, -1) if transpose else a
-    made = _solve(matrix, self, upper=upper != transpose, unitriangular=unitriangular)
-    return named("triangular_solve", ("solution", "cloned_coefficient"))((made, aten.clone(a)))
+def _triangular_solve(b: Any, a: Any, upper: bool, transpose: bool, unitriangular: bool) -> Any:
+    matrix = np.swapaxes(a, -2, -1) if transpose else a
+    return kernels.solve_triangular(matrix, b, upper != transpose, True, unitriangular), a.copy()
+
+
+def _triangular_solve_backward(grads: Any, A: Any, result0: Any, upper: bool, transpose: bool,
+                               unitriangular: bool) -> Any:
+    matrix = aten.transpose(A, -2, -1) if transpose else A
+    of_matrix, of_right = _triangular_backward(grads[0], matrix, result0, upper != transpose, True, unitriangular)
+    return of_right, grads[1] + (aten.transpose(of_matrix, -2, -1) if transpose else of_matrix)
 
 
 declare("triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> "
-        "(Tensor solution, Tensor cloned_coefficient)", composite=_triangular_solve)
+        "(Tensor solution, Tensor cloned_coefficient)", cpu=_triangular_solve, where="n",
+        grad={("self", "A"): _triangular_solve_backward})
+
+
+@choose("triangular_solve")
+def triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bool = False,
+                     unitriangular: bool = False) -> Any:
+    """The solution of a triangular system, and a copy of its coefficients."""
+    return named("triangular_solve", ("solution", "cloned_coefficient"))(
+        aten.triangular_solve__default(input, A, upper, transpose, unitriangular))
 
 
 # -- Cholesky --------------------------------------------------------------------------------------------------------

@@ -9,10 +9,10 @@ import numpy as np
 
 from .._backends.cpu import linalg as kernels
 from .._dispatch.namespace import aten
-from .._dispatch.registry import declare
+from .._dispatch.registry import choose, declare
 from .._dispatch.state import THREAD
 from .._dtype import int64
-from .._tensor import Tensor, wrap
+from .._tensor import Tensor, wrap, wrap_known
 from .linalg import adjoint, check_matrix
 from .return_types import named
 
@@ -141,9 +141,14 @@ def _pinv_backward(grad: Any, self: Any, result: Any) -> Any:
             - aten.matmul(ph, aten.matmul(grad, ph)))
 
 
+def _pinv_kernel(a: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
+    check_matrix("linalg.pinv", wrap_known(a), square=hermitian)
+    return kernels.pinv(a, atol, rtol, hermitian)
+
+
 declare(
-    "_linalg_pinv(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor",
-    cpu=kernels.pinv, where="n", node="LinalgPinvBackward0", grad={"self": _pinv_backward},
+    "linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> "
+    "Tensor", cpu=_pinv_kernel, where="n", grad={"self": _pinv_backward},
 )
 
 
@@ -151,14 +156,27 @@ def _limit(value: Any) -> Any:
     return value if value is None or isinstance(value, Tensor) else aten.scalar_tensor(float(value))
 
 
-def _pinv(self: Tensor, rcond: Any, hermitian: bool, atol: Any, rtol: Any) -> Tensor:
-    check_matrix("linalg.pinv", self, square=hermitian)
-    return aten._linalg_pinv(self, atol=_limit(atol), rtol=_limit(rtol if rcond is None else rcond),
-                             hermitian=hermitian)
+def _pinv(self: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
+    return aten.linalg_pinv__atol_rtol_tensor(self, atol=_limit(atol), rtol=_limit(rtol), hermitian=hermitian)
 
 
-declare("linalg_pinv(Tensor self, float? rcond=None, bool hermitian=False, *, float? atol=None, float? rtol=None) -> "
+declare("linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> "
         "Tensor", composite=_pinv, where="n")
+for _overload, _kind in (("", "float"), (".rcond_tensor", "Tensor")):
+    declare(f"linalg_pinv{_overload}(Tensor self, {_kind} rcond, bool hermitian=False) -> Tensor", where="n",
+            composite=lambda self, rcond, hermitian: _pinv(self, None, rcond, hermitian))
+
+
+@choose("linalg_pinv", where="n")
+def linalg_pinv(A: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Tensor:
+    """The pseudo-inverse, of the singular values above a tolerance."""
+    tensors = any(isinstance(t, Tensor) for t in (rcond, atol, rtol))
+    if rcond is not None:
+        return (aten.linalg_pinv__rcond_tensor if tensors else aten.linalg_pinv__default)(A, rcond, hermitian)
+    form = aten.linalg_pinv__atol_rtol_tensor if tensors else aten.linalg_pinv__atol_rtol_float
+    return form(A, atol=atol, rtol=rtol, hermitian=hermitian)
+
+
 declare("pinverse(Tensor self, float rcond=1e-15) -> Tensor",
         composite=lambda self, rcond: aten.linalg_pinv(self, rcond))
 
@@ -203,8 +221,23 @@ def _matrix_rank(self: Tensor, tol: Any, hermitian: bool, atol: Any, rtol: Any) 
     return aten.sum__dim_IntList(aten.gt(values, wrap(limit)), (-1,), dtype=int64)
 
 
-declare("linalg_matrix_rank(Tensor self, float? tol=None, bool hermitian=False, *, float? atol=None, "
-        "float? rtol=None) -> Tensor", composite=_matrix_rank, where="n")
+for _overload, _kind, _self in (("", "float", "self"), (".tol_tensor", "Tensor", "input")):
+    declare(f"linalg_matrix_rank{_overload}(Tensor {_self}, {_kind} tol, bool hermitian=False) -> Tensor", where="n",
+            composite=lambda self, tol, hermitian: _matrix_rank(self, tol, hermitian, None, None))
+    declare(f"linalg_matrix_rank.atol_rtol_{_kind.lower()}(Tensor {_self}, *, {_kind}? atol=None, {_kind}? rtol=None, "
+            "bool hermitian=False) -> Tensor", where="n",
+            composite=lambda self, atol, rtol, hermitian: _matrix_rank(self, None, hermitian, atol, rtol))
+
+
+@choose("linalg_matrix_rank", where="n")
+def linalg_matrix_rank(A: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None,
+                       rtol: Any = None) -> Tensor:
+    """The number of singular values above a tolerance."""
+    tensors = any(isinstance(t, Tensor) for t in (tol, atol, rtol))
+    if tol is not None:
+        return (aten.linalg_matrix_rank__tol_tensor if tensors else aten.linalg_matrix_rank__default)(A, tol, hermitian)
+    form = aten.linalg_matrix_rank__atol_rtol_tensor if tensors else aten.linalg_matrix_rank__atol_rtol_float
+    return form(A, atol=atol, rtol=rtol, hermitian=hermitian)
 
 
 # -- norms -----------------------------------------------------------------------------------------------------------

@@ -232,8 +232,8 @@ def _nll_nd(self: Tensor, target: Tensor, weight: Tensor | None, reduction: int,
     if wanted != expected:
         raise RuntimeError(f"Expected target size {list(expected)}, got {list(wanted)}")
     pixels = self._a.size // (shape[0] * shape[1]) if shape[0] * shape[1] else 0
-    image = aten.reshape(self, (shape[0], shape[1], 1, pixels))
-    labels = aten.reshape(target, (shape[0], 1, pixels))
+    image = aten.view(aten.contiguous(self), (shape[0], shape[1], 1, pixels))
+    labels = aten.view(aten.contiguous(target), (shape[0], 1, pixels))
     made = aten.nll_loss2d(image, labels, weight, reduction, ignore_index)
     return aten.view(made, expected) if reduction == NONE else made
 

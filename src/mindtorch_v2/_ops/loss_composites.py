@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from .._dispatch.namespace import aten
-from .._dispatch.registry import declare
+from .._dispatch.registry import choose, declare
 from .._tensor import Tensor
 from .loss import MEAN, NONE, SUM, reduced
 
@@ -85,7 +86,8 @@ declare("l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", where=
 
 def _kl_div(self: Tensor, target: Tensor, reduction: int, log_target: bool) -> Tensor:
     if log_target:
-        losses = aten.mul(aten.exp(target), aten.sub(target, self))
+        gap = aten.sub(target, self)
+        losses = aten.mul(aten.exp(target), gap)
     else:
         expected = aten.mul(target, self)
         losses = aten.sub(aten.xlogy(target, target), expected)
@@ -98,7 +100,7 @@ declare("kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=
 
 def _hinge_embedding(self: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
     zeros = aten.zeros_like(self)
-    below = aten.clamp_min(aten.sub(aten.full_like(self, margin), self), 0)
+    below = aten.clamp_min_(aten.sub(aten.full_like(self, margin), self), 0)
     losses = aten.add(aten.where(aten.ne(target, 1), below, zeros), aten.where(aten.ne(target, -1), self, zeros))
     return reduced(losses, reduction)
 
@@ -108,8 +110,9 @@ declare("hinge_embedding_loss(Tensor self, Tensor target, float margin=1., int r
 
 
 def _margin_ranking(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
-    gap = aten.mul(aten.neg(target), aten.sub(input1, input2))
-    return reduced(aten.clamp_min(aten.add(gap, margin), 0), reduction)
+    difference = aten.sub(input1, input2)
+    gap = aten.mul(aten.neg(target), difference)
+    return reduced(aten.clamp_min_(aten.add__Scalar(gap, margin), 0), reduction)
 
 
 declare("margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor",
@@ -130,12 +133,14 @@ def _cosine_embedding(input1: Tensor, input2: Tensor, target: Tensor, margin: fl
         return aten.sum(x, (rank,), False)
 
     product = along(aten.mul(input1, input2))
-    size1 = aten.add(along(aten.mul(input1, input1)), tiny)
-    size2 = aten.add(along(aten.mul(input2, input2)), tiny)
-    cosine = aten.div(product, aten.sqrt(aten.mul(size1, size2)))
+    size1 = aten.add__Scalar(along(aten.mul(input1, input1)), tiny)
+    size2 = aten.add__Scalar(along(aten.mul(input2, input2)), tiny)
+    cosine = aten.div(product, aten.sqrt_(aten.mul(size1, size2)))
     zeros = aten.zeros_like(cosine)
-    alike = aten.where(aten.eq(target, 1), aten.sub(aten.ones_like(cosine), cosine), zeros)
-    unlike = aten.where(aten.eq(target, -1), aten.clamp_min(aten.sub(cosine, margin), 0), zeros)
+    alike = aten.sub(aten.ones_like(cosine), cosine)
+    unlike = aten.clamp_min_(aten.sub__Scalar(cosine, margin), 0)
+    alike = aten.where(aten.eq(target, 1), alike, zeros)
+    unlike = aten.where(aten.eq(target, -1), unlike, zeros)
     return reduced(aten.add(alike, unlike), reduction)
 
 
@@ -155,7 +160,7 @@ def _triplet_margin(anchor: Tensor, positive: Tensor, negative: Tensor, margin: 
     far = aten.pairwise_distance(anchor, negative, p, eps)
     if swap:
         far = aten.minimum(far, aten.pairwise_distance(positive, negative, p, eps))
-    return reduced(aten.clamp_min(aten.sub(aten.add(near, margin), far), 0), reduction)
+    return reduced(aten.clamp_min(aten.sub(aten.add__Scalar(near, margin), far), 0), reduction)
 
 
 declare("triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1., float p=2., "
@@ -164,16 +169,35 @@ declare("triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, fl
 
 def _poisson_nll(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:
     if log_input:
-        losses = aten.sub(aten.exp(input), aten.mul(target, input))
+        product = aten.mul(target, input)
+        losses = aten.sub(aten.exp(input), product)
     else:
-        losses = aten.sub(input, aten.mul(target, aten.log(aten.add(input, eps))))
+        losses = aten.sub(input, aten.mul(target, aten.log(aten.add__Scalar(input, eps))))
     if full:
         # Stirling's approximation of the logarithm of the factorial.
-        term = aten.add(aten.sub(aten.mul(target, aten.log(target)), target),
-                        aten.mul(aten.log(aten.mul(target, 2 * math.pi)), 0.5))
-        losses = aten.add(losses, aten.masked_fill(term, aten.le(target, 1), 0))
+        rest = aten.mul__Scalar(aten.log(aten.mul__Scalar(target, 2 * math.pi)), 0.5)
+        term = aten.add(aten.sub(aten.mul(target, aten.log(target)), target), rest)
+        losses = aten.add_(losses, aten.masked_fill(term, aten.le(target, 1), 0))
     return reduced(losses, reduction)
 
 
 declare("poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor",
         composite=_poisson_nll, where="f")
+
+
+def _unreduced(name: str, position: int) -> None:
+    """The function in the main namespace: unlike the op's, its `reduction` is 0 (none) unless given."""
+
+    @choose(name, where="f")
+    def face(*args: Any, **kwargs: Any) -> Tensor:
+        if len(args) <= position:
+            kwargs.setdefault("reduction", NONE)
+        return getattr(aten, f"{name}__default")(*args, **kwargs)
+
+    face.__name__ = face.__qualname__ = name
+    face.__doc__ = f"The op `aten::{name}`; use `torch.nn.functional.{name}`."
+
+
+for _name, _position in (("kl_div", 2), ("hinge_embedding_loss", 3), ("margin_ranking_loss", 4),
+                         ("cosine_embedding_loss", 4), ("triplet_margin_loss", 7)):
+    _unreduced(_name, _position)

@@ -8,6 +8,7 @@ from typing import Any
 from .._backends.cpu import matmul as kernels
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
+from .._dispatch.state import THREAD
 from .._shape import broadcast_shapes, numel
 from .._tensor import Tensor
 from .formulas import conj, scaled
@@ -187,7 +188,7 @@ def _matmul(self: Tensor, other: Tensor) -> Tensor:
     if left == 2 and right == 1:
         return aten.mv(self, other)
     if left == 1 and right == 2:
-        return aten.squeeze__dim(aten.mm(aten.unsqueeze(self, 0), other), 0)
+        return aten.squeeze_(aten.mm(aten.unsqueeze(self, 0), other), 0)
     if left >= 3 and right <= 2:
         if _should_fold(self, other):
             return _folded(self, other, False)
@@ -201,17 +202,21 @@ def _matmul(self: Tensor, other: Tensor) -> Tensor:
 declare("matmul(Tensor self, Tensor other) -> Tensor", composite=_matmul)
 
 
+def _matmul_out(self: Tensor, other: Tensor, out: Tensor) -> Tensor:
+    if (self.requires_grad or other.requires_grad) and THREAD.state.grad:
+        raise RuntimeError("matmul(): functions with out=... arguments don't support automatic differentiation, "
+                           "but one of the arguments requires grad.")
+    made = _matmul(self, other)
+    return aten.copy_(aten.resize_(out, made._a.shape), made)
+
+
+declare("matmul.out(Tensor self, Tensor other, *, Tensor out) -> Tensor", composite=_matmul_out, where="n")
+
+
 @choose("matmul")
 def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Product of matrices, vectors or batches of matrices, which broadcast."""
-    made = aten.matmul__default(input, other)
-    if out is None:
-        return made
-    if made.requires_grad:
-        raise RuntimeError("matmul(): functions with out=... arguments don't support automatic differentiation, "
-                           "but one of the arguments requires grad.")
-    aten.resize_(out, made._a.shape)
-    return aten.copy_(out, made)
+    return aten.matmul__default(input, other) if out is None else aten.matmul__out(input, other, out=out)
 
 
 def _linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -234,12 +239,12 @@ def _matrix_power(self: Tensor, n: int) -> Tensor:
     if self.ndim < 2 or self._a.shape[-1] != self._a.shape[-2]:
         raise RuntimeError("linalg.matrix_power: A must be batches of square matrices, but they are "
                            f"{' by '.join(map(str, self._a.shape[-2:]))} matrices")
+    if n == 1:
+        return aten.clone(self)
     if n < 0:
-        raise NotImplementedError("matrix_power with a negative exponent needs the matrix inverse, which this runtime "
-                                  "does not have")
+        self, n = aten.linalg_inv(self), -n
     if n == 0:
-        return aten.clone(aten.expand(aten.eye(self._a.shape[-1], dtype=self.dtype, device=self.device),
-                                      self._a.shape))
+        return aten.copy_(aten.clone(self), aten.eye(self._a.shape[-1], dtype=self.dtype, device=self.device))
     result: Any = None
     power: Any = self
     while n:
@@ -248,7 +253,7 @@ def _matrix_power(self: Tensor, n: int) -> Tensor:
         n >>= 1
         if n:
             power = aten.matmul(power, power)
-    return aten.clone(self) if result is self else result
+    return result
 
 
 declare("matrix_power(Tensor self, int n) -> Tensor", composite=_matrix_power)
@@ -298,7 +303,11 @@ def _multi_dot(tensors: Any) -> Tensor:
 declare("linalg_multi_dot(Tensor[] tensors) -> Tensor", composite=_multi_dot, where="n")
 
 
+declare("chain_matmul(Tensor[] matrices) -> Tensor", where="n",
+        composite=lambda matrices: _multi_dot(matrices) if len(matrices) > 1 else matrices[0])
+
+
 @choose("chain_matmul", where="f")
 def chain_matmul(*matrices: Tensor) -> Tensor:
     """Product of several matrices in the cheapest order."""
-    return aten.linalg_multi_dot(list(matrices)) if len(matrices) > 1 else matrices[0]
+    return aten.chain_matmul__default(list(matrices))

@@ -74,7 +74,7 @@ def _fused_rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None,
     epsilon = finfo(computed).eps if eps is None else eps
     wide = aten.to(input, computed)
     dims = tuple(range(-len(tuple(normalized_shape)), 0))
-    rstd = aten.rsqrt(aten.add_(aten.mean(aten.pow(wide, 2), dims, True), epsilon))
+    rstd = aten.rsqrt(aten.add___Scalar(aten.mean(aten.pow(wide, 2), dims, True), epsilon))
     made = aten.mul(wide, rstd)
     if weight is not None:
         made = aten.mul(made, weight)
@@ -217,10 +217,10 @@ def _instance_norm(input: Tensor, weight: Any, bias: Any, running_mean: Any, run
     def repeated(parameter: Tensor | None) -> Tensor | None:
         return None if parameter is None else aten.repeat(parameter, batch)
 
+    scale, shift = repeated(weight), repeated(bias)
     mean, variance = repeated(running_mean), repeated(running_var)
     flat = aten.view(aten.contiguous(input), (1, batch * channels, *rest))
-    made = aten.batch_norm(flat, repeated(weight), repeated(bias), mean, variance, use_input_stats, momentum, eps,
-                           cudnn_enabled)
+    made = aten.batch_norm(flat, scale, shift, mean, variance, use_input_stats, momentum, eps, cudnn_enabled)
     for running, seen in ((running_mean, mean), (running_var, variance)):
         if running is not None and use_input_stats:
             aten.copy_(aten.detach(running), aten.mean(aten.view(seen, (batch, channels)), (0,), False))

@@ -11,7 +11,7 @@ from .._backends.cpu import numeric as kernels
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import pretty
 from .._dispatch.registry import choose, declare
-from .._dtype import FLOAT, INTEGER, DefaultDtype, float64
+from .._dtype import INTEGER, DefaultDtype, float64
 from .._shape import as_shape, wrap_dim
 from .._tensor import Tensor, wrap
 from .create import OPTIONS, with_flags
@@ -93,6 +93,19 @@ def _sum_to_size(self: Tensor, size: Any) -> Tensor:
     return aten.view(made, wanted) if lead else made
 
 
+
+
+def _is_set_to(self: Tensor, tensor: Tensor) -> bool:
+    mine, other = self._a, tensor._a
+    return (mine.shape == other.shape and mine.strides == other.strides and self.data_ptr() == tensor.data_ptr()
+            and self.untyped_storage() == tensor.untyped_storage())
+
+
+declare("is_same_size(Tensor self, Tensor other) -> bool", where="n",
+        composite=lambda self, other: tuple(self._a.shape) == tuple(other._a.shape))
+declare("is_set_to(Tensor self, Tensor tensor) -> bool", composite=_is_set_to, where="n")
+declare("resize_as_(Tensor self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor", where="n",
+        composite=lambda self, the_template, memory_format: aten.resize_(self, the_template._a.shape))
 declare("sum_to_size(Tensor self, int[] size) -> Tensor", composite=_sum_to_size, where="m", variadic="size")
 
 
@@ -187,14 +200,14 @@ def _cov(self: Tensor, correction: int, fweights: Any, aweights: Any) -> Tensor:
     if extra is not None:
         weights = extra if weights is None else weights * extra
     if weights is None:
-        mean = aten.sum__dim_IntList(table, (1,), True) / count
+        mean = aten.sum__dim_IntList(table, (1,)) / count
         scale: Any = count - correction
     else:
         total = aten.sum(weights)
-        mean = aten.sum__dim_IntList(table * weights, (1,), True) / total
+        mean = aten.sum__dim_IntList(table * weights, (1,)) / total
         scale = total - correction if extra is None or correction == 0 else (
             total - correction * aten.sum(weights * extra) / total)
-    centred = table - mean
+    centred = table - aten.unsqueeze(mean, 1)
     other = adjoint_of(centred if weights is None else centred * weights)
     bottom = aten.clamp(scale, min=0) if isinstance(scale, Tensor) else max(scale, 0)
     return aten.squeeze__default(aten.true_divide(aten.mm(centred, other), bottom))
@@ -212,7 +225,8 @@ def _corrcoef(self: Tensor) -> Tensor:
     found = aten.cov(self)
     if found.ndim == 0:
         return found / found
-    spread = aten.sqrt(aten.real(aten.diag(found)) if found.dtype.is_complex else aten.diag(found))
+    diagonal = aten.diagonal(found)
+    spread = aten.sqrt(aten.real(diagonal) if found.dtype.is_complex else diagonal)
     found = found / aten.view(spread, (-1, 1)) / aten.view(spread, (1, -1))
     if found.dtype.is_complex:
         return aten.complex(aten.clamp(aten.real(found), -1, 1), aten.clamp(aten.imag(found), -1, 1))
@@ -224,108 +238,57 @@ declare("cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aw
 declare("corrcoef(Tensor self) -> Tensor", composite=_corrcoef)
 
 
-# -- finite differences ----------------------------------------------------------------------------------------------
-
-
-def _piece(x: Tensor, dim: int, start: int, end: int) -> Tensor:
-    return aten.narrow(x, dim, start, end - start)
-
-
-def _along(values: Any, dim: int, ndim: int) -> Any:
-    return aten.view(values, (-1, *(1,) * (ndim - 1 - dim))) if isinstance(values, Tensor) else values
-
-
-def _one_gradient(x: Tensor, spacing: Any, dim: int, edge_order: int) -> Tensor:
-    """Central differences inside, one-sided ones of the given order at the ends."""
-    n, ndim = x._a.shape[dim], x.ndim
-    if isinstance(spacing, Tensor):
-        gaps = aten.diff(spacing)
-        left, right = _along(_piece(gaps, 0, 0, n - 2), dim, ndim), _along(_piece(gaps, 0, 1, n - 1), dim, ndim)
-        first = [aten.select(gaps, 0, 0), aten.select(gaps, 0, 1 if n > 2 else 0)]
-        last = [aten.select(gaps, 0, n - 2), aten.select(gaps, 0, n - 3 if n > 2 else 0)]
-    else:
-        left = right = spacing
-        first = last = [spacing, spacing]
-    low, middle, high = _piece(x, dim, 0, n - 2), _piece(x, dim, 1, n - 1), _piece(x, dim, 2, n)
-    if isinstance(spacing, Tensor):
-        inner = (low * (-right / (left * (left + right))) + middle * ((right - left) / (left * right))
-                 + high * (left / (right * (left + right))))
-    else:
-        inner = (high - low) / (2.0 * spacing)
-
-    def edge(points: list[Tensor], steps: list[Any]) -> Tensor:
-        if edge_order == 1:
-            return (points[1] - points[0]) / steps[0]
-        one, two = steps
-        return (points[0] * (-(2.0 * one + two) / (one * (one + two))) + points[1] * ((one + two) / (one * two))
-                - points[2] * (one / (two * (one + two))))
-
-    start = edge([_piece(x, dim, k, k + 1) for k in range(edge_order + 1)], first)
-    end = -edge([_piece(x, dim, n - 1 - k, n - k) for k in range(edge_order + 1)], last)
-    return aten.cat([start, inner, end], dim)
-
-
-@choose("gradient", where="f")
-def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> tuple[Tensor, ...]:
-    """The derivative along each dimension, estimated from neighbouring elements."""
-    if edge_order not in (1, 2):
-        raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
-    dims = [dim] if isinstance(dim, int) else list(range(input.ndim)) if dim is None else list(dim)
-    dims = [wrap_dim(d, input.ndim) for d in dims]
-    if any(input._a.shape[d] < edge_order + 1 for d in dims):
-        raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
-    spacings = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(dims)
-    if len(spacings) != len(dims):
-        raise RuntimeError("torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to "
-                           f"'self.dim() = {len(dims)}', since dim argument was not given, but got a list of length "
-                           f"{len(spacings)}")
-    work = input if input.dtype.category >= FLOAT else aten.to(input, DefaultDtype.value)
-    return tuple(_one_gradient(work, step, d, edge_order) for step, d in zip(spacings, dims, strict=True))
-
-
 # -- segments --------------------------------------------------------------------------------------------------------
 
 
-declare("_segment_reduce(Tensor data, str reduce, Tensor lengths, int axis, Scalar? initial) -> Tensor",
-        cpu=kernels.segment_reduce, where="n", node="SegmentReduceBackward0",
-        grad={"data": lambda grad, data, result, reduce, lengths, axis, initial: aten._segment_reduce_backward(
-            grad, data, result, reduce, lengths, axis, initial)})
-declare("_segment_reduce_backward(Tensor grad, Tensor data, Tensor output, str reduce, Tensor lengths, int axis, "
-        "Scalar? initial) -> Tensor", cpu=kernels.segment_reduce_backward, where="n")
-
-
-@choose("segment_reduce", where="f")
-def segment_reduce(data: Tensor, reduce: str, *, lengths: Tensor | None = None, indices: Tensor | None = None,
-                   offsets: Tensor | None = None, axis: int = 0, unsafe: bool = False, initial: Any = None) -> Tensor:
-    """Consecutive runs of a dimension reduced to one entry each."""
+def _segment_kernel(data: Any, reduce: str, lengths: Any, indices: Any, offsets: Any, axis: int, unsafe: bool,
+                    initial: Any) -> Any:
     if reduce not in ("sum", "prod", "mean", "max", "min", "amax", "amin"):
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     if indices is not None:
         raise RuntimeError("segment_reduce(): indices based reduction is not supported yet.")
     if lengths is None and offsets is None:
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
-    if lengths is None:
-        lengths = aten.diff(offsets)
+    lengths = np.diff(offsets) if lengths is None else lengths
     at = wrap_dim(axis, data.ndim)
     if at != lengths.ndim - 1:
         raise RuntimeError("segment_reduce(): Expected axis to be the last dimension of lengths but got "
                            f"{axis}.")
     if not unsafe:
-        if np.any(lengths._a < 0):
+        if np.any(lengths < 0):
             raise RuntimeError("lengths contains negative value!")
-        if np.any(lengths._a.sum(-1) != data._a.shape[at]):
+        if np.any(lengths.sum(-1) != data.shape[at]):
             raise RuntimeError("segment_reduce(): Expected all rows of lengths along axis to sum to "
                                "data.size(lengths.dim()-1) when !unsafe.")
-    return aten._segment_reduce(data, {"max": "amax", "min": "amin"}.get(reduce, reduce), lengths, at, initial)
+    return kernels.segment_reduce(data, _REDUCTIONS.get(reduce, reduce), lengths, at, initial)
+
+
+def _segment_backward(grad: Tensor, output: Tensor, data: Tensor, reduce: str, lengths: Tensor | None,
+                      offsets: Tensor | None, axis: int, initial: Any) -> Tensor:
+    return aten._segment_reduce_backward(grad, output, data, _REDUCTIONS.get(reduce, reduce), lengths=lengths,
+                                         offsets=offsets, axis=axis, initial=initial)
+
+
+_REDUCTIONS = {"max": "amax", "min": "amin"}
+declare(
+    "segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, "
+    "int axis=0, bool unsafe=False, Scalar? initial=None) -> Tensor", cpu=_segment_kernel, where="f",
+    grad={"data": lambda grad, result, data, reduce, lengths, offsets, axis, initial: _segment_backward(
+        grad, result, data, reduce, lengths, offsets, axis, initial)},
+)
+declare(
+    "_segment_reduce_backward(Tensor grad, Tensor output, Tensor data, str reduce, *, Tensor? lengths=None, "
+    "Tensor? offsets=None, int axis=0, Scalar? initial=None) -> Tensor", where="n",
+    cpu=lambda grad, output, data, reduce, lengths, offsets, axis, initial: kernels.segment_reduce_backward(
+        grad, data, output, reduce, np.diff(offsets) if lengths is None else lengths, wrap_dim(axis, data.ndim),
+        initial),
+)
 
 
 # -- histograms and ranges -------------------------------------------------------------------------------------------
 
 
-@choose("histogramdd", where="f")
-def histogramdd(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None,
-                density: bool = False) -> Any:
-    """Counts of points in a grid of bins, and the edges of the bins in each dimension."""
+def _histogramdd(input: Tensor, bins: Any, range: Any, weight: Tensor | None, density: bool) -> Any:
     columns = input._a.shape[-1]
     points = aten.reshape(input, (-1, columns))._a
     if isinstance(bins, (list, tuple)) and bins and isinstance(bins[0], Tensor):
@@ -337,7 +300,23 @@ def histogramdd(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor |
                            f"dimension of input, got {len(wanted)} and {columns}")
     flat_weight = None if weight is None else weight._a.reshape(-1)
     counts, edges = kernels.histogramdd(points, wanted, range, flat_weight, density)
-    return named("histogramdd", ("hist", "bin_edges"))((wrap(counts), tuple(wrap(e) for e in edges)))
+    return wrap(counts), tuple(wrap(e) for e in edges)
+
+
+for _overload, _bins in (("", "int[] bins"), (".int_bins", "int bins"), (".TensorList_bins", "Tensor[] bins")):
+    declare(f"histogramdd{_overload}(Tensor self, {_bins}, float[]? range=None, Tensor? weight=None, "
+            "bool density=False) -> (Tensor hist, Tensor[] bin_edges)", composite=_histogramdd, where="n")
+
+
+@choose("histogramdd", where="f")
+def histogramdd(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None,
+                density: bool = False) -> Any:
+    """Counts of points in a grid of bins, and the edges of the bins in each dimension."""
+    if isinstance(bins, int):
+        form = aten.histogramdd__int_bins
+    else:
+        form = aten.histogramdd__TensorList_bins if bins and isinstance(bins[0], Tensor) else aten.histogramdd__default
+    return named("histogramdd", ("hist", "bin_edges"))(form(input, bins, range, weight, density))
 
 
 def _range(start: Any, end: Any, step: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:

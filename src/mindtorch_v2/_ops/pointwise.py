@@ -38,7 +38,7 @@ unary("log", np.log, lambda grad, self: grad / conj(self))
 unary("log2", np.log2, lambda grad, self: grad / (conj(self) * LN2))
 unary("log10", np.log10, lambda grad, self: grad / (conj(self) * LN10))
 unary("log1p", np.log1p, lambda grad, self: grad / (conj(self) + 1), node="Log1PBackward0")
-unary("sqrt", np.sqrt, lambda grad, result: grad / (2 * conj(result)))
+unary("sqrt", np.sqrt, lambda grad, result: grad / aten.mul__Scalar(conj(result), 2))
 unary("rsqrt", kernels.rsqrt, lambda grad, result: -0.5 * grad * conj(aten.pow(result, 3)))
 unary("reciprocal", kernels.reciprocal, lambda grad, result: -grad * conj(result * result))
 declare("square(Tensor self) -> Tensor", composite=lambda self: aten.pow(self, 2))
@@ -71,17 +71,17 @@ declare("round.decimals(Tensor self, *, int decimals) -> Tensor", cpu=kernels.ro
 
 
 @choose("round")
-def round(input: Tensor, *, decimals: int = 0, out: Any = None) -> Tensor:
+def round(input: Tensor, *, decimals: int | None = None, out: Any = None) -> Tensor:
     """The nearest integer, or the nearest number with the given decimals; halves go to the even one."""
-    if decimals == 0:
+    if decimals is None:
         return aten.round__default(input, out=out)
     return aten.round__decimals(input, decimals=decimals, out=out)
 
 
 @choose("round_")
-def round_(input: Tensor, *, decimals: int = 0) -> Tensor:
+def round_(input: Tensor, *, decimals: int | None = None) -> Tensor:
     """In-place `round`."""
-    return aten.round___default(input) if decimals == 0 else aten.round___decimals(input, decimals=decimals)
+    return aten.round___default(input) if decimals is None else aten.round___decimals(input, decimals=decimals)
 
 
 # -- circular and hyperbolic functions -----------------------------------------------------------------------------
@@ -111,7 +111,7 @@ unary("rad2deg", kernels.radians_to_degrees, lambda grad: grad * (180.0 / math.p
 declare(
     "tanh_backward(Tensor grad_output, Tensor output) -> Tensor", cpu=activation.tanh_backward, where="n", meta="same",
     grad={"grad_output": lambda grad, output: aten.tanh_backward(grad, output),
-          "output": lambda grad, grad_output, output: grad * conj(-2 * output * grad_output)},
+          "output": lambda grad, grad_output, output: grad * conj(aten.mul__Scalar(output, -2) * grad_output)},
 )
 
 # -- logistic ------------------------------------------------------------------------------------------------------
@@ -175,7 +175,8 @@ Tensor.polygamma = polygamma_of  # type: ignore[attr-defined]
 
 # -- tests and replacement -----------------------------------------------------------------------------------------
 
-for _name, _test in (("isnan", np.isnan), ("isinf", np.isinf), ("isfinite", np.isfinite),
+declare("isnan(Tensor self) -> Tensor", composite=lambda self: aten.ne(self, self))
+for _name, _test in (("isinf", np.isinf), ("isfinite", np.isfinite),
                      ("isposinf", kernels.is_infinity(1)), ("isneginf", kernels.is_infinity(-1))):
     unary(_name, _test, promote=None, inplace=False, meta="broadcast")
 declare("isreal(Tensor self) -> Tensor", cpu=np.isreal, meta="broadcast")

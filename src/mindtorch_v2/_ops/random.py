@@ -34,6 +34,8 @@ _fill("uniform(Tensor self, float low=0., float high=1., *, Generator? generator
 _fill("normal.fill(Tensor self, float mean=0., float std=1., *, Generator? generator=None)", kernels.normal)
 _fill("random(Tensor self, *, Generator? generator=None)", kernels.integers_full)
 _fill("random.from(Tensor self, int low, int? high, *, Generator? generator=None)", kernels.integers)
+_fill("random.to(Tensor self, int high, *, Generator? generator=None)",
+      lambda target, engine, high: kernels.integers(target, engine, 0, high))
 _fill("exponential(Tensor self, float lambd=1., *, Generator? generator=None)", kernels.exponential)
 _fill("geometric(Tensor self, float p, *, Generator? generator=None)", kernels.geometric)
 _fill("log_normal(Tensor self, float mean=1., float std=2., *, Generator? generator=None)", kernels.log_normal)
@@ -80,7 +82,9 @@ def random_(self: Tensor, *bounds: Any, generator: Any = None, **named: Any) -> 
         low, high = (0, bounds[0]) if high is None else (bounds[0], high)
     if low is None and high is None and not bounds:
         return aten.random___default(self, generator=generator)
-    return aten.random___from(self, 0 if low is None else low, high, generator=generator)
+    if low is None or (len(bounds) == 1 and low == 0):
+        return aten.random___to(self, high, generator=generator)
+    return aten.random___from(self, low, high, generator=generator)
 
 
 @choose("bernoulli_", where="m")
@@ -117,6 +121,13 @@ def cauchy_(self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator:
 # -- factories ---------------------------------------------------------------------------------------------------------
 
 
+def _overload(name: str, form: str, generator: Any) -> tuple[Callable[..., Tensor], dict[str, Any]]:
+    """The overload that draws from the default generator or from a given one, and what the latter takes for it."""
+    if generator is None:
+        return getattr(aten, f"{name}__{form or 'default'}"), {}
+    return getattr(aten, f"{name}__{form and form + '_'}generator"), {"generator": generator}
+
+
 def _factory(name: str, fill: str) -> None:
     """`rand` and `randn`: an empty tensor, filled."""
 
@@ -129,9 +140,13 @@ def _factory(name: str, fill: str) -> None:
         made = aten.empty_like(self, dtype=dtype, device=device, memory_format=memory_format)
         return fresh(getattr(aten, fill)(made, generator=generator))
 
-    declare(f"{name}(int[] size, *, Generator? generator=None, {OPTIONS}) -> Tensor", composite=make, where="n")
-    declare(f"{name}_like(Tensor self, *, Generator? generator=None, {OPTIONS}, MemoryFormat? memory_format=None) -> "
-            "Tensor", composite=make_like, where="n")
+    declare(f"{name}.generator(int[] size, *, Generator? generator, {OPTIONS}) -> Tensor", composite=make, where="n")
+    declare(f"{name}(int[] size, *, {OPTIONS}) -> Tensor", where="n",
+            composite=lambda size, *options: make(size, None, *options))
+    declare(f"{name}_like.generator(Tensor self, *, Generator? generator, {OPTIONS}, "
+            "MemoryFormat? memory_format=None) -> Tensor", composite=make_like, where="n")
+    declare(f"{name}_like(Tensor self, *, {OPTIONS}, MemoryFormat? memory_format=None) -> Tensor", where="n",
+            composite=lambda self, *options: make_like(self, None, *options))
 
     @choose(name, where="f")
     def face(*size: Any, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
@@ -142,15 +157,15 @@ def _factory(name: str, fill: str) -> None:
             _refuse(name, size_by_name)
         if out is not None and dtype is None:
             dtype = out.dtype
-        made = getattr(aten, f"{name}__default")(as_shape(size), generator=generator, dtype=dtype, device=device)
-        return with_flags(made, requires_grad, out)
+        form, drawn = _overload(name, "", generator)
+        return with_flags(form(as_shape(size), **drawn, dtype=dtype, device=device), requires_grad, out)
 
     @choose(f"{name}_like", where="f")
     def face_like(input: Tensor, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
                   pin_memory: bool = False, requires_grad: bool = False, memory_format: Any = None) -> Tensor:
-        made = getattr(aten, f"{name}_like__default")(input, generator=generator, dtype=dtype, device=device,
-                                                      memory_format=memory_format)
-        return with_flags(made, requires_grad)
+        form, drawn = _overload(f"{name}_like", "", generator)
+        return with_flags(form(input, **drawn, dtype=dtype, device=device, memory_format=memory_format),
+                          requires_grad)
 
     face.__name__ = face.__qualname__ = name
     face_like.__name__ = face_like.__qualname__ = f"{name}_like"
@@ -169,13 +184,19 @@ def _randint(low: int, high: int, size: Any, generator: Any, dtype: Any, layout:
     return fresh(aten.random___from(made, low, high, generator=generator))
 
 
-declare(f"randint.low(int low, int high, int[] size, *, Generator? generator=None, {OPTIONS}) -> Tensor",
+declare(f"randint.low_generator(int low, int high, int[] size, *, Generator? generator, {OPTIONS}) -> Tensor",
         composite=_randint, where="n")
+declare(f"randint.low(int low, int high, int[] size, *, {OPTIONS}) -> Tensor", where="n",
+        composite=lambda low, high, size, *options: _randint(low, high, size, None, *options))
+declare(f"randint.generator(int high, int[] size, *, Generator? generator, {OPTIONS}) -> Tensor", where="n",
+        composite=lambda high, *rest: _randint(0, high, *rest))
+declare(f"randint(int high, int[] size, *, {OPTIONS}) -> Tensor", where="n",
+        composite=lambda high, size, *options: _randint(0, high, size, None, *options))
 
 
 def _bounds(name: str, args: tuple[Any, ...], low: Any, high: Any, last: Any,
-            last_name: str) -> tuple[int, int, Any]:
-    """Bounds from `(high)`, `(low, high)` or keywords, followed by one more argument if `last_name`."""
+            last_name: str) -> tuple[tuple[int, ...], Any]:
+    """`(high,)` or `(low, high)` as given, by position or keyword, and what follows them if `last_name`."""
     rest = list(args)
     if last_name and last is None and rest:
         last = rest.pop()
@@ -183,11 +204,11 @@ def _bounds(name: str, args: tuple[Any, ...], low: Any, high: Any, last: Any,
         high = rest.pop()
     if rest:
         low = rest.pop()
-    values = [aten.item(v) if isinstance(v, Tensor) else v for v in (0 if low is None else low, high)]
+    values = [aten.item(v) if isinstance(v, Tensor) else v for v in ((high,) if low is None else (low, high))]
     if rest or any(isinstance(v, bool) or not isinstance(v, (int, np.integer)) for v in values):
         kinds = ", ".join(type(v).__name__ for v in (*args,))
         raise TypeError(f"{name}() received an invalid combination of arguments - got ({kinds})")
-    return int(values[0]), int(values[1]), last
+    return tuple(int(v) for v in values), last
 
 
 @choose("randint", where="f")
@@ -195,11 +216,11 @@ def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, gen
             dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
             requires_grad: bool = False) -> Tensor:
     """Integers of [low, high): `randint(high, size)` or `randint(low, high, size)`."""
-    first, last, shape = _bounds("randint", args, low, high, size, "size")
+    bounds, shape = _bounds("randint", args, low, high, size, "size")
     if out is not None and dtype is None:
         dtype = out.dtype
-    made = aten.randint__low(first, last, check_size(shape), generator=generator, dtype=dtype, device=device)
-    return with_flags(made, requires_grad, out)
+    form, drawn = _overload("randint", "low" if len(bounds) == 2 else "", generator)
+    return with_flags(form(*bounds, check_size(shape), **drawn, dtype=dtype, device=device), requires_grad, out)
 
 
 def _randint_like(self: Tensor, low: int, high: int, generator: Any, dtype: Any, layout: Any, device: Any,
@@ -208,8 +229,15 @@ def _randint_like(self: Tensor, low: int, high: int, generator: Any, dtype: Any,
     return fresh(aten.random___from(made, low, high, generator=generator))
 
 
-declare(f"randint_like.low_dtype(Tensor self, int low, int high, *, Generator? generator=None, {OPTIONS}, "
-        "MemoryFormat? memory_format=None) -> Tensor", composite=_randint_like, where="n")
+_LIKE = f"{OPTIONS}, MemoryFormat? memory_format=None"
+declare(f"randint_like.low_generator_dtype(Tensor self, int low, int high, *, Generator? generator, {_LIKE}) -> Tensor",
+        composite=_randint_like, where="n")
+declare(f"randint_like.low_dtype(Tensor self, int low, int high, *, {_LIKE}) -> Tensor", where="n",
+        composite=lambda self, low, high, *options: _randint_like(self, low, high, None, *options))
+declare(f"randint_like.generator(Tensor self, int high, *, Generator? generator, {_LIKE}) -> Tensor", where="n",
+        composite=lambda self, high, *rest: _randint_like(self, 0, high, *rest))
+declare(f"randint_like(Tensor self, int high, *, {_LIKE}) -> Tensor", where="n",
+        composite=lambda self, high, *options: _randint_like(self, 0, high, None, *options))
 
 
 @choose("randint_like", where="f")
@@ -217,9 +245,13 @@ def randint_like(input: Tensor, *args: Any, low: Any = None, high: Any = None, g
                  dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
                  requires_grad: bool = False, memory_format: Any = None) -> Tensor:
     """Integers of [low, high) in the shape, dtype and device of `input` unless given."""
-    first, last, _ = _bounds("randint_like", args, low, high, None, "")
-    made = aten.randint_like__low_dtype(input, first, last, generator=generator, dtype=dtype, device=device,
-                                        memory_format=memory_format)
+    bounds, _ = _bounds("randint_like", args, low, high, None, "")
+    drawn: dict[str, Any] = {} if generator is None else {"generator": generator}
+    if len(bounds) == 1:
+        form = aten.randint_like__generator if drawn else aten.randint_like__default
+    else:
+        form = aten.randint_like__low_generator_dtype if drawn else aten.randint_like__low_dtype
+    made = form(input, *bounds, **drawn, dtype=dtype, device=device, memory_format=memory_format)
     return with_flags(made, requires_grad)
 
 
@@ -235,7 +267,9 @@ def _permute_into(made: Any, n: int, generator: Any) -> None:
     made[...] = engine_of(generator).permutation(n, made.dtype)
 
 
-declare(f"randperm(int n, *, Generator? generator=None, {OPTIONS}) -> Tensor", composite=_randperm, where="n")
+declare(f"randperm.generator(int n, *, Generator? generator, {OPTIONS}) -> Tensor", composite=_randperm, where="n")
+declare(f"randperm(int n, *, {OPTIONS}) -> Tensor", where="n",
+        composite=lambda n, *options: _randperm(n, None, *options))
 
 
 @choose("randperm", where="f")
@@ -244,8 +278,8 @@ def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = Non
     """The integers of [0, n) in random order."""
     if out is not None and dtype is None:
         dtype = out.dtype
-    made = aten.randperm__default(n, generator=generator, dtype=dtype, device=device)
-    return with_flags(made, requires_grad, out)
+    form, drawn = _overload("randperm", "", generator)
+    return with_flags(form(n, **drawn, dtype=dtype, device=device), requires_grad, out)
 
 
 # -- samples -----------------------------------------------------------------------------------------------------------
@@ -339,7 +373,7 @@ def _multinomial(weights: Any, count: int, replacement: bool, generator: Any) ->
     nothing = aten.any(aten.eq(aten.sum(rates, -1), 0))
     aten._assert_async(aten.bitwise_not(nothing), "invalid multinomial distribution (sum of probabilities <= 0)")
     clocks = aten.exponential_(aten.empty_like(rates), generator=generator)
-    return aten.argmax(aten.div(rates, clocks, out=clocks), -1, True, out=made)._a
+    return kernels.argmax_into(kernels.divide_into(weights, clocks._a, clocks._a), -1, True, made._a)
 
 
 declare(

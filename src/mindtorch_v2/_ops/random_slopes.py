@@ -8,17 +8,19 @@ from .._backends.cpu import random_slopes as kernels
 from .._dispatch.namespace import aten
 from .._dispatch.registry import declare
 from .._random import engine_of
-from .._tensor import Tensor
+from .._tensor import Tensor, wrap_known
 
 REST = "Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None"
 
 
 def _forward(x: Any, noise: Any, lower: float, upper: float, training: bool, generator: Any) -> Any:
+    if not training:
+        return aten.leaky_relu(wrap_known(x), (lower + upper) / 2)._a
     return kernels.rrelu_with_noise(x, noise, lower, upper, engine_of(generator))
 
 
 def _forward_(x: Any, noise: Any, lower: float, upper: float, training: bool, generator: Any) -> Any:
-    x[...] = kernels.rrelu_with_noise(x, noise, lower, upper, engine_of(generator))
+    x[...] = _forward(x, noise, lower, upper, training, generator)
     return x
 
 
@@ -43,16 +45,12 @@ declare("rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise
 
 
 def _rrelu(self: Tensor, lower: float, upper: float, training: bool, generator: Any) -> Tensor:
-    if not training:
-        return aten.leaky_relu(self, (lower + upper) / 2)
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     return aten.rrelu_with_noise(self, aten.empty_like(self), lower, upper, training, generator)
 
 
 def _rrelu_(self: Tensor, lower: float, upper: float, training: bool, generator: Any) -> Tensor:
-    if not training:
-        return aten.leaky_relu_(self, (lower + upper) / 2)
     return aten.rrelu_with_noise___inplace(self, aten.empty_like(self), lower, upper, training, generator)
 
 

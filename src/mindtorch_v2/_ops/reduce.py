@@ -102,13 +102,13 @@ declare("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarTyp
 
 def _mean_backward(grad: Any, self_shape: Shape, dim: Any, keepdim: bool) -> Any:
     dims = wrap_dims(dim, len(self_shape))
-    return spread(grad, self_shape, dims, keepdim) / kernels.extent(self_shape, dims)
+    return aten.div__Scalar(spread(grad, self_shape, dims, keepdim), kernels.extent(self_shape, dims))
 
 
 declare(
     "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", cpu=kernels.mean_all, cpu_full=kernels.mean_all_as,
     where="n",
-    grad={"self": lambda grad, self_shape: aten.expand(grad, self_shape) / numel(self_shape)},
+    grad={"self": lambda grad, self_shape: aten.div__Scalar(aten.expand(grad, self_shape), numel(self_shape))},
 )
 declare(
     "mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",

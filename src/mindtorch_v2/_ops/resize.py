@@ -65,27 +65,44 @@ def _declare(name: str, mode: str, spatial: int) -> None:
             f"{scales}) -> Tensor", cpu=kernels.upsample_backward(name, mode, spatial), where="n",
             node=f"{_camel(name)}BackwardBackward0", grad={"grad_output": second})
 
-    def by_factors(input: Tensor, output_size: Sequence[int] | None, *rest: Any) -> Tensor:
-        """The form with either sizes or factors."""
-        factors = rest[-1]
-        sizes = output_size
-        if sizes is None:
-            sizes = [int(float(n) * f) for n, f in zip(input._a.shape[2:], factors)]
-        given = [None] * spatial if factors is None else [float(f) for f in factors]
-        return getattr(aten, f"{name}__default")(input, sizes, *rest[:-1], *given)
+    def resolved(shape: Sequence[int], output_size: Sequence[int] | None, factors: Any) -> tuple[Any, list[Any]]:
+        """Sizes, and the factors that were given."""
+        if output_size is None:
+            output_size = [int(float(n) * f) for n, f in zip(shape[2:], factors)]
+        return output_size, [None] * spatial if factors is None else [float(f) for f in factors]
+
+    # The form with either sizes or factors, which `interpolate` calls. It is not shown as the other one inside.
+    kernel = kernels.upsample(name, mode, spatial)
+
+    def by_factors(input: Any, output_size: Sequence[int] | None, *rest: Any) -> Any:
+        sizes, given = resolved(input.shape, output_size, rest[-1])
+        return kernel(input, sizes, *rest[:-1], *given)
+
+    def back(grad: Any, input_shape: Any, output_size: Any, *rest: Any) -> Any:
+        sizes, given = resolved(input_shape, output_size, rest[-1])
+        return getattr(aten, f"{name}_backward")(grad, sizes, input_shape, *rest[:-1], *given)
+
+    formula: Any = lambda grad, input_shape, output_size, scale_factors: back(
+        grad, input_shape, output_size, scale_factors)
+    if corners:
+        formula = lambda grad, input_shape, output_size, align_corners, scale_factors: back(
+            grad, input_shape, output_size, align_corners, scale_factors)
+    declare(f"{name}.vec(Tensor input, int[]? output_size, {middle}float[]? scale_factors) -> Tensor",
+            cpu=by_factors, where="n", node=f"{_camel(name)}Backward0", grad={"input": formula})
 
     if corners:
         @choose(name, where="n")
         def chosen(input: Tensor, output_size: Any, align_corners: bool, *rest: Any, scale_factors: Any = None,
                    **scales: Any) -> Tensor:
             if scale_factors is not None or output_size is None or (rest and isinstance(rest[0], (list, tuple))):
-                return by_factors(input, output_size, align_corners, rest[0] if rest else scale_factors)
+                return getattr(aten, f"{name}__vec")(
+                    input, output_size, align_corners, rest[0] if rest else scale_factors)
             return getattr(aten, f"{name}__default")(input, output_size, align_corners, *rest, **scales)
     else:
         @choose(name, where="n")
         def chosen(input: Tensor, output_size: Any, *rest: Any, scale_factors: Any = None, **scales: Any) -> Tensor:
             if scale_factors is not None or output_size is None or (rest and isinstance(rest[0], (list, tuple))):
-                return by_factors(input, output_size, rest[0] if rest else scale_factors)
+                return getattr(aten, f"{name}__vec")(input, output_size, rest[0] if rest else scale_factors)
             return getattr(aten, f"{name}__default")(input, output_size, *rest, **scales)
 
 

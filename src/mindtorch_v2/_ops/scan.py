@@ -168,7 +168,10 @@ def _steps(y: Tensor, x: Tensor, dim: int) -> Tensor:
     if x.ndim == 1:
         if x._a.shape[0] != y._a.shape[at]:
             raise RuntimeError("trapezoid: There must be one `x` value for each sample point")
-        return aten.view(aten.diff(x), (-1,) + (1,) * (y.ndim - 1 - at))
+        # The differences of neighbours, taken in the shape that goes with `y`.
+        points = aten.view(x, (-1,) + (1,) * (y.ndim - 1 - at))
+        left, right = _ends(points, 0)
+        return right - left
     return aten.diff(x, 1, at - y.ndim)
 
 
@@ -176,8 +179,8 @@ def _trapezoid_dx(y: Tensor, dx: Any, dim: int) -> Tensor:
     at = wrap_dim(dim, y.ndim)
     if y._a.shape[at] == 0:
         return aten.zeros(y._a.shape[:at] + y._a.shape[at + 1:], dtype=y.dtype, device=y.device)
-    edges = (aten.select(y, dim, 0) + aten.select(y, dim, -1)) * 0.5
-    return (aten.sum(y, dim) - edges) * dx
+    edges = aten.mul__Scalar(aten.select(y, dim, 0) + aten.select(y, dim, -1), 0.5)
+    return aten.mul__Scalar(aten.sum(y, dim) - edges, dx)
 
 
 def _trapezoid_x(y: Tensor, x: Tensor, dim: int) -> Tensor:
@@ -186,18 +189,18 @@ def _trapezoid_x(y: Tensor, x: Tensor, dim: int) -> Tensor:
         return aten.zeros(y._a.shape[:at] + y._a.shape[at + 1:], dtype=y.dtype, device=y.device)
     widths = _steps(y, x, dim)
     left, right = _ends(y, dim)
-    return aten.sum((left + right) * widths, dim) / 2.0
+    return aten.div__Scalar(aten.sum((left + right) * widths, dim), 2.0)
 
 
 def _running_trapezoid_dx(y: Tensor, dx: Any, dim: int) -> Tensor:
     left, right = _ends(y, dim)
-    return aten.cumsum((left + right) * (dx / 2.0), dim)
+    return aten.cumsum(aten.mul__Scalar(left + right, dx / 2.0), dim)
 
 
 def _running_trapezoid_x(y: Tensor, x: Tensor, dim: int) -> Tensor:
     widths = _steps(y, x, dim)
     left, right = _ends(y, dim)
-    return aten.cumsum((left + right) * widths, dim) / 2.0
+    return aten.div__Scalar(aten.cumsum((left + right) * widths, dim), 2.0)
 
 
 def _integrals(name: str, by_dx: Any, by_x: Any) -> None:

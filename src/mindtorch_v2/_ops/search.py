@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .._backends.cpu import search as kernels
 from .._dispatch.namespace import aten
+from .._dispatch.promotion import result_dtype
 from .._dispatch.registry import choose, declare
 from .._tensor import Tensor
 from .return_types import named
@@ -84,35 +87,45 @@ declare("isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assum
         "Tensor", cpu=kernels.isin, where="n")
 
 
-def _operand(value: Any, beside: Tensor) -> Tensor:
-    """A tensor as it is; a number as a 0-d tensor of the dtype it has next to another tensor."""
-    if isinstance(value, Tensor):
-        return value
-    return aten.scalar_tensor(value, dtype=aten.result_type(beside, value), device=beside.device)
+declare("searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, "
+        "str? side=None, Tensor? sorter=None) -> Tensor", where="n",
+        cpu=lambda sequence, value, *rest: kernels.searchsorted(sequence, _beside(value, sequence), *rest))
+declare("bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
+        where="n", cpu=lambda value, edges, *rest: kernels.bucketize(_beside(value, edges), edges, *rest))
+declare("isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool invert=False) -> "
+        "Tensor", where="n", cpu=lambda elements, value, *rest: kernels.isin(elements, _beside(value, elements), *rest))
+declare("isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> "
+        "Tensor", where="n", cpu=lambda value, tests, *rest: kernels.isin(_beside(value, tests), tests, *rest))
+
+
+def _beside(value: Any, array: Any) -> Any:
+    """A number as a 0-d operand of the dtype it has beside an array."""
+    return np.array(value, result_dtype([array], [value]).np)
 
 
 @choose("searchsorted", where="f")
 def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False, right: bool = False,
                  side: str | None = None, sorter: Tensor | None = None, out: Any = None) -> Tensor:
     """Where values would be inserted to keep the sequence sorted."""
-    return aten.searchsorted__Tensor(sorted_sequence, _operand(input, sorted_sequence), out_int32=out_int32,
-                                     right=right, side=side, sorter=sorter, out=out)
+    form = aten.searchsorted__Tensor if isinstance(input, Tensor) else aten.searchsorted__Scalar
+    return form(sorted_sequence, input, out_int32=out_int32, right=right, side=side, sorter=sorter, out=out)
 
 
 @choose("bucketize", where="f")
 def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False,
               out: Any = None) -> Tensor:
     """The bucket between boundaries that each value falls into."""
-    return aten.bucketize__Tensor(_operand(input, boundaries), boundaries, out_int32=out_int32, right=right, out=out)
+    form = aten.bucketize__Tensor if isinstance(input, Tensor) else aten.bucketize__Scalar
+    return form(input, boundaries, out_int32=out_int32, right=right, out=out)
 
 
 @choose("isin", where="f")
 def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False,
          out: Any = None) -> Tensor:
     """Whether each element is among the test elements."""
-    given = [t for t in (elements, test_elements) if isinstance(t, Tensor)]
-    if not given or isinstance(elements, (list, tuple)) or isinstance(test_elements, (list, tuple)):
+    kinds = tuple("Tensor" if isinstance(t, Tensor) else "Scalar" for t in (elements, test_elements))
+    if "Tensor" not in kinds or isinstance(elements, (list, tuple)) or isinstance(test_elements, (list, tuple)):
         raise TypeError("isin() received an invalid combination of arguments - got "
                         f"({type(elements).__name__}, {type(test_elements).__name__})")
-    return aten.isin__Tensor_Tensor(_operand(elements, given[0]), _operand(test_elements, given[0]),
-                                    assume_unique=assume_unique, invert=invert, out=out)
+    form = getattr(aten, f"isin__{kinds[0]}_{kinds[1]}")
+    return form(elements, test_elements, assume_unique=assume_unique, invert=invert, out=out)

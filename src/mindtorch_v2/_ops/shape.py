@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
 import warnings
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from .._backends.cpu import shape as kernels
 from .._backends.cpu import view as views
+from .._construct import tensor as make_tensor
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
-from .._dtype import INTEGER
+from .._dtype import INTEGER, int64
 from .._memory_format import contiguous_format
 from .._shape import as_shape, wrap_dim
 from .._tensor import Tensor
@@ -155,7 +157,8 @@ def _meshgrid(tensors: Sequence[Tensor], indexing: str) -> tuple[Tensor, ...]:
     return tuple(grids)
 
 
-declare("meshgrid(Tensor[] tensors, str indexing) -> Tensor[]", composite=_meshgrid, where="n")
+declare("meshgrid(Tensor[] tensors) -> Tensor[]", composite=lambda tensors: _meshgrid(tensors, "ij"), where="n")
+declare("meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]", composite=_meshgrid, where="n")
 
 
 @choose("meshgrid", where="f")
@@ -165,7 +168,8 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     if indexing is None:
         warnings.warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
                       UserWarning, stacklevel=2)
-    return aten.meshgrid__default(list(given), "ij" if indexing is None else indexing)
+        return aten.meshgrid__default(list(given))
+    return aten.meshgrid__indexing(list(given), indexing=indexing)
 
 
 def _vector(tensor: Tensor) -> None:
@@ -178,7 +182,7 @@ def _cartesian_prod(tensors: Sequence[Tensor]) -> Tensor:
         _vector(tensor)
     if len(tensors) == 1:
         return tensors[0]
-    return aten.stack([aten.flatten(grid) for grid in aten.meshgrid__default(tensors, "ij")], 1)
+    return aten.stack([aten.flatten(grid) for grid in aten.meshgrid__default(tensors)], 1)
 
 
 declare("cartesian_prod(Tensor[] tensors) -> Tensor", composite=_cartesian_prod, where="n")
@@ -191,11 +195,11 @@ def _combinations(self: Tensor, r: int, with_replacement: bool) -> Tensor:
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
     if r == 0:
         return aten.new_empty(self, (0,))
-    grids = aten.meshgrid__default([self] * r, "ij")
-    order = aten.meshgrid__default([aten.arange(self._a.size)] * r, "ij")
+    grids = aten.meshgrid__default([self] * r)
+    order = aten.meshgrid__default([aten.arange(self._a.size)] * r)
     mask = aten.full(grids[0]._a.shape, True)
     before = aten.le if with_replacement else aten.lt
-    for first, second in pairwise(order):
+    for first, second in itertools.pairwise(order):
         mask = aten.mul_(mask, before(first, second))
     return aten.stack([aten.masked_select(grid, mask) for grid in grids], 1)
 
@@ -255,7 +259,7 @@ declare(
 declare(
     "narrow_copy(Tensor self, int dim, int start, int length) -> Tensor", cpu=kernels.narrow_copy,
     grad={"self": lambda grad, self_shape, dim, start, length: aten.slice_backward(
-        grad, self_shape, dim, start, start + length if start + length else self_shape[dim], 1)},
+        grad, self_shape, dim, (first := start + self_shape[dim] if start < 0 else start), first + length, 1)},
 )
 
 
@@ -267,9 +271,8 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     sizes = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
     if min(sizes, default=0) < 0:
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
-    found = []
-    step = 1
-    for extent in reversed(sizes):
-        found.append(aten.remainder(aten.floor_divide(indices, step), extent))
-        step *= extent
-    return tuple(reversed(found))
+    # How far apart the entries of each dimension are, from the last, whose entries are neighbours.
+    steps = [1, *itertools.accumulate(sizes[:0:-1], operator.mul)][::-1] if sizes else []
+    where: dict[str, Any] = {"dtype": int64, "device": indices.device}
+    coordinates = aten.floor_divide(aten.unsqueeze(indices, -1), make_tensor(steps, **where))
+    return aten.unbind(aten.remainder(coordinates, make_tensor(sizes, **where)), -1)

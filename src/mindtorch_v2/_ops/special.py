@@ -14,7 +14,8 @@ from .._backends.cpu import special_normal as normal
 from .._backends.cpu import special_polynomials as polynomials
 from .._backends.cpu.pointwise import unsupported
 from .._dispatch.namespace import aten
-from .._dispatch.registry import choose, declare
+from .._dispatch.promotion import promote_number
+from .._dispatch.registry import choose, declare, default_node_name
 from .._dtype import HALF_TYPES
 from .._tensor import Tensor
 
@@ -77,7 +78,8 @@ unary("log_ndtr", normal.log_ndtr,
 unary("ndtri", normal.ndtri,
       lambda grad, result: grad * math.sqrt(2.0 * math.pi) * aten.exp(aten.square(result) / 2))
 declare("special_ndtr(Tensor self) -> Tensor", where="n",
-        composite=lambda self: aten.mul(aten.erfc(self * -math.sqrt(0.5)), 0.5))
+        composite=lambda self: aten.mul__Scalar(
+            aten.add__Scalar(aten.erf(aten.mul__Scalar(self, math.sqrt(0.5))), 1), 0.5))
 
 
 # -- two operands ----------------------------------------------------------------------------------------------------
@@ -86,16 +88,23 @@ declare("special_ndtr(Tensor self) -> Tensor", where="n",
 def binary(name: str, function: Kernel, grad: Any, *, halves: bool = False, node: str | None = None) -> None:
     """Declare `torch.special.<name>` of two operands, either of which may be a number."""
     op = f"special_{name}"
-    declare(f"{op}(Tensor self, Tensor other) -> Tensor", cpu=in_double(name, function, halves=halves),
-            promote="binary_float", scalar_overload="other_scalar", where="n", meta="broadcast", grad=grad, node=node)
-    declare(f"{op}.self_scalar(Scalar self, Tensor other) -> Tensor", where="n",
-            composite=lambda number, other: getattr(aten, f"{op}__default")(_beside(number, other), other))
+    kernel = in_double(name, function, halves=halves)
+    node = node or default_node_name(op)
+    declare(f"{op}(Tensor self, Tensor other) -> Tensor", cpu=kernel, promote="ternary_float", where="n",
+            meta="broadcast", grad=grad, node=node)
+    declare(f"{op}.self_scalar(Scalar self, Tensor other) -> Tensor", where="n", promote="float", meta="same",
+            cpu=lambda number, b: kernel(*reversed(promote_number(b, number))), grad={"other": grad["other"]},
+            node=f"{node[:-1]}1")
+    declare(f"{op}.other_scalar(Tensor self, Scalar other) -> Tensor", where="n", promote="float", meta="same",
+            cpu=lambda a, number: kernel(*promote_number(a, number)), grad={"self": grad["self"]},
+            node=f"{node[:-1]}2")
 
     @choose(op, where="n")
     def face(input: Any, other: Any, *, out: Any = None) -> Tensor:
-        if isinstance(input, Tensor):
-            return getattr(aten, f"{op}__default")(input, other, out=out)
-        return getattr(aten, f"{op}__self_scalar")(input, other)
+        if not isinstance(input, Tensor):
+            return getattr(aten, f"{op}__self_scalar")(input, other, out=out)
+        form = "default" if isinstance(other, Tensor) else "other_scalar"
+        return getattr(aten, f"{op}__{form}")(input, other, out=out)
 
     face.__name__ = face.__qualname__ = op
 
@@ -105,21 +114,16 @@ def polynomial(name: str, kernel: Kernel) -> None:
     op = f"special_{name}"
     declare(f"{op}(Tensor x, Tensor n) -> Tensor", cpu=kernel, promote="binary_float", scalar_overload="n_scalar",
             where="n", meta="broadcast")
-    declare(f"{op}.x_scalar(Scalar x, Tensor n) -> Tensor", where="n",
-            composite=lambda number, n: getattr(aten, f"{op}__default")(_beside(number, n), n))
+    declare(f"{op}.x_scalar(Scalar x, Tensor n) -> Tensor", where="n", promote="float", meta="same",
+            cpu=lambda number, n: kernel(*reversed(promote_number(n, number))))
 
     @choose(op, where="n")
     def face(x: Any, n: Any, *, out: Any = None) -> Tensor:
         if isinstance(x, Tensor):
             return getattr(aten, f"{op}__default")(x, n, out=out)
-        return getattr(aten, f"{op}__x_scalar")(x, n)
+        return getattr(aten, f"{op}__x_scalar")(x, n, out=out)
 
     face.__name__ = face.__qualname__ = op
-
-
-def _beside(number: Any, other: Tensor) -> Tensor:
-    """A number as a tensor, in the dtype it has next to another."""
-    return aten.scalar_tensor(number, dtype=aten.result_type(other, number))
 
 
 def _underivable(label: str) -> Any:
@@ -198,4 +202,4 @@ declare("mvlgamma(Tensor self, int p) -> Tensor", promote="float", inplace=True,
 declare("special_multigammaln(Tensor self, int p) -> Tensor", where="n",
         composite=lambda self, p: aten.mvlgamma(self, p))
 declare("polygamma_(Tensor self, int n) -> Tensor", where="m",
-        composite=lambda self, n: aten.copy_(self, aten.polygamma(n, self)))
+        composite=lambda self, n: aten.copy_(self, aten.polygamma(n, aten.clone(self))))

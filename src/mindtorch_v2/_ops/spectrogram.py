@@ -11,10 +11,10 @@ import numpy as np
 
 from .._backends.cpu.special_bessel import bessel_i
 from .._dispatch.namespace import aten
-from .._dispatch.registry import choose
+from .._dispatch.registry import choose, declare
 from .._dtype import FLOAT, DefaultDtype
 from .._tensor import Tensor, wrap
-from .create import with_flags
+from .create import OPTIONS, with_flags
 
 # -- windows ---------------------------------------------------------------------------------------------------------
 
@@ -34,15 +34,11 @@ WINDOWS: dict[str, tuple[Callable[..., Any], dict[str, float]]] = {
 }
 
 
-def _make_window(name: str, shape: Callable[..., Any], defaults: dict[str, float]) -> None:
-    @choose(f"{name}_window", where="f")
-    def window(window_length: int, periodic: bool = True, *given: float, dtype: Any = None, layout: Any = None,
-               device: Any = None, pin_memory: bool = False, requires_grad: bool = False, **named: float) -> Tensor:
-        unknown = set(named) - set(defaults)
-        if unknown or len(given) > len(defaults):
-            raise TypeError(f"{name}_window() got unexpected arguments {sorted(unknown) or given}")
-        if window_length < 0:
-            raise RuntimeError(f"{name}_window requires non-negative window_length, got window_length={window_length}")
+def _declare_window(name: str, shape: Callable[..., Any], defaults: dict[str, float]) -> list[str]:
+    """The overloads of a window's op: told nothing but its length, told whether it is periodic, told more and more."""
+
+    def compute(window_length: int, periodic: bool, *rest: Any) -> Tensor:
+        values, (dtype, _, device, _) = rest[:-4], rest[-4:]
         kind = dtype or DefaultDtype.value
         if kind.category != FLOAT:
             raise RuntimeError(f"{name}_window expects floating point dtypes, got: {kind}")
@@ -51,9 +47,46 @@ def _make_window(name: str, shape: Callable[..., Any], defaults: dict[str, float
         else:
             # A periodic window is a symmetric one of one more point without the last.
             position = np.arange(window_length) / (window_length if periodic else window_length - 1)
-            made = shape(position, **{**defaults, **dict(zip(defaults, given)), **named})
+            made = shape(position, *values)
         tensor = wrap(made.astype(kind.np))
-        return with_flags(tensor if device is None else aten.to(tensor, device), requires_grad)
+        return tensor if device is None else aten.to(tensor, device)
+
+    keys, known = list(defaults), list(defaults.values())
+    declare(f"{name}_window(int window_length, *, {OPTIONS}) -> Tensor", where="n",
+            composite=lambda window_length, *options: compute(window_length, True, *known, *options))
+    names = [f"{name}_window__default"]
+    for count in range(len(keys) + 1):
+        overload = "beta" if name == "kaiser" and count else "_".join(("periodic", *keys[:count]))
+        further = "".join(f"float {key}, " for key in keys[:count])
+        declare(f"{name}_window.{overload}(int window_length, bool periodic, {further}*, {OPTIONS}) -> Tensor",
+                where="n", composite=lambda window_length, periodic, *rest: compute(
+                    window_length, periodic, *rest[:-4], *known[len(rest) - 4:], *rest[-4:]))
+        names.append(f"{name}_window__{overload}")
+    return names
+
+
+def _make_window(name: str, shape: Callable[..., Any], defaults: dict[str, float]) -> None:
+    overloads = _declare_window(name, shape, defaults)
+
+    @choose(f"{name}_window", where="f")
+    def window(window_length: int, periodic: bool | None = None, *given: float, dtype: Any = None, layout: Any = None,
+               device: Any = None, pin_memory: bool = False, requires_grad: bool = False, **named: float) -> Tensor:
+        unknown = set(named) - set(defaults)
+        if unknown or len(given) > len(defaults):
+            raise TypeError(f"{name}_window() got unexpected arguments {sorted(unknown) or given}")
+        if window_length < 0:
+            raise RuntimeError(f"{name}_window requires non-negative window_length, got window_length={window_length}")
+        values = list(given)
+        for key, value in list(defaults.items())[len(given):]:
+            if not named:
+                break
+            values.append(named.pop(key, value))
+        if periodic is None and not values:
+            made = getattr(aten, overloads[0])(window_length, dtype=dtype, device=device)
+        else:
+            made = getattr(aten, overloads[1 + len(values)])(window_length, periodic is not False, *values, dtype=dtype,
+                                                             device=device)
+        return with_flags(made, requires_grad)
 
     window.__name__ = window.__qualname__ = f"{name}_window"
     window.__doc__ = f"The {name} window, of which a periodic one can be repeated seamlessly."
@@ -95,8 +128,6 @@ def stft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: i
          onesided: bool | None = None, return_complex: bool | None = None,
          align_to_window: bool | None = None) -> Tensor:
     """The Fourier transforms of overlapping windows of a signal."""
-    hop = n_fft // 4 if hop_length is None else hop_length
-    length = n_fft if win_length is None else win_length
     x = input
     complex_input = x.dtype.is_complex or (window is not None and window.dtype.is_complex)
     if return_complex is None:
@@ -112,6 +143,15 @@ def stft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: i
         wide = aten.view(x, (1,) * lead + tuple(x._a.shape)) if lead > 0 else x
         wide = aten.pad(wide, (pad, pad), pad_mode)
         x = aten.view(wide, tuple(wide._a.shape)[lead:]) if lead > 0 else wide
+    return aten.stft__default(x, n_fft, hop_length, win_length, window, normalized, onesided, return_complex,
+                              align_to_window)
+
+
+def _stft(x: Tensor, n_fft: int, hop_length: int | None, win_length: int | None, window: Tensor | None,
+          normalized: bool, onesided: bool | None, return_complex: bool | None, align_to_window: bool | None) -> Tensor:
+    hop = n_fft // 4 if hop_length is None else hop_length
+    length = n_fft if win_length is None else win_length
+    complex_input = x.dtype.is_complex or (window is not None and window.dtype.is_complex)
     label = _label("stft", x, n_fft=n_fft, hop_length=hop, win_length=length)
     if x.dtype.category < FLOAT:
         raise RuntimeError(f"{label} : expected a tensor of floating point or complex values")
@@ -130,14 +170,21 @@ def stft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: i
         onesided = not complex_input
     if onesided and complex_input:
         raise RuntimeError("Cannot have onesided output if window or input is complex")
-    frames = aten.unfold(x, 1, n_fft, hop)
+    # Overlapping windows of the signal: sample, frame, point.
+    lead, step = (s // x._a.itemsize for s in x._a.strides)
+    frames = aten.as_strided(x, (x._a.shape[0], 1 + (size - n_fft) // hop, n_fft), (lead, hop * step, step))
     if window is not None or length < n_fft:
         frames = frames * taper
     norm = "ortho" if normalized else None
     made = aten.fft_rfft(frames, None, -1, norm) if onesided else aten.fft_fft(frames, None, -1, norm)
-    made = aten.transpose(made, 1, 2)
-    made = aten.squeeze__dim(made, 0) if single else made
+    made = aten.transpose_(made, 1, 2)
+    made = aten.squeeze_(made, 0) if single else made
     return made if return_complex else aten.view_as_real(made)
+
+
+declare("stft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool "
+        "normalized=False, bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) -> Tensor",
+        composite=_stft, where="n")
 
 
 @choose("istft", where="fm")
@@ -145,6 +192,12 @@ def istft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: 
           window: Tensor | None = None, center: bool = True, normalized: bool = False, onesided: bool | None = None,
           length: int | None = None, return_complex: bool = False) -> Tensor:
     """The signal whose short-time Fourier transform this is, in the sense of least squares."""
+    return aten.istft__default(input, n_fft, hop_length, win_length, window, center, normalized, onesided, length,
+                               return_complex)
+
+
+def _istft(input: Tensor, n_fft: int, hop_length: int | None, win_length: int | None, window: Tensor | None,
+           center: bool, normalized: bool, onesided: bool | None, length: int | None, return_complex: bool) -> Tensor:
     hop = n_fft // 4 if hop_length is None else hop_length
     width = n_fft if win_length is None else win_length
     if not input.dtype.is_complex:
@@ -191,3 +244,8 @@ def istft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: 
     warnings.warn("The length of signal is shorter than the length parameter. Result is being padded with zeros in the "
                   "tail. Please check your center and hop_length settings.", UserWarning, stacklevel=2)
     return aten.constant_pad_nd(made, (0, end - total))
+
+
+declare("istft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool "
+        "center=True, bool normalized=False, bool? onesided=None, int? length=None, bool return_complex=False) -> "
+        "Tensor", composite=_istft, where="n")

@@ -11,7 +11,7 @@ from .._dispatch.namespace import aten, find
 from .._dispatch.registry import choose, declare
 from .._dtype import float32, float64, int64
 from .._shape import wrap_dim, wrap_dims
-from .._tensor import Tensor
+from .._tensor import Tensor, wrap_known
 from .formulas import conj, spread
 from .reduce import evenly, kept, selected
 from .return_types import named
@@ -128,6 +128,15 @@ declare(
 )
 
 
+declare(
+    "norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor", where="n",
+    cpu=lambda a, p, dim, keepdim: aten.linalg_vector_norm(wrap_known(a), 2 if p is None else p, dim, keepdim)._a,
+    node="NormBackward1",
+    grad={"self": lambda grad, self, p, dim, keepdim, result: _vector_norm_backward(
+        grad, self, 2 if p is None else p, dim, keepdim, result)},
+)
+
+
 @choose("norm")
 def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None,
          dtype: Any = None) -> Tensor:
@@ -238,12 +247,14 @@ def _lines(self: Tensor, dim: int | None, keepdim: bool) -> Tensor:
     """The sorted elements along a new last dimension; the dimension they came from is gone or has extent 1."""
     if dim is None:
         line = aten.sort(aten.flatten(self))[0]
-        return aten.view(line, (1,) * self.ndim + (-1,)) if keepdim else line
+        return aten.view(line, ((1,) * self.ndim if keepdim else ()) + (-1,))
     at = wrap_dim(dim, self.ndim)
-    if not self.ndim or (at == self.ndim - 1 and not keepdim):
-        return aten.sort(self if self.ndim else aten.view(self, (1,)))[0]
-    lines = aten.sort(aten.transpose(aten.unsqueeze(self, -1), at, -1))[0]
-    return lines if keepdim else aten.squeeze(lines, at)
+    if not self.ndim or at == self.ndim - 1:
+        lines = aten.sort(self if self.ndim else aten.view(self, (1,)))[0]
+    else:
+        lines = aten.sort(aten.transpose(aten.unsqueeze(self, -1), at, -1))[0]
+    shape = self._a.shape
+    return aten.view(lines, (*shape[:at], *((1,) if keepdim and shape else ()), *shape[at + 1:], -1))
 
 
 def _quantile(name: str, self: Tensor, q: Tensor, dim: int | None, keepdim: bool, interpolation: str) -> Tensor:
@@ -256,18 +267,17 @@ def _quantile(name: str, self: Tensor, q: Tensor, dim: int | None, keepdim: bool
         ranks = flat_q * (aten.sum(aten.logical_not(missing), -1, True) - 1)
         ranks = aten.masked_fill(ranks, aten.lt(ranks, 0), 0)
     else:
-        ranks = aten.expand(flat_q * last, (*lines._a.shape[:-1], -1))
-        ranks = aten.masked_fill(ranks, aten.any(missing, -1, True), last)
+        ranks = aten.masked_fill(aten.mul__Scalar(flat_q, last), aten.any(missing, -1, True), last)
     if interpolation in ("lower", "higher", "nearest"):
         ranks = {"lower": aten.floor, "higher": aten.ceil, "nearest": aten.round}[interpolation](ranks)
     below = aten.to(ranks, int64)
     made = aten.gather(lines, -1, below)
     if interpolation in ("linear", "midpoint"):
         weight = aten.full_like(ranks, 0.5) if interpolation == "midpoint" else ranks - below
-        made = aten.lerp(made, aten.gather(lines, -1, aten.to(aten.ceil(ranks), int64)), weight)
-    if not q.ndim:
-        return aten.squeeze(made, -1)
-    return aten.squeeze(aten.transpose(aten.unsqueeze(made, 0), 0, -1), -1)
+        made = aten.lerp_(made, aten.gather(lines, -1, aten.to(aten.ceil(ranks), int64)), weight)
+    if q.ndim:
+        made = aten.transpose_(aten.unsqueeze_(made, 0), 0, -1)
+    return aten.squeeze_(made, -1)
 
 
 def _quantiles(name: str) -> None:

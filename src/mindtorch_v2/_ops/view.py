@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -64,11 +63,22 @@ declare(
     "permute(Tensor self, int[] dims) -> Tensor", cpu=kernels.permute, view=True, variadic="dims",
     grad={"self": lambda grad, dims: aten.permute(grad, _inverse(dims))},
 )
+
+
+def _expand_backward(grad: Tensor, self_shape: Any) -> Tensor:
+    """The gradient summed along the dimensions that were made longer, or made."""
+    have = grad._a.shape
+    lead = len(have) - len(self_shape)
+    dims = [*range(lead), *(lead + i for i, size in enumerate(self_shape) if size == 1 and have[lead + i] != 1)]
+    if dims:
+        grad = aten.sum__dim_IntList(grad, dims, True)
+    return aten.view(grad, self_shape) if lead else grad
+
+
 declare(
     "expand(Tensor self, int[] size, *, bool implicit=False) -> Tensor", cpu=kernels.expand, view=True,
     variadic="size", where="m",
-    # The engine sums the gradient back to the input's shape, as it does for every broadcast.
-    grad={"self": lambda grad: grad},
+    grad={"self": _expand_backward},
 )
 declare(
     "squeeze(Tensor self) -> Tensor", cpu=kernels.squeeze, view=True, where="n",
@@ -173,9 +183,12 @@ declare(
 
 
 @choose("split")
-def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0, *, split_size: Any = None) -> tuple[Tensor, ...]:
+def split(tensor: Tensor, split_size_or_sections: Any = None, dim: int = 0, *,
+          split_size: Any = None) -> tuple[Tensor, ...]:
     """Pieces of one length, or of given lengths."""
     wanted = split_size_or_sections if split_size is None else split_size
+    if wanted is None:
+        raise TypeError("split() missing 1 required positional argument: 'split_size'")
     form = aten.split__Tensor if isinstance(wanted, int) else aten.split_with_sizes
     return form(tensor, wanted, dim)
 
@@ -297,8 +310,22 @@ declare("swapdims(Tensor self, int dim0, int dim1) -> Tensor", composite=lambda 
     self, dim0, dim1))
 declare("numpy_T(Tensor self) -> Tensor", composite=lambda self: aten.permute(self, range(self.ndim)[::-1]), where="n")
 declare("mT(Tensor self) -> Tensor", composite=lambda self: _matrix_transpose(self), where="n")
-declare("adjoint(Tensor self) -> Tensor", composite=lambda self: aten.conj(_matrix_transpose(self))
-        if self._a.dtype.kind == "c" else _matrix_transpose(self))
+declare("mH(Tensor self) -> Tensor", composite=lambda self: _adjoint(self), where="n")
+declare("adjoint(Tensor self) -> Tensor", composite=lambda self: _adjoint(self))
+
+
+def _matrix_h(self: Tensor) -> Tensor:
+    if self.ndim not in (0, 2):
+        raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {self.ndim}-D tensor.")
+    return _adjoint(self) if self.ndim else aten.conj(self)
+
+
+declare("matrix_H(Tensor self) -> Tensor", composite=_matrix_h, where="n")
+
+
+def _adjoint(self: Tensor) -> Tensor:
+    turned = _matrix_transpose(self)
+    return aten.conj(turned) if self._a.dtype.kind == "c" else turned
 
 
 def _matrix_transpose(self: Tensor) -> Tensor:
@@ -324,7 +351,8 @@ def _flatten(self: Tensor, start_dim: int, end_dim: int) -> Tensor:
 
 
 declare("flatten.using_ints(Tensor self, int start_dim=0, int end_dim=-1) -> Tensor", composite=_flatten)
-declare("ravel(Tensor self) -> Tensor", composite=lambda self: aten.reshape(aten.contiguous(self), (-1,)))
+declare("ravel(Tensor self) -> Tensor", composite=lambda self: aten.view(
+    self if self._a.flags.c_contiguous else aten.contiguous(self), (-1,)))
 
 
 def _unflatten(self: Tensor, dim: int, sizes: Any) -> Tensor:
@@ -343,10 +371,7 @@ declare("expand_as(Tensor self, Tensor other) -> Tensor", where="m",
         composite=lambda self, other: aten.expand(self, other._a.shape))
 
 
-@choose("broadcast_to")
-def broadcast_to(input: Tensor, size: Any) -> Tensor:
-    """`expand` as a function."""
-    return aten.expand(input, size)
+declare("broadcast_to(Tensor self, int[] size) -> Tensor", composite=lambda self, size: aten.expand(self, size))
 
 
 def _broadcast_tensors(tensors: Any) -> tuple[Tensor, ...]:
@@ -362,34 +387,3 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     """All tensors expanded to their common shape."""
     given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
     return aten.broadcast_tensors__default(list(given))
-
-
-def _tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    extent = input._a.shape[wrap_dim(dim, input.ndim)]
-    if isinstance(indices_or_sections, int):
-        count = indices_or_sections
-        sizes = [extent // count + (i < extent % count) for i in range(count)]
-        cuts = np.cumsum([0, *sizes]).tolist()
-    else:
-        given = indices_or_sections.tolist() if isinstance(indices_or_sections, Tensor) else indices_or_sections
-        cuts = [0, *given, extent]
-    return tuple(aten.slice(input, dim, start, max(start, end) if end >= 0 else end, 1)
-                 for start, end in itertools.pairwise(cuts))
-
-
-choose("tensor_split")(_tensor_split)
-
-
-def _stack_splitters(name: str, dims: int) -> None:
-    @choose(name)
-    def split_along(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
-        at = dims if name != "hsplit" or input.ndim > 1 else 0
-        return _tensor_split(input, indices_or_sections, at)
-
-    split_along.__name__ = name
-    split_along.__doc__ = f"numpy's {name}: tensor_split along dimension {dims}."
-
-
-_stack_splitters("hsplit", 1)
-_stack_splitters("vsplit", 0)
-_stack_splitters("dsplit", 2)

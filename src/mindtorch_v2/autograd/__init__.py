@@ -10,9 +10,9 @@ from .._autograd.api import backward, grad
 from .._autograd.function import Function
 from .._autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from .._autograd.gradcheck import gradcheck, gradgradcheck
-from .._tensor import Tensor as Variable
 from ..profiler.record_function import _record_function_with_args_enter, _record_function_with_args_exit
 from . import function, graph, profiler, profiler_util
+from .variable import Variable
 
 __all__ = [
     "Function",

@@ -6,4 +6,12 @@ from .._autograd.function import Function, FunctionCtx, FunctionNode, once_diffe
 
 BackwardCFunction = FunctionNode
 
-__all__ = ["BackwardCFunction", "Function", "FunctionCtx", "once_differentiable"]
+__all__ = ["BackwardCFunction", "Function", "FunctionCtx", "InplaceFunction", "once_differentiable"]
+
+
+class InplaceFunction(Function):
+    """A function that may change its argument, and remembers whether it should."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace

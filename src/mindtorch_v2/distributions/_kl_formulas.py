@@ -40,11 +40,12 @@ def infinite_like(tensor: Any) -> Any:
 @register_kl(Bernoulli, Bernoulli)
 def _bernoulli(p: Any, q: Any) -> Any:
     t1 = p.probs * (aten.softplus(-q.logits) - aten.softplus(-p.logits))
-    t1 = aten.where(q.probs == 0, math.inf, t1)
-    t1 = aten.where(p.probs == 0, 0.0, t1)
+    t1[q.probs == 0] = math.inf
+    t1[p.probs == 0] = 0
     t2 = (1 - p.probs) * (aten.softplus(q.logits) - aten.softplus(p.logits))
-    t2 = aten.where(q.probs == 1, math.inf, t2)
-    return t1 + aten.where(p.probs == 1, 0.0, t2)
+    t2[q.probs == 1] = math.inf
+    t2[p.probs == 1] = 0
+    return t1 + t2
 
 
 @register_kl(Beta, Beta)
@@ -69,8 +70,9 @@ def _binomial(p: Any, q: Any) -> Any:
 @register_kl(Categorical, Categorical)
 def _categorical(p: Any, q: Any) -> Any:
     t = p.probs * (p.logits - q.logits)
-    t = aten.where((q.probs == 0).expand_as(t), math.inf, t)
-    return aten.where((p.probs == 0).expand_as(t), 0.0, t).sum(-1)
+    t[(q.probs == 0).expand_as(t)] = math.inf
+    t[(p.probs == 0).expand_as(t)] = 0
+    return t.sum(-1)
 
 
 @register_kl(OneHotCategorical, OneHotCategorical)

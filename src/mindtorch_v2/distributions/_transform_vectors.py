@@ -106,7 +106,7 @@ class StickBreakingTransform(Transform):
 
     @staticmethod
     def _offset(x: Any, size: int) -> Any:
-        return size + 1 - aten.cumsum(aten.ones(size, dtype=x.dtype), -1)
+        return size + 1 - aten.cumsum(x.new_ones(size), -1)
 
     def _call(self, x: Any) -> Any:
         info = finfo(x.dtype)
@@ -117,9 +117,10 @@ class StickBreakingTransform(Transform):
 
     def _inverse(self, y: Any) -> Any:
         kept = y[..., :-1]
+        offset = self._offset(y, kept.shape[-1])
         left = 1 - kept.cumsum(-1)
         left = aten.clamp(left, min=finfo(y.dtype).tiny)
-        return kept.log() - left.log() + self._offset(y, kept.shape[-1]).log()
+        return kept.log() - left.log() + offset.log()
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
         x = x - self._offset(x, x.shape[-1]).log()

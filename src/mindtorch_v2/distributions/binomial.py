@@ -69,11 +69,13 @@ class Binomial(Counted):
         if self._validate_args:
             self._validate_sample(value)
         # log(1 - p) = -max(logits, 0) - log(1 + exp(-|logits|)), which keeps large logits finite.
-        log_ways = (aten.lgamma(self.total_count + 1) - aten.lgamma(value + 1)
-                    - aten.lgamma(self.total_count - value + 1))
+        log_all = aten.lgamma(self.total_count + 1)
+        log_successes = aten.lgamma(value + 1)
+        log_failures = aten.lgamma(self.total_count - value + 1)
         positive = (self.logits.clamp(min=0) + self.logits - self.logits.clamp(max=0)) / 2
-        log_failure = -self.total_count * (positive + aten.log1p(aten.exp(-aten.abs(self.logits))))
-        return value * self.logits + log_failure + log_ways
+        scale = (self.total_count * positive + self.total_count * aten.log1p(aten.exp(-aten.abs(self.logits)))
+                 - log_all)
+        return value * self.logits - log_successes - log_failures - scale
 
     def entropy(self) -> Any:
         total = int(self.total_count.max())

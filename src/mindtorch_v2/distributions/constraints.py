@@ -145,7 +145,8 @@ class _OneHot(Constraint):
 
     def check(self, value: Any) -> Any:
         is_boolean = (value == 0) | (value == 1)
-        return is_boolean.all(-1) & value.sum(-1).eq(1)
+        is_one = value.sum(-1).eq(1)
+        return is_boolean.all(-1) & is_one
 
 
 class _Bounded(Constraint):
@@ -249,18 +250,24 @@ class _Multinomial(Constraint):
         return (value >= 0).all(-1) & (value.sum(-1) <= self.upper_bound)
 
 
+def _is_lower(value: Any) -> Any:
+    """For each matrix, whether nothing is above its diagonal."""
+    same = value.tril() == value
+    return same.view((*value.shape[:-2], -1)).min(-1)[0]
+
+
 class _LowerTriangular(Constraint):
     event_dim = 2
 
     def check(self, value: Any) -> Any:
-        return (value.tril() == value).flatten(-2).all(-1)
+        return _is_lower(value)
 
 
 class _LowerCholesky(Constraint):
     event_dim = 2
 
     def check(self, value: Any) -> Any:
-        return (value.tril() == value).flatten(-2).all(-1) & (aten.diagonal(value, 0, -2, -1) > 0).all(-1)
+        return _is_lower(value) & (aten.diagonal(value, 0, -2, -1) > 0).min(-1)[0]
 
 
 class _CorrCholesky(Constraint):
@@ -284,7 +291,7 @@ class _Symmetric(_Square):
         square_ok = super().check(value)
         if not square_ok.all():
             return square_ok
-        return aten.isclose(value, value.mT, atol=1e-6).flatten(-2).all(-1)
+        return aten.isclose(value, value.mT, atol=1e-6).all(-2).all(-1)
 
 
 class _PositiveSemidefinite(_Symmetric):

@@ -4,12 +4,30 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from .._autograd.function import Function
 from .._dispatch.namespace import aten
 from .._shape import Size
 from . import constraints
 from .exp_family import ExponentialFamily
 
 __all__ = ["Dirichlet"]
+
+
+class _Dirichlet(Function):
+    """A sample that knows how it changes with the concentration."""
+
+    @staticmethod
+    def forward(ctx: Any, concentration: Any) -> Any:
+        sample = aten._sample_dirichlet(concentration)
+        ctx.save_for_backward(sample, concentration)
+        return sample
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        sample, concentration = ctx.saved_tensors
+        total = aten.expand(aten.sum(concentration, -1, True), concentration.shape)
+        slope = aten._dirichlet_grad(sample, concentration, total)
+        return slope * (grad - aten.sum(sample * grad, -1, True))
 
 
 class Dirichlet(ExponentialFamily):
@@ -27,7 +45,7 @@ class Dirichlet(ExponentialFamily):
         super().__init__(concentration.shape[:-1], concentration.shape[-1:], validate_args=validate_args)
 
     def rsample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
-        return aten._sample_dirichlet(self.concentration.expand(self._extended_shape(sample_shape)))
+        return _Dirichlet.apply(self.concentration.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Any) -> Any:
         if self._validate_args:

@@ -54,16 +54,15 @@ class FisherSnedecor(Distribution):
         shape = self._extended_shape(sample_shape)
         first = self._gamma1.rsample(sample_shape).view(shape)
         second = self._gamma2.rsample(sample_shape).view(shape)
-        second.detach().clamp_(min=finfo(second.dtype).tiny)
-        ratio = first / second
-        ratio.detach().clamp_(min=finfo(second.dtype).tiny)
-        return ratio
+        second.clamp_(min=finfo(second.dtype).tiny)
+        return (first / second).clamp_(min=finfo(second.dtype).tiny)
 
     def log_prob(self, value: Any) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         half1, half2 = self.df1 * 0.5, self.df2 * 0.5
         ratio = self.df1 / self.df2
-        return ((half1 + half2).lgamma() - half1.lgamma() - half2.lgamma()
-                + half1 * ratio.log() + (half1 - 1) * aten.log(value)
-                - (half1 + half2) * aten.log1p(ratio * value))
+        scale = (half1 + half2).lgamma() - half1.lgamma() - half2.lgamma()
+        powers = half1 * ratio.log() + (half1 - 1) * aten.log(value)
+        tail = (half1 + half2) * aten.log1p(ratio * value)
+        return scale + powers - tail

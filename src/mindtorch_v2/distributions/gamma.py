@@ -5,6 +5,7 @@ from __future__ import annotations
 from numbers import Number
 from typing import Any, ClassVar
 
+from .._construct import as_tensor
 from .._dispatch.namespace import aten
 from .._dtype import finfo
 from .._shape import Size
@@ -48,6 +49,7 @@ class Gamma(ExponentialFamily):
         return value
 
     def log_prob(self, value: Any) -> Any:
+        value = as_tensor(value, dtype=self.rate.dtype, device=self.rate.device)
         if self._validate_args:
             self._validate_sample(value)
         return (aten.xlogy(self.concentration, self.rate) + aten.xlogy(self.concentration - 1, value)

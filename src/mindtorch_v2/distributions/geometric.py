@@ -45,15 +45,16 @@ class Geometric(BinaryParameter):
 
     def sample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
         with no_grad():
-            drawn = aten.empty(self._extended_shape(sample_shape), dtype=self.probs.dtype).uniform_()
-            drawn = drawn.clamp(min=finfo(self.probs.dtype).tiny)
+            drawn = aten.empty(self._extended_shape(sample_shape), dtype=self.probs.dtype)
+            drawn.uniform_(finfo(self.probs.dtype).tiny, 1)
             return (drawn.log() / (-self.probs).log1p()).floor()
 
     def log_prob(self, value: Any) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         value, probs = broadcast_all(value, self.probs)
-        probs = aten.where((probs == 1) & (value == 0), 0.0, probs)
+        probs = aten.clone(probs)
+        probs[(probs == 1) & (value == 0)] = 0
         return value * (-probs).log1p() + self.probs.log()
 
     def entropy(self) -> Any:

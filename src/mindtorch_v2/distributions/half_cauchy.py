@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
+from .._construct import as_tensor
 from .._dispatch.namespace import aten
 from . import constraints
 from .cauchy import Cauchy
@@ -44,6 +45,7 @@ class HalfCauchy(TransformedDistribution):
     def log_prob(self, value: Any) -> Any:
         if self._validate_args:
             self._validate_sample(value)
+        value = as_tensor(value, dtype=self.base_dist.scale.dtype, device=self.base_dist.scale.device)
         log_prob = self.base_dist.log_prob(value) + math.log(2)
         return aten.where(value >= 0, log_prob, -math.inf)
 

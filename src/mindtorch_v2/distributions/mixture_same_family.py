@@ -102,7 +102,7 @@ class MixtureSameFamily(Distribution):
             chosen = self.mixture_distribution.sample(sample_shape)
             drawn = self.component_distribution.sample(sample_shape)
             index = chosen.reshape((*chosen.shape, *(1,) * (self._event_ndims + 1)))
-            index = index.expand((*drawn.shape[:dim], 1, *self.event_shape))
+            index = index.repeat(*(1,) * (dim + 1), *self.event_shape)
             return aten.gather(drawn, dim, index).squeeze(dim)
 
     def _pad(self, x: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from .._autograd.grad_mode import no_grad
+from .._construct import tensor
 from .._dispatch.namespace import aten
 from .._shape import Size
 from . import constraints
@@ -75,21 +76,24 @@ class Multinomial(Distribution):
         with no_grad():
             drawn = self._categorical.sample(Size((self.total_count, *sample_shape)))
             drawn = drawn.permute(*range(1, drawn.dim()), 0)
-            counts = aten.zeros(self._extended_shape(sample_shape), dtype=drawn.dtype)
+            counts = aten.empty(self._extended_shape(sample_shape), dtype=drawn.dtype).zero_()
             counts.scatter_add_(-1, drawn, aten.ones_like(drawn))
             return counts.type_as(self.probs)
 
     def entropy(self) -> Any:
-        n = aten.full((), float(self.total_count), dtype=self.probs.dtype)
-        one_draw = self._categorical.entropy()
-        log_factorial = aten.lgamma(n + 1)
+        n = tensor(self.total_count)
+        draws = n * self._categorical.entropy() - aten.lgamma(n + 1)
         support = self._binomial.enumerate_support(expand=False)[1:]
         weights = aten.exp(self._binomial.log_prob(support)) * aten.lgamma(support + 1)
-        return n * one_draw - log_factorial + weights.sum((0, -1))
+        return draws + weights.sum((0, -1))
 
     def log_prob(self, value: Any) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         logits, value = broadcast_all(self.logits, value)
-        logits = logits.masked_fill((value == 0) & (logits == -float("inf")), 0)
-        return aten.lgamma(value.sum(-1) + 1) - aten.lgamma(value + 1).sum(-1) + (logits * value).sum(-1)
+        logits = aten.clone(logits)
+        ways = aten.lgamma(value.sum(-1) + 1)
+        repeats = aten.lgamma(value + 1).sum(-1)
+        logits[(value == 0) & (logits == -float("inf"))] = 0
+        chosen = (logits * value).sum(-1)
+        return ways - repeats + chosen

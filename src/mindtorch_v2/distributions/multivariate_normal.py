@@ -32,8 +32,23 @@ def half_log_determinant(factor: Any) -> Any:
 
 
 def mahalanobis(factor: Any, away: Any) -> Any:
-    """Squared lengths of `factor^-1 away`, batched."""
-    return solve_lower(factor, away.unsqueeze(-1)).squeeze(-1).pow(2).sum(-1)
+    """Squared lengths of `factor^-1 away`, batched.
+
+    A factor solves for all vectors that belong to it at once: each dimension of the batch is split into what the
+    factors have of it and how often they are repeated along it, and the repetitions become columns.
+    """
+    size, batch = away.shape[-1], tuple(away.shape[:-1])
+    factors = tuple(factor.shape[:-2])
+    outer = len(batch) - len(factors)
+    split = [part for have, wanted in zip(factors, batch[outer:], strict=True) for part in (wanted // have, have)]
+    last = outer + 2 * len(factors)
+    repeats, owned = list(range(outer, last, 2)), list(range(outer + 1, last, 2))
+    apart = away.reshape((*batch[:outer], *split, size)).permute((*range(outer), *repeats, *owned, last))
+    flat = factor.reshape((-1, size, size))
+    columns = apart.reshape((-1, flat.shape[0], size)).permute((1, 2, 0))
+    lengths = aten.linalg_solve_triangular(flat, columns, upper=False).pow(2).sum(-2).t().reshape(apart.shape[:-1])
+    order = [d for pair in zip(range(outer, outer + len(factors)), range(outer + len(factors), last)) for d in pair]
+    return lengths.permute((*range(outer), *order)).reshape(batch)
 
 
 def factor_of_precision(precision: Any) -> Any:
@@ -124,9 +139,8 @@ class MultivariateNormal(Distribution):
         if self._validate_args:
             self._validate_sample(value)
         distance = mahalanobis(self._unbroadcasted_scale_tril, value - self.loc)
-        size = self._event_shape[0]
-        return (-0.5 * (size * math.log(2 * math.pi) + distance)
-                - half_log_determinant(self._unbroadcasted_scale_tril))
+        halved = half_log_determinant(self._unbroadcasted_scale_tril)
+        return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + distance) - halved
 
     def entropy(self) -> Any:
         size = self._event_shape[0]

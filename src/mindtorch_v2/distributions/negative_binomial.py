@@ -10,6 +10,7 @@ from .._shape import Size
 from . import constraints
 from .binomial import Counted
 from .gamma import Gamma
+from .utils import lazy_property
 
 __all__ = ["NegativeBinomial"]
 
@@ -37,10 +38,14 @@ class NegativeBinomial(Counted):
     def variance(self) -> Any:
         return self.mean / aten.sigmoid(-self.logits)
 
+    @lazy_property
+    def _rates(self) -> Gamma:
+        """The distribution of the rates whose Poisson counts these are."""
+        return Gamma(self.total_count, aten.exp(-self.logits), validate_args=False)
+
     def sample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
         with no_grad():
-            rates = Gamma(self.total_count, aten.exp(-self.logits), validate_args=False).sample(sample_shape)
-            return aten.poisson(rates)
+            return aten.poisson(self._rates.sample(sample_shape))
 
     def log_prob(self, value: Any) -> Any:
         if self._validate_args:

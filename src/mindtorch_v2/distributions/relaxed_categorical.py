@@ -57,7 +57,8 @@ class ExpRelaxedCategorical(Distribution):
     def rsample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
         shape = self._extended_shape(sample_shape)
         drawn = clamp_probs(aten.rand(shape, dtype=self.logits.dtype, device=self.logits.device))
-        scores = (self.logits - (-(drawn.log())).log()) / self.temperature
+        gumbel = -((-(drawn.log())).log())
+        scores = (self.logits + gumbel) / self.temperature
         return scores - scores.logsumexp(dim=-1, keepdim=True)
 
     def log_prob(self, value: Any) -> Any:

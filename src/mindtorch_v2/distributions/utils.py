@@ -31,8 +31,8 @@ def broadcast_all(*values: Any) -> tuple[Any, ...]:
 
 
 def standard_normal(shape: Any, dtype: Any, device: Any = None) -> Any:
-    """Normal numbers of mean 0 and deviation 1, in the order of `torch.normal` with tensors."""
-    return aten.normal(aten.zeros(shape, dtype=dtype, device=device), aten.ones(shape, dtype=dtype, device=device))
+    """Normal numbers of mean 0 and deviation 1."""
+    return aten.normal_(aten.empty(shape, dtype=dtype, device=device))
 
 
 def sum_rightmost(value: Any, dims: int) -> Any:

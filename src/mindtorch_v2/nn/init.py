@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .._autograd.grad_mode import no_grad
+from .._construct import tensor as make_tensor
 from .._dispatch.namespace import aten
 from .._tensor import Tensor, wrap
 
@@ -98,14 +99,14 @@ def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float 
 
 def _draw_normals_until_inside(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Any) -> Tensor:
     """Most of the bell lies in the interval: draw all, then replace those outside."""
-    low, high = (aten.item(aten.full((), bound, dtype=tensor.dtype)) for bound in (a, b))
-    aten.normal_(tensor, mean, std, generator=generator)
+    low, high = (aten.item(make_tensor(bound, dtype=tensor.dtype)) for bound in (a, b))
+    drawn, fresh = aten.normal_(tensor, mean, std, generator=generator), None
     while True:
-        outside = aten.logical_or(aten.lt(tensor, low), aten.gt(tensor, high))
-        if not aten.item(aten.any(outside)):
-            return tensor
-        fresh = aten.normal_(aten.empty_like(tensor), mean, std, generator=generator)
-        aten.copy_(tensor, aten.where(outside, fresh, tensor))
+        outside = (drawn < low) | (drawn > high)
+        if not bool(aten.any(outside)):
+            return tensor if fresh is None else aten.copy_(tensor, drawn)
+        fresh = aten.empty_like(tensor) if fresh is None else fresh
+        drawn = aten.where(outside, aten.normal_(fresh, mean, std, generator=generator), drawn)
 
 
 def _draw_uniforms_until_accepted(tensor: Tensor, mean: float, std: float, a: float, b: float,
@@ -113,17 +114,33 @@ def _draw_uniforms_until_accepted(tensor: Tensor, mean: float, std: float, a: fl
     """A small part of the bell: draw uniformly from the interval and accept in proportion to the density."""
     mode = max(a, min(mean, b))
     log_peak = -0.5 * ((mode - mean) / std) ** 2
-    pending = None
+    pending, accepted = None, tensor
+    candidates, height = aten.empty_like(tensor), aten.empty_like(tensor)
     while True:
-        candidates = aten.uniform_(aten.empty_like(tensor), a, b, generator=generator)
-        aten.copy_(tensor, candidates if pending is None else aten.where(pending, candidates, tensor))
-        scaled = aten.pow(aten.div(aten.sub(candidates, mean), std), 2)
-        log_density = aten.sub(aten.mul(scaled, -0.5), log_peak)
-        height = aten.log(aten.uniform_(aten.empty_like(tensor), generator=generator))
-        refused = aten.gt(height, log_density)
-        pending = refused if pending is None else aten.logical_and(pending, refused)
-        if not aten.item(aten.any(pending)):
-            return tensor
+        aten.uniform_(candidates, a, b, generator=generator)
+        if pending is None:
+            aten.copy_(accepted, candidates)
+        else:
+            accepted = aten.where(pending, candidates, accepted)
+        aten.pow_(aten.div_(aten.sub_(candidates, mean), std), 2)
+        log_density = aten.sub_(aten.mul_(candidates, -0.5), log_peak)
+        refused = aten.gt(aten.log_(aten.uniform_(height, generator=generator)), log_density)
+        pending = refused if pending is None else aten.where(pending, refused, pending)
+        if not bool(aten.any(pending)):
+            return tensor if accepted is tensor else aten.copy_(tensor, accepted)
+
+
+def _no_grad_uniform_(tensor: Tensor, a: float, b: float, generator: Any = None) -> Tensor:
+    return uniform_(tensor, a, b, generator)
+
+
+def _no_grad_normal_(tensor: Tensor, mean: float, std: float, generator: Any = None) -> Tensor:
+    return normal_(tensor, mean, std, generator)
+
+
+def _no_grad_trunc_normal_(tensor: Tensor, mean: float, std: float, a: float, b: float,
+                           generator: Any = None) -> Tensor:
+    return trunc_normal_(tensor, mean, std, a, b, generator)
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
@@ -228,16 +245,15 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
         raise ValueError("Only tensors with 2 or more dimensions are supported")
     if not tensor._a.size or tensor.is_meta:
         return tensor
-    rows = tensor._a.shape[0]
-    drawn = aten.empty((rows, tensor._a.size // rows), dtype=tensor.dtype, device="cpu")
-    matrix = aten.normal_(drawn, 0, 1, generator=generator)._a
-    is_wide = rows < matrix.shape[1]
-    q, r = np.linalg.qr(matrix.T if is_wide else matrix)
-    # QR leaves signs open; a positive diagonal of r makes the distribution uniform.
-    q = q * np.sign(np.diag(r))
-    content = np.ascontiguousarray(q.T if is_wide else q).reshape(tensor._a.shape).astype(tensor._a.dtype)
+    rows, columns = tensor._a.shape[0], tensor._a.size // tensor._a.shape[0]
     with no_grad():
-        aten.copy_(tensor, wrap(content))
+        drawn = aten.normal_(tensor.new_empty((rows, columns)), 0, 1, generator=generator)
+        q, r = aten.linalg_qr(aten.t_(drawn) if rows < columns else drawn)
+        # QR leaves signs open; a positive diagonal of r makes the distribution uniform.
+        aten.mul_(q, aten.sign(aten.diag(r)))
+        if rows < columns:
+            aten.t_(q)
+        aten.copy_(tensor, q.view_as(tensor))
         return aten.mul_(tensor, gain)
 
 

@@ -30,8 +30,9 @@ class Parameter(Tensor):
             raise TypeError(f"Parameter data should be a torch.Tensor, but got {type(data).__name__}")
         if requires_grad and data.dtype.category < FLOAT:
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-        made = wrap_as(cls, data._a)
-        made._st = data.shared()
+        kept = aten.detach(data)
+        made = wrap_as(cls, kept._a)
+        made._st = kept.shared()
         made._rg = bool(requires_grad)
         return made
 
@@ -41,7 +42,7 @@ class Parameter(Tensor):
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         # Like PyTorch: neither the gradient nor attributes set by the user are copied along.
         if id(self) not in memo:
-            memo[id(self)] = type(self)(aten.clone(aten.detach(self)), self._rg)
+            memo[id(self)] = type(self)(aten.clone(self.data), self._rg)
         return memo[id(self)]
 
     def __reduce_ex__(self, protocol: Any = None) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from copy import deepcopy
-from itertools import chain
 from typing import Any
 
 from .._autograd.grad_mode import no_grad
@@ -102,30 +101,42 @@ class AveragedModel(Module):
         return self.module(*args, **kwargs)
 
     def _averaged(self, model: Any) -> list[Any]:
-        tensors = chain(model.parameters(), model.buffers()) if self.use_buffers else model.parameters()
-        return [t.detach() for t in tensors]
+        return [*model.parameters(), *model.buffers()] if self.use_buffers else list(model.parameters())
+
+    def _combine(self, pairs: list[tuple[Any, Any]]) -> None:
+        """Every average with the present value beside it taken in."""
+        if self.avg_fn is not None:
+            for average, present in pairs:
+                average.copy_(self.avg_fn(average, present, self.n_averaged.to(average.device)))
+            return
+        groups: dict[Any, tuple[list[Any], list[Any]]] = {}
+        for average, present in pairs:
+            averages, currents = groups.setdefault((average.device, average.dtype), ([], []))
+            averages.append(average)
+            currents.append(present)
+        for (device, _), (averages, currents) in groups.items():
+            count = self.n_averaged.to(device)
+            if self.multi_avg_fn is not None:
+                self.multi_avg_fn(averages, currents, count)
+                continue
+            mean = get_swa_avg_fn()
+            for average, current in zip(averages, currents, strict=True):
+                average.copy_(mean(average, current, count))
 
     def update_parameters(self, model: Module) -> None:
         """Take the model's present parameters into the averages."""
-        mine, theirs = self._averaged(self.module), self._averaged(model)
-        if self.n_averaged == 0:
-            for average, current in zip(mine, theirs, strict=True):
-                average.copy_(current)
-        elif self.avg_fn is None:
-            combine = self.multi_avg_fn or get_swa_multi_avg_fn()
-            groups: dict[Any, tuple[list[Any], list[Any]]] = {}
-            for average, current in zip(mine, theirs, strict=True):
-                averages, currents = groups.setdefault((average.device, average.dtype), ([], []))
-                averages.append(average)
-                currents.append(current)
-            for averages, currents in groups.values():
-                combine(averages, currents, self.n_averaged)
-        else:
-            for average, current in zip(mine, theirs, strict=True):
-                average.copy_(self.avg_fn(average, current, self.n_averaged))
+        is_first = bool(self.n_averaged == 0)
+        pairs = []
+        for average, current in zip(self._averaged(self.module), self._averaged(model), strict=True):
+            present = current.detach().to(average.device)
+            pairs.append((average.detach(), present))
+            if is_first:
+                average.detach().copy_(present)
+        if self.n_averaged > 0:
+            self._combine(pairs)
         if not self.use_buffers:
             for mine_buffer, buffer in zip(self.module.buffers(), model.buffers(), strict=True):
-                mine_buffer.detach().copy_(buffer.detach())
+                mine_buffer.detach().copy_(buffer.detach().to(mine_buffer.device))
         self.n_averaged += 1
 
 

@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the oracle, torch==2.13.0, is not installed")
 
-from harness import check, check_error, data, values  # noqa: E402
+from harness import assert_same, check, check_error, data, ours, theirs, values  # noqa: E402
 
 from mindtorch_v2._dispatch.namespace import aten  # noqa: E402
 
@@ -139,3 +139,13 @@ def test_errors():
     check_error(lambda module, x: module.celu(x, 0.0), data(3))
     check_error(lambda module, x: op(module, "softshrink")(x, -1), data(3))
     check_error(lambda module, x, w: module.prelu(x, w), data(2, 3), data(2))
+
+
+@pytest.mark.parametrize("approximate", ["none", "tanh"])
+def test_gelu_of_blocks_with_a_spread_gradient(approximate):
+    grads = []
+    for t in (ours, theirs):
+        x = t.linspace(-4, 4, 40000).reshape(200, 200).requires_grad_()
+        t.nn.functional.gelu(x, approximate=approximate).sum().backward()
+        grads.append(x.grad)
+    assert_same(*grads, "gradient", 1e-5)

@@ -126,3 +126,11 @@ def test_python_conversions(dtype):
         assert a.element_size() == b.element_size()
         assert repr(a) == repr(b)
         assert str(a.size()) == str(b.size())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("start", "end"), [(-1, 1), (0, 1), (2.3, 7.7), (-5, -3.3)])
+def test_linspace_bit_by_bit(start, end, dtype):
+    for steps in (2, 3, 28, 61, 1000):
+        got, want = (t.linspace(start, end, steps, dtype=getattr(t, dtype)).tolist() for t in (ours, theirs))
+        assert got == want, steps

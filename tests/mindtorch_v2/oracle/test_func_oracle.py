@@ -149,7 +149,70 @@ def test_func_errors(number):
     check_error(FUNC_ERRORS[number])
 
 
-@pytest.mark.parametrize("name", ["vmap", "jvp", "jacfwd", "functionalize", "linearize"])
+VMAP = {
+    "dot": lambda t, x, y: t.func.vmap(t.dot)(x, y),
+    "dims": lambda t, x, y: t.func.vmap(lambda a, b: (a * b, {"sum": b.sum()}), (0, 1), (1, 0))(x, y.T),
+    "constant": lambda t, x, y: t.func.vmap(lambda a, b: a + b.sum(), in_dims=(0, None))(x, y),
+    "nested": lambda t, x, y: t.func.vmap(t.func.vmap(lambda a, b: a * b, in_dims=(0, None)), in_dims=(None, 0))(x, y),
+    "tree": lambda t, x, y: t.func.vmap(lambda d, b: d["a"] @ b, in_dims=({"a": 0}, None))({"a": x}, y[0]),
+    "gradients": lambda t, x, y: t.func.vmap(t.func.grad(lambda a, b: (a.sin() * b).sum()), in_dims=(0, 0))(x, y),
+    "jacobians": lambda t, x, y: t.func.vmap(t.func.jacrev(lambda a: a**2 * a.sum()))(x),
+    "not mapped out": lambda t, x, y: t.func.vmap(lambda a: t.ones(2), out_dims=None)(x),
+    "empty": lambda t, x, y: t.func.vmap(lambda a: a.exp())(x[:0]),
+    "through": lambda t, x, y: t.autograd.grad(t.func.vmap(lambda a: a.exp().sum())(x.requires_grad_()).sum(), x),
+    "keyword": lambda t, x, y: t.func.vmap(lambda a, k: a * k)(x, k=2),
+    "jvp": lambda t, x, y: t.func.jvp(lambda a: a.sin() * a.sum(), (x,), (y,)),
+    "jvp, two": lambda t, x, y: t.func.jvp(lambda a, b: (a * b, a.exp()), (x, y), (y, x)),
+    "jvp, aux": lambda t, x, y: t.func.jvp(lambda a: (a**3, a * 2), (x,), (y,), has_aux=True),
+    "jvp in grad": lambda t, x, y: t.func.grad(lambda a: t.func.jvp(lambda b: b**3, (a,), (y,))[1].sum())(x),
+    "linear": lambda t, x, y: t.func.jvp(lambda a: a * 2, (x,), (y,)),
+    "jacfwd": lambda t, x, y: t.func.jacfwd(lambda a: a.exp().sum(1))(x),
+    "jacfwd, two": lambda t, x, y: t.func.jacfwd(lambda a, b: a[0] * b[1], argnums=(0, 1))(x, y),
+    "per sample": lambda t, x, y: t.func.vmap(t.func.hessian(lambda a: (a**3).sum()))(x),
+}
+VMAP_ERRORS = [
+    lambda t: t.func.vmap(lambda a, b: a + b)(t.ones(3, 2), t.ones(4, 2)),
+    lambda t: t.func.vmap(lambda a: a)(3),
+    lambda t: t.func.vmap(lambda a: a, in_dims=None)(t.ones(3)),
+    lambda t: t.func.vmap(lambda a: 3)(t.ones(3)),
+    lambda t: t.func.vmap(lambda a: a, in_dims=5)(t.ones(3, 2)),
+    lambda t: t.func.vmap(lambda a: a)(),
+    lambda t: t.func.vmap(lambda a: a + t.rand(1))(t.ones(3)),
+    lambda t: t.func.vmap(lambda a: a, chunk_size=0)(t.ones(3)),
+    lambda t: t.func.vmap(lambda a: a, randomness="often")(t.ones(3)),
+    lambda t: t.func.vmap(lambda a: a, out_dims="x")(t.ones(3)),
+    lambda t: t.func.vmap(lambda a: a, out_dims=4)(t.ones(3, 2)),
+]
+
+
+@pytest.mark.parametrize("name", VMAP)
+def test_vmap_and_forward(name):
+    same(VMAP[name], data(3, 4), data(3, 4))
+
+
+def test_linearize():
+    x, y = (make(ours, data(3, 4), False) for _ in range(2))
+    value, push = ours.func.linearize(ours.sin, x)
+    want = torch.func.jvp(torch.sin, (make(torch, data(3, 4), False),), (make(torch, data(3, 4), False),))
+    assert_same(value, want[0], "value", 1e-6)
+    assert_same(push(y), want[1], "change", 1e-6)
+
+
+@pytest.mark.parametrize("number", range(len(VMAP_ERRORS)))
+def test_vmap_errors(number):
+    check_error(VMAP_ERRORS[number])
+
+
+@pytest.mark.parametrize("randomness", ["same", "different"])
+def test_vmap_randomness(randomness):
+    made = []
+    for module in BOTH:
+        module.manual_seed(0)
+        made.append(module.func.vmap(lambda a, t=module: a + t.rand(2), randomness=randomness)(module.zeros(3, 2)))
+    assert_same(made[0], made[1], randomness, 0.0)
+
+
+@pytest.mark.parametrize("name", ["functionalize"])
 def test_refused(name):
     with pytest.raises(NotImplementedError, match=f"torch.func.{name}"):
         getattr(ours.func, name)(lambda x: x)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="the oracle, torch==2.13.0, is not installed")
@@ -116,3 +117,30 @@ def test_errors_of_construction(build: Any) -> None:
 ])
 def test_errors_of_calls(call: Any) -> None:
     check_error(lambda torch, x: call(torch.nn, x), IMAGE)
+
+
+@pytest.mark.parametrize("size", [5, 14, 28, 33])
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_grid_of_all_pixels(size, mode):
+    """Positions fall on pixels up to rounding; which side of them decides the gradient of the grid."""
+    found = []
+    for t in (ours, theirs):
+        image = make(t, data(1, 2, size, size), False)
+        theta = t.tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]], requires_grad=True)
+        grid = t.nn.functional.affine_grid(theta, image.shape, align_corners=False)
+        grid.retain_grad()
+        made = t.nn.functional.grid_sample(image, grid, mode=mode, align_corners=False)
+        (made * image.flip(3)).sum().backward()
+        found.append((grid.detach().numpy(), grid.grad.numpy()))
+    assert (found[0][0] == found[1][0]).all()
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-3, atol=1e-3)
+
+
+def test_instance_norm_nodes():
+    orders = []
+    for t in (ours, theirs):
+        layer, x = t.nn.InstanceNorm2d(4, affine=True), make(t, IMAGE, True)
+        with t.profiler.profile() as recorded:
+            layer(x).sum().backward()
+        orders.append([e.name for e in recorded.events() if "evaluate_function" in e.name])
+    assert orders[0] == orders[1]

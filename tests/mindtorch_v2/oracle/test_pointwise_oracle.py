@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the oracle, torch==2.13.0, is not installed")
 
-from harness import check, check_error, data, values  # noqa: E402
+from harness import check, check_error, data, ours, theirs, values  # noqa: E402
 
 from mindtorch_v2._backends.cpu.special import erf, normal_erf  # noqa: E402
 
@@ -246,3 +246,9 @@ def test_float32_erf_in_units_in_the_last_place():
         exact = torch.erf(torch.from_numpy(x).double() * scale).numpy()
         error = np.abs(function(x) - exact) / np.spacing(np.maximum(np.abs(exact), 1e-30).astype(np.float32))
         assert error.max() < limit
+
+
+@pytest.mark.parametrize("name", ["abs", "erf", "erfc", "exp"])
+def test_order_of_results_of_spread_tensors(name):
+    strides = [getattr(t, name)(t.ones(1, 4, 6).expand(3, 4, 6)).stride() for t in (ours, theirs)]
+    assert strides[0] == strides[1]

@@ -151,3 +151,16 @@ def test_nesting(call: Any) -> None:
         return [(e.name, e.cpu_parent.name if e.cpu_parent else None) for e in profiler.events() if "pool" in e.name]
 
     assert run(ours) == run(theirs)
+
+
+def test_order_of_adaptive_maxima():
+    found = []
+    for t in (ours, theirs):
+        line, image = t.ones(2, 5, 9), t.ones(2, 3, 8, 8)
+        made = [t.nn.functional.adaptive_max_pool1d(line, 3), t.nn.functional.adaptive_max_pool1d(line.mT, 3),
+                t.nn.functional.adaptive_max_pool2d(image, 2),
+                t.nn.functional.adaptive_max_pool2d(image.contiguous(memory_format=t.channels_last), 2),
+                t.nn.functional.adaptive_max_pool3d(t.ones(2, 3, 4, 4, 4), 2)]
+        found.append([one.stride() for one in made])
+        assert made[0].view(2, -1).shape == (2, 15)
+    assert found[0] == found[1]

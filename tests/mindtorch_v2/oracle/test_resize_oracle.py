@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the oracle, torch==2.13.0, is not installed")
 
-from harness import check, check_error, data, ours  # noqa: E402
+from harness import check, check_error, data  # noqa: E402
 
 SHAPES = {1: (2, 3, 7), 2: (2, 3, 5, 6), 3: (2, 2, 4, 3, 5)}
 LINEAR = {1: "linear", 2: "bilinear", 3: "trilinear"}
@@ -60,9 +60,24 @@ def test_nearest_of_bytes() -> None:
     check(lambda torch, x: resized(torch, x, 9), data(*SHAPES[2], dtype="uint8", low=0, high=255))
 
 
-def test_what_is_missing_says_so() -> None:
-    with pytest.raises(NotImplementedError, match="antialias"):
-        resized(ours, ours.ones(1, 1, 4, 4), 2, mode="bilinear", antialias=True)
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic", "lanczos"])
+@pytest.mark.parametrize("options", [
+    {"size": (5, 7)}, {"size": (20, 30)}, {"scale_factor": 0.4}, {"scale_factor": (0.5, 1.7)}, {"size": (13, 4)},
+    {"size": (1, 1)}, {"size": (5, 7), "align_corners": True},
+])
+def test_antialias(mode: str, options: dict[str, Any]) -> None:
+    if mode == "lanczos" and "align_corners" in options:
+        check_error(lambda torch, x: resized(torch, x, mode=mode, antialias=True, **options), data(1, 1, 4, 4))
+    else:
+        check(lambda torch, x: resized(torch, x, mode=mode, antialias=True, **options), data(2, 3, 13, 11),
+              tolerance=1e-4)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("size", [(3, 5), (9, 20), (6, 4)])
+def test_antialias_of_bytes(mode: str, size: tuple[int, int]) -> None:
+    check(lambda torch, x: resized(torch, x, size, mode=mode, antialias=True),
+          data(1, 3, 6, 8, dtype="uint8", low=0, high=255))
 
 
 @pytest.mark.parametrize(("shape", "options"), [
@@ -78,6 +93,8 @@ def test_what_is_missing_says_so() -> None:
     ((2, 3, 4, 4), {"size": 0}),
     ((2, 3, 4, 4), {"size": 2, "recompute_scale_factor": True}),
     ((2, 3, 4, 4), {"size": 2, "antialias": True}),
+    ((2, 3, 4, 4), {"size": 2, "mode": "lanczos"}),
+    ((2, 3, 4), {"size": 2, "mode": "lanczos"}),
 ])
 def test_errors(shape: tuple[int, ...], options: dict[str, Any]) -> None:
     check_error(lambda torch, x: resized(torch, x, **options), data(*shape))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 
 import numpy as np
@@ -302,3 +303,41 @@ def test_class_property():
 def test_cuda_is_not_there():
     check_error(lambda torch, x: x.cuda(), data(2))
     check_error(lambda torch, x: x.xpu(), data(2))
+
+
+COPIED = {
+    "plain": lambda t: t.arange(6.0).reshape(2, 3),
+    "transposed": lambda t: t.arange(6.0).reshape(2, 3).t(),
+    "part": lambda t: t.arange(12.0).reshape(3, 4)[1:, ::2],
+    "empty": lambda t: t.empty(0, 3),
+    "number": lambda t: t.tensor(3),
+    "expanded": lambda t: t.ones(2, 1).expand(2, 3),
+    "half": lambda t: t.ones(2, 3, dtype=t.bfloat16),
+    "bool": lambda t: t.tensor([True, False]),
+    "leaf": lambda t: t.ones(3, requires_grad=True),
+    "parameter": lambda t: t.nn.Parameter(t.ones(3)),
+}
+
+
+@pytest.mark.parametrize("name", COPIED)
+def test_deepcopy(name):
+    found = []
+    for t in (ours, theirs):
+        x = COPIED[name](t)
+        with t.profiler.profile(record_shapes=True) as recorded:
+            y = copy.deepcopy(x)
+        names = [(e.name, e.input_shapes) for e in recorded.events()]
+        steps = y.stride() if y.numel() else None  # NumPy has none for arrays without elements
+        found.append((y.tolist(), steps, y.storage_offset(), y.requires_grad, type(y).__name__, str(y.dtype),
+                      names))
+        assert not y.numel() or y.data_ptr() != x.data_ptr()
+    assert found[0] == found[1]
+
+
+def test_deepcopy_keeps_memory_shared():
+    for t in (ours, theirs):
+        x = t.zeros(2, 3)
+        whole, row = copy.deepcopy([x, x[1]])
+        whole.fill_(7)
+        assert row.tolist() == [7.0] * 3
+        assert x.sum() == 0

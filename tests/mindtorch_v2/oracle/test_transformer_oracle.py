@@ -168,3 +168,117 @@ def test_copy_and_training_step() -> None:
             found.append(loss.item())
         losses.append(found)
     assert losses[1] == pytest.approx(losses[0], rel=1e-4)
+
+
+# -- one op at inference ---------------------------------------------------------------------------------------------
+
+BOTH = {"src_mask": CAUSAL, "src_key_padding_mask": FLOAT_PADDING}
+AS_ONE_OP: dict[str, Any] = {
+    "plain": {}, "padding": {"src_key_padding_mask": PADDING}, "mask": {"src_mask": CAUSAL}, "both": BOTH,
+    "mask by heads": {"src_mask": data(4, 3, 3)},
+}
+
+
+def inference(t: Any, build: Any, hook: bool = False, **masks: Any) -> tuple[Any, list[str]]:
+    """What a layer makes of an input without gradients, and the rows it shows."""
+    t.manual_seed(3)
+    layer = build(t).eval()
+    if hook:
+        layer.linear1.register_forward_hook(lambda *given: None)
+    x = make(t, data(2, 3, 8), False)
+    given = {n: make(t, m, False) for n, m in masks.items()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with t.no_grad(), t.profiler.profile(record_shapes=True) as prof:
+            made = layer(x, **given)
+    return made, [(e.name, str(e.input_shapes)) for e in prof.events() if e.cpu_parent is None]
+
+
+@pytest.mark.parametrize("masks", AS_ONE_OP)
+@pytest.mark.parametrize("kwargs", [{}, {"norm_first": True}, {"activation": "gelu"}, {"batch_first": False},
+                                    {"bias": False}], ids=str)
+def test_encoder_layer_is_one_op_at_inference(kwargs: Any, masks: str) -> None:
+    if kwargs == {"batch_first": False} and masks != "plain":
+        pytest.skip("the masks are made for batches that come first")
+
+    def build(t: Any) -> Any:
+        return t.nn.TransformerEncoderLayer(8, 2, 16, **{"batch_first": True, **kwargs})
+
+    (got, shown), (want, rows) = (inference(t, build, **AS_ONE_OP[masks]) for t in (ours, theirs))
+    assert_same(got, want, "output")
+    assert shown == rows
+
+
+def test_a_hook_keeps_the_layer_in_its_parts() -> None:
+    def build(t: Any) -> Any:
+        return t.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+
+    (got, shown), (want, rows) = (inference(t, build, hook=True) for t in (ours, theirs))
+    assert_same(got, want, "output")
+    assert shown == rows
+    assert "aten::_native_multi_head_attention" in [name for name, _ in rows]
+
+
+def test_the_one_op_can_be_forbidden() -> None:
+    def build(t: Any) -> Any:
+        return t.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+
+    found = []
+    for t in (ours, theirs):
+        assert t.backends.mha.get_fastpath_enabled()
+        t.backends.mha.set_fastpath_enabled(False)
+        try:
+            found.append(inference(t, build, src_key_padding_mask=PADDING))
+        finally:
+            t.backends.mha.set_fastpath_enabled(True)
+    assert_same(found[0][0], found[1][0], "output")
+    assert found[0][1] == found[1][1]
+    assert "aten::linear" in [name for name, _ in found[1][1]]
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"need_weights": False}, {"average_attn_weights": False}, {"key_padding_mask": PADDING},
+    {"attn_mask": values([[False, True, True], [False, False, True], [False, False, False]], "bool")},
+    {"attn_mask": CAUSAL},
+], ids=lambda options: "-".join(options) or "plain")
+def test_attention_is_one_op_at_inference(options: Any) -> None:
+    found = []
+    for t in (ours, theirs):
+        t.manual_seed(3)
+        layer = t.nn.MultiheadAttention(8, 2, batch_first=True).eval()
+        x = make(t, data(2, 3, 8), False)
+        given = {n: o if isinstance(o, bool) else make(t, o, False) for n, o in options.items()}
+        with t.no_grad(), t.profiler.profile(record_shapes=True) as prof:
+            made, seen = layer(x, x, x, **given)
+        found.append((made, seen, [(e.name, str(e.input_shapes)) for e in prof.events() if e.cpu_parent is None]))
+    assert_same(found[0][0], found[1][0], "output")
+    assert (found[0][1] is None) == (found[1][1] is None)
+    if found[1][1] is not None:
+        assert_same(found[0][1], found[1][1], "weights")
+    assert found[0][2] == found[1][2]
+
+
+@pytest.mark.parametrize("kind", [0, 1, 2])
+def test_masked_softmax(kind: int) -> None:
+    shape = {0: (3, 3), 1: (2, 3), 2: (2, 2, 3, 3)}[kind]
+    hidden = data(*shape, dtype="bool", seed=4)
+
+    def call(t: Any, x: Any) -> Any:
+        return t.nan_to_num(t._masked_softmax(x, make(t, hidden, False), 3, kind))
+
+    assert_same(call(ours, make(ours, data(2, 2, 3, 3), False)), call(theirs, make(theirs, data(2, 2, 3, 3), False)),
+                "softmax")
+
+
+def test_rows_of_an_encoder_that_looks_for_padding_at_the_end() -> None:
+    found = []
+    for t in (ours, theirs):
+        t.manual_seed(3)
+        layer = t.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        encoder = t.nn.TransformerEncoder(layer, 1).eval()
+        x, padding = make(t, data(2, 3, 8), False), make(t, values([[True, False, False], [False] * 3], "bool"), False)
+        with t.no_grad(), t.profiler.profile() as prof:
+            made = encoder(x, src_key_padding_mask=padding)
+        found.append((made, [e.name for e in prof.events() if e.cpu_parent is None]))
+    assert_same(found[0][0], found[1][0], "output")
+    assert found[0][1] == found[1][1]

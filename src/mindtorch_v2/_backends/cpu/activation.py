@@ -89,6 +89,13 @@ def hardtanh(a: Array, low: Any, high: Any) -> Array:
     return _hardtanh_into(a, low, high, empty_like(a, a.dtype))
 
 
+def hardtanh_inplace(a: Array, low: Any, high: Any) -> Array:
+    """`hardtanh` into its argument."""
+    if a.dtype.kind in "bc":
+        _refuse(a, "Bool inputs not supported for hardtanh")
+    return _hardtanh_into(a, low, high, a)
+
+
 @step("aten::hardtanh", "out")
 def _hardtanh_into(a: Array, low: Any, high: Any, out: Array) -> Array:
     return _clamp_into(a, low, high, out)
@@ -101,16 +108,15 @@ def _clamp_into(a: Array, low: Any, high: Any, out: Array) -> Array:
 
 def hardtanh_backward(grad: Array, a: Array, low: Any, high: Any) -> Array:
     """The gradient strictly between the two numbers."""
-    outside = (a <= scalar_array(low, a.dtype)) | (a >= scalar_array(high, a.dtype))
+    outside = a <= scalar_array(low, a.dtype)
+    outside |= a >= scalar_array(high, a.dtype)
     return stopped(outside, grad)
 
 
 @floats_only("hardsigmoid_cpu")
 def hardsigmoid(a: Array) -> Array:
     """`(a + 3) / 6` kept in [0, 1]."""
-    t = scratch(np.add(a, scalar_array(3.0, a.dtype)))
-    np.maximum(t, ZEROS[a.dtype], out=t)
-    np.minimum(t, scalar_array(6.0, a.dtype), out=t)
+    t = _clamped_to_six(a)
     return np.true_divide(t, scalar_array(6.0, a.dtype), t)
 
 
@@ -124,18 +130,35 @@ def hardsigmoid_backward(grad: Array, a: Array) -> Array:
 @floats_only("hardswish_cpu")
 def hardswish(a: Array) -> Array:
     """`a` times `hardsigmoid(a)`."""
-    t = scratch(np.add(a, scalar_array(3.0, a.dtype)))
-    np.maximum(t, ZEROS[a.dtype], out=t)
-    np.minimum(t, scalar_array(6.0, a.dtype), out=t)
+    t = _clamped_to_six(a)
     np.multiply(t, a, t)
     return np.true_divide(t, scalar_array(6.0, a.dtype), t)
+
+
+@floats_only("hardswish_cpu")
+def hardswish_inplace(a: Array) -> Array:
+    """`hardswish` into its argument."""
+    np.multiply(_clamped_to_six(a), a, a)
+    return np.true_divide(a, scalar_array(6.0, a.dtype), a)
+
+
+def _clamped_to_six(a: Array) -> Array:
+    """`a + 3` kept in [0, 6]."""
+    t = scratch(np.add(a, scalar_array(3.0, a.dtype)))
+    np.maximum(t, ZEROS[a.dtype], out=t)
+    return np.minimum(t, scalar_array(6.0, a.dtype), out=t)
 
 
 @floats_only("hardswish_backward_cpu")
 def hardswish_backward(grad: Array, a: Array) -> Array:
     """Gradient of `hardswish`."""
-    middle = grad * (a / scalar_array(3.0, a.dtype) + scalar_array(0.5, a.dtype))
-    return np.where(a <= -3, ZEROS[grad.dtype], np.where(a < 3, middle, grad))
+    made = scratch(np.true_divide(a, scalar_array(3.0, a.dtype)))
+    np.add(made, scalar_array(0.5, a.dtype), made)
+    np.multiply(grad, made, made)
+    np.copyto(made, ZEROS[a.dtype], where=a <= -3)
+    # Also where a is NaN.
+    np.copyto(made, grad, where=~(a < 3))
+    return made
 
 
 @floats_only("leaky_relu_cpu")
@@ -284,6 +307,8 @@ def softplus_backward(grad: Array, a: Array, beta: Any, limit: Any) -> Array:
 @floats_only("log_sigmoid_cpu")
 def log_sigmoid_forward(a: Array) -> tuple[Array, Array]:
     """`log(sigmoid(a))`, and `exp(-|a|)` for the backward."""
+    if not a.flags.c_contiguous:
+        a = np.ascontiguousarray(a)
     buffer = np.exp(-np.abs(a))
     return np.minimum(a, ZEROS[a.dtype]) - np.log1p(buffer), buffer
 

@@ -28,9 +28,9 @@ def blocks(*arrays: Array) -> Iterator[tuple[Array, ...]]:
         yield tuple(a[start: start + BLOCK] for a in flat)
 
 
-def like_block(a: Array) -> Array:
-    """Memory for an intermediate result of any block of `a`."""
-    if a.size <= BLOCK or not a.flags.c_contiguous:
+def like_block(a: Array, *others: Array) -> Array:
+    """Memory for an intermediate result of any block of `a`, which is gone through together with the others."""
+    if a.size <= BLOCK or not (a.flags.c_contiguous and all(other.flags.c_contiguous for other in others)):
         return np.empty_like(a)
     return np.empty(BLOCK, a.dtype)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._dispatch.promotion import FLOAT_DTYPES, pretty, promote_arrays, promote_list, result_dtype, scalar_array
+from ..._dispatch.steps import step
 from ..._dtype import FROM_NUMPY
 from .memory import to
 from .pointwise import broadcasting, unsupported
@@ -83,6 +84,13 @@ def where(condition: Array, a: Array, b: Array) -> Array:
     if a.dtype is not b.dtype:
         a, b = promote_arrays(a, b)
     return np.where(condition, a, b)
+
+
+@step("aten::where", "self_out", lambda target, condition, value: (condition, value, target))
+def put_where(target: Array, condition: Array, value: Array) -> Array:
+    """A value where the condition holds, into an array whose other elements stay."""
+    np.copyto(target, value, where=condition)
+    return target
 
 
 def equal(a: Array, b: Array) -> bool:

@@ -11,6 +11,7 @@ from ..._dispatch.promotion import pretty
 from ..._dispatch.steps import step
 from ..._dtype import FROM_NUMPY, HALF_TYPES
 from .memory import empty, zeros
+from .stretches import sum_stretches
 from .view import view_step
 
 Array = Any
@@ -63,7 +64,7 @@ def embedding_backward(grad: Array, indices: Array, num_weights: int, padding_id
     ordered = flat[order]
     starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
     wide = pulls[order].astype(np.float32) if grad.dtype in HALF_TYPES else pulls[order]
-    sums = np.add.reduceat(wide, starts, 0)
+    sums = sum_stretches(wide, starts)
     if scale_grad_by_freq:
         sums = sums / np.diff(np.append(starts, flat.size))[:, None].astype(sums.dtype)
     made[ordered[starts]] = sums

@@ -9,6 +9,7 @@ import numpy as np
 from ..._dispatch.promotion import pretty
 from ..._dtype import FROM_NUMPY, HALF_TYPES
 from .embedding import embedding_backward
+from .stretches import sum_stretches
 
 Array = Any
 
@@ -70,7 +71,7 @@ def embedding_bag(weight: Array, indices: Array, offsets: Array, scale_grad_by_f
             first = np.where(rows == made[bags], np.arange(len(rows))[:, None], len(rows) - 1)
             chosen[filled] = used[np.minimum.reduceat(first, starts, 0)]
         else:
-            made[filled] = np.add.reduceat(rows, starts, 0)
+            made[filled] = sum_stretches(rows, starts)
     if mode == MEAN:
         made /= np.maximum(sizes, 1)[:, None].astype(made.dtype)
     return made.astype(weight.dtype, copy=False), bag_of.astype(indices.dtype), sizes.astype(indices.dtype), chosen

@@ -15,7 +15,7 @@ import numpy as np
 from ..._dispatch.promotion import scalar_array
 from .blocks import blocks, fitted, like_block
 from .onednn import elementwise as fast
-from .pointwise import FLOAT32, ONES
+from .pointwise import FLOAT32, ONES, unspread
 from .real_floats import floats_only
 from .special import normal_erf
 
@@ -71,6 +71,7 @@ def _check(approximate: str) -> None:
 def gelu(a: Array, approximate: str = "none") -> Array:
     """`a` times the normal distribution function of a, or its approximation by tanh."""
     _check(approximate)
+    a = unspread(a)
     quick = fast.gelu(a, approximate)
     if quick is not None:
         return quick
@@ -92,8 +93,8 @@ def gelu_backward(grad: Array, a: Array, approximate: str = "none") -> Array:
     quick = fast.gelu_backward(grad, a, approximate)
     if quick is not None:
         return quick
-    made, memory = np.empty_like(a), like_block(a)
-    slopes = like_block(a)
+    made, memory = np.empty_like(a), like_block(a, grad)
+    slopes = like_block(a, grad)
     half = scalar_array(0.5, a.dtype)
     for pull, x, t in blocks(grad, a, made):
         square, slope = fitted(memory, x), fitted(slopes, x)

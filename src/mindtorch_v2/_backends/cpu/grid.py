@@ -10,6 +10,7 @@ import numpy as np
 
 from ..._dtype import HALF_TYPES
 from .grid_bicubic import CubicSamples, sample, sample_backward
+from .spaced import spaced
 
 Array = Any
 BILINEAR, NEAREST, BICUBIC = 0, 1, 2
@@ -37,9 +38,13 @@ def _reflected(place: Array, low: float, high: float) -> tuple[Array, Array]:
 def _places(grid: Array, size: int, padding_mode: int, align_corners: bool) -> tuple[Array, Array]:
     """Positions in pixels from positions in [-1, 1], and their derivative."""
     half = (size - 1) / 2 if align_corners else size / 2
-    place = (grid + 1) * grid.dtype.type(half)
-    if not align_corners:
-        place -= grid.dtype.type(0.5)
+    place = grid + 1
+    if align_corners:
+        place *= grid.dtype.type(half)
+    else:
+        # A grid of all pixels lands on whole numbers up to rounding, and which side of them decides the gradient:
+        # so this rounds once, after the multiplication and the subtraction, as PyTorch does.
+        place = (place.astype(np.float64) * half - 0.5).astype(grid.dtype)
     slope = np.full_like(place, half)
     if padding_mode == REFLECTION:
         low, high = (0.0, size - 1.0) if align_corners else (-0.5, size - 0.5)
@@ -147,8 +152,8 @@ def _base(sizes: tuple[int, ...], align_corners: bool, dtype: np.dtype) -> Array
     """Positions of all pixels in [-1, 1], the last dimension first, then 1."""
     axes = []
     for n in sizes:
-        line = np.linspace(-1, 1, n, dtype=dtype) if n > 1 else np.zeros(n, dtype)
-        axes.append(line if align_corners else line * dtype.type((n - 1) / n))
+        line = spaced(np.empty(n, dtype), -1, 1) if n > 1 else np.zeros(n, dtype)
+        axes.append(line if align_corners else line * dtype.type(n - 1) / dtype.type(n))
     grid = np.meshgrid(*axes, indexing="ij")
     return np.stack([*grid[::-1], np.ones_like(grid[0])], -1).reshape(-1, len(sizes) + 1)
 

@@ -45,9 +45,9 @@ class CubicSamples:
         # A grid names the last dimension of the image first.
         for number, size in zip((1, 0), sizes, strict=True):
             half = (size - 1) / 2 if align_corners else size / 2
-            place = (points[..., number] + 1) * grid.dtype.type(half)
-            if not align_corners:
-                place = place - grid.dtype.type(0.5)
+            place = points[..., number] + 1
+            # Rounded once, as in PyTorch: see the places of linear interpolation.
+            place = (place.astype(np.float64) * half - (0 if align_corners else 0.5)).astype(grid.dtype)
             floor = np.floor(place)
             weights, slopes = cubic_weights(place - floor)
             self.floors.append(floor)

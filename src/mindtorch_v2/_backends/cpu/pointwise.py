@@ -123,13 +123,20 @@ def signbit(a: Array) -> Array:
     return np.signbit(a) if a.dtype in FLOAT_DTYPES else a < ZEROS[a.dtype]
 
 
+def unspread(a: Array) -> Array:
+    """The array, or a copy if it repeats memory: NumPy would put repeated dimensions innermost in results like it."""
+    return np.ascontiguousarray(a) if 0 in a.strides else a
+
+
 def absolute(a: Array) -> Array:
     """The absolute value; of a complex number, its modulus."""
+    a = unspread(a)
     if a.dtype.kind == "b":
         raise unsupported("abs_cpu", a.dtype)
     if a.dtype.kind == "c":
         return np.abs(a)
-    return _absolute_into(a, empty(a.shape, a.dtype))
+    # The result lies as the operand does.
+    return _absolute_into(a, empty(a.shape, a.dtype) if a.flags.c_contiguous else np.empty_like(a, subok=False))
 
 
 _absolute_into = step("aten::abs", "out")(lambda a, out: np.abs(a, out))

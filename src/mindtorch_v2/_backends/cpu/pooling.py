@@ -12,7 +12,8 @@ import numpy as np
 from ..._dispatch.promotion import FLOAT_DTYPES, pretty
 from ..._dtype import FROM_NUMPY, HALF_TYPES
 from .maxima import window_maxima
-from .memory import zero_
+from .memory import formatted, zero_
+from .shape import suggested_format
 from .windows import along, expand_sizes, padded_copy, taps, window_sum
 
 Array = Any
@@ -354,7 +355,13 @@ def adaptive_max_pool(spatial: int) -> Callable[[Array, Any], tuple[Array, Array
         if best is None:
             shape = (*x.shape[: x.ndim - spatial], *sizes)
             return np.empty(shape, x.dtype), np.empty(shape, np.int64)
-        return best.astype(x.dtype, copy=False), chosen
+        # Picking windows leaves the results in an order of NumPy's choice.
+        order = suggested_format(x)
+        values = formatted(best.shape, x.dtype, order)
+        np.copyto(values, best, casting="unsafe")
+        indices = formatted(best.shape, np.dtype(np.int64), order)
+        np.copyto(indices, chosen)
+        return values, indices
 
     return kernel
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ..._dispatch.steps import step
+from .reduce import wide
 from .rng import MersenneGenerator
 from .rng_checks import COMPLEX, FLOATING, require
 from .rng_rounding import fused_multiply_add, narrow
@@ -38,6 +40,18 @@ def fill(target: Array, draw: Callable[[tuple[int, ...]], Array]) -> Array:
     inner = target.transpose(memory_order(target))
     inner[...] = draw(inner.shape)
     return target
+
+
+@step("aten::div", "out")
+def divide_into(a: Array, b: Array, out: Array) -> Array:
+    """The quotient, in memory that is there."""
+    return np.true_divide(a, b, out=out)
+
+
+@step("aten::argmax", "out")
+def argmax_into(a: Array, dim: int, keepdim: bool, out: Array) -> Array:
+    """The position of the first largest element, in memory that is there."""
+    return np.argmax(wide(a), dim, out, keepdims=keepdim)
 
 
 def uniform(target: Array, engine: MersenneGenerator, low: float, high: float) -> Array:

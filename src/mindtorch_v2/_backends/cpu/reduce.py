@@ -11,8 +11,9 @@ from ..._dispatch.promotion import FLOAT32, FLOAT_DTYPES, number_operand, pretty
 from ..._dispatch.steps import step
 from ..._dtype import FROM_NUMPY, HALF_TYPES, dtype
 from ..._shape import wrap_dim, wrap_dims
+from .memory import empty
 from .memory import to as to_dtype
-from .sums import sum_over
+from .sums import row_major, sum_over
 
 Array = Any
 Dims = int | Sequence[int] | None
@@ -45,6 +46,15 @@ def accumulator(a: Array, to: dtype | None) -> tuple[Array, np.dtype]:
 def narrowed(a: Array, to: np.dtype) -> Array:
     """A result back in its dtype."""
     return a if a.dtype == to else a.astype(to)
+
+
+def into_one(reduce: Callable[..., Any], a: Array, kind: np.dtype) -> Array:
+    """All elements reduced into memory for one: no slower than making an array of NumPy's number."""
+    made = empty((), kind)
+    if kind not in HALF_TYPES:
+        return reduce(a, None, None, made)
+    made[...] = reduce(wide(a), None)
+    return made
 
 
 def along(a: Array, dim: int) -> tuple[Array, int]:
@@ -102,7 +112,7 @@ def sum_dims(a: Array, dim: Dims, keepdim: bool, to: dtype | None) -> Array:
     a, result = accumulator(a, to)
     if result == np.bool_:
         return any_of(a, axes, keepdim)
-    return narrowed(add_reduce(a, axes, a.dtype, None, keepdim), result)
+    return narrowed(row_major(add_reduce(a, axes, a.dtype, None, keepdim)), result)
 
 
 def nansum(a: Array, dim: Dims, keepdim: bool, to: dtype | None) -> Array:
@@ -116,7 +126,9 @@ def nansum(a: Array, dim: Dims, keepdim: bool, to: dtype | None) -> Array:
 
 @step("aten::sum", "IntList_out", lambda a, axes, keepdim: (a, axes, keepdim, None, None))
 def _sum_step(a: Array, axes: Any, keepdim: bool) -> Array:
-    return np.asarray(sum_over(a, axes, keepdim) if a.dtype is FLOAT32 else add_reduce(a, axes, None, None, keepdim))
+    if a.dtype is FLOAT32:
+        return np.asarray(sum_over(a, axes, keepdim))
+    return np.asarray(row_major(add_reduce(a, axes, None, None, keepdim)))
 
 
 @step("aten::div_", "Tensor")
@@ -166,8 +178,7 @@ def extent(shape: Sequence[int], axes: Sequence[int]) -> int:
 
 def prod_all(a: Array, to: dtype | None) -> Array:
     """The product of all elements."""
-    a, result = accumulator(a, to)
-    return narrowed(multiply_reduce(a, None), result)
+    return into_one(multiply_reduce, *accumulator(a, to))
 
 
 def prod_dim(a: Array, dim: int, keepdim: bool, to: dtype | None) -> Array:
@@ -213,9 +224,9 @@ def extreme_all(name: str, ufunc: np.ufunc) -> Callable[[Array], Array]:
         if not a.size:
             refuse_nothing(a, name)
         if a.dtype is FLOAT32:
-            return reduce(a, None)
+            return reduce(a, None, None, empty((), FLOAT32))
         refuse(a, f"{name}_all", "c")
-        return narrowed(reduce(wide(a), None), a.dtype)
+        return into_one(reduce, a, a.dtype)
 
     return kernel
 

@@ -76,17 +76,16 @@ class MersenneGenerator(MersenneEngine):
         require(dtype, FLOATING | COMPLEX, "check_uniform_bounds")
         if dtype in COMPLEX:
             return self._as_complex(self.uniform((*shape, 2), _real_part(dtype), low, high), shape, dtype)
+        draw = self._unit_doubles if dtype == FLOAT64 else self._unit_floats
+        if low == 0 and high == 1 and dtype.itemsize > 2:
+            return self._draw(shape, dtype, draw)
         check_uniform_bounds(dtype, low, high)
         compute = FLOAT64 if dtype == FLOAT64 else FLOAT32
-        draw = self._unit_doubles if dtype == FLOAT64 else self._unit_floats
         lowest, highest = compute.type(low), compute.type(high)
         low_stored, high_stored = (narrow(np.array(bound), dtype) for bound in (lowest, highest))
 
         def step(count: int) -> np.ndarray:
-            unit = draw(count)
-            if lowest == 0 and highest == 1 and dtype.itemsize > 2:
-                return unit
-            values = narrow(fused_multiply_add(unit, highest - lowest, lowest), dtype)
+            values = narrow(fused_multiply_add(draw(count), highest - lowest, lowest), dtype)
             # Rounding can reach the open end; those samples wrap round to the closed one.
             values[values == high_stored] = low_stored
             return values
@@ -115,18 +114,25 @@ class MersenneGenerator(MersenneEngine):
         draw = self._unit_doubles if dtype == FLOAT64 else self._unit_floats
         box_muller = _float64_box_muller if dtype == FLOAT64 else float32_box_muller
 
-        def block(size: int) -> np.ndarray:
-            return narrow(fused_multiply_add(box_muller(draw(size)), std, mean), dtype)
+        def normals(unit: np.ndarray) -> np.ndarray:
+            return narrow(fused_multiply_add(box_muller(unit), std, mean), dtype)
 
+        # What is left over is drawn like the blocks before it, but never used: the last 16 are drawn anew.
+        unused = count - whole if dtype.itemsize > 2 else 0
         with self._lock:
+            if whole < count <= STEP:
+                # So few that two passes over them would cost twice as much as one.
+                unit = draw(whole + unused + BOX_MULLER_BLOCK)
+                made = normals(np.concatenate((unit[:whole], unit[whole + unused:])))
+                result[:whole] = made[:whole]
+                result[-BOX_MULLER_BLOCK:] = made[whole:]
+                return result.reshape(shape)
             for start in range(0, whole, STEP):
                 stop = min(start + STEP, whole)
-                result[start:stop] = block(stop - start)
+                result[start:stop] = normals(draw(stop - start))
             if whole < count:
-                if dtype.itemsize > 2:
-                    # The rest is drawn like the blocks before it, but never used: the last 16 are drawn anew.
-                    draw(count - whole)
-                result[-BOX_MULLER_BLOCK:] = block(BOX_MULLER_BLOCK)
+                draw(unused)
+                result[-BOX_MULLER_BLOCK:] = normals(draw(BOX_MULLER_BLOCK))
         return result.reshape(shape)
 
     def normal_elementwise(

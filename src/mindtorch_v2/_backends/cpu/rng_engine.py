@@ -22,6 +22,7 @@ import math
 import operator
 import os
 import threading
+from typing import Any
 
 import numpy as np
 
@@ -44,6 +45,14 @@ STATE_DTYPE = np.dtype(
 )  # fmt: skip
 
 
+class _NoSeed(np.random.bit_generator.ISeedSequence):
+    """What a bit generator is made with that is seeded afterwards: working out its usual first seed takes long."""
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> np.ndarray:
+        """As many words as asked for."""
+        return np.ones(n_words, dtype)
+
+
 class MersenneEngine:
     """MT19937 words, the cached normal samples, and their exchange with PyTorch's state bytes.
 
@@ -57,7 +66,9 @@ class MersenneEngine:
 
     def __init__(self, seed: int = DEFAULT_SEED) -> None:
         self._lock = threading.Lock()
-        self._bits = np.random.MT19937(0)
+        self._bits = np.random.MT19937(_NoSeed())
+        # Shares the bit generator. Its seeding by an int is MT19937's original one.
+        self._seeding = np.random.RandomState(self._bits)
         self.manual_seed(seed)
 
     def manual_seed(self, seed: int) -> None:
@@ -67,11 +78,10 @@ class MersenneEngine:
         seed = operator.index(seed)
         if not -(1 << 63) <= seed < 1 << 64:
             raise ValueError("Overflow when unpacking long long")
-        # RandomState's seeding by an int is MT19937's original one; only the low 32 bits reach the block.
-        block = np.random.RandomState(seed & 0xFFFFFFFF).get_state(legacy=False)["state"]["key"]
         with self._lock:
             self._seed = seed & 0xFFFFFFFFFFFFFFFF
-            self._set_block(block, BLOCK_WORDS)
+            # Only the low 32 bits reach the block, which is computed when the first word is drawn.
+            self._seeding.seed(seed & 0xFFFFFFFF)
             self._untouched = True
             self._double_sample = None
             self._float_sample = None

@@ -13,6 +13,8 @@ FLOAT32_TIE = np.int64(1 << 28)
 
 def narrow(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Cast to `dtype`; 16-bit floats are reached through float32, as C++ conversions do (two roundings)."""
+    if values.dtype == dtype:
+        return values
     with np.errstate(over="ignore", invalid="ignore"):
         if dtype.itemsize == 2 and dtype.kind not in "iu" and values.dtype != np.float32:
             values = values.astype(np.float32)

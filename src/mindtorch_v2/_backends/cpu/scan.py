@@ -21,7 +21,7 @@ def running(ufunc: np.ufunc) -> Callable[[Array, int, dtype | None], Array]:
         shape = a.shape
         a, axis = along(a, dim)
         a, result = accumulator(a, to)
-        made = accumulate(a, axis, np.float64 if a.dtype == np.float32 else a.dtype)
+        made = accumulate(np.ascontiguousarray(a), axis, np.float64 if a.dtype == np.float32 else a.dtype)
         return narrowed(made, result).reshape(shape)
 
     return kernel
@@ -40,7 +40,7 @@ def running_extreme(name: str, ufunc: np.ufunc) -> Callable[[Array, int], tuple[
         shape = a.shape
         if not shape and dim not in (0, -1):
             raise IndexError(f"{name}(): Expected reduction dim -1 or 0 for scalar but got {dim}")
-        a, axis = along(a, dim)
+        a, axis = along(a if a.flags.c_contiguous else np.ascontiguousarray(a), dim)
         values = narrowed(accumulate(wide(a), axis), a.dtype)
         steps = np.arange(a.shape[axis], dtype=INT64).reshape([-1 if i == axis else 1 for i in range(a.ndim)])
         reached = (a == values) | (a != a)

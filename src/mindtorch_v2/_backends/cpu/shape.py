@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..._dispatch.promotion import promote_list
+from ..._memory_format import CHANNELS_LAST_ORDER, contiguous_format
 from ..._shape import wrap_dim, wrap_dims
 from . import view
 from .indexing import contiguous
-from .memory import copy_into, empty_like
+from .memory import copy_into, empty_like, formatted
 
 Array = Any
 
@@ -22,13 +23,15 @@ def cat(arrays: Sequence[Array], dim: int) -> Array:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
     first = arrays[0]
     kind, ndim = first.dtype, first.ndim
+    row_major = True
     for array in arrays:
         if array.dtype is not kind or array.ndim != ndim or not ndim:
             break
+        row_major = row_major and array.flags.c_contiguous
     else:
         try:
-            return np.concatenate(arrays, dim)
-        except ValueError:
+            return np.concatenate(arrays, dim) if row_major else concatenate(arrays, dim)
+        except (ValueError, IndexError):
             pass  # what is wrong is found out below
     for position, array in enumerate(arrays):
         if not array.ndim:
@@ -40,9 +43,44 @@ def cat(arrays: Sequence[Array], dim: int) -> Array:
     first = kept[0]
     at = wrap_dim(dim, first.ndim)
     try:
-        return np.concatenate(kept, at)
+        return concatenate(kept, at)
     except ValueError:
         raise cat_error(arrays, kept, at) from None
+
+
+def concatenate(arrays: Sequence[Array], dim: int) -> Array:
+    """Arrays joined in row-major order, or in the channels-last order if all of them have it.
+
+    NumPy by itself would take the order that most of the arrays are in.
+    """
+    size = list(arrays[0].shape)
+    size[dim] = sum(array.shape[dim] for array in arrays)
+    memory_format = suggested_format(arrays[0])
+    if any(suggested_format(array) is not memory_format for array in arrays[1:]):
+        memory_format = contiguous_format
+    return np.concatenate(arrays, dim, out=formatted(tuple(size), arrays[0].dtype, memory_format))
+
+
+def suggested_format(array: Array) -> Any:
+    """The memory format that an array's strides look like."""
+    for memory_format, order in CHANNELS_LAST_ORDER.items():
+        if len(order) == array.ndim and _in_order(array, order[1:]):
+            return memory_format
+    return contiguous_format
+
+
+def _in_order(array: Array, inner: tuple[int, ...]) -> bool:
+    """Whether the strides grow from the last of these dimensions to the first, and then to the batch."""
+    shape, strides = array.shape, array.strides
+    if 0 in shape or not strides[1]:
+        return False
+    least = 0
+    for d in (*inner[::-1], 0):
+        # One channel and one pixel: nothing tells the formats apart, so it is the usual one.
+        if strides[d] < least or (d == 0 and least == strides[1]):
+            return False
+        least = strides[d] * max(shape[d], 1)
+    return True
 
 
 def cat_error(arrays: Sequence[Array], kept: Sequence[Array], dim: int) -> RuntimeError:
@@ -128,7 +166,8 @@ def roll_one(a: Array, move: int, dim: int) -> Array:
         return a.copy()
     cut = -move % a.shape[dim]
     lead = (slice(None),) * dim
-    return np.concatenate((a[(*lead, slice(cut, None))], a[(*lead, slice(0, cut))]), dim)
+    parts = (a[(*lead, slice(cut, None))], a[(*lead, slice(0, cut))])
+    return np.concatenate(parts, dim, out=np.empty(a.shape, a.dtype))
 
 
 def rot90(a: Array, k: int, dims: Sequence[int]) -> Array:
@@ -151,7 +190,7 @@ def repeat(a: Array, repeats: Sequence[int]) -> Array:
     sizes = [n * extent for n, extent in zip(repeats, shape, strict=True)]
     if min(repeats, default=0) < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(sizes)}: {sizes}")
-    return np.tile(a, tuple(repeats)) if repeats else a.copy()
+    return np.ascontiguousarray(np.tile(a, tuple(repeats))) if repeats else a.copy()
 
 
 def repeat_positions(repeats: Array, output_size: int | None) -> Array:

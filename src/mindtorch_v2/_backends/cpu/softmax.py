@@ -10,6 +10,7 @@ from ..._dispatch.promotion import FLOAT_DTYPES, pretty
 from ..._dtype import FROM_NUMPY, HALF_TYPES
 from ..._shape import wrap_dim
 from .blocks import SpreadInPlace
+from .memory import contiguous_step
 from .sums import row_sums
 
 Array = Any
@@ -54,7 +55,7 @@ def _totals(a: Array, axis: int) -> Array:
 
 def softmax(a: Array, dim: int, half_to_float: bool) -> Array:
     """exp(a) / sum(exp(a)), with the maximum subtracted first where the exponentials would be too large or small."""
-    wide, axis = _prepare(a, dim, "softmax_lastdim_kernel_impl")
+    wide, axis = _prepare(a if a.flags.c_contiguous else contiguous_step(a), dim, "softmax_lastdim_kernel_impl")
     if not a.size:
         return _finish(wide.copy(), a, half_to_float)
     made = _exponentials(wide, axis)
@@ -66,7 +67,7 @@ def softmax(a: Array, dim: int, half_to_float: bool) -> Array:
 
 def log_softmax(a: Array, dim: int, half_to_float: bool) -> Array:
     """a - log(sum(exp(a))), with the maximum subtracted first where the exponentials would be too large or small."""
-    wide, axis = _prepare(a, dim, "log_softmax_lastdim_kernel_impl")
+    wide, axis = _prepare(a if a.flags.c_contiguous else contiguous_step(a), dim, "log_softmax_lastdim_kernel_impl")
     if not a.size:
         return _finish(wide.copy(), a, half_to_float)
     if is_moderate(wide):

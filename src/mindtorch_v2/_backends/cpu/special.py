@@ -15,7 +15,7 @@ import numpy as np
 from numpy.polynomial.chebyshev import chebval
 
 from ..._dispatch.promotion import scalar_array
-from .pointwise import FLOAT32, scratch, unsupported
+from .pointwise import FLOAT32, scratch, unspread, unsupported
 
 Array = Any
 Function = Callable[..., Any]
@@ -55,6 +55,7 @@ def in_float64(function: Function) -> Function:
 
     @functools.wraps(function)
     def kernel(a: Array, *rest: Any) -> Array:
+        a = unspread(a)
         if a.dtype == np.float64:
             return function(a, *rest)
         if a.dtype.kind == "c":
@@ -119,6 +120,7 @@ def normal_erf(a: Array) -> Array:
 
 def erf(x: Array) -> Array:
     """The error function."""
+    x = unspread(x)
     if x.dtype == np.float64 or x.dtype.kind == "c":
         return _erf(x)
     # The fast approximation, evaluated in float64 so that only its own error counts: 2 units in the last place.

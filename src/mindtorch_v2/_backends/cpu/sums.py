@@ -65,9 +65,16 @@ def _sum_stretches(flat: Array) -> Array:
     return stretches.sum() + flat[whole:].sum() if whole < flat.size else stretches.sum()
 
 
+def row_major(a: Array) -> Array:
+    """The result of a reduction in row-major order; NumPy leaves the kept dimensions in the order they had."""
+    return a if a.ndim < 2 else np.ascontiguousarray(a)
+
+
 def sum_over(a: Array, axes: tuple[int, ...] | None, keepdim: bool) -> Array:
     """Sums of a float32 array over dimensions, each given once and not negative; None is all."""
-    if a.size < MANY or not a.flags.c_contiguous:
+    if not a.flags.c_contiguous:
+        return row_major(np.add.reduce(a, axes, None, None, keepdim))
+    if a.size < MANY:
         return np.add.reduce(a, axes, None, None, keepdim)
     ndim = a.ndim
     if axes is None or len(axes) == ndim:

@@ -140,6 +140,6 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     soft = aten.softmax(aten.div(aten.add(logits, noise), tau), dim)
     if not hard:
         return soft
-    index = aten.argmax(soft, dim, True)
+    index = aten.max(soft, dim, True)[1]
     one_hot = aten.scatter_(aten.zeros_like(logits), dim, index, 1.0)
     return aten.add(aten.sub(one_hot, aten.detach(soft)), soft)

@@ -112,7 +112,7 @@ def _given_heads(tensor: Tensor, name: str, batch_heads: int, width: int) -> Ten
 
 def _with_column(mask: Tensor | None) -> Tensor | None:
     """A mask that also lets one more key be seen."""
-    return None if mask is None else aten.constant_pad_nd(mask, (0, 1))
+    return None if mask is None else aten.pad(mask, (0, 1))
 
 
 def multi_head_attention_forward(

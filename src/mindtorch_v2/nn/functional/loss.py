@@ -157,7 +157,7 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = Fals
     """Minus the log-likelihood under normal distributions with means `input` and variances `var`."""
     if isinstance(var, float):
         var = aten.mul(aten.ones_like(input), var)
-    if aten.item(aten.any(aten.lt(var, 0))):
+    if bool(aten.any(aten.lt(var, 0))):
         raise ValueError("var has negative entry/entries")
     have, want = var._a.shape, input._a.shape
     if have != want:
@@ -173,7 +173,7 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = Fals
         aten.clamp_(var, min=eps)
     loss = aten.mul(aten.add(aten.log(var), aten.div(aten.pow(aten.sub(input, target), 2), var)), 0.5)
     if full:
-        loss = aten.add(loss, 0.5 * math.log(2 * math.pi))
+        loss = aten.add_(loss, 0.5 * math.log(2 * math.pi))
     return reduced(loss, reduction)
 
 
@@ -192,9 +192,8 @@ def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *
                                   "of this runtime")
     shape = linear_weight._a.shape
     flat = aten.reshape(linear_weight, (-1, shape[-1])) if len(shape) > 2 else linear_weight
-    bias = None if linear_bias is None else aten.reshape(linear_bias, (-1,))
+    bias = aten.reshape(linear_bias, (-1,)) if linear_bias is not None and linear_bias.ndim > 1 else linear_bias
     logits = aten.linear(input, flat, bias)
-    if len(shape) > 2:
-        logits = aten.reshape(logits, (*input._a.shape[:-1], *shape[:-1]))
+    logits = aten.reshape(logits, (*input._a.shape[:-1], *shape[:-1]))
     return cross_entropy(logits, target, weight=weight, reduction=reduction, label_smoothing=label_smoothing,
                          ignore_index=-100 if ignore_index is None else ignore_index)

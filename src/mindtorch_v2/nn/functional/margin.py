@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..._dispatch.namespace import aten
-from ..._dtype import int64
 from ..._tensor import Tensor
-from ._reduction import NUMBERS, get_enum, resolve
+from ._reduction import get_enum, resolve
 from .loss import reduced
-
-NAMES = {number: name for name, number in NUMBERS.items()}
 
 
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, size_average: bool | None = None,
@@ -52,33 +49,14 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float =
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.ndim != 1:
         raise ValueError("weight must be one-dimensional")
-    rows = aten.reshape(input, (-1, input._a.shape[-1]))
-    true = aten.reshape(target, (-1, 1))
-    missed = aten.clamp_min(aten.add(aten.sub(rows, aten.gather(rows, 1, true)), margin), 0)
-    loss = missed if p == 1 else aten.mul(missed, missed)
-    if weight is not None:
-        loss = aten.mul(loss, aten.unsqueeze(aten.index_select(weight, 0, aten.reshape(target, (-1,))), 1))
-    others = aten.scatter(aten.ones_like(aten.detach(rows)), 1, true, 0.0)
-    per_sample = aten.div(aten.sum(aten.mul(loss, others), 1), rows._a.shape[1])
-    return reduced(aten.reshape(per_sample, tuple(target.shape)), NAMES[number])
+    return aten.multi_margin_loss(input, target, p, margin, weight, number)
 
 
 def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None,
                            reduce: bool | None = None, reduction: str = "mean") -> Tensor:
     """The hinge loss of every true class against every other class."""
     number = get_enum(resolve(size_average, reduce, reduction))
-    rows = aten.reshape(input, (-1, input._a.shape[-1]))
-    listed = aten.reshape(target, (-1, target._a.shape[-1]))
-    # A row of the target ends at its first -1.
-    is_listed = aten.to(aten.cumprod(aten.to(aten.ge(listed, 0), int64), 1), rows.dtype)
-    index = aten.clamp_min(listed, 0)
-    counts = aten.scatter_add(aten.zeros_like(aten.detach(rows)), 1, index, is_listed)
-    others = aten.to(aten.eq(counts, 0), rows.dtype)
-    true = aten.unsqueeze(aten.gather(rows, 1, index), 2)
-    missed = aten.clamp_min(aten.add(aten.sub(aten.unsqueeze(rows, 1), true), 1), 0)
-    pairs = aten.mul(aten.mul(missed, aten.unsqueeze(is_listed, 2)), aten.unsqueeze(others, 1))
-    per_sample = aten.div(aten.sum(pairs, (1, 2)), rows._a.shape[1])
-    return reduced(aten.reshape(per_sample, tuple(target.shape)[:-1]), NAMES[number])
+    return aten.multilabel_margin_loss(input, target, number)
 
 
 def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None,

@@ -55,9 +55,10 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
 
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
     """`input` divided by its norm along `dim`."""
-    length = aten.clamp_min(aten.norm(input, p, dim, keepdim=True), eps)
-    length = aten.expand_as(length, input)
-    return aten.div(input, length) if out is None else aten.div(input, length, out=out)
+    length = aten.norm(input, p, dim, keepdim=True)
+    if out is None:
+        return aten.div(input, aten.expand_as(aten.clamp_min(length, eps), input))
+    return aten.div(input, aten.expand_as(aten.clamp_min_(length, eps), input), out=out)
 
 
 def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None,

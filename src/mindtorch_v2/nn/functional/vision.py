@@ -64,9 +64,11 @@ def interpolate(input: Tensor, size: Any = None, scale_factor: Factors = None, m
         if mode not in ("bilinear", "bicubic", "lanczos") or input.ndim != 4:
             raise ValueError("Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a "
                              "4-D tensor as input")
-        raise NotImplementedError("interpolate with antialias=True is not supported: its kernels are missing")
-    if mode == "lanczos":
-        raise NotImplementedError("interpolate in lanczos mode is not supported: its kernels are missing")
+        if mode == "lanczos" and align_corners:
+            raise ValueError("Lanczos mode does not support align_corners=True")
+        return getattr(aten, f"_upsample_{mode}2d_aa__vec")(input, sizes, align_corners, factors)
+    if mode == "lanczos" and input.ndim == 4:
+        raise ValueError("Lanczos mode requires antialias=True")
     return _resized(input, sizes, factors, mode, align_corners)
 
 
@@ -74,13 +76,13 @@ def _resized(input: Tensor, sizes: Any, factors: Any, mode: str, align_corners: 
     ndim = input.ndim
     if ndim in (3, 4, 5):
         if mode in NEAREST:
-            return getattr(aten, f"{NEAREST[mode]}{ndim - 2}d")(input, sizes, factors)
+            return getattr(aten, f"{NEAREST[mode]}{ndim - 2}d__vec")(input, sizes, factors)
         if mode == "area":
             return AREA[ndim](input, sizes)
         if mode in LINEAR:
             needed, op = LINEAR[mode]
             if ndim == needed:
-                return getattr(aten, op)(input, sizes, align_corners, factors)
+                return getattr(aten, f"{op}__vec")(input, sizes, align_corners, factors)
             if mode != "bicubic":
                 raise NotImplementedError(f"Got {ndim}D input, but {mode} mode needs {needed}D input")
     raise NotImplementedError(f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {ndim}D) for the modes: "

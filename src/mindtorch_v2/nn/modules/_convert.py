@@ -10,18 +10,25 @@ from ..._device import as_device, device
 from ..._dispatch.namespace import aten
 from ..._dtype import FLOAT, bfloat16, dtype, float16, float32, float64
 from ..._tensor import Tensor
-from ..parameter import is_lazy
+from ..parameter import Parameter, is_lazy
 from ._tree import Tree
 
 Self = TypeVar("Self", bound="Convert")
 device_type, dtype_type = device, dtype
 
 
-def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dtype | None, bool]:
-    """`(device, dtype, non_blocking)` from any of the forms that `to` accepts."""
+class Conversion:
+    """What `torch.__future__` sets: whether converted modules get new parameters, and whether tensors are swapped."""
+
+    overwrite = False
+    swap = False
+
+
+def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dtype | None, bool, Any]:
+    """`(device, dtype, non_blocking, memory_format)` from any of the forms that `to` accepts."""
     where, kind = kwargs.pop("device", None), kwargs.pop("dtype", None)
     non_blocking, like = kwargs.pop("non_blocking", False), kwargs.pop("tensor", None)
-    kwargs.pop("memory_format", None)
+    memory_format = kwargs.pop("memory_format", None)
     kwargs.pop("copy", None)
     if kwargs:
         raise TypeError(f"to() got an unexpected keyword argument '{next(iter(kwargs))}'")
@@ -38,30 +45,36 @@ def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dtype 
             raise TypeError(f"to() received an invalid combination of arguments - got ({type(value).__name__})")
     if like is not None:
         where, kind = like.device, like.dtype
-    return (None if where is None else as_device(where)), kind, non_blocking
+    return (None if where is None else as_device(where)), kind, non_blocking, memory_format
 
 
 class Convert(Tree):
     """The part of `Module` that converts."""
 
     def _apply(self: Self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Put every parameter, gradient and buffer through `fn`; parameters stay the same objects."""
+        """Put every parameter, gradient and buffer through `fn`; parameters stay the same objects, if they can."""
         if recurse:
             for module in self.children():
                 module._apply(fn)
-        for parameter in self._parameters.values():
+        for name, parameter in self._parameters.items():
             if parameter is None:
                 continue
             with no_grad():
                 changed = fn(parameter)
             grad = parameter.grad
-            if changed._a is not parameter._a:
-                parameter.data = changed
+            if Conversion.overwrite or not aten._has_compatible_shallow_copy_type(parameter, changed):
+                replacement = Parameter(changed, parameter.requires_grad)
+                replacement.grad = None if grad is None else fn(grad).detach()
+                self._parameters[name] = replacement
+                continue
+            parameter.data = changed
             if grad is not None:
                 with no_grad():
                     changed_grad = fn(grad)
-                if changed_grad._a is not grad._a:
+                if aten._has_compatible_shallow_copy_type(grad, changed_grad):
                     grad.data = changed_grad
+                else:
+                    parameter.grad = changed_grad
         for name, buffer in self._buffers.items():
             if buffer is None:
                 continue
@@ -72,13 +85,16 @@ class Convert(Tree):
 
     def to(self: Self, *args: Any, **kwargs: Any) -> Self:
         """Move to a device, or convert floating point parameters and buffers to a dtype; in place."""
-        where, kind, non_blocking = parse_to(args, dict(kwargs))
+        where, kind, non_blocking, memory_format = parse_to(args, dict(kwargs))
         if kind is not None and kind.category < FLOAT:
             raise TypeError("nn.Module.to only accepts floating point or complex dtypes, but got desired "
                             f"dtype={kind}")
 
         def convert(tensor: Tensor) -> Tensor:
             wanted = kind if tensor.dtype.category >= FLOAT else None
+            if memory_format is not None and tensor.dim() in (4, 5):
+                return aten.to(tensor, device=where, dtype=wanted, non_blocking=non_blocking,
+                               memory_format=memory_format)
             return aten.to(tensor, device=where, dtype=wanted, non_blocking=non_blocking)
 
         return self._apply(convert)

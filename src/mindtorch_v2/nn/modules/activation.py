@@ -9,6 +9,7 @@ from ..._tensor import Tensor
 from .. import functional as F
 from .. import init
 from ._affine import parameter
+from .attention import MultiheadAttention as MultiheadAttention  # PyTorch defines it here, and programs import it so
 from .module import Module
 
 

@@ -65,11 +65,11 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         input = input_ if batched else input_.unsqueeze(0)
         target = target_ if batched else target_.unsqueeze(0)
         used = 0
-        output = aten.zeros(target.shape, dtype=input.dtype)
-        places = aten.empty_like(target)
+        output = input.new_zeros(target.shape)
+        places = target.new_empty(target.shape)
         for i, (low, high) in enumerate(zip([0, *self.cutoffs[:-1]], self.cutoffs, strict=True)):
             mask = (target >= low) & (target < high)
-            rows = mask.nonzero().squeeze(-1)
+            rows = mask.nonzero().squeeze()
             count = rows.numel()
             if count == 0:
                 continue
@@ -77,16 +77,16 @@ class AdaptiveLogSoftmaxWithLoss(Module):
                 places.index_copy_(0, rows, target[mask])
             else:
                 relative = target[mask] - low
-                log_probs = aten.log_softmax(self.tail[i - 1](input.index_select(0, rows)), 1)
-                chosen = log_probs.gather(1, relative.unsqueeze(1))
-                output = output.index_copy(0, rows, chosen.squeeze(1))
+                scores = self.tail[i - 1](input.index_select(0, rows))
                 places.index_fill_(0, rows, self.shortlist_size + i - 1)
+                chosen = aten.log_softmax(scores, 1).gather(1, relative.unsqueeze(1))
+                output.index_copy_(0, rows, chosen.squeeze(1))
             used += count
         if used != target.size(0):
             raise RuntimeError(f"Target values should be in [0, {self.n_classes - 1}], but values in range "
                                f"[{target.min().item()}, {target.max().item()}] were found. ")
         head = aten.log_softmax(self.head(input), 1)
-        output = output + head.gather(1, places.unsqueeze(1)).squeeze()
+        output += head.gather(1, places.unsqueeze(1)).squeeze()
         loss = (-output).mean()
         return _ASMoutput(output if batched else output.squeeze(0), loss)
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..._attention_backends import FastPath
+from ..._autograd.grad_mode import is_grad_enabled
 from ..._dispatch.namespace import aten
 from ..._tensor import Tensor
 from .. import functional as F
 from .. import init
+from ..functional.attention import canonical_mask
 from ._affine import parameter
 from .linear import NonDynamicallyQuantizableLinear
 from .module import Module
@@ -89,6 +92,15 @@ class MultiheadAttention(Module):
                 need_weights: bool = True, attn_mask: Tensor | None = None, average_attn_weights: bool = True,
                 is_causal: bool = False) -> tuple[Tensor, Tensor | None]:
         """The output and, with `need_weights`, the attention weights."""
+        given = (attn_mask, key_padding_mask)
+        key_padding_mask = canonical_mask(key_padding_mask, "key_padding_mask",
+                                          None if attn_mask is None else attn_mask.dtype, "attn_mask", query.dtype)
+        attn_mask = canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, check_other=False)
+        if self._is_one_op(query, key, value, given):
+            mask, kind = self.merge_masks(attn_mask, key_padding_mask, query)
+            return aten._native_multi_head_attention(  # type: ignore[no-any-return]
+                query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias,
+                self.out_proj.weight, self.out_proj.bias, mask, need_weights, average_attn_weights, kind)
         turned = self.batch_first and query.ndim == 3
         if turned:
             # Equal inputs stay one tensor, so that they are projected together.
@@ -104,3 +116,32 @@ class MultiheadAttention(Module):
             k_proj_weight=self.k_proj_weight, v_proj_weight=self.v_proj_weight,
             average_attn_weights=average_attn_weights, is_causal=is_causal)
         return (aten.transpose(output, 1, 0) if turned else output), weights
+
+    def _is_one_op(self, query: Tensor, key: Tensor, value: Tensor, masks: tuple[Tensor | None, Tensor | None]) -> bool:
+        """Whether this is plain self-attention at inference, for which there is one op."""
+        if self.training or not FastPath.enabled or query is not key or key is not value or query.ndim != 3:
+            return False
+        weight, bias = self.in_proj_weight, self.in_proj_bias
+        if weight is None or bias is None or query.dtype is not weight.dtype or query.dtype is not bias.dtype:
+            return False
+        if not self.batch_first or self.num_heads % 2 or self.bias_k is not None or self.add_zero_attn:
+            return False
+        if any(mask is not None and mask.dtype.is_floating_point for mask in masks):
+            return False
+        used = (query, weight, bias, self.out_proj.weight, self.out_proj.bias)
+        return not (is_grad_enabled() and any(t is not None and t.requires_grad for t in used))
+
+    def merge_masks(self, attn_mask: Tensor | None, key_padding_mask: Tensor | None,
+                    query: Tensor) -> tuple[Tensor | None, int | None]:
+        """Both masks as one, and what it covers: 1 for the keys of each sequence, 2 for every score."""
+        if attn_mask is None:
+            return key_padding_mask, None if key_padding_mask is None else 1
+        batch, steps, _ = query.shape
+        if attn_mask.ndim == 3:
+            merged = aten.view(attn_mask, (batch, -1, steps, steps))
+        else:
+            merged = aten.expand(aten.view(attn_mask, (1, 1, steps, steps)), (batch, self.num_heads, -1, -1))
+        if key_padding_mask is not None:
+            keys = aten.expand(aten.view(key_padding_mask, (batch, 1, 1, steps)), (-1, self.num_heads, -1, -1))
+            merged = aten.add(merged, keys)
+        return merged, 2

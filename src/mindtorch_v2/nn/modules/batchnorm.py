@@ -12,8 +12,8 @@ from .. import functional as F
 from ._affine import Affine
 
 
-class _BatchNorm(Affine):
-    """Zero mean and unit variance per channel; keeps running estimates of both for evaluation."""
+class _NormBase(Affine):
+    """What batch and instance normalisation share: the parameters, and running estimates for evaluation."""
 
     _version = 2
     running_mean: Tensor | None
@@ -57,20 +57,6 @@ class _BatchNorm(Affine):
             wanted = " or ".join(f"{ndim}D" for ndim in self.allowed_ndims)
             raise ValueError(f"expected {wanted} input (got {input.ndim}D input)")
 
-    def forward(self, input: Tensor) -> Tensor:
-        """The normalised input; while training, the running estimates move towards the batch."""
-        self._check_input_dim(input)
-        momentum = 0.0 if self.momentum is None else self.momentum
-        if self.training and self.track_running_stats and self.num_batches_tracked is not None:
-            aten.add_(self.num_batches_tracked, 1)
-            if self.momentum is None:
-                # Without momentum the estimate is the plain average of all batches.
-                momentum = 1.0 / float(aten.item(self.num_batches_tracked))
-        uses_batch = self.training or (self.running_mean is None and self.running_var is None)
-        uses_estimates = not self.training or self.track_running_stats
-        mean, var = (self.running_mean, self.running_var) if uses_estimates else (None, None)
-        return F.batch_norm(input, mean, var, self.weight, self.bias, uses_batch, momentum, self.eps)
-
     def extra_repr(self) -> str:
         """Settings."""
         return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
@@ -86,6 +72,24 @@ class _BatchNorm(Affine):
             state_dict[key] = tensor(0, dtype=int64) if known is None or known.is_meta else known
         super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
                                       error_msgs)
+
+
+class _BatchNorm(_NormBase):
+    """Zero mean and unit variance per channel; keeps running estimates of both for evaluation."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The normalised input; while training, the running estimates move towards the batch."""
+        self._check_input_dim(input)
+        momentum = 0.0 if self.momentum is None else self.momentum
+        if self.training and self.track_running_stats and self.num_batches_tracked is not None:
+            aten.add_(self.num_batches_tracked, 1)
+            if self.momentum is None:
+                # Without momentum the estimate is the plain average of all batches.
+                momentum = 1.0 / float(aten.item(self.num_batches_tracked))
+        uses_batch = self.training or (self.running_mean is None and self.running_var is None)
+        uses_estimates = not self.training or self.track_running_stats
+        mean, var = (self.running_mean, self.running_var) if uses_estimates else (None, None)
+        return F.batch_norm(input, mean, var, self.weight, self.bias, uses_batch, momentum, self.eps)
 
 
 class BatchNorm1d(_BatchNorm):

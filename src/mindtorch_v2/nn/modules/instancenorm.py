@@ -7,10 +7,10 @@ from typing import Any
 
 from ..._tensor import Tensor
 from .. import functional as F
-from .batchnorm import _BatchNorm
+from .batchnorm import _NormBase
 
 
-class _InstanceNorm(_BatchNorm):
+class _InstanceNorm(_NormBase):
     """Zero mean and unit variance per sample and channel."""
 
     unbatched_ndim = 0

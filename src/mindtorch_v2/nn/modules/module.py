@@ -8,6 +8,7 @@ import warnings
 from typing import Any
 
 from ..._autograd.graph import RemovableHandle
+from ..._compile import compile as compile_nothing
 from ..._dispatch.module_flag import Flag
 from ..._tensor import Tensor
 from ._convert import Convert
@@ -47,6 +48,11 @@ def indented(text: str) -> str:
     return text.replace("\n", "\n  ")
 
 
+def _addindent(s_: str, numSpaces: int) -> str:
+    """The text with all lines but the first moved to the right: layers by others print themselves with it."""
+    return s_.replace("\n", "\n" + " " * numSpaces)
+
+
 class Module(State, Convert):
     """A piece of a model: parameters, buffers, submodules and a `forward`.
 
@@ -57,6 +63,8 @@ class Module(State, Convert):
     >>> Twice()(torch.ones(2))
     tensor([2., 2.])
     """
+
+    _may_run_user_code = False  # of a layer of this package: whether its forward calls functions that users gave it
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the module computes; every subclass defines it."""
@@ -194,8 +202,8 @@ class Module(State, Convert):
         self._is_full_backward_hook = full
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """There is no compiler in this runtime."""
-        raise NotImplementedError("Module.compile: this runtime has no compiler; call the module as it is")
+        """Nothing but `torch.compile`'s warning: there is no compiler in this runtime."""
+        compile_nothing(self, *args, **kwargs)
 
     # -- printing --------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ def _single(value: Any) -> Any:
     return tuple(value) if isinstance(value, Sequence) else (value,)
 
 
-class _MaxPool(Module):
+class _MaxPoolNd(Module):
     spatial = 0
 
     def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1,
@@ -41,25 +41,25 @@ class _MaxPool(Module):
                 f"dilation={self.dilation}, ceil_mode={self.ceil_mode}")
 
 
-class MaxPool1d(_MaxPool):
+class MaxPool1d(_MaxPoolNd):
     """Maxima of windows of `(N, C, L)` or `(C, L)` input."""
 
     spatial = 1
 
 
-class MaxPool2d(_MaxPool):
+class MaxPool2d(_MaxPoolNd):
     """Maxima of windows of `(N, C, H, W)` or `(C, H, W)` input."""
 
     spatial = 2
 
 
-class MaxPool3d(_MaxPool):
+class MaxPool3d(_MaxPoolNd):
     """Maxima of windows of `(N, C, D, H, W)` or `(C, D, H, W)` input."""
 
     spatial = 3
 
 
-class _MaxUnpool(Module):
+class _MaxUnpoolNd(Module):
     spatial = 0
 
     def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0) -> None:
@@ -81,31 +81,31 @@ class _MaxUnpool(Module):
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
-class MaxUnpool1d(_MaxUnpool):
+class MaxUnpool1d(_MaxUnpoolNd):
     """The inverse of `MaxPool1d` up to zeros."""
 
     spatial = 1
 
 
-class MaxUnpool2d(_MaxUnpool):
+class MaxUnpool2d(_MaxUnpoolNd):
     """The inverse of `MaxPool2d` up to zeros."""
 
     spatial = 2
 
 
-class MaxUnpool3d(_MaxUnpool):
+class MaxUnpool3d(_MaxUnpoolNd):
     """The inverse of `MaxPool3d` up to zeros."""
 
     spatial = 3
 
 
-class _AvgPool(Module):
+class _AvgPoolNd(Module):
     def extra_repr(self) -> str:
         """Settings."""
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
-class AvgPool1d(_AvgPool):
+class AvgPool1d(_AvgPoolNd):
     """Means of windows of `(N, C, L)` or `(C, L)` input."""
 
     def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, ceil_mode: bool = False,
@@ -122,7 +122,7 @@ class AvgPool1d(_AvgPool):
         return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
 
 
-class _AvgPoolNd(_AvgPool):
+class _SpatialAvgPool(_AvgPoolNd):
     spatial = 0
 
     def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, ceil_mode: bool = False,
@@ -142,19 +142,19 @@ class _AvgPoolNd(_AvgPool):
                         self.divisor_override)
 
 
-class AvgPool2d(_AvgPoolNd):
+class AvgPool2d(_SpatialAvgPool):
     """Means of windows of `(N, C, H, W)` or `(C, H, W)` input."""
 
     spatial = 2
 
 
-class AvgPool3d(_AvgPoolNd):
+class AvgPool3d(_SpatialAvgPool):
     """Means of windows of `(N, C, D, H, W)` or `(C, D, H, W)` input."""
 
     spatial = 3
 
 
-class _LPPool(Module):
+class _LPPoolNd(Module):
     spatial = 0
 
     def __init__(self, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None,
@@ -176,19 +176,19 @@ class _LPPool(Module):
                 f"ceil_mode={self.ceil_mode}")
 
 
-class LPPool1d(_LPPool):
+class LPPool1d(_LPPoolNd):
     """Norms of windows of `(N, C, L)` or `(C, L)` input."""
 
     spatial = 1
 
 
-class LPPool2d(_LPPool):
+class LPPool2d(_LPPoolNd):
     """Norms of windows of `(N, C, H, W)` or `(C, H, W)` input."""
 
     spatial = 2
 
 
-class LPPool3d(_LPPool):
+class LPPool3d(_LPPoolNd):
     """Norms of windows of `(N, C, D, H, W)` or `(C, D, H, W)` input."""
 
     spatial = 3
@@ -206,31 +206,31 @@ class _AdaptivePool(Module):
         return f"output_size={self.output_size}"
 
 
-class _AdaptiveAvgPool(_AdaptivePool):
+class _AdaptiveAvgPoolNd(_AdaptivePool):
     def forward(self, input: Tensor) -> Tensor:
         """Means of as many windows as asked for."""
         return getattr(F, f"adaptive_avg_pool{self.spatial}d")(input, self.output_size)
 
 
-class AdaptiveAvgPool1d(_AdaptiveAvgPool):
+class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     """Means of as many windows as asked for, of `(N, C, L)` or `(C, L)` input."""
 
     spatial = 1
 
 
-class AdaptiveAvgPool2d(_AdaptiveAvgPool):
+class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     """Means of as many windows as asked for, of `(N, C, H, W)` or `(C, H, W)` input."""
 
     spatial = 2
 
 
-class AdaptiveAvgPool3d(_AdaptiveAvgPool):
+class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     """Means of as many windows as asked for, of `(N, C, D, H, W)` or `(C, D, H, W)` input."""
 
     spatial = 3
 
 
-class _AdaptiveMaxPool(_AdaptivePool):
+class _AdaptiveMaxPoolNd(_AdaptivePool):
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
         super().__init__(output_size)
         self.return_indices = return_indices
@@ -240,19 +240,19 @@ class _AdaptiveMaxPool(_AdaptivePool):
         return getattr(F, f"adaptive_max_pool{self.spatial}d")(input, self.output_size, self.return_indices)
 
 
-class AdaptiveMaxPool1d(_AdaptiveMaxPool):
+class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """Maxima of as many windows as asked for, of `(N, C, L)` or `(C, L)` input."""
 
     spatial = 1
 
 
-class AdaptiveMaxPool2d(_AdaptiveMaxPool):
+class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     """Maxima of as many windows as asked for, of `(N, C, H, W)` or `(C, H, W)` input."""
 
     spatial = 2
 
 
-class AdaptiveMaxPool3d(_AdaptiveMaxPool):
+class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """Maxima of as many windows as asked for, of `(N, C, D, H, W)` or `(C, D, H, W)` input."""
 
     spatial = 3

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from ..._attention_backends import FastPath
 from ..._autograd.grad_mode import is_grad_enabled
 from ..._dispatch.namespace import aten
 from ..._dtype import bool_
@@ -45,6 +46,9 @@ def sequence_length(source: Tensor, batch_first: bool) -> int:
 def copies(layer: Module, count: int) -> ModuleList:
     """Independent copies of a layer."""
     return ModuleList([copy.deepcopy(layer) for _ in range(count)])
+
+
+_get_clones = copies
 
 
 def _nesting_problem(layer: Any) -> str:
@@ -87,14 +91,14 @@ class TransformerEncoder(Module):
 
         It does so when no gradient is wanted and all padding is at the end.
         """
-        if not self.use_nested_tensor or self.training or mask is not None or padding is None or source.ndim != 3:
+        if not FastPath.enabled or not self.use_nested_tensor or self.training or padding is None or source.ndim != 3:
             return False
-        if is_grad_enabled() and (source.requires_grad or any(p.requires_grad for p in self.layers[0].parameters())):
+        if self.mask_check and not aten._nested_tensor_from_mask_left_aligned(source, aten.logical_not(padding)):
             return False
-        if padding.dtype is not bool_:
-            padding = aten.isneginf(padding)
-        array = padding._a
-        return not self.mask_check or not bool((array[:, :-1] & ~array[:, 1:]).any())
+        if mask is not None:
+            return False
+        first = self.layers[0]
+        return not (is_grad_enabled() and (source.requires_grad or any(p.requires_grad for p in first.parameters())))
 
     def forward(self, src: Tensor, mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
                 is_causal: bool | None = None) -> Tensor:
@@ -102,8 +106,8 @@ class TransformerEncoder(Module):
         hidden = src_key_padding_mask
         padding = canonical_mask(src_key_padding_mask, "src_key_padding_mask", None if mask is None else mask.dtype,
                                  "mask", src.dtype)
-        leaves_out = self._leaves_out_padding(src, mask, hidden)
         mask = canonical_mask(mask, "mask", None, "", src.dtype, check_other=False)
+        leaves_out = self._leaves_out_padding(src, mask, padding)
         batch_first = self.layers[0].self_attn.batch_first
         is_causal = is_causal_mask(mask, is_causal, sequence_length(src, batch_first))
         output = src

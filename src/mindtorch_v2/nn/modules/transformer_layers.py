@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..._attention_backends import FastPath
+from ..._autograd.grad_mode import is_grad_enabled
+from ..._dispatch.namespace import aten
 from ..._tensor import Tensor
 from .. import functional as F
 from ..functional.attention import canonical_mask
@@ -71,11 +74,34 @@ class TransformerEncoderLayer(Module):
         padding = canonical_mask(src_key_padding_mask, "src_key_padding_mask",
                                  None if src_mask is None else src_mask.dtype, "src_mask", src.dtype)
         mask = canonical_mask(src_mask, "src_mask", None, "", src.dtype, check_other=False)
+        if self._is_one_op(src):
+            return self._forward_as_one_op(src, mask, padding)
         if self.norm_first:
             x = src + self._sa_block(self.norm1(src), mask, padding, is_causal)
             return x + self._ff_block(self.norm2(x))
         x = self.norm1(src + self._sa_block(src, mask, padding, is_causal))
         return self.norm2(x + self._ff_block(x))
+
+    def _is_one_op(self, src: Tensor) -> bool:
+        """Whether this is a layer of the usual parts at inference, for which there is one op."""
+        if self.training or not FastPath.enabled or src.ndim != 3 or not self.activation_relu_or_gelu:
+            return False
+        attention = self.self_attn
+        if (not attention.batch_first or attention.in_proj_bias is None or not attention._qkv_same_embed_dim
+                or attention.num_heads % 2 or self.norm1.eps != self.norm2.eps):
+            return False
+        if any(module._forward_hooks or module._forward_pre_hooks for module in self.modules()):
+            return False
+        return not (is_grad_enabled() and (src.requires_grad or any(p.requires_grad for p in self.parameters())))
+
+    def _forward_as_one_op(self, src: Tensor, mask: Tensor | None, padding: Tensor | None) -> Tensor:
+        attention = self.self_attn
+        merged, kind = attention.merge_masks(mask, padding, src)
+        return aten._transformer_encoder_layer_fwd(  # type: ignore[no-any-return]
+            src, attention.embed_dim, attention.num_heads, attention.in_proj_weight, attention.in_proj_bias,
+            attention.out_proj.weight, attention.out_proj.bias, self.activation_relu_or_gelu == 2, self.norm_first,
+            self.norm1.eps, self.norm1.weight, self.norm1.bias, self.norm2.weight, self.norm2.bias,
+            self.linear1.weight, self.linear1.bias, self.linear2.weight, self.linear2.bias, merged, kind)
 
     def _sa_block(self, x: Tensor, attn_mask: Tensor | None, key_padding_mask: Tensor | None,
                   is_causal: bool = False) -> Tensor:

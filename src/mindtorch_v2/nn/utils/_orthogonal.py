@@ -57,7 +57,7 @@ class _Orthogonal(Module):
                 x = aten.cat([x, aten.zeros((*x.shape[:-2], n, n - k), dtype=x.dtype)], -1)
             skew = x - x.mH
             if self.orthogonal_map == "matrix_exp":
-                q = aten.linalg_matrix_exp(skew)
+                q = aten.matrix_exp(skew)
             else:
                 identity = aten.eye(n, dtype=skew.dtype)
                 q = aten.linalg_solve(identity - 0.5 * skew, identity + 0.5 * skew)

@@ -44,7 +44,7 @@ def get_total_norm(tensors: Tensors, norm_type: float = 2.0, error_if_nonfinite:
         norms = [norm for group in _grouped(found) for norm in _norms(group, norm_type, foreach)]
         first = found[0].device
         total = aten.linalg_vector_norm(aten.stack([aten.to(norm, first) for norm in norms]), norm_type)
-        if error_if_nonfinite and not aten.item(aten.isfinite(total)):
+        if error_if_nonfinite and bool(aten.logical_or(aten.isnan(total), aten.isinf(total))):
             raise RuntimeError(
                 f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be "
                 "clipped. To disable this error and scale the gradients by the non-finite norm anyway, set "

@@ -12,7 +12,7 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     """The elements of all parameters in one vector."""
     found = list(parameters)
     _check_one_device(found)
-    return aten.cat([aten.reshape(parameter, (-1,)) for parameter in found])
+    return aten.cat([aten.view(parameter, (-1,)) for parameter in found])
 
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
@@ -24,7 +24,7 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     start = 0
     for parameter in found:
         count = parameter._a.size
-        parameter.data = aten.view(aten.narrow(vec, 0, start, count), tuple(parameter.shape)).data
+        parameter.data = vec[start:start + count].view_as(parameter).data
         start += count
 
 

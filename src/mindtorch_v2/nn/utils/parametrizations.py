@@ -11,7 +11,6 @@ from .. import functional as F
 from ..modules.module import Module
 from ._orthogonal import MAPS, _Orthogonal
 from .parametrize import register_parametrization
-from .spectral_norm import as_matrix
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
@@ -44,6 +43,13 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
     return module
 
 
+def _as_matrix(weight: Tensor, dim: int) -> Tensor:
+    """The weight with one dimension first and all others as one."""
+    if dim != 0:
+        weight = aten.permute(weight, (dim, *(d for d in range(weight.ndim) if d != dim)))
+    return aten.flatten(weight, 1)
+
+
 class _SpectralNorm(Module):
     _u: Tensor
     _v: Tensor
@@ -60,7 +66,7 @@ class _SpectralNorm(Module):
         self.eps = eps
         if ndim > 1:
             self.n_power_iterations = n_power_iterations
-            matrix = as_matrix(weight, self.dim)
+            matrix = _as_matrix(weight, self.dim)
             for name, size in zip(("_u", "_v"), matrix.shape):
                 drawn = aten.normal_(matrix.new_empty(size), 0, 1)
                 self.register_buffer(name, F.normalize(drawn, dim=0, eps=eps))
@@ -70,12 +76,12 @@ class _SpectralNorm(Module):
         with no_grad():
             for _ in range(iterations):
                 self._u = F.normalize(aten.mv(matrix, self._v), dim=0, eps=self.eps, out=self._u)
-                self._v = F.normalize(aten.mv(aten.t(matrix), self._u), dim=0, eps=self.eps, out=self._v)
+                self._v = F.normalize(aten.mv(matrix.H, self._u), dim=0, eps=self.eps, out=self._v)
 
     def forward(self, weight: Tensor) -> Tensor:
         if weight.ndim == 1:
             return F.normalize(weight, dim=0, eps=self.eps)
-        matrix = as_matrix(weight, self.dim)
+        matrix = _as_matrix(weight, self.dim)
         if self.training:
             self._power_method(matrix, self.n_power_iterations)
         # Copies, because the next power iteration changes the buffers in place.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from ..._construct import tensor
+from ..._construct import as_tensor
 from ..._dispatch.namespace import aten
 from ..._dtype import int64
 from ..._tensor import Tensor
@@ -28,7 +28,7 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     if permutation is None:
         return None
     made = aten.empty_like(permutation)
-    return aten.scatter_(made, 0, permutation, aten.arange(permutation.numel(), device=permutation.device))
+    return aten.scatter_(made, 0, permutation, aten.arange(0, permutation.numel(), device=permutation.device))
 
 
 class PackedSequence(PackedSequence_):
@@ -124,7 +124,7 @@ def pack_padded_sequence(input: Tensor, lengths: Any, batch_first: bool = False,
     >>> torch.nn.utils.rnn.pack_padded_sequence(torch.tensor([[1, 3], [2, 0]]), [2, 1]).data
     tensor([1, 3, 2])
     """
-    lengths = tensor(lengths, dtype=int64) if not isinstance(lengths, Tensor) else lengths.to(int64)
+    lengths = as_tensor(lengths, dtype=int64) if not isinstance(lengths, Tensor) else lengths.to(int64)
     order = None
     if not enforce_sorted:
         lengths, order = aten.sort(lengths, descending=True)
@@ -177,5 +177,5 @@ def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool 
 
 def pack_sequence(sequences: list[Tensor], enforce_sorted: bool = True) -> PackedSequence:
     """Pack a list of tensors of different lengths."""
-    lengths = tensor([sequence.shape[0] for sequence in sequences], dtype=int64)
+    lengths = as_tensor([sequence.shape[0] for sequence in sequences], dtype=int64)
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 from ._utils.collate import default_collate, default_convert
 from ._utils.worker import get_worker_info
 from .dataloader import DataLoader
@@ -46,3 +49,14 @@ __all__ = [
     "get_worker_info",
     "random_split",
 ]
+
+# Loaded when first asked for: few programs chain pipes.
+_FROM_DATAPIPES = ("DataChunk", "IterDataPipe", "MapDataPipe", "functional_datapipe")
+
+
+def __getattr__(name: str) -> Any:
+    if name == "datapipes":
+        return importlib.import_module(f"{__name__}.datapipes")
+    if name in _FROM_DATAPIPES:
+        return getattr(importlib.import_module(f"{__name__}.datapipes"), name)
+    raise AttributeError(f"module 'torch.utils.data' has no attribute '{name}'")

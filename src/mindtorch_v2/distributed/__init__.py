@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._absent import refusing
+from .._absent import refusing, refusing_class
 
 REASON = "torch.distributed.{0}: this runtime has no process groups; it runs in one process on one device"
 _REFUSED = frozenset({
@@ -13,6 +13,8 @@ _REFUSED = frozenset({
     "get_world_size", "init_device_mesh", "init_process_group", "irecv", "isend", "monitored_barrier", "new_group",
     "recv", "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter", "send",
 })
+# No object is an instance of it; programs name it in annotations.
+ProcessGroup = refusing_class("ProcessGroup", RuntimeError, REASON.format("ProcessGroup"))
 
 
 def is_available() -> bool:
@@ -28,6 +30,19 @@ def is_initialized() -> bool:
 def is_nccl_available() -> bool:
     """False."""
     return False
+
+
+class ReduceOp:
+    """How values of several processes are brought together: names only, since there is one process."""
+
+    SUM, AVG, PRODUCT, MIN, MAX = "SUM", "AVG", "PRODUCT", "MIN", "MAX"
+    BAND, BOR, BXOR, PREMUL_SUM = "BAND", "BOR", "BXOR", "PREMUL_SUM"
+
+
+class group:
+    """Where the group of all processes would be."""
+
+    WORLD = None
 
 
 is_gloo_available = is_mpi_available = is_torchelastic_launched = is_nccl_available

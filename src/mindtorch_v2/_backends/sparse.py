@@ -1,0 +1,222 @@
+"""Sparse arrays in coordinate form: the positions of some elements and their values; all others are zero."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._device import CPU
+from .cpu.stretches import sum_stretches
+from .device import KERNELS
+
+Array = Any
+
+
+class SparseArray:
+    """Indices of shape (sparse dimensions, count) and values of shape (count, dense dimensions...)."""
+
+    __slots__ = ("__weakref__", "coalesced", "indices", "shape", "values")
+    device = CPU
+    data_ptr = 0
+
+    def __init__(self, indices: np.ndarray, values: np.ndarray, shape: tuple[int, ...], coalesced: bool) -> None:
+        self.indices = indices
+        self.values = values
+        self.shape = shape
+        self.coalesced = coalesced
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.values.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return self.indices.nbytes + self.values.nbytes
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Those of a dense array of this shape: there is no memory to step through, but descriptions ask."""
+        return np.broadcast_to(np.zeros((), self.dtype), self.shape).strides
+
+    @property
+    def flags(self) -> Any:
+        return self.values.flags
+
+    def astype(self, dtype: Any, copy: bool = True) -> SparseArray:
+        """The same positions with values in another dtype."""
+        return self.like(self.values.astype(dtype, copy=copy))
+
+    def copy(self) -> SparseArray:
+        """Independent memory."""
+        return SparseArray(self.indices.copy(), self.values.copy(), self.shape, self.coalesced)
+
+    def like(self, values: np.ndarray) -> SparseArray:
+        """Other values at the same positions."""
+        return SparseArray(self.indices, values, self.shape, self.coalesced)
+
+    def __rmul__(self, other: Any) -> Any:
+        raise NotImplementedError("a dense tensor times a sparse one is not supported by this runtime: use "
+                                  "torch.sparse.mm, or to_dense()")
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """Called where a dense array is the first operand: a sum with a dense array is dense."""
+        if ufunc is np.add and method == "__call__" and len(inputs) == 2:
+            return np.add(*[dense(one) if isinstance(one, SparseArray) else one for one in inputs], **options)
+        raise NotImplementedError(f"{ufunc.__name__} of a dense and a sparse tensor is not supported by this runtime; "
+                                  "use to_dense()")
+
+
+def dense(a: SparseArray) -> np.ndarray:
+    """All elements; those that are given several times are added up."""
+    made = np.zeros(a.shape, a.dtype)
+    count = len(a.indices)
+    flat = made.reshape(math.prod(a.shape[:count]), *a.shape[count:])
+    np.add.at(flat, np.ravel_multi_index(tuple(a.indices), a.shape[:count]) if count else np.zeros(
+        len(a.values), np.int64), a.values)
+    return made
+
+
+def coalesce(a: SparseArray) -> SparseArray:
+    """Positions in row-major order, each once."""
+    if a.coalesced:
+        return a
+    count = len(a.indices)
+    if a.values.shape[0] == 0:
+        return SparseArray(a.indices, a.values, a.shape, True)
+    flat = np.ravel_multi_index(tuple(a.indices), a.shape[:count])
+    places, owner = np.unique(flat, return_inverse=True)
+    values = np.zeros((len(places), *a.values.shape[1:]), a.dtype)
+    np.add.at(values, owner.reshape(-1), a.values)
+    return SparseArray(np.stack(np.unravel_index(places, a.shape[:count])).astype(np.int64), values, a.shape, True)
+
+
+def from_dense(a: np.ndarray, sparse_dim: int) -> SparseArray:
+    """The elements that are not zero; with fewer sparse dimensions, the slices that are not all zero."""
+    rest = tuple(range(sparse_dim, a.ndim))
+    places = np.nonzero(a.any(axis=rest) if rest else a)
+    return SparseArray(np.stack(places).astype(np.int64), a[places], a.shape, True)
+
+
+def check(indices: np.ndarray, values: np.ndarray, size: tuple[int, ...] | None) -> tuple[int, ...]:
+    """The shape, after a look at whether indices and values fit it."""
+    if indices.ndim != 2:
+        raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(indices.shape)}")
+    if indices.shape[1] != (values.shape[0] if values.ndim else -1):
+        raise RuntimeError(f"indices and values must have same nnz, but got nnz from indices: {indices.shape[1]}, nnz "
+                           f"from values: {values.shape[0] if values.ndim else 1}")
+    if size is None:
+        extents = (indices.max(1) + 1) if indices.shape[1] else np.zeros(len(indices), np.int64)
+        return (*(int(n) for n in extents), *values.shape[1:])
+    shape = tuple(int(n) for n in size)
+    if len(shape) != len(indices) + values.ndim - 1:
+        raise RuntimeError(f"number of dimensions must be sparse_dim ({len(indices)}) + dense_dim ({values.ndim - 1}), "
+                           f"but got {len(shape)}")
+    for dim, (row, extent) in enumerate(zip(indices, shape)):
+        if row.size and row.min() < 0:
+            raise RuntimeError(f"found negative index {row.min()} for dim {dim}")
+        if row.size and row.max() >= extent:
+            raise RuntimeError(f"size is inconsistent with indices: for dim {dim}, size is {extent} but found index "
+                               f"{row.max()}")
+    return shape
+
+
+def _sparse_product(a: SparseArray, b: SparseArray) -> SparseArray:
+    """Every element of the first meets the elements of the row of the second that its column names."""
+    starts = np.searchsorted(b.indices[0], np.arange(b.shape[0] + 1))
+    first = starts[a.indices[1]]
+    counts = starts[a.indices[1] + 1] - first
+    left = np.repeat(np.arange(len(counts)), counts)
+    right = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(first, counts)
+    places = np.stack([a.indices[0][left], b.indices[1][right]])
+    return coalesce(SparseArray(places, a.values[left] * b.values[right], (a.shape[0], b.shape[1]), False))
+
+
+def product(a: SparseArray, b: Array) -> Any:
+    """A sparse matrix by a dense one: rows of the second, scaled, summed by the row they belong to."""
+    if a.ndim != 2 or len(a.indices) != 2:
+        raise RuntimeError(f"addmm: matrices expected, got {a.ndim}D tensor")
+    if a.shape[1] != b.shape[0]:
+        raise RuntimeError(f"addmm: Argument #3 (dense): Expected dim 0 size {a.shape[1]}, got {b.shape[0]}")
+    if isinstance(b, SparseArray):
+        return _sparse_product(a, coalesce(b))
+    made = np.zeros((a.shape[0], *b.shape[1:]), np.result_type(a.dtype, b.dtype))
+    rows, columns = a.indices
+    if not rows.size:
+        return made
+    values = a.values
+    if (rows[1:] < rows[:-1]).any():
+        order = np.argsort(rows, kind="stable")
+        rows, columns, values = rows[order], columns[order], values[order]
+    starts = np.flatnonzero(np.concatenate(([True], rows[1:] != rows[:-1])))
+    scaled = np.take(b, columns, 0) * values.reshape(-1, *(1,) * (b.ndim - 1))
+    made[rows[starts]] = sum_stretches(scaled, starts)
+    return made
+
+
+def transposed(a: SparseArray, dim0: int = 0, dim1: int = 1) -> SparseArray:
+    """Two sparse dimensions exchanged."""
+    order = list(range(a.ndim))
+    order[dim0], order[dim1] = order[dim1], order[dim0]
+    if any(order[d] != d for d in range(len(a.indices), a.ndim)):
+        raise NotImplementedError("transposing a sparse with a dense dimension of a sparse tensor is not supported")
+    return SparseArray(a.indices[order[:len(a.indices)]], a.values, tuple(a.shape[d] for d in order), False)
+
+
+def _elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
+    """For functions that leave zero as it is."""
+    return lambda a, *rest: (lambda one: one.like(function(one.values, *rest)))(coalesce(a))
+
+
+def _scaled(function: Callable[..., Any]) -> Callable[..., Any]:
+    def run(a: SparseArray, b: Any, *rest: Any) -> SparseArray:
+        if isinstance(b, SparseArray):
+            raise NotImplementedError("elementwise products of two sparse tensors are not supported; use to_dense()")
+        if np.ndim(b) == 0:
+            return a.like(np.asarray(function(a.values, b, *rest)))
+        if len(a.indices) != a.ndim:
+            raise NotImplementedError("products with a sparse tensor that has dense dimensions are not supported")
+        return a.like(np.asarray(function(a.values, np.broadcast_to(b, a.shape)[tuple(a.indices)], *rest)))
+
+    return run
+
+
+def _added(a: SparseArray, b: Any, alpha: Any = 1) -> Any:
+    if not isinstance(b, SparseArray):
+        raise NotImplementedError("the sum of a sparse and a dense tensor is dense: put the dense one first")
+    values = np.concatenate([a.values, b.values * np.asarray(alpha, b.dtype)])
+    return coalesce(SparseArray(np.concatenate([a.indices, b.indices], 1), values, a.shape, False))
+
+
+TABLE: dict[str, Callable[..., Any]] = {
+    "mm": product, "mv": product, "_sparse_mm": product, "t": transposed, "transpose.int": transposed,
+    "_coalesce": coalesce, "_to_dense": lambda a, *rest: dense(a), "values": lambda a: a.values,
+    "clone": lambda a, *rest: a.copy(), "mul.Tensor": _scaled(np.multiply), "div.Tensor": _scaled(np.true_divide),
+    "mul.Scalar": _scaled(np.multiply), "add.Tensor": _added, "neg": _elementwise(np.negative),
+    "abs": _elementwise(np.abs), "sqrt": _elementwise(np.sqrt), "sin": _elementwise(np.sin),
+    "tanh": _elementwise(np.tanh), "relu": _elementwise(lambda v: np.maximum(v, 0)),
+    "pow.Tensor_Scalar": _elementwise(np.power),
+    "_to_copy": lambda a, dtype=None, *rest: a.copy() if dtype is None else a.astype(dtype.np),
+}
+
+
+def kernel(op: Any) -> Callable[..., Any]:
+    """The kernel of an op for sparse arrays."""
+    found = TABLE.get(op.key)
+    if found is None:
+        raise NotImplementedError(f"aten::{op.name} of a sparse tensor is not supported by this runtime; use "
+                                  "to_dense()")
+    return found
+
+
+KERNELS[SparseArray] = kernel

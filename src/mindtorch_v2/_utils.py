@@ -1,0 +1,79 @@
+"""`torch._utils`: helpers that training code by others takes from there, though they are not public."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from ._device import as_device, device
+from ._dispatch.namespace import aten
+from ._tensor import Tensor
+
+__all__ = ["_flatten_dense_tensors", "_get_available_device_type", "_get_device_index", "_reorder_tensors_as",
+           "_take_tensors", "_unflatten_dense_tensors"]
+
+
+def _flatten_dense_tensors(tensors: Iterable[Tensor]) -> Tensor:
+    """All elements of tensors of one dtype, one after the other."""
+    return aten.cat([aten.view(aten.contiguous(one), [-1]) for one in tensors])
+
+
+def _unflatten_dense_tensors(flat: Tensor, tensors: Iterable[Tensor]) -> tuple[Tensor, ...]:
+    """Views of a flat tensor, shaped as the tensors it was made from."""
+    views, offset = [], 0
+    for like in tensors:
+        views.append(aten.view(aten.narrow(flat, 0, offset, like.numel()), like.shape))
+        offset += like.numel()
+    return tuple(views)
+
+
+def _take_tensors(tensors: Iterable[Tensor], size_limit: int) -> Iterator[list[Tensor]]:
+    """Groups of tensors of one type, each of at most `size_limit` bytes unless a single tensor is larger."""
+    groups: defaultdict[Any, list[Tensor]] = defaultdict(list)
+    sizes: defaultdict[Any, int] = defaultdict(int)
+    for tensor in tensors:
+        kind, size = tensor.type(), tensor.numel() * tensor.element_size()
+        if sizes[kind] + size > size_limit and sizes[kind] > 0:
+            yield groups.pop(kind)
+            sizes[kind] = 0
+        groups[kind].append(tensor)
+        sizes[kind] += size
+    yield from (group for group in groups.values() if group)
+
+
+def _reorder_tensors_as(tensors: Iterable[Tensor], ordered_tensors: Iterable[Tensor]) -> tuple[Tensor, ...]:
+    """Tensors that were grouped by type, in the order of others of the same types."""
+    by_kind: defaultdict[Any, list[Tensor]] = defaultdict(list)
+    for tensor in tensors:
+        by_kind[tensor.type()].append(tensor)
+    iterators = {kind: iter(group) for kind, group in by_kind.items()}
+    return tuple(next(iterators[like.type()]) for like in ordered_tensors)
+
+
+def _get_available_device_type() -> None:
+    """None: there is no device besides the CPU."""
+    return
+
+
+def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int:
+    """The number of a device; -1 for the CPU where that is allowed."""
+    where = as_device(device) if isinstance(device, str) else device
+    if isinstance(where, device_type):
+        if where.type == "cpu" and not allow_cpu:
+            raise ValueError(f"Expected a non cpu device, but got: {where}")
+        if where.type == "cpu":
+            return -1
+        where = where.index
+    if isinstance(where, int):
+        return where
+    if optional:
+        raise RuntimeError("there is no current device besides the CPU")
+    raise ValueError(f"Expected a torch.device with a specified index or an integer, but got:{device}")
+
+
+def _all_same_type(tensors: Sequence[Tensor]) -> bool:
+    return len({one.type() for one in tensors}) <= 1
+
+
+device_type = device

@@ -1,0 +1,7 @@
+"""`torch.ao`: of quantization, what unquantized models contain."""
+
+from __future__ import annotations
+
+from . import nn, quantization
+
+__all__ = ["nn", "quantization"]

@@ -1,0 +1,1 @@
+"""Part of `torch.distributed.elastic`: what a main function is marked with."""

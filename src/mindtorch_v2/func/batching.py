@@ -1,0 +1,150 @@
+"""`vmap`: a function of single examples as a function of batches.
+
+The function is called once for each example and the results are stacked. PyTorch runs it once, with every op taught the
+extra dimension: the results are the same, the time is not, and neither is the order in which `randomness="different"`
+draws numbers in ops that fill large tensors.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from .._dispatch.namespace import aten
+from .._random import get_rng_state, set_rng_state
+from .._tensor import Tensor
+from ..utils._pytree import tree_flatten, tree_unflatten
+
+RANDOMNESS = ("error", "different", "same")
+
+
+class _Mismatch(Exception):
+    """Dimensions are given in another structure than the values."""
+
+
+def _spread(dims: Any, tree: Any) -> list[Any]:
+    """The dimension of every leaf; one that is given for a whole part of the tree holds for all its leaves."""
+    if dims is None or isinstance(dims, int):
+        return [dims] * len(tree_flatten(tree)[0])
+    if type(dims) is not type(tree) or len(dims) != len(tree):
+        raise _Mismatch
+    if isinstance(dims, dict):
+        if dims.keys() != tree.keys():
+            raise _Mismatch
+        return [one for key in tree for one in _spread(dims[key], tree[key])]
+    return [one for part, value in zip(dims, tree, strict=True) for one in _spread(part, value)]
+
+
+class _Batch:
+    """The arguments of one call, example by example."""
+
+    def __init__(self, name: str, in_dims: Any, args: tuple[Any, ...]) -> None:
+        call = f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): "
+        if not isinstance(in_dims, (int, tuple)):
+            raise ValueError(f"{call}expected `in_dims` to be int or a (potentially nested) tuple matching the "
+                             f"structure of inputs, got: {type(in_dims)}.")
+        if not args:
+            raise ValueError(f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are "
+                             "trying to vmap over a function with no inputs. The latter is unsupported.")
+        self.leaves, self.spec = tree_flatten(args)
+        try:
+            self.dims = _spread(in_dims, args)
+        except _Mismatch:
+            raise ValueError(f"{call}in_dims is not compatible with the structure of `inputs`. in_dims has structure "
+                             f"{tree_flatten(in_dims)[1]} but inputs has structure {self.spec}.") from None
+        for leaf, dim in zip(self.leaves, self.dims, strict=True):
+            if dim is None:
+                continue
+            if not isinstance(dim, int):
+                raise ValueError(f"{call}Got in_dim={dim} for an input but in_dim must be either an integer dimension "
+                                 "or None.")
+            if not isinstance(leaf, Tensor):
+                raise ValueError(f"{call}Got in_dim={dim} for an input but the input is of type {type(leaf)}. We "
+                                 "cannot vmap over non-Tensor arguments, please use None as the respective in_dim")
+            if not -leaf.dim() <= dim < leaf.dim():
+                raise ValueError(f"{call}Got in_dim={dim} for some input, but that input is a Tensor of dimensionality "
+                                 f"{leaf.dim()} so expected in_dim to satisfy -{leaf.dim()} <= in_dim < {leaf.dim()}.")
+        sizes = [leaf.shape[dim] for leaf, dim in zip(self.leaves, self.dims, strict=True) if dim is not None]
+        if not sizes:
+            raise ValueError(f"{call}at least one input needs a dimension to map over, but all in_dims are None")
+        if len(set(sizes)) > 1:
+            raise ValueError("vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
+                             f"{sizes} for the mapped dimension")
+        self.size = sizes[0]
+
+    def examples(self) -> list[Any]:
+        """Every example's arguments. Of an empty batch an example of zeros, from which results have their shape."""
+        parts = []
+        for leaf, dim in zip(self.leaves, self.dims, strict=True):
+            if dim is None:
+                parts.append([leaf] * max(self.size, 1))
+            elif self.size == 0:
+                shape = list(leaf.shape)
+                del shape[dim]
+                parts.append([aten.zeros(shape, dtype=leaf.dtype, device=leaf.device)])
+            else:
+                parts.append(list(aten.unbind(leaf, dim)))
+        return [tree_unflatten(list(one), self.spec) for one in zip(*parts, strict=True)]
+
+
+def _stacked(name: str, out_dims: Any, results: list[Any], size: int) -> Any:
+    """The results of all examples in one, each tensor with a dimension more."""
+    flat = [tree_flatten(result) for result in results]
+    spec = flat[0][1]
+    call = f"vmap({name}, ..., out_dims={out_dims})"
+    if not (out_dims is None or isinstance(out_dims, (int, tuple, list, dict))):
+        raise ValueError(f"{call}: `out_dims` must be an int, None or a python collection of ints representing where "
+                         "in the outputs the vmapped dimension should appear.")
+    wanted = out_dims
+    if isinstance(results[0], Tensor) and isinstance(out_dims, tuple) and len(out_dims) == 1:
+        wanted = out_dims[0]
+    try:
+        dims = _spread(wanted, results[0])
+    except _Mismatch:
+        raise ValueError(f"{call}(<inputs>): out_dims is not compatible with the structure of `outputs`. out_dims has "
+                         f"structure {tree_flatten(out_dims)[1]} but outputs has structure {spec}.") from None
+    made = []
+    for dim, column in zip(dims, zip(*[leaves for leaves, _ in flat], strict=True), strict=True):
+        if dim is None:
+            made.append(column[0])
+            continue
+        if not isinstance(column[0], Tensor):
+            raise ValueError(f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(column[0])}. Did "
+                             "you mean to set out_dims= to None for output?")
+        joined = aten.stack(list(column), dim)
+        made.append(joined if size else aten.narrow(joined, dim, 0, 0))
+    return tree_unflatten(made, spec)
+
+
+def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *,
+         chunk_size: int | None = None) -> Callable[..., Any]:
+    """A function that applies `func` to every slice of its arguments along `in_dims` and stacks the results.
+
+    >>> import mindtorch_v2 as torch
+    >>> torch.func.vmap(torch.dot)(torch.ones(3, 2), torch.ones(3, 2))
+    tensor([2., 2., 2.])
+    """
+    if randomness not in RANDOMNESS:
+        raise RuntimeError("Only allowed values for randomness are 'error', 'different', or 'same'. Got "
+                           f"{randomness}")
+    if chunk_size is not None and chunk_size <= 0:
+        raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
+    name = getattr(func, "__name__", repr(func))
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        batch = _Batch(name, in_dims, args)
+        before = get_rng_state()
+        results = []
+        for example in batch.examples():
+            if randomness == "same":
+                set_rng_state(before)
+            results.append(func(*example, **kwargs))
+        if randomness == "error" and not aten.equal(before, get_rng_state()):
+            raise RuntimeError("vmap: called random operation while in randomness error mode. Please either use the "
+                               "'same' or 'different' randomness flags on vmap or perform the randomness operation out "
+                               "of vmap")
+        return _stacked(name, out_dims, results, batch.size)
+
+    return wrapper

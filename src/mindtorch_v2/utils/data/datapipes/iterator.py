@@ -1,0 +1,69 @@
+"""The iterator of a stream: valid until the next one is made, and recorded by a profiler."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from types import FunctionType
+from typing import Any
+
+from ....profiler.record_function import record_function
+from ....profiler.recorder import Recorder
+
+_SUFFIXES = ("IterDataPipe", "MapDataPipe")
+
+
+class PipeIterator:
+    """Goes through a pipe once. What it does not have itself, it asks the iterator that the pipe made for."""
+
+    def __init__(self, pipe: Any, inner: Iterator[Any]) -> None:
+        self.pipe = pipe
+        self.inner = inner
+        self.number = 0  # among the iterators of the pipe that have begun
+
+    def take_over(self) -> None:
+        """Be the pipe's iterator from now on."""
+        self.pipe._iterators_made += 1
+        self.number = self.pipe._iterators_made
+        self.pipe.reset()
+
+    def __iter__(self) -> PipeIterator:
+        return self
+
+    def __next__(self) -> Any:
+        if not self.number:
+            self.take_over()
+        elif self.pipe._iterators_made != self.number:
+            raise RuntimeError("This iterator has been invalidated because another iterator has been created from the "
+                               f"same IterDataPipe: {described(self.pipe, short=False)}\nA stream has one place at "
+                               "which it is; `.fork()` makes several streams of it.")
+        if Recorder.session is None:
+            return next(self.inner)
+        with record_function(described(self.pipe)):
+            return next(self.inner)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+
+def described(pipe: Any, short: bool = True) -> str:
+    """A pipe with the arguments that it was made with, as far as it keeps them: `Batcher(batch_size=2, …)`."""
+    names = sorted(name for name in inspect.signature(type(pipe).__init__).parameters if name in vars(pipe))
+    given = ", ".join(f"{name}={_text(getattr(pipe, name), short)}" for name in names)
+    return f"{_name(pipe, short)}({given})"
+
+
+def _name(pipe: Any, short: bool) -> str:
+    name = type(pipe).__qualname__
+    for suffix in _SUFFIXES:
+        if short and name != suffix:
+            name = name.removesuffix(suffix)
+    return name
+
+
+def _text(value: Any, short: bool) -> str:
+    if type(value).__name__.endswith(_SUFFIXES):
+        return _name(value, short)
+    if isinstance(value, tuple):
+        return f"({', '.join(_text(item, short) for item in value)})"
+    return value.__name__ if isinstance(value, FunctionType) else str(value)
