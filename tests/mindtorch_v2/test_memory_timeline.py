@@ -219,10 +219,7 @@ def test_what_a_model_holds_is_known_for_what_it_is(recorded: tuple[Any, Any, An
             for key, versions in zip(profile.keys, np.diff(profile.flow.slots))}
 
     def category(tensor: Any) -> Category | None:
-        array = tensor._a
-        while array.base is not None:
-            array = array.base
-        return last[id(array)]
+        return last[tensor.untyped_storage().data_ptr()]
 
     for parameter in model.parameters():
         assert category(parameter) is Category.PARAMETER

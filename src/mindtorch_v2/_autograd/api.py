@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .._dispatch.namespace import aten
@@ -14,7 +14,7 @@ from .graph import Edge, edge
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:
-    return tuple(value) if isinstance(value, (list, tuple)) else (value,)
+    return (value,) if isinstance(value, Tensor) or not isinstance(value, Iterable) else tuple(value)
 
 
 def _initial_grads(tensors: Sequence[Tensor], grads: Sequence[Any]) -> list[Any]:

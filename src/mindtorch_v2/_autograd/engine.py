@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .._dispatch.namespace import aten
-from .._dispatch.observer import HOOK, hush
+from .._dispatch.observer import HOOK, event_id, hush, span
 from .._dispatch.state import THREAD
 from .._dtype import FROM_NUMPY
 from .._tensor import Tensor, wrap
@@ -23,6 +23,9 @@ from .graph import LAST, UNSHARED, AccumulateGrad, Edge, Node, NodeHooks
 from .watched import apply_watched, event_ids
 
 clock = HOOK["clock"]
+# As PyTorch's engine, which has a node in front of several roots.
+SEVERAL_ROOTS = (event_id("autograd::engine::evaluate_function: torch::autograd::GraphRoot", "backward"),
+                 event_id("torch::autograd::GraphRoot", "backward_function"))
 
 
 def run_backward(
@@ -74,11 +77,19 @@ class Walk:
         heapq.heappush(self.ready, (-node.seq, self.arrived, node))
         self.arrived += 1
 
-    def run(self, roots: Sequence[Edge], grads: Sequence[Tensor]) -> None:
-        """Walk until nothing is ready."""
+    def place(self, roots: Sequence[Edge], grads: Sequence[Tensor]) -> None:
+        """Give the roots their gradients."""
         for (node, number), grad in zip(roots, grads):
             buffer = self.buffers.setdefault(id(node), [None] * len(node.meta))
             buffer[number] = grad if buffer[number] is None else aten.add(buffer[number], grad)
+
+    def run(self, roots: Sequence[Edge], grads: Sequence[Tensor]) -> None:
+        """Walk until nothing is ready."""
+        if len(roots) > 1 and HOOK["OBSERVING"]:
+            with span(SEVERAL_ROOTS[0]), span(SEVERAL_ROOTS[1]):
+                self.place(roots, grads)
+        else:
+            self.place(roots, grads)
         for node in {id(node): node for node, _ in roots}.values():
             if not self.waiting.get(id(node)):
                 self.push(node)

@@ -7,8 +7,9 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from .._dispatch.describe import describe_all
 from .._dispatch.namespace import aten
-from .._dispatch.observer import event_id, span
+from .._dispatch.observer import HOOK, event_id, span
 from .._dispatch.state import THREAD
 from .._dtype import FLOAT, FROM_NUMPY
 from .._tensor import Tensor, alias
@@ -182,8 +183,16 @@ class Function:
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run forward and record this function in the graph."""
-        with span(event_id(cls.__name__, "op"), THREAD.state.seq, given=args):
+        described = describe_all(tuple(filter(_is_shown, args))) if HOOK["DESCRIBE"] else None
+        with span(event_id(cls.__name__, "op"), THREAD.state.seq, described, args):
             return _apply(cls, args, kwargs)
+
+
+def _is_shown(value: Any) -> bool:
+    """Whether a profile shows an argument: tensors, numbers and sequences of numbers."""
+    if isinstance(value, (list, tuple)):
+        return all(isinstance(item, (bool, int, float, complex)) for item in value)
+    return value is None or isinstance(value, (Tensor, bool, int, float, complex))
 
 
 Function._node = FunctionNode

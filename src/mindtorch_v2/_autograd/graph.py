@@ -7,8 +7,12 @@ from collections.abc import Callable
 from sys import getrefcount
 from typing import Any
 
+from numpy import ndarray
+
+from .._backends.cpu.memory import is_dense
 from .._dispatch.namespace import aten
 from .._dispatch.state import THREAD
+from .._memory_format import contiguous_format
 from .._tensor import VIEW_EDGE, Tensor, wrap_known
 
 new = object.__new__
@@ -175,12 +179,10 @@ class AccumulateGrad(Node):
             return ()
         extras = variable.extras()
         if extras.grad is None:
-            if THREAD.state.grad:
-                extras.grad = grad
-            elif grad._a.strides == variable._a.strides and getrefcount(grad) <= UNSHARED[0]:
+            if grad._a.strides == variable._a.strides and not THREAD.state.grad and getrefcount(grad) <= UNSHARED[0]:
                 extras.grad = aten.detach(grad)
             else:
-                extras.grad = aten.clone(grad)
+                extras.grad = laid_out_as(variable, grad)
         elif THREAD.state.grad:
             extras.grad = aten.add(extras.grad, grad)
         else:
@@ -189,6 +191,15 @@ class AccumulateGrad(Node):
             for hook in tuple(extras.post_hooks.values()):
                 hook(variable)
         return ()
+
+
+def laid_out_as(variable: Tensor, grad: Tensor) -> Tensor:
+    """A copy of a gradient in the memory order of its leaf, or row by row where that has gaps."""
+    array = variable._a
+    if type(array) is not ndarray or not is_dense(array):
+        return aten.clone(grad, memory_format=contiguous_format)
+    steps = tuple(s // array.dtype.itemsize for s in array.strides)
+    return aten.copy_(aten.new_empty_strided(grad, array.shape, steps), grad)
 
 
 # References to a gradient inside `AccumulateGrad.apply` when only the engine holds it; the engine measures it.

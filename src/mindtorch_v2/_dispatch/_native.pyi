@@ -61,7 +61,7 @@ class Describer:
     def __call__(self, *values: Any) -> int: ...
 
 class MemoryLog:
-    """`(time, thread, bytes, identity)` for every allocation, with negative bytes for releases."""
+    """`(time, thread, bytes, address)` for every allocation, with negative bytes for releases."""
 
     def __len__(self) -> int: ...
     def allocated(self, array: Any) -> None:
@@ -72,7 +72,7 @@ class MemoryLog:
         """Stop watching."""
 
 class UseLog:
-    """`(time, thread, position, identity, bytes)` for every tensor argument of an op."""
+    """`(time, thread, position, address, bytes)` for every tensor argument of an op."""
 
     def __len__(self) -> int: ...
     def used(self, *values: Any) -> None:

@@ -34,6 +34,7 @@ from .registry import Op
 from .schema import Argument
 
 PROMOTE_PAIR = {"binary": "promote_arrays", "compare": "promote_arrays", "binary_float": "float_pair"}
+NUMBERS_ADD = frozenset({"add", "sub", "mul", "div", "floor_divide"})  # `torch.add(1, 2)` is a tensor
 PROMOTE_SCALAR = {"binary": "promote_number", "compare": "promote_number", "binary_float": "float_number"}
 
 
@@ -133,6 +134,10 @@ class Writer:
             elif argument.is_optional:
                 self.add(3, f"if {name} is None: v{i} = NO_TENSOR; a{i} = None",
                          f"else: v{i} = {name}; a{i} = {name}._a")
+            elif i == 0 and self.op.name in NUMBERS_ADD and not self.inplace:
+                # Both may be numbers. An exception costs nothing where there is none.
+                self.add(3, f"try: a0 = (v0 := {name})._a",
+                         f"except AttributeError: v0 = number_tensor({name}); a0 = v0._a")
             else:
                 self.add(3, f"v{i} = {name}", f"a{i} = v{i}._a")
         if self.op.promote == "float":
@@ -184,7 +189,12 @@ class Writer:
     # -- the profiler's hook, in two twins that record the same ----------------------------------------------------
 
     def describe(self) -> None:
-        inputs = f"describe_[0]({', '.join(a.python_name for a in self.schema.arguments)}) if DESCRIBE else None"
+        listed = ", ".join(a.python_name for a in self.schema.arguments)
+        described = f"describe_[0]({listed})"
+        if self.has_out:
+            described = (f"({described} if out is None else describe_any({listed}, "
+                         "*(out if type(out) in (tuple, list) else (out,))))")
+        inputs = f"{described} if DESCRIBE else None"
         uses = f"    if USES is not None: USES({', '.join(a.python_name for a in self.schema.arguments)})"
         names = [a.python_name for a in self.schema.arguments] + ["out"] * self.has_out
         given = ", ".join(f"{name!r}: {name}" for name in names)
@@ -195,8 +205,13 @@ class Writer:
         in_graph = bool(self.tensors)
         if NATIVE is not None:
             # One call notes uses, describes the arguments and makes the mark.
-            values = ", ".join(["describe_[0]", str(in_graph), *(a.python_name for a in self.schema.arguments)])
-            self.add(3, "if OBSERVING:", tap, f"    start_ = begin({values})")
+            values = ", ".join([str(in_graph), *(a.python_name for a in self.schema.arguments)])
+            begin = f"begin(describe_[0], {values})"
+            if self.has_out:
+                # Given outputs are inputs of PyTorch's `out` overloads, after the others.
+                begin = (f"{begin} if out is None else begin(describe_any, {values}, "
+                         "*(out if type(out) in (tuple, list) else (out,)))")
+            self.add(3, "if OBSERVING:", tap, f"    start_ = {begin}")
             return
         self.add(
             3,

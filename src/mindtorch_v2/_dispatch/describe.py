@@ -72,7 +72,7 @@ def _describe_each(*values: Any) -> int:
 
 def describe_all(values: tuple[Any, ...]) -> int:
     """The number of the description of some values; for events that are not ops."""
-    return _remembered(*values)
+    return describe_any(*values)
 
 
 def describer_source(names: list[str], tensors: set[str]) -> str:
@@ -106,4 +106,4 @@ def remembering(describe: Describer) -> Describer:
 if NATIVE is not None:
     # Values of these classes never change, so that one object always has one description.
     NATIVE.set_tensor(Tensor, (dtype, device, memory_format))
-_remembered = remembering(_describe_each)
+describe_any = remembering(_describe_each)

@@ -20,7 +20,7 @@ from .._tensor import TENSOR_TYPES, Tensor, new, wrap, wrap_known
 from . import promotion
 from .autocast import autocast_call
 from .codegen import Writer
-from .describe import describer_source, key_of, note, remembering
+from .describe import describe_any, describer_source, key_of, note, remembering
 from .explain import explain
 from .namespace import COMPILER, aten
 from .observer import HOOK, event_id
@@ -38,6 +38,11 @@ class _NoTensor:
 NO_TENSOR = _NoTensor()
 SCALAR_TYPES = frozenset(d.type for d in promotion.FROM_NUMPY)
 np_array = np.array
+
+
+def number_tensor(value: Any) -> Tensor:
+    """A Python number as a tensor without dimensions."""
+    return wrap(promotion.number_array(value))
 
 
 def as_array(value: Any) -> Any:
@@ -130,6 +135,7 @@ HOOK.update(
         "autocast_call": autocast_call,
         "bump": bump,
         "check_inplace": check_inplace,
+        "describe_any": describe_any,
         "device_kernel": device_kernel,
         "edge": edge,
         "explain": explain,
@@ -143,6 +149,7 @@ HOOK.update(
         "promote_arrays": promotion.promote_arrays,
         "promote_list": promotion.promote_list,
         "promote_number": promotion.promote_number,
+        "number_tensor": number_tensor,
         "raise_out_grad": raise_out_grad,
         "rebase": rebase,
         "save": save,

@@ -125,6 +125,13 @@ def promote_number(a: Any, value: Any) -> tuple[Any, Any]:
     return operand(a, wanted), number_operand(value, wanted)
 
 
+def number_array(value: Any) -> np.ndarray:
+    """The array without dimensions that a Python number is where a tensor is due; TypeError for anything else."""
+    if not isinstance(value, (bool, int, float, complex)):
+        raise TypeError(type(value).__name__)
+    return np.array(value, number_dtype(value).np)
+
+
 def to_float(a: Any) -> Any:
     """Integers and booleans as the default floating type; other operands as they are."""
     return a if a.dtype in FLOAT_DTYPES else operand(a, DefaultDtype.value.np)

@@ -25,12 +25,12 @@ def _distinct(index: Tensor) -> Tensor:
 
 declare(
     "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
-    cpu=on_copy(kernels.index_fill), cpu_inplace=kernels.index_fill, where="n",
+    cpu=on_copy(kernels.index_fill, "K"), cpu_inplace=kernels.index_fill, where="n",
     grad={"self": lambda grad, dim, index: aten.index_fill__int_Scalar(grad, dim, index, 0)},
 )
 declare(
     "index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
-    cpu=on_copy(kernels.index_fill), cpu_inplace=kernels.index_fill, where="n", node="IndexFillBackward1",
+    cpu=on_copy(kernels.index_fill, "K"), cpu_inplace=kernels.index_fill, where="n", node="IndexFillBackward1",
     grad={"self": lambda grad, dim, index: aten.index_fill__int_Scalar(grad, dim, index, 0),
           "value": lambda grad, dim, index: aten.sum(aten.index_select(grad, dim, _distinct(index)))},
 )
@@ -64,7 +64,7 @@ def _put_grad_self(grad: Tensor, index: Tensor, source_shape: Any, accumulate: b
 
 
 declare(
-    "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", cpu=on_copy(kernels.put),
+    "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", cpu=on_copy(kernels.put, "K"),
     cpu_inplace=kernels.put,
     grad={"self": _put_grad_self,
           "source": lambda grad, index, source_shape: aten.reshape(aten.take(grad, index), source_shape)},

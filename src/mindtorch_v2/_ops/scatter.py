@@ -18,11 +18,11 @@ from .._tensor import Tensor
 from .formulas import scaled
 
 
-def on_copy(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """The functional form of a kernel that writes into its first array."""
+def on_copy(kernel: Callable[..., Any], order: Any = "C") -> Callable[..., Any]:
+    """The functional form of a kernel that writes into its first array; `order` is NumPy's, "K" keeps the array's."""
 
     def functional(a: Any, *rest: Any) -> Any:
-        return kernel(copy_(np.empty_like(a), a), *rest)
+        return kernel(copy_(np.empty_like(a, order=order), a), *rest)
 
     return functional
 

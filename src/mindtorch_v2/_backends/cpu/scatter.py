@@ -115,7 +115,7 @@ def gather(a: Array, dim: int, index: Array, sparse_grad: bool = False) -> Array
         key = [chosen if d == at else np.arange(n).reshape((-1,) + (1,) * (chosen.ndim - 1 - d))
                for d, n in enumerate(chosen.shape)]
         found = whole[tuple(key)]
-    return found.reshape(index.shape)
+    return np.ascontiguousarray(found).reshape(index.shape)
 
 
 def flat_target(a: Array) -> tuple[Array, bool]:

@@ -12,6 +12,7 @@ typedef struct {
     struct MemoryLog *log; /* borrowed; NULL once the log has stopped watching */
     int64_t size_bytes;
     uintptr_t identity;
+    uintptr_t address; /* of the memory, which is what is noted */
 } Block;
 
 typedef struct {
@@ -102,7 +103,7 @@ block_call(PyObject *object, PyObject *const *Py_UNUSED(args), size_t Py_UNUSED(
         Watch *watch = find(log, self->identity), held = *watch;
         if (watch->identity != 0 && held.block == self) {
             take_out(log, watch);
-            int failed = note(log, -self->size_bytes, self->identity);
+            int failed = note(log, -self->size_bytes, self->address);
             /* The caller still holds the reference, and through it this block. */
             Py_DECREF(held.reference);
             Py_DECREF(held.block);
@@ -154,6 +155,7 @@ log_allocated(MemoryLog *self, PyObject *object)
     block->log = NULL;
     block->size_bytes = size_bytes;
     block->identity = identity;
+    block->address = (uintptr_t)PyArray_DATA(array);
     /* May run the garbage collector and with it releases and other allocations: the table is asked again after. */
     PyObject *reference = PyWeakref_NewRef((PyObject *)array, (PyObject *)block);
     if (reference == NULL) {
@@ -168,7 +170,7 @@ log_allocated(MemoryLog *self, PyObject *object)
         Py_DECREF(block);
         Py_RETURN_NONE;
     }
-    if (note(self, size_bytes, identity) < 0)
+    if (note(self, size_bytes, block->address) < 0)
         goto failed;
     *watch = (Watch){identity, reference, block};
     self->used++;

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dis
 import sys
 from functools import lru_cache
+from inspect import CO_OPTIMIZED
 from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -118,10 +119,24 @@ _UNKNOWN = object()
 
 
 def _value(frame: FrameType, name: str) -> Any:
-    for names in (frame.f_locals, frame.f_globals, frame.f_builtins):
-        if name in names:
-            return names[name]
-    return _UNKNOWN
+    value = _local(frame, name)
+    for names in (frame.f_globals, frame.f_builtins):
+        if value is _UNKNOWN:
+            value = names.get(name, _UNKNOWN)
+    return value
+
+
+def _local(frame: FrameType, name: str) -> Any:
+    """A local variable's value.
+
+    Before Python 3.13, asking a function's frame makes a copy of all its variables, which the frame keeps. The tensors
+    in it would live until the function returns, so it is emptied again, unless the program itself has got hold of it.
+    """
+    names = frame.f_locals
+    value = names.get(name, _UNKNOWN)
+    if sys.version_info < (3, 13) and frame.f_code.co_flags & CO_OPTIMIZED and sys.getrefcount(names) <= 3:
+        names.clear()
+    return value
 
 
 def _module(frame: FrameType, chain: tuple[str, ...]) -> str | None:

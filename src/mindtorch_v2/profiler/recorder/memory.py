@@ -18,19 +18,20 @@ from ..._dispatch.native import NATIVE
 from ..._dispatch.observer import HOOK
 
 clock = HOOK["clock"]
-MEMORY_FIELDS = 4  # time, thread, bytes, identity
+MEMORY_FIELDS = 4  # time, thread, bytes, address
 
 
 class Block(weakref.ref):  # type: ignore[type-arg]
     """A watched array: knows its size when the array itself is gone."""
 
-    __slots__ = ("identity", "size_bytes")
-    identity: int
+    __slots__ = ("address", "identity", "size_bytes")
+    address: int  # of the memory
+    identity: int  # of the array
     size_bytes: int
 
 
 class MemoryLog:
-    """Appends `(time, thread, bytes, identity)` for every allocation, with negative bytes for releases."""
+    """Appends `(time, thread, bytes, address)` for every allocation, with negative bytes for releases."""
 
     def __init__(self) -> None:
         self.changes: list[int] = []
@@ -51,19 +52,20 @@ class MemoryLog:
         block = Block(array, self.released)
         block.identity = identity
         block.size_bytes = size
+        block.address = array.__array_interface__["data"][0]
         self.live[identity] = block
-        self.changes.extend((clock(), get_ident(), size, identity))
+        self.changes.extend((clock(), get_ident(), size, block.address))
 
     def released(self, block: Block) -> None:
         """Called when a watched array dies."""
         if self.live.pop(block.identity, None) is not None:
-            self.changes.extend((clock(), get_ident(), -block.size_bytes, block.identity))
+            self.changes.extend((clock(), get_ident(), -block.size_bytes, block.address))
 
     def __len__(self) -> int:
         return len(self.changes) // MEMORY_FIELDS
 
     def since(self, begin: int) -> tuple[np.ndarray, ...]:
-        """Time, thread, bytes and identity of the changes from this one on, as int64 arrays."""
+        """Time, thread, bytes and address of the changes from this one on, as int64 arrays."""
         return tuple(np.array(self.changes[begin * MEMORY_FIELDS:], np.int64).reshape(-1, MEMORY_FIELDS).T)
 
     def close(self) -> None:

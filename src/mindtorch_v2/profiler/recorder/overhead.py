@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._autograd.grad_mode import enable_grad, inference_mode
 from ..._dispatch.namespace import aten
 from ..._dispatch.observer import HOOK
 from ..record_function import record_function
@@ -85,7 +86,8 @@ def costs_of(options: RecorderOptions) -> Costs | None:
         if key not in _KNOWN:
             if Recorder.session is not None or HOOK["TAP"] is not None:
                 return None
-            _KNOWN[key] = _measure(key)
+            with inference_mode(False), enable_grad():  # whatever the program has set where it asks
+                _KNOWN[key] = _measure(key)
         return _KNOWN[key]
 
 

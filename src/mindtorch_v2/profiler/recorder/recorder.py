@@ -22,6 +22,7 @@ from . import processes
 from .buffers import Buffers, Events, since
 from .call_limit import CallBudget
 from .gc_pauses import PauseLog
+from .held import HeldLog
 from .memory import new_log
 from .module_calls import ModuleLabels, ModuleLog, ModuleName, names_of
 from .python_calls import CallLog, CallPiece, Mark
@@ -83,6 +84,7 @@ class Session:
         # Numbers that an execution trace gave to events, by the identity of the buffer and its length after the event.
         self.record_ids: dict[int, dict[int, int]] = {}
         self.owners: Owners | None = None
+        self.held: HeldLog | None = None
         self.pauses: PauseLog | None = None
         self.failures: list[tuple[int, int, int]] = []  # allocations: time, thread, bytes
 
@@ -107,6 +109,18 @@ class Session:
         if self.calls is not None:
             self.calls.joined()
 
+    def first_call(self, module: Any) -> None:
+        """Note what a module holds."""
+        for log in (self.held, self.owners):
+            if log is not None:
+                log.module(module)
+
+    def stepped(self, optimizer: Any) -> None:
+        """Note what an optimizer works on."""
+        for log in (self.held, self.owners):
+            if log is not None:
+                log.stepped(optimizer)
+
     def adapt(self) -> None:
         """Record what the active recorders together ask for."""
         if any(u.options.memory for u in self.users):
@@ -127,12 +141,14 @@ class Session:
         if any(u.options.tensors for u in self.users) and self.modules is not None:
             if self.uses is None or self.owners is None:
                 self.uses, self.owners = new_use_log(), Owners()
-            HOOK["STEPPED"] = self.owners.stepped
-            self.modules.first_call = self.owners.module
         elif self.uses is not None:
-            HOOK["STEPPED"] = None
             self.uses = self.owners = None
         watch(any(u.options.shapes for u in self.users), self.uses)
+        if self.modules is not None and any(u.options.stacks for u in self.users):
+            self.held = self.held or HeldLog()
+            self.modules.first_call, HOOK["STEPPED"] = self.first_call, self.stepped
+        elif self.held is not None:
+            HOOK["STEPPED"] = self.held = None
         if any(u.options.stacks for u in self.users):
             if self.calls is None:
                 self.call_budget.limit = self.limit()
@@ -174,6 +190,7 @@ class Recorder:
         self._failures_begin = 0
         self.calls: list[CallPiece] = []
         self.module_labels = ModuleLabels()
+        self.held: Any = None  # `Holdings`
         self._calls_mark: Mark | None = None
         self.active = False
         self.steps_ns: list[int] = []
@@ -245,6 +262,8 @@ class Recorder:
             modules: dict[int, ModuleName] = {}
             if session.modules is not None and (self.options.stacks or self.options.modules):
                 modules = names_of(list(session.modules.called.values()), self.module_labels)
+                if session.held is not None:
+                    self.held = session.held.holdings(modules)
             session.users.remove(self)
             last = not session.users
             if last:

@@ -1,6 +1,6 @@
 """Which memory ops read and write, and whose it is: what an analysis of memory over time needs besides allocations.
 
-Memory is known by the identity of the array that owns it, as in `memory`. A use is noted when an op starts; what
+Memory is known by its address, as in `memory`. A use is noted when an op starts; what
 modules and optimizers hold is noted when they run, so that parameters, gradients and optimizer state are known for what
 they are and need not be guessed.
 """
@@ -19,7 +19,7 @@ from ..._tensor import Tensor
 from ..trace.columns import Role
 
 clock = HOOK["clock"]
-USE_FIELDS = 5  # time, thread, position of the argument, identity, bytes
+USE_FIELDS = 5  # time, thread, position of the argument, address, bytes
 PLACES = max(Role) + 1
 
 
@@ -30,6 +30,11 @@ def owner(array: Any) -> Any:
     while type(array.base) is np.ndarray:
         array = array.base
     return array
+
+
+def address_of(array: np.ndarray) -> int:
+    """Where an array's memory is."""
+    return int(array.__array_interface__["data"][0])
 
 
 def arrays_in(value: Any) -> Iterator[Any]:
@@ -44,7 +49,7 @@ def arrays_in(value: Any) -> Iterator[Any]:
 
 
 class UseLog:
-    """Appends `(time, thread, position, identity, bytes)` for every tensor argument of an op."""
+    """Appends `(time, thread, position, address, bytes)` for every tensor argument of an op."""
 
     def __init__(self) -> None:
         self.rows: list[int] = []
@@ -56,7 +61,7 @@ class UseLog:
             for array in arrays_in(value):
                 owned = owner(array)
                 if owned is not None:
-                    self.rows.extend((time, thread, position, id(owned), owned.nbytes))
+                    self.rows.extend((time, thread, position, address_of(owned), owned.nbytes))
 
     def __len__(self) -> int:
         return len(self.rows) // USE_FIELDS
@@ -70,7 +75,7 @@ new_use_log: Callable[[], Any] = UseLog if NATIVE is None else NATIVE.UseLog
 
 
 class Owners:
-    """Notes `(time, identity, bytes, role)` for the tensors that modules and optimizers hold."""
+    """Notes `(time, address, bytes, role)` for the tensors that modules and optimizers hold."""
 
     def __init__(self) -> None:
         self.log = new_use_log()  # a role stands in an argument's position
