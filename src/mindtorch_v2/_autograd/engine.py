@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .._dispatch.namespace import aten
-from .._dispatch.observer import HOOK, event_id, hush, span
+from .._dispatch.observer import HOOK, event_id, hush, open_stretch, span
 from .._dispatch.state import THREAD
 from .._dtype import FROM_NUMPY
 from .._tensor import Tensor, wrap
@@ -22,7 +22,6 @@ from .anomaly import AnomalyState
 from .graph import LAST, UNSHARED, AccumulateGrad, Edge, Node, NodeHooks
 from .watched import apply_watched, event_ids
 
-clock = HOOK["clock"]
 # As PyTorch's engine, which has a node in front of several roots.
 SEVERAL_ROOTS = (event_id("autograd::engine::evaluate_function: torch::autograd::GraphRoot", "backward"),
                  event_id("torch::autograd::GraphRoot", "backward_function"))
@@ -100,18 +99,19 @@ class Walk:
             if not HOOK["OBSERVING"]:
                 self.evaluate(node, -1)
                 continue
-            if node.hooks is not None or node.may_run_user_code:
-                quiet = None
-            elif quiet is None:
-                quiet = hush()
-            outer, inner = event_ids(node)
+            if HOOK["CALLS"]:
+                if node.hooks is not None or node.may_run_user_code:
+                    quiet = None
+                elif quiet is None:
+                    quiet = hush()
+            outer, inner, _ = event_ids(node)
             listener = HOOK["TAP"]
             noted = None if listener is None else listener.enter(outer, -1, ())
-            start = clock()
+            stretch = open_stretch(None, node.seq if node.seq != LAST else -1)
             try:
                 self.evaluate(node, inner)
             finally:
-                THREAD.state.extend((outer, start, clock(), node.seq if node.seq != LAST else -1, None))
+                stretch.end(outer)
                 if noted is not None:
                     noted.leave()
 

@@ -59,6 +59,7 @@ class Node:
     meta: tuple[Any, ...]
     hooks: NodeHooks | None
     saved_names: tuple[str, ...] = ()
+    event_ids: tuple[int, int, type[Node]] | None = None  # under which a profile shows nodes of this class
     full_name = ""  # where it differs from the class's name
     may_run_user_code = True  # besides hooks of the node
 

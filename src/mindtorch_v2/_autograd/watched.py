@@ -5,22 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from .._dispatch.describe import describe_all
-from .._dispatch.observer import HOOK, event_id
-from .._dispatch.state import THREAD
+from .._dispatch.observer import HOOK, event_id, open_stretch
 from .graph import LAST, Node
 
-clock = HOOK["clock"]
-_EVENT_IDS: dict[str, tuple[int, int]] = {}
 
-
-def event_ids(node: Node) -> tuple[int, int]:
-    """Event ids of `autograd::engine::evaluate_function: X` and of `X`."""
-    name = node.name()
-    found = _EVENT_IDS.get(name)
-    if found is None:
-        found = _EVENT_IDS[name] = (
+def event_ids(node: Node) -> tuple[int, int, type[Node]]:
+    """Event ids of `autograd::engine::evaluate_function: X` and of `X`, and the class that has them for all its nodes.
+    """
+    found = node.event_ids
+    if found is None or found[2] is not type(node):
+        name = node.name()
+        found = type(node).event_ids = (
             event_id(f"autograd::engine::evaluate_function: {name}", "backward"),
             event_id(name, "backward_function"),
+            type(node),
         )
     return found
 
@@ -31,13 +29,13 @@ def apply_watched(node: Node, event: int, received: Any) -> tuple[Any, ...]:
     number = node.seq if node.seq != LAST else -1
     listener = HOOK["TAP"]
     noted = None if listener is None else listener.enter(event, number, received, node)
-    start = clock()
+    stretch = open_stretch(given, number)
     try:
         results = node.apply(*received)
         if not node.edges and node.hooks is None:
             received.clear()  # it has used it up: its memory is freed in here, as in PyTorch
         return results
     finally:
-        THREAD.state.extend((event, start, clock(), number, given))
+        stretch.end(event)
         if noted is not None:
             noted.leave()

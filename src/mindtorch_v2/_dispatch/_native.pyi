@@ -14,7 +14,7 @@ def clock() -> int:
 def set_thread(local: Any, state_type: type) -> None:
     """Threads find their state, of this class, in `local.state`."""
 
-def set_tensor(tensor_type: type, constant_types: tuple[type, ...]) -> None:
+def set_tensor(tensor_type: type, constant_types: tuple[type, ...], descriptions: list[Any] = ...) -> None:
     """Describers may look into tensors, and tell instances of constant types apart by identity."""
 
 def begin(inputs: int | Callable[..., int] | None, in_graph: bool, *values: Any) -> Mark:
@@ -23,6 +23,9 @@ def begin(inputs: int | Callable[..., int] | None, in_graph: bool, *values: Any)
     The inputs are a number, or a describer that is asked for the values if they are wanted; False describes nothing,
     but like with a describer the uses of the values are noted.
     """
+
+def open(inputs: int | None, sequence: int) -> Mark:
+    """A stretch of work starts that has a sequence number of its own, and in which calls are noted."""
 
 def watch(describe: bool, uses: UseLog | None) -> None:
     """Whether `begin` describes values, and where it notes their uses."""
@@ -57,7 +60,7 @@ class Describer:
     python: Callable[..., int]
     known: int
 
-    def __init__(self, python: Callable[..., int]) -> None: ...
+    def __init__(self, python: Callable[..., int], plain: bool = False) -> None: ...
     def __call__(self, *values: Any) -> int: ...
 
 class MemoryLog:

@@ -98,12 +98,15 @@ def describer_source(names: list[str], tensors: set[str]) -> str:
 Describer = Callable[..., int]
 
 
-def remembering(describe: Describer) -> Describer:
-    """The same function; the native twin knows the numbers of usual arguments without asking it again."""
-    return describe if NATIVE is None else NATIVE.Describer(describe)
+def remembering(describe: Describer, plain: bool = False) -> Describer:
+    """The same function; the native twin knows the numbers of usual arguments without asking it again.
+
+    `plain` says that it describes the arguments as they are, which the twin can do by itself.
+    """
+    return describe if NATIVE is None else NATIVE.Describer(describe, plain)
 
 
 if NATIVE is not None:
     # Values of these classes never change, so that one object always has one description.
-    NATIVE.set_tensor(Tensor, (dtype, device, memory_format))
-describe_any = remembering(_describe_each)
+    NATIVE.set_tensor(Tensor, (dtype, device, memory_format), INPUTS)
+describe_any = remembering(_describe_each, True)

@@ -228,7 +228,7 @@ def describer(op: Op) -> list[Callable[..., int]]:
         arguments = op.schema.arguments
         tensors = {a.python_name for a in arguments if a.is_tensor and not a.is_list}
         text = describer_source([a.python_name for a in arguments], tensors)
-        cell[0] = remembering(execute(text, f"<mindtorch_v2 inputs of {op.name}>")(key_of, note))
+        cell[0] = remembering(execute(text, f"<mindtorch_v2 inputs of {op.name}>")(key_of, note), True)
         return cell[0](*values)
 
     cell: list[Callable[..., int]] = [first_call]

@@ -17,8 +17,10 @@ from .state import NEW_THREAD, STATES, THREAD, ThreadState
 # The globals of all generated functions. A changed value is seen by every op at its next call.
 # ALLOCATED, if set, is called with every array that a new tensor owns, USES with the arguments of each op that starts,
 # STEPPED with each optimizer that made a step. TAP, if set, is asked to run ops in their own place and hears of spans.
-# FAILED, if set, is called with the size of each allocation for which there was no memory.
+# FAILED, if set, is called with the size of each allocation for which there was no memory. CALLS says whether Python
+# calls are noted.
 HOOK: dict[str, Any] = {"OBSERVING": False, "DESCRIBE": False, "ALLOCATED": None, "USES": None, "STEPPED": None,
+                        "CALLS": False,
                         "FAILED": None, "TAP": None, "clock": perf_counter_ns, "THREAD": THREAD,
                         "setprofile": setprofile, "getprofile": getprofile}
 if NATIVE is not None:
@@ -115,6 +117,24 @@ def resume(state: ThreadState, probe: Any) -> None:
 
 PROBING = [False]  # whether Python functions note calls
 HOOK["resume"] = resume
+
+
+class _Stretch:
+    """A stretch of work that has started; the twin of a native mark."""
+
+    __slots__ = ("inputs", "seq", "start")
+
+    def __init__(self, inputs: int | None, seq: int) -> None:
+        self.inputs = inputs
+        self.seq = seq
+        self.start = perf_counter_ns()
+
+    def end(self, event: int) -> None:
+        """Append the event, under this id, to the thread's buffer."""
+        THREAD.state.extend((event, self.start, perf_counter_ns(), self.seq, self.inputs))
+
+
+open_stretch: Any = _Stretch if NATIVE is None else NATIVE.open
 
 
 class span:

@@ -94,7 +94,7 @@ def _as_given(*values: Any) -> tuple[Any, ...]:
     return values
 
 
-_each = remembering(lambda *given: describe_all(given))
+_each = remembering(lambda *given: describe_all(given), True)
 
 
 AS_STRIDED = """

@@ -1,8 +1,8 @@
 /* Describer: a cache in front of the Python describer of an op.
  *
  * Arguments are written as words into a key: equal keys mean arguments that Python's key holds equal too. A key seen
- * before yields its number at once; a new one, and arguments that have no key here, are left to the Python function.
- * So numbers are Python's own, whoever is asked.
+ * before yields its number at once. A new one gets a description here if that is one of the arguments as they are; all
+ * else is left to the Python function.
  */
 #include "native.h"
 
@@ -13,6 +13,7 @@
 enum { NONE = 1, FALSE_, TRUE_, INTEGER, FLOAT, COMPLEX, TEXT, TENSOR, SEQUENCE, OBJECT };
 
 static PyTypeObject *tensor_type;
+static PyObject *descriptions;   /* the list that numbers are positions in, or NULL */
 static PyObject *constant_types; /* classes of immutable values that are told apart by identity */
 static Py_ssize_t array_offset;
 /* Objects whose address is part of a key. They are kept alive, or another object could get the address. */
@@ -21,8 +22,8 @@ static PyObject *pins;
 PyObject *
 native_set_tensor(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    PyObject *type, *constants;
-    if (!PyArg_ParseTuple(args, "O!O!:set_tensor", &PyType_Type, &type, &PyTuple_Type, &constants))
+    PyObject *type, *constants, *list = NULL;
+    if (!PyArg_ParseTuple(args, "O!O!|O!:set_tensor", &PyType_Type, &type, &PyTuple_Type, &constants, &PyList_Type, &list))
         return NULL;
     Py_ssize_t offset = slot_offset(type, "_a");
     if (offset < 0 || (pins == NULL && (pins = PyDict_New()) == NULL))
@@ -32,6 +33,8 @@ native_set_tensor(PyObject *Py_UNUSED(module), PyObject *args)
     Py_XSETREF(tensor_type, (PyTypeObject *)type);
     Py_INCREF(constants);
     Py_XSETREF(constant_types, constants);
+    Py_XINCREF(list);
+    Py_XSETREF(descriptions, list);
     Py_RETURN_NONE;
 }
 
@@ -100,6 +103,8 @@ put_value(Key *key, PyObject *value)
         }
         if (parts[0] != parts[0] || parts[1] != parts[1])
             return 0; /* to Python, one nan equals another only if it is the same object */
+        for (int i = 0; i < 2; i++)
+            parts[i] += 0.0; /* -0.0 equals 0.0 */
         *key->next++ = type == &PyFloat_Type ? FLOAT : COMPLEX;
         memcpy(key->next, parts, sizeof parts);
         key->next += 2;
@@ -149,6 +154,60 @@ put_value(Key *key, PyObject *value)
     return 0;
 }
 
+/* What describe_value() of describe.py says; NULL, also without an exception, for what is left to that. */
+static PyObject *
+described(PyObject *value)
+{
+    PyArrayObject *array = array_of(value);
+    if (array != NULL) {
+        PyObject *shape = PyArray_IntTupleFromIntp(PyArray_NDIM(array), PyArray_DIMS(array));
+        PyObject *strides = PyArray_IntTupleFromIntp(PyArray_NDIM(array), PyArray_STRIDES(array));
+        PyObject *made = shape == NULL || strides == NULL ? NULL : PyTuple_Pack(3, shape, PyArray_DESCR(array), strides);
+        Py_XDECREF(shape);
+        Py_XDECREF(strides);
+        return made;
+    }
+    PyTypeObject *type = Py_TYPE(value);
+    if (value == Py_None || type == &PyBool_Type || type == &PyLong_Type || type == &PyFloat_Type ||
+        type == &PyComplex_Type || type == &PyUnicode_Type)
+        return Py_NewRef(value);
+    if (!PyTuple_CheckExact(value) && !PyList_CheckExact(value))
+        return NULL;
+    Py_ssize_t size = PySequence_Fast_GET_SIZE(value);
+    PyObject *made = PyTuple_New(size);
+    for (Py_ssize_t i = 0; made != NULL && i < size; i++) {
+        PyObject *item = described(PySequence_Fast_GET_ITEM(value, i));
+        if (item == NULL)
+            Py_CLEAR(made);
+        else
+            PyTuple_SET_ITEM(made, i, item);
+    }
+    return made;
+}
+
+/* Append a description; its number, or NULL, also without an exception. */
+static PyObject *
+number_of_new(PyObject *const *values, Py_ssize_t count)
+{
+    if (descriptions == NULL)
+        return NULL;
+    PyObject *all = PyTuple_New(count);
+    for (Py_ssize_t i = 0; all != NULL && i < count; i++) {
+        PyObject *one = described(values[i]);
+        if (one == NULL)
+            Py_CLEAR(all);
+        else
+            PyTuple_SET_ITEM(all, i, one);
+    }
+    if (all == NULL)
+        return NULL;
+    PyObject *number = PyLong_FromSsize_t(PyList_GET_SIZE(descriptions));
+    if (number != NULL && PyList_Append(descriptions, all) < 0)
+        Py_CLEAR(number);
+    Py_DECREF(all);
+    return number;
+}
+
 typedef struct {
     uint64_t hash;
     int64_t *words; /* NULL where the entry is free */
@@ -160,6 +219,7 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc call;
     PyObject *python;
+    int plain; /* the description is that of the arguments themselves */
     Entry *entries; /* open addressing; a power of two, at most half full */
     Py_ssize_t room, used;
 } Describer;
@@ -275,7 +335,11 @@ describer_call(PyObject *object, PyObject *const *args, size_t flags, PyObject *
     int pinned = pin(key.pinned, key.pinned_count);
     if (pinned < 0)
         return NULL;
-    PyObject *number = PyObject_Vectorcall(self->python, args, (size_t)count, NULL);
+    PyObject *number = self->plain && pinned && self->used < MOST_ENTRIES ? number_of_new(args, count) : NULL;
+    if (number == NULL && PyErr_Occurred())
+        return NULL;
+    if (number == NULL)
+        number = PyObject_Vectorcall(self->python, args, (size_t)count, NULL);
     if (number != NULL && pinned && remember(self, hash, words, length, number) < 0)
         Py_CLEAR(number);
     return number;
@@ -292,12 +356,14 @@ static PyObject *
 describer_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(kwargs))
 {
     PyObject *python;
-    if (!PyArg_ParseTuple(args, "O:Describer", &python))
+    int plain = 0;
+    if (!PyArg_ParseTuple(args, "O|p:Describer", &python, &plain))
         return NULL;
     Describer *self = (Describer *)type->tp_alloc(type, 0);
     if (self == NULL)
         return NULL;
     self->call = describer_call;
+    self->plain = plain;
     self->python = Py_NewRef(python);
     return (PyObject *)self;
 }
@@ -341,7 +407,7 @@ PyTypeObject DescriberType = {
     .tp_name = "mindtorch_v2._dispatch._native.Describer",
     .tp_basicsize = sizeof(Describer),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
-    .tp_doc = "Describer(python): the same function, remembering its results.",
+    .tp_doc = "Describer(python, plain=False): the same function, remembering its results.",
     .tp_new = describer_new,
     .tp_dealloc = (destructor)describer_dealloc,
     .tp_traverse = (traverseproc)describer_traverse,

@@ -242,6 +242,44 @@ mark_dealloc(Mark *self)
         PyObject_Free(self);
 }
 
+/* Takes over the reference to the state. */
+static Mark *
+new_mark(PyObject *state, int64_t inputs, int64_t sequence)
+{
+    Mark *mark = unused;
+    if (mark != NULL) {
+        unused = mark->next;
+        unused_count--;
+        PyObject_Init((PyObject *)mark, &MarkType);
+    }
+    else if ((mark = PyObject_New(Mark, &MarkType)) == NULL) {
+        Py_DECREF(state);
+        return NULL;
+    }
+    mark->state = state;
+    mark->inputs = inputs;
+    mark->sequence = sequence;
+    mark->paused = NULL;
+    return mark;
+}
+
+PyObject *
+native_open(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 2) {
+        PyErr_SetString(PyExc_TypeError, "open(inputs, sequence) takes two arguments");
+        return NULL;
+    }
+    int64_t inputs = args[0] == Py_None ? -1 : PyLong_AsLongLong(args[0]), sequence = PyLong_AsLongLong(args[1]);
+    if ((inputs == -1 || sequence == -1) && PyErr_Occurred())
+        return NULL;
+    PyObject *state = current_state();
+    Mark *mark = state == NULL ? NULL : new_mark(state, inputs, sequence);
+    if (mark != NULL)
+        mark->start = now_ns();
+    return (PyObject *)mark;
+}
+
 int describing;
 
 /* The number of the description of an op's arguments, -1 if nobody wants it, -2 with an exception. */
@@ -288,20 +326,9 @@ native_begin(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t coun
         Py_DECREF(state);
         return NULL;
     }
-    Mark *mark = unused;
-    if (mark != NULL) {
-        unused = mark->next;
-        unused_count--;
-        PyObject_Init((PyObject *)mark, &MarkType);
-    }
-    else if ((mark = PyObject_New(Mark, &MarkType)) == NULL) {
-        Py_DECREF(state);
+    Mark *mark = new_mark(state, inputs, sequence);
+    if (mark == NULL)
         return NULL;
-    }
-    mark->state = state;
-    mark->inputs = inputs;
-    mark->sequence = sequence;
-    mark->paused = NULL;
 #ifdef CAN_PAUSE_CALLS
     PyThreadState *thread = PyThreadState_Get();
     if (calls_are_noted(thread)) {

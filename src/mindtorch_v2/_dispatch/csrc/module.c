@@ -33,6 +33,8 @@ static PyMethodDef functions[] = {
     {"set_tensor", native_set_tensor, METH_VARARGS, "set_tensor(tensor_type, constant_types): what Describer may look into."},
     {"begin", (PyCFunction)(void (*)(void))native_begin, METH_FASTCALL,
      "An op starts: begin(number of a description, describer, False or None, in_graph, *arguments)."},
+    {"open", (PyCFunction)(void (*)(void))native_open, METH_FASTCALL,
+     "A stretch of work starts, in which calls are noted: open(number of a description or None, sequence number)."},
     {"watch", native_watch, METH_VARARGS, "What `begin` does with arguments: watch(describe, log of uses or None)."},
     {NULL},
 };

@@ -159,6 +159,7 @@ class Session:
             self.calls = None
         if self.modules is not None:
             self.modules.hushes = self.calls is not None
+        HOOK["CALLS"] = self.calls is not None
         if any(u.options.collections for u in self.users):
             if self.pauses is None:
                 self.pauses = PauseLog()
@@ -301,6 +302,7 @@ def _forget_in_child() -> None:
     if Recorder.session is not None:
         unobserve()
         HOOK["ALLOCATED"] = HOOK["STEPPED"] = HOOK["FAILED"] = None
+        HOOK["CALLS"] = False
         if Recorder.session.calls is not None:
             Recorder.session.calls.stop()
         if Recorder.session.modules is not None:
