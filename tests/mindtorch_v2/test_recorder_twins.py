@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 import mindtorch_v2 as torch
 from mindtorch_v2 import nn
 from mindtorch_v2._dispatch import native
-from mindtorch_v2._dispatch.describe import INPUTS, describe_all, describer_source, key_of
+from mindtorch_v2._dispatch.describe import INPUTS, describe_all, describe_value, describer_source, key_of, note
 from mindtorch_v2._dispatch.dispatcher import execute
 from mindtorch_v2._dispatch.observer import HOOK
 from mindtorch_v2._dispatch.state import THREAD, ThreadState
@@ -258,16 +258,16 @@ def odd_arguments():
               "x" * 20000, [], (), [1], (1,), [1, [2, (3,)]], [True], x.shape, 1j, complex(nan, 0), torch.float32,
               torch.device("cpu"), torch.contiguous_format, x, x.t(), x.double(), [x, x], [x] * 100, nn.Parameter(x),
               torch.ones(()), {"a": 1}, {1, 2}.__class__, b"bytes", slice(1, 2), ...]
-    first = len(INPUTS)
     numbers = [describe_all((value,)) for value in values]
     again = [describe_all((value,)) for value in values]
     numbers += [describe_all(()), describe_all((1, 2)), describe_all((1, x))]
     with pytest.raises(RecursionError):
         describe_all((looped,))
-    inputs = [repr(given) for given in INPUTS[first:]]
+    inputs = [repr(INPUTS[n]) for n in numbers]
     # May be another number than that of a tensor on the CPU, but says the same.
     elsewhere = repr(INPUTS[describe_all((torch.ones(2, 3, device="meta"),))])
-    return {"numbers": [n - first for n in numbers], "again": [n - first for n in again], "inputs": inputs,
+    order = list(dict.fromkeys(numbers))  # other programs may have described some of these before
+    return {"numbers": [order.index(n) for n in numbers], "again": [order.index(n) for n in again], "inputs": inputs,
             "elsewhere": elsewhere}
 
 
@@ -439,7 +439,11 @@ class TestPrograms:
         assert found["numbers"][4] == found["numbers"][5]
         assert found["numbers"][6] == found["numbers"][7]
         assert found["again"] == found["numbers"][:-3]
-        assert {n for n in found["numbers"] if n >= 0} == set(range(len(found["inputs"])))
+        # Different numbers say different things, the same ones the same.
+        said = dict(zip(found["numbers"], found["inputs"], strict=True))
+        assert all(said[n] == text for n, text in zip(found["numbers"], found["inputs"], strict=True))
+        assert len(set(said.values())) == len(said)
+        assert found["elsewhere"] == "(((2, 3), dtype('float32'), (12, 4)),)"
 
     def test_nothing_leaks(self, twin):
         if not Path("/proc/self/statm").exists():
@@ -624,6 +628,14 @@ class TestDescriber:
         for call in calls + calls:
             assert found(*call) == expected(*call)
         assert len(noted) == len(noted_behind)
+
+    def test_arguments_as_they_are_are_described_alike(self):
+        x = torch.ones(2, 3)
+        for values in [(x, 1, 2.5), (x.t(), None, "mean"), ([x, x], (1, [2, True])), (), (1j, x.numpy()),
+                       (torch.float32, x), (torch.contiguous_format, 1)]:
+            found = BUILT.Describer(lambda *given: note({}, (), given), True)
+            assert INPUTS[found(*values)] == tuple(describe_value(value) for value in values)
+            assert found(*values) == found(*values)
 
     def test_known_arguments_do_not_reach_python(self):
         calls = []

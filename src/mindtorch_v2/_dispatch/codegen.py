@@ -218,10 +218,6 @@ class Writer:
             "if OBSERVING:",
             tap,
             "    o_ = THREAD.state",
-            # Inside an op there are no calls to note, and noting costs more than the op.
-            "    if (p_ := o_.probe) is not None:",
-            "        if getprofile() is p_: setprofile(None); o_.probe = None",
-            "        else: p_ = None  # the user has set another function",
             "    seq_ = o_.seq if o_.grad else -1" if in_graph else "    seq_ = -1",
             uses,
             f"    d_ = {inputs}",
@@ -232,10 +228,12 @@ class Writer:
         scalar = self.op.scalar_overload and self.pairwise
         event = "id_ if v1 is not NO_TENSOR else id_scalar_" if scalar else "id_"
         end = f"start_.end({event})" if NATIVE is not None else (
-            f"o_.extend(({event}, start_, clock(), seq_, d_)); p_ is None or resume(o_, p_)")
+            f"o_.extend(({event}, start_, clock(), seq_, d_))")
         # Converted operands are let go of first: a profile of memory shows them freed in the op, as PyTorch's does.
         freed = "".join(f"a{i} = " for i in range(len(self.tensors))) + "None; " if self.op.promote else ""
         self.add(3, f"if start_ is not None: {freed}{end}")
+        if NATIVE is None:
+            self.add(3, "if p_ is not None: setprofile(p_)")
 
     # -- autocast, for the ops that it casts -----------------------------------------------------------------------
 
@@ -394,6 +392,11 @@ class Writer:
         self.add(0, f"def make({constants}):")
         self.add(1, f"def {self.name}({self.signature()}):")
         self.add(2, "start_ = None")
+        if NATIVE is None:
+            # A function that notes calls has paused itself when it saw this one begin: inside an op there are none to
+            # note, and noting costs more than the op.
+            self.add(2, "p_ = None", "if OBSERVING and (p_ := THREAD.state.paused) is not None: "
+                                     "THREAD.state.paused = None")
         if op.scalar_overload and self.pairwise:
             self.add(2, "v1 = None")
         self.add(2, "try:")

@@ -22,7 +22,7 @@ from .state import NEW_THREAD, STATES, THREAD, ThreadState
 HOOK: dict[str, Any] = {"OBSERVING": False, "DESCRIBE": False, "ALLOCATED": None, "USES": None, "STEPPED": None,
                         "CALLS": False,
                         "FAILED": None, "TAP": None, "clock": perf_counter_ns, "THREAD": THREAD,
-                        "setprofile": setprofile, "getprofile": getprofile}
+                        "setprofile": setprofile}
 if NATIVE is not None:
     NATIVE.set_thread(THREAD, ThreadState)
     HOOK["begin"] = NATIVE.begin
@@ -116,7 +116,6 @@ def resume(state: ThreadState, probe: Any) -> None:
 
 
 PROBING = [False]  # whether Python functions note calls
-HOOK["resume"] = resume
 
 
 class _Stretch:

@@ -32,7 +32,7 @@ class ThreadState:
     """The runtime's view of one thread."""
 
     __slots__ = ("__weakref__", "autocast", "default_device", "events", "extend", "grad", "ident", "inference",
-                 "native_id", "pack_hooks", "probe", "seq", "thread")
+                 "native_id", "pack_hooks", "paused", "probe", "seq", "thread")
 
     def __init__(self) -> None:
         self.grad = True
@@ -44,8 +44,9 @@ class ThreadState:
         self.thread = weakref.ref(threading.current_thread())
         self.pack_hooks: list[tuple[Callable[[Any], Any], Callable[[Any], Any]]] = []
         self.default_device: Any = None
-        # The Python function that notes this thread's calls now, if there is one; not inside ops, which pause it.
+        # The Python function that notes this thread's calls now, and one that has paused for the op that begins.
         self.probe: Callable[..., None] | None = None
+        self.paused: Callable[..., None] | None = None
         self.record_into(NOWHERE)
         STATES.add(self)
         if NEW_THREAD[0] is not None:

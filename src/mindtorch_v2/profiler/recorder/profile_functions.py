@@ -9,17 +9,20 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
+from sys import setprofile
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
 from ..._dispatch.observer import HOOK, PROBING
-from ..._dispatch.state import STATES, ThreadState
+from ..._dispatch.state import STATES, THREAD, ThreadState
 from .call_book import BUILT_IN, EXIT, FILES, OWN, STAND_IN, classify, function_name, is_shown, open_calls
 
 if TYPE_CHECKING:
     from .python_calls import CallLane, CallLog
 
 clock = HOOK["clock"]
+OP = "<mindtorch_v2 op "  # what the names of the files of ops' functions begin with
+UNKNOWN = (-1, False)
 QUIET = (OWN, STAND_IN)  # frames that are not shown as they are
 
 
@@ -130,15 +133,15 @@ def profile_function(log: CallLog, lane: CallLane, restore: Callable[[], None],
     note = log.budget.extend_of(lane.rows.flat)
     users, site, sites = FILES.users, log.book.site, log.book.sites
     opened: list[tuple[int, str]] = []  # stand-ins that were noted: identity of the frame, and name
-    kinds: dict[int, int] = {}  # by identity of the code
+    kinds: dict[int, tuple[int, bool]] = {}  # by identity of the code; and whether it is an op, which ends the pause
     kept: list[CodeType] = []  # so that identities stay theirs
     now = clock
     retired = False
-
+    state: ThreadState | None = None  # of the thread that this function is called on
     quiet = False  # whether the frame that was entered last, and has not been left, is not the user's
 
     def profile(frame: FrameType, event: str, argument: Any) -> None:
-        nonlocal quiet
+        nonlocal quiet, state
         if quiet:
             if event != "call" and event != "return":
                 return
@@ -157,27 +160,35 @@ def profile_function(log: CallLog, lane: CallLane, restore: Callable[[], None],
                 restore()
         elif event == "call":
             quiet = True
-            kind = kinds.get(id(code))
-            if kind is None:
-                kind = kinds[id(code)] = classify(code)
+            known = kinds.get(id(code))
+            if known is None:
+                known = kinds[id(code)] = classify(code), code.co_filename.startswith(OP) and code.co_name != "make"
                 kept.append(code)
+            kind, is_op = known
             if kind == STAND_IN:
                 caller = frame.f_back
-                if caller is not None and caller.f_code.co_filename in users:
-                    place = caller.f_lasti
-                    found = sites.get((id(caller.f_code), place, id(code)))
-                    name = site(caller, place, code) if found is None else found[0]
-                    if name is not None:
-                        opened.append((id(frame), name))
-                        note((now(), name, BUILT_IN))
+                if caller is not None:
+                    calling = caller.f_code
+                    if calling.co_filename in users:
+                        place = caller.f_lasti
+                        found = sites.get((id(calling), place, id(code)))
+                        name = site(caller, place, code) if found is None else found[0]
+                        if name is not None:
+                            opened.append((id(frame), name))
+                            note((now(), name, BUILT_IN))
             elif kind != OWN and is_shown(frame):
                 note((now(), code, frame.f_lasti))
             if retired:
                 restore()
+            elif is_op:
+                if state is None:
+                    state = THREAD.state
+                state.paused = profile
+                setprofile(None)
         elif event == "return":
             if opened and opened[-1][0] == id(frame):
                 note((now(), opened.pop()[1], EXIT))
-            elif kinds.get(id(code)) not in QUIET and is_shown(frame):
+            elif kinds.get(id(code), UNKNOWN)[0] not in QUIET and is_shown(frame):
                 note((now(), code, EXIT))
             if retired:
                 restore()
