@@ -13,6 +13,7 @@ from sys import setprofile
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
+from ..._dispatch.native import NATIVE
 from ..._dispatch.observer import HOOK, PROBING
 from ..._dispatch.state import STATES, THREAD, ThreadState
 from .call_book import BUILT_IN, EXIT, FILES, OWN, STAND_IN, classify, function_name, is_shown, open_calls
@@ -162,7 +163,9 @@ def profile_function(log: CallLog, lane: CallLane, restore: Callable[[], None],
             quiet = True
             known = kinds.get(id(code))
             if known is None:
-                known = kinds[id(code)] = classify(code), code.co_filename.startswith(OP) and code.co_name != "make"
+                # Ops that record natively would not end the pause.
+                is_op = NATIVE is None and code.co_filename.startswith(OP) and code.co_name != "make"
+                known = kinds[id(code)] = classify(code), is_op
                 kept.append(code)
             kind, is_op = known
             if kind == STAND_IN:
