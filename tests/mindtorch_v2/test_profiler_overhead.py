@@ -14,6 +14,7 @@ import mindtorch_v2 as torch
 from mindtorch_v2 import nn
 from mindtorch_v2._dispatch.observer import HOOK
 from mindtorch_v2.profiler import _ExperimentalConfig, profile, record_function
+from mindtorch_v2.profiler import session as session_module
 from mindtorch_v2.profiler.recorder import RecorderOptions, overhead
 from mindtorch_v2.profiler.recorder.call_limit import EXIT, CallBudget
 from mindtorch_v2.profiler.trace.kineto import read
@@ -101,6 +102,15 @@ class TestCost:
         assert top["profiler_overhead_us"] >= 0
         assert top["profiler_overhead_events"] == 3
         assert last_line(prof) == averages_of(read(path)).table().rstrip("\n").splitlines()[-1]
+
+
+def test_a_recording_without_the_extension_says_so(monkeypatch):
+    for native, expected in ((None, "python"), (object(), None)):
+        monkeypatch.setattr(session_module, "NATIVE", native)
+        with profile() as prof:
+            torch.ones(1)
+        assert prof.trace.metadata.get("profiler_recorder") == expected
+        assert ("recorded in Python" in prof.key_averages().table()) == (expected is not None)
 
 
 class TestLimit:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from time import perf_counter_ns
 from typing import Any
 
+from .._dispatch.native import NATIVE
 from .activity import ProfilerActivity, _ExperimentalConfig, consistent
 from .event_ids import reserve
 from .export import chrome
@@ -203,6 +204,8 @@ class profile:
         if overhead is not None:
             own.metadata.update(profiler_overhead_us=round(overhead.cost_us, 3),
                                 profiler_overhead_events=overhead.events)
+            if NATIVE is None:
+                own.metadata["profiler_recorder"] = "python"
         return with_children(own, recorder, with_flops=self.with_flops)
 
     @property

@@ -97,7 +97,8 @@ def averages_of(trace: Trace, *, group_by_input_shapes: bool = False, group_by_s
     averages = EventList(rows, use_device=use_device, profile_memory=profile_memory, with_flops=with_flops)
     averages._dropped = trace.dropped
     if "profiler_overhead_us" in trace.metadata:
-        averages._overhead = (float(trace.metadata["profiler_overhead_us"]), (trace.end_ns - trace.start_ns) / 1000)
+        averages._overhead = (float(trace.metadata["profiler_overhead_us"]), (trace.end_ns - trace.start_ns) / 1000,
+                              trace.metadata.get("profiler_recorder") == "python")
     return averages
 
 

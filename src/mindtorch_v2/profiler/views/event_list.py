@@ -25,7 +25,8 @@ class EventList(list):
         self._with_flops = with_flops
         self._tree_built = False
         self._dropped = 0
-        self._overhead: tuple[float, float] | None = None  # of recording, and the time that was recorded; microseconds
+        # Of recording, and the time that was recorded, in microseconds; and whether Python did it without the C twin.
+        self._overhead: tuple[float, float, bool] | None = None
 
     def __str__(self) -> str:
         return self.table()

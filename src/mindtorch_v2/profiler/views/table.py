@@ -29,7 +29,7 @@ def build_table(
     max_src_column_width: int | None = 75, max_name_column_width: int | None = 55,
     max_shapes_column_width: int | None = 80, with_flops: bool = False, profile_memory: bool = False,
     top_level_events_only: bool = False, time_unit: str | None = None, *, dropped: int = 0,
-    overhead: tuple[float, float] | None = None,
+    overhead: tuple[float, float, bool] | None = None,
 ) -> str:
     """Format events or averages; an empty list gives an empty string.
 
@@ -79,10 +79,11 @@ def _footer(rows: Sequence[Any], total_cpu_us: float, time_unit: str | None, dro
     return lines
 
 
-def _overhead_line(cost_us: float, recorded_us: float, time_unit: str | None) -> str:
+def _overhead_line(cost_us: float, recorded_us: float, by_python: bool, time_unit: str | None) -> str:
     share = f"{100 * cost_us / recorded_us:.1f} %" if recorded_us > 0 else "an unknown part"
     return (f"Profiling overhead (estimated): {format_time_in(cost_us, time_unit)}, {share} of "
-            f"{format_time_in(recorded_us, time_unit)}")
+            f"{format_time_in(recorded_us, time_unit)}"
+            + ("; recorded in Python, which the C extension makes several times cheaper" if by_python else ""))
 
 
 class _Layout:
