@@ -28,3 +28,35 @@ def refusing_class(name: str, error: type[BaseException], reason: str) -> type:
         raise error(reason)
 
     return type(name, (), {"__new__": new, "__doc__": f"Cannot be made: {reason}", "__refused__": reason})
+
+
+class AbsentDevice:
+    """The context of a device that is not there: can be made, not entered, unless it stands for no device."""
+
+    reason = ""
+
+    def __init__(self, device: Any) -> None:
+        self.idx = -1 if device is None else device
+
+    def __enter__(self) -> None:
+        if self.idx != -1:
+            raise AssertionError(self.reason)
+
+    def __exit__(self, *exc: object) -> None:
+        return None
+
+
+class AbsentStream:
+    """The context of a stream of such a device; without a stream it does nothing."""
+
+    reason = ""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+
+    def __enter__(self) -> None:
+        if self.stream is not None:
+            raise AssertionError(self.reason)
+
+    def __exit__(self, *exc: object) -> None:
+        return None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any, NoReturn
+from typing import Any
 
-from ._absent import refusing, refusing_class
+from ._absent import AbsentDevice, AbsentStream, refusing, refusing_class
 
 NOT_COMPILED = "Torch not compiled with XPU enabled"
 _REFUSED = frozenset({
@@ -83,36 +83,16 @@ def memory_allocated(device: Any = None) -> int:
 max_memory_allocated = memory_reserved = max_memory_reserved = memory_allocated
 
 
-def _refuse() -> NoReturn:
-    raise AssertionError(NOT_COMPILED)
-
-
-class device:
+class device(AbsentDevice):
     """The context of a device: can be made, not entered, unless it stands for no device."""
 
-    def __init__(self, device: Any) -> None:
-        self.idx = -1 if device is None else device
-
-    def __enter__(self) -> None:
-        if self.idx != -1:
-            _refuse()
-
-    def __exit__(self, *exc: object) -> None:
-        return None
+    reason = NOT_COMPILED
 
 
-class StreamContext:
+class StreamContext(AbsentStream):
     """The context of a stream; without one it does nothing."""
 
-    def __init__(self, stream: Any) -> None:
-        self.stream = stream
-
-    def __enter__(self) -> None:
-        if self.stream is not None:
-            _refuse()
-
-    def __exit__(self, *exc: object) -> None:
-        return None
+    reason = NOT_COMPILED
 
 
 def stream(stream: Any) -> StreamContext:

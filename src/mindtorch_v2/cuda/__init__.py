@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from .._absent import refusing, refusing_class
+from .._absent import AbsentDevice, AbsentStream, refusing, refusing_class
 from . import amp
 
 NOT_COMPILED = "Torch not compiled with CUDA enabled"
@@ -86,32 +86,16 @@ def _refuse() -> NoReturn:
     raise AssertionError(NOT_COMPILED)
 
 
-class device:
+class device(AbsentDevice):
     """The context of a device: can be made, not entered, unless it stands for no device."""
 
-    def __init__(self, device: Any) -> None:
-        self.idx = -1 if device is None else device
-
-    def __enter__(self) -> None:
-        if self.idx != -1:
-            _refuse()
-
-    def __exit__(self, *exc: object) -> None:
-        return None
+    reason = NOT_COMPILED
 
 
-class StreamContext:
+class StreamContext(AbsentStream):
     """The context of a stream; without one it does nothing."""
 
-    def __init__(self, stream: Any) -> None:
-        self.stream = stream
-
-    def __enter__(self) -> None:
-        if self.stream is not None:
-            _refuse()
-
-    def __exit__(self, *exc: object) -> None:
-        return None
+    reason = NOT_COMPILED
 
 
 def stream(stream: Any) -> StreamContext:
