@@ -27,6 +27,9 @@ def begin(inputs: int | Callable[..., int] | None, in_graph: bool, *values: Any)
 def open(inputs: int | None, sequence: int) -> Mark:
     """A stretch of work starts that has a sequence number of its own, and in which calls are noted."""
 
+def forget() -> None:
+    """Describers forget the numbers they know."""
+
 def watch(describe: bool, uses: UseLog | None) -> None:
     """Whether `begin` describes values, and where it notes their uses."""
 

@@ -23,9 +23,10 @@ from .._memory_format import (
 from .._tensor import Tensor
 from .native import NATIVE
 
-# Descriptions by number. Never shortened, so numbers stay valid; distinct argument lists are few.
+# Descriptions by number, and the tables that know numbers. Both are emptied by `forget_all` only.
 INPUTS: list[tuple[Any, ...]] = []
 _BY_KEY: dict[Any, int] = {}
+_TABLES: list[dict[Any, int]] = []
 # PyTorch's numbers of element types and memory formats, by which its profiles show them.
 _SCALAR_TYPES = {"uint8": 0, "int8": 1, "int16": 2, "int32": 3, "int64": 4, "float16": 5, "float32": 6, "float64": 7,
                  "complex64": 9, "complex128": 10, "bool": 11, "bfloat16": 15, "uint16": 27, "uint32": 28, "uint64": 29}
@@ -59,6 +60,8 @@ def key_of(value: Any) -> Any:
 
 def note(known: dict[Any, int], key: Any, values: tuple[Any, ...]) -> int:
     """Store a description that was not seen before and return its number."""
+    if not known:
+        _TABLES.append(known)
     INPUTS.append(tuple([describe_value(v) for v in values]))
     found = known[key] = len(INPUTS) - 1
     return found
@@ -68,6 +71,16 @@ def _describe_each(*values: Any) -> int:
     key = tuple([key_of(v) for v in values])
     found = _BY_KEY.get(key)
     return note(_BY_KEY, key, values) if found is None else found
+
+
+def forget_all() -> None:
+    """Forget all descriptions, once nobody has a number any more: an optimizer's numbers are new ones at each step."""
+    for known in _TABLES:
+        known.clear()
+    _TABLES.clear()
+    INPUTS.clear()
+    if NATIVE is not None:
+        NATIVE.forget()
 
 
 def describe_all(values: tuple[Any, ...]) -> int:

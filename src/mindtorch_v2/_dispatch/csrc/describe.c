@@ -222,7 +222,30 @@ typedef struct {
     int plain; /* the description is that of the arguments themselves */
     Entry *entries; /* open addressing; a power of two, at most half full */
     Py_ssize_t room, used;
+    long generation; /* of the numbers in it */
 } Describer;
+
+static long generation; /* of the numbers that are valid */
+
+PyObject *
+native_forget(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
+{
+    generation++;
+    Py_RETURN_NONE;
+}
+
+static void
+empty_table(Describer *self)
+{
+    for (Py_ssize_t i = 0; i < self->room; i++)
+        if (self->entries[i].words != NULL) {
+            PyMem_Free(self->entries[i].words);
+            Py_DECREF(self->entries[i].number);
+        }
+    PyMem_Free(self->entries);
+    self->entries = NULL;
+    self->room = self->used = 0;
+}
 
 static uint64_t
 hash_words(const int64_t *words, Py_ssize_t count)
@@ -324,6 +347,10 @@ describer_call(PyObject *object, PyObject *const *args, size_t flags, PyObject *
         has_key = put_value(&key, args[i]);
     if (!has_key)
         return PyObject_Vectorcall(self->python, args, flags & ~PY_VECTORCALL_ARGUMENTS_OFFSET, names);
+    if (self->generation != generation) {
+        empty_table(self);
+        self->generation = generation;
+    }
     Py_ssize_t length = key.next - words;
     uint64_t hash = hash_words(words, length);
     if (self->room) {
@@ -364,6 +391,7 @@ describer_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(kwargs))
         return NULL;
     self->call = describer_call;
     self->plain = plain;
+    self->generation = generation;
     self->python = Py_NewRef(python);
     return (PyObject *)self;
 }
@@ -387,12 +415,7 @@ describer_dealloc(Describer *self)
 {
     PyObject_GC_UnTrack(self);
     describer_clear(self);
-    for (Py_ssize_t i = 0; i < self->room; i++)
-        if (self->entries[i].words != NULL) {
-            PyMem_Free(self->entries[i].words);
-            Py_DECREF(self->entries[i].number);
-        }
-    PyMem_Free(self->entries);
+    empty_table(self);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
 

@@ -35,6 +35,7 @@ static PyMethodDef functions[] = {
      "An op starts: begin(number of a description, describer, False or None, in_graph, *arguments)."},
     {"open", (PyCFunction)(void (*)(void))native_open, METH_FASTCALL,
      "A stretch of work starts, in which calls are noted: open(number of a description or None, sequence number)."},
+    {"forget", native_forget, METH_NOARGS, "Describers forget the numbers they know."},
     {"watch", native_watch, METH_VARARGS, "What `begin` does with arguments: watch(describe, log of uses or None)."},
     {NULL},
 };

@@ -16,7 +16,7 @@
 #include <numpy/arrayobject.h>
 
 /* Counted up when the Python side needs a new build; an older one is then ignored. */
-#define NATIVE_VERSION 9
+#define NATIVE_VERSION 10
 
 #include <stdint.h>
 #include <time.h>
@@ -98,6 +98,7 @@ PyObject *native_set_thread(PyObject *module, PyObject *args);
 PyObject *native_begin(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *native_set_tensor(PyObject *module, PyObject *args);
 PyObject *native_watch(PyObject *module, PyObject *args);
+PyObject *native_forget(PyObject *module, PyObject *ignored);
 PyObject *native_open(PyObject *module, PyObject *const *args, Py_ssize_t count);
 
 #endif

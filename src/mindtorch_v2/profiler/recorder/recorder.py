@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._dispatch.describe import INPUTS, forget_all
 from ..._dispatch.observer import HOOK, observe, unobserve, watch
 from ..._dispatch.state import NOWHERE, STATES, ThreadState
 from ..trace import ThreadInfo, Trace
@@ -211,6 +212,8 @@ class Recorder:
         self._children_key = processes.begin(self.options) if self.with_children else 0
         with Recorder.lock:
             if Recorder.session is None:
+                if len(INPUTS) > MANY_DESCRIPTIONS and not HOLDING:
+                    forget_all()
                 Recorder.session = Session()
             session = Recorder.session
             session.users.append(self)
@@ -277,6 +280,7 @@ class Recorder:
                     events = lane.events if last and begin == 0 else since(lane.events, begin)
                     self.pieces.append(Piece(events, lane.info, lane.ident, modules,
                                              session.record_ids.get(id(lane.events), {}), begin))
+            HOLDING.add(self)
             self.dropped += session.dropped() - self._dropped_before
             if last:
                 # Let go of the lanes, so that a finished recording is freed with the profiler that has it.
@@ -293,6 +297,9 @@ class Recorder:
 
 
 ACTIVE: weakref.WeakSet[Recorder] = weakref.WeakSet()
+# Recorders that have events, whose inputs are numbers of descriptions. While there is none, descriptions may go.
+HOLDING: weakref.WeakSet[Recorder] = weakref.WeakSet()
+MANY_DESCRIPTIONS = 4096
 
 
 def _forget_in_child() -> None:
