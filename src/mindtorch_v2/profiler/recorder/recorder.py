@@ -181,10 +181,10 @@ class Recorder:
         self.options = options
         self.pieces: list[Piece] = []
         self.begins: dict[int, int] = {}
-        self.memory: list[tuple[np.ndarray, ...]] = []  # time, thread, bytes, identity; an item per stretch
+        self.memory: list[tuple[np.ndarray, ...]] = []  # time, thread, bytes, address; an item per stretch
         self.memory_begin = 0
-        self.uses: list[tuple[np.ndarray, ...]] = []  # time, thread, position, identity, bytes
-        self.owners: list[tuple[np.ndarray, ...]] = []  # time, identity, bytes, role
+        self.uses: list[tuple[np.ndarray, ...]] = []  # time, thread, position, address, bytes
+        self.owners: list[tuple[np.ndarray, ...]] = []  # time, address, bytes, role
         self._tensors_begin = (0, 0)
         self.pauses: list[np.ndarray] = []
         self._pauses_begin = 0
