@@ -11,15 +11,16 @@ import mindtorch_v2 as ours
 from .timing import Work, best_of, line
 
 
-def step_of(torch: Any) -> Work:
+def step_of(torch: Any, features: int = 784, hidden: int = 256, batch: int = 64) -> Work:
     """A closure that runs one step."""
     torch.manual_seed(0)
     nn = torch.nn
-    model = nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10))
+    model = nn.Sequential(nn.Linear(features, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(),
+                          nn.Linear(hidden, 10))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     loss_function = nn.CrossEntropyLoss()
-    x = torch.randn(64, 784)
-    y = torch.randint(0, 10, (64,))
+    x = torch.randn(batch, features)
+    y = torch.randint(0, 10, (batch,))
 
     def step() -> None:
         optimizer.zero_grad()

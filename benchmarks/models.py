@@ -61,14 +61,14 @@ def gpt(torch: Any, layers: int = 2, width: int = 128, heads: int = 4, batch: in
     return step
 
 
-def cnn(torch: Any, batch: int = 16) -> Work:
+def cnn(torch: Any, batch: int = 16, channels: int = 32) -> Work:
     """One step of a digit classifier: two convolutions with batch norm and pooling, two linear layers."""
     nn = torch.nn
     torch.manual_seed(0)
     model = nn.Sequential(
-        nn.Conv2d(1, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Conv2d(32, 64, 3, padding=1), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Flatten(), nn.Linear(64 * 7 * 7, 128), nn.ReLU(), nn.Linear(128, 10),
+        nn.Conv2d(1, channels, 3, padding=1), nn.BatchNorm2d(channels), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(channels, 2 * channels, 3, padding=1), nn.BatchNorm2d(2 * channels), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Flatten(), nn.Linear(2 * channels * 7 * 7, 4 * channels), nn.ReLU(), nn.Linear(4 * channels, 10),
     )
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     x, y = torch.randn(batch, 1, 28, 28), torch.randint(0, 10, (batch,))

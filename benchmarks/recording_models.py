@@ -1,19 +1,26 @@
 """What recording costs real training steps: the extra time per step in each mode, here and in PyTorch.
 
-The models are small, so that what recording adds is not lost in what computing varies. Steps with and without a
-profiler follow each other closely, on both sides in turn, and the difference of their medians counts. PyTorch's
-`with_modules` is for TorchScript and costs these models nothing, so `modules` compares with PyTorch's plain recording.
+The models are small and run on one thread, so that what recording adds is not lost in what computing varies. A round is
+some steps without and some with a profiler, close to each other; the difference of their medians is one sample of the
+extra time. Rounds of both sides take turns. Drawing rounds anew, with repetitions (a bootstrap), shows how far the ratio
+could as well have come out; only where all of that lies on one side of the aim is there a verdict.
+
+PyTorch's `with_modules` is for TorchScript and costs these models nothing, so `modules` compares with its plain recording.
 """
 
 from __future__ import annotations
 
 import gc
+import os
 import statistics
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
-from time import perf_counter
+from time import process_time
 from typing import Any
 
+import numpy as np
 import torch as theirs
 
 import mindtorch_v2 as ours
@@ -32,71 +39,85 @@ MODES: dict[str, dict[str, bool]] = {
             "with_flops": True},
 }
 CASES: dict[str, Callable[[Any], Work]] = {
-    "MLP": mlp,
-    "CNN": lambda torch: cnn(torch, batch=1),
+    "MLP": lambda torch: mlp(torch, features=64, hidden=32, batch=4),
+    "CNN": lambda torch: cnn(torch, batch=1, channels=4),
     "GPT": lambda torch: gpt(torch, layers=1, width=32, heads=2, batch=1, length=16),
     "LSTM": lambda torch: lstm(torch, features=16, hidden=16, batch=2, length=8),
 }
 AIM = 0.8
-STEPS = 10  # per recording
-ROUNDS = 12
+STEPS = 8  # in each half of a round
+ROUNDS = 60
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
-def seconds(step: Work, times: list[float]) -> None:
-    """Note what steps take, each by itself: a disturbance then spoils one value of many."""
+def median_seconds(step: Work) -> float:
+    """What a step takes; each is timed by itself, so that a disturbance spoils one value of several."""
+    times = []
     for _ in range(STEPS):
-        start = perf_counter()
+        start = process_time()
         step()
-        times.append(perf_counter() - start)
+        times.append(process_time() - start)
+    return statistics.median(times)
 
 
-def recorded_seconds(torch: Any, step: Work, options: dict[str, bool], times: list[float]) -> None:
-    """The same while they are recorded."""
+def recorded_seconds(torch: Any, step: Work, options: dict[str, bool]) -> float:
+    """The same while it is recorded."""
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], **options):
-        seconds(step, times)
+        return median_seconds(step)
 
 
-def measure(steps: list[Work], options: dict[str, bool]) -> list[tuple[list[float], list[float]]]:
-    """Times of plain and of recorded steps, of both sides."""
+def measure(steps: list[Work], options: dict[str, bool]) -> np.ndarray:
+    """Extra seconds per step: a row for each side, a column for each round."""
     modules: list[Any] = [ours, theirs]
-    found: list[tuple[list[float], list[float]]] = [([], []), ([], [])]
+    extra = np.empty((2, ROUNDS))
     for torch, step in zip(modules, steps):
-        recorded_seconds(torch, step, options, [])
+        recorded_seconds(torch, step, options)
     gc.collect()
     gc.disable()
     try:
-        for _ in range(ROUNDS):
-            for torch, step, (plain, recorded) in zip(modules, steps, found):
-                seconds(step, plain)
-                recorded_seconds(torch, step, options, recorded)
+        for r in range(ROUNDS):
+            for side, (torch, step) in enumerate(zip(modules, steps)):
+                # Which half comes first alternates, so that a machine that slows down or speeds up favours neither.
+                if r % 2:
+                    plain = median_seconds(step)
+                    extra[side, r] = recorded_seconds(torch, step, options) - plain
+                else:
+                    extra[side, r] = recorded_seconds(torch, step, options)
+                    extra[side, r] -= median_seconds(step)
     finally:
         gc.enable()
-    return found
+    return extra
 
 
-def row(name: str, measured: list[tuple[list[float], list[float]]]) -> str:
-    """What recording adds to the median, between the quartiles, and the ratio of the two sides' medians."""
-    parts, medians, clear = [], [], True
-    for plain, recorded in measured:
-        low, middle, high = (after - before for before, after in zip(
-            statistics.quantiles(plain, n=4), statistics.quantiles(recorded, n=4)))
-        medians.append(middle)
-        # Recording costs the quick steps and the slow ones about the same; where it seems not to, something else did.
-        clear &= middle > 0 and max(abs(low - middle), abs(high - middle)) <= middle
-        parts.append(f"{middle * 1e6:7.0f} ({low * 1e6:5.0f} to {high * 1e6:5.0f})")
-    if not clear:
-        return f"{name:<14} {parts[0]} {parts[1]} us  the machine is too busy to tell"
-    ratio = medians[0] / medians[1]
-    return (f"{name:<14} {parts[0]} {parts[1]} us  ratio {ratio:5.2f}  aim <= {AIM:g} "
-            f"{'ok' if ratio <= AIM else 'MISSED'}")
+def row(name: str, extra: np.ndarray) -> str:
+    """Both sides' median extra time, their ratio, and where 90 % of the ratios of redrawn rounds lie."""
+    mine, other = np.median(extra, axis=1)
+    draws = np.random.default_rng(0).integers(0, ROUNDS, (2000, ROUNDS))
+    redrawn = np.median(extra[:, draws], axis=2)
+    times = f"{name:<14} {mine * 1e6:8.0f} {other * 1e6:8.0f} us"
+    if redrawn[1].min() <= 0:
+        return f"{times}  the machine is too busy to tell"
+    low, high = np.quantile(redrawn[0] / redrawn[1], [0.05, 0.95])
+    verdict = "ok" if high <= AIM else "MISSED" if low > AIM else "unclear"
+    return f"{times}  ratio {mine / other:5.2f} ({low:5.2f} to {high:5.2f})  aim <= {AIM:g} {verdict}"
 
 
-def run() -> None:
+def main() -> None:
     """Print the extra time per step."""
     warnings.simplefilter("ignore")
     theirs.set_num_threads(1)
-    print("\nrecording a training step, extra time by medians (by lower and upper quartiles): ours, PyTorch, ratio")
+    print("\nrecording a training step, extra time: ours, PyTorch, ratio (and where 90 % of redrawn ratios lie)")
     for name, build in CASES.items():
         steps = [build(ours), build(theirs)]
         for mode, options in MODES.items():
             print(row(f"{name} {mode}", measure(steps, options)), flush=True)
+
+
+def run() -> None:
+    """Measure in a process of its own, because the number of threads is fixed when a library is loaded."""
+    sys.stdout.flush()
+    subprocess.run([sys.executable, "-m", "benchmarks.recording_models"], env={**os.environ, **ONE_THREAD}, check=True)
+
+
+if __name__ == "__main__":
+    main()
