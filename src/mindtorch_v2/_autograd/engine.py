@@ -58,7 +58,7 @@ def run_backward(
 class Walk:
     """One pass over the graph."""
 
-    __slots__ = ("arrived", "buffers", "captured", "keep_graph", "needed", "ready", "waiting", "wanted")
+    __slots__ = ("arrived", "buffers", "captured", "keep_graph", "needed", "ready", "selective", "waiting", "wanted")
 
     def __init__(self, keep_graph: bool, waiting: dict[int, int], wanted: dict[int, list[tuple[int, int]]],
                  captured: list[Tensor | None], needed: set[int] | None) -> None:
@@ -67,6 +67,7 @@ class Walk:
         self.wanted = wanted
         self.captured = captured
         self.needed = needed
+        self.selective = bool(wanted) or needed is not None  # whether it matters which node is run
         self.buffers: dict[int, list[Tensor | None]] = {}
         self.ready: list[tuple[int, int, Node]] = []
         self.arrived = 0  # breaks ties in the heap: among equals, first come first served
@@ -92,26 +93,28 @@ class Walk:
         for node in {id(node): node for node, _ in roots}.values():
             if not self.waiting.get(id(node)):
                 self.push(node)
-        ready = self.ready
+        ready, hook = self.ready, HOOK
         quiet = None
         while ready:
             node = heapq.heappop(ready)[2]
-            if not HOOK["OBSERVING"]:
+            if not hook["OBSERVING"]:
                 self.evaluate(node, -1)
                 continue
-            if HOOK["CALLS"]:
+            if hook["CALLS"]:
                 if node.hooks is not None or node.may_run_user_code:
                     quiet = None
                 elif quiet is None:
                     quiet = hush()
-            outer, inner, _ = event_ids(node)
-            listener = HOOK["TAP"]
-            noted = None if listener is None else listener.enter(outer, -1, ())
+            ids = node.event_ids
+            if ids is None or ids[2] is not type(node):
+                ids = event_ids(node)
+            listener = hook["TAP"]
+            noted = None if listener is None else listener.enter(ids[0], -1, ())
             stretch = open_stretch(None, node.seq if node.seq != LAST else -1)
             try:
-                self.evaluate(node, inner)
+                self.evaluate(node, ids[1])
             finally:
-                stretch.end(outer)
+                stretch.end(ids[0])
                 if noted is not None:
                     noted.leave()
 
@@ -125,33 +128,45 @@ class Walk:
         hooks = node.hooks
         if hooks is not None:
             received = run_prehooks(node, hooks, received)
+        edges = node.edges
+        if self.selective and self.ends_at(node, received):
+            return
+        results: Any
+        if received[0] is None and all(g is None for g in received):
+            results = (None,) * len(edges)
+        elif event < 0:
+            results = node.apply(*received)
+        else:
+            results = apply_watched(node, event, received)
+        if hooks is not None and hooks.post:
+            results = run_posthooks(hooks, [fit(node, i, grad) for i, grad in enumerate(results)], received)
+        if not self.keep_graph:
+            node.release()
+        received = None
+        if edges:
+            self.send(node, edges, results)
+
+    def ends_at(self, node: Node, received: list[Tensor | None]) -> bool:
+        """Capture what arrived at a target; whether nothing behind this node is wanted."""
         captures = self.wanted.get(id(node))
         if captures is not None:
             for number, position in captures:
                 self.captured[position] = received[number]
         needed = self.needed
-        edges = node.edges
-        if needed is not None and (
+        return needed is not None and (
             id(node) not in needed
-            or (captures is not None and not any(e is not None and id(e[0]) in needed for e in edges))
-        ):
-            return
-        results: Any
-        if all(g is None for g in received):
-            results = (None,) * len(edges)
-        elif event < 0:
-            results = validate(node, node.apply(*received), edges)
-        else:
-            results = validate(node, apply_watched(node, event, received), edges)
-        if hooks is not None and hooks.post:
-            results = run_posthooks(hooks, results, received)
-        if not self.keep_graph:
-            node.release()
-        received = None
-        self.send(edges, list(results))
+            or (captures is not None and not any(e is not None and id(e[0]) in needed for e in node.edges))
+        )
 
-    def send(self, edges: tuple[Edge | None, ...], results: list[Tensor | None]) -> None:
+    def send(self, node: Node, edges: tuple[Edge | None, ...], results: Sequence[Any]) -> None:
         """Hand results to the next nodes; those that have everything become ready."""
+        if len(results) != len(edges):
+            raise RuntimeError(
+                f"function {node.name()} returned an incorrect number of gradients (expected {len(edges)}, "
+                f"got {len(results)})"
+            )
+        if AnomalyState.enabled and AnomalyState.check_nan:
+            refuse_nan(node, results)
         buffers, waiting, needed = self.buffers, self.waiting, self.needed
         for i, target in enumerate(edges):
             if target is None:
@@ -160,12 +175,21 @@ class Walk:
             key = id(following)
             if needed is not None and key not in needed:
                 continue
-            if key not in buffers:
-                buffers[key] = [None] * len(following.meta)
+            buffer = buffers.get(key)
+            if buffer is None:
+                buffers[key] = buffer = [None] * len(following.meta)
             if results[i] is not None:
-                deposit(buffers[key], number, results, i)
-            waiting[key] -= 1
-            if waiting[key] == 0:
+                grad = fit(node, i, results[i])
+                if buffer[number] is None:
+                    buffer[number] = grad
+                else:
+                    own = [grad]
+                    if type(results) is not list:
+                        results = list(results)
+                    results[i] = grad = None
+                    deposit(buffer, number, own)
+            left = waiting[key] = waiting[key] - 1
+            if not left:
                 # Even a node that got no gradient has to run, so that what depends on it is not left waiting.
                 self.push(following)
 
@@ -211,13 +235,9 @@ def reaches(roots: Sequence[Edge], targets: set[int]) -> set[int]:
     return found
 
 
-def deposit(buffer: list[Tensor | None], number: int, results: list[Tensor | None], position: int) -> None:
-    """Add a gradient to what has come so far, in place if one of the two is seen by nobody else."""
-    known, grad = buffer[number], results[position]
-    results[position] = None
-    if known is None:
-        buffer[number] = grad
-        return
+def deposit(buffer: list[Tensor | None], number: int, sent: list[Tensor | None]) -> None:
+    """Add the gradient in `sent` to what has come so far, in place if one of the two is seen by nobody else."""
+    known, grad = buffer[number], sent.pop()
     buffer[number] = None
     if THREAD.state.grad:
         buffer[number] = aten.add(known, grad)
@@ -250,38 +270,25 @@ LOCAL_REFERENCES = _local_references()
 STORAGE_REFERENCES = _slot_references()
 
 
-def validate(node: Node, results: Sequence[Any], edges: tuple[Edge | None, ...]) -> Sequence[Any]:
-    """Undo broadcasting and promotion: each gradient gets its input's shape and dtype, or an error names the node."""
-    if not edges:
-        return results
-    if AnomalyState.enabled and AnomalyState.check_nan:
-        refuse_nan(node, results)
-    if len(results) != len(edges):
-        raise RuntimeError(
-            f"function {node.name()} returned an incorrect number of gradients (expected {len(edges)}, "
-            f"got {len(results)})"
-        )
-    checked: list[Any] | None = None
-    for i, (grad, target) in enumerate(zip(results, edges)):
-        if grad is None or target is None:
-            continue
-        if not isinstance(grad, Tensor):
-            raise TypeError(f"expected Variable or None (got {type(grad).__name__})")
-        shape, dtype = target[0].meta[target[1]]
-        array = grad._a
-        if array.shape == shape and array.dtype == dtype:
-            continue
-        if array.shape != shape:
-            grad = sum_to(node, i, grad, shape)
+def fit(node: Node, position: int, grad: Any) -> Any:
+    """Undo broadcasting and promotion: a gradient gets its input's shape and dtype, or an error names the node."""
+    target = node.edges[position]
+    if grad is None or target is None:
+        return grad
+    if not isinstance(grad, Tensor):
+        raise TypeError(f"expected Variable or None (got {type(grad).__name__})")
+    shape, dtype = target[0].meta[target[1]]
+    array = grad._a
+    if array.shape == shape and array.dtype == dtype:
+        return grad
+    if array.shape != shape:
+        grad = sum_to(node, position, grad, shape)
+    if grad._a.dtype != dtype:
+        if FROM_NUMPY[grad._a.dtype].is_complex and not FROM_NUMPY[dtype].is_complex:
+            grad = aten.real(grad)
         if grad._a.dtype != dtype:
-            if FROM_NUMPY[grad._a.dtype].is_complex and not FROM_NUMPY[dtype].is_complex:
-                grad = aten.real(grad)
-            if grad._a.dtype != dtype:
-                grad = aten.to(grad, FROM_NUMPY[dtype])
-        if checked is None:
-            checked = list(results)
-        checked[i] = grad
-    return results if checked is None else checked
+            grad = aten.to(grad, FROM_NUMPY[dtype])
+    return grad
 
 
 def refuse_nan(node: Node, results: Sequence[Any]) -> None:
