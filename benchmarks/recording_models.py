@@ -1,10 +1,10 @@
 """What recording costs real training steps: the extra time per step in each mode, here and in PyTorch.
 
 The models are small and run on one thread, so that what recording adds is not lost in what computing varies, and
-processor time is counted, which other programs on the machine do not change. A round is some steps without and some with
-a profiler, close to each other; the difference of their medians is one sample of the extra time. Rounds of both sides
-take turns. Drawing rounds anew, with repetitions (a bootstrap), shows how far the ratio could as well have come out; only
-where 90 % of that lies on one side of the aim is there a verdict.
+processor time is counted, which other programs on the machine change little. A round is some steps without and some
+with a profiler, close to each other; the difference of their medians is one sample of the extra time. Rounds of both
+sides take turns. Drawing rounds anew, with repetitions (a bootstrap), shows how far the ratio could have come out;
+there is a verdict only where 90 % of that lies on one side of the aim.
 
 PyTorch's `with_modules` is for TorchScript and costs these models nothing, so `modules` compares with plain recording.
 """
@@ -107,7 +107,7 @@ def main() -> None:
     """Print the extra time per step."""
     warnings.simplefilter("ignore")
     theirs.set_num_threads(1)
-    print("\nrecording a training step, extra processor time: ours, PyTorch, ratio (and where 90 % of redrawn ratios lie)")
+    print("\nrecording a training step, extra processor time: ours, PyTorch, ratio (where 90 % of redrawn ratios lie)")
     for name, build in CASES.items():
         steps = [build(ours), build(theirs)]
         for mode, options in MODES.items():

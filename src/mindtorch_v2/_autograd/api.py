@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .._dispatch.namespace import aten
+from .._dispatch.observer import HOOK, hush
 from .._dtype import FLOAT, FROM_NUMPY
 from .._tensor import Tensor
 from .engine import run_backward
@@ -15,6 +16,16 @@ from .graph import Edge, edge
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:
     return (value,) if isinstance(value, Tensor) or not isinstance(value, Iterable) else tuple(value)
+
+
+def _beginning(tensors: Sequence[Tensor], grads: Any) -> tuple[list[Edge], list[Any]]:
+    """The edges to start from, and the gradients to start with."""
+    given = (None,) * len(tensors) if grads is None else _as_tuple(grads)
+    quiet = hush() if HOOK["CALLS"] else None
+    try:
+        return _roots(tensors, _initial_grads(tensors, given))
+    finally:
+        del quiet
 
 
 def _initial_grads(tensors: Sequence[Tensor], grads: Sequence[Any]) -> list[Any]:
@@ -76,10 +87,8 @@ def backward(
     >>> x.grad
     tensor(6.)
     """
-    outputs = _as_tuple(tensors)
-    grads = (None,) * len(outputs) if grad_tensors is None else _as_tuple(grad_tensors)
     keep = create_graph if retain_graph is None else retain_graph
-    roots, values = _roots(outputs, _initial_grads(outputs, grads))
+    roots, values = _beginning(_as_tuple(tensors), grad_tensors)
     if inputs is None:
         run_backward(roots, values, keep, create_graph)
         return
@@ -132,10 +141,9 @@ def grad(
     if materialize_grads and allow_unused is False:
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
                          "allow_unused=False.")
-    results, wanted = _as_tuple(outputs), _as_tuple(inputs)
-    grads = (None,) * len(results) if grad_outputs is None else _as_tuple(grad_outputs)
+    wanted = _as_tuple(inputs)
     keep = create_graph if retain_graph is None else retain_graph
-    roots, values = _roots(results, _initial_grads(results, grads))
+    roots, values = _beginning(_as_tuple(outputs), grad_outputs)
     found = run_backward(roots, values, keep, create_graph, [_target(t, i) for i, t in enumerate(wanted)],
                          accumulate=False)
     if materialize_grads:

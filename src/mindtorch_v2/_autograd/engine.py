@@ -43,13 +43,13 @@ def run_backward(
     wanted: dict[int, list[tuple[int, int]]] = {}
     for position, (node, number) in enumerate(targets or ()):
         wanted.setdefault(id(node), []).append((number, position))
-    waiting = count_dependencies([node for node, _ in roots])
-    needed = None if accumulate else reaches(roots, {id(node) for node, _ in targets or ()})
     state = THREAD.state
     before = state.grad
     state.grad = create_graph
     try:
-        Walk(keep_graph, waiting, wanted, captured, needed).run(roots, grads)
+        walk = Walk(keep_graph, wanted, captured)
+        walk.explore(roots, None if accumulate else {id(node) for node, _ in targets or ()})
+        walk.run(roots, grads)
     finally:
         state.grad = before
     return captured
@@ -58,19 +58,28 @@ def run_backward(
 class Walk:
     """One pass over the graph."""
 
-    __slots__ = ("arrived", "buffers", "captured", "keep_graph", "needed", "ready", "selective", "waiting", "wanted")
+    __slots__ = ("arrived", "buffers", "captured", "keep_graph", "needed", "quiet", "ready", "selective", "waiting",
+                 "wanted")
 
-    def __init__(self, keep_graph: bool, waiting: dict[int, int], wanted: dict[int, list[tuple[int, int]]],
-                 captured: list[Tensor | None], needed: set[int] | None) -> None:
+    def __init__(self, keep_graph: bool, wanted: dict[int, list[tuple[int, int]]],
+                 captured: list[Tensor | None]) -> None:
+        self.quiet = hush() if HOOK["CALLS"] else None  # where only this package runs, there are no calls to note
         self.keep_graph = keep_graph
-        self.waiting = waiting
         self.wanted = wanted
         self.captured = captured
-        self.needed = needed
-        self.selective = bool(wanted) or needed is not None  # whether it matters which node is run
+        self.selective = bool(wanted)  # whether it matters which node is run
+        self.waiting: dict[int, int] = {}
+        self.needed: set[int] | None = None
         self.buffers: dict[int, list[Tensor | None]] = {}
         self.ready: list[tuple[int, int, Node]] = []
         self.arrived = 0  # breaks ties in the heap: among equals, first come first served
+
+    def explore(self, roots: Sequence[Edge], ends: set[int] | None) -> None:
+        """Find out what the nodes have to wait for, and if only some ends matter, which nodes lead there."""
+        self.waiting = count_dependencies([node for node, _ in roots])
+        if ends is not None:
+            self.needed = reaches(roots, ends)
+            self.selective = True
 
     def push(self, node: Node) -> None:
         """Put a node that has all its gradients into the heap."""
@@ -94,7 +103,6 @@ class Walk:
             if not self.waiting.get(id(node)):
                 self.push(node)
         ready, hook = self.ready, HOOK
-        quiet = None
         while ready:
             node = heapq.heappop(ready)[2]
             if not hook["OBSERVING"]:
@@ -102,9 +110,9 @@ class Walk:
                 continue
             if hook["CALLS"]:
                 if node.hooks is not None or node.may_run_user_code:
-                    quiet = None
-                elif quiet is None:
-                    quiet = hush()
+                    self.quiet = None
+                elif self.quiet is None:
+                    self.quiet = hush()
             ids = node.event_ids
             if ids is None or ids[2] is not type(node):
                 ids = event_ids(node)

@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..._dispatch.module_flag import Flag
-from ..._dispatch.observer import HOOK, event_id, hush
-from ..._dispatch.state import THREAD
+from ..._dispatch.observer import event_id, hush, open_stretch
 
 Module = Any  # nn is not imported here: a program without modules need not load it
-clock = HOOK["clock"]
 MODULE_EVENT = event_id("nn.Module", "module")
 LAYERS = __name__.partition(".")[0] + ".nn.modules."
 
@@ -49,18 +47,19 @@ class ModuleLog:
 
     def call(self, module: Module, args: Any, kwargs: Any) -> Any:
         """Call a module and note it. The module is kept, or another could get its identity."""
+        quiet = hush() if self.hushes else None
         identity = id(module)
         if identity not in self.called:
             self.called[identity] = module
             if self.first_call is not None:
                 self.first_call(module)
-        quiet = hush() if self.hushes and runs_own_code_alone(module) else None
-        start = clock()
+        if quiet is not None and not runs_own_code_alone(module):
+            quiet = None
+        stretch = open_stretch(identity, -1)
         try:
             return module._call_impl(*args, **kwargs)
         finally:
-            del quiet
-            THREAD.state.extend((MODULE_EVENT, start, clock(), -1, identity))
+            stretch.end(MODULE_EVENT)
 
 
 def runs_own_code_alone(module: Module) -> bool:
