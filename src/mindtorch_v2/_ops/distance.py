@@ -6,7 +6,8 @@ from typing import Any
 
 from .._autograd.grad_mode import no_grad
 from .._backends.cpu import distance as kernels
-from .._backends.cpu.matmul import linalg_cross, trilinear
+from .._backends.cpu.matmul import linalg_cross
+from .._backends.cpu.trilinear import trilinear
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
 from .._shape import broadcast_shapes

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .._backends.cpu import adaptive_pooling as adaptive
 from .._backends.cpu import pooling as kernels
 from .._dispatch.namespace import aten
 from .._dispatch.registry import declare
@@ -162,10 +163,10 @@ def _declare_adaptive(spatial: int) -> None:
 
     node = f"AdaptiveAvgPool{spatial}DBackward"
     declare(f"{average}(Tensor self, int[{spatial}] output_size) -> Tensor", composite=composite, where="n")
-    declare(f"_{average}(Tensor self, int[{spatial}] output_size) -> Tensor", cpu=kernels.adaptive_avg_pool(spatial),
+    declare(f"_{average}(Tensor self, int[{spatial}] output_size) -> Tensor", cpu=adaptive.adaptive_avg_pool(spatial),
             where="n", node=f"{node}0", grad={"self": backward})
     declare(f"_{average}_backward(Tensor grad_output, Tensor self) -> Tensor",
-            cpu=kernels.adaptive_avg_pool_backward(spatial), where="n", node=f"{node}Backward0",
+            cpu=adaptive.adaptive_avg_pool_backward(spatial), where="n", node=f"{node}Backward0",
             grad={"grad_output": again, "self": lambda grad, self: aten.zeros_like(self)})
 
     def largest_backward(grad: Any, self: Any, result1: Any) -> Any:
@@ -173,10 +174,10 @@ def _declare_adaptive(spatial: int) -> None:
 
     node = f"AdaptiveMaxPool{spatial}DBackward"
     declare(f"{largest}(Tensor self, int[{spatial}] output_size) -> (Tensor, Tensor)",
-            cpu=kernels.adaptive_max_pool(spatial), where="n", differentiable=(0,), node=f"{node}0",
+            cpu=adaptive.adaptive_max_pool(spatial), where="n", differentiable=(0,), node=f"{node}0",
             grad={"self": largest_backward})
     declare(f"{largest}_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor",
-            cpu=kernels.adaptive_max_pool_backward(spatial), where="n", node=f"{node}Backward0",
+            cpu=adaptive.adaptive_max_pool_backward(spatial), where="n", node=f"{node}Backward0",
             grad={"grad_output": lambda grad, indices: _picked(grad, indices, spatial),
                   "self": lambda grad, self: aten.zeros_like(self)})
 

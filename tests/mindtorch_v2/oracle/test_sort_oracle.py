@@ -8,6 +8,8 @@ from harness import check, check_error, data, values
 
 import mindtorch_v2 as ours
 
+theirs = pytest.importorskip("torch", reason="the oracle, torch==2.13.0, is not installed")
+
 NAN, INF = float("nan"), float("inf")
 DTYPES = ["float32", "float64", "float16", "bfloat16", "int64", "int32", "int8", "uint8"]
 MIXED = values([[3.0, NAN, 1.0, INF, 1.0], [2.0, 2.0, -INF, NAN, 0.0]])
@@ -46,6 +48,47 @@ def test_sort_special():
     check(lambda torch, x: torch.sort(x, out=(torch.empty(4), torch.empty(4, dtype=torch.int64))), data(4), grad=False)
     check_error(lambda torch, x: torch.sort(x), data(3, dtype="complex64"))
     check_error(lambda torch, x: torch.sort(x, 2), data(3))
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("dtype", [*DTYPES, "bool"])
+def test_sort_of_many_elements_keeps_ties_in_order(dtype, descending):
+    many = data(7, 300, dtype=dtype) if dtype in ("float32", "float64") else data(7, 300, dtype=dtype, low=-4, high=4)
+    check(lambda torch, x: torch.sort(x, dim=1, descending=descending, stable=True), many, second=False)
+    check(lambda torch, x: torch.sort(x.t(), dim=0, descending=descending, stable=True), many, second=False)
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_sort_of_many_special_values(descending):
+    zeros = np.resize([0.0, -0.0, NAN, -NAN, INF, -INF, 1.0, -1.0, 1e-45, -1e-45], 1000)
+    check(lambda torch, x: torch.sort(x, stable=True, descending=descending), values(zeros), second=False)
+    far = np.resize([2**63 - 1, -(2**63), 0, -1, 1], 1000)
+    for numbers in (far, far // 4096, far // 2**40):
+        check(lambda torch, x: torch.sort(x, stable=True, descending=descending), values(numbers, "int64"))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int32", "uint8"])
+def test_ranks_in_many_elements(dtype):
+    many = distinct(2, 1000, dtype=dtype) if dtype != "uint8" else distinct(1, 200, dtype=dtype)
+    for k in (1, 3, 150):
+        check(lambda torch, x, k=k: torch.topk(x, k), many, second=False)
+        check(lambda torch, x, k=k: torch.topk(x, k, largest=False), many, second=False)
+        check(lambda torch, x, k=k: torch.kthvalue(x, k), many, second=False)
+    check(lambda torch, x: torch.median(x, 1), many, second=False)
+    check(lambda torch, x: torch.median(x), many, second=False)
+    check(lambda torch, x: torch.topk(x, 1, largest=False), MIXED, second=False)
+
+
+@pytest.mark.parametrize("make", [
+    lambda torch: torch.ones(3, 5).t(), lambda torch: torch.ones(2, 3, 4).permute(2, 0, 1),
+    lambda torch: torch.ones(4, 6)[:, ::2], lambda torch: torch.ones(6, 4)[::2].t(),
+    lambda torch: torch.ones(30, 20).t(), lambda torch: torch.ones(1, 5).expand(3, 5),
+])
+def test_sorted_elements_lie_in_memory_as_the_array_does(make):
+    for call in (lambda torch, x: torch.sort(x, 0), lambda torch, x: torch.sort(x, 1, descending=True),
+                 lambda torch, x: torch.topk(x, 2, 1), lambda torch, x: torch.topk(x, 2, 0)):
+        strides = [[made.stride() for made in call(torch, make(torch))] for torch in (ours, theirs)]
+        assert strides[0] == strides[1]
 
 
 @pytest.mark.parametrize("largest", [False, True])

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from ..._dispatch.promotion import FLOAT_DTYPES, cast, result_dtype, scalar_array, to_float
 from ..._dispatch.steps import step
+from .blocks import blocks
 from .memory import to
 
 Array = Any
+# Elements from which computing a remainder in float64 pays, and quotients whose product with a float32 is exact.
+MANY_RESTS, EXACT_QUOTIENT = 256, 2.0**28
 
 
 def subtract(a: Array, b: Array) -> Array:
@@ -61,14 +65,49 @@ def remainder(a: Array, b: Array) -> Array:
     """Remainder with the divisor's sign."""
     if a.dtype not in FLOAT_DTYPES:
         _refuse_zero(b)
-    return np.remainder(a, b)
+        return np.remainder(a, b)
+    quick = _quick_rest(a, b, np.floor)
+    return np.remainder(a, b) if quick is None else quick
 
 
 def fmod(a: Array, b: Array) -> Array:
     """Remainder with the dividend's sign."""
     if a.dtype not in FLOAT_DTYPES:
         _refuse_zero(b)
-    return np.fmod(a, b)
+        return np.fmod(a, b)
+    quick = _quick_rest(a, b, np.trunc)
+    return np.fmod(a, b) if quick is None else quick
+
+
+def _quick_rest(a: Array, b: Array, rounding: np.ufunc) -> Array | None:
+    """`a - b * rounding(a / b)` of many float32 numbers by one number, exactly; None where that is not certain.
+
+    NumPy divides bit by bit. In float64 the rounded quotient, and its product with the divisor, are exact while they
+    have few digits; the division itself may only be wrong by reaching the next integer, which the rest then shows.
+    """
+    if b.ndim or a.dtype != np.float32 or a.size < MANY_RESTS or not (divisor := abs(float(b))) or math.isinf(divisor):
+        return None
+    size = max(abs(float(a.max())), abs(float(a.min())))
+    if not size < divisor * EXACT_QUOTIENT:
+        return None
+    by = np.float64(b)
+    made = np.empty_like(a)
+    for x, y in blocks(a, made):
+        wide = x.astype(np.float64)
+        rest = np.divide(wide, by)
+        rounding(rest, rest)
+        np.multiply(rest, by, rest)
+        np.subtract(wide, rest, rest)
+        if rounding is np.floor:
+            signed = rest if by > 0 else -rest
+            off = (signed < 0) | (signed >= divisor)
+        else:
+            off = (np.abs(rest) >= divisor) | (rest * wide < 0)
+            np.copysign(rest, wide, rest)
+        if off.any():
+            return None
+        y[...] = rest
+    return made
 
 
 def power(a: Array, b: Array) -> Array:

@@ -15,6 +15,7 @@ from .spaced import spaced
 Array = Any
 BILINEAR, NEAREST, BICUBIC = 0, 1, 2
 ZEROS, BORDER, REFLECTION = 0, 1, 2
+MANY_CHANNELS = 6
 
 
 def _wide(a: Array) -> Array:
@@ -67,22 +68,65 @@ class Samples:
         # A grid names the last dimension of the image first.
         found = [_places(points[..., count - 1 - d], n, padding_mode, align_corners) for d, n in enumerate(self.sizes)]
         self.slopes = [slope for _, slope in found]
-        self.floors = [np.rint(place) if self.nearest else np.floor(place) for place, _ in found]
-        self.parts = [place - floor for (place, _), floor in zip(found, self.floors)]
+        self.neighbours = [self._neighbours(place, size) for (place, _), size in zip(found, self.sizes)]
+
+    def _neighbours(self, place: Array, size: int) -> list[tuple[Array, Array, Array]]:
+        """In one dimension, for the pixel at or before a position and the one after: number, weight and its slope.
+
+        Pixels outside, and those of positions that are no number, have a weight of zero and some number inside.
+        """
+        floor = np.rint(place) if self.nearest else np.floor(place)
+        part = None if self.nearest else place - floor
+        made = []
+        for c in (0,) if self.nearest else (0, 1):
+            at = floor + c if c else floor
+            inside = (at >= 0) & (at < size)
+            number = np.fmin(np.fmax(at, 0), size - 1).astype(np.int64)
+            kind = place.dtype.type
+            weight = inside.astype(kind) if part is None else np.where(inside, part if c else 1 - part, kind(0))
+            made.append((number, weight, np.where(inside, kind(1 if c else -1), kind(0))))
+        return made
 
     def corners(self) -> Any:
-        """For every neighbour: flat pixel numbers, whether they are inside, a weight and its sign a dimension."""
-        choices = (0,) if self.nearest else (0, 1)
-        for corner in product(choices, repeat=len(self.sizes)):
-            inside: Array = True
+        """For every neighbour: flat pixel numbers, and in each dimension a weight and its slope."""
+        for corner in product(*self.neighbours):
             index: Array = 0
-            weights = []
-            for floor, part, size, c in zip(self.floors, self.parts, self.sizes, corner):
-                place = floor + c
-                inside = inside & (place >= 0) & (place < size)
-                index = index * size + np.clip(np.nan_to_num(place), 0, size - 1).astype(np.int64)
-                weights.append(np.ones_like(part) if self.nearest else part if c else 1 - part)
-            yield index, inside, weights, [1 if c else -1 for c in corner]
+            for (number, _, _), size in zip(corner, self.sizes):
+                index = index * size + number
+            yield index, [weight for _, weight, _ in corner], [slope for _, _, slope in corner]
+
+
+class Pixels:
+    """An image's pixels in the order that is fastest to pick from: with many channels, all of a pixel side by side."""
+
+    def __init__(self, image: Array) -> None:
+        self.batch, self.channels = image.shape[:2]
+        self.area = math.prod(image.shape[2:])
+        self.by_pixel = self.channels >= MANY_CHANNELS
+        self.flat = self.arranged(image.reshape(self.batch, self.channels, self.area))
+
+    def arranged(self, values: Array) -> Array:
+        """Channels before places, as everywhere, in this order or back from it."""
+        return np.ascontiguousarray(values.swapaxes(1, 2)) if self.by_pixel else values
+
+    def spread(self, weight: Array) -> Array:
+        """A number for each place, to multiply all its channels with."""
+        return weight[:, :, None] if self.by_pixel else weight[:, None]
+
+    def cells(self, index: Array) -> Array:
+        """Where in memory all channels of the given places are."""
+        if self.by_pixel:
+            return ((index + self.images()) * self.channels)[:, :, None] + np.arange(self.channels)
+        return (self.images() * self.channels + np.arange(self.channels) * self.area)[:, :, None] + index[:, None]
+
+    def images(self) -> Array:
+        return np.arange(0, self.batch * self.area, self.area).reshape(-1, 1)
+
+    def pick(self, index: Array) -> Array:
+        """All channels at the given places. The numbers are known to be inside, which spares `take` a buffer."""
+        if self.by_pixel:
+            return self.flat.reshape(-1, self.channels).take(index + self.images(), 0, mode="clip")
+        return self.flat.reshape(-1).take(self.cells(index), mode="clip")
 
 
 def _cubic(x: Array, grid: Array, padding_mode: int, align_corners: bool) -> CubicSamples:
@@ -107,12 +151,13 @@ def grid_sampler(x: Array, grid: Array, interpolation_mode: int, padding_mode: i
         found = sample(image, cubic, math.prod(grid.shape[1:-1]))
         return found.reshape(*x.shape[:2], *grid.shape[1:-1]).astype(x.dtype, copy=False)
     samples = Samples(image, points, interpolation_mode, padding_mode, align_corners)
-    flat = image.reshape(*x.shape[:2], math.prod(samples.sizes))
-    made = np.zeros((*x.shape[:2], math.prod(grid.shape[1:-1])), image.dtype)
-    for index, inside, weights, _ in samples.corners():
-        weight = np.where(inside, math.prod(weights), 0)
-        made += np.take_along_axis(flat, index[:, None], 2) * weight[:, None]
-    return made.reshape(*x.shape[:2], *grid.shape[1:-1]).astype(x.dtype, copy=False)
+    pixels = Pixels(image)
+    made: Array = None
+    for index, weights, _ in samples.corners():
+        part = pixels.pick(index)
+        part *= pixels.spread(math.prod(weights))
+        made = part if made is None else np.add(made, part, made)
+    return pixels.arranged(made).reshape(*x.shape[:2], *grid.shape[1:-1]).astype(x.dtype, copy=False)
 
 
 def grid_sampler_backward(grad: Array, x: Array, grid: Array, interpolation_mode: int, padding_mode: int,
@@ -126,25 +171,22 @@ def grid_sampler_backward(grad: Array, x: Array, grid: Array, interpolation_mode
         return (image_grad.reshape(x.shape).astype(x.dtype, copy=False) if output_mask[0] else np.empty(0, x.dtype),
                 grid_grad.reshape(grid.shape).astype(grid.dtype, copy=False))
     samples = Samples(image, points, interpolation_mode, padding_mode, align_corners)
-    batch, channels = x.shape[:2]
-    area = math.prod(samples.sizes)
-    flat = image.reshape(batch, channels, area)
-    pull = _wide(grad).reshape(batch, channels, math.prod(grid.shape[1:-1]))
-    first = np.zeros(batch * channels * area, image.dtype)
-    rows = np.arange(batch * channels).reshape(batch, channels, 1) * area
+    count = math.prod(grid.shape[1:-1])
+    pixels = Pixels(image)
+    pull = pixels.arranged(_wide(grad).reshape(*x.shape[:2], count))
+    first = np.zeros(image.size, image.dtype)
     second = [np.zeros_like(slope) for slope in samples.slopes]
-    for index, inside, weights, signs in samples.corners():
+    for index, weights, slopes in samples.corners():
         if output_mask[0]:
-            weight = np.where(inside, math.prod(weights), 0)
-            np.add.at(first, (rows + index[:, None]).reshape(-1), (pull * weight[:, None]).reshape(-1))
+            part = pull * pixels.spread(math.prod(weights))
+            np.add.at(first, pixels.cells(index).reshape(-1), part.reshape(-1))
         if output_mask[1] and not samples.nearest:
-            along = (np.take_along_axis(flat, index[:, None], 2) * pull).sum(1)
-            along = np.where(inside, along, 0)
-            for d, sign in enumerate(signs):
-                others = [w for i, w in enumerate(weights) if i != d]
-                second[d] += along * sign * math.prod(others)
+            along = np.einsum("npc,npc->np" if pixels.by_pixel else "ncp,ncp->np", pixels.pick(index), pull)
+            for d, slope in enumerate(slopes):
+                second[d] += along * slope * math.prod(w for i, w in enumerate(weights) if i != d)
     made = np.stack([total * slope for total, slope in zip(second, samples.slopes)][::-1], -1)
-    return (first.reshape(x.shape).astype(x.dtype, copy=False) if output_mask[0] else np.empty(0, x.dtype),
+    image_grad = pixels.arranged(first.reshape(pixels.flat.shape)).reshape(x.shape)
+    return (image_grad.astype(x.dtype, copy=False) if output_mask[0] else np.empty(0, x.dtype),
             made.reshape(grid.shape).astype(grid.dtype, copy=False))
 
 

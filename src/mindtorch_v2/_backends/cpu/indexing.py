@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,8 @@ BOOL = np.dtype(np.bool_)
 UINT8 = np.dtype(np.uint8)
 EVERYTHING = slice(None)
 ROUNDS = 4
+# Slices of so few elements, or so few elements altogether, are added element by element.
+NARROW, FEW = 32, 16384
 INDEX_DTYPES = frozenset((INT64, np.dtype(np.int32), BOOL, UINT8))
 
 
@@ -180,6 +183,10 @@ def add_slices(a: Array, dim: int, index: Array, source: Array) -> None:
     if rows.ndim == 1 and rows.flags.c_contiguous:
         np.add.at(rows, index, added)
         return
+    inner = math.prod(a.shape[dim + 1:])
+    if a.flags.c_contiguous and (source.size <= FEW or inner < NARROW):
+        add_cell_by_cell(a, dim, index, source, inner)
+        return
     order = index.argsort(kind="stable")
     ordered = index[order]
     starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
@@ -194,6 +201,15 @@ def add_slices(a: Array, dim: int, index: Array, source: Array) -> None:
     rest = order[mention >= ROUNDS]
     if rest.size:
         add_one_by_one(rows, index[rest], added[rest])
+
+
+def add_cell_by_cell(a: Array, dim: int, index: Array, source: Array, inner: int) -> None:
+    """`add_slices` for a contiguous array and narrow or few slices, with NumPy's loop for flat arrays."""
+    cells = index if inner == 1 else index[:, None] * inner + np.arange(inner)
+    outer = math.prod(a.shape[:dim])
+    if outer > 1:
+        cells = np.arange(0, a.size, inner * a.shape[dim]).reshape((-1,) + (1,) * cells.ndim) + cells
+    np.add.at(a.reshape(-1), cells.reshape(-1), source.reshape(-1))
 
 
 def add_one_by_one(rows: Array, index: Array, added: Array) -> None:

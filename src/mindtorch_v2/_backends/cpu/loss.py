@@ -71,19 +71,22 @@ def smooth_l1(a: Array, b: Array, reduction: int, beta: float) -> Array:
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     require_float(a, "smooth_l1_cpu")
-    size = np.abs(wide(a) - wide(b))
+    size = np.asarray(np.abs(wide(a) - wide(b)))
     if beta == 0:
-        return reduce(np.asarray(size), reduction, a.dtype)
-    return reduce(np.where(size < beta, size * size * size.dtype.type(0.5 / beta), size - size.dtype.type(0.5 * beta)),
-                  reduction, a.dtype)
+        return reduce(size, reduction, a.dtype)
+    real = size.dtype.type
+    # With m the smaller of size and beta, m (size - m / 2) / beta is both forms: choosing takes longer than computing.
+    smaller = np.minimum(size, real(beta))
+    size -= smaller * real(0.5)
+    size *= smaller
+    return reduce(size if beta == 1 else size / real(beta), reduction, a.dtype)
 
 
 def smooth_l1_backward(grad: Array, a: Array, b: Array, reduction: int, beta: float) -> Array:
     """Slope of `smooth_l1`."""
     difference = np.asarray(wide(a) - wide(b))
-    slope = np.asarray(np.sign(difference))
-    if beta > 0:
-        np.divide(difference, difference.dtype.type(beta), slope, where=np.abs(difference) < beta)
+    real = difference.dtype.type
+    slope = np.asarray(np.clip(difference / real(beta), real(-1), real(1)) if beta > 0 else np.sign(difference))
     slope *= share(grad, difference.size, reduction)
     return slope.astype(a.dtype, copy=False)
 
@@ -95,8 +98,8 @@ def huber(a: Array, b: Array, reduction: int, delta: float) -> Array:
     require_float(a, "huber_cpu")
     size = np.abs(wide(a) - wide(b))
     real = size.dtype.type
-    return reduce(np.where(size < delta, real(0.5) * size * size, real(delta) * (size - real(0.5 * delta))), reduction,
-                  a.dtype)
+    smaller = np.minimum(size, real(delta))
+    return reduce(smaller * (size - smaller * real(0.5)), reduction, a.dtype)
 
 
 def huber_backward(grad: Array, a: Array, b: Array, reduction: int, delta: float) -> Array:

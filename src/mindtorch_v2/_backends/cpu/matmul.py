@@ -266,15 +266,3 @@ def linalg_cross(a: Array, b: Array, dim: int) -> Array:
         )
     ahead, behind = [1, 2, 0], [2, 0, 1]
     return a.take(ahead, dim) * b.take(behind, dim) - a.take(behind, dim) * b.take(ahead, dim)
-
-
-def trilinear(i1: Array, i2: Array, i3: Array, expand1: list[int], expand2: list[int], expand3: list[int],
-              sumdim: list[int], unroll_dim: int) -> Array:
-    """Product of three arrays laid out over common dimensions (`expandN`: those that operand N lacks), summed."""
-    total = i1.ndim + len(expand1)
-    labels = [[d for d in range(total) if d not in lacking] for lacking in (expand1, expand2, expand3)]
-    kept = [d for d in range(total) if d not in sumdim]
-    operands: list[Any] = []
-    for array, label in zip((i1, i2, i3), labels, strict=True):
-        operands += [_wide(array), label]
-    return np.einsum(*operands, kept, optimize=True).astype(i1.dtype, copy=False)

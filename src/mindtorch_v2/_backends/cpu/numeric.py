@@ -64,7 +64,7 @@ def renorm(a: Array, p: float, dim: int, maxnorm: float) -> Array:
     else:
         norms = (size ** p).sum(others, keepdims=True) ** (1 / p)
     factor = np.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0).astype(size.dtype)
-    return (wide * factor).astype(a.dtype)
+    return np.ascontiguousarray(wide * factor).astype(a.dtype, copy=False)
 
 
 # -- segments --------------------------------------------------------------------------------------------------------

@@ -105,7 +105,9 @@ def sign(a: Array) -> Array:
     if kind == "b":
         return a.copy()
     found = np.sign(a)
-    return found if kind in "iu" else np.where(np.isnan(a), ZEROS[a.dtype], found)
+    if kind not in "iu" and (strange := np.isnan(found)).any():
+        return np.where(strange, ZEROS[a.dtype], found)
+    return found
 
 
 def sgn(a: Array) -> Array:
@@ -244,6 +246,8 @@ def nan_to_num(a: Array, nan: float | None, posinf: float | None, neginf: float 
         result.real = nan_to_num(a.real, nan, posinf, neginf)
         result.imag = nan_to_num(a.imag, nan, posinf, neginf)
         return result
+    if np.isfinite(a).all():
+        return a.copy()
     limits = _limits(a.dtype)
     high = limits if posinf is None else posinf
     low = -limits if neginf is None else neginf

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from itertools import product
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,8 @@ import numpy as np
 from ..._dispatch.promotion import FLOAT_DTYPES, pretty
 from ..._dtype import FROM_NUMPY, HALF_TYPES
 from .maxima import window_maxima
-from .memory import formatted, zero_
-from .shape import suggested_format
-from .windows import along, expand_sizes, padded_copy, taps, window_sum
+from .memory import zero_
+from .windows import along, expand_sizes, padded_copy, taps
 
 Array = Any
 Sizes = tuple[int, ...]
@@ -32,15 +31,15 @@ def _times(values: Any) -> str:
 class Pool:
     """The checked geometry of one pooling call."""
 
-    def __init__(self, op: str, x: Array, spatial: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
+    def __init__(self, op: str, shape: Sizes, spatial: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
                  ceil_mode: bool) -> None:
         self.kernel = expand_sizes(kernel_size, spatial, op, "kernel_size")
         no_stride = not hasattr(stride, "__index__") and not len(stride)
         self.stride = self.kernel if no_stride else expand_sizes(stride, spatial, op, "stride")
         self.padding = expand_sizes(padding, spatial, op, "padding")
         self.dilation = expand_sizes(dilation, spatial, op, "dilation")
-        self.check(x, spatial)
-        self.lead, self.sizes = x.shape[: x.ndim - spatial], x.shape[x.ndim - spatial:]
+        self.check(shape, spatial)
+        self.lead, self.sizes = shape[: len(shape) - spatial], shape[len(shape) - spatial:]
         self.out = tuple(self.count(i, ceil_mode) for i in range(spatial))
         if min(self.out) < 1:
             channels = self.lead[-1]
@@ -51,7 +50,7 @@ class Pool:
             self.out, self.stride, self.dilation, self.kernel, self.sizes, self.padding))
         self.steps = tuple(math.prod(self.sizes[i + 1:]) for i in range(spatial))
 
-    def check(self, x: Array, spatial: int) -> None:
+    def check(self, shape: Sizes, spatial: int) -> None:
         if min(self.stride) == 0:
             raise RuntimeError("stride should not be zero")
         if min(self.kernel) <= 0:
@@ -60,11 +59,11 @@ class Pool:
             letters = "THW"[-spatial:]
             shown = " ".join(f"dilation{letter}: {d}" for letter, d in zip(letters, self.dilation))
             raise RuntimeError(f"dilation should be greater than zero, but got {shown}")
-        if x.ndim not in (spatial + 1, spatial + 2):
+        if len(shape) not in (spatial + 1, spatial + 2):
             raise RuntimeError(f"non-empty {spatial + 1}D or {spatial + 2}D (batch mode) tensor expected for input")
-        if 0 in x.shape[x.ndim - spatial - 1:]:
+        if 0 in shape[len(shape) - spatial - 1:]:
             raise RuntimeError(f"Expected {spatial + 1}D or {spatial + 2}D (batch mode) tensor with optional 0 dim "
-                               f"batch size for input, but got:{list(x.shape)}")
+                               f"batch size for input, but got:{list(shape)}")
         for p, k, d in zip(self.padding, self.kernel, self.dilation):
             if p < 0:
                 raise RuntimeError(f"pad must be non-negative, but got pad: {p}")
@@ -91,6 +90,37 @@ class Pool:
         for axis, vector in enumerate(vectors, start=-len(vectors)):
             total = total + along(axis, len(vectors), vector)
         return np.asarray(total)
+
+    @cached_property
+    def offsets(self) -> Array:
+        """The distance of each element of a window from its first one, in the image."""
+        return np.array([sum(t * d * s for t, d, s in zip(tap, self.dilation, self.steps)) for tap, _ in self.taps()],
+                        np.int64)
+
+    @cached_property
+    def starts(self) -> tuple[Array, Array]:
+        """The flat index of every window's first element, and the index that stands for it if all are lowest."""
+        starts = [np.arange(o) * s - p for o, s, p in zip(self.out, self.stride, self.padding)]
+        base = self.grid([start * step for start, step in zip(starts, self.steps)])
+        if not any(self.padding):
+            return base, base
+        # The first element is only chosen in the padding if all are lowest: then the first real one is meant.
+        real = [np.where(start < 0, start % d, start) for start, d in zip(starts, self.dilation)]
+        return base, self.grid([start * step for start, step in zip(real, self.steps)])
+
+
+def _hashed(value: Any) -> Any:
+    return value if hasattr(value, "__index__") else tuple(value)
+
+
+def pool_of(op: str, x: Array, spatial: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
+            ceil_mode: bool) -> Pool:
+    """The geometry of a call: a network asks for the same few again and again."""
+    return _kept_pool(op, x.shape, spatial, _hashed(kernel_size), _hashed(stride), _hashed(padding), _hashed(dilation),
+                      ceil_mode)
+
+
+_kept_pool = lru_cache(maxsize=64)(Pool)
 
 
 # -- maximum -----------------------------------------------------------------------------------------------------------
@@ -119,15 +149,14 @@ def _largest(views: list[tuple[int, Array]]) -> tuple[Array, Array]:
 
 def _maxima(x: Array, pool: Pool) -> tuple[Array, Array]:
     """Maxima and where they are, counted from their window's first element."""
-    offsets = [sum(t * d * s for t, d, s in zip(tap, pool.dilation, pool.steps)) for tap, _ in pool.taps()]
     if x.size:
         best, chosen = window_maxima(x, pool.kernel, pool.stride, pool.dilation, pool.out, pool.padding, pool.after,
                                      lowest(x.dtype))
         # A sum is NaN if an element is, and rarely else.
         if x.dtype not in FLOAT_DTYPES or not np.isnan(best.sum()):
-            return best, np.array(offsets, np.int64)[chosen]
+            return best, pool.offsets.take(chosen)
     padded = padded_copy(x, pool.padding, pool.after, lowest(x.dtype))
-    return _largest([(offset, padded[key]) for offset, (_, key) in zip(offsets, pool.taps())])
+    return _largest([(offset, padded[key]) for offset, (_, key) in zip(pool.offsets.tolist(), pool.taps())])
 
 
 def refuse_bool(x: Array, op: str) -> None:
@@ -142,21 +171,22 @@ def max_pool(spatial: int) -> Callable[..., tuple[Array, Array]]:
 
     def kernel(x: Array, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
                ceil_mode: bool) -> tuple[Array, Array]:
-        pool = Pool(op, x, spatial, kernel_size, stride, padding, dilation, ceil_mode)
+        pool = pool_of(op, x, spatial, kernel_size, stride, padding, dilation, ceil_mode)
         refuse_bool(x, op)
-        best, chosen = _maxima(wide(x), pool)
-        starts = [np.arange(o) * s - p for o, s, p in zip(pool.out, pool.stride, pool.padding)]
-        base = pool.grid([start * step for start, step in zip(starts, pool.steps)])
-        if any(pool.padding):
-            # The first element is only chosen in the padding if all are lowest: then the first real one is meant.
-            real = [np.where(start < 0, start % d, start) for start, d in zip(starts, pool.dilation)]
-            first = pool.grid([start * step for start, step in zip(real, pool.steps)])
-            chosen = np.where(chosen == 0, first, chosen + base)
-        else:
-            chosen += base
-        return best.astype(x.dtype, copy=False), chosen
+        return pooled_maxima(x, pool)
 
     return kernel
+
+
+def pooled_maxima(x: Array, pool: Pool) -> tuple[Array, Array]:
+    """Maxima of all windows and where in the image they are, as flat indices."""
+    best, chosen = _maxima(wide(x), pool)
+    base, first = pool.starts
+    if first is base:
+        chosen += base
+    else:
+        chosen = np.where(chosen == 0, first, chosen + base)
+    return best.astype(x.dtype, copy=False), chosen
 
 
 def put_back(grad: Array, shape: Sizes, indices: Array, spatial: int, add: bool) -> Array:
@@ -178,7 +208,7 @@ def max_pool_backward(spatial: int) -> Callable[..., Array]:
 
     def kernel(grad: Array, x: Array, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
                indices: Array) -> Array:
-        pool = Pool(op, x, spatial, kernel_size, stride, padding, dilation, ceil_mode)
+        pool = pool_of(op, x, spatial, kernel_size, stride, padding, dilation, ceil_mode)
         return put_back(grad, x.shape, indices, spatial, pool.overlaps())
 
     return kernel
@@ -207,6 +237,7 @@ def max_unpool(spatial: int) -> Callable[..., Array]:
 # -- average -----------------------------------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=64)
 def _divisor(pool: Pool, count_include_pad: bool, divisor_override: int | None) -> Any:
     if divisor_override is not None:
         if divisor_override == 0:
@@ -219,7 +250,8 @@ def _divisor(pool: Pool, count_include_pad: bool, divisor_override: int | None) 
         if not count_include_pad:
             start, end = np.maximum(start, 0), np.minimum(end, n)
         total = total[..., None] * (end - start)
-    return total
+    first = total.reshape(-1)[0]
+    return first if bool((total == first).all()) else total
 
 
 def _divided(a: Array, divisor: Any) -> Array:
@@ -234,7 +266,7 @@ def avg_pool(spatial: int) -> Callable[..., Array]:
 
     def kernel(x: Array, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool,
                divisor_override: int | None) -> Array:
-        pool = Pool(op, x, spatial, kernel_size, stride, padding, 1, ceil_mode)
+        pool = pool_of(op, x, spatial, kernel_size, stride, padding, 1, ceil_mode)
         divisor = _divisor(pool, count_include_pad, divisor_override)
         refuse_bool(x, op)
         made = padded_copy(wide(x), pool.padding, pool.after, 0)
@@ -262,7 +294,7 @@ def avg_pool_backward(spatial: int) -> Callable[..., Array]:
 
     def kernel(grad: Array, x: Array, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
                count_include_pad: bool, divisor_override: int | None) -> Array:
-        pool = Pool(op, x, spatial, kernel_size, stride, padding, 1, ceil_mode)
+        pool = pool_of(op, x, spatial, kernel_size, stride, padding, 1, ceil_mode)
         made = _divided(wide(grad), _divisor(pool, count_include_pad, divisor_override))
         for i in range(spatial):
             axis = i - spatial
@@ -276,96 +308,3 @@ def avg_pool_backward(spatial: int) -> Callable[..., Array]:
         return np.ascontiguousarray(inside).astype(grad.dtype, copy=False)
 
     return kernel
-
-
-# -- adaptive ----------------------------------------------------------------------------------------------------------
-
-
-def adaptive_windows(size: int, out: int) -> tuple[Array, Array]:
-    """Starts and ends of `out` windows that cover `size` elements evenly."""
-    position = np.arange(out)
-    return position * size // max(out, 1), -(-(position + 1) * size // max(out, 1))
-
-
-def adaptive_sizes(op: str, x: Array, output_size: Any, spatial: int, after: str = "") -> Sizes:
-    """The checked output sizes."""
-    if x.ndim not in (spatial + 1, spatial + 2):
-        raise RuntimeError(f"{op}(): Expected {spatial + 1}D or {spatial + 2}D tensor, but got{after} {list(x.shape)}")
-    if len(tuple(output_size)) != spatial:
-        raise RuntimeError(f"{op}: output_size must be {spatial}")
-    for axis in range(1, x.ndim):
-        if x.shape[axis] == 0:
-            raise RuntimeError(f"{op}(): Expected input to have non-zero size for non-batch dimensions, but input has "
-                               f"sizes {list(x.shape)} with dimension {axis} being empty")
-    return tuple(int(n) for n in output_size)
-
-
-def adaptive_avg_pool(spatial: int) -> Callable[[Array, Any], Array]:
-    """Kernel: means of windows that cover the image evenly."""
-
-    def kernel(x: Array, output_size: Any) -> Array:
-        sizes = adaptive_sizes(f"adaptive_avg_pool{spatial}d", x, output_size, spatial)
-        made = wide(x)
-        for axis, out in enumerate(sizes, start=-spatial):
-            starts, ends = adaptive_windows(x.shape[axis], out)
-            made = window_sum(made, axis, starts, ends) / along(axis, spatial, (ends - starts).astype(made.dtype))
-        return made.astype(x.dtype, copy=False)
-
-    return kernel
-
-
-def adaptive_avg_pool_backward(spatial: int) -> Callable[[Array, Array], Array]:
-    """Kernel: the windows that contain an element are again a window, of outputs."""
-
-    def kernel(grad: Array, x: Array) -> Array:
-        made = wide(grad)
-        for axis in range(-spatial, 0):
-            size, out = x.shape[axis], grad.shape[axis]
-            starts, ends = adaptive_windows(size, out)
-            made = made / along(axis, spatial, (ends - starts).astype(made.dtype))
-            made = window_sum(made, axis, *adaptive_windows(out, size))
-        return made.astype(grad.dtype, copy=False)
-
-    return kernel
-
-
-def adaptive_max_pool(spatial: int) -> Callable[[Array, Any], tuple[Array, Array]]:
-    """Kernel: maxima of windows that cover the image evenly, and their flat indices."""
-
-    def kernel(x: Array, output_size: Any) -> tuple[Array, Array]:
-        sizes = adaptive_sizes(f"adaptive_max_pool{spatial}d", x, output_size, spatial, ":")
-        inside = x.shape[x.ndim - spatial:]
-        windows = [adaptive_windows(n, o) for n, o in zip(inside, sizes)]
-        steps = [math.prod(inside[i + 1:]) for i in range(spatial)]
-        best: Array = None
-        chosen: Array = None
-        for tap in product(*(range(int((e - s).max()) if len(s) else 0) for s, e in windows)):
-            # Short windows see their last element again, which changes nothing.
-            places = [np.minimum(s + t, e - 1) for t, (s, e) in zip(tap, windows)]
-            view = wide(x)[(..., *np.ix_(*places))]
-            index: Array = 0
-            for axis, (place, step) in enumerate(zip(places, steps), start=-spatial):
-                index = index + along(axis, spatial, place * step)
-            if best is None:
-                best, chosen = view, np.array(np.broadcast_to(index, view.shape))
-                continue
-            larger = (view > best) | (view != view)
-            best = np.maximum(best, view)
-            np.copyto(chosen, index, where=larger)
-        if best is None:
-            shape = (*x.shape[: x.ndim - spatial], *sizes)
-            return np.empty(shape, x.dtype), np.empty(shape, np.int64)
-        # Picking windows leaves the results in an order of NumPy's choice.
-        order = suggested_format(x)
-        values = formatted(best.shape, x.dtype, order)
-        np.copyto(values, best, casting="unsafe")
-        indices = formatted(best.shape, np.dtype(np.int64), order)
-        np.copyto(indices, chosen)
-        return values, indices
-
-    return kernel
-
-
-def adaptive_max_pool_backward(spatial: int) -> Callable[[Array, Array, Array], Array]:
-    """Kernel: the gradient goes where the maximum came from."""
-    return lambda grad, x, indices: put_back(grad, x.shape, indices, spatial, True)

@@ -44,7 +44,7 @@ from mindtorch_v2._backends.cpu.rng_checks import (
     info,
     require,
 )
-from mindtorch_v2._backends.cpu.rng_engine import MersenneEngine
+from mindtorch_v2._backends.cpu.rng_engine import LOW_53, MersenneEngine
 from mindtorch_v2._backends.cpu.rng_rounding import fused_multiply_add, narrow
 from mindtorch_v2._backends.cpu.rng_shuffle import shuffle_forward, shuffle_inside_out
 
@@ -58,6 +58,7 @@ WIDE_PERMUTATION = ((1 << 32) - 1) // 20
 BOOL = np.dtype(np.bool_)
 FLOAT32 = np.dtype(np.float32)
 FLOAT64 = np.dtype(np.float64)
+INEXACT, REAL = FLOATING | COMPLEX, FLOATING | INTEGRAL | {BOOL}
 Shape = tuple[int, ...]
 
 
@@ -73,7 +74,7 @@ class MersenneGenerator(MersenneEngine):
     def uniform(self, shape: Shape, dtype: np.dtype, low: float = 0.0, high: float = 1.0) -> np.ndarray:
         """Uniform on [low, high): `rand`, `uniform_`."""
         dtype = np.dtype(dtype)
-        require(dtype, FLOATING | COMPLEX, "check_uniform_bounds")
+        require(dtype, INEXACT, "check_uniform_bounds")
         if dtype in COMPLEX:
             return self._as_complex(self.uniform((*shape, 2), _real_part(dtype), low, high), shape, dtype)
         draw = self._unit_doubles if dtype == FLOAT64 else self._unit_floats
@@ -82,12 +83,16 @@ class MersenneGenerator(MersenneEngine):
         check_uniform_bounds(dtype, low, high)
         compute = FLOAT64 if dtype == FLOAT64 else FLOAT32
         lowest, highest = compute.type(low), compute.type(high)
-        low_stored, high_stored = (narrow(np.array(bound), dtype) for bound in (lowest, highest))
+        low_stored, high_stored = lowest, highest
+        if dtype.itemsize == 2:
+            low_stored, high_stored = (narrow(np.array(bound), dtype) for bound in (lowest, highest))
 
         def step(count: int) -> np.ndarray:
             values = narrow(fused_multiply_add(draw(count), highest - lowest, lowest), dtype)
             # Rounding can reach the open end; those samples wrap round to the closed one.
-            values[values == high_stored] = low_stored
+            reached = values == high_stored
+            if reached.any():
+                values[reached] = low_stored
             return values
 
         return self._draw(shape, dtype, step)
@@ -97,7 +102,7 @@ class MersenneGenerator(MersenneEngine):
         dtype = np.dtype(dtype)
         if not std >= 0:
             raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
-        require(dtype, FLOATING | COMPLEX, "normal_kernel_cpu")
+        require(dtype, INEXACT, "normal_kernel_cpu")
         if dtype in COMPLEX:
             # The variance is shared by the two parts.
             return self._as_complex(self.normal((*shape, 2), _real_part(dtype), mean, std / math.sqrt(2)), shape, dtype)
@@ -110,15 +115,18 @@ class MersenneGenerator(MersenneEngine):
     def _normal_blocks(self, shape: Shape, dtype: np.dtype, mean: float, std: float) -> np.ndarray:
         count = math.prod(shape)
         whole = count - count % BOX_MULLER_BLOCK
-        result = np.empty(count, dtype)
         draw = self._unit_doubles if dtype == FLOAT64 else self._unit_floats
         box_muller = _float64_box_muller if dtype == FLOAT64 else float32_box_muller
 
         def normals(unit: np.ndarray) -> np.ndarray:
             return narrow(fused_multiply_add(box_muller(unit), std, mean), dtype)
 
+        if whole == count <= STEP:
+            with self._lock:
+                return normals(draw(count)).reshape(shape)
         # What is left over is drawn like the blocks before it, but never used: the last 16 are drawn anew.
         unused = count - whole if dtype.itemsize > 2 else 0
+        result = np.empty(count, dtype)
         with self._lock:
             if whole < count <= STEP:
                 # So few that two passes over them would cost twice as much as one.
@@ -162,19 +170,23 @@ class MersenneGenerator(MersenneEngine):
     def integers_full(self, shape: Shape, dtype: np.dtype) -> np.ndarray:
         """`random_()`: every integer from zero that `dtype` holds, or for floats 0 .. 2**digits."""
         dtype = np.dtype(dtype)
-        require(dtype, FLOATING | INTEGRAL | {BOOL}, "random_kernel_cpu")
+        require(dtype, REAL, "random_kernel_cpu")
         span = (1 << info(dtype).digits) + (1 if dtype in FLOATING else 0)
         return self._modulo(shape, dtype, span, 0, wide=dtype.itemsize == 8)
 
     def _modulo(self, shape: Shape, dtype: np.dtype, span: int, low: int, wide: bool) -> np.ndarray:
         draw = self._double_words if wide else self._words
-        offset = np.uint64(low & 0xFFFFFFFFFFFFFFFF)
+        offset, divisor = np.uint64(low & 0xFFFFFFFFFFFFFFFF), np.uint64(span & 0xFFFFFFFFFFFFFFFF)
 
         def step(count: int) -> np.ndarray:
             words = draw(count)
             if span < 1 << 64:
-                words %= np.uint64(span)
-            words += offset  # wraps, as two's complement should
+                # The remainder by way of the quotient: NumPy divides by one number with a multiplication.
+                quotients = np.floor_divide(words, divisor)
+                np.multiply(quotients, divisor, quotients)
+                np.subtract(words, quotients, words)
+            if low:
+                np.add(words, offset, words)  # wraps, as two's complement should
             return narrow(words.view(np.int64), dtype)
 
         return self._draw(shape, dtype, step)
@@ -200,16 +212,15 @@ class MersenneGenerator(MersenneEngine):
         dtype = np.dtype(dtype)
         if not 0 <= p <= 1:
             raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
-        require(dtype, FLOATING | INTEGRAL | {BOOL}, "bernoulli_scalar_cpu_")
+        require(dtype, REAL, "bernoulli_scalar_cpu_")
         # uniform < p, said in integers: k / 2**53 < p exactly when k < ceil(p * 2**53).
         threshold = np.uint64(math.ceil(p * 2.0**53))
-        low_bits = np.uint64((1 << 53) - 1)
-        return self._draw(shape, dtype, lambda count: (self._double_words(count) & low_bits) < threshold)
+        return self._draw(shape, dtype, lambda count: (self._double_words(count) & LOW_53) < threshold)
 
     def bernoulli_elementwise(self, p: np.ndarray, dtype: np.dtype) -> np.ndarray:
         """One with the probability found at the same place of `p`: `torch.bernoulli(p)`."""
         dtype = np.dtype(dtype)
-        require(dtype, FLOATING | INTEGRAL | {BOOL}, "bernoulli_tensor_cpu_self_")
+        require(dtype, REAL, "bernoulli_tensor_cpu_self_")
         require(p.dtype, FLOATING, "bernoulli_tensor_cpu_p_")
         if not np.all((p >= 0) & (p <= 1)):
             raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
@@ -305,7 +316,12 @@ class MersenneGenerator(MersenneEngine):
 
     def _draw(self, shape: Shape, dtype: np.dtype, step: Callable[[int], np.ndarray]) -> np.ndarray:
         """Fill a new array with `step(count)` after `step(count)`, as one draw under the lock."""
-        result = np.empty(math.prod(shape), dtype)
+        count = math.prod(shape)
+        if count <= STEP:
+            with self._lock:
+                made = step(count)
+            return (made if made.dtype == dtype else made.astype(dtype)).reshape(shape)
+        result = np.empty(count, dtype)
         with self._lock:
             for start in range(0, result.size, STEP):
                 stop = min(start + STEP, result.size)

@@ -44,6 +44,9 @@ DTYPES: dict[np.dtype, DtypeInfo] = {
 FLOATING = frozenset({np.dtype(np.float16), BFLOAT16, np.dtype(np.float32), np.dtype(np.float64)})
 COMPLEX = frozenset({np.dtype(np.complex64), np.dtype(np.complex128)})
 INTEGRAL = frozenset(np.dtype(t) for t in (np.uint8, np.int8, np.int16, np.int32, np.int64))
+LARGEST = {dtype: float(ml_dtypes.finfo(dtype).max) for dtype in FLOATING}
+INTEGER_LIMITS = {dtype: (0, 1) if dtype.kind == "b" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
+                  for dtype in DTYPES if dtype.kind in "biu"}
 
 
 def info(dtype: np.dtype) -> DtypeInfo:
@@ -59,7 +62,7 @@ def require(dtype: np.dtype, accepted: frozenset[np.dtype], kernel: str) -> None
 
 def check_uniform_bounds(dtype: np.dtype, low: float, high: float) -> None:
     """Bounds of `uniform` for a real floating dtype."""
-    largest = float(ml_dtypes.finfo(dtype).max)
+    largest = LARGEST[dtype]
     for name, bound in (("from", low), ("to", high)):
         if not -largest <= bound <= largest:
             raise RuntimeError(f"{name} is out of bounds for {info(dtype).c_name}")
@@ -124,12 +127,9 @@ def check_integer_bounds(dtype: np.dtype, low: int, high: int | None) -> tuple[i
 
 def _representable_range(dtype: np.dtype) -> tuple[int, int]:
     if dtype in FLOATING:
-        largest = int(float(ml_dtypes.finfo(dtype).max))
+        largest = int(LARGEST[dtype])
         return -largest, largest
-    if dtype == np.bool_:
-        return 0, 1
-    limits = np.iinfo(dtype)
-    return int(limits.min), int(limits.max)
+    return INTEGER_LIMITS[dtype]
 
 
 def _as_stored(dtype: np.dtype, value: int) -> int:

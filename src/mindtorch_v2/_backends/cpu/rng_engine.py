@@ -31,6 +31,10 @@ __all__ = ["DEFAULT_SEED", "MersenneEngine"]
 DEFAULT_SEED = 67280421310721
 BLOCK_WORDS = 624
 FEW = 16
+# As arrays without dimensions, which arithmetic takes faster than numbers.
+HALF_WORD, LOW_24, LOW_53 = (np.array(value, np.uint64) for value in (32, (1 << 24) - 1, (1 << 53) - 1))
+SCALE_24, SCALE_53 = np.array(2.0**-24, np.float32), np.array(2.0**-53)
+TURN, MASK_53 = 2.0 * math.pi, (1 << 53) - 1
 
 STATE_DTYPE = np.dtype(
     {
@@ -153,24 +157,22 @@ class MersenneEngine:
     def _double_words(self, count: int) -> np.ndarray:
         """The next `count` 64-bit numbers; the word drawn first is the high half."""
         words = self._words(2 * count)
-        high = words[0::2] << np.uint64(32)
-        return np.bitwise_or(high, words[1::2], out=high)
+        high = np.left_shift(words[0::2], HALF_WORD)
+        return np.bitwise_or(high, words[1::2], high)
 
     def _unit_floats(self, count: int) -> np.ndarray:
         """float32 in [0, 1): the low 24 bits of one word each."""
         words = self._words(count)
-        words &= np.uint64(0xFFFFFF)
+        np.bitwise_and(words, LOW_24, words)
         result = words.view(np.int64).astype(np.float32)
-        result *= np.float32(2.0**-24)
-        return result
+        return np.multiply(result, SCALE_24, result)
 
     def _unit_doubles(self, count: int) -> np.ndarray:
         """float64 in [0, 1): the low 53 bits of two words each."""
         words = self._double_words(count)
-        words &= np.uint64((1 << 53) - 1)
+        np.bitwise_and(words, LOW_53, words)
         result = words.view(np.int64).astype(np.float64)
-        result *= 2.0**-53
-        return result
+        return np.multiply(result, SCALE_53, result)
 
     def _paired_normals(self, count: int) -> np.ndarray:
         """Standard normals in float64, two from each pair of uniforms; an odd one out waits in the state."""
@@ -179,22 +181,33 @@ class MersenneEngine:
         if missing < 0:
             return np.empty(0)
         pairs = (missing + 1) // 2
+        if pairs <= FEW // 2:
+            few = ([] if kept is None else [kept]) + self._few_normals(pairs)
+            self._double_sample = few.pop() if missing % 2 else None
+            return np.array(few, np.float64)
         samples = _box_muller_pairs(self._unit_doubles(2 * pairs))
         self._double_sample = float(samples[-1]) if missing % 2 else None
         samples = samples[:missing]
         return samples if kept is None else np.concatenate([[kept], samples])
 
+    def _few_normals(self, pairs: int) -> list[float]:
+        """What `_box_muller_pairs` makes of two uniforms for each pair, for the usual small `normal`.
+
+        So few numbers are faster without NumPy, and the C library's functions are those that PyTorch calls: the
+        results, and the sample kept in the state, agree to the last bit.
+        """
+        words = iter(self._words(4 * pairs).tolist())
+        samples: list[float] = []
+        for high, low, radius_high, radius_low in zip(words, words, words, words):
+            angle = TURN * (((high << 32 | low) & MASK_53) * 2.0**-53)
+            quantile = ((radius_high << 32 | radius_low) & MASK_53) * 2.0**-53
+            length = math.sqrt(-2.0 * math.log1p(-quantile))
+            samples += (length * math.cos(angle), length * math.sin(angle))
+        return samples
+
 
 def _box_muller_pairs(unit: np.ndarray) -> np.ndarray:
     """Standard normals in float64 from float64 uniforms: of each 2, an angle and a radius give a cosine and a sine."""
-    if unit.size <= FEW:
-        # The usual case, a small `normal`. So few numbers are faster without NumPy, and the C library's functions are
-        # those that PyTorch calls: the results, and the sample kept in the state, agree to the last bit.
-        samples = []
-        for turn, quantile in unit.reshape(-1, 2).tolist():
-            length = math.sqrt(-2.0 * math.log1p(-quantile))
-            samples += [length * math.cos(2.0 * math.pi * turn), length * math.sin(2.0 * math.pi * turn)]
-        return np.array(samples, np.float64)
     radius = np.sqrt(-2.0 * np.log1p(-unit[1::2]))
-    angle = (2.0 * math.pi) * unit[0::2]
+    angle = TURN * unit[0::2]
     return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1).reshape(-1)

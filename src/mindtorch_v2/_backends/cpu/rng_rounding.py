@@ -15,14 +15,15 @@ def narrow(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Cast to `dtype`; 16-bit floats are reached through float32, as C++ conversions do (two roundings)."""
     if values.dtype == dtype:
         return values
-    with np.errstate(over="ignore", invalid="ignore"):
-        if dtype.itemsize == 2 and dtype.kind not in "iu" and values.dtype != np.float32:
-            values = values.astype(np.float32)
-        return values.astype(dtype, copy=False)
+    if dtype.itemsize == 2 and dtype.kind not in "iu" and values.dtype != np.float32:
+        values = values.astype(np.float32)
+    return values.astype(dtype, copy=False)
 
 
 def fused_multiply_add(values: np.ndarray, factor: float, addend: float) -> np.ndarray:
     """`values * factor + addend` with a single rounding, in the dtype of `values` (float32 or float64)."""
+    if factor == 1:
+        return values + values.dtype.type(addend)
     factor_typed, addend_typed = values.dtype.type(factor), values.dtype.type(addend)
     if addend_typed == 0:
         # Adding a zero rounds nothing; it only turns -0.0 into 0.0.
@@ -40,8 +41,7 @@ def _fused_float32(values: np.ndarray, factor: float, addend: float) -> np.ndarr
     product = values.astype(np.float64)
     product *= factor
     total = product + addend
-    with np.errstate(over="ignore"):
-        result = total.astype(np.float32)
+    result = total.astype(np.float32)
     ties = np.flatnonzero((total.view(np.int64) & FLOAT32_TIE_MASK) == FLOAT32_TIE)
     if ties.size:
         result[ties] = _sum_rounded_to_odd(product[ties], np.float64(addend)).astype(np.float32)

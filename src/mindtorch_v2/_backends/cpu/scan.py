@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..._dtype import HALF_TYPES, dtype
+from .blocks import parts
 from .reduce import INT64, accumulator, along, narrowed, refuse, wide
 
 Array = Any
@@ -21,10 +23,23 @@ def running(ufunc: np.ufunc) -> Callable[[Array, int, dtype | None], Array]:
         shape = a.shape
         a, axis = along(a, dim)
         a, result = accumulator(a, to)
-        made = accumulate(np.ascontiguousarray(a), axis, np.float64 if a.dtype == np.float32 else a.dtype)
-        return narrowed(made, result).reshape(shape)
+        if a.dtype == result == np.float32 and a.size:
+            return _in_double(accumulate, np.ascontiguousarray(a), axis).reshape(shape)
+        kind = np.float64 if a.dtype == np.float32 else a.dtype
+        return narrowed(accumulate(np.ascontiguousarray(a), axis, kind), result).reshape(shape)
 
     return kernel
+
+
+def _in_double(accumulate: Callable[..., Any], a: Array, axis: int) -> Array:
+    """A scan of a contiguous float32 array in float64, some rows at a time so that those stay in the cache."""
+    made = np.empty_like(a)
+    inner = math.prod(a.shape[axis:])
+    rows, results = a.reshape(-1, *a.shape[axis:]), made.reshape(-1, *a.shape[axis:])
+    for part in parts(len(rows), inner):
+        wide = rows[part].astype(np.float64)
+        results[part] = accumulate(wide, 1, None, wide)
+    return made
 
 
 cumsum = running(np.add)
@@ -54,7 +69,7 @@ def logcumsumexp(a: Array, dim: int) -> Array:
     """log of the running sum of exp."""
     refuse(a, "logcumsumexp_out_cpu", "biu")
     shape = a.shape
-    a, axis = along(a, dim)
+    a, axis = along(np.ascontiguousarray(a) if a.ndim else a, dim)
     if a.dtype.kind == "c":
         return _complex_logcumsumexp(a, axis).reshape(shape)
     work = a.astype(np.float64) if a.dtype in HALF_TYPES or a.dtype == np.float32 else a

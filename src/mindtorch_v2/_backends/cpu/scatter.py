@@ -137,9 +137,6 @@ def scatter_with(a: Array, dim: int, index: Array, src: Array, ufunc: np.ufunc |
     place = cells(whole.shape, at, chosen).reshape(-1)
     if ufunc is None:
         flat[place] = source
-    elif ufunc is np.add and place.size >= MANY and place.size * 4 >= flat.size and flat.dtype.kind == "f":
-        # Sums in double precision.
-        flat += np.bincount(place, source, flat.size).astype(flat.dtype)
     else:
         ufunc.at(flat, place, source)
     if copied:

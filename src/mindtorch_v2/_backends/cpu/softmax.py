@@ -11,12 +11,15 @@ from ..._dtype import FROM_NUMPY, HALF_TYPES
 from ..._shape import wrap_dim
 from .blocks import SpreadInPlace
 from .memory import contiguous_step
+from .reduce import add_reduce, maximum_reduce
 from .sums import row_sums
 
 Array = Any
 FLOAT32 = np.dtype(np.float32)
 # exp(±16) is far from the ends of float32, and the logarithm of a sum of such numbers is as exact as their maximum.
 MODERATE = 16.0
+# Up to this many elements, looking whether they are moderate takes longer than taking off the maximum.
+FEW = 512
 
 
 def _prepare(a: Array, dim: int, kernel: str) -> tuple[Array, int]:
@@ -40,9 +43,9 @@ def is_moderate(a: Array) -> bool:
 
 def _exponentials(a: Array, axis: int) -> Array:
     """exp(a - shift) in fresh memory: the shift is 0, or the maxima where they matter."""
-    if is_moderate(a):
+    if a.size > FEW and is_moderate(a):
         return np.exp(a)
-    made = a - a.max(axis, keepdims=True)
+    made = a - maximum_reduce(a, axis, None, None, True)
     return np.exp(made, made)
 
 
@@ -50,7 +53,7 @@ def _totals(a: Array, axis: int) -> Array:
     """Sums along an axis that stays."""
     if axis == a.ndim - 1 and a.size and a.flags.c_contiguous:
         return row_sums(a.reshape(-1, a.shape[-1])).reshape(*a.shape[:-1], 1)
-    return a.sum(axis, keepdims=True)
+    return add_reduce(a, axis, None, None, True)
 
 
 def softmax(a: Array, dim: int, half_to_float: bool) -> Array:
@@ -70,13 +73,13 @@ def log_softmax(a: Array, dim: int, half_to_float: bool) -> Array:
     wide, axis = _prepare(a if a.flags.c_contiguous else contiguous_step(a), dim, "log_softmax_lastdim_kernel_impl")
     if not a.size:
         return _finish(wide.copy(), a, half_to_float)
-    if is_moderate(wide):
+    if wide.size > FEW and is_moderate(wide):
         made = np.exp(wide)
         logs = np.log(_totals(made, axis))
         with SpreadInPlace(made.shape[-1]):
             np.subtract(wide, logs, made)
     else:
-        made = wide - wide.max(axis, keepdims=True)
+        made = wide - maximum_reduce(wide, axis, None, None, True)
         made -= np.log(_totals(np.exp(made), axis))
     return _finish(made, a, half_to_float)
 

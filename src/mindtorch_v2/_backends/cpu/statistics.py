@@ -28,7 +28,7 @@ from .reduce import (
     refuse_empty,
     wide,
 )
-from .sort import stable_order
+from .sort import place_of_rank, stable_order, taken_along
 
 Array = Any
 
@@ -151,7 +151,7 @@ def logsumexp(a: Array, dim: Dims, keepdim: bool) -> Array:
 
 
 def _pick(a: Array, index: Array, axis: int, scalar: bool, keepdim: bool) -> tuple[Array, Array]:
-    chosen = np.take_along_axis(a, index, axis)
+    chosen = taken_along(a, index, axis)
     if scalar or not keepdim:
         return chosen.squeeze(axis), index.squeeze(axis)
     return chosen, index
@@ -165,22 +165,16 @@ def median_dim(name: str, *, skip_nan: bool) -> Callable[[Array, int, bool], tup
         axis = checked_dim(a, dim, name)
         scalar = not a.ndim
         a, axis = along(a, axis)
-        order = stable_order(a, axis)
         count = a.shape[axis]
-        if a.dtype not in FLOAT_DTYPES:
-            at = np.full(_kept(a.shape, axis), (count - 1) // 2, INT64)
-        else:
-            valid = add_reduce(~np.isnan(a), axis, INT64, None, True)
-            # NaNs are sorted to the end, in their original order, so the first NaN stands right after the numbers.
-            middle = np.maximum(valid - 1, 0) // 2
-            at = middle if skip_nan else np.where(valid == count, middle, np.minimum(valid, count - 1))
-        return _pick(a, np.take_along_axis(order, at, axis), axis, scalar, keepdim)
+        if a.dtype not in FLOAT_DTYPES or not (strange := np.isnan(a)).any():
+            return _pick(a, place_of_rank(a, axis, (count - 1) // 2), axis, scalar, keepdim)
+        valid = count - add_reduce(strange, axis, INT64, None, True)
+        # NaNs are sorted to the end, in their original order, so the first NaN stands right after the numbers.
+        middle = np.maximum(valid - 1, 0) // 2
+        at = middle if skip_nan else np.where(valid == count, middle, np.minimum(valid, count - 1))
+        return _pick(a, np.take_along_axis(stable_order(a, axis), at, axis), axis, scalar, keepdim)
 
     return kernel
-
-
-def _kept(shape: Sequence[int], axis: int) -> tuple[int, ...]:
-    return (*shape[:axis], 1, *shape[axis + 1:])
 
 
 def median_all(name: str, *, skip_nan: bool) -> Callable[[Array], Array]:
@@ -191,7 +185,11 @@ def median_all(name: str, *, skip_nan: bool) -> Callable[[Array], Array]:
         refuse(a, "median_cpu", "bc")
         if not a.size:
             return np.asarray(np.nan).astype(a.dtype)
-        return kernel(a.reshape(-1), 0, False)[0]
+        flat = a.reshape(-1)
+        if flat.dtype.kind in "iuf" and not np.isnan(flat).any():
+            middle = (flat.size - 1) // 2
+            return np.array(np.partition(flat, middle)[middle])
+        return kernel(flat, 0, False)[0]
 
     return whole
 
@@ -222,5 +220,4 @@ def kthvalue(a: Array, k: int, dim: int, keepdim: bool) -> tuple[Array, Array]:
     refuse_empty(a, (axis,), "kthvalue")
     if not 1 <= k <= a.shape[axis]:
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {axis}")
-    index = np.take(stable_order(a, axis), [k - 1], axis)
-    return _pick(a, index, axis, scalar, keepdim)
+    return _pick(a, place_of_rank(a, axis, k - 1), axis, scalar, keepdim)

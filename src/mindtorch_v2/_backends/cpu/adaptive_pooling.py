@@ -1,0 +1,119 @@
+"""Pooling with windows that cover an image evenly, whatever its size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..._memory_format import contiguous_format
+from .memory import formatted
+from .pooling import pool_of, pooled_maxima, put_back, wide
+from .shape import suggested_format
+from .windows import along, window_sum
+
+Array = Any
+Sizes = tuple[int, ...]
+
+
+def adaptive_windows(size: int, out: int) -> tuple[Array, Array]:
+    """Starts and ends of `out` windows that cover `size` elements evenly."""
+    position = np.arange(out)
+    return position * size // max(out, 1), -(-(position + 1) * size // max(out, 1))
+
+
+def adaptive_sizes(op: str, x: Array, output_size: Any, spatial: int, after: str = "") -> Sizes:
+    """The checked output sizes."""
+    if x.ndim not in (spatial + 1, spatial + 2):
+        raise RuntimeError(f"{op}(): Expected {spatial + 1}D or {spatial + 2}D tensor, but got{after} {list(x.shape)}")
+    if len(tuple(output_size)) != spatial:
+        raise RuntimeError(f"{op}: output_size must be {spatial}")
+    for axis in range(1, x.ndim):
+        if x.shape[axis] == 0:
+            raise RuntimeError(f"{op}(): Expected input to have non-zero size for non-batch dimensions, but input has "
+                               f"sizes {list(x.shape)} with dimension {axis} being empty")
+    return tuple(int(n) for n in output_size)
+
+
+def adaptive_avg_pool(spatial: int) -> Callable[[Array, Any], Array]:
+    """Kernel: means of windows that cover the image evenly."""
+
+    def kernel(x: Array, output_size: Any) -> Array:
+        sizes = adaptive_sizes(f"adaptive_avg_pool{spatial}d", x, output_size, spatial)
+        made = wide(x)
+        for axis, out in enumerate(sizes, start=-spatial):
+            starts, ends = adaptive_windows(x.shape[axis], out)
+            made = window_sum(made, axis, starts, ends) / along(axis, spatial, (ends - starts).astype(made.dtype))
+        return made.astype(x.dtype, copy=False)
+
+    return kernel
+
+
+def adaptive_avg_pool_backward(spatial: int) -> Callable[[Array, Array], Array]:
+    """Kernel: the windows that contain an element are again a window, of outputs."""
+
+    def kernel(grad: Array, x: Array) -> Array:
+        made = wide(grad)
+        for axis in range(-spatial, 0):
+            size, out = x.shape[axis], grad.shape[axis]
+            starts, ends = adaptive_windows(size, out)
+            made = made / along(axis, spatial, (ends - starts).astype(made.dtype))
+            made = window_sum(made, axis, *adaptive_windows(out, size))
+        return made.astype(grad.dtype, copy=False)
+
+    return kernel
+
+
+def adaptive_max_pool(spatial: int) -> Callable[[Array, Any], tuple[Array, Array]]:
+    """Kernel: maxima of windows that cover the image evenly, and their flat indices."""
+
+    def kernel(x: Array, output_size: Any) -> tuple[Array, Array]:
+        sizes = adaptive_sizes(f"adaptive_max_pool{spatial}d", x, output_size, spatial, ":")
+        inside = x.shape[x.ndim - spatial:]
+        shape = (*x.shape[: x.ndim - spatial], *sizes)
+        if 0 in shape:
+            return np.empty(shape, x.dtype), np.empty(shape, np.int64)
+        order = suggested_format(x)
+        if order is contiguous_format and not any(n % o for n, o in zip(inside, sizes)):
+            window = tuple(n // o for n, o in zip(inside, sizes))
+            return pooled_maxima(x, pool_of("adaptive_max_pool", x, spatial, window, window, 0, 1, False))
+        best, chosen = _uneven_maxima(wide(x), sizes)
+        # Picking windows leaves the results in an order of NumPy's choice.
+        values = formatted(best.shape, x.dtype, order)
+        np.copyto(values, best, casting="unsafe")
+        indices = formatted(best.shape, np.dtype(np.int64), order)
+        np.copyto(indices, chosen)
+        return values, indices
+
+    return kernel
+
+
+def _uneven_maxima(x: Array, sizes: Sizes) -> tuple[Array, Array]:
+    """Maxima of evenly spread windows of the last dimensions and their flat indices, one dimension at a time.
+
+    The last dimension goes first: so the first of equal elements, and the last NaN, are those of the whole window.
+    """
+    best, chosen, step = x, np.zeros((), np.int64), 1
+    for axis, out in zip(range(-1, -len(sizes) - 1, -1), reversed(sizes)):
+        starts, ends = adaptive_windows(x.shape[axis], out)
+        before, numbers = best, chosen
+        for tap in range(int((ends - starts).max())):
+            # Short windows see their last element again, which changes nothing.
+            places = np.minimum(starts + tap, ends - 1)
+            view = before.take(places, axis)
+            number = along(axis, len(sizes), places * step) + (numbers.take(places, axis) if numbers.ndim else 0)
+            if not tap:
+                best, chosen = view, np.array(np.broadcast_to(number, view.shape))
+                continue
+            larger = view > best
+            larger |= view != view
+            np.maximum(best, view, out=best)
+            np.copyto(chosen, number, where=larger)
+        step *= x.shape[axis]
+    return best, chosen
+
+
+def adaptive_max_pool_backward(spatial: int) -> Callable[[Array, Array, Array], Array]:
+    """Kernel: the gradient goes where the maximum came from."""
+    return lambda grad, x, indices: put_back(grad, x.shape, indices, spatial, True)
