@@ -120,6 +120,13 @@ def zeros_for(node: Node, grads: tuple[Any, ...]) -> tuple[Any, ...]:
     )
 
 
+def geometry(tensor: Tensor) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    """How a tensor lies in its storage: shape, strides and offset, in elements."""
+    array = tensor._a
+    item = array.dtype.itemsize
+    return array.shape, tuple(s // item for s in array.strides), tensor.storage_offset()
+
+
 HOOK.update(
     {
         "AUTOCAST": False,
@@ -142,6 +149,7 @@ HOOK.update(
         "first_share": first_share,
         "float_pair": promotion.float_pair,
         "float_number": promotion.float_number,
+        "geometry": geometry,
         "leaf_edge": leaf_edge,
         "ndarray": np.ndarray,
         "new": new,

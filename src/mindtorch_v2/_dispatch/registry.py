@@ -23,6 +23,7 @@ class Op:
     - `composite`: for ops that are made of other ops: a function on tensors.
     - `grad`: maps an argument name (or a tuple of names) to its formula. A formula's parameter names say what to
       keep: `grad`/`grads` (`given_grads`: with None for unused outputs), an argument's name, `<tensor>_shape`,
+      `<tensor>_strides` (in bytes), `<tensor>_geometry` (shape, strides and offset in its storage, in elements),
       `<tensor>_options` (its dtype and device), `result`, `result0`…, `needs`.
     - `promote`: how tensor operands are brought to one dtype, see `codegen`.
     - `view`: the result shares the first argument's memory.
