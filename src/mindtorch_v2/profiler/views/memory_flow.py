@@ -68,7 +68,9 @@ class Flow:
 def outermost(trace: Trace) -> np.ndarray:
     """For each event, the row of the outermost op or backward function that it is in, or -1."""
     events = trace.events
-    counts = (events["kind"] == Kind.OP) | (events["kind"] == Kind.BACKWARD_FUNCTION)
+    # A function of the user's with a backward of its own has no namespace; what it runs are steps.
+    is_step = np.array(["::" in name for name in trace.names], bool)[events["name"]]
+    counts = ((events["kind"] == Kind.OP) & is_step) | (events["kind"] == Kind.BACKWARD_FUNCTION)
     if not counts.any():
         return np.full(len(trace), -1, np.int32)
     first = counts & (lifted(events["parent"], counts) < 0)
