@@ -27,7 +27,7 @@ class Op:
       `<tensor>_options` (its dtype and device), `result`, `result0`…, `needs`.
     - `promote`: how tensor operands are brought to one dtype, see `codegen`.
     - `view`: the result shares the first argument's memory.
-    - `inplace`: an in-place twin `name_` exists.
+    - `inplace`: an in-place twin `name_` exists; `inplace_node`: its nodes' name, if it is not that of the op's nodes.
     - `where`: "f" a torch function, "m" a Tensor method, "n" only in `torch.nn.functional` or internal.
     - `meta`: shape rule on `(shape, dtype)` pairs; `flops`: formula on argument shapes.
     """
@@ -43,6 +43,7 @@ class Op:
         "forms",
         "grad",
         "inplace",
+        "inplace_node",
         "key",
         "meta",
         "name",
@@ -67,6 +68,7 @@ class Op:
         self.composite: Callable[..., Any] | None = facts.pop("composite", None)
         self.grad: dict[Any, Formula] = facts.pop("grad", None) or {}
         self.node: str = facts.pop("node", None) or default_node_name(self.name)
+        self.inplace_node: str = facts.pop("inplace_node", self.node)
         self.promote: str | None = facts.pop("promote", None)
         self.scalar_overload: str | None = facts.pop("scalar_overload", None)
         self.view: bool = facts.pop("view", False)
