@@ -308,13 +308,14 @@ def averaged(torch: Any, mark: Mark) -> Callable[[], None]:
 
 
 def own_function(torch: Any, mark: Mark) -> Callable[[], None]:
-    """What the forward of a Function allocates is judged op by op, not as one step."""
+    """What the forward of a Function uses and allocates is judged op by op, not as one step."""
+    table = torch.ones(3, 3)
 
     class Twice(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, x: Any, weight: Any) -> Any:
             ctx.hidden = x @ weight
-            ctx.noise = torch.rand(3, 3)
+            ctx.noise = torch.rand(3, 3) * table  # of which only ops inside of the function know
             ctx.save_for_backward(x, weight)
             return ctx.hidden.relu() @ weight
 
