@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
+from mindtorch_v2.utils.checkpoint import checkpoint
 
 
 @pytest.fixture
@@ -475,3 +476,51 @@ def test_a_failed_op_lets_go_of_its_arguments():
         assert gone() is None
     finally:
         gc.enable()
+
+
+KEEPERS = {
+    "right factor": lambda h: (torch.ones(3, 6) @ h.t()).sum(),
+    "weight": lambda h: torch.nn.functional.linear(torch.ones(3, 6), h).sum(),
+    "window": lambda h: h.as_strided((2, 2), (1, 6), 1).sum(),
+    "written view": lambda h: h.t().sin_().sum(),
+    "hook of a module": lambda h: watched_layer()(h).sum(),
+    "checkpoint": lambda h: checkpoint(torch.sin, h, use_reentrant=False).sum(),
+}
+
+
+def watched_layer():
+    layer = torch.nn.Identity()
+    layer.register_full_backward_hook(lambda module, inputs, outputs: None)
+    return layer
+
+
+@pytest.mark.parametrize("name", KEEPERS)
+def test_a_graph_that_was_used_keeps_no_memory(name):
+    """The loss, and with it the graph, may live on after backward, as it does in most training loops."""
+    gc.collect()
+    gc.disable()
+    try:
+        leaf = torch.ones(5, 6, requires_grad=True)
+        hidden = leaf * 2
+        memory = weakref.ref(hidden._a)
+        loss = KEEPERS[name](hidden)
+        del hidden
+        loss.backward()
+        assert memory() is None
+        assert loss.grad_fn is not None
+    finally:
+        gc.enable()
+
+
+def test_the_right_factor_is_not_kept_for_its_own_gradient():
+    """Its gradient needs the left factor only."""
+    memory = []
+
+    def product():
+        right = torch.ones(5, 6, requires_grad=True) * 2
+        memory.append(weakref.ref(right._a))
+        return torch.ones(3, 5) @ right
+
+    result = product()
+    assert memory[0]() is None
+    result.sum().backward()

@@ -8,7 +8,9 @@ import io
 import json
 import os
 import pathlib
+import stat
 import sys
+import threading
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -88,6 +90,46 @@ def test_errors_name_the_path(tmp_path: pathlib.Path) -> None:
         write_atomically(tmp_path / "a.json", full())
     assert raised.value.errno == 28
     assert os.listdir(tmp_path) == []
+
+
+def test_what_is_no_file_stays_what_it_is(tmp_path: pathlib.Path) -> None:
+    """A pipe or a device is written to; a file in its place, which root may put there, would break the machine."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    received: list[bytes] = []
+    reader = threading.Thread(target=lambda: received.append(pipe.read_bytes()))
+    reader.start()
+    write_atomically(pipe, [b"one", b" two"])
+    reader.join()
+    assert received == [b"one two"]
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert os.listdir(tmp_path) == ["pipe"]
+
+
+def test_a_link_goes_on_pointing_where_it_pointed(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "latest.json").symlink_to(tmp_path / "runs" / "one.json")
+    for content in (b"first", b"second"):
+        write_atomically(tmp_path / "latest.json", [content])
+        assert (tmp_path / "latest.json").is_symlink()
+        assert (tmp_path / "runs" / "one.json").read_bytes() == content
+    assert os.listdir(tmp_path / "runs") == ["one.json"]
+
+
+def test_output_that_the_shell_redirected_stays_open(tmp_path: pathlib.Path) -> None:
+    with open(tmp_path / "out.txt", "wb") as file:
+        file.write(b"before ")
+        file.flush()
+        write_atomically(f"/proc/self/fd/{file.fileno()}", [b"text"])
+        file.write(b" after")
+    assert (tmp_path / "out.txt").read_bytes() == b"before text after"
+
+
+def test_names_may_be_bytes_but_not_empty(tmp_path: pathlib.Path) -> None:
+    write_atomically(os.fsencode(tmp_path / "a.gz"), [b"text"])
+    assert gzip.decompress((tmp_path / "a.gz").read_bytes()) == b"text"
+    with pytest.raises(FileNotFoundError, match="without a name"):
+        write_atomically("", [])
 
 
 def test_gzip_by_suffix_is_reproducible(tmp_path: pathlib.Path) -> None:

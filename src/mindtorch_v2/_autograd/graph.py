@@ -319,19 +319,24 @@ def node_name(tensor: Tensor) -> str:
 def apply_pack_hooks(node: Node) -> None:
     """Run the innermost pack hook on everything a fresh node saved."""
     pack, unpack_hook = THREAD.state.pack_hooks[-1]
-
-    def packed(saved: Any) -> Any:
-        if type(saved) is list:
-            return [packed(item) for item in saved]
-        if type(saved) is tuple and (len(saved) == 3 or isinstance(saved[0], Tensor)):
-            enabled = THREAD.state.grad
-            THREAD.state.grad = False
-            try:
-                return Packed(pack(saved[0] if len(saved) == 2 else result_tensor(saved)), unpack_hook)
-            finally:
-                THREAD.state.grad = enabled
-        return saved
-
-    node.map_saved(packed)
+    node.map_saved(lambda saved: packed(saved, pack, unpack_hook))
     if node.hooks is None:
         node.hooks = NodeHooks()  # unpacking will run the user's code
+
+
+def packed(saved: Any, pack: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> Any:
+    """What `save` returned, with its tensors packed.
+
+    Not a closure that calls itself: that would be a cycle, and the hooks, with all they know, would live until the
+    garbage collector comes by.
+    """
+    if type(saved) is list:
+        return [packed(item, pack, unpack_hook) for item in saved]
+    if type(saved) is tuple and (len(saved) == 3 or isinstance(saved[0], Tensor)):
+        enabled = THREAD.state.grad
+        THREAD.state.grad = False
+        try:
+            return Packed(pack(saved[0] if len(saved) == 2 else result_tensor(saved)), unpack_hook)
+        finally:
+            THREAD.state.grad = enabled
+    return saved

@@ -315,9 +315,11 @@ class Writer:
                 return "(r_, first_share(t_), 0)", True
             output = self.output(number)
             return f"({output}._a, {output}._st or {output}.shared(), {output}._version)", True
-        if parameter.endswith("_array") and parameter[: -len("_array")] in index:
-            # For formulas that only read the geometry: later changes of the contents do not matter to them.
-            return f"v{index[parameter[: -len('_array')]]}._a", False
+        # For formulas that only need to know how an argument lies in memory; its contents are not kept for them.
+        if parameter.endswith("_strides") and parameter[: -len("_strides")] in index:
+            return f"v{index[parameter[: -len('_strides')]]}._a.strides", False
+        if parameter.endswith("_geometry"):
+            return f"geometry(v{index[parameter[: -len('_geometry')]]})", False
         if parameter.endswith("_options"):
             i = index[parameter[: -len("_options")]]
             return f"(v{i}.dtype, v{i}.device)", False

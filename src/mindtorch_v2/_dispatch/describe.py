@@ -6,7 +6,7 @@ tuple per event instead would make Python's garbage collector walk millions of t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from numpy import ndarray
@@ -22,6 +22,7 @@ from .._memory_format import (
 )
 from .._tensor import Tensor
 from .native import NATIVE
+from .schema import Argument, list_length
 
 # Descriptions by number, and the tables that know numbers. Both are emptied by `forget_all` only.
 INPUTS: list[tuple[Any, ...]] = []
@@ -65,6 +66,19 @@ def note(known: dict[Any, int], key: Any, values: tuple[Any, ...]) -> int:
     INPUTS.append(tuple([describe_value(v) for v in values]))
     found = known[key] = len(INPUTS) - 1
     return found
+
+
+def noting(arguments: Sequence[Argument]) -> Callable[..., int]:
+    """`note` for an op: a number that stands for a list is shown as the list, as PyTorch's ops get it."""
+    lengths = [list_length(a.type) if a.type.startswith(("int[", "float[")) else 0 for a in arguments]
+    if not any(lengths):
+        return note
+
+    def note_typed(known: dict[Any, int], key: Any, values: tuple[Any, ...]) -> int:
+        return note(known, key, tuple([[value] * length if length and type(value) in (int, float) else value
+                                       for value, length in zip(values, lengths)]))
+
+    return note_typed
 
 
 def _describe_each(*values: Any) -> int:

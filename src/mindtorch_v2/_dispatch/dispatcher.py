@@ -20,7 +20,7 @@ from .._tensor import TENSOR_TYPES, Tensor, new, wrap, wrap_known
 from . import promotion
 from .autocast import autocast_call
 from .codegen import Writer
-from .describe import describe_any, describer_source, key_of, note, remembering
+from .describe import describe_any, describer_source, key_of, note, noting, remembering
 from .explain import explain
 from .namespace import COMPILER, aten
 from .observer import HOOK, event_id
@@ -120,6 +120,13 @@ def zeros_for(node: Node, grads: tuple[Any, ...]) -> tuple[Any, ...]:
     )
 
 
+def geometry(tensor: Tensor) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    """How a tensor lies in its storage: shape, strides and offset, in elements."""
+    array = tensor._a
+    item = array.dtype.itemsize
+    return array.shape, tuple(s // item for s in array.strides), tensor.storage_offset()
+
+
 HOOK.update(
     {
         "AUTOCAST": False,
@@ -142,6 +149,7 @@ HOOK.update(
         "first_share": first_share,
         "float_pair": promotion.float_pair,
         "float_number": promotion.float_number,
+        "geometry": geometry,
         "leaf_edge": leaf_edge,
         "ndarray": np.ndarray,
         "new": new,
@@ -207,7 +215,7 @@ def execute(text: str, filename: str) -> Callable[..., Any]:
 
 def node_class(op: Op, writer: Writer) -> type[Node]:
     """The class of the nodes this op records, named as PyTorch names it."""
-    name = op.node
+    name = op.inplace_node if writer.inplace else op.node
     functions = [formula for _, formula in writer.groups]
     apply = execute(writer.apply_source(), f"<mindtorch_v2 backward of {op.name}>")(
         unpack, unpack_result, functions, zeros_for
@@ -228,7 +236,8 @@ def describer(op: Op) -> list[Callable[..., int]]:
         arguments = op.schema.arguments
         tensors = {a.python_name for a in arguments if a.is_tensor and not a.is_list}
         text = describer_source([a.python_name for a in arguments], tensors)
-        cell[0] = remembering(execute(text, f"<mindtorch_v2 inputs of {op.name}>")(key_of, note), True)
+        typed = noting(arguments)
+        cell[0] = remembering(execute(text, f"<mindtorch_v2 inputs of {op.name}>")(key_of, typed), typed is note)
         return cell[0](*values)
 
     cell: list[Callable[..., int]] = [first_call]

@@ -23,10 +23,11 @@ class Op:
     - `composite`: for ops that are made of other ops: a function on tensors.
     - `grad`: maps an argument name (or a tuple of names) to its formula. A formula's parameter names say what to
       keep: `grad`/`grads` (`given_grads`: with None for unused outputs), an argument's name, `<tensor>_shape`,
+      `<tensor>_strides` (in bytes), `<tensor>_geometry` (shape, strides and offset in its storage, in elements),
       `<tensor>_options` (its dtype and device), `result`, `result0`…, `needs`.
     - `promote`: how tensor operands are brought to one dtype, see `codegen`.
     - `view`: the result shares the first argument's memory.
-    - `inplace`: an in-place twin `name_` exists.
+    - `inplace`: an in-place twin `name_` exists; `inplace_node`: its nodes' name, if it is not that of the op's nodes.
     - `where`: "f" a torch function, "m" a Tensor method, "n" only in `torch.nn.functional` or internal.
     - `meta`: shape rule on `(shape, dtype)` pairs; `flops`: formula on argument shapes.
     """
@@ -42,6 +43,7 @@ class Op:
         "forms",
         "grad",
         "inplace",
+        "inplace_node",
         "key",
         "meta",
         "name",
@@ -66,6 +68,7 @@ class Op:
         self.composite: Callable[..., Any] | None = facts.pop("composite", None)
         self.grad: dict[Any, Formula] = facts.pop("grad", None) or {}
         self.node: str = facts.pop("node", None) or default_node_name(self.name)
+        self.inplace_node: str = facts.pop("inplace_node", self.node)
         self.promote: str | None = facts.pop("promote", None)
         self.scalar_overload: str | None = facts.pop("scalar_overload", None)
         self.view: bool = facts.pop("view", False)

@@ -51,6 +51,12 @@ class Schema:
         object.__setattr__(self, "tensors", tuple(a for a in self.arguments if a.is_tensor))
 
 
+def list_length(kind: str) -> int:
+    """How many elements a list of a type has: 2 for `int[2]?`, 1 if the type leaves it open."""
+    inside = kind.partition("[")[2].partition("]")[0]
+    return int(inside) if inside.isdecimal() else 1
+
+
 _HEAD = re.compile(r"^\s*(\w+)(?:\.(\w+))?\s*\((.*)\)\s*->\s*(.*?)\s*$", re.S)
 
 

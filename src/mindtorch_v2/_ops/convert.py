@@ -46,13 +46,19 @@ def _to(self: Tensor, dtype: Any, device: Any, copy: bool, memory_format: Any) -
     return made
 
 
+def _back(grad: Tensor, self_options: Any) -> Tensor:
+    if grad.dtype.is_complex and not self_options[0].is_complex:
+        return grad  # of which the engine takes the real part
+    return aten.to__dtype_layout(grad, dtype=self_options[0], device=self_options[1])
+
+
 declare(
     f"_to_copy(Tensor self, *, {OPTIONS}, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
-    cpu=_to_copy_kernel, where="n", node="ToCopyBackward0", grad={"self": lambda grad: grad},
+    cpu=_to_copy_kernel, where="n", node="ToCopyBackward0", grad={"self": _back},
 )
 declare(
     "_to_device(Tensor self, Device device) -> Tensor", cpu=transfer, meta=transfer, where="n",
-    node="ToCopyBackward0", grad={"self": lambda grad: grad},
+    node="ToCopyBackward0", grad={"self": _back},
 )
 declare(f"to.dtype(Tensor self, ScalarType dtype, {LAST}) -> Tensor", where="n",
         composite=lambda self, dtype, non_blocking, copy, memory_format: _to(self, dtype, None, copy, memory_format))

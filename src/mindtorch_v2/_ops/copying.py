@@ -38,13 +38,14 @@ def _copy(self: Tensor, src: Tensor, non_blocking: bool) -> Tensor:
 
 declare(
     "fill.Scalar(Tensor self, Scalar value) -> Tensor", cpu_inplace=kernels.fill, where="n",
+    inplace_node="FillBackward2",
     cpu=lambda a, value: kernels.fill(np.empty_like(a), value),
     grad={"self": lambda grad: aten.zeros_like(grad)},
 )
 declare(
     "fill.Tensor(Tensor self, Tensor value) -> Tensor", cpu_inplace=kernels.fill_from_array, where="n",
     cpu=lambda a, value: kernels.fill_from_array(np.empty_like(a), value),
-    node="FillBackward1",
+    node="FillBackward1", inplace_node="FillBackward3",
     grad={"self": lambda grad: aten.zeros_like(grad), "value": lambda grad: aten.sum(grad)},
 )
 

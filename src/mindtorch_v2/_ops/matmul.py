@@ -26,14 +26,14 @@ def _batch_flops(shapes: Shapes) -> int:
     return 2 * batch * rows * inner * columns
 
 
-def _right_gradient(grad: Any, left: Any, right_array: Any, alpha: Any = 1) -> Any:
+def _right_gradient(grad: Any, left: Any, right_strides: Any, alpha: Any = 1) -> Any:
     """Gradient of a right factor, in that factor's memory order.
 
     The right factor is often a layer's transposed weight: this way the weight's own gradient, the transpose of this
     one, is row-major like the weight.
     """
-    strides, item = right_array.strides, right_array.dtype.itemsize
-    if strides[0] == item and strides[1] == right_array.shape[0] * item:
+    item, rows = left._a.dtype.itemsize, left._a.shape[1]
+    if right_strides[0] == item and right_strides[1] == rows * item:
         return scaled(aten.t(aten.mm(aten.t(grad), conj(left))), alpha)
     return scaled(aten.mm(conj(aten.t(left)), grad), alpha)
 
@@ -41,7 +41,7 @@ def _right_gradient(grad: Any, left: Any, right_array: Any, alpha: Any = 1) -> A
 declare(
     "mm(Tensor self, Tensor mat2) -> Tensor", cpu=kernels.mm, flops=_matrix_flops,
     grad={
-        "mat2": lambda grad, self, mat2_array: _right_gradient(grad, self, mat2_array),
+        "mat2": lambda grad, self, mat2_strides: _right_gradient(grad, self, mat2_strides),
         "self": lambda grad, mat2: aten.mm(grad, conj(aten.t(mat2))),
     },
 )
@@ -57,7 +57,7 @@ declare(
     inplace=True, flops=_matrix_flops,
     grad={
         "mat1": lambda grad, mat2, alpha: scaled(aten.mm(grad, conj(aten.t(mat2))), alpha),
-        "mat2": lambda grad, mat1, mat2_array, alpha: _right_gradient(grad, mat1, mat2_array, alpha),
+        "mat2": lambda grad, mat1, mat2_strides, alpha: _right_gradient(grad, mat1, mat2_strides, alpha),
         "self": lambda grad, beta: scaled(grad, beta),
     },
 )

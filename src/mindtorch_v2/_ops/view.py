@@ -14,7 +14,7 @@ from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
 from .._memory_format import contiguous_format
 from .._shape import as_shape, broadcast_shapes, infer_size, numel, view_strides, wrap_dim
-from .._tensor import Tensor, wrap
+from .._tensor import Tensor
 
 
 def _inverse(dims: Sequence[int]) -> list[int]:
@@ -212,20 +212,18 @@ declare(
 )
 
 
-def _as_strided_backward(grad: Tensor, self_array: Any, size: Any, stride: Any, storage_offset: Any) -> Tensor:
-    like = wrap(self_array)
-    return aten._as_strided_backward(grad, like, size, stride,
-                                     like.storage_offset() if storage_offset is None else storage_offset)
+def _as_strided_backward(grad: Tensor, self_geometry: Any, size: Any, stride: Any, storage_offset: Any) -> Tensor:
+    shape, steps, offset = self_geometry
+    return aten._as_strided_backward(grad, shape, steps, offset, size, stride,
+                                     offset if storage_offset is None else storage_offset)
 
 
-def _as_strided_adjoint(grad: Any, like: Any, size: Any, stride: Any, storage_offset: int) -> Any:
+def _as_strided_adjoint(grad: Any, input_size: Any, input_stride: Any, input_offset: int, size: Any, stride: Any,
+                        storage_offset: int) -> Any:
     """Add each gradient element to the storage cell it read, then read the input's cells."""
-    item = like.dtype.itemsize
-    base = kernels.owner(like)
-    flat = np.zeros(max(base.nbytes // item, 1), grad.dtype)
-    own = (like.__array_interface__["data"][0] - base.__array_interface__["data"][0]) // item if like.size else 0
-    np.add.at(flat, _cells(size, stride, storage_offset), grad)
-    cells = _cells(like.shape, [s // item for s in like.strides], own)
+    read, cells = _cells(size, stride, storage_offset), _cells(input_size, input_stride, input_offset)
+    flat = np.zeros(max(int(read.max(initial=0)), int(cells.max(initial=0))) + 1, grad.dtype)
+    np.add.at(flat, read, grad)
     # Cells read several times by an overlapping input share their gradient equally among the readers.
     readers = np.bincount(cells.ravel(), minlength=flat.size)
     return (flat / np.maximum(readers, 1).astype(flat.dtype))[cells]
@@ -238,12 +236,11 @@ def _cells(shape: Sequence[int], steps: Sequence[int], offset: int) -> Any:
     return np.broadcast_to(cells, tuple(shape))
 
 
-def _as_strided_second(grad: Tensor, self_array: Any, size: Any, stride: Any, storage_offset: int) -> Tensor:
+def _as_strided_second(grad: Tensor, input_stride: Any, input_offset: int, size: Any, stride: Any,
+                       storage_offset: int) -> Tensor:
     """The same window of the gradient, laid out in memory as the input was."""
-    item = self_array.dtype.itemsize
-    own = wrap(self_array).storage_offset()
-    laid_out = with_layout(grad, tuple(s // item for s in self_array.strides))
-    return aten.as_strided(laid_out, size, stride, storage_offset - own + laid_out.storage_offset())
+    laid_out = with_layout(grad, tuple(input_stride))
+    return aten.as_strided(laid_out, size, stride, storage_offset - input_offset + laid_out.storage_offset())
 
 
 declare(
@@ -251,7 +248,8 @@ declare(
     view=True, grad={"self": _as_strided_backward},
 )
 declare(
-    "_as_strided_backward(Tensor grad_output, Tensor self, int[] size, int[] stride, int storage_offset) -> Tensor",
+    "_as_strided_backward(Tensor grad_output, int[] input_size, int[] input_stride, int input_offset, int[] size, "
+    "int[] stride, int storage_offset) -> Tensor",
     cpu=_as_strided_adjoint, where="n",
     grad={"grad_output": _as_strided_second},
 )

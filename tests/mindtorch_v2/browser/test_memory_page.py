@@ -182,6 +182,133 @@ def test_zoom(browser: Chromium, recorded: tuple[Path, list[int]]) -> None:
     assert browser.exceptions == []
 
 
+def press(browser: Chromium, key: str, modifiers: int = 0) -> None:
+    for kind in ("keyDown", "keyUp"):
+        browser.call("Input.dispatchKeyEvent", type=kind, key=key, modifiers=modifiers)
+
+
+SHIFT, CONTROL = 8, 2
+TIME_NS = "Number(document.getElementById('alive-title').dataset.ns)"
+
+
+def test_zoom_with_keys_and_wheel(browser: Chromium, recorded: tuple[Path, list[int]]) -> None:
+    opened(browser, recorded[0])
+    place = box(browser)
+    whole = "document.getElementById('reset').disabled"
+    browser.evaluate("document.getElementById('canvas').focus()")
+    peak = browser.evaluate(TIME_NS)
+    for back in ("0", "Escape"):
+        press(browser, "+")
+        assert not browser.evaluate(whole)
+        press(browser, back)
+        assert browser.evaluate(whole)
+    press(browser, "Home")
+    assert browser.evaluate(TIME_NS) == 0
+    press(browser, "ArrowRight", SHIFT)
+    assert browser.evaluate(TIME_NS) > 0
+    press(browser, "End")
+    assert browser.evaluate(TIME_NS) > peak
+    press(browser, "p")
+    assert browser.evaluate(TIME_NS) == peak
+    wheel = {"type": "mouseWheel", "x": place["left"] + 300, "y": place["top"] + 100, "deltaX": 0, "deltaY": -120}
+    browser.call("Input.dispatchMouseEvent", **wheel, modifiers=CONTROL)
+    assert browser.wait_for(f"!{whole}")
+    assert browser.exceptions == []
+
+
+@pytest.mark.parametrize("grouping", ["category", "module", "op", "place"])
+def test_groups_add_up(browser: Chromium, recorded: tuple[Path, list[int]], grouping: str) -> None:
+    opened(browser, recorded[0])
+    browser.evaluate(f"document.querySelector('#grouping [data-value={grouping}]').click()")
+    table = "[...document.querySelectorAll('#alive tr.group')].map(r => [...r.cells].map(c => c.innerText))"
+    groups = browser.evaluate(table)
+    shares = [float(share.split()[0]) for _, share, _, _ in groups]
+    assert shares == sorted(shares, reverse=True)
+    assert sum(shares) == pytest.approx(100, abs=0.06 * len(shares))
+    counts = [int(number) for _, _, number, _ in groups]
+    title = browser.evaluate("document.getElementById('alive-title').innerText")
+    assert f" {sum(counts)} blocks," in title
+    names = [name for *_, name in groups]
+    assert len(set(names)) == len(names)
+    some = {"category": "Gradient", "module": "0", "op": "aten::mm"}
+    assert any(some.get(grouping, "test_memory_page.py(") in name for name in names)
+    click_first = "document.querySelectorAll('#alive tr.group')[0].click()"
+    browser.evaluate(click_first)
+    assert len(cells(browser, 0)) == counts[0]
+    browser.evaluate("document.querySelectorAll('#alive tr.block')[0].click()")
+    browser.evaluate(click_first)
+    assert browser.evaluate("document.querySelectorAll('#alive tr.block, #alive tr.stack').length") == 0
+    assert browser.exceptions == []
+
+
+def test_filter(browser: Chromium, recorded: tuple[Path, list[int]]) -> None:
+    opened(browser, recorded[0])
+    everything = len(cells(browser, 0))
+    write = ("(text => {{ const box = document.getElementById('filter'); box.value = text; "
+             "box.dispatchEvent(new Event('input')); }})({!r})")
+    browser.evaluate(write.format("GRADIENT"))
+    assert set(cells(browser, 2)) == {"Gradient"}
+    assert browser.evaluate("document.getElementById('found').innerText").startswith(f"{len(cells(browser, 0))} block")
+    browser.evaluate(write.format("nothing is called this"))
+    assert cells(browser, 0) == []
+    browser.evaluate(write.format(""))
+    assert len(cells(browser, 0)) == everything
+
+
+def test_the_parts_of_the_peak(browser: Chromium, recorded: tuple[Path, list[int]]) -> None:
+    opened(browser, recorded[0])
+    shares = browser.evaluate("[...document.querySelectorAll('#part-names span')].map(p => p.innerText)"
+                              ".filter(Boolean)")
+    assert sum(float(share.split()[-2]) for share in shares) == pytest.approx(100, abs=0.06 * len(shares))
+
+
+@pytest.mark.parametrize("width", [340, 800])
+def test_a_narrow_window_needs_no_sideways_scrolling(browser: Chromium, recorded: tuple[Path, list[int]],
+                                                     width: int) -> None:
+    browser.call("Emulation.setDeviceMetricsOverride", width=width, height=700, deviceScaleFactor=1, mobile=False)
+    try:
+        opened(browser, recorded[0])
+        assert browser.evaluate("document.documentElement.scrollWidth") <= width
+    finally:
+        browser.call("Emulation.clearDeviceMetricsOverride")
+
+
+def test_a_recording_without_memory(browser: Chromium, tmp_path: Path) -> None:
+    MemoryProfileTimeline(MemoryProfile(TraceBuilder().finish(start_ns=0, end_ns=1000))).export_memory_timeline_html(
+        tmp_path / "empty.html", "cpu")
+    browser.open((tmp_path / "empty.html").as_uri())
+    browser.wait_for("document.readyState === 'complete'")
+    assert browser.evaluate("document.getElementById('then').hidden")
+    assert browser.exceptions == []
+
+
+def test_a_block_lives_as_long_as_all_its_categories(browser: Chromium, tmp_path: Path) -> None:
+    """An input that a backward function writes to is none any more; the stretch after that is not its life."""
+    statistic, leaf = torch.zeros(1000), torch.ones(3, requires_grad=True)
+
+    class Counted(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            statistic.add_(1)
+            return grad * 2
+
+    with torch.profiler.profile(record_shapes=True, profile_memory=True, with_stack=True) as prof:
+        Counted.apply(leaf).sum().backward()
+    prof.export_memory_timeline(tmp_path / "page.html")
+    opened(browser, tmp_path / "page.html")
+    browser.evaluate("document.getElementById('canvas').focus()")
+    press(browser, "End")
+    largest = browser.evaluate("[...document.querySelector('#alive tr.block').cells].map(c => c.innerText)")
+    assert largest[0] == "3.91 KiB"
+    assert largest[2] == "Unknown"
+    assert largest[3] == "before the recording"
+    assert largest[5] == "the start – the end"
+
+
 def test_stacks_and_modules(browser: Chromium, recorded: tuple[Path, list[int]]) -> None:
     opened(browser, recorded[0])
     assert {"0", "2"} <= set(cells(browser, 4))

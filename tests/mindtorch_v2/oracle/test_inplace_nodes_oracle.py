@@ -20,6 +20,8 @@ CASES: dict[str, Callable[[Any, Any], Any]] = {
     "squeeze_ one": lambda t, x: x.squeeze_(1),
     "squeeze_ two": lambda t, x: x.squeeze_((0, 1)),
     "as_strided_": lambda t, x: x.as_strided_((2, 2), (1, 2)),
+    "fill_ number": lambda t, x: x.fill_(2.0),
+    "fill_ tensor": lambda t, x: x.fill_(t.tensor(2.0)),
     "div rounded": lambda t, x: t.div(x, 0.5, rounding_mode="floor"),
     "div_ rounded": lambda t, x: x.div_(0.5, rounding_mode="trunc"),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -228,3 +229,183 @@ def test_files_have_the_same_form(recordings: Callable[[int], tuple[Any, Any]], 
         m.name for m in theirs.profiler._memory_profiler.Category]
     assert {m.name: m.value for m in ours.profiler._memory_profiler.Action} == {
         m.name: m.value for m in theirs.profiler._memory_profiler.Action}
+
+
+# -- whole programs, with what they do besides a plain step ------------------------------------------------------------
+
+Mark = Callable[[str], None]
+
+
+def trained(torch: Any, mark: Mark, model: Any, optimizer: Any, loss_of: Callable[[], Any]) -> Callable[[], None]:
+    def step() -> None:
+        loss = loss_of()
+        mark("forward")
+        loss.backward()
+        mark("backward")
+        optimizer.step()
+        mark("step")
+        optimizer.zero_grad()
+        mark("zero_grad")
+
+    return step
+
+
+def small(torch: Any) -> tuple[Any, Any, Any]:
+    nn = torch.nn
+    model = nn.Sequential(nn.Linear(20, 32), nn.ReLU(), nn.Linear(32, 16), nn.GELU(), nn.Linear(16, 7))
+    return model, torch.randn(5, 20), torch.randint(0, 7, (5,))
+
+
+def mixed_precision(torch: Any, mark: Mark) -> Callable[[], None]:
+    """The weights' copies in bfloat16 go as soon as no backward needs them."""
+    model, x, y = small(torch)
+
+    def loss() -> Any:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return torch.nn.functional.cross_entropy(model(x), y)
+
+    return trained(torch, mark, model, torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9), loss)
+
+
+def checkpointed(torch: Any, mark: Mark, reentrant: bool) -> Callable[[], None]:
+    model, x, y = small(torch)
+    checkpoint = import_module(f"{torch.__name__}.utils.checkpoint").checkpoint
+
+    def loss() -> Any:
+        hidden = checkpoint(model[1:4], model[0](x), use_reentrant=reentrant)
+        return torch.nn.functional.cross_entropy(model[4](hidden), y)
+
+    return trained(torch, mark, model, torch.optim.SGD(model.parameters(), lr=0.1), loss)
+
+
+def hooked(torch: Any, mark: Mark) -> Callable[[], None]:
+    model, x, y = small(torch)
+    model[2].register_full_backward_hook(lambda module, inputs, outputs: None)
+    model[4].weight.register_hook(lambda grad: grad.sign())
+    model[0].register_forward_hook(lambda module, inputs, output: output.sin())
+    return trained(torch, mark, model, torch.optim.SGD(model.parameters(), lr=0.1),
+                   lambda: torch.nn.functional.cross_entropy(model(x), y))
+
+
+def averaged(torch: Any, mark: Mark) -> Callable[[], None]:
+    """Copies of parameters are no activations."""
+    model, x, y = small(torch)
+    step = trained(torch, mark, model, torch.optim.SGD(model.parameters(), lr=0.1),
+                   lambda: torch.nn.functional.cross_entropy(model(x), y))
+    copies: list[Any] = []
+
+    def run() -> None:
+        with torch.no_grad():
+            copies[:] = [p.clone() for p in model.parameters()]
+            mark("copies")
+        step()
+        with torch.no_grad():
+            for copy, parameter in zip(copies, model.parameters(), strict=True):
+                copy.lerp_(parameter, 0.1)
+        mark("average")
+
+    return run
+
+
+def own_function(torch: Any, mark: Mark) -> Callable[[], None]:
+    """What the forward of a Function uses and allocates is judged op by op, not as one step."""
+    table = torch.ones(3, 3)
+
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any, weight: Any) -> Any:
+            ctx.hidden = x @ weight
+            ctx.noise = torch.rand(3, 3) * table  # of which only ops inside of the function know
+            ctx.save_for_backward(x, weight)
+            return ctx.hidden.relu() @ weight
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            x, weight = ctx.saved_tensors
+            return None, x.t() @ (grad @ weight.t()) + ctx.hidden.relu().t() @ grad
+
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.randn(6, 6))
+
+        def forward(self, x: Any) -> Any:
+            return Twice.apply(x, self.weight)
+
+    model, x = Model(), torch.randn(4, 6)
+    return trained(torch, mark, model, torch.optim.SGD(model.parameters(), lr=0.1), lambda: model(x).sum())
+
+
+def views_and_changes(torch: Any, mark: Mark) -> Callable[[], None]:
+    """A graph of views that were written to keeps no memory after backward."""
+    model, x, y = small(torch)
+    zero = torch.zeros(5)
+
+    def loss() -> Any:
+        hidden = model[0](x).clone()
+        hidden[:, 0] = zero
+        hidden[1].sin_()
+        return torch.nn.functional.cross_entropy(model[4](hidden.view(5, 2, 16).unbind(1)[0].t().contiguous().t()), y)
+
+    return trained(torch, mark, model, torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9), loss)
+
+
+def two_networks(torch: Any, mark: Mark) -> Callable[[], None]:
+    nn = torch.nn
+    first = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 10))
+    second = nn.Sequential(nn.Linear(10, 16), nn.LeakyReLU(0.2), nn.Linear(16, 1))
+    updates = [torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9) for model in (first, second)]
+    real, judge = torch.randn(6, 10), nn.BCEWithLogitsLoss()
+    yes, no = torch.ones(6, 1), torch.zeros(6, 1)
+
+    def run() -> None:
+        made = first(torch.randn(6, 4))
+        updates[1].zero_grad()
+        loss = judge(second(real), yes) + judge(second(made.detach()), no)
+        mark("forward")
+        loss.backward()
+        updates[1].step()
+        mark("second updated")
+        updates[0].zero_grad()
+        loss = judge(second(made), yes)
+        mark("forward")
+        loss.backward()
+        updates[0].step()
+        mark("first updated")
+
+    return run
+
+
+WHOLE_PROGRAMS: dict[str, Callable[[Any, Mark], Callable[[], None]]] = {
+    "mixed precision": mixed_precision,
+    "checkpoint": lambda torch, mark: checkpointed(torch, mark, False),
+    "reentrant checkpoint": lambda torch, mark: checkpointed(torch, mark, True),
+    "hooks": hooked, "averaged": averaged, "own function": own_function, "views": views_and_changes,
+    "two networks": two_networks,
+}
+
+
+def record_program(torch: Any, make: Callable[[Any, Mark], Callable[[], None]]) -> list[tuple[str, Any]]:
+    """Bytes per category at each mark of two runs."""
+    marks: list[tuple[str, int]] = []
+
+    def mark(name: str) -> None:
+        time.sleep(PAUSE_SECONDS)
+        marks.append((name, time.time_ns()))
+        time.sleep(PAUSE_SECONDS)
+
+    torch.manual_seed(0)
+    run = make(torch, mark)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True,
+                                profile_memory=True, with_stack=True) as prof:
+        run()
+        run()
+    profile = prof._memory_profile()
+    return [(name, bytes_at(profile, moment)) for name, moment in marks]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", WHOLE_PROGRAMS)
+def test_whole_programs(name: str) -> None:
+    make = WHOLE_PROGRAMS[name]
+    assert record_program(ours, make) == record_program(theirs, make)

@@ -189,8 +189,9 @@ class BackwardHooks:
         """The output, led through a node that runs the pre-hooks."""
         values = output if isinstance(output, tuple) else (output,)
         led, node, positions = through_identity(values)
+        size = len(values)  # all that the node may keep: the values themselves would live as long as the graph
         if node is not None:
-            node.register_prehook(lambda grads: self.outputs_done(grads, positions, len(values)))
+            node.register_prehook(lambda grads: self.outputs_done(grads, positions, size))
         return led if isinstance(output, tuple) else led[0]
 
     def inputs_done(self, grads: Sequence[Any], positions: list[int]) -> tuple[Any, ...] | None:

@@ -100,7 +100,7 @@ class ExecutionTraceObserver(_ITraceObserver):
         """Choose the file; compressed if its name ends in `.gz`. Does nothing if already registered."""
         if self._registered:
             return self
-        path = os.fspath(output_file_path)
+        path = os.fsdecode(output_file_path)
         directory = os.path.dirname(path) or "."
         if not os.path.isdir(directory) or not os.access(directory, os.W_OK):
             warnings.warn(f"no execution trace will be recorded: {path} cannot be written, since {directory} is no "

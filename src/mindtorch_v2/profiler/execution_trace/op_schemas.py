@@ -26,10 +26,12 @@ SYMBOLIC = frozenset(
 # ... apart from these ops, which take plain ones ...
 PLAIN_OPS = frozenset(
     ["_fused_rms_norm", "adaptive_avg_pool1d", "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d",
-     "avg_pool1d", "avg_pool2d", "avg_pool2d_backward", "avg_pool3d", "avg_pool3d_backward", "diag", "im2col",
+     "avg_pool1d", "avg_pool2d", "avg_pool2d_backward", "avg_pool3d", "avg_pool3d_backward", "conv_tbc",
+     "conv_tbc_backward", "diag", "fractional_max_pool2d", "fractional_max_pool2d_backward", "fractional_max_pool3d",
+     "fractional_max_pool3d_backward", "im2col",
      "max_pool1d", "max_pool1d_with_indices", "max_pool2d", "max_pool2d_with_indices",
      "max_pool2d_with_indices_backward", "max_pool3d", "max_pool3d_with_indices", "max_pool3d_with_indices_backward",
-     "max_unpool3d", "rot90", "unfold", "unfold_backward", "unfold_copy"])
+     "max_unpool3d", "rot90", "unfold", "unfold_backward", "unfold_copy", "vander"])
 # ... and single arguments that are, or are not.
 ALSO_SYMBOLIC = frozenset(
     [("embedding", "padding_idx"), ("embedding_backward", "padding_idx"), ("embedding_dense_backward", "padding_idx"),
@@ -39,22 +41,42 @@ ALSO_SYMBOLIC = frozenset(
 NOT_SYMBOLIC = frozenset([("col2im", "stride"), ("col2im", "padding"), ("col2im", "dilation"), ("istft", "length")])
 # Ops that may hand out their input's memory, though here they are not declared as views.
 SHARING = frozenset(
-    ["_conj", "adjoint", "broadcast_to", "chunk", "contiguous", "detach", "dsplit", "expand_as", "flatten", "hsplit",
-     "imag", "lift_fresh", "mH", "mT", "matrix_H", "moveaxis", "movedim", "narrow", "numpy_T", "positive", "ravel",
-     "real", "reshape", "reshape_as", "resolve_conj", "resolve_neg", "swapaxes", "swapdims", "tensor_split", "to",
-     "unflatten", "view_as", "vsplit"])
+    ["_conj", "adjoint", "broadcast_to", "chunk", "coalesce", "contiguous", "detach", "dsplit", "expand_as", "flatten",
+     "hsplit", "imag", "lift_fresh", "linalg_diagonal", "mH", "mT", "matrix_H", "moveaxis", "movedim", "narrow",
+     "numpy_T", "positive", "ravel", "real", "reshape", "reshape_as", "resolve_conj", "resolve_neg", "slice_inverse",
+     "swapaxes", "swapdims", "tensor_split", "to", "unflatten", "values", "view_as", "vsplit"])
 
 _OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 _INTEGERS = _OPTIONS.replace("None", "4", 1)
-# PyTorch's arguments of ops that are declared with others here.
+_ADAM = ("Tensor[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, Tensor(d!)[] exp_avg_sqs, Tensor(e!)[] "
+         "max_exp_avg_sqs, Tensor[] state_steps, *, float lr, float beta1, float beta2, float weight_decay, float eps, "
+         "bool amsgrad, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None")
+# PyTorch's arguments of ops that are declared with others here, or that change more than the first of them.
 ARGUMENTS = {
+    "_amp_foreach_non_finite_check_and_unscale_": "Tensor[] self, Tensor(b!) found_inf, Tensor inv_scale",
+    "_amp_update_scale_": "Tensor self, Tensor(b!) growth_tracker, Tensor found_inf, float scale_growth_factor, "
+                          "float scale_backoff_factor, int growth_interval",
+    "_cholesky_solve_helper": "Tensor self, Tensor A, bool upper",
+    "_fused_adagrad_": "Tensor[] self, Tensor(b!)[] grads, Tensor(c!)[] state_sums, Tensor(d!)[] state_steps, *, "
+                       "float lr, float lr_decay, float weight_decay, float eps, bool maximize, "
+                       "Tensor? grad_scale=None, Tensor? found_inf=None",
+    "_fused_adam_": _ADAM,
+    "_fused_adamw_": _ADAM,
+    "_fused_sgd_": "Tensor[] self, Tensor(b!)[] grads, Tensor(c!)[] momentum_buffer_list, *, float weight_decay, "
+                   "float momentum, float lr, float dampening, bool nesterov, bool maximize, bool is_first_step, "
+                   "Tensor? grad_scale=None, Tensor? found_inf=None",
+    "_has_compatible_shallow_copy_type": "Tensor self, Tensor from",
     "_index_put_impl": "Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False, bool unsafe=False",
     "_to_copy": f"Tensor self, *, {_OPTIONS}, bool non_blocking=False, MemoryFormat? memory_format=None",
+    "affine_grid_generator_backward": "Tensor grad, int[] size, bool align_corners",
     "contiguous": "Tensor self, *, MemoryFormat memory_format=0",
+    "conv_tbc_backward": "Tensor self, Tensor input, Tensor weight, Tensor bias, int pad",
     "empty.memory_format": f"int[] size, *, {_OPTIONS}, MemoryFormat? memory_format=None",
     "eye.m": f"int n, int m, *, {_OPTIONS}",
     "index.Tensor": "Tensor self, Tensor?[] indices",
     "index_put": "Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False",
+    "linalg_matrix_norm": "Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, "
+                          "ScalarType? dtype=None",
     "native_group_norm": "Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, int group, float eps",
     "native_group_norm_backward": "Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, int N, "
                                   "int C, int HxW, int group, bool[3] output_mask",
@@ -67,12 +89,18 @@ ARGUMENTS = {
     "random.to": "Tensor self, int to, *, Generator? generator=None",
     "randperm": f"int n, *, {_INTEGERS}",
     "randperm.generator": f"int n, *, Generator? generator, {_INTEGERS}",
+    "rrelu_with_noise": "Tensor self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, "
+                        "bool training=False, Generator? generator=None",
+    "slice_backward": "Tensor grad_output, int[] input_sizes, int dim, int start, int end, int step",
     "to.device": "Tensor self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, "
                  "MemoryFormat? memory_format=None",
     "to.dtype": "Tensor self, ScalarType dtype, bool non_blocking=False, bool copy=False, "
                 "MemoryFormat? memory_format=None",
     "to.dtype_layout": f"Tensor self, *, {_OPTIONS}, bool non_blocking=False, bool copy=False, "
                        "MemoryFormat? memory_format=None",
+    "trapz.dx": "Tensor y, *, float dx=1., int dim=-1",
+    "tril_indices": f"int row, int col, int offset=0, *, {_INTEGERS}",
+    "triu_indices": f"int row, int col, int offset=0, *, {_INTEGERS}",
     "uniform": "Tensor self, float from=0., float to=1., *, Generator? generator=None",
 }
 # Its overload names, where the table has others.
@@ -81,8 +109,16 @@ OVERLOADS = {"elu.inplace": "", "leaky_relu.inplace": "", "normal.fill": "", **d
      "less_equal_", "multiply", "multiply_", "not_equal", "not_equal_", "subtract", "subtract_", "true_divide",
      "true_divide_"], "Tensor"), **dict.fromkeys(
     ["greater.out", "greater_equal.out", "less.out", "less_equal.out", "not_equal.out"], "Tensor_out")}
-# PyTorch's name -> the name here.
-RENAMED = {"C": "c", "HxW": "hxw", "N": "n", "from": "low", "normalized_shape": "normalized_size", "to": "high"}
+# ... and of in-place forms whose overload is not that of the op.
+INPLACE_OVERLOADS = {"floor_divide": "Tensor", "ldexp.Tensor": "", "pow.Tensor_Scalar": "Scalar",
+                     "pow.Tensor_Tensor": "Tensor"}
+RETURNS = {
+    "_scaled_dot_product_flash_attention_for_cpu": "(Tensor output, Tensor logsumexp)",
+    "_scaled_dot_product_flash_attention_for_cpu_backward": "(Tensor grad_query, Tensor grad_key, Tensor grad_value)",
+}
+# PyTorch's name -> the names here.
+RENAMED = {"A": ("input2",), "C": ("c",), "HxW": ("hxw",), "N": ("n",), "from": ("low", "source"), "grad": (
+    "grad_output",), "normalized_shape": ("normalized_size",), "self": ("grad_output",), "to": ("high",)}
 
 
 class Form(NamedTuple):
@@ -143,7 +179,8 @@ def arguments_of(form: Form) -> tuple[tuple[Argument, int | None], ...]:
         return tuple((argument, number) for number, argument in enumerate(own))
     places = {argument.name: number for number, argument in enumerate(own)}
     spelled: Schema = parse_schema(f"{op.name}({text}) -> Tensor")
-    return tuple((a, places.get(a.name, places.get(RENAMED.get(a.name, "")))) for a in spelled.arguments)
+    return tuple((a, next((places[name] for name in (a.name, *RENAMED.get(a.name, ())) if name in places), None))
+                 for a in spelled.arguments)
 
 
 @functools.cache
@@ -168,9 +205,11 @@ def schema_text(form: Form) -> str:
     if form.out:
         parts += [*([] if "*" in parts else ["*"]), "Tensor(a!) out"]
     overload = op.scalar_overload if form.scalar else OVERLOADS.get(op.key, op.overload)
+    if form.inplace and not form.scalar:
+        overload = INPLACE_OVERLOADS.get(op.key, overload)
     overload = "out" if form.out else form.variant or overload
     name = f"aten::{op.name}{'_' * form.inplace}{'.' * bool(overload)}{overload}"
-    result = op.schema.text.rpartition("->")[2].strip()
+    result = RETURNS.get(op.name) or op.schema.text.rpartition("->")[2].strip()
     changes = changes or form.out or any(a.name == "out" and a.keyword_only for a in op.schema.arguments)
     if result.startswith("Tensor") and (changes or shares):
         result = result.replace("Tensor", "Tensor(a!)" if changes else "Tensor(a)", 1)

@@ -2,7 +2,7 @@
 
 A tap runs ops in their own place: `run` notes the arguments, calls the op's function again, which is then not tapped,
 and notes the result. What it notes are numbers, shapes and constants; no tensor is kept alive and no text is made.
-`profiler/export/execution_trace.py` turns the notes into a file.
+`text.py` turns the notes into a file.
 """
 
 from __future__ import annotations

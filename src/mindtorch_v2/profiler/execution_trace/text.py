@@ -14,7 +14,7 @@ from typing import Any
 from ..._device import device
 from ..._dispatch.observer import EVENTS
 from ..._dispatch.registry import OPS
-from ..._dispatch.schema import Argument
+from ..._dispatch.schema import Argument, list_length
 from ..._dtype import dtype
 from ..._memory_format import memory_format
 from ..export.json_text import text
@@ -173,7 +173,8 @@ class TraceText:
             number = argument.default is not None and argument.default.isdecimal()
             return self._describe(int(argument.default or 0) if number else None)
         if "[" in kind:
-            items = list(value) if isinstance(value, (list, tuple)) else [value]
+            # A single number stands for as many as the signature wants.
+            items = list(value) if isinstance(value, (list, tuple)) else [value] * list_length(kind)
             element = Argument(argument.name, kind.partition("[")[0], None, False)
             return self._list([item if item is None else _converted(element, item) for item in items],
                               tensors=kind.startswith("Tensor"))

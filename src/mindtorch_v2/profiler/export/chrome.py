@@ -38,7 +38,7 @@ def write(trace: Trace, path: str | os.PathLike[str], *, metadata: dict[str, str
     `metadata` maps further top-level keys to JSON text, as `add_metadata_json` takes it. Text that is not JSON is
     written as a string, so that the file is valid whatever was passed.
     """
-    write_atomically(path, _chunks(trace, os.fspath(path), metadata or {}))
+    write_atomically(path, _chunks(trace, os.fsdecode(path), metadata or {}))
 
 
 def base_time_ns(trace: Trace) -> int:

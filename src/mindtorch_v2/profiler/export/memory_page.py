@@ -22,6 +22,7 @@ from .json_text import text
 
 NODE_PREFIX = "autograd::engine::evaluate_function: "
 MARKERS = re.compile(r"\{\{(title|style|script|data)\}\}")
+SCRIPTS = ("model.js", "chart.js", "alive.js", "page.js")  # one program, in this order
 MOST_SPANS = 4000
 
 
@@ -31,7 +32,7 @@ def page_of(profile: MemoryProfile, device: str, title: str | None = None) -> st
     parts = {
         "title": html.escape(title or f"Memory timeline, {device}"),
         "style": (files / "page.css").read_text("utf-8"),
-        "script": (files / "page.js").read_text("utf-8"),
+        "script": "\n".join((files / name).read_text("utf-8") for name in SCRIPTS),
         "data": embedded(page_data(profile, device)),
     }
     # Split first, fill in afterwards: what is filled in may look like a marker itself.
@@ -64,7 +65,8 @@ def page_data(profile: MemoryProfile, device: str) -> dict[str, Any]:
         "modulesKnown": bool((trace.events["module"] >= 0).any()),
         "segments": {
             "block": block.tolist(), "begin": begin.tolist(), "end": end.tolist(), "category": category.tolist(),
-            "bytes": blocks.size_bytes[block].tolist(), "op": op.tolist(), "stack": stack.tolist(),
+            "bytes": blocks.size_bytes[block].tolist(), "older": blocks.preexisting[block].astype(int).tolist(),
+            "op": op.tolist(), "stack": stack.tolist(),
             "module": [names.setdefault(trace.names[n], len(names)) if n >= 0 else -1 for n in module.tolist()],
         },
         "paths": paths,

@@ -30,9 +30,9 @@ class MemoryProfileTimeline:
         return self.profile.categories
 
     def write(self, path: str | os.PathLike[str], device: str) -> None:
-        """Write what the name asks for: `.html`, `raw.json.gz`, else totals, compressed if it ends in `.gz`."""
-        name = os.fspath(path)
-        if name.endswith(".html"):
+        """Write what the name asks for: `.html` (also `.html.gz`), `raw.json.gz`, else totals, compressed if `.gz`."""
+        name = os.fsdecode(path)
+        if name.endswith((".html", ".html.gz")):
             self.export_memory_timeline_html(name, device)
         elif name.endswith("raw.json.gz"):
             self.export_memory_timeline_raw(name, device)

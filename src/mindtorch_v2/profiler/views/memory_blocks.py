@@ -94,9 +94,15 @@ def blocks_of(trace: Trace) -> Blocks:
     )
 
 
+def runs_as_one(trace: Trace) -> np.ndarray:
+    """Which events are ops. The forward of a user's Function, which has no namespace, is a run of ops instead."""
+    named = np.array(["::" in name for name in trace.names], bool)
+    return (trace.events["kind"] == Kind.OP) & named[trace.events["name"]]
+
+
 def _inside_an_op(trace: Trace) -> np.ndarray:
     """Which events run inside of an op, other than through a backward function."""
-    parent, is_op = trace.events["parent"], trace.events["kind"] == Kind.OP
+    parent, is_op = trace.events["parent"], runs_as_one(trace)
     first = is_op & ~((parent >= 0) & np.append(is_op, False)[parent])
     if not first.any():
         return np.zeros(len(trace), bool)

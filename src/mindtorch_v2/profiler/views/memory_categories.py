@@ -136,8 +136,8 @@ class _Steps:
     def activations(self, known: np.ndarray) -> np.ndarray:
         """Activations: what the forward computes from parameters, activations and inputs alone."""
         values = known.tolist()
-        needed = {Category.PARAMETER.value, Category.ACTIVATION.value}
-        allowed = needed | {Category.INPUT.value, Category.TEMPORARY.value}
+        needed = {Category.INPUT.value, Category.ACTIVATION.value}
+        allowed = needed | {Category.PARAMETER.value, Category.TEMPORARY.value}
         for taken, left, backward in zip(self.inputs_of, self.outputs_of, self.backward):
             if backward:
                 continue

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..trace import Kind, Trace
 from ..trace.tree import lifted, nearest
-from .memory_blocks import Blocks
+from .memory_blocks import Blocks, runs_as_one
 
 READS, WRITES, ALLOCATES, RELEASES = 1, 2, 4, 8
 
@@ -68,7 +68,7 @@ class Flow:
 def outermost(trace: Trace) -> np.ndarray:
     """For each event, the row of the outermost op or backward function that it is in, or -1."""
     events = trace.events
-    counts = (events["kind"] == Kind.OP) | (events["kind"] == Kind.BACKWARD_FUNCTION)
+    counts = runs_as_one(trace) | (events["kind"] == Kind.BACKWARD_FUNCTION)
     if not counts.any():
         return np.full(len(trace), -1, np.int32)
     first = counts & (lifted(events["parent"], counts) < 0)
