@@ -147,8 +147,9 @@ class Walk:
             results = run_posthooks(hooks, results, received)
         if not self.keep_graph:
             node.release()
-        received = None
-        self.send(edges, list(results))
+        sent = list(results)
+        received = results = None
+        self.send(edges, sent)
 
     def send(self, edges: tuple[Edge | None, ...], results: list[Tensor | None]) -> None:
         """Hand results to the next nodes; those that have everything become ready."""

@@ -48,7 +48,8 @@ def _to(self: Tensor, dtype: Any, device: Any, copy: bool, memory_format: Any) -
 
 declare(
     f"_to_copy(Tensor self, *, {OPTIONS}, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
-    cpu=_to_copy_kernel, where="n", node="ToCopyBackward0", grad={"self": lambda grad: grad},
+    cpu=_to_copy_kernel, where="n", node="ToCopyBackward0",
+    grad={"self": lambda grad, self_options: aten.to(grad, self_options[0])},
 )
 declare(
     "_to_device(Tensor self, Device device) -> Tensor", cpu=transfer, meta=transfer, where="n",

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..._dispatch.promotion import FLOAT_DTYPES, cast, result_dtype, scalar_array, to_float
 from ..._dispatch.steps import step
-from .memory import to
+from .memory import empty_beside, to
 
 Array = Any
 
@@ -28,7 +28,7 @@ def divide_rounded(a: Array, b: Array, rounding_mode: str | None) -> Array:
     if rounding_mode is None:
         return np.true_divide(to_float(a), to_float(b))
     if rounding_mode == "floor":
-        return floor_divide(a, b)
+        return _floor_quotient(a, b, None)
     if rounding_mode != "trunc":
         raise RuntimeError(
             "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
@@ -50,11 +50,19 @@ def _refuse_zero(b: Array) -> None:
 
 def floor_divide(a: Array, b: Array) -> Array:
     """Quotient rounded down."""
+    if a.shape == b.shape or not b.shape:
+        return _floor_quotient(a, b, empty_beside(a, a.dtype))
+    return _floor_quotient(a, b, None)
+
+
+def _floor_quotient(a: Array, b: Array, out: Array | None) -> Array:
     if a.dtype not in FLOAT_DTYPES:
         _refuse_zero(b)
-        return np.floor_divide(a, b)
-    exact = np.floor_divide(a, b)
-    return np.where(b == 0, np.true_divide(a, b), exact).astype(a.dtype, copy=False)
+        return np.floor_divide(a, b, out)
+    made = np.asarray(np.floor_divide(a, b, out))
+    zero = b == 0
+    # What was divided by zero is infinite or NaN.
+    return np.true_divide(a, b, made, where=zero) if zero.any() else made
 
 
 def remainder(a: Array, b: Array) -> Array:
