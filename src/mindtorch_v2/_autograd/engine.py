@@ -213,7 +213,7 @@ def reaches(roots: Sequence[Edge], targets: set[int]) -> set[int]:
 
 
 def deposit(buffer: list[Tensor | None], number: int, results: list[Tensor | None], position: int) -> None:
-    """Add a gradient to what has come so far, in place if one of the two is seen by nobody else."""
+    """Add a gradient to what has come so far, in place if nobody else sees that."""
     known, grad = buffer[number], results[position]
     results[position] = None
     if known is None:
@@ -224,8 +224,6 @@ def deposit(buffer: list[Tensor | None], number: int, results: list[Tensor | Non
         buffer[number] = aten.add(known, grad)
     elif owned(known) and getrefcount(known) <= LOCAL_REFERENCES:
         buffer[number] = aten.add_(known, grad)
-    elif owned(grad) and getrefcount(grad) <= LOCAL_REFERENCES:
-        buffer[number] = aten.add_(grad, known)
     else:
         buffer[number] = aten.add(known, grad)
 
