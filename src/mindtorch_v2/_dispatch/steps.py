@@ -45,13 +45,11 @@ PYTHON_LINES = ("given_ = " + DESCRIBED + "; start_ = clock()",
 
 
 def step(name: str, overload: str = "", inputs: Callable[..., tuple[Any, ...]] | None = None,
-         places: tuple[int, ...] | None = None,
-         takes_memory: bool | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+         places: tuple[int, ...] | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Make a step of a kernel function; `inputs` turns its arguments into those of the op of this name.
 
     `places` says where among those the first arguments are, for steps whose arrays do not keep their places; an empty
-    one, that no array is an input. `takes_memory` says whether a new array is the step's own; by default it is, but not
-    where the name is that of an `out` form: most of those write into memory that the op around them has made.
+    one, that no array is an input.
 
     >>> import numpy
     >>> from mindtorch_v2._dispatch.steps import step
@@ -64,9 +62,10 @@ def step(name: str, overload: str = "", inputs: Callable[..., tuple[Any, ...]] |
 
     def decorate(kernel: Callable[..., Any]) -> Callable[..., Any]:
         make = _maker(SOURCE, kernel.__code__.co_argcount, places)
+        # Where the name is that of an `out` form, PyTorch's step writes into memory that the op around it has made.
         made = make(kernel, event_id(name, "op", overload), inputs or _as_given,
                     _each if inputs is None else remembering(lambda *given: describe_all(inputs(*given))),
-                    not overload.endswith("out") if takes_memory is None else takes_memory)
+                    not overload.endswith("out"))
         made.__name__, made.__module__, made.__doc__ = kernel.__name__, kernel.__module__, kernel.__doc__
         return made
 

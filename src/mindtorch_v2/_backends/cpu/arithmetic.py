@@ -13,14 +13,17 @@ from .memory import empty_beside, to
 Array = Any
 
 
-def subtract(a: Array, b: Array) -> Array:
+def subtract(a: Array, b: Array, out: Array | None = None) -> Array:
     """Difference; booleans are refused with PyTorch's advice."""
     if a.dtype == np.bool_:
         raise RuntimeError(
             "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
             "operator instead."
         )
-    return np.subtract(a, b)
+    return np.subtract(a, b) if out is None else np.subtract(a, b, out)
+
+
+subtract.ufunc = np.subtract  # type: ignore[attr-defined]
 
 
 def divide_rounded(a: Array, b: Array, rounding_mode: str | None) -> Array:
