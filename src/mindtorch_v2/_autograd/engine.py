@@ -191,11 +191,7 @@ class Walk:
                 if buffer[number] is None:
                     buffer[number] = grad
                 else:
-                    own = [grad]
-                    if type(results) is not list:
-                        results = list(results)
-                    results[i] = grad = None
-                    deposit(buffer, number, own)
+                    deposit(buffer, number, grad)
             left = waiting[key] = waiting[key] - 1
             if not left:
                 # Even a node that got no gradient has to run, so that what depends on it is not left waiting.
@@ -243,16 +239,14 @@ def reaches(roots: Sequence[Edge], targets: set[int]) -> set[int]:
     return found
 
 
-def deposit(buffer: list[Tensor | None], number: int, sent: list[Tensor | None]) -> None:
-    """Add the gradient in `sent` to what has come so far, in place if one of the two is seen by nobody else."""
-    known, grad = buffer[number], sent.pop()
+def deposit(buffer: list[Tensor | None], number: int, grad: Tensor) -> None:
+    """Add a gradient to what has come so far, in place if nobody else sees that."""
+    known = buffer[number]
     buffer[number] = None
     if THREAD.state.grad:
         buffer[number] = aten.add(known, grad)
     elif owned(known) and getrefcount(known) <= LOCAL_REFERENCES:
         buffer[number] = aten.add_(known, grad)
-    elif owned(grad) and getrefcount(grad) <= LOCAL_REFERENCES:
-        buffer[number] = aten.add_(grad, known)
     else:
         buffer[number] = aten.add(known, grad)
 

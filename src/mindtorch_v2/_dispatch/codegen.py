@@ -44,6 +44,11 @@ def formula_parameters(formula: Callable[..., Any]) -> tuple[str, ...]:
     return code.co_varnames[: code.co_argcount]
 
 
+def ufunc_of(kernel: Any) -> Any:
+    """The ufunc that a kernel is, or that it says it calls after its own checks, with the `out` that it is given."""
+    return getattr(kernel, "ufunc", kernel)
+
+
 # Ops whose variadic argument can be something else by another keyword: `x.view(dtype=torch.int32)`.
 VARIADIC_OR = {"view": "dtype"}
 
@@ -171,13 +176,10 @@ class Writer:
 
     def call(self) -> None:
         arrays = {a.name: f"a{i}" for i, a in enumerate(self.tensors)}
-        others = [a for a in self.schema.arguments if not a.is_tensor]
         full = ", ".join(arrays.get(a.name, a.python_name) for a in self.schema.arguments)
         if self.op.cpu_full is not None and not (self.inplace and self.op.cpu_inplace):
             short = ", ".join(arrays.values())
-            default = " and ".join(
-                f"{a.python_name} {'is' if a.default == 'None' else '=='} {a.default}" for a in others)
-            kernel_call = (f"r_ = kernel_({short}) if {default} and type(a0) is ndarray else "
+            kernel_call = (f"r_ = kernel_({short}) if {self.other_defaults()} and type(a0) is ndarray else "
                            f"(kernel_full_ if type(a0) is ndarray else device_kernel(op_, a0))({full})")
         elif self.tensors:
             first, empty = ("a0[0]", "not a0 or ") if self.tensors[0].is_list else ("a0", "")
@@ -185,6 +187,23 @@ class Writer:
         else:
             kernel_call = f"r_ = kernel_({full})"
         self.add(3, kernel_call)
+
+    def other_defaults(self) -> str:
+        """A test whether all arguments but the tensors are their defaults."""
+        return " and ".join(f"{a.python_name} {'is' if a.default == 'None' else '=='} {a.default}"
+                            for a in self.schema.arguments if not a.is_tensor)
+
+    def write_directly(self) -> None:
+        """A ufunc writes straight into `out`, if that fits; otherwise the result is stored there afterwards."""
+        if not self.has_out or not isinstance(ufunc_of(self.op.cpu), np.ufunc):
+            return
+        tests = ["out is not None"]
+        if self.op.cpu_full is not None:
+            tests.append(self.other_defaults())
+        if self.differentiable():
+            tests.append(f"not ({self.needs_grad()})")
+        arrays = ", ".join(f"a{i}" for i in range(len(self.tensors)))
+        self.add(3, f"if {' and '.join(tests)} and writes_into(kernel_, out, {arrays}): return out")
 
     # -- the profiler's hook, in two twins that record the same ----------------------------------------------------
 
@@ -438,6 +457,7 @@ class Writer:
             self.call()
             self.lines[mark:] = ["    " + line for line in self.lines[mark:]]
         else:
+            self.write_directly()
             self.call()
         if self.inplace:
             self.add(3, "if r_ is not target_: r_ = store(target_, r_)",

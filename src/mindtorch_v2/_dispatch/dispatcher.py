@@ -19,7 +19,7 @@ from .._storage import Shared
 from .._tensor import TENSOR_TYPES, Tensor, new, wrap, wrap_known
 from . import promotion
 from .autocast import autocast_call
-from .codegen import Writer
+from .codegen import Writer, ufunc_of
 from .describe import describe_any, describer_source, key_of, note, noting, remembering
 from .explain import explain
 from .namespace import COMPILER, aten
@@ -81,6 +81,20 @@ def write_out(out: Any, result: Any) -> Any:
     out._a[...] = result._a
     bump(out)
     return out
+
+
+def writes_into(kernel: Any, out: Any, *arrays: Any) -> bool:
+    """Compute what a ufunc gives into a tensor if that has the result's shape and type, and say whether it had."""
+    target = out._a if isinstance(out, Tensor) else None
+    if type(target) is not np.ndarray or any(type(a) is not np.ndarray for a in arrays):
+        return False
+    if target.shape != np.broadcast_shapes(*[a.shape for a in arrays]):
+        return False
+    if ufunc_of(kernel).resolve_dtypes((*[a.dtype for a in arrays], None))[-1] != target.dtype:
+        return False
+    kernel(*arrays, out=target)
+    bump(out)
+    return True
 
 
 def first_share(tensor: Tensor) -> Shared:
@@ -167,6 +181,7 @@ HOOK.update(
         "wrap": wrap,
         "wrap_views": wrap_views,
         "write_out": write_out,
+        "writes_into": writes_into,
     }
 )
 

@@ -133,11 +133,12 @@ def _extreme_backward(grad: Any, self: Any, other: Any, loses: Any) -> Any:
 
 
 def _no_complex(name: str, function: Any) -> Any:
-    def kernel(a: Any, b: Any) -> Any:
+    def kernel(a: Any, b: Any, out: Any = None) -> Any:
         if a.dtype.kind == "c":
             raise RuntimeError(f"{name} not implemented for complex tensors.")
-        return function(a, b)
+        return function(a, b) if out is None else function(a, b, out=out)
 
+    kernel.ufunc = function  # type: ignore[attr-defined]
     return kernel
 
 

@@ -23,7 +23,7 @@ def _noise_like(input: Tensor, by_feature: bool) -> Tensor:
     if input.ndim < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
     shape = (*input._a.shape[:2], *(1,) * (input.ndim - 2))
-    return aten.empty(shape, dtype=input.dtype, device=input.device)
+    return aten.new_empty(input, shape)
 
 
 def _form(by_feature: bool, alpha: bool, inplace: bool) -> Any:

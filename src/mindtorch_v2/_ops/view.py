@@ -80,19 +80,30 @@ declare(
     variadic="size", where="m",
     grad={"self": _expand_backward},
 )
+
+
+def _unsqueezed(grad: Any, shape: tuple[int, ...], dims: Any) -> Any:
+    """A gradient with the dimensions of extent 1 that were removed; itself if there was none."""
+    for dim in dims:
+        if dim < len(shape) and shape[dim] == 1:
+            grad = aten.unsqueeze(grad, dim)
+    return grad
+
+
 declare(
     "squeeze(Tensor self) -> Tensor", cpu=kernels.squeeze, view=True, where="n",
-    grad={"self": lambda grad, self_shape: aten.view(grad, self_shape)},
+    grad={"self": lambda grad, self_shape: _unsqueezed(grad, self_shape, range(len(self_shape)))},
 )
 declare(
     "squeeze.dim(Tensor self, int dim) -> Tensor", cpu=kernels.squeeze_dims, view=True, where="n",
     node="SqueezeBackward1",
-    grad={"self": lambda grad, self_shape, dim: grad if grad._a.shape == self_shape else aten.unsqueeze(
-        grad, wrap_dim(dim, len(self_shape)))},
+    grad={"self": lambda grad, self_shape, dim: _unsqueezed(grad, self_shape, (wrap_dim(dim, len(self_shape)),))},
 )
 declare(
     "squeeze.dims(Tensor self, int[] dim) -> Tensor", cpu=kernels.squeeze_dims, view=True, where="n",
-    node="SqueezeBackward2", grad={"self": lambda grad, self_shape: aten.view(grad, self_shape)},
+    node="SqueezeBackward2",
+    grad={"self": lambda grad, self_shape, dim: _unsqueezed(
+        grad, self_shape, sorted(wrap_dim(one, len(self_shape)) for one in dim))},
 )
 
 

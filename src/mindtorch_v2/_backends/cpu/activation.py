@@ -16,7 +16,7 @@ from .gelu import GELU_CUBIC as GELU_CUBIC
 from .gelu import GELU_SLOPE as GELU_SLOPE
 from .gelu import gelu as gelu
 from .gelu import gelu_backward as gelu_backward
-from .memory import empty_like
+from .memory import empty_beside, empty_like, empty_like_contiguous
 from .pointwise import FLOAT32, ONES, ZEROS, broadcasting, scratch, sigmoid, unsupported
 from .real_floats import floats_only
 
@@ -77,9 +77,14 @@ def stopped(closed: Array, grad: Array) -> Array:
     if closed.size < LARGE or grad.dtype != FLOAT32 or closed.shape != grad.shape:
         return np.where(closed, ZEROS[grad.dtype], grad)
     # By masking bits: `where` branches at every element, and a product would turn infinities into NaN.
-    mask = np.subtract(closed.view(np.int8), ONES[INT8]).astype(np.int32)
+    mask = _open_bytes(closed).astype(np.int32)
     np.bitwise_and(mask, grad.view(np.int32), mask)
     return mask.view(np.float32)
+
+
+def _open_bytes(closed: Array) -> Array:
+    """All bits of a byte where it is not closed, none where it is."""
+    return np.subtract(closed.view(np.int8), ONES[INT8])
 
 
 def hardtanh(a: Array, low: Any, high: Any) -> Array:
@@ -110,13 +115,21 @@ def hardtanh_backward(grad: Array, a: Array, low: Any, high: Any) -> Array:
     """The gradient strictly between the two numbers."""
     outside = a <= scalar_array(low, a.dtype)
     outside |= a >= scalar_array(high, a.dtype)
-    return stopped(outside, grad)
+    made = empty_beside(a, grad.dtype)
+    if outside.size < LARGE or grad.dtype != FLOAT32 or outside.shape != grad.shape:
+        np.copyto(made, grad)
+        np.copyto(made, ZEROS[grad.dtype], where=outside)
+        return made
+    bits = made.view(np.int32)
+    np.copyto(bits, _open_bytes(outside))
+    np.bitwise_and(bits, grad.view(np.int32), bits)
+    return made
 
 
 @floats_only("hardsigmoid_cpu")
 def hardsigmoid(a: Array) -> Array:
     """`(a + 3) / 6` kept in [0, 1]."""
-    t = _clamped_to_six(a)
+    t = _clamped_to_six(a, np.empty_like(a))
     return np.true_divide(t, scalar_array(6.0, a.dtype), t)
 
 
@@ -130,7 +143,7 @@ def hardsigmoid_backward(grad: Array, a: Array) -> Array:
 @floats_only("hardswish_cpu")
 def hardswish(a: Array) -> Array:
     """`a` times `hardsigmoid(a)`."""
-    t = _clamped_to_six(a)
+    t = _clamped_to_six(a, empty_beside(a, a.dtype))
     np.multiply(t, a, t)
     return np.true_divide(t, scalar_array(6.0, a.dtype), t)
 
@@ -138,13 +151,13 @@ def hardswish(a: Array) -> Array:
 @floats_only("hardswish_cpu")
 def hardswish_inplace(a: Array) -> Array:
     """`hardswish` into its argument."""
-    np.multiply(_clamped_to_six(a), a, a)
+    np.multiply(_clamped_to_six(a, np.empty_like(a)), a, a)
     return np.true_divide(a, scalar_array(6.0, a.dtype), a)
 
 
-def _clamped_to_six(a: Array) -> Array:
-    """`a + 3` kept in [0, 6]."""
-    t = scratch(np.add(a, scalar_array(3.0, a.dtype)))
+def _clamped_to_six(a: Array, t: Array) -> Array:
+    """`a + 3` kept in [0, 6], in given memory."""
+    np.add(a, scalar_array(3.0, a.dtype), t)
     np.maximum(t, ZEROS[a.dtype], out=t)
     return np.minimum(t, scalar_array(6.0, a.dtype), out=t)
 
@@ -152,7 +165,7 @@ def _clamped_to_six(a: Array) -> Array:
 @floats_only("hardswish_backward_cpu")
 def hardswish_backward(grad: Array, a: Array) -> Array:
     """Gradient of `hardswish`."""
-    made = scratch(np.true_divide(a, scalar_array(3.0, a.dtype)))
+    made = np.true_divide(a, scalar_array(3.0, a.dtype), empty_beside(a, a.dtype))
     np.add(made, scalar_array(0.5, a.dtype), made)
     np.multiply(grad, made, made)
     np.copyto(made, ZEROS[a.dtype], where=a <= -3)
@@ -207,7 +220,9 @@ def shrink_backward(grad: Array, a: Array, bound: Any) -> Array:
 @floats_only("prelu_cpu")
 def prelu(a: Array, weight: Array) -> Array:
     """`a` above zero, `weight * a` below."""
-    return np.where(a > 0, a, weight * a)
+    made = np.multiply(weight, a, empty_like(a, a.dtype))
+    np.copyto(made, a, where=a > 0)
+    return made
 
 
 @floats_only("prelu_backward_cpu")
@@ -309,15 +324,19 @@ def log_sigmoid_forward(a: Array) -> tuple[Array, Array]:
     """`log(sigmoid(a))`, and `exp(-|a|)` for the backward."""
     if not a.flags.c_contiguous:
         a = np.ascontiguousarray(a)
-    buffer = np.exp(-np.abs(a))
-    return np.minimum(a, ZEROS[a.dtype]) - np.log1p(buffer), buffer
+    made, buffer = empty_like_contiguous(a, a.dtype), empty_like_contiguous(a, a.dtype)
+    np.exp(np.negative(np.abs(a, buffer), buffer), buffer)
+    np.subtract(np.minimum(a, ZEROS[a.dtype]), np.log1p(buffer, made), made)
+    return made, buffer
 
 
 @floats_only("log_sigmoid_backward_cpu")
 def log_sigmoid_backward(grad: Array, a: Array, buffer: Array) -> Array:
     """Gradient of `log_sigmoid`: `grad * sigmoid(-a)`."""
-    share = buffer / (ONES[a.dtype] + buffer)
-    return grad * np.where(a < 0, ONES[a.dtype] - share, share)
+    made = empty_like(grad, grad.dtype)
+    share = scratch(buffer / (ONES[a.dtype] + buffer))
+    np.subtract(ONES[a.dtype], share, share, where=a < 0)
+    return np.multiply(grad, share, made)
 
 
 @floats_only("elu_cpu")

@@ -10,21 +10,24 @@ import numpy as np
 from ..._dispatch.promotion import FLOAT_DTYPES, cast, result_dtype, scalar_array, to_float
 from ..._dispatch.steps import step
 from .blocks import blocks
-from .memory import to
+from .memory import empty_beside, to
 
 Array = Any
 # Elements from which computing a remainder in float64 pays, and quotients whose product with a float32 is exact.
 MANY_RESTS, EXACT_QUOTIENT = 256, 2.0**28
 
 
-def subtract(a: Array, b: Array) -> Array:
+def subtract(a: Array, b: Array, out: Array | None = None) -> Array:
     """Difference; booleans are refused with PyTorch's advice."""
     if a.dtype == np.bool_:
         raise RuntimeError(
             "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
             "operator instead."
         )
-    return np.subtract(a, b)
+    return np.subtract(a, b) if out is None else np.subtract(a, b, out)
+
+
+subtract.ufunc = np.subtract  # type: ignore[attr-defined]
 
 
 def divide_rounded(a: Array, b: Array, rounding_mode: str | None) -> Array:
@@ -32,7 +35,7 @@ def divide_rounded(a: Array, b: Array, rounding_mode: str | None) -> Array:
     if rounding_mode is None:
         return np.true_divide(to_float(a), to_float(b))
     if rounding_mode == "floor":
-        return floor_divide(a, b)
+        return _floor_quotient(a, b, None)
     if rounding_mode != "trunc":
         raise RuntimeError(
             "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
@@ -54,11 +57,19 @@ def _refuse_zero(b: Array) -> None:
 
 def floor_divide(a: Array, b: Array) -> Array:
     """Quotient rounded down."""
+    if a.shape == b.shape or not b.shape:
+        return _floor_quotient(a, b, empty_beside(a, a.dtype))
+    return _floor_quotient(a, b, None)
+
+
+def _floor_quotient(a: Array, b: Array, out: Array | None) -> Array:
     if a.dtype not in FLOAT_DTYPES:
         _refuse_zero(b)
-        return np.floor_divide(a, b)
-    exact = np.floor_divide(a, b)
-    return np.where(b == 0, np.true_divide(a, b), exact).astype(a.dtype, copy=False)
+        return np.floor_divide(a, b, out)
+    made = np.asarray(np.floor_divide(a, b, out))
+    zero = b == 0
+    # What was divided by zero is infinite or NaN.
+    return np.true_divide(a, b, made, where=zero) if zero.any() else made
 
 
 def remainder(a: Array, b: Array) -> Array:

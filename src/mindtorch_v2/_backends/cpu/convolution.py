@@ -19,7 +19,7 @@ from numpy.lib.stride_tricks import as_strided
 from ..._dispatch.steps import step
 from ..._dtype import HALF_TYPES
 from .convolution_checks import check_convolution
-from .memory import contiguous_step
+from .memory import contiguous_step, empty
 from .onednn import convolution as fast
 
 Array = Any
@@ -394,7 +394,9 @@ def convolution_backward(grad: Array, x: Array, weight: Array, bias_sizes: Any, 
             second = weight_gradient(seen, pull, weight.shape, window, groups)
     else:
         first, second = gradients(pull, seen, by, window, groups, output_mask[0], output_mask[1])
-    third = pull.sum((0, *range(2, pull.ndim))) if output_mask[2] else None
+    third = None
+    if output_mask[2]:
+        third = pull.sum((0, *range(2, pull.ndim)), out=empty((pull.shape[1],), pull.dtype))
     nothing = np.empty(0, x.dtype)
     return tuple(nothing if made is None else made.astype(x.dtype, copy=False)  # type: ignore[return-value]
                  for made in (first, second, third))

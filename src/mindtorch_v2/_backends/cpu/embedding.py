@@ -10,7 +10,7 @@ import numpy as np
 from ..._dispatch.promotion import pretty
 from ..._dispatch.steps import step
 from ..._dtype import FROM_NUMPY, HALF_TYPES
-from .memory import empty, zeros
+from .memory import zeros
 from .stretches import sum_stretches
 from .view import view_step
 
@@ -45,8 +45,8 @@ def _reshape(indices: Array, shape: tuple[int, ...]) -> Array:
 
 @step("aten::index_select")
 def _index_select(weight: Array, dim: int, rows: Array) -> Array:
-    # The rows are known to be there, which spares `take` a buffer.
-    return weight.take(rows, dim, empty((rows.size, weight.shape[1]), weight.dtype), "clip")
+    # The rows are known to be there, which spares `take` looking at each.
+    return weight.take(rows, dim, None, "clip")
 
 
 def embedding_backward(grad: Array, indices: Array, num_weights: int, padding_idx: int,

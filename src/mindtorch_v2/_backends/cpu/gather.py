@@ -13,7 +13,7 @@ from ..._dispatch.steps import step
 from ..._dtype import FLOAT, FROM_NUMPY
 from ..._shape import broadcast_shapes, wrap_dim
 from .indexing import add_slices, contiguous, positions
-from .memory import clone_step, empty
+from .memory import clone_step
 from .scatter import (
     INDEX_DTYPES,
     REDUCERS,
@@ -56,8 +56,8 @@ def index_select(a: Array, dim: int, index: Array) -> Array:
     vector = index.reshape(-1)
     if not a.flags.c_contiguous:
         return contiguous(a[_key(at, vector)])
-    # The slices are known to be there, which spares `take` a buffer.
-    return a.take(vector, at, empty((*a.shape[:at], vector.size, *a.shape[at + 1:]), a.dtype), "clip")
+    # The slices are known to be there, which spares `take` looking at each.
+    return a.take(vector, at, None, "clip")
 
 
 def _key(dim: int, index: Array) -> tuple[Any, ...]:

@@ -7,17 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from ..._dispatch.promotion import FLOAT_DTYPES, pretty
+from ..._dispatch.promotion import FLOAT_DTYPES, pretty, scalar_array
 from ..._dispatch.steps import step
 from ..._dtype import FROM_NUMPY, HALF_TYPES
-from .memory import empty_like, zero_
-from .reduce import divide_step, mean_step, sum_all
+from .activation import log_sigmoid_forward
+from .memory import copy_, empty, empty_like, empty_like_contiguous, fill_, zero_
+from .reduce import divide_step, mean_into_step, mean_step, sum_all, sum_into_step
 
 Array = Any
 NONE, MEAN, SUM = range(3)
 
 
-sum_step = step("aten::sum", "", lambda values: (values, None))(sum_all)
+sum_step = step("aten::sum", "", lambda values: (values, None))(lambda values: np.asarray(sum_all(values)))
+_subtract_step = step("aten::sub_", "Tensor", lambda a, b: (a, b, 1))(lambda a, b: np.subtract(a, b, a))
+_multiply_step = step("aten::mul_", "Tensor")(lambda a, b: np.multiply(a, b, a))
+_log_sigmoid_forward = step("aten::log_sigmoid_forward")(log_sigmoid_forward)
+_log_sigmoid = step("aten::log_sigmoid")(lambda a: _log_sigmoid_forward(a)[0])
 
 
 def wide(a: Array) -> Array:
@@ -39,6 +44,47 @@ def reduce(values: Array, reduction: int, dtype: np.dtype) -> Array:
     return np.asarray(total).astype(dtype, copy=False)
 
 
+def reduce_within(losses: Array, total: Array, dtype: np.dtype, put: Any) -> Array:
+    """A mean or sum of losses, put into the memory that they were in: like PyTorch's, it keeps all of that."""
+    if losses.dtype != dtype or not losses.size:
+        return np.asarray(total).astype(dtype, copy=False)
+    made = losses[(0,) * losses.ndim + (...,)]
+    put(made, total)
+    return made
+
+
+def _reduce_difference(losses: Array, reduction: int, dtype: np.dtype) -> Array:
+    """The losses, or their mean or sum in their memory."""
+    if reduction == NONE:
+        return losses.astype(dtype, copy=False)
+    return reduce_within(losses, mean_into_step(losses) if reduction == MEAN else sum_into_step(losses), dtype,
+                         _put)
+
+
+def _put(target: Array, number: Array) -> None:
+    target[...] = number
+
+
+def _difference(a: Array, b: Array, reduction: int) -> Array:
+    """`a - b`, in memory that is taken separately if a single number is to be made of it."""
+    a, b = wide(a), wide(b)
+    return np.subtract(a, b, None if reduction == NONE or a.shape != b.shape else empty(a.shape, a.dtype))
+
+
+def _difference_like(a: Array, b: Array) -> Array:
+    """`a - b` in row-major order."""
+    x, y = wide(a), wide(b)
+    if x.shape != y.shape or x.dtype != y.dtype:
+        return np.asarray(x - y)
+    return np.subtract(x, y, empty_like_contiguous(a, x.dtype))
+
+
+def _keep_within(a: Array, limit: float) -> None:
+    """Bring the elements of an array to the nearest number between `-limit` and `limit`."""
+    np.maximum(a, scalar_array(-limit, a.dtype), out=a)
+    np.minimum(a, scalar_array(limit, a.dtype), out=a)
+
+
 def share(grad: Array, count: int, reduction: int) -> Array:
     """The gradient of one element's loss."""
     grad = wide(grad)
@@ -51,19 +97,15 @@ def share(grad: Array, count: int, reduction: int) -> Array:
 def mse(a: Array, b: Array, reduction: int) -> Array:
     """Squared difference."""
     require_float(a, "mse_cpu")
-    difference = wide(a) - wide(b)
-    return reduce(np.multiply(difference, difference, out=_own(difference)), reduction, a.dtype)
-
-
-def _own(made: Any) -> Any:
-    return made if isinstance(made, np.ndarray) else None
+    difference = np.asarray(_difference(a, b, reduction))
+    return _reduce_difference(np.multiply(difference, difference, difference), reduction, a.dtype)
 
 
 def mse_backward(grad: Array, a: Array, b: Array, reduction: int) -> Array:
     """2 (a - b), scaled."""
-    difference = np.asarray(wide(a) - wide(b))
-    difference = difference * (share(grad, difference.size, reduction) * 2)
-    return np.asarray(difference).astype(a.dtype, copy=False)
+    difference = _difference_like(a, b)
+    np.multiply(difference, share(grad, difference.size, reduction) * 2, difference)
+    return difference.astype(a.dtype, copy=False)
 
 
 def smooth_l1(a: Array, b: Array, reduction: int, beta: float) -> Array:
@@ -71,23 +113,28 @@ def smooth_l1(a: Array, b: Array, reduction: int, beta: float) -> Array:
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     require_float(a, "smooth_l1_cpu")
-    size = np.asarray(np.abs(wide(a) - wide(b)))
-    if beta == 0:
-        return reduce(size, reduction, a.dtype)
-    real = size.dtype.type
-    # With m the smaller of size and beta, m (size - m / 2) / beta is both forms: choosing takes longer than computing.
-    smaller = np.minimum(size, real(beta))
-    size -= smaller * real(0.5)
-    size *= smaller
-    return reduce(size if beta == 1 else size / real(beta), reduction, a.dtype)
+    size = np.asarray(_difference(a, b, reduction))
+    np.abs(size, size)
+    if beta > 0:
+        # With m the smaller of size and beta, m (size - m / 2) / beta is both forms: choosing takes longer.
+        smaller = np.minimum(size, scalar_array(beta, size.dtype))
+        np.subtract(size, smaller * scalar_array(0.5, size.dtype), size)
+        np.multiply(size, smaller, size)
+        if beta != 1:
+            np.divide(size, scalar_array(beta, size.dtype), size)
+    return _reduce_difference(size, reduction, a.dtype)
 
 
 def smooth_l1_backward(grad: Array, a: Array, b: Array, reduction: int, beta: float) -> Array:
     """Slope of `smooth_l1`."""
-    difference = np.asarray(wide(a) - wide(b))
-    real = difference.dtype.type
-    slope = np.asarray(np.clip(difference / real(beta), real(-1), real(1)) if beta > 0 else np.sign(difference))
-    slope *= share(grad, difference.size, reduction)
+    slope = _difference_like(a, b)
+    if beta > 0:
+        # Beyond `beta` the slope is the sign.
+        np.divide(slope, scalar_array(beta, slope.dtype), slope)
+        _keep_within(slope, 1.0)
+    else:
+        np.sign(slope, slope)
+    np.multiply(slope, share(grad, slope.size, reduction), slope)
     return slope.astype(a.dtype, copy=False)
 
 
@@ -96,18 +143,21 @@ def huber(a: Array, b: Array, reduction: int, delta: float) -> Array:
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     require_float(a, "huber_cpu")
-    size = np.abs(wide(a) - wide(b))
-    real = size.dtype.type
-    smaller = np.minimum(size, real(delta))
-    return reduce(smaller * (size - smaller * real(0.5)), reduction, a.dtype)
+    x, y = wide(a), wide(b)
+    size = np.asarray(x - y) if x.shape != y.shape else np.subtract(x, y, empty_like(a, x.dtype))
+    np.abs(size, size)
+    smaller = np.minimum(size, scalar_array(delta, size.dtype))
+    np.subtract(size, smaller * scalar_array(0.5, size.dtype), size)
+    np.multiply(size, smaller, size)
+    return reduce(size, reduction, a.dtype)
 
 
 def huber_backward(grad: Array, a: Array, b: Array, reduction: int, delta: float) -> Array:
     """Slope of `huber`: the difference, clipped."""
-    difference = np.asarray(wide(a) - wide(b))
-    limit = difference.dtype.type(delta)
-    slope = np.clip(difference, -limit, limit)
-    return np.asarray(slope * share(grad, difference.size, reduction)).astype(a.dtype, copy=False)
+    slope = _difference_like(a, b)
+    _keep_within(slope, delta)
+    np.multiply(slope, share(grad, slope.size, reduction), slope)
+    return slope.astype(a.dtype, copy=False)
 
 
 def soft_margin(a: Array, target: Array, reduction: int) -> Array:
@@ -138,8 +188,10 @@ def bce(a: Array, target: Array, weight: Array | None, reduction: int) -> Array:
     losses = empty_like(x, x.dtype)
     np.subtract((t - 1) * np.maximum(np.log1p(-x), floor), t * np.maximum(np.log(x), floor), losses)
     if weight is not None:
-        losses = losses * wide(weight)
-    return reduce(np.asarray(losses), reduction, a.dtype)
+        np.multiply(losses, wide(weight), losses)
+    if reduction == NONE:
+        return losses.astype(a.dtype, copy=False)
+    return reduce_within(losses, mean_step(losses) if reduction == MEAN else sum_step(losses), a.dtype, copy_)
 
 
 def bce_backward(grad: Array, a: Array, target: Array, weight: Array | None, reduction: int) -> Array:
@@ -158,10 +210,14 @@ def bce_backward(grad: Array, a: Array, target: Array, weight: Array | None, red
 def bce_with_logits(a: Array, target: Array, weight: Array | None, pos_weight: Array | None, reduction: int) -> Array:
     """Binary cross entropy of sigmoid(a), without overflow."""
     x, t = wide(a), wide(target)
-    softplus = np.maximum(-x, 0) + np.log1p(np.exp(-np.abs(x)))
+    below = _log_sigmoid(x)
     if pos_weight is not None:
-        softplus = softplus * ((wide(pos_weight) - 1) * t + 1)
-    losses = (1 - t) * x + softplus
+        below = below * ((wide(pos_weight) - 1) * t + 1)
+    if t.shape == below.shape and t.dtype == below.dtype:
+        losses = fill_(empty_like(t, t.dtype), 1)
+        _subtract_step(_multiply_step(_subtract_step(losses, t), x), below)
+    else:
+        losses = (1 - t) * x - below
     if weight is not None:
         losses = losses * wide(weight)
     losses = np.asarray(losses)

@@ -138,6 +138,11 @@ def empty_like_in_format(like: Array, dtype: np.dtype, memory_format: Any) -> Ar
     return empty_in_format(like.shape, dtype, memory_format)
 
 
+def empty_beside(a: Array, dtype: np.dtype) -> Array:
+    """Memory for the result of an elementwise op, in the order of its operand."""
+    return empty(a.shape, dtype) if a.flags.c_contiguous else empty_strided(a, dtype)
+
+
 def preserving_copy(a: Array) -> Array:
     """A copy without gaps, with the same order of dimensions."""
     return copy_(empty_strided(a, a.dtype) if is_dense(a) else empty_like(a, a.dtype), a)

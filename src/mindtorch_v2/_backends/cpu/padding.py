@@ -9,6 +9,7 @@ import numpy as np
 
 from ..._dispatch.promotion import scalar_array
 from .indexing import add_slices
+from .memory import copy_, empty, fill_, preserving_clone_step
 
 Array = Any
 
@@ -33,8 +34,10 @@ def constant_pad_nd(a: Array, pad: Sequence[int], value: Any) -> Array:
         shape[dim] = extent + before + after
         source[dim] = slice(max(-before, 0), extent + min(after, 0))
         target[dim] = slice(max(before, 0), max(before, 0) + cropped)
-    whole = np.full(shape, scalar_array(value, a.dtype), a.dtype)
-    whole[tuple(target)] = a[tuple(source)]
+    if max(pad, default=0) <= 0:
+        return preserving_clone_step(a[tuple(source)])
+    whole = fill_(empty(tuple(shape), a.dtype), scalar_array(value, a.dtype).item())
+    copy_(whole[tuple(target)], a[tuple(source)])
     return whole
 
 

@@ -159,6 +159,8 @@ def mean_all(a: Array) -> Array:
 
 
 mean_step = step("aten::mean", "", lambda a: (a, None))(mean_all)
+mean_into_step = step("aten::mean", "out", lambda a: (a, (), False, None, None))(mean_all)
+sum_into_step = step("aten::sum", "IntList_out", lambda a: (a, (), False, None, None))(sum_all)
 _scalar_step = step("aten::_local_scalar_dense")(lambda a: a.item())
 item_step = step("aten::item")(lambda a: _scalar_step(a))
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from ..._construct import as_tensor
 from ..._dispatch.namespace import aten
 from ..._dtype import int64
+from ..._memory_format import contiguous_format
 from ..._tensor import Tensor
 
 __all__ = ["PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence",
@@ -27,7 +28,7 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     """The permutation that undoes this one."""
     if permutation is None:
         return None
-    made = aten.empty_like(permutation)
+    made = aten.empty_like(permutation, memory_format=contiguous_format)
     return aten.scatter_(made, 0, permutation, aten.arange(0, permutation.numel(), device=permutation.device))
 
 

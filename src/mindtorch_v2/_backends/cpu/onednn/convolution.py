@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..memory import empty
 from .layouts import (
     BIAS,
     DESTINATION,
@@ -104,7 +105,7 @@ def can_run(x: Array, weight: Array, bias: Array | None, window: Any, groups: in
 def _made(plan: Plan | None, shape: Sequence[int], order: Callable[[Array], Sequence[Array]]) -> Array | None:
     if plan is None:
         return None
-    made = np.empty(shape, FLOAT32)
+    made = empty(tuple(shape), FLOAT32)
     plan.run(*order(made))
     return made
 
