@@ -64,8 +64,9 @@ def with_modules(trace: Trace, calls: ModuleCalls) -> Trace:
     """The trace with its `module` column filled.
 
     What runs in a backward node belongs to the module whose forward recorded the node, unless a module was called in
-    there, as when a checkpoint computes again. A node that another node recorded belongs to that one's module. No forward op records the accumulation of a gradient; it belongs to the
-    module of the node that ran before it, since the engine accumulates as soon as the last part of a gradient has come.
+    there, as when a checkpoint computes again. A node that another node recorded belongs to that one's module. No
+    forward op records the accumulation of a gradient; it belongs to the module of the node that ran before it, since
+    the engine accumulates as soon as the last part of a gradient has come.
     """
     if not calls.path:
         return trace
