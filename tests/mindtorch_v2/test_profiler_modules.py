@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import copy
 import gc
+import json
 import pathlib
 import threading
 import weakref
@@ -265,6 +266,48 @@ def test_group_by_module() -> None:
         torch.ones(1)
     with pytest.raises(ValueError, match="with_modules=True"):
         plain.key_averages(group_by_module=True)
+
+
+def test_rows_by_module_say_which() -> None:
+    net = Net()
+    with profile(with_modules=True) as prof:
+        net(torch.ones(3, 4))
+    rows = prof.key_averages(group_by_module=True)
+    header, *lines = [line.split() for line in rows.table().splitlines() if not line.startswith("-")]
+    assert header[:2] == ["Name", "Module"]
+    assert {line[1] for line in lines if line[0] == "aten::linear"} == {"blocks.0.inner", "blocks.1.inner", "head"}
+    # The end of a path says more than its beginning.
+    assert "....inner" in rows.table(max_name_column_width=13)
+    assert "Module" not in prof.key_averages().table()
+    table = json.loads(rows.to_json())
+    assert [row["module"] for row in table] == [row.module for row in rows]
+    assert "module" not in json.loads(prof.key_averages().to_json())[0]
+    assert [row["module"] for row in json.loads(prof.events().to_json())] == [event.module for event in prof.events()]
+
+
+def test_derivatives_of_derivatives() -> None:
+    """A node that was recorded in a backward is of the module whose backward that was."""
+    net = Net()
+    x = torch.ones(3, 4, requires_grad=True)
+    with profile(with_modules=True) as prof:
+        loss = net(x).sum()
+        [first] = torch.autograd.grad(loss, x, create_graph=True)
+        [second] = torch.autograd.grad(first.pow(2).sum(), x, create_graph=True)
+        second.pow(2).sum().backward()
+    of_matrix_products = collections.Counter(modules_of(prof, "MmBackward0"))
+    assert set(of_matrix_products) == {"blocks.0.inner", "blocks.1.inner", "head"}
+    outside = {event.name for event in prof.events() if event["module"] is None and event["kind"] == "backward"}
+    assert {name for name in outside if "Mm" in name or "Exp" in name or "T" in name} == set()
+
+
+def test_hooks_of_the_backward_belong_to_their_module() -> None:
+    net = Net()
+    net.head.register_full_backward_hook(lambda module, inputs, outputs: (inputs[0].sinh(),))
+    with profile(with_modules=True) as prof:
+        net(torch.ones(3, 4)).sum().backward()
+    assert modules_of(prof, "aten::sinh") == ["head"]
+    # They are one function before the module's forward and one after.
+    assert modules_of(prof, "BackwardHookFunction") == ["head", "head"]
 
 
 def test_through_a_file(tmp_path: pathlib.Path) -> None:

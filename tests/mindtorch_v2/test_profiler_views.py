@@ -55,7 +55,8 @@ def training() -> Trace:
         .add("forward", 5, 50, Kind.SCOPE, step=4)
         .add("aten::linear", 10, 40, inputs=(MATRIX, [MATRIX, MATRIX], 2.5, None), sequence=7, step=4,
              stack=[Frame("model.py", 3, "forward"), Frame("train.py", 9, "main")])
-        .add("aten::addmm", 15, 35, flops=36, sequence=7, step=4, module="net.0")
+        .add("aten::addmm", 15, 35, flops=36, sequence=7, step=4, module="net.0",
+             stack=[Frame("model.py", 3, "forward"), Frame("train.py", 9, "main")])
         .add("autograd::engine::evaluate_function: AddmmBackward0", 60, 80, Kind.BACKWARD, sequence=7, step=4)
         .add("AddmmBackward0", 62, 78, Kind.BACKWARD_FUNCTION, sequence=7, step=4)
         .add("aten::mm", 65, 75, flops=24, step=4, stack=[Frame("engine.py", 1, "run")])

@@ -57,7 +57,7 @@ stand_in_begins(CallLane *lane, PyCodeObject *code)
 
 /* A frame is entered or left: `(code, instruction, ...)`. */
 static PyObject *
-frame_event(CallMonitor *self, PyObject *const *args, Py_ssize_t count, int enters, int can_disable)
+frame_event(CallMonitor *self, PyObject *const *args, Py_ssize_t count, int enters, int thrown, int can_disable)
 {
     if (count < 2 || !PyCode_Check(args[0])) {
         PyErr_SetString(PyExc_TypeError, "not what sys.monitoring reports");
@@ -78,6 +78,10 @@ frame_event(CallMonitor *self, PyObject *const *args, Py_ssize_t count, int ente
         shown = frame == NULL ? 0 : book_shows(self->book, frame);
         failed = shown < 0;
     }
+    if (!failed && shown > 0 && thrown) {
+        PyFrameObject *frame = PyEval_GetFrame();
+        failed = frame == NULL ? 0 : lane_delegating(lane, frame);
+    }
     if (!failed && shown > 0)
         failed = lane_note(lane, code, enters ? PyLong_AsLong(args[1]) : EXIT);
     lane->expected = NULL;
@@ -87,26 +91,26 @@ frame_event(CallMonitor *self, PyObject *const *args, Py_ssize_t count, int ente
 static PyObject *
 entered(CallMonitor *self, PyObject *const *args, Py_ssize_t count)
 {
-    return frame_event(self, args, count, 1, 1);
+    return frame_event(self, args, count, 1, 0, 1);
 }
 
 static PyObject *
 left(CallMonitor *self, PyObject *const *args, Py_ssize_t count)
 {
-    return frame_event(self, args, count, 0, 1);
+    return frame_event(self, args, count, 0, 0, 1);
 }
 
 /* These two cannot be switched off for a place. */
 static PyObject *
 thrown(CallMonitor *self, PyObject *const *args, Py_ssize_t count)
 {
-    return frame_event(self, args, count, 1, 0);
+    return frame_event(self, args, count, 1, 1, 0);
 }
 
 static PyObject *
 unwound(CallMonitor *self, PyObject *const *args, Py_ssize_t count)
 {
-    return frame_event(self, args, count, 0, 0);
+    return frame_event(self, args, count, 0, 0, 0);
 }
 
 /* The user's code is about to call something: `(code, instruction, callable, first argument)`. */

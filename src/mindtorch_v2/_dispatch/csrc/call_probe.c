@@ -31,6 +31,27 @@ stand_in_begins(CallLane *lane, PyFrameObject *frame, PyCodeObject *code)
     return result;
 }
 
+#define GENERATORS (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)
+#if PY_VERSION_HEX >= 0x030B0000
+#define FIRST_YIELD 8 /* no generator waits at an instruction before this one */
+#else
+#define FIRST_YIELD 0
+#endif
+
+/* A generator goes on. Those that wait for it are noted unless they were entered themselves. */
+static int
+note_waiting(CallLane *lane, PyFrameObject *frame)
+{
+    PyFrameObject *caller = PyFrame_GetBack(frame);
+    if (caller == NULL)
+        return 0;
+    PyCodeObject *code = PyFrame_GetCode(caller);
+    int waits = code->co_flags & GENERATORS ? book_waits(lane->book, code, last_instruction(caller)) : 0;
+    Py_DECREF(code);
+    Py_DECREF(caller);
+    return waits <= 0 ? waits : lane_delegating(lane, frame);
+}
+
 static int
 note_frame(CallLane *lane, PyFrameObject *frame, PyCodeObject *code, long kind, int enters)
 {
@@ -39,7 +60,12 @@ note_frame(CallLane *lane, PyFrameObject *frame, PyCodeObject *code, long kind, 
         return enters ? stand_in_begins(lane, frame, code) : lane_close(lane, frame);
     if (kind == LIBRARY)
         shown = book_shows(lane->book, frame);
-    return shown <= 0 ? shown : lane_note(lane, code, enters ? last_instruction(frame) : EXIT);
+    if (shown <= 0)
+        return shown;
+    long instruction = enters ? last_instruction(frame) : EXIT;
+    if (instruction >= FIRST_YIELD && code->co_flags & GENERATORS && note_waiting(lane, frame) < 0)
+        return -1;
+    return lane_note(lane, code, instruction);
 }
 
 static int
@@ -139,6 +165,24 @@ probe_retire(CallProbe *self, PyObject *Py_UNUSED(ignored))
     Py_RETURN_NONE;
 }
 
+/* A program that took it from sys.getprofile() gives it back to sys.setprofile(), which calls it as a function of
+ * Python's: it becomes the thread's own again. */
+static PyObject *
+probe_call(CallProbe *self, PyObject *args, PyObject *Py_UNUSED(keywords))
+{
+    static const char *const events[] = {"call", "exception", "line", "return", "c_call", "c_exception", "c_return"};
+    PyObject *frame, *event, *argument;
+    if (!PyArg_ParseTuple(args, "O!UO:CallProbe", &PyFrame_Type, &frame, &event, &argument))
+        return NULL;
+    PyEval_SetProfile(on_event, (PyObject *)self);
+    for (int what = 0; what < (int)(sizeof events / sizeof *events); what++) {
+        if (PyUnicode_CompareWithASCIIString(event, events[what]) == 0 &&
+            on_event((PyObject *)self, (PyFrameObject *)frame, what, argument) < 0)
+            return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
     {"install", (PyCFunction)probe_install, METH_NOARGS, "Become the calling thread's profile function."},
     {"retire", (PyCFunction)probe_retire, METH_NOARGS, "Note nothing more; restore at the next event."},
@@ -155,5 +199,6 @@ PyTypeObject CallProbeType = {
     .tp_dealloc = (destructor)probe_dealloc,
     .tp_traverse = (traverseproc)probe_traverse,
     .tp_clear = (inquiry)probe_clear,
+    .tp_call = (ternaryfunc)probe_call,
     .tp_methods = methods,
 };

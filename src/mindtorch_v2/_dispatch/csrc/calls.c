@@ -86,6 +86,23 @@ book_kind(CallBook *book, PyCodeObject *code)
 }
 
 int
+book_waits(CallBook *book, PyCodeObject *code, long instruction)
+{
+    Known *found = look_up(book, code, NULL, instruction);
+    if (found != NULL)
+        return (int)found->kind;
+    PyObject *answer = PyObject_CallFunction(book->waits, "Ol", (PyObject *)code, instruction);
+    if (answer == NULL)
+        return -1;
+    int waits = PyObject_IsTrue(answer);
+    Py_DECREF(answer);
+    if (waits < 0 || publish(book, (PyObject *)code) < 0 ||
+        book_add(book, (Known){code, NULL, instruction, waits, NULL}) < 0)
+        return -1;
+    return waits;
+}
+
+int
 book_shows(CallBook *book, PyFrameObject *frame)
 {
     PyObject *answer = PyObject_CallOneArg(book->shown, (PyObject *)frame);
@@ -147,26 +164,23 @@ last_instruction(PyFrameObject *frame)
 #if PY_VERSION_HEX >= 0x030B0000
     return PyFrame_GetLasti(frame);
 #else
-    PyObject *value = PyObject_GetAttrString((PyObject *)frame, "f_lasti");
-    if (value == NULL)
-        return -1;
-    long found = PyLong_AsLong(value);
-    Py_DECREF(value);
-    return found;
+    return frame->f_lasti < 0 ? -1 : frame->f_lasti * (long)sizeof(uint16_t); /* of code units */
 #endif
 }
 
 static int
 book_init(CallBook *self, PyObject *args, PyObject *Py_UNUSED(keywords))
 {
-    PyObject *classify, *shown, *site;
-    if (!PyArg_ParseTuple(args, "OOO:CallBook", &classify, &shown, &site))
+    PyObject *classify, *shown, *site, *waits, *delegating;
+    if (!PyArg_ParseTuple(args, "OOOOO:CallBook", &classify, &shown, &site, &waits, &delegating))
         return -1;
     if (self->objects == NULL && ((self->objects = PyDict_New()) == NULL || (self->kept = PyList_New(0)) == NULL))
         return -1;
     Py_XSETREF(self->classify, Py_NewRef(classify));
     Py_XSETREF(self->shown, Py_NewRef(shown));
     Py_XSETREF(self->site, Py_NewRef(site));
+    Py_XSETREF(self->waits, Py_NewRef(waits));
+    Py_XSETREF(self->delegating, Py_NewRef(delegating));
     return 0;
 }
 
@@ -178,6 +192,8 @@ book_traverse(CallBook *self, visitproc visit, void *arg)
     Py_VISIT(self->classify);
     Py_VISIT(self->shown);
     Py_VISIT(self->site);
+    Py_VISIT(self->waits);
+    Py_VISIT(self->delegating);
     return 0;
 }
 
@@ -192,6 +208,8 @@ book_clear(CallBook *self)
     Py_CLEAR(self->classify);
     Py_CLEAR(self->shown);
     Py_CLEAR(self->site);
+    Py_CLEAR(self->waits);
+    Py_CLEAR(self->delegating);
     return 0;
 }
 
@@ -213,7 +231,7 @@ PyTypeObject CallBookType = {
     .tp_name = "mindtorch_v2._dispatch._native.CallBook",
     .tp_basicsize = sizeof(CallBook),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
-    .tp_doc = "CallBook(classify, shown, site): remembers what these functions say.",
+    .tp_doc = "CallBook(classify, shown, site, waits, delegating): remembers what these functions say.",
     .tp_new = PyType_GenericNew,
     .tp_init = (initproc)book_init,
     .tp_dealloc = (destructor)book_dealloc,
@@ -234,6 +252,21 @@ lane_note(CallLane *lane, void *object, long instruction)
     row[1] = (int64_t)(intptr_t)object;
     row[2] = instruction;
     return 0;
+}
+
+int
+lane_delegating(CallLane *lane, PyFrameObject *frame)
+{
+    PyObject *waiting = PyObject_CallOneArg(lane->book->delegating, (PyObject *)frame);
+    int failed = waiting == NULL || !PyList_Check(waiting);
+    for (Py_ssize_t i = 0; !failed && i < PyList_GET_SIZE(waiting); i++) {
+        PyObject *code;
+        long instruction;
+        failed = !PyArg_ParseTuple(PyList_GET_ITEM(waiting, i), "O!l", &PyCode_Type, &code, &instruction) ||
+                 book_kind(lane->book, (PyCodeObject *)code) < 0 || lane_note(lane, code, DELEGATES - instruction) < 0;
+    }
+    Py_XDECREF(waiting);
+    return failed ? -1 : 0;
 }
 
 /* A stand-in begins. */

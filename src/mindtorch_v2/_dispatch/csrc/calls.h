@@ -11,6 +11,7 @@ enum { USERS = 0, OWN = 1, LIBRARY = 2, STAND_IN = 3 };
 /* In place of an instruction: the call is over, or is one of a built-in function. */
 #define EXIT -2
 #define BUILT_IN -3
+#define DELEGATES -10 /* minus the instruction at which a generator waits for the one that is entered next */
 
 /* What was once asked about objects, remembered under their addresses. The objects are kept, so that no other object
  * gets an address that is in here. */
@@ -30,6 +31,8 @@ typedef struct {
     PyObject *classify; /* classify(code): whose it is */
     PyObject *shown;    /* shown(frame): whether a call of a library is the user's */
     PyObject *site;     /* site(caller's frame, instruction, code): name of the built-in function that it is, or None */
+    PyObject *waits;      /* waits(code, instruction): whether a generator that is there waits for another */
+    PyObject *delegating; /* delegating(frame): generators that wait for that one, [(code, instruction)] */
 } CallBook;
 
 /* A call of a stand-in that was noted: its frame for the probe, its code for the monitor. */
@@ -51,10 +54,13 @@ typedef struct {
 } CallLane;
 
 int lane_note(CallLane *lane, void *object, long instruction);
+/* Note the generators that wait for one that is about to be noted. */
+int lane_delegating(CallLane *lane, PyFrameObject *frame);
 int lane_open(CallLane *lane, void *which, PyObject *name);
 int lane_close(CallLane *lane, void *which);
 /* -1 with an exception */
 long book_kind(CallBook *book, PyCodeObject *code);
+int book_waits(CallBook *book, PyCodeObject *code, long instruction);
 int book_shows(CallBook *book, PyFrameObject *frame);
 /* Borrowed; None where it is not shown, NULL with an exception. */
 PyObject *book_site(CallBook *book, PyFrameObject *caller, PyCodeObject *caller_code, long instruction, PyCodeObject *code);

@@ -13,11 +13,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from ..._autograd.graph import Node, RemovableHandle, edge, new
+from ..._dispatch.describe import describe_all
 from ..._dispatch.module_flag import Flag
+from ..._dispatch.observer import HOOK, event_id, span
 from ..._dispatch.state import THREAD
 from ..._tensor import Tensor, alias
 
 Hook = Callable[..., Any]
+IDENTITY_EVENT = event_id("BackwardHookFunction", "op")
 
 
 class HookTable(OrderedDict):  # type: ignore[type-arg]
@@ -138,8 +141,16 @@ def through_identity(values: Sequence[Any]) -> tuple[tuple[Any, ...], Node | Non
     """The values with all tensors led through one identity node, that node, and the positions of the tensors."""
     positions = [i for i, value in enumerate(values) if isinstance(value, Tensor)]
     tensors = [values[i] for i in positions]
-    if not THREAD.state.grad or not any(t.requires_grad for t in tensors):
+    state = THREAD.state
+    if not state.grad or not any(t.requires_grad for t in tensors):
         return tuple(values), None, []
+    described = describe_all(tuple(tensors)) if HOOK["DESCRIBE"] else None
+    with span(IDENTITY_EVENT, state.seq, described, tuple(tensors)):
+        led, node = _identity(values, positions, tensors)
+    return led, node, positions
+
+
+def _identity(values: Sequence[Any], positions: list[int], tensors: list[Any]) -> tuple[tuple[Any, ...], Node]:
     state = THREAD.state
     node = new(BackwardHookFunctionBackward)
     node.edges = tuple(edge(t) if t.requires_grad else None for t in tensors)
@@ -154,7 +165,7 @@ def through_identity(values: Sequence[Any]) -> tuple[tuple[Any, ...], Node | Non
             twin._rg = True
             twin._edge = (node, number)
         led[position] = twin
-    return tuple(led), node, positions
+    return tuple(led), node
 
 
 def spread(grads: Sequence[Any], positions: Sequence[int], size: int) -> tuple[Any, ...]:

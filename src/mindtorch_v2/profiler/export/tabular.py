@@ -60,9 +60,11 @@ AVERAGE_COLUMNS: dict[str, Getter] = {
 
 
 def columns(rows: Sequence[Any]) -> dict[str, list[Any]]:
-    """The table as a dictionary of columns. No rows give the columns of events."""
+    """The table as a dictionary of columns, with modules where they are known. No rows give the columns of events."""
     getters = AVERAGE_COLUMNS if len(rows) and not hasattr(rows[0], "time_range") else EVENT_COLUMNS
-    return {name: [get(row) for row in rows] for name, get in getters.items()}
+    table = {name: [get(row) for row in rows] for name, get in getters.items()}
+    modules = [getattr(row, "module", None) for row in rows]
+    return {**table, "module": modules} if any(modules) else table
 
 
 def to_csv(rows: Sequence[Any], path: str | os.PathLike[str] | None = None) -> str | None:

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import sysconfig
 from collections.abc import Callable
+from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
+from opcode import opmap
 from types import BuiltinFunctionType, CodeType, FrameType, MethodDescriptorType, ModuleType
 from typing import Any
 
@@ -27,6 +30,7 @@ USERS, OWN, LIBRARY, STAND_IN = 0, 1, 2, 3  # csrc/calls.h has them too
 
 EXIT = -2  # in place of an instruction; a frame that has not begun is at -1
 BUILT_IN = -3  # a call of a built-in function
+DELEGATES = -10  # minus the instruction at which a generator waits for the one that is entered next
 
 _LIBRARIES = tuple(os.path.join(os.path.dirname(package.__file__), "") for package in (np, ml_dtypes))
 _STANDARD = (os.path.join(sysconfig.get_path("stdlib"), ""), "<frozen ", "<__array_function__ ")
@@ -95,6 +99,49 @@ def open_calls(frame: FrameType | None) -> list[OpenCall]:
             found.append((frame.f_code, frame.f_lineno or frame.f_code.co_firstlineno, id(frame)))
         frame = frame.f_back
     return found[::-1]
+
+
+# -- generators that wait for others -----------------------------------------------------------------------------------
+
+GENERATORS = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
+_WAITING: dict[tuple[int, int], tuple[bool, CodeType]] = {}
+_MANY_PLACES = 4096
+
+
+def delegating(frame: FrameType) -> list[tuple[CodeType, int]]:
+    """Generators that wait in a `yield from` or `await` for one that is entered: code and instruction, outermost first.
+
+    What is thrown into a generator goes to the innermost one at once. Those on the way are on the stack, but nobody
+    reports that they are entered, or left when the innermost one is.
+    """
+    found = []
+    above = frame.f_back
+    while above is not None and above.f_code.co_flags & GENERATORS and waits(above.f_code, above.f_lasti):
+        if is_shown(above):
+            found.append((above.f_code, above.f_lasti))
+        above = above.f_back
+    return found[::-1]
+
+
+def waits(code: CodeType, instruction: int) -> bool:
+    """Whether a frame that is at an instruction waits for another generator; one that runs calls or sends there."""
+    known = _WAITING.get((id(code), instruction))
+    if known is None:
+        if len(_WAITING) >= _MANY_PLACES:
+            _WAITING.clear()  # programs can make codes without end
+        # The code is kept, so that its identity stays its own.
+        known = _WAITING[id(code), instruction] = _is_waiting(code.co_code, instruction), code
+    return known[0]
+
+
+def _is_waiting(instructions: bytes, at: int) -> bool:
+    if at < 0 or at + 3 >= len(instructions):
+        return False
+    if sys.version_info < (3, 11):
+        return instructions[at + 2] == opmap["YIELD_FROM"]  # it is begun again when the other has yielded
+    if sys.version_info < (3, 13):
+        return instructions[at] == opmap["YIELD_VALUE"]
+    return instructions[at] == opmap["RESUME"] and instructions[at + 1] & 3 >= 2  # the kind that is behind one of these
 
 
 # -- built-in functions ------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .call_book import EXIT
+from .call_book import DELEGATES, EXIT
 
 __all__ = ["EXIT", "CallBudget"]
 
@@ -39,7 +39,7 @@ class CallBudget:
                 self.taken += 1
                 keep(record)
             else:
-                left_out += 1
+                left_out += record[2] > DELEGATES  # the end of others is that of the call that they wait for
                 self.dropped += 1
 
         return extend

@@ -64,8 +64,9 @@ def with_modules(trace: Trace, calls: ModuleCalls) -> Trace:
     """The trace with its `module` column filled.
 
     What runs in a backward node belongs to the module whose forward recorded the node, unless a module was called in
-    there, as when a checkpoint computes again. No forward op records the accumulation of a gradient; it belongs to the
-    module of the node that ran before it, since the engine accumulates as soon as the last part of a gradient has come.
+    there, as when a checkpoint computes again. A node that another node recorded belongs to that one's module. No
+    forward op records the accumulation of a gradient; it belongs to the module of the node that ran before it, since
+    the engine accumulates as soon as the last part of a gradient has come.
     """
     if not calls.path:
         return trace
@@ -75,7 +76,12 @@ def with_modules(trace: Trace, calls: ModuleCalls) -> Trace:
     node = nearest(events["parent"], events["kind"] == Kind.BACKWARD)
     origin = np.where(node >= 0, _origins(trace)[node], -1)
     called_inside = (row >= 0) & (node >= 0) & (called["start_ns"][row] > events["start_ns"][node])
-    module = np.where((origin >= 0) & ~called_inside, module[origin], module).astype(np.int32)
+    elsewhere = (origin >= 0) & ~called_inside
+    while True:  # a round per order of derivatives
+        known = np.where(elsewhere, module[origin], module).astype(np.int32)
+        if (known == module).all():
+            break
+        module = known
     modules = calls.table()
     order = np.argsort(modules["path"])
     called["module"] = order[np.searchsorted(modules["path"], called.pop("path"), sorter=order)].astype(np.int32)

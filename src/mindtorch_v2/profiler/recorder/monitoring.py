@@ -13,7 +13,7 @@ from types import CodeType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 from ..._dispatch.observer import HOOK
-from .call_book import BUILT_IN, EXIT, FILES, OWN, STAND_IN, classify, function_name, is_shown
+from .call_book import BUILT_IN, DELEGATES, EXIT, FILES, OWN, STAND_IN, classify, delegating, function_name, is_shown
 
 if TYPE_CHECKING:
     from .python_calls import CallLog
@@ -121,6 +121,9 @@ def callbacks(thread: _ThreadCalls, book: Any, disable: Any) -> dict[str, Callab
 
     # These two cannot be switched off for a place.
     def thrown(code: CodeType, instruction: int, error: BaseException) -> None:
+        if classify(code) != OWN:
+            for waiting, at in delegating(frame_at(1)):
+                thread.extend((now(), waiting, DELEGATES - at))
         if code.co_filename in users:
             thread.extend((now(), code, instruction))
         else:

@@ -16,7 +16,21 @@ from typing import TYPE_CHECKING, Any
 from ..._dispatch.native import NATIVE
 from ..._dispatch.observer import HOOK, PROBING
 from ..._dispatch.state import STATES, THREAD, ThreadState
-from .call_book import BUILT_IN, EXIT, FILES, OWN, STAND_IN, classify, function_name, is_shown, open_calls
+from .call_book import (
+    BUILT_IN,
+    DELEGATES,
+    EXIT,
+    FILES,
+    GENERATORS,
+    OWN,
+    STAND_IN,
+    classify,
+    delegating,
+    function_name,
+    is_shown,
+    open_calls,
+    waits,
+)
 
 if TYPE_CHECKING:
     from .python_calls import CallLane, CallLog
@@ -24,6 +38,7 @@ if TYPE_CHECKING:
 clock = HOOK["clock"]
 OP = "<mindtorch_v2 op "  # what the names of the files of ops' functions begin with
 UNKNOWN = (-1, False)
+FIRST_YIELD = 0 if sys.version_info < (3, 11) else 8  # no generator waits at an instruction before this one
 QUIET = (OWN, STAND_IN)  # frames that are not shown as they are
 
 
@@ -141,6 +156,10 @@ def profile_function(log: CallLog, lane: CallLane, restore: Callable[[], None],
     state: ThreadState | None = None  # of the thread that this function is called on
     quiet = False  # whether the frame that was entered last, and has not been left, is not the user's
 
+    def note_waiting(frame: FrameType) -> None:
+        for waiting, at in delegating(frame):
+            note((now(), waiting, DELEGATES - at))
+
     def profile(frame: FrameType, event: str, argument: Any) -> None:
         nonlocal quiet, state
         if quiet:
@@ -150,7 +169,14 @@ def profile_function(log: CallLog, lane: CallLane, restore: Callable[[], None],
         code = frame.f_code
         if code.co_filename in users:
             if event == "call":
-                note((now(), code, frame.f_lasti))
+                at = frame.f_lasti
+                if at >= FIRST_YIELD and code.co_flags & GENERATORS:
+                    above = frame.f_back
+                    if above is not None:
+                        calling = above.f_code
+                        if calling.co_flags & GENERATORS and waits(calling, above.f_lasti):
+                            note_waiting(frame)
+                note((now(), code, at))
             elif event == "return":
                 note((now(), code, EXIT))
             else:
@@ -180,6 +206,8 @@ def profile_function(log: CallLog, lane: CallLane, restore: Callable[[], None],
                             opened.append((id(frame), name))
                             note((now(), name, BUILT_IN))
             elif kind != OWN and is_shown(frame):
+                if code.co_flags & GENERATORS:
+                    note_waiting(frame)
                 note((now(), code, frame.f_lasti))
             if retired:
                 restore()

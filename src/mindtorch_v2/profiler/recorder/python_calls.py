@@ -2,7 +2,8 @@
 
 A call is two records: `(time, code, instruction)` when a frame is entered or resumed and `(time, code, EXIT)` when it
 returns, yields or is unwound. For a built-in function that the user's code calls, its name stands in place of the code
-and `BUILT_IN` in place of the instruction. `python_stacks` makes events of them.
+and `BUILT_IN` in place of the instruction. A generator that waits for another one while that is thrown into is noted
+before it, at `DELEGATES` minus its instruction, and ends when the other does. `python_stacks` makes events of them.
 
 From Python 3.12 on, `sys.monitoring` reports all threads (`monitoring`); before, each thread has a profile function of
 its own (`profile_functions`). Built-in functions that libraries or this package call are left out: an op of this
@@ -23,7 +24,7 @@ import numpy as np
 from ..._dispatch.native import NATIVE
 from ..._dispatch.observer import HOOK
 from ..trace import ThreadInfo
-from .call_book import CallBook, OpenCall, classify, is_shown, open_calls
+from .call_book import CallBook, OpenCall, classify, delegating, is_shown, open_calls, waits
 from .call_limit import CallBudget
 from .call_sites import called_name
 from .monitoring import Monitor
@@ -101,7 +102,8 @@ class CallPiece:
     base: list[OpenCall]
     base_ns: list[int]  # since when each is known to be open
     end_ns: int
-    idle: bool  # nothing was called: only what was open tells about this thread
+    idle: bool = False  # nothing was called: only what was open tells about this thread
+    late: bool = False  # watched since later than the recording began, with calls open whose begin nobody saw
 
 
 _NOTHING = np.zeros(0, np.int64)
@@ -117,7 +119,7 @@ class CallLog:
         # The twin in C does not count.
         self.native = NATIVE if self.budget.limit is None else None
         self.book: Any = (CallBook() if self.native is None
-                          else self.native.CallBook(classify, is_shown, called_name))
+                          else self.native.CallBook(classify, is_shown, called_name, waits, delegating))
 
     def start(self) -> None:
         """Begin on all threads."""
@@ -168,7 +170,8 @@ class CallLog:
             older = known is None or known.tid == lane.info.tid
             base = waiting.get(lane.ident, []) if older else []
             since = [mark.time_ns] * len(base)
-            if lane.base_ns and lane not in mark.begins:
+            late = lane.base_ns > 0 and lane not in mark.begins
+            if late:
                 # Watched since later than the mark. What was open at the mark already has been so all the time.
                 same = common(base, lane.base)
                 base, since = lane.base, [mark.time_ns] * same + [lane.base_ns] * (len(lane.base) - same)
@@ -177,11 +180,11 @@ class CallLog:
             times, identities, instructions = lane.rows.since(mark.begins.get(lane, 0))
             objects = lane.rows.objects() if isinstance(lane.rows, CallList) else self.book.objects
             pieces.append(CallPiece(times, identities, instructions, objects, lane.info, base, since,
-                                    end_ns, False))
+                                    end_ns, late=late))
         for ident, base in waiting.items():
             if base and ident in mark.threads:
                 pieces.append(CallPiece(_NOTHING, _NOTHING, _NOTHING, {}, mark.threads[ident], base,
-                                        [mark.time_ns] * len(base), end_ns, True))
+                                        [mark.time_ns] * len(base), end_ns, idle=True))
         return pieces
 
 

@@ -11,7 +11,7 @@ from types import CodeType
 import numpy as np
 
 from ..trace import Kind, ThreadInfo, Trace, TraceBuilder, derived
-from .call_book import EXIT
+from .call_book import DELEGATES, EXIT
 from .python_calls import CallPiece
 
 Spans = Callable[[ThreadInfo], tuple[np.ndarray, np.ndarray]]
@@ -31,7 +31,7 @@ def add_python_calls(build: TraceBuilder, pieces: Sequence[CallPiece], steps_ns:
             continue
         calls = paired(piece)
         if calls.codes:
-            if len(set(piece.base_ns)) > 1 and info is not None:
+            if piece.late and info is not None:
                 enclose(calls, len(piece.base), *spans(info))
             name = np.array([names.of(*code) for code in calls.codes], np.int32)[calls.code]
             build.add_columns({
@@ -56,7 +56,7 @@ def enclose(calls: PairedCalls, depth: int, start_ns: np.ndarray, end_ns: np.nda
 
 
 def with_stacks(trace: Trace) -> Trace:
-    """The trace with a stack for each event that is no Python call."""
+    """The trace with the stack of each event: the Python calls around it."""
     stack, table = derived.stacks(trace.events, trace.names)
     stack.flags.writeable = False
     return replace(trace, events={**trace.events, "stack": stack}, stacks=table)
@@ -78,18 +78,17 @@ class PairedCalls:
 
 def paired(piece: CallPiece) -> PairedCalls:
     """Bring each call's enter and exit together; calls in the order of their enters, first what was open."""
-    times, what = piece.time_ns, piece.instruction
-    count = len(times)
     # What was open at the start is entered first, and what is open at the end is left last.
     depth = len(piece.base)
-    entries = np.concatenate((np.full(depth, 1), np.where(what == EXIT, -1, 1)))
-    times = np.concatenate((np.array(piece.base_ns, np.int64), times))
+    what = np.concatenate((np.zeros(depth, np.int64), piece.instruction))
+    times = np.concatenate((np.array(piece.base_ns, np.int64), piece.time_ns))
     identity = np.concatenate((np.array([id(code) for code, *_ in piece.base], np.int64), piece.identity))
-    enter, leave = _match(entries, identity)
+    if (what <= DELEGATES).any():
+        times, identity, what = _with_ends_of_waiting(times, identity, what)
+    enter, leave = _match(_entries(what), identity)
     end = np.where(leave >= 0, times[leave], max(piece.end_ns, int(times[-1]) if len(times) else 0))
     # Distinct places: the base's by line, others by instruction.
-    opened = enter >= depth
-    place = np.where(opened, what[np.maximum(enter - depth, 0)] if count else 0, -3 - enter)
+    place = np.where(enter >= depth, what[enter], -3 - enter)
     lowest = place.min(initial=0)
     code = np.unique(identity[enter], return_inverse=True)[1].reshape(-1)
     key = code * (place.max(initial=0) - lowest + 1) + (place - lowest)
@@ -99,8 +98,28 @@ def paired(piece: CallPiece) -> PairedCalls:
         if row < depth:
             known.append((*piece.base[row][:2], 0))
         else:
-            known.append((piece.objects[int(identity[row])], None, int(what[row - depth])))
+            known.append((piece.objects[int(identity[row])], None, int(what[row])))
     return PairedCalls(known, number.reshape(-1), times[enter], end)
+
+
+def _entries(what: np.ndarray) -> np.ndarray:
+    return np.where(what == EXIT, -1, 1)
+
+
+def _with_ends_of_waiting(times: np.ndarray, identity: np.ndarray, what: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The records with an exit of each generator that waited for another, right behind that one's exit."""
+    waiting = what <= DELEGATES
+    others = np.flatnonzero(~waiting)
+    enter, leave = _match(_entries(what[others]), identity[others])
+    exits = np.full(len(what), -1, np.int64)
+    exits[others[enter]] = np.where(leave >= 0, others[leave], -1)
+    # From the innermost outwards: exits that go to one place stay in this order.
+    rows = np.flatnonzero(waiting)[::-1]
+    entered = others[np.minimum(np.searchsorted(others, rows), len(others) - 1)]
+    closed = (entered > rows) & (exits[entered] >= 0)
+    rows, behind = rows[closed], exits[entered[closed]]
+    return (np.insert(times, behind + 1, times[behind]), np.insert(identity, behind + 1, identity[rows]),
+            np.insert(np.where(waiting, DELEGATES - what, what), behind + 1, EXIT))
 
 
 def _match(entries: np.ndarray, identity: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

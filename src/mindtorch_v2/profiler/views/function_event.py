@@ -291,6 +291,11 @@ class FunctionEvent(FormattedTimesMixin):
     def _module(self) -> str | None:
         return None
 
+    @property
+    def module(self) -> str | None:
+        """The path of the module that it ran in, where modules were recorded (an addition to PyTorch's fields)."""
+        return self._module()
+
 
 def _require_cpu(event: FunctionEvent, what: str) -> None:
     if event.device_type != DeviceType.CPU:

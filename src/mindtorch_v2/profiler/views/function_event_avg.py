@@ -22,6 +22,8 @@ _SUMMED = (
 class FunctionEventAvg(FormattedTimesMixin):
     """A row of `key_averages()`: totals over all events with one key, times in microseconds, sizes in bytes."""
 
+    module: str | None = None  # the path of the module that the row is of, where rows were asked for by module
+
     def __init__(self) -> None:
         self.key: str | None = None
         self.count: int = 0

@@ -9,6 +9,7 @@ from typing import Any
 from ..device_type import DeviceType
 from .formatting import _format_memory, _format_time_share, format_time_in
 from .function_event import FunctionEvent
+from .function_event_avg import FunctionEventAvg
 
 _NUMBER_WIDTH = 12
 _GAP = "  "
@@ -101,6 +102,7 @@ class _Layout:
         self.has_device_memory = bool(
             profile_memory and self.use_device and any(row.self_device_memory_usage > 0 for row in rows))
         self.has_overloads = any(row.overload_name for row in rows)
+        self.has_modules = isinstance(rows[0], FunctionEventAvg) and any(row.module for row in rows)
         self.has_shapes = any(row.input_shapes is not None and len(row.input_shapes) > 0 for row in rows)
         self.has_nodes = any(row.node_id != -1 for row in rows)
         self.total_cpu, self.total_device = _totals(rows)
@@ -137,6 +139,8 @@ class _Layout:
         self._column("Name", width)
         if self.has_overloads:
             self._column("Overload Name", width)
+        if self.has_modules:
+            self._column("Module", _capped(max(len(row.module or "Module") for row in rows) + 4, self.max_name))
 
     def _number_columns(self) -> None:
         titles = ["Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"]
@@ -180,6 +184,9 @@ class _Layout:
         cells = [self._short(row.key)]
         if self.has_overloads:
             cells.append(self._short(row.overload_name or ""))
+        if self.has_modules:
+            path = row.module or ""
+            cells.append(path if self.max_name is None else _tail(path, self.max_name - 4))
         cells += [row.self_cpu_percent, self._time(row.self_cpu_time_total), row.total_cpu_percent,
                   self._time(row.cpu_time_total), self._time(row.cpu_time)]
         if self.has_device_time:

@@ -202,8 +202,8 @@ class TraceEvent(FunctionEvent):
         return self._thread_info().pid if self._is_host() else self._view.trace.events["device_index"].item(self._row)
 
     def _find_forward_thread(self) -> int:
-        first = self._view.forward[0].item(self._position)
-        return 0 if first < 0 else event_at(self._view, first).thread
+        forward = self._view.forward.item(self._position)
+        return 0 if forward < 0 else self._view.trace.events["thread"].item(forward) + 1
 
     def _find_linked_id(self) -> int:
         launcher = self._view.position.item(self._view.launcher.item(self._row))

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..trace import KINDS, Kind, Trace
 from ..trace.derived import callers
-from ..trace.links import processes
+from ..trace.links import forward_of
 from ..trace.nesting import enclosing_rows
 from ..trace.tree import lifted, nearest, subtree_sums, time_order
 from .formatting import (
@@ -331,35 +331,26 @@ class TraceView:
         return nearest(self.parent, self.kind == Kind.BACKWARD_FUNCTION)
 
     @cached_property
-    def forward(self) -> tuple[np.ndarray, np.ndarray]:
-        """For backward rows, the positions of the first and of the last forward row of their sequence number, or -1."""
-        sequence = self.column("sequence", -1)
-        backward = (self.kind == Kind.BACKWARD) | (self.kind == Kind.BACKWARD_FUNCTION)
-        asking = np.flatnonzero(backward & (sequence >= 0))
-        candidates = np.flatnonzero(~backward & (sequence >= 0))
-        process = processes(self.trace)
-        if process.any():
-            # Each process counts its own numbers.
-            sequence = sequence * (process.max() + 1) + process[self.column("thread", 0)]
-        first, last = np.full(len(self), -1, np.int64), np.full(len(self), -1, np.int64)
-        if len(asking) and len(candidates):
-            for result, among in ((first, candidates), (last, candidates[::-1])):
-                keys, index = np.unique(sequence[among], return_index=True)
-                at = np.minimum(np.searchsorted(keys, sequence[asking]), len(keys) - 1)
-                result[asking] = np.where(keys[at] == sequence[asking], among[index[at]], -1)
-        return first, last
+    def forward(self) -> np.ndarray:
+        """For backward rows, the row of the trace that is their forward op, or -1."""
+        return np.append(forward_of(self.trace), -1)[self.row]
 
     @cached_property
     def stack(self) -> np.ndarray:
-        """Index into the trace's stacks; what ran in a backward function has the stack of its forward op."""
+        """Index into the trace's stacks; what ran in a backward function has the stack of its forward op.
+
+        PyTorch takes the first op of the sequence number, which may be one that recorded no node and stands elsewhere.
+        """
         own = self.column("stack", -1)
         if not (own >= 0).any():
             return own
         function = self._function_around_calls(self.backward_function)
-        first = self.forward[0][function]
+        events = self.trace.events
         # An op inside a backward function is no place in the user's program.
-        known = (first >= 0) & (function[first] < 0)
-        return np.where(function < 0, own, np.where(known, own[first], -1))
+        outside = nearest(events["parent"], events["kind"] == Kind.BACKWARD_FUNCTION) < 0
+        forward = self.forward[function]
+        known = (forward >= 0) & outside[forward]
+        return np.where(function < 0, own, np.where(known, events["stack"][forward], -1))
 
     def _function_around_calls(self, function: np.ndarray) -> np.ndarray:
         """The positions of backward functions, found for Python calls too: those of a function of the user's, say."""
@@ -378,10 +369,10 @@ class TraceView:
     @cached_property
     def flow(self) -> np.ndarray:
         """Number of the arrow between a forward row and its backward function, or 0."""
-        last = self.forward[1]
-        ends = np.flatnonzero((self.kind == Kind.BACKWARD_FUNCTION) & (last >= 0))
+        begin = self.position[self._home[self.forward]]
+        ends = np.flatnonzero((self.kind == Kind.BACKWARD_FUNCTION) & (self.forward >= 0) & (begin >= 0))
         result = np.zeros(len(self), np.int64)
-        result[last[ends]] = result[ends] = np.arange(1, len(ends) + 1)
+        result[begin[ends]] = result[ends] = np.arange(1, len(ends) + 1)
         return result
 
     def stack_entries(self, index: int) -> list[str]:
