@@ -209,8 +209,9 @@ def test_what_modules_and_optimizers_held() -> None:
 def test_whose_step_a_call_is() -> None:
     build, main = builder()
     build.add(name="train.py(1): train", kind=Kind.PYTHON, start_ns=0, end_ns=100, thread=main)
-    build.add(name="torch/optim/optimizer.py(3): wrapper", kind=Kind.PYTHON, start_ns=10, end_ns=20, thread=main)
-    build.add(name="torch/optim/optimizer.py(3): wrapper", kind=Kind.PYTHON, start_ns=30, end_ns=40, thread=main)
+    for start in (10, 30):
+        build.add(name="torch/optim/optimizer.py(3): _optimizer_step_code", kind=Kind.PYTHON, start_ns=start,
+                  end_ns=start + 10, thread=main)
     weight, state = (HeldTensor(address, TensorInput((2,), "float32", (1,))) for address in (11, 12))
     held = HeldByOptimizer(15, ((weight, None, (("momentum_buffer", state),)),))
     trace = replace(build.finish(), held=Holdings(optimizers={5: held}, steps=((15, 5), (35, 5), (50, 5))))

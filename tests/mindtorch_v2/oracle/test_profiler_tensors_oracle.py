@@ -181,3 +181,70 @@ def test_taking_over_memory_is_an_op(torch: Any) -> None:
              if event.name == "aten::set_" and event.parent is None]  # PyTorch's are made of others of that name
     assert [[given.sizes for given in inputs if hasattr(given, "sizes")] for inputs in found] == [
         [[2]], [[0], [3]], [[3]]]
+
+
+def steps(events: list[Any]) -> list[Any]:
+    return [event for event in events if getattr(event.extra_fields, "optimizer", None) is not None]
+
+
+@pytest.mark.parametrize("started", [False, True])
+def test_what_an_optimizer_works_on(torch: Any, started: bool) -> None:
+    model = torch.nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+    def program() -> None:
+        model(torch.ones(1, 2)).sum().backward()
+        optimizer.step()
+        optimizer.state[model.weight]["momentum_buffer"].cos()
+        model.weight.grad.tan()
+
+    if started:
+        program()
+    events = recorded(torch, program, with_stack=True)
+    (step,) = steps(events)
+    assert step.name.endswith(": _optimizer_step_code")
+    assert step.extra_fields.module is None
+    assert step.extra_fields.optimizer.self_ptr == id(optimizer)
+    (weight, gradient, ((name, momentum),)), _bias = step.extra_fields.optimizer.parameters
+    assert weight.id == inputs(events, "aten::linear")[1].id
+    assert weight.storage_data_ptr == model.weight.data_ptr()
+    assert gradient.id == inputs(events, "aten::tan")[0].id
+    assert (name, momentum.id) == ("momentum_buffer", inputs(events, "aten::cos")[0].id)
+    assert len({weight.id, gradient.id, momentum.id}) == 3
+
+
+def test_optimizers_are_told_apart_by_their_steps(torch: Any) -> None:
+    weights = [torch.ones(2, requires_grad=True) for _ in range(2)]
+    optimizers = [torch.optim.SGD(weights[:1], lr=0.1), torch.optim.Adam(weights[1:])]
+
+    def program() -> None:
+        for _ in range(2):
+            for weight, optimizer in zip(weights, optimizers, strict=True):
+                weight.sum().backward()
+                optimizer.step()
+
+    found = [event.extra_fields.optimizer for event in steps(recorded(torch, program, with_stack=True))]
+    assert [info.self_ptr for info in found] == [id(optimizer) for optimizer in optimizers] * 2
+    names = [[name for name, _ in info.parameters[0][2]] for info in found]
+    assert names[:2] == [[], ["step", "exp_avg", "exp_avg_sq"]]
+
+
+def test_functions_that_the_user_calls_are_in_stacks(torch: Any) -> None:
+    model = torch.nn.Linear(2, 2)
+    functional = torch.nn.functional
+
+    def program() -> None:
+        functional.relu(model(torch.ones(1, 2))).sum().backward()
+        model.zero_grad(set_to_none=False)
+
+    events = recorded(torch, program, with_stack=True)
+
+    def around(name: str) -> list[str]:
+        event, found = next(event for event in events if event.name == name), []
+        while (event := event.parent) is not None:
+            found.append(event.name.rpartition(": ")[2])
+        return found
+
+    assert "relu" in around("aten::relu")[:2], "PyTorch calls a built-in function in between"
+    assert "zero_grad" in around("aten::zero_")
+    assert any(event.name.endswith(": backward") for event in events)

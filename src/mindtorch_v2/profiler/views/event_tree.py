@@ -44,7 +44,7 @@ from .tensor_ids import TensorIds, tensor_ids
 _SCOPES = {scope.value: scope for scope in RecordScope}
 _PYTHON = (Kind.PYTHON, Kind.MODULE)
 _BUILT_IN = "<built-in "  # what names of calls of built-in functions begin with
-_STEP_CALL = re.compile(r"optim.optimizer\.py\(\d+\): wrapper$")  # what all optimizers' `step` is wrapped in
+_STEP_CALL = re.compile(r"optim.optimizer\.py\(\d+\): _optimizer_step_code$")  # by which optimizers tell of a step
 _NUMBERED = (Kind.OP, Kind.BACKWARD, Kind.BACKWARD_FUNCTION, Kind.SCOPE, Kind.STEP, Kind.OTHER)
 
 
