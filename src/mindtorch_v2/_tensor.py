@@ -293,7 +293,7 @@ class Tensor(metaclass=TensorMeta):
                                "incompatible tensor type.")
         if value._a is self._a:
             return
-        self._a = value._a
+        move(self, value._a)
         self._st = Shared(value.untyped_storage(), self._version)
         if self._ag is not None and self._ag.accumulator is not None:
             # From now on gradients must match the new memory.
@@ -305,6 +305,13 @@ def wrap(array: Any) -> Tensor:
     if HOOK["ALLOCATED"] is not None:
         HOOK["ALLOCATED"](array)
     return wrap_known(array)
+
+
+def move(tensor: Tensor, array: Any) -> None:
+    """Give a tensor another array in place of its own."""
+    if HOOK["MOVED"] is not None:
+        HOOK["MOVED"](tensor, array)
+    tensor._a = array
 
 
 def wrap_known(array: Any) -> Tensor:

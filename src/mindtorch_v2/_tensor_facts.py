@@ -19,7 +19,7 @@ from ._dispatch.steps import step
 from ._dtype import dtype, uint8
 from ._shape import numel
 from ._storage import Shared, Storage
-from ._tensor import Tensor, wrap_as
+from ._tensor import Tensor, move, wrap_as
 from ._typed_storage import TypedStorage, storage_class
 
 # -- questions -------------------------------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ def share_memory_(self: Tensor) -> Tensor:
         memory = mmap.mmap(-1, self._a.nbytes)
         array = np.frombuffer(memory, self._a.dtype).reshape(self._a.shape)
         array[...] = self._a
-        self._a = array
+        move(self, array)
         self._st = Shared(None, self._version)
     return self
 
@@ -103,12 +103,12 @@ def share_memory_(self: Tensor) -> Tensor:
 def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
     """Make this tensor a view of other memory."""
     if source is None:
-        array, kept = np.empty(0, self._a.dtype), None
+        array, kept = _nothing(self._a), None
     elif isinstance(source, Tensor):
         if source.dtype is not self.dtype:
             raise RuntimeError(f"Could not set tensor of type {source.dtype.name} to a tensor of type "
                                f"{self.dtype.name}")
-        array, kept = source._a, source.untyped_storage()
+        array, kept = _other(self._a, source._a), source.untyped_storage()
         if size is not None:
             array = strided_view(array, tuple(size), _steps(size, stride), storage_offset)
     else:
@@ -117,11 +117,23 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
             raise TypeError(f"set_(): argument 'source' must be a Tensor or a storage, not {type(source).__name__}")
         array = (_whole(self._a, kept) if size is None else
                  _part(self._a, kept, storage_offset, tuple(size), _steps(size, stride)))
-    self._a = array
+    move(self, array)
     self._st = Shared(kept, self._version)
     self._base = None
     bump(self)
     return self
+
+
+@step("aten::set_")
+def _nothing(own: Any) -> Any:
+    """No elements, in the dtype of an array."""
+    return np.empty(0, own.dtype)
+
+
+@step("aten::set_", "source_Tensor")
+def _other(own: Any, source: Any) -> Any:
+    """The elements of another tensor."""
+    return source
 
 
 @step("aten::set_", "source_Storage", lambda own, source: (own, None))

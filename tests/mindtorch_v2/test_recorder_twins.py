@@ -108,7 +108,8 @@ def uses():
     names = [trace.names[n] for n in trace.events["name"].tolist()]
     numbers = {}
     found = []
-    for row, argument, address, size, written in zip(*(column.tolist() for column in trace.uses.values())):
+    columns = ("row", "argument", "address", "size_bytes", "written")
+    for row, argument, address, size, written in zip(*(trace.uses[column].tolist() for column in columns)):
         numbers.setdefault((address, size), len(numbers))
         found.append([names[row], argument, size, written])
     weight = numbers[model.weight.data_ptr(), 32]
@@ -450,7 +451,7 @@ class TestPrograms:
             pytest.skip("needs /proc")
         found = run(twin, "leaks")["leaks"]
         assert found["sessions"] < 2000
-        assert found["records"] < 4000
+        assert found["records"] < 8000, "one object per record would be 30,000 or more"
 
 
 # -- parts, side by side -----------------------------------------------------------------------------------------------
@@ -723,12 +724,20 @@ class TestMemoryLog:
         assert len(log) == 0
         assert [c.tolist() for c in log.since(0)] == [[]] * 4
 
-    def test_closed(self, log):
-        array = np.ones(4)
-        log.allocated(array)
-        log.close()
-        del array
-        assert len(log) == 1
+    def test_resting(self, log):
+        kept, dies, dies_later = np.ones(4), np.ones(2), np.ones(1)
+        for array in (kept, dies, dies_later):
+            log.allocated(array)
+        assert log.live_bytes == 56
+        log.rest()
+        del array, dies
+        log.allocated(kept)
+        assert (len(log), log.live_bytes) == (0, 40)
+        log.wake()
+        log.allocated(kept)
+        del dies_later
+        assert log.since(0)[2].tolist() == [-8]
+        assert log.live_bytes == 32
 
     def test_log_that_dies_first(self, log, request):
         array = np.ones(4)

@@ -17,10 +17,10 @@ from .state import NEW_THREAD, STATES, THREAD, ThreadState
 # The globals of all generated functions. A changed value is seen by every op at its next call.
 # ALLOCATED, if set, is called with every array that a new tensor owns, USES with the arguments of each op that starts,
 # STEPPED with each optimizer that made a step. TAP, if set, is asked to run ops in their own place and hears of spans.
-# FAILED, if set, is called with the size of each allocation for which there was no memory. CALLS says whether Python
-# calls are noted.
+# FAILED, if set, is called with the size of each allocation for which there was no memory, MOVED with each tensor that
+# is about to take an array in place of its own. CALLS says whether Python calls are noted.
 HOOK: dict[str, Any] = {"OBSERVING": False, "DESCRIBE": False, "ALLOCATED": None, "USES": None, "STEPPED": None,
-                        "CALLS": False,
+                        "CALLS": False, "MOVED": None,
                         "FAILED": None, "TAP": None, "clock": perf_counter_ns, "THREAD": THREAD,
                         "setprofile": setprofile}
 if NATIVE is not None:

@@ -13,11 +13,12 @@ from .._backends.cpu.view import strided
 from .._backends.transfer import transfer
 from .._device import as_device
 from .._dispatch.namespace import aten
+from .._dispatch.observer import HOOK
 from .._dispatch.registry import choose, declare
 from .._dispatch.steps import step
 from .._memory_format import CHANNELS_LAST_ORDER, contiguous_format
 from .._shape import as_shape
-from .._tensor import Tensor, alias
+from .._tensor import Tensor, alias, move
 
 declare(
     "copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", cpu_inplace=kernels.copy_into, where="n",
@@ -147,7 +148,9 @@ def _resize(self: Tensor, size: Any, memory_format: Any) -> Tensor:
     else:
         kept = min(fresh.size, array.size)
         fresh.reshape(-1)[:kept] = array.reshape(-1)[:kept]
-        self._a = fresh
+        if HOOK["ALLOCATED"] is not None:
+            HOOK["ALLOCATED"](fresh)
+        move(self, fresh)
         self._st = None
     self._base = None
     bump(self)

@@ -144,10 +144,14 @@ class Optimizer:
                 for hook in (*self._optimizer_step_post_hooks.values(), *_GLOBAL_POST_HOOKS.values()):
                     hook(self, args, kwargs)
                 if HOOK["STEPPED"] is not None:
-                    HOOK["STEPPED"](self)
+                    self._optimizer_step_code()
                 return outcome
 
         return wrapper  # type: ignore[return-value]
+
+    def _optimizer_step_code(self) -> None:
+        """Tell the profiler of a step that was made; calls of this are what shows it in a recording of calls."""
+        HOOK["STEPPED"](self)
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(optimizer, args, kwargs)` before a step; it may return new `(args, kwargs)`."""

@@ -198,7 +198,7 @@ class GradNotSetToNonePattern(Pattern):
 
     def match(self, event: ProfilerEvent) -> bool:
         """Whether it is a `zero_grad` that fills."""
-        if not event.name.endswith("zero_grad"):
+        if not event.name.endswith(": zero_grad"):
             return False
         return any(below.name in ("aten::zero_", "aten::_foreach_zero_") for below in traverse_dfs(event.children))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -11,6 +12,7 @@ from .views.event_fields import EventType
 from .views.event_tree import ProfilerEvent
 
 _PLACE = re.compile(r"(.*\.py)\((\d+)\)")
+_NOT_THE_USERS = tuple(os.path.join(name, "") for name in (__name__.partition(".")[0], "torch"))
 
 
 class Pattern:
@@ -106,7 +108,7 @@ def source_code_location(event: ProfilerEvent | None) -> str:
     while event is not None:
         if event.tag is EventType.PyCall:
             found = _PLACE.match(event.name)
-            if found is not None:
+            if found is not None and not found[1].startswith(_NOT_THE_USERS):
                 return f"{found[1]}:{found[2]}"
         event = event.parent
     return NO_LOCATION

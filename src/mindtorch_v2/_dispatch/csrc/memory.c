@@ -1,4 +1,7 @@
-/* MemoryLog: watches arrays through weak references and notes when they come and go. */
+/* MemoryLog: watches arrays through weak references and notes when they come and go.
+
+   While it rests it notes nothing, but still knows what it has seen: what a recording allocated and a later one sees
+   released belongs to both. */
 #include "native.h"
 
 #define FIELDS 4 /* time, thread, bytes, identity */
@@ -26,6 +29,8 @@ typedef struct MemoryLog {
     Rows rows;
     Watch *watched; /* open addressing with linear probing; a power of two, at most half full */
     size_t room, used;
+    int64_t live_bytes; /* of all that is watched */
+    int resting;
 } MemoryLog;
 
 static size_t
@@ -81,6 +86,9 @@ take_out(MemoryLog *log, Watch *watch)
 static int
 note(MemoryLog *log, int64_t size_bytes, uintptr_t identity)
 {
+    log->live_bytes += size_bytes;
+    if (log->resting)
+        return 0;
     int64_t *row = rows_append(&log->rows);
     if (row == NULL)
         return -1;
@@ -189,6 +197,7 @@ stop_watching(MemoryLog *self)
     size_t room = self->room;
     self->watched = NULL;
     self->room = self->used = 0;
+    self->live_bytes = 0;
     for (size_t i = 0; i < room; i++)
         if (watched[i].identity != 0) {
             watched[i].block->log = NULL;
@@ -199,10 +208,24 @@ stop_watching(MemoryLog *self)
 }
 
 static PyObject *
-log_close(MemoryLog *self, PyObject *Py_UNUSED(ignored))
+log_rest(MemoryLog *self, PyObject *Py_UNUSED(ignored))
 {
-    stop_watching(self);
+    self->resting = 1;
+    rows_free(&self->rows);
     Py_RETURN_NONE;
+}
+
+static PyObject *
+log_wake(MemoryLog *self, PyObject *Py_UNUSED(ignored))
+{
+    self->resting = 0;
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+log_live_bytes(MemoryLog *self, void *Py_UNUSED(closure))
+{
+    return PyLong_FromLongLong(self->live_bytes);
 }
 
 static PyObject *
@@ -242,7 +265,13 @@ log_dealloc(MemoryLog *self)
 static PyMethodDef log_methods[] = {
     {"allocated", (PyCFunction)log_allocated, METH_O, "Note that a new tensor owns this array (or a view of a fresh one)."},
     {"since", (PyCFunction)log_since, METH_O, "Four int64 arrays (time, thread, bytes, identity) of the changes from one on."},
-    {"close", (PyCFunction)log_close, METH_NOARGS, "Stop watching."},
+    {"rest", (PyCFunction)log_rest, METH_NOARGS, "Forget what was noted and note nothing, but keep watching."},
+    {"wake", (PyCFunction)log_wake, METH_NOARGS, "Note again."},
+    {NULL},
+};
+
+static PyGetSetDef log_members[] = {
+    {"live_bytes", (getter)log_live_bytes, NULL, "What is watched and alive, in bytes.", NULL},
     {NULL},
 };
 
@@ -257,5 +286,6 @@ PyTypeObject MemoryLogType = {
     .tp_new = log_new,
     .tp_dealloc = (destructor)log_dealloc,
     .tp_methods = log_methods,
+    .tp_getset = log_members,
     .tp_as_sequence = &log_sequence,
 };

@@ -1,7 +1,7 @@
 /* UseLog: which memory the tensor arguments of an op are in, noted when the op starts. */
 #include "native.h"
 
-#define FIELDS 5 /* time, thread, position of the argument, address of the memory, its bytes */
+#define FIELDS 6 /* time, thread, position of the argument, address of the memory, its bytes, the tensor object */
 
 typedef struct {
     PyObject_HEAD
@@ -30,8 +30,10 @@ note(UseLog *self, PyObject *value, int64_t position, int64_t time, int64_t thre
     row[0] = time;
     row[1] = thread;
     row[2] = position;
-    row[3] = (int64_t)(intptr_t)PyArray_DATA(array);
     row[4] = PyArray_NBYTES(array);
+    /* Where there is nothing, there is no address. */
+    row[3] = row[4] == 0 ? 0 : (int64_t)(intptr_t)PyArray_DATA(array);
+    row[5] = Py_IS_TYPE(value, &PyArray_Type) ? 0 : (int64_t)(intptr_t)value;
     return 0;
 }
 
@@ -120,7 +122,7 @@ log_dealloc(UseLog *self)
 
 static PyMethodDef log_methods[] = {
     {"used", (PyCFunction)(void (*)(void))log_used, METH_FASTCALL, "Note the arguments of an op that is about to start."},
-    {"since", (PyCFunction)log_since, METH_O, "Five int64 arrays (time, thread, position, address, bytes) from one on."},
+    {"since", (PyCFunction)log_since, METH_O, "Six int64 arrays (time, thread, position, address, bytes, tensor) from one on."},
     {NULL},
 };
 
@@ -131,7 +133,7 @@ PyTypeObject UseLogType = {
     .tp_name = "mindtorch_v2._dispatch._native.UseLog",
     .tp_basicsize = sizeof(UseLog),
     .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_doc = "Notes (time, thread, position, address, bytes) for every tensor argument of an op.",
+    .tp_doc = "Notes (time, thread, position, address, bytes, tensor) for every tensor argument of an op.",
     .tp_new = log_new,
     .tp_dealloc = (destructor)log_dealloc,
     .tp_methods = log_methods,

@@ -126,8 +126,14 @@ def add_memory(build: TraceBuilder, recorder: Recorder) -> None:
         "thread": threads_of(build, recorder.pieces, thread, time),
         "size_bytes": size,
         "address": identity,
-        "total_bytes": np.cumsum(size),
+        "total_bytes": totals(recorder),
     })
+
+
+def totals(recorder: Recorder) -> np.ndarray:
+    """What is allocated after each memory change: what earlier recordings saw and is still there, and all since."""
+    return np.concatenate([base + np.cumsum(changes[2])
+                           for base, changes in zip(recorder.memory_bases, recorder.memory, strict=True)])
 
 
 def add_failures(build: TraceBuilder, recorder: Recorder) -> None:
@@ -135,21 +141,24 @@ def add_failures(build: TraceBuilder, recorder: Recorder) -> None:
     if not recorder.failures:
         return
     time, thread, size = np.array(recorder.failures, np.int64).T
-    changes = [np.concatenate(column) for column in zip(*recorder.memory)] or [np.zeros(0, np.int64)] * 4
-    order = np.argsort(changes[0], kind="stable")
-    totals = np.append(np.cumsum(changes[2][order]), 0)  # the last entry is that of -1
+    changed = np.concatenate([changes[0] for changes in recorder.memory])
+    order = np.argsort(changed, kind="stable")
+    total = np.append(totals(recorder)[order], recorder.memory_bases[0])  # the last entry is that of -1
     build.add_failure_columns({
         "time_ns": time, "thread": threads_of(build, recorder.pieces, thread, time), "size_bytes": size,
-        "total_bytes": totals[np.searchsorted(changes[0][order], time, "right") - 1],
+        "total_bytes": total[np.searchsorted(changed[order], time, "right") - 1],
     })
 
 
 def add_uses(build: TraceBuilder, recorder: Recorder) -> None:
-    """Which memory ops had as arguments, and what modules and optimizers said it is."""
+    """Which memory ops had as arguments, which tensors changed it, and what modules and optimizers said it is."""
     if recorder.uses:
-        time, thread, position, identity, size = (np.concatenate(column) for column in zip(*recorder.uses))
+        time, thread, position, identity, size, tensor = (np.concatenate(column) for column in zip(*recorder.uses))
         build.add_use_columns(threads_of(build, recorder.pieces, thread, time), time,
-                              {"argument": position, "address": identity, "size_bytes": size})
+                              {"argument": position, "address": identity, "size_bytes": size, "tensor": tensor})
+    if recorder.moves:
+        time, tensor, before, after = np.array(recorder.moves, np.int64).T
+        build.add_move_columns({"time_ns": time, "tensor": tensor, "address": before, "new_address": after})
     if recorder.owners:
         time, identity, size, role = (np.concatenate(column) for column in zip(*recorder.owners))
         build.add_role_columns({"time_ns": time, "address": identity, "size_bytes": size, "role": role})

@@ -1,7 +1,8 @@
 """Whose code a call is in, and what a recording of calls shows of it.
 
-This package's own calls are no part of the user's program, and a library's only if the user made them. Functions of
-this package that are built-in functions in PyTorch, as `torch.ones` is, are shown as such where the user calls them.
+This package's own calls are no part of the user's program, and a library's only if the user made them. Public functions
+of this package are shown where the user calls them: as built-in functions those that are such in PyTorch, `torch.ones`
+say, and as Python functions the others, `Optimizer.step` say.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from .call_sites import called_name, stand_in_codes
+from .call_sites import called_name, is_public, tells_of_a_step
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 _PACKAGE_NAME = __name__.partition(".")[0]
@@ -32,7 +33,9 @@ EXIT = -2  # in place of an instruction; a frame that has not begun is at -1
 BUILT_IN = -3  # a call of a built-in function
 DELEGATES = -10  # minus the instruction at which a generator waits for the one that is entered next
 
-_LIBRARIES = tuple(os.path.join(os.path.dirname(package.__file__), "") for package in (np, ml_dtypes))
+# The last one is asked at every import where setuptools is installed.
+_LIBRARIES = (*(os.path.join(os.path.dirname(package.__file__), "") for package in (np, ml_dtypes)),
+              os.path.join(sysconfig.get_path("purelib"), "_distutils_hack", ""))
 _STANDARD = (os.path.join(sysconfig.get_path("stdlib"), ""), "<frozen ", "<__array_function__ ")
 _INSTALLED = os.sep + "site-packages" + os.sep  # a directory inside the standard library's
 _WRITTEN_BY_DATACLASS = "<string>"  # and the name of what `python -c` runs
@@ -65,9 +68,11 @@ FILES = Files()
 
 
 def classify(code: CodeType) -> int:
-    """Whose code it is, and whether it stands for a built-in function of PyTorch."""
+    """Whose code it is, and whether it stands for a function of PyTorch."""
     kind = FILES[code.co_filename]
-    return STAND_IN if kind == OWN and id(code) in stand_in_codes() else kind
+    if kind != OWN:
+        return kind
+    return LIBRARY if tells_of_a_step(code) else STAND_IN if is_public(code) else OWN
 
 
 def on_our_behalf(frame: FrameType) -> bool:
@@ -88,7 +93,7 @@ def on_our_behalf(frame: FrameType) -> bool:
 def is_shown(frame: FrameType) -> bool:
     """Whether a frame is part of the user's program."""
     kind = FILES[frame.f_code.co_filename]
-    return kind == USERS or (kind == LIBRARY and not on_our_behalf(frame))
+    return kind == USERS or (kind == LIBRARY and not on_our_behalf(frame)) or tells_of_a_step(frame.f_code)
 
 
 def open_calls(frame: FrameType | None) -> list[OpenCall]:

@@ -1,14 +1,17 @@
-"""The name under which PyTorch would show a call: read from the place where the user's code makes it.
+"""The name under which PyTorch would show a call of this package: read from the place where the user's code makes it.
 
 Functions of this package are Python functions where PyTorch's are built-in. Several of them may share one code object,
 and `x.add(y)`, `torch.add(x, y)` and `x + y` run the same one; only the calling instruction tells them apart. It is
-looked at once per place, so what it costs does not matter.
+looked at once per place, so what it costs does not matter. What is a Python function in PyTorch too is shown by the
+place where it is defined here.
 """
 
 from __future__ import annotations
 
 import dis
+import os
 import sys
+from collections.abc import Iterator
 from functools import lru_cache
 from inspect import CO_OPTIMIZED
 from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
@@ -51,16 +54,37 @@ FUNCTIONAL = {
 }
 _PREFIXED = {f"{_PACKAGE}.{name}": name for name in ("fft", "linalg", "special")}
 
+# Where Python functions of PyTorch's have their counterparts: modules, and classes of modules.
+_PYTHON_MODULES = (f"{_PACKAGE}.autograd",)
+_PYTHON_CLASSES = ((f"{_PACKAGE}.nn.modules.module", "Module"), (f"{_PACKAGE}.optim.optimizer", "Optimizer"))
+_STEP_CALL = "_optimizer_step_code"
+_PARENT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))) + os.sep
+
 _codes: dict[int, list[str]] = {}
+_python_codes: dict[int, CodeType] = {}
 _counted: tuple[int, ...] = ()
+
+
+def tells_of_a_step(code: CodeType) -> bool:
+    """Whether it is the call by which optimizers tell of a step. PyTorch's trees have it: it says which optimizer."""
+    if code.co_name != _STEP_CALL:
+        return False
+    module, name = _PYTHON_CLASSES[-1]
+    return getattr(sys.modules[module], name)._optimizer_step_code.__code__ is code
+
+
+def is_public(code: CodeType) -> bool:
+    """Whether it is the code of a public function, so that the user's calls of it are shown."""
+    return id(code) in stand_in_codes() or id(code) in _python_codes
 
 
 def stand_in_codes() -> dict[int, list[str]]:
     """Identities of the code objects of public functions, with their public names. Compiled ops are not in here."""
-    global _codes, _counted
+    global _codes, _python_codes, _counted
     public = vars(sys.modules[_PACKAGE])
     further = [(name, vars(sys.modules[name])) for name in (_FUNCTIONAL, *_PREFIXED) if name in sys.modules]
-    counted = (len(CHOOSERS), len(public), *(len(names) for _, names in further))
+    counted = (len(CHOOSERS), len(public), *(len(names) for _, names in further),
+               sum(name in sys.modules for name, _ in _PYTHON_CLASSES))
     if counted != _counted:
         found: dict[int, list[str]] = {}
         named = [(name, function) for name, (function, _) in CHOOSERS.items()]
@@ -74,11 +98,32 @@ def stand_in_codes() -> dict[int, list[str]]:
                 if name not in known:
                     known.append(name)
         _codes, _counted = found, counted
+        _python_codes = {id(code): code for code in _written_in_python(dict(further)) if id(code) not in found}
     return _codes
+
+
+def _written_in_python(further: dict[str, dict[str, Any]]) -> Iterator[CodeType]:
+    """The code of public functions that are Python functions in PyTorch too."""
+    spaces = [{name: vars(sys.modules[_PACKAGE]).get(name) for name in PYTHON_FUNCTIONS},
+              {name: vars(Tensor).get(name) for name in PYTHON_METHODS}, further.get(_FUNCTIONAL, {}),
+              *(vars(sys.modules[name]) for name in _PYTHON_MODULES if name in sys.modules)]
+    for module, name in _PYTHON_CLASSES:
+        if module in sys.modules:
+            spaces += [vars(kind) for kind in getattr(sys.modules[module], name).__mro__[:-1]]
+    for space in spaces:
+        for name, value in space.items():
+            if isinstance(value, FunctionType) and not name.startswith("_") and value.__code__.co_name == name:
+                yield value.__code__
+            elif isinstance(value, staticmethod):
+                # What a decorator makes: all that it decorates has this code.
+                yield from (constant for constant in value.__func__.__code__.co_consts
+                            if isinstance(constant, CodeType) and not constant.co_name.startswith("<"))
 
 
 def called_name(caller: FrameType, instruction: int, code: CodeType) -> str | None:
     """How PyTorch names the call of this code that a frame is making, or None where it does not show one."""
+    if id(code) in _python_codes:
+        return f"{code.co_filename.removeprefix(_PARENT)}({code.co_firstlineno}): {code.co_name}"
     place = _callable_at(caller.f_code, instruction)
     if place is None:
         return None

@@ -26,7 +26,7 @@ def with_children(trace: Trace, recorder: Recorder, *, with_flops: bool = False)
     # They come as they are done; by name they are in the same order each time.
     children = sorted(recorder.children, key=_name)
     others = [_adapted(_without_ours(child), steps_ns, with_flops) for child in children]
-    return merged(trace, others, with_memory=not recorder.options.tensors)
+    return merged(trace, others, with_memory=not recorder.options.timeline)
 
 
 def _name(child: Trace) -> tuple[int, str, int]:

@@ -52,5 +52,5 @@ def _held(value: Any) -> HeldTensor | None:
     owned = owner(value._a) if isinstance(value, Tensor) else None
     if owned is None:
         return None
-    return HeldTensor(address_of(owned), TensorInput(tuple(value.shape), FROM_NUMPY[value._a.dtype].name,
-                                                     tuple(value.stride())))
+    given = TensorInput(tuple(value.shape), FROM_NUMPY[value._a.dtype].name, tuple(value.stride()))
+    return HeldTensor(address_of(owned), given, id(value))

@@ -2,7 +2,8 @@
 
 An array that a new tensor owns is watched by a weak reference; NumPy frees its memory when the array dies, and that
 is when the reference's callback runs, whoever caused it: a `del`, the autograd engine, the garbage collector. As in
-PyTorch, memory that was allocated before the recording is not part of it.
+PyTorch, memory from before the first recording is not part of any, while memory that one recording saw allocated and
+another sees released is part of both. So there is one log for the process, which rests between recordings.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ class MemoryLog:
     def __init__(self) -> None:
         self.changes: list[int] = []
         self.live: dict[int, Block] = {}
+        self.live_bytes = 0  # of all that is watched
+        self.resting = False
 
     def allocated(self, array: Any) -> None:
         """Note that a new tensor owns this array (or a view of a fresh one)."""
@@ -54,12 +57,17 @@ class MemoryLog:
         block.size_bytes = size
         block.address = array.__array_interface__["data"][0]
         self.live[identity] = block
-        self.changes.extend((clock(), get_ident(), size, block.address))
+        self._note(size, block.address)
 
     def released(self, block: Block) -> None:
         """Called when a watched array dies."""
         if self.live.pop(block.identity, None) is not None:
-            self.changes.extend((clock(), get_ident(), -block.size_bytes, block.address))
+            self._note(-block.size_bytes, block.address)
+
+    def _note(self, size_bytes: int, address: int) -> None:
+        self.live_bytes += size_bytes
+        if not self.resting:
+            self.changes.extend((clock(), get_ident(), size_bytes, address))
 
     def __len__(self) -> int:
         return len(self.changes) // MEMORY_FIELDS
@@ -68,9 +76,13 @@ class MemoryLog:
         """Time, thread, bytes and address of the changes from this one on, as int64 arrays."""
         return tuple(np.array(self.changes[begin * MEMORY_FIELDS:], np.int64).reshape(-1, MEMORY_FIELDS).T)
 
-    def close(self) -> None:
-        """Stop watching."""
-        self.live = {}
+    def rest(self) -> None:
+        """Forget what was noted and note nothing, but keep watching."""
+        self.resting, self.changes = True, []
+
+    def wake(self) -> None:
+        """Note again."""
+        self.resting = False
 
 
 # The twin in C, where it is built, watches and notes the same.

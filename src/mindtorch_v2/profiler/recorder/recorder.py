@@ -27,9 +27,11 @@ from .held import HeldLog
 from .memory import new_log
 from .module_calls import ModuleLabels, ModuleLog, ModuleName, names_of
 from .python_calls import CallLog, CallPiece, Mark
-from .tensor_uses import Owners, new_use_log
+from .tensor_uses import MoveLog, Owners, new_use_log
 
 clock = HOOK["clock"]
+MEMORY = new_log()
+MEMORY.rest()
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,13 @@ class RecorderOptions:
 
     @property
     def tensors(self) -> bool:
-        """Whether to note which memory ops use and whose it is: where a memory timeline can be asked for."""
-        return self.shapes and self.memory and self.stacks
+        """Whether to note which memory ops use."""
+        return self.shapes and self.memory
+
+    @property
+    def timeline(self) -> bool:
+        """Whether to note whose memory it is, too: where a memory timeline can be asked for."""
+        return self.tensors and self.stacks
 
 
 @dataclass
@@ -77,13 +84,14 @@ class Session:
         self.lanes: list[Lane] = []
         self.users: list[Recorder] = []
         self.buffers = Buffers()
-        self.memory: Any = None  # what `new_log` makes
+        self.memory: Any = None  # the process's log while somebody wants it
         self.calls: CallLog | None = None
         self.call_budget = CallBudget()
         self.modules: ModuleLog | None = None
         self.uses: Any = None  # what `new_use_log` makes
         # Numbers that an execution trace gave to events, by the identity of the buffer and its length after the event.
         self.record_ids: dict[int, dict[int, int]] = {}
+        self.moves: MoveLog | None = None
         self.owners: Owners | None = None
         self.held: HeldLog | None = None
         self.pauses: PauseLog | None = None
@@ -125,13 +133,12 @@ class Session:
     def adapt(self) -> None:
         """Record what the active recorders together ask for."""
         if any(u.options.memory for u in self.users):
-            if self.memory is None:
-                self.memory = new_log()
-            HOOK["ALLOCATED"], HOOK["FAILED"] = self.memory.allocated, self.failed
+            self.memory = MEMORY
+            MEMORY.wake()
+            HOOK["ALLOCATED"], HOOK["FAILED"] = MEMORY.allocated, self.failed
         elif self.memory is not None:
-            HOOK["ALLOCATED"] = HOOK["FAILED"] = None
-            self.memory.close()
-            self.memory = None
+            HOOK["ALLOCATED"] = HOOK["FAILED"] = self.memory = None
+            MEMORY.rest()
         if any(u.options.stacks or u.options.modules for u in self.users):
             if self.modules is None:
                 self.modules = ModuleLog()
@@ -139,11 +146,16 @@ class Session:
         elif self.modules is not None:
             self.modules.stop()
             self.modules = None
-        if any(u.options.tensors for u in self.users) and self.modules is not None:
-            if self.uses is None or self.owners is None:
-                self.uses, self.owners = new_use_log(), Owners()
+        if any(u.options.tensors for u in self.users):
+            if self.uses is None or self.moves is None:
+                self.uses, self.moves = new_use_log(), MoveLog()
+            HOOK["MOVED"] = self.moves.moved
         elif self.uses is not None:
-            self.uses = self.owners = None
+            HOOK["MOVED"] = self.uses = self.moves = None
+        if any(u.options.timeline for u in self.users):
+            self.owners = self.owners or Owners()
+        else:
+            self.owners = None
         watch(any(u.options.shapes for u in self.users), self.uses)
         if self.modules is not None and any(u.options.stacks for u in self.users):
             self.held = self.held or HeldLog()
@@ -182,10 +194,12 @@ class Recorder:
         self.pieces: list[Piece] = []
         self.begins: dict[int, int] = {}
         self.memory: list[tuple[np.ndarray, ...]] = []  # time, thread, bytes, address; an item per stretch
+        self.memory_bases: list[int] = []  # what was allocated before each stretch, as far as known
         self.memory_begin = 0
-        self.uses: list[tuple[np.ndarray, ...]] = []  # time, thread, position, address, bytes
+        self.uses: list[tuple[np.ndarray, ...]] = []  # time, thread, position, address, bytes, tensor
+        self.moves: list[tuple[int, int, int, int]] = []  # time, tensor, address, new address
         self.owners: list[tuple[np.ndarray, ...]] = []  # time, address, bytes, role
-        self._tensors_begin = (0, 0)
+        self._tensors_begin = (0, 0, 0)
         self.pauses: list[np.ndarray] = []
         self._pauses_begin = 0
         self.failures: list[tuple[int, int, int]] = []
@@ -221,9 +235,12 @@ class Recorder:
                 observe(session.new_thread, self.options.shapes)
             session.adapt()
             self.begins = {id(lane): len(lane.events) for lane in session.lanes}
-            self.memory_begin = 0 if session.memory is None else len(session.memory)
-            if session.uses is not None and session.owners is not None:
-                self._tensors_begin = (len(session.uses), len(session.owners))
+            if session.memory is not None and self.options.memory:
+                self.memory_begin = len(session.memory)
+                self.memory_bases.append(session.memory.live_bytes)
+            if session.uses is not None and session.moves is not None:
+                self._tensors_begin = (len(session.uses), len(session.moves.moves),
+                                       0 if session.owners is None else len(session.owners))
             self._failures_begin = len(session.failures)
             self._pauses_begin = 0 if session.pauses is None else len(session.pauses)
             self._dropped_before = session.dropped()
@@ -258,9 +275,11 @@ class Recorder:
             if session.memory is not None and self.options.memory:
                 self.memory.append(session.memory.since(self.memory_begin))
                 self.failures += session.failures[self._failures_begin:]
-            if session.uses is not None and session.owners is not None and self.options.tensors:
+            if session.uses is not None and session.moves is not None and self.options.tensors:
                 self.uses.append(session.uses.since(self._tensors_begin[0]))
-                self.owners.append(session.owners.since(self._tensors_begin[1]))
+                self.moves += session.moves.moves[self._tensors_begin[1]:]
+                if session.owners is not None and self.options.timeline:
+                    self.owners.append(session.owners.since(self._tensors_begin[2]))
             if session.pauses is not None and self.options.collections:
                 self.pauses.append(session.pauses.since(self._pauses_begin))
             modules: dict[int, ModuleName] = {}
@@ -308,7 +327,8 @@ def _forget_in_child() -> None:
     processes.forget()
     if Recorder.session is not None:
         unobserve()
-        HOOK["ALLOCATED"] = HOOK["STEPPED"] = HOOK["FAILED"] = None
+        HOOK["ALLOCATED"] = HOOK["STEPPED"] = HOOK["FAILED"] = HOOK["MOVED"] = None
+        MEMORY.rest()
         HOOK["CALLS"] = False
         if Recorder.session.calls is not None:
             Recorder.session.calls.stop()

@@ -19,7 +19,7 @@ from ..._tensor import Tensor
 from ..trace.columns import Role
 
 clock = HOOK["clock"]
-USE_FIELDS = 5  # time, thread, position of the argument, address, bytes
+USE_FIELDS = 6  # time, thread, position of the argument, address, bytes, identity of the tensor
 PLACES = max(Role) + 1
 
 
@@ -33,23 +33,23 @@ def owner(array: Any) -> Any:
 
 
 def address_of(array: np.ndarray) -> int:
-    """Where an array's memory is."""
-    return int(array.__array_interface__["data"][0])
+    """Where an array's memory is; 0 if it has none."""
+    return int(array.__array_interface__["data"][0]) if array.nbytes else 0
 
 
-def arrays_in(value: Any) -> Iterator[Any]:
-    """The arrays of a tensor argument."""
+def arrays_in(value: Any) -> Iterator[tuple[Any, int]]:
+    """The arrays of a tensor argument, with the identities of the tensors, which a bare array has not."""
     if type(value) is np.ndarray:
-        yield value
+        yield value, 0
     elif isinstance(value, Tensor):
-        yield value._a
+        yield value._a, id(value)
     elif isinstance(value, (list, tuple)):
         for item in value:
             yield from arrays_in(item)
 
 
 class UseLog:
-    """Appends `(time, thread, position, address, bytes)` for every tensor argument of an op."""
+    """Appends `(time, thread, position, address, bytes, tensor)` for every tensor argument of an op."""
 
     def __init__(self) -> None:
         self.rows: list[int] = []
@@ -58,10 +58,10 @@ class UseLog:
         """Note the arguments of an op that is about to start."""
         time, thread = clock(), get_ident()
         for position, value in enumerate(values):
-            for array in arrays_in(value):
+            for array, tensor in arrays_in(value):
                 owned = owner(array)
                 if owned is not None:
-                    self.rows.extend((time, thread, position, address_of(owned), owned.nbytes))
+                    self.rows.extend((time, thread, position, address_of(owned), owned.nbytes, tensor))
 
     def __len__(self) -> int:
         return len(self.rows) // USE_FIELDS
@@ -72,6 +72,19 @@ class UseLog:
 
 
 new_use_log: Callable[[], Any] = UseLog if NATIVE is None else NATIVE.UseLog
+
+
+class MoveLog:
+    """Notes `(time, tensor, address, new address)` for tensors that go to other memory, as `resize_` and `set_` do."""
+
+    def __init__(self) -> None:
+        self.moves: list[tuple[int, int, int, int]] = []
+
+    def moved(self, tensor: Tensor, array: Any) -> None:
+        """Note that a tensor is about to take this array in place of its own."""
+        before, after = owner(tensor._a), owner(array)
+        if before is not None and after is not None and before is not after:
+            self.moves.append((clock(), id(tensor), address_of(before), address_of(after)))
 
 
 class Owners:
@@ -102,5 +115,5 @@ class Owners:
 
     def since(self, begin: int) -> tuple[np.ndarray, ...]:
         """The fields of what was noted from this one on, as int64 arrays."""
-        time, _thread, role, identity, size_bytes = self.log.since(begin)
+        time, _thread, role, identity, size_bytes, _tensor = self.log.since(begin)
         return time, identity, size_bytes, role

@@ -103,15 +103,24 @@ MEMORY_COLUMNS = (
     Column("row", np.int32, -1, "the innermost event in which it happened, or -1"),
 )
 
-# Recorded together with memory, shapes and stacks: what an analysis of memory over time needs.
+# Recorded together with memory and shapes: which memory is whose.
 USE_COLUMNS = (
     Column("row", np.int32, -1, "the event that has this memory as an argument"),
     Column("argument", np.int16, 0, "position of the argument in the op's signature"),
-    Column("address", np.int64, 0, "identity of the block, as in the memory table"),
+    Column("address", np.int64, 0, "identity of the block, as in the memory table; 0 if there is none"),
     Column("size_bytes", np.int64, 0, "size of the whole block"),
     Column("written", np.uint8, 0, "1 if the op changes this argument"),
+    Column("tensor", np.int64, 0, "identity of the tensor while it lives, or 0 for an array that belongs to none"),
 )
 
+MOVE_COLUMNS = (
+    Column("time_ns", np.int64, 0, "host clock, nanoseconds: when a tensor went to other memory"),
+    Column("tensor", np.int64, 0, "identity of the tensor at that time"),
+    Column("address", np.int64, 0, "identity of the block that it left, or 0"),
+    Column("new_address", np.int64, 0, "identity of the block that it went to, or 0"),
+)
+
+# With stacks besides: what an analysis of memory over time needs.
 ROLE_COLUMNS = (
     Column("time_ns", np.int64, 0, "host clock, nanoseconds: when it was seen"),
     Column("address", np.int64, 0, "identity of the block at that time"),

@@ -13,6 +13,7 @@ class HeldTensor:
 
     address: int
     given: TensorInput
+    tensor: int = 0  # its identity, as in the table of uses
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from .columns import (
     MEMORY_COLUMNS,
     MODULE_CALL_COLUMNS,
     MODULE_COLUMNS,
+    MOVE_COLUMNS,
     ROLE_COLUMNS,
     USE_COLUMNS,
     Column,
@@ -90,7 +91,8 @@ class Trace:
     `events` has one NumPy array per entry of `COLUMNS`, all of one length, sorted by thread and start so that a
     parent comes before its children. Python calls have parents among themselves and so have all other events: with or
     without stacks, an op has the same parent and the same own time. `memory` has one per `MEMORY_COLUMNS`, sorted by
-    time. `uses` (`USE_COLUMNS`) and `roles` (`ROLE_COLUMNS`) say which memory ops had as arguments and what it was.
+    time. `uses` (`USE_COLUMNS`) and `roles` (`ROLE_COLUMNS`) say which memory ops had as arguments and what it was,
+    `moves` (`MOVE_COLUMNS`) which tensors went to other memory.
     `modules` and `module_calls` (`MODULE_COLUMNS`, `MODULE_CALL_COLUMNS`) are called parts of models and their calls.
     `failures` (`FAILURE_COLUMNS`) are allocations for which there was no memory.
     Integers in them point into the tables. `inputs` holds argument tuples: each item a TensorInput, a list of
@@ -111,6 +113,7 @@ class Trace:
     first_id: int = 1  # of the events; recordings of one process share no ids
     held: Any = None  # `Holdings` of modules and optimizers; None if nobody noted them
     uses: dict[str, np.ndarray] = field(default_factory=lambda: empty_table(USE_COLUMNS))
+    moves: dict[str, np.ndarray] = field(default_factory=lambda: empty_table(MOVE_COLUMNS))
     roles: dict[str, np.ndarray] = field(default_factory=lambda: empty_table(ROLE_COLUMNS))
     failures: dict[str, np.ndarray] = field(default_factory=lambda: empty_table(FAILURE_COLUMNS))
     modules: dict[str, np.ndarray] = field(default_factory=lambda: empty_table(MODULE_COLUMNS))
@@ -172,6 +175,7 @@ class TraceBuilder:
         self._chunks: list[dict[str, np.ndarray]] = []
         self._memory_chunks: list[dict[str, np.ndarray]] = []
         self._uses: list[tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]] = []
+        self._moves: list[dict[str, np.ndarray]] = []
         self._roles: list[dict[str, np.ndarray]] = []
         self._failures: list[dict[str, np.ndarray]] = []
         self._rows: list[dict[str, int]] = []
@@ -243,6 +247,10 @@ class TraceBuilder:
         """Add uses of memory, each by the op that starts next on its thread."""
         self._uses.append((thread, time_ns, columns))
 
+    def add_move_columns(self, columns: dict[str, np.ndarray]) -> None:
+        """Add tensors that went to other memory."""
+        self._moves.append(columns)
+
     def add_role_columns(self, columns: dict[str, np.ndarray]) -> None:
         """Add roles of memory."""
         self._roles.append(columns)
@@ -269,12 +277,13 @@ class TraceBuilder:
             {**columns, "row": _next_rows(events, others, thread, time)} for thread, time, columns in self._uses], [])
         kept = uses["row"] >= 0
         uses = {key: value[kept] for key, value in uses.items()}
-        roles = _assemble(ROLE_COLUMNS, self._roles, [])
-        failures = _assemble(FAILURE_COLUMNS, self._failures, [])
-        for column in (*events.values(), *memory.values(), *uses.values(), *roles.values(), *failures.values()):
-            column.flags.writeable = False
-        tables = (self.names, self.threads, self.inputs, self.stacks)
-        return Trace(events, memory, *tables, uses=uses, roles=roles, failures=failures, **facts)
+        further = {"uses": uses, "moves": _assemble(MOVE_COLUMNS, self._moves, []),
+                   "roles": _assemble(ROLE_COLUMNS, self._roles, []),
+                   "failures": _assemble(FAILURE_COLUMNS, self._failures, [])}
+        for table in (events, memory, *further.values()):
+            for column in table.values():
+                column.flags.writeable = False
+        return Trace(events, memory, self.names, self.threads, self.inputs, self.stacks, **further, **facts)
 
 
 def split_python(events: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..trace.kineto_words import parse_frame
 from ..trace.trace import TensorInput
@@ -59,31 +59,52 @@ class Values:
     operands: Callable[[str, str], frozenset[int]] = lambda name, overload: frozenset()
 
 
+class Identity(NamedTuple):
+    """Which tensor an argument is, as far as known."""
+
+    number: int | None = None  # of the tensor
+    allocation: int | None = None  # number of its memory
+    address: int | None = None  # of its memory
+    tensor: int = 0  # identity of the tensor while it lives, 0 where an array was given
+
+
 class TensorMetadata:
     """A tensor argument as it was when the op started.
 
-    Which memory it is in is known if shapes, memory and stacks were recorded; else `id` and the like are None. PyTorch
-    gives `id` to what shares memory over its life; here that is a block of memory, so `allocation_id` says the same.
+    Which memory it is in is known if shapes and memory were recorded; else `id` and the like are None. `id` stays what
+    it is when the tensor goes to other memory; `allocation_id` is that of the memory.
     """
 
-    __slots__ = ("_given", "_values", "device", "id", "storage_data_ptr")
+    __slots__ = ("_given", "_identity", "_values", "device")
 
-    def __init__(self, given: TensorInput, block: int | None, address: int | None, where: Any, values: Values) -> None:
+    def __init__(self, given: TensorInput, identity: Identity, where: Any, values: Values) -> None:
         self._given = given
+        self._identity = identity
         self._values = values
-        self.id = block
-        self.storage_data_ptr = address
         self.device = where
 
     @property
+    def id(self) -> int | None:
+        """The number of the tensor."""
+        return self._identity.number
+
+    @property
     def allocation_id(self) -> int | None:
-        """The number of the block of memory, from 1."""
-        return None if self.id is None else self.id + 1
+        """The number of its memory, from 1."""
+        return self._identity.allocation
+
+    @property
+    def storage_data_ptr(self) -> int | None:
+        """The address of its memory."""
+        return self._identity.address
 
     @property
     def impl_ptr(self) -> int | None:
-        """The same for arguments with the same memory and geometry: a trace does not know the objects themselves."""
-        return None if self.id is None else zlib.crc32(repr((self.id, self._given)).encode())
+        """The same for the uses of one tensor. An identity that another tensor had before is told apart by `id`."""
+        known = self._identity
+        if known.address is None:
+            return None
+        return zlib.crc32(repr((known.number, known.tensor) if known.tensor else (known, self._given)).encode())
 
     @property
     def sizes(self) -> list[int]:
@@ -129,8 +150,8 @@ class TorchOpFields:
 class AllocationFields:
     """Memory that was taken (positive size) or given back (negative)."""
 
-    id: int
-    allocation_id: int
+    id: int | None
+    allocation_id: int | None
     ptr: int
     alloc_size: int
     total_allocated: int

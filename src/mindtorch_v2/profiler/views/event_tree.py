@@ -17,9 +17,11 @@ from ..trace import KINDS, Kind, Trace
 from ..trace.derived import callers
 from ..trace.held import HeldTensor
 from ..trace.nesting import enclosing_rows
+from ..trace.trace import TensorInput
 from .event_fields import (
     AllocationFields,
     EventType,
+    Identity,
     KinetoFields,
     NNModuleInfo,
     OptimizerInfo,
@@ -37,11 +39,12 @@ from .event_fields import (
 from .formatting import MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME
 from .memory_blocks import Blocks, blocks_of
 from .memory_key import device_name
+from .tensor_ids import TensorIds, tensor_ids
 
 _SCOPES = {scope.value: scope for scope in RecordScope}
 _PYTHON = (Kind.PYTHON, Kind.MODULE)
 _BUILT_IN = "<built-in "  # what names of calls of built-in functions begin with
-_STEP_CALL = re.compile(r"optim.optimizer\.py\(\d+\): wrapper$")  # what all optimizers' `step` is wrapped in
+_STEP_CALL = re.compile(r"optim.optimizer\.py\(\d+\): _optimizer_step_code$")  # by which optimizers tell of a step
 _NUMBERED = (Kind.OP, Kind.BACKWARD, Kind.BACKWARD_FUNCTION, Kind.SCOPE, Kind.STEP, Kind.OTHER)
 
 
@@ -146,12 +149,20 @@ class EventTree:
         return blocks_of(self.trace)
 
     @cached_property
-    def uses(self) -> dict[int, dict[int, list[int]]]:
-        """By row and argument, the blocks that an op was given."""
-        result: dict[int, dict[int, list[int]]] = {}
+    def ids(self) -> TensorIds | None:
+        """The numbers of tensors and their memory; None where shapes and memory were not recorded together."""
+        known = len(self.trace.uses["row"]) or (self.changes and (self.trace.events["inputs"] >= 0).any())
+        return tensor_ids(self.trace, self.blocks) if known else None
+
+    @cached_property
+    def uses(self) -> dict[int, dict[int, list[tuple[int, int, int]]]]:
+        """By row and argument, the tensors that an op was given: block, address and identity."""
+        result: dict[int, dict[int, list[tuple[int, int, int]]]] = {}
         table = self.trace.uses
-        for row, argument, block in zip(table["row"].tolist(), table["argument"].tolist(), self.blocks.of_use.tolist()):
-            result.setdefault(row, {}).setdefault(argument, []).append(block)
+        for row, argument, *found in zip(table["row"].tolist(), table["argument"].tolist(),
+                                         self.blocks.of_use.tolist(), table["address"].tolist(),
+                                         table["tensor"].tolist(), strict=True):
+            result.setdefault(row, {}).setdefault(argument, []).append(tuple(found))
         return result
 
     def parents(self) -> np.ndarray:
@@ -271,8 +282,10 @@ class EventTree:
         memory = self.trace.memory
         block = int(self.blocks.of_change[change])
         where = self.values.device(device_name(memory["device"].item(change), memory["device_index"].item(change)))
+        ids = self.ids
         return AllocationFields(
-            id=block, allocation_id=block + 1, ptr=memory["address"].item(change),
+            id=None if ids is None else ids.tensor[block],
+            allocation_id=None if ids is None else ids.allocation[block], ptr=memory["address"].item(change),
             alloc_size=memory["size_bytes"].item(change), total_allocated=memory["total_bytes"].item(change),
             total_reserved=memory["reserved_bytes"].item(change), device=where)
 
@@ -322,19 +335,28 @@ class EventTree:
         blocks = self.blocks
         found = np.flatnonzero((blocks.address == tensor.address) & (blocks.allocated_ns <= time_ns)
                                & (blocks.released_ns > time_ns))
-        number = int(found[-1]) if len(found) else None
-        return TensorMetadata(tensor.given, number, tensor.address, self.values.device("cpu"), self.values)
+        return self._tensor(tensor.given, int(found[-1]) if len(found) else -1, tensor.address, tensor.tensor)
+
+    def _tensor(self, given: TensorInput, block: int, address: int | None, tensor: int) -> TensorMetadata:
+        """What is known of a tensor that was seen with these sizes, in a block or -1, at an address or 0."""
+        ids, where = self.ids, "cpu"
+        number = allocation = None
+        if ids is not None:
+            if block >= 0:
+                number, allocation = ids.tensor[block], ids.allocation[block]
+                where = device_name(int(self.blocks.device[block]), int(self.blocks.device_index[block]))
+            elif address == 0:
+                allocation = ids.nothing
+        return TensorMetadata(given, Identity(number, allocation, address, tensor), self.values.device(where),
+                              self.values)
 
     def _metadata(self, row: int) -> Any:
         known = self.uses.get(row, {}) if len(self.trace.uses["row"]) else {}
 
         def tensor(argument: int, place: int, given: Any) -> TensorMetadata:
-            blocks: Sequence[int] = known.get(argument, ())
-            block = blocks[place] if place < len(blocks) else -1
-            if block < 0:
-                return TensorMetadata(given, None, None, self.values.device("cpu"), self.values)
-            name = device_name(int(self.blocks.device[block]), int(self.blocks.device_index[block]))
-            return TensorMetadata(given, block, int(self.blocks.address[block]), self.values.device(name), self.values)
+            found: Sequence[tuple[int, int, int]] = known.get(argument, ())
+            block, address, identity = found[place] if place < len(found) else (-1, None, 0)
+            return self._tensor(given, block, address, identity)
 
         return tensor
 

@@ -58,7 +58,7 @@ def blocks_of(trace: Trace) -> Blocks:
     allocates[changed] = memory["size_bytes"] > 0
     releases = is_change & ~allocates
     tells = np.ones(len(address), bool)
-    tells[used] = ~_inside_an_op(trace)[uses["row"]]
+    tells[used] = ~_inside_an_op(trace)[uses["row"]] & (uses["address"] != 0)  # a tensor without elements has no memory
     # At the same instant all keep their order: changes come before those who use what they allocate, and what an op
     # uses is in the order of its arguments.
     tie = np.arange(len(address))

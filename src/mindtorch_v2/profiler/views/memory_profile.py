@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +17,7 @@ from .memory_categories import CATEGORIES, Category, categories_of
 from .memory_flow import ALLOCATES, RELEASES, Flow, flow_of
 from .memory_flow_nodes import DataFlowGraph, data_flow_graph
 from .memory_key import Storage, TensorKey, device_name
+from .tensor_ids import tensor_ids
 
 BEFORE = -1  # the time of blocks that are older than the recording
 
@@ -45,14 +47,16 @@ class Changes:
 class Categories:
     """Categories by key and version."""
 
-    def __init__(self, slots: np.ndarray, values: np.ndarray) -> None:
+    def __init__(self, keys: list[TensorKey], slots: np.ndarray, values: np.ndarray) -> None:
+        self._block = {key.storage.allocation_id: block for block, key in enumerate(keys)}
         self._slots = slots.tolist()
         self._values = values.tolist()
 
     def get(self, key: TensorKey, version: int) -> Category | None:
         """The category of a version of a block, None if it is unknown."""
-        slot = self._slots[key.id] + version
-        return CATEGORIES[self._values[slot]] if slot < self._slots[key.id + 1] else None
+        block = self._block[key.storage.allocation_id]
+        slot = self._slots[block] + version
+        return CATEGORIES[self._values[slot]] if slot < self._slots[block + 1] else None
 
 
 class MemoryProfile:
@@ -78,10 +82,13 @@ class MemoryProfile:
 
     @cached_property
     def keys(self) -> list[TensorKey]:
-        """The key of each block."""
+        """The key of each block. Memory that was no op's argument has a number after all others'."""
         devices = {name: self.values.device(name) for name in set(self.device_names)}
-        return [TensorKey(devices[name], number, Storage(address, number + 1)) for number, (name, address)
-                in enumerate(zip(self.device_names, self.blocks.address.tolist()))]
+        ids = tensor_ids(self.trace, self.blocks)
+        further = itertools.count(1 + max((number for number in ids.tensor if number is not None), default=-1))
+        return [TensorKey(devices[name], next(further) if number is None else number, Storage(address, allocation))
+                for name, address, number, allocation in zip(self.device_names, self.blocks.address.tolist(),
+                                                             ids.tensor, ids.allocation, strict=True)]
 
     @cached_property
     def changes(self) -> Changes:
@@ -118,7 +125,7 @@ class MemoryProfile:
     @cached_property
     def categories(self) -> Categories:
         """What each version of each block is for."""
-        return Categories(self.flow.slots, self.slot_categories)
+        return Categories(self.keys, self.flow.slots, self.slot_categories)
 
     @property
     def _categories(self) -> Categories:
