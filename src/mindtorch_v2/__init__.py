@@ -63,7 +63,7 @@ _SUBMODULES = frozenset({
     "overrides", "profiler", "quantization", "random", "return_types", "serialization", "sparse", "special", "storage",
     "testing", "torch_alias", "types", "utils", "version", "xpu",
 })
-_FROM_SUBMODULES = {"load": "serialization", "save": "serialization"}
+_FROM_SUBMODULES = {"Tag": "_library.tags", "load": "serialization", "save": "serialization"}
 _FROM_SUBMODULES.update(dict.fromkeys((
     "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor",
     "IntTensor", "LongTensor", "ShortTensor", "is_storage", "numel", "typename"), "_legacy"))

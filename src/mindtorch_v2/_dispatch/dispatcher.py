@@ -180,7 +180,7 @@ def _compile(op: Op, inplace: bool) -> Callable[..., Any]:
     writer = Writer(op, inplace)
     text = writer.source()
     node = node_class(op, writer) if op.grad else None
-    name = f"aten::{writer.name}"
+    name = f"{op.namespace}::{op.name}{'_' * inplace}"
     # Like PyTorch, count FLOPs of the functional form only.
     counted = None if inplace else op
     label = event_id(name, "op", op.overload, counted)
@@ -193,7 +193,7 @@ def _compile(op: Op, inplace: bool) -> Callable[..., Any]:
     )
     function.__module__ = "torch"
     function.__qualname__ = writer.name
-    function.__doc__ = f"aten::{op.schema_text}"
+    function.__doc__ = f"{op.namespace}::{op.signature or op.schema_text}"
     return function
 
 

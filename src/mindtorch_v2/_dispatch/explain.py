@@ -20,6 +20,8 @@ _TOO_BIG = ("array is too big", "Maximum allowed dimension exceeded")
 
 def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str) -> Exception:
     """The exception to raise instead of `error`, which may be `error` itself."""
+    if op.namespace != "aten":
+        return error  # what the program's own function has raised
     arguments = op.schema.arguments
     scalar_ok = op.promote in ("binary", "binary_float", "compare")
     for position, (argument, value) in enumerate(zip(arguments, values), start=1):
