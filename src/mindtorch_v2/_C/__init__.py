@@ -45,7 +45,9 @@ def _log_api_usage_once(event: str) -> None:
 
 # Names whose modules a program without them need not load.
 _ELSEWHERE = {"_AutoDispatchBelowAutograd": ("_library.definition", "below_autograd"),
-              "Tag": ("_library.tags", "Tag")}
+              "DisableTorchFunction": ("_dispatch.overriding", "DisableTorchFunction"),
+              "DisableTorchFunctionSubclass": ("_dispatch.overriding", "DisableTorchFunctionSubclass"),
+              "Tag": ("_library.tags", "Tag"), "_disabled_torch_function_impl": ("_tensor", "DISABLED")}
 
 
 def __getattr__(name: str) -> Any:

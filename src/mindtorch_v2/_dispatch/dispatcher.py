@@ -24,6 +24,7 @@ from .describe import describe_any, describer_source, key_of, note, remembering
 from .explain import explain
 from .namespace import COMPILER, aten
 from .observer import HOOK, event_id
+from .overriding import Taken
 from .promotion import check_cast
 from .registry import Op
 
@@ -128,6 +129,7 @@ HOOK.update(
         "NO_TENSOR": NO_TENSOR,
         "NUMBER_PLANS": promotion.NUMBER_PLANS,
         "TENSOR_TYPES": TENSOR_TYPES,
+        "Taken": Taken,
         "Tensor": Tensor,
         "__name__": "mindtorch_v2._dispatch.generated",
         "apply_pack_hooks": apply_pack_hooks,

@@ -17,7 +17,7 @@ def plain(torch: Any, value: Any) -> Any:
     """A result in terms that compare: of a tensor its class, dtype, contents and history."""
     if isinstance(value, torch.Tensor):
         detached = value.detach().as_subclass(torch.Tensor)
-        contents = None if value.device.type == "meta" else [round(one, 4) for one in detached.flatten().tolist()]
+        contents = None if value.device.type == "meta" else [round(one, 3) for one in detached.flatten().tolist()]
         node = value.grad_fn
         return (type(value).__name__, tuple(value.shape), str(value.dtype), contents, value.requires_grad,
                 None if node is None else node.name())
@@ -40,8 +40,18 @@ def outcome(run: Callable[[], Any], length: int = 90) -> Any:
 def same(program: Callable[[Any], Any]) -> Any:
     """Compare what a program returns on both; gives the result."""
     mine, other = plain(ours, program(ours)), plain(theirs, program(theirs))
-    assert mine == other
+    if mine != other:
+        pytest.fail(difference(mine, other))
     return mine
+
+
+def difference(mine: Any, other: Any, place: str = "") -> str:
+    """Where two results differ first."""
+    if isinstance(mine, list) and isinstance(other, list) and len(mine) == len(other):
+        for number, (a, b) in enumerate(zip(mine, other, strict=True)):
+            if a != b:
+                return difference(a, b, f"{place}[{number}]")
+    return f"result{place} is {mine!r}, PyTorch's {other!r}"
 
 
 def rows(torch: Any, run: Callable[[], Any], only: Callable[[str], bool] = lambda name: True) -> list[Any]:
