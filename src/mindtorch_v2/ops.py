@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
+from ._dispatch.dispatch_modes import OVERLOAD_OF
 from ._dispatch.dispatcher import compile_op
 from ._dispatch.namespace import find, load_late
 from ._dispatch.registry import CHOOSERS, OVERLOADS, Op
@@ -186,6 +187,15 @@ def namespace(name: str) -> Any:
     if name not in _SPACES:
         _SPACES[name] = _OpNamespace(name)
     return _SPACES[name]
+
+
+def _overload_of(op: Op, inplace: bool) -> OpOverload:
+    """The object that a program gets for an op of the table, or one of its own."""
+    packet = getattr(namespace(op.namespace), op.name + ("_" if inplace else ""))
+    return getattr(packet, op.overload or "default")
+
+
+OVERLOAD_OF.append(_overload_of)
 
 
 def _forget(space: str, name: str) -> None:
