@@ -22,6 +22,7 @@ from ._backends import meta as _meta
 from ._construct import as_tensor, asarray, from_dlpack, from_numpy, frombuffer, tensor
 from ._device import device
 from ._dispatch import dispatcher as _dispatcher
+from ._dispatch.namespace import LOOKUPS as _LOOKUPS
 from ._dispatch.namespace import find as _find
 from ._dispatch.namespace import load_late as _load_late
 from ._dispatch.registry import is_public as _is_public
@@ -63,7 +64,7 @@ _SUBMODULES = frozenset({
     "overrides", "profiler", "quantization", "random", "return_types", "serialization", "sparse", "special", "storage",
     "testing", "torch_alias", "types", "utils", "version", "xpu",
 })
-_FROM_SUBMODULES = {"load": "serialization", "save": "serialization"}
+_FROM_SUBMODULES = {"Tag": "_library.tags", "load": "serialization", "save": "serialization"}
 _FROM_SUBMODULES.update(dict.fromkeys((
     "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor",
     "IntTensor", "LongTensor", "ShortTensor", "is_storage", "numel", "typename"), "_legacy"))
@@ -120,6 +121,8 @@ def __getattr__(name: str) -> Any:
     else:
         raise AttributeError(f"module 'torch' has no attribute '{name}'")
     globals()[name] = found
+    for noted in _LOOKUPS:
+        noted(name, found)
     return found
 
 

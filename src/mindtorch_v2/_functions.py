@@ -14,6 +14,7 @@ from . import cpu
 from ._autograd.anomaly import AnomalyState
 from ._device import as_device
 from ._dispatch.namespace import aten
+from ._dispatch.overriding import DisableTorchFunction, DisableTorchFunctionSubclass  # noqa: F401  (torch has them)
 from ._dtype import DefaultDtype
 from ._memory_format import contiguous_format
 from ._shape import Size
@@ -290,19 +291,6 @@ class Event(cpu.Event):
 def _assert(condition: Any, message: str) -> None:
     """An assertion as a function, which models that are meant to be traced use."""
     assert condition, message
-
-
-class DisableTorchFunctionSubclass:
-    """A context that changes nothing: ops do not look for `__torch_function__`."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *exc: object) -> None:
-        return None
-
-
-DisableTorchFunction = DisableTorchFunctionSubclass
 
 
 def classproperty(func: Callable[[Any], Any]) -> Any:

@@ -32,6 +32,9 @@ OPERATORS = {
 }
 BINARY = {name for name in OPERATORS if name not in ("__neg__", "__abs__", "__invert__", "__pos__")}
 
+# Puts a method that has just been compiled in the place of what stood for it.
+SET_METHOD: list[Callable[[str, Any], None]] = [lambda name, function: setattr(Tensor, name, function)]
+
 
 def lazy_method(attribute: str, op_name: str) -> Callable[..., Any]:
     """A stand-in that compiles the op at its first call and then replaces itself on the class."""
@@ -41,7 +44,7 @@ def lazy_method(attribute: str, op_name: str) -> Callable[..., Any]:
         if function is None:
             raise NotImplementedError(f"Tensor.{attribute} needs aten::{op_name}, which this runtime does not have")
         function = accept_axis(attribute, function)
-        setattr(Tensor, attribute, function)
+        SET_METHOD[0](attribute, function)
         return function(*args, **kwargs)
 
     first_call.__name__ = first_call.__qualname__ = attribute

@@ -60,7 +60,7 @@ CLASSES: dict[str, str] = {
     SYMBOLIC: "SymBool SymFloat SymInt",
     INTERNAL: """AggregationType BenchmarkConfig BenchmarkExecutionStats BufferDict DeepCopyMemoTable
         DeserializationStorageContext DispatchKey DispatchKeySet ExcludeDispatchKeyGuard Future LockingLogger LoggerBase
-        ModuleDict NoopLogger ParameterDict PyTorchFileReader PyTorchFileWriter SerializationStorageContext Tag""",
+        ModuleDict NoopLogger ParameterDict PyTorchFileReader PyTorchFileWriter SerializationStorageContext""",
     QUANTIZED: "QInt32Storage QInt8Storage QUInt2x4Storage QUInt4x2Storage QUInt8Storage",
 }
 LINALG: dict[str, str] = {

@@ -51,6 +51,11 @@ class TensorMeta(type):
 TENSOR_TYPES: set[type] = set()
 
 
+def DISABLED(func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
+    """The `__torch_function__` of classes that do not take functions over, such as Parameter."""
+    return func(*args, **(kwargs or {}))
+
+
 class Tensor(metaclass=TensorMeta):
     """A multi-dimensional array that can record how it was computed.
 
@@ -112,6 +117,12 @@ class Tensor(metaclass=TensorMeta):
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         return construct_legacy(cls, *args, **kwargs)
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: tuple[Any, ...] = (),
+                           kwargs: dict[str, Any] | None = None) -> Any:
+        """What happens to functions of instances of a subclass; by default results are of the subclass too."""
+        return OVERRIDING[0].default_override(cls, func, types, args, kwargs)
 
     # -- facts about the array ---------------------------------------------------------------------------------
 
@@ -332,6 +343,8 @@ def alias(tensor: Tensor) -> Tensor:
 
 def wrap_as(cls: type, array: Any) -> Any:
     """A tensor of a subclass around an array."""
+    if cls.__torch_function__ is not DISABLED and cls is not Tensor:  # type: ignore[attr-defined]
+        OVERRIDING[0].arm(True)
     tensor: Any = new(cls)
     tensor._a = array
     tensor._rg = False
@@ -370,6 +383,8 @@ def construct_legacy(cls: type, *args: Any, device: Any = None) -> Tensor:
     return made if cls is Tensor else wrap_as(cls, made._a)
 
 
+# Set by the module of that name: who takes functions over.
+OVERRIDING: list[Any] = []
 # Set by the op table: whether a tensor can take over another's memory.
 SAME_KIND: list[Any] = []
 # Set by the functions that make tensors of data: what the old constructors make of their arguments.

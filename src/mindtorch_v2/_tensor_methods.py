@@ -109,6 +109,7 @@ def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:
         return _sparse_repr(self)
     node = self.grad_fn
     where = str(self.device)
+    name = type(self).__name__
     return format_tensor(
         None if where == "meta" else host(self),
         dtype_name=self.dtype.name,
@@ -117,6 +118,7 @@ def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:
         requires_grad=self.requires_grad,
         grad_fn_name=None if node is None else type(node).__name__,
         shape=tuple(self._a.shape),
+        prefix="tensor(" if name in ("Tensor", "Parameter") else f"{name}(",
     )
 
 

@@ -1,32 +1,110 @@
-"""`torch.library`: ops of a program's own belong to PyTorch's C++ dispatcher, which is not here."""
+"""`torch.library`: ops of a program's own.
+
+They are declared through the same registry as the ops of the table (`_library/definition.py`), so a profile shows them
+by name, with inputs and autograd nodes.
+"""
 
 from __future__ import annotations
 
-from ._absent import refusing, refusing_class
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ._absent import refusing
+from ._library import table
+from ._library.custom_op import OPDEFS, CustomOpDef, custom_op, register_autocast_of
+from ._library.definition import fallthrough_kernel
+from ._library.infer import infer_schema
+from ._library.libraries import (
+    Library,
+    define,
+    device_key,
+    fragment,
+    impl,
+    set_formula,
+)
+from ._library.opcheck import opcheck
+from .ops import OpOverload
 
 __all__ = ["CustomOpDef", "Library", "custom_op", "define", "fallthrough_kernel", "get_ctx", "impl", "impl_abstract",
            "infer_schema", "opcheck", "register_autocast", "register_autograd", "register_fake", "register_kernel",
            "register_torch_dispatch", "register_vmap", "triton_op", "wrap_triton"]
 
-_REASON = ("torch.library.{0}: ops are registered with PyTorch's C++ dispatcher, which this runtime does not have; "
-           "write the operation as a function, or with torch.autograd.Function")
-CustomOpDef = refusing_class("CustomOpDef", NotImplementedError, _REASON.format("CustomOpDef"))
-Library = refusing_class("Library", NotImplementedError, _REASON.format("Library"))
-custom_op = refusing("custom_op", NotImplementedError, _REASON.format("custom_op"))
-define = refusing("define", NotImplementedError, _REASON.format("define"))
-fallthrough_kernel = refusing("fallthrough_kernel", NotImplementedError, _REASON.format("fallthrough_kernel"))
-get_ctx = refusing("get_ctx", NotImplementedError, _REASON.format("get_ctx"))
-impl = refusing("impl", NotImplementedError, _REASON.format("impl"))
-impl_abstract = refusing("impl_abstract", NotImplementedError, _REASON.format("impl_abstract"))
-infer_schema = refusing("infer_schema", NotImplementedError, _REASON.format("infer_schema"))
-opcheck = refusing("opcheck", NotImplementedError, _REASON.format("opcheck"))
-register_autocast = refusing("register_autocast", NotImplementedError, _REASON.format("register_autocast"))
-register_autograd = refusing("register_autograd", NotImplementedError, _REASON.format("register_autograd"))
-register_fake = refusing("register_fake", NotImplementedError, _REASON.format("register_fake"))
-register_kernel = refusing("register_kernel", NotImplementedError, _REASON.format("register_kernel"))
+_TRITON = "torch.library.{0}: Triton kernels run on GPUs, which this runtime does not support"
+triton_op = refusing("triton_op", NotImplementedError, _TRITON.format("triton_op"))
+wrap_triton = refusing("wrap_triton", NotImplementedError, _TRITON.format("wrap_triton"))
+get_ctx = refusing("get_ctx", NotImplementedError, "torch.library.get_ctx: sizes that depend on data belong to "
+                   "PyTorch's compiler, which this runtime does not have")
 register_torch_dispatch = refusing("register_torch_dispatch", NotImplementedError,
-                                   _REASON.format("register_torch_dispatch"))
-register_vmap = refusing("register_vmap", NotImplementedError, _REASON.format("register_vmap"))
-triton_op = refusing("triton_op", NotImplementedError, _REASON.format("triton_op"))
-wrap_triton = refusing("wrap_triton", NotImplementedError, _REASON.format("wrap_triton"))
-_scoped_library = refusing("_scoped_library", NotImplementedError, _REASON.format("_scoped_library"))
+                                   "torch.library.register_torch_dispatch: rules by class are not part of this "
+                                   "runtime; a TorchDispatchMode sees the op itself")
+
+
+def _qualname(op: Any, caller: str) -> str:
+    if isinstance(op, OpOverload):
+        return op.name()
+    if isinstance(op, CustomOpDef):
+        return op._qualname
+    if not isinstance(op, str):
+        raise ValueError(f"{caller}(op): got unexpected type for op: {type(op)}")
+    return op
+
+
+def register_kernel(op: Any, device_types: str | Sequence[str] | None, func: Callable[..., Any] | None = None, /, *,
+                    lib: Library | None = None) -> Any:
+    """An implementation of an op for device types; as decorator or with the function given."""
+    qualname = _qualname(op, "register_kernel")
+    if qualname in OPDEFS:
+        return OPDEFS[qualname].register_kernel(device_types, func)
+    types = ["default"] if device_types is None else [device_types] if isinstance(device_types, str) else device_types
+
+    def register(function: Callable[..., Any]) -> None:
+        library = fragment(table.parse_qualname(qualname)[0], lib)
+        for key in [device_key(one) for one in types]:
+            library.impl(qualname, function, key)
+
+    return register if func is None else register(func)
+
+
+def register_fake(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None,
+                  _stacklevel: int = 1, allow_override: bool = True) -> Any:
+    """What an op does on tensors without data; as decorator or with the function given."""
+    qualname = _qualname(op, "register_fake")
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        definition = table.find(qualname)
+        if definition is None:
+            table.PENDING.setdefault(qualname, {})["Meta"] = function
+        else:
+            definition.fake = function
+        return function
+
+    return register if func is None else register(func)
+
+
+def impl_abstract(qualname: str, func: Callable[..., Any] | None = None, *, lib: Library | None = None,
+                  _stacklevel: int = 1) -> Any:
+    """The old name of `register_fake`."""
+    return register_fake(qualname, func, lib=lib)
+
+
+def register_autograd(op: Any, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None,
+                      lib: Library | None = None) -> None:
+    """An op's backward."""
+    qualname = _qualname(op, "register_autograd")
+    set_formula(table.lookup(qualname), OPDEFS.get(qualname, qualname), backward, setup_context)
+
+
+def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Library | None = None) -> None:
+    """The dtype that an op's arguments are cast to in an autocast region."""
+    register_autocast_of(table.lookup(_qualname(op, "register_autocast")), device_type, cast_inputs)
+
+
+def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None) -> Any:
+    """Kept for programs that register a rule: `vmap` here calls an op once for each example, and needs none."""
+    qualname = _qualname(op, "register_vmap")
+    table.lookup(qualname)
+
+    def register(function: Callable[..., Any]) -> None:
+        return None
+
+    return register if func is None else None

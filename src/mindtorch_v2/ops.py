@@ -1,4 +1,4 @@
-"""`torch.ops.aten`: the op table by name and overload.
+"""`torch.ops`: the op table by namespace, name and overload.
 
 >>> import mindtorch_v2 as torch
 >>> torch.ops.aten.add.Tensor(torch.ones(2), torch.ones(2))
@@ -7,57 +7,102 @@ tensor([2., 2.])
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from types import ModuleType
 from typing import Any
 
+from ._dispatch.dispatch_modes import OVERLOAD_OF
 from ._dispatch.dispatcher import compile_op
 from ._dispatch.namespace import find, load_late
 from ._dispatch.registry import CHOOSERS, OVERLOADS, Op
-from ._dispatch.schema import Schema
+from ._library import table
+from ._library.custom_op import OVERLOAD
+from ._library.definition import Definition
+from ._library.schema import FunctionSchema, of_op
 
 
 class OpOverload:
     """One overload of an op."""
 
-    def __init__(self, op: Op, inplace: bool) -> None:
+    def __init__(self, op: Op, inplace: bool = False, definition: Definition | None = None) -> None:
         self._op = op
         self._inplace = inplace
-        self._call: Callable[..., Any] = compile_op(op, inplace)
-        self.__name__ = f"{self._base()}.{self._overloadname}"
-
-    def _base(self) -> str:
-        return self._op.name + ("_" if self._inplace else "")
+        self._definition = definition
+        self._call: Callable[..., Any] = compile_op(op, inplace) if definition is None else definition
+        self._opname = op.name + ("_" if inplace else "")
+        self._overloadname = op.overload or "default"
+        self.namespace = self._namespace = op.namespace
+        self.__name__ = f"{self._opname}.{self._overloadname}"
+        self.__qualname__ = str(self)
+        self.__module__ = f"torch.ops.{op.namespace}"
+        self.tags: list[Any] = [] if definition is None else list(definition.tags)
 
     @property
-    def _overloadname(self) -> str:
-        return self._op.overload or "default"
+    def _schema(self) -> FunctionSchema:
+        if self._definition is not None:
+            return self._definition.schema
+        return of_op(self._op.namespace, self._op.schema, self._inplace)
 
     @property
-    def _schema(self) -> Schema:
-        return self._op.schema
+    def overloadpacket(self) -> OpOverloadPacket:
+        """The op of which this is an overload."""
+        return getattr(namespace(self._namespace), self._opname)
+
+    @property
+    def is_view(self) -> bool:
+        """Whether the result shares an argument's memory."""
+        return self._op.view or (self._definition is not None and self._definition.schema._is_view_op())
 
     def name(self) -> str:
         """The qualified name, `aten::add.Tensor`."""
         suffix = f".{self._op.overload}" if self._op.overload else ""
-        return f"aten::{self._base()}{suffix}"
+        return f"{self._namespace}::{self._opname}{suffix}"
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return self._call(*args, **kwargs)
 
+    def redispatch(self, keyset: Any, *args: Any, **kwargs: Any) -> Any:
+        """Go on with the next dispatch keys."""
+        raise NotImplementedError(f"{self}.redispatch: sets of dispatch keys are not part of this runtime; use "
+                                  "torch._C._AutoDispatchBelowAutograd()")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OpOverload) and other._op is self._op and other._inplace == self._inplace
+
+    def __hash__(self) -> int:
+        return hash((id(self._op), self._inplace))
+
+    def __str__(self) -> str:
+        return f"{self._namespace}.{self._opname}.{self._overloadname}"
+
     def __repr__(self) -> str:
-        return f"<OpOverload(op='aten.{self._base()}', overload='{self._overloadname}')>"
+        return f"<OpOverload(op='{self._namespace}.{self._opname}', overload='{self._overloadname}')>"
+
+
+OVERLOAD.append(lambda definition: OpOverload(definition.op, definition=definition))
 
 
 class OpOverloadPacket:
     """All overloads under one name; calling it picks one by its arguments."""
 
-    def __init__(self, name: str) -> None:
-        self.__name__ = name
-        inplace = name not in OVERLOADS
-        base = name[:-1] if inplace else name
-        candidates = OVERLOADS.get(base, [])
-        self._inplace = inplace
-        self._overloads = {op.overload or "default": op for op in candidates if not inplace or op.inplace}
+    def __init__(self, space: str, name: str) -> None:
+        self.__name__ = self._name = name
+        self._space = space
+        self._inplace = False
+        self._definitions: dict[str, Definition] = table.DEFINITIONS.get(space, {}).get(name, {})
+        self._overloads: dict[str, Op] = {one.overload or "default": one.op for one in self._definitions.values()}
+        if space == "aten":
+            self._inplace = name not in OVERLOADS
+            candidates = OVERLOADS.get(name[:-1] if self._inplace else name, [])
+            self._overloads = {op.overload or "default": op for op in candidates if not self._inplace or op.inplace}
+
+    @property
+    def _qualified_op_name(self) -> str:
+        return f"{self._space}::{self._name}"
+
+    @property
+    def _schemas(self) -> dict[str, FunctionSchema]:
+        return {"" if name == "default" else name: getattr(self, name)._schema for name in self._overloads}
 
     def overloads(self) -> list[str]:
         """The overloads' names."""
@@ -66,18 +111,40 @@ class OpOverloadPacket:
     def __getattr__(self, name: str) -> OpOverload:
         op = self.__dict__.get("_overloads", {}).get(name)
         if op is None:
-            raise AttributeError(f"The underlying op of 'aten.{self.__name__}' has no overload name '{name}'")
-        found = self.__dict__[name] = OpOverload(op, self._inplace)
+            raise AttributeError(f"The underlying op of '{self.__dict__.get('_space')}.{self.__dict__.get('_name')}' "
+                                 f"has no overload name '{name}'")
+        definition = self._definitions.get("" if name == "default" else name)
+        found = self.__dict__[name] = OpOverload(op, self._inplace, definition)
         return found
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        function = find(self.__name__)
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        if self._space != "aten":
+            return self._call_first_fit(args, kwargs)
+        function = find(self._name)
         if function is None:
-            raise AttributeError(f"'_OpNamespace' 'aten' object has no attribute '{self.__name__}'")
+            raise AttributeError(f"'_OpNamespace' 'aten' object has no attribute '{self._name}'")
         return function(*args, **kwargs)
 
+    def _call_first_fit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the first overload whose signature the arguments fit."""
+        problem: RuntimeError | None = None
+        for definition in self._definitions.values():
+            try:
+                values = definition.bind(args, kwargs)
+            except RuntimeError as error:
+                problem = problem or error
+            else:
+                return definition.call_bound(values)
+        raise problem or AttributeError(f"'_OpNamespace' '{self._space}' object has no attribute '{self._name}'")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._overloads)
+
+    def __str__(self) -> str:
+        return f"{self._space}.{self._name}"
+
     def __repr__(self) -> str:
-        return f"<OpOverloadPacket(op='aten.{self.__name__}')>"
+        return f"<OpOverloadPacket(op='{self._space}.{self._name}')>"
 
 
 def known(name: str) -> bool:
@@ -86,21 +153,67 @@ def known(name: str) -> bool:
         name.endswith("_") and any(op.inplace for op in OVERLOADS.get(name[:-1], [])))
 
 
-class _Namespace:
-    """`torch.ops.aten`."""
+class _OpNamespace(ModuleType):
+    """`torch.ops.aten`, and the namespaces of a program's own ops."""
 
     def __init__(self, name: str) -> None:
+        super().__init__(f"torch.ops.{name}")
         self.name = name
+        self.__file__ = "torch.ops"
 
     def __getattr__(self, name: str) -> OpOverloadPacket:
-        if self.__dict__["name"] != "aten" or not (known(name) or (load_late() and known(name))):
-            raise AttributeError(f"'_OpNamespace' '{self.__dict__['name']}' object has no attribute '{name}'")
-        found = self.__dict__[name] = OpOverloadPacket(name)
+        space = self.__dict__["name"]
+        own = name in table.DEFINITIONS.get(space, {})
+        if not own and (space != "aten" or not (known(name) or (load_late() and known(name)))):
+            raise AttributeError(f"'_OpNamespace' '{space}' object has no attribute '{name}'")
+        found = self.__dict__[name] = OpOverloadPacket(space, name)
         return found
 
     def __dir__(self) -> list[str]:
-        load_late()
-        return sorted(OVERLOADS)
+        if self.name == "aten":
+            load_late()
+            return sorted(OVERLOADS)
+        return sorted(table.DEFINITIONS.get(self.name, {}))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dir(self))
 
 
-aten = _Namespace("aten")
+_SPACES: dict[str, _OpNamespace] = {}
+
+
+def namespace(name: str) -> Any:
+    """The namespace of a name; it exists as soon as it is asked for."""
+    if name not in _SPACES:
+        _SPACES[name] = _OpNamespace(name)
+    return _SPACES[name]
+
+
+def _overload_of(op: Op, inplace: bool) -> OpOverload:
+    """The object that a program gets for an op of the table, or one of its own."""
+    packet = getattr(namespace(op.namespace), op.name + ("_" if inplace else ""))
+    return getattr(packet, op.overload or "default")
+
+
+OVERLOAD_OF.append(_overload_of)
+
+
+def _forget(space: str, name: str) -> None:
+    if space in _SPACES:
+        _SPACES[space].__dict__.pop(name, None)
+
+
+table.FORGET.append(_forget)
+aten = namespace("aten")
+
+
+def load_library(path: str) -> None:
+    """Load a shared library that registers ops of PyTorch's C++ side."""
+    raise NotImplementedError(f"torch.ops.load_library({path!r}): libraries of compiled ops need PyTorch's C++ side, "
+                              "which this runtime does not have; define ops with torch.library")
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(f"module 'torch.ops' has no attribute '{name}'")
+    return namespace(name)

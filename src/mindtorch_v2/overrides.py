@@ -1,35 +1,40 @@
-"""`torch.overrides`: the protocol by which classes take over functions, for functions written by the program.
-
-The ops of this runtime themselves do not look for `__torch_function__`: a subclass of Tensor is a tensor to them.
-"""
+"""`torch.overrides`: the protocol by which classes and modes take functions over."""
 
 from __future__ import annotations
 
+import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterable
+from types import FunctionType
 from typing import Any
 
-from ._absent import refusing, refusing_class
-from ._functions import DisableTorchFunctionSubclass
+from ._absent import refusing
+from ._dispatch.overriding import (
+    ACTIVE,
+    STATE,
+    DisableTorchFunctionSubclass,
+    arm,
+    offer,
+    overriders,
+    overrides,
+)
+from ._faces import FACES, MODULES, name_of
 from ._tensor import Tensor
 
 __all__ = ["DisableTorchFunctionSubclass", "TorchFunctionMode", "get_ignored_functions", "get_overridable_functions",
            "get_testing_overrides", "handle_torch_function", "has_torch_function", "is_tensor_like",
            "is_tensor_method_or_property", "resolve_name", "wrap_torch_function"]
 
-_REASON = "torch.overrides.{0}: the ops of this runtime do not look for __torch_function__"
-TorchFunctionMode = refusing_class("TorchFunctionMode", NotImplementedError, _REASON.format("TorchFunctionMode"))
+_REASON = "torch.overrides.{0}: PyTorch's tables for testing its own functions are not part of this runtime"
 get_ignored_functions = refusing("get_ignored_functions", NotImplementedError, _REASON.format("get_ignored_functions"))
-get_overridable_functions = refusing("get_overridable_functions", NotImplementedError,
-                                     _REASON.format("get_overridable_functions"))
 get_testing_overrides = refusing("get_testing_overrides", NotImplementedError, _REASON.format("get_testing_overrides"))
-is_tensor_method_or_property = refusing("is_tensor_method_or_property", NotImplementedError,
-                                        _REASON.format("is_tensor_method_or_property"))
-resolve_name = refusing("resolve_name", NotImplementedError, _REASON.format("resolve_name"))
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
-    """Whether the class of an argument has a `__torch_function__`."""
-    return any(hasattr(type(one), "__torch_function__") for one in relevant_args)
+    """Whether the class of an argument, or a mode, takes functions over now."""
+    if STATE.modes and not STATE.all_off:
+        return True
+    return not STATE.classes_off and any(overrides(type(one)) for one in relevant_args)
 
 
 def has_torch_function_unary(obj: Any) -> bool:
@@ -44,26 +49,20 @@ def has_torch_function_variadic(*args: Any) -> bool:
 
 def is_tensor_like(inp: Any) -> bool:
     """Whether something is a tensor, or of a class that takes functions over as one."""
-    return isinstance(inp, Tensor) or hasattr(type(inp), "__torch_function__")
+    return type(inp) is Tensor or hasattr(inp, "__torch_function__")
 
 
 def handle_torch_function(public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any,
                           **kwargs: Any) -> Any:
-    """Call the arguments' `__torch_function__`, subclasses before their bases, until one gives an answer."""
-    asked: list[Any] = []
-    for one in relevant_args:
-        if not hasattr(type(one), "__torch_function__") or any(type(one) is type(other) for other in asked):
-            continue
-        before = next((i for i, other in enumerate(asked) if issubclass(type(one), type(other))), len(asked))
-        asked.insert(before, one)
-    types = tuple(map(type, asked))
-    for one in asked:
-        result = one.__torch_function__(public_api, types, args, kwargs)
-        if result is not NotImplemented:
-            return result
+    """Ask the innermost mode, then the arguments, subclasses before their bases, until one gives an answer."""
+    asked = overriders(relevant_args, with_tensors=True)
+    result = offer(public_api, asked, args, kwargs, operator=True)
+    if result is not NotImplemented:
+        return result
     name = f"{public_api.__module__}.{public_api.__name__}"
+    mode = f" nor in mode {STATE.modes[-1]!r}" if STATE.modes and not STATE.all_off else ""
     raise TypeError(f"no implementation found for '{name}' on types that implement __torch_function__: "
-                    f"{list(types)}")
+                    f"{list(map(type, asked))}{mode}")
 
 
 def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -80,3 +79,65 @@ def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[C
         return wrapped
 
     return decorate
+
+
+def resolve_name(f: Any) -> str | None:
+    """`torch.add`, `torch.Tensor.add` or `torch.Tensor.shape.__get__`; None for other functions."""
+    return str(f) if hasattr(f, "_schema") else name_of(f)
+
+
+def is_tensor_method_or_property(func: Any) -> bool:
+    """Whether a function is an attribute of Tensor."""
+    return (name_of(func) or "").startswith("torch.Tensor.") and getattr(func, "__name__", "") != "__set__"
+
+
+def get_overridable_functions() -> dict[Any, list[Any]]:
+    """The functions that can be taken over, by the module or class they belong to."""
+    found: dict[Any, list[Any]] = defaultdict(list)
+    for name in MODULES:
+        module = sys.modules[name]
+        found[module] = [getattr(module, one) for one in dir(module)
+                         if FACES.is_offered(module, one, vars(module).get(one) or getattr(module, one))]
+    for value in vars(Tensor).values():
+        if isinstance(value, FunctionType):
+            found[Tensor].append(value)
+        elif isinstance(value, property):
+            found[Tensor].append(value.__get__)
+    return found
+
+
+class TorchFunctionMode:
+    """While it is entered, every public function that is called is given to its `__torch_function__` first.
+
+    That can call the function, under the modes further out, or answer in its place. The runtime's own calls are not
+    offered.
+    """
+
+    def __init__(self) -> None:
+        pass
+
+    def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+        raise NotImplementedError
+
+    def __enter__(self) -> Any:
+        arm(False)
+        ACTIVE.append(self)
+        STATE.modes.append(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        STATE.modes.pop()
+        ACTIVE.pop()
+        FACES.disarm()
+
+    @classmethod
+    def push(cls, *args: Any, **kwargs: Any) -> Any:
+        """An instance, as PyTorch's older programs make one."""
+        return cls(*args, **kwargs)
+
+
+class BaseTorchFunctionMode(TorchFunctionMode):
+    """A mode that changes nothing."""
+
+    def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))

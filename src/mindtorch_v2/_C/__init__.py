@@ -43,8 +43,18 @@ def _log_api_usage_once(event: str) -> None:
     """PyTorch can be built to report which of its parts are used; this runtime reports nothing."""
 
 
+# Names whose modules a program without them need not load.
+_ELSEWHERE = {"_AutoDispatchBelowAutograd": ("_library.definition", "below_autograd"),
+              "DisableTorchFunction": ("_dispatch.overriding", "DisableTorchFunction"),
+              "DisableTorchFunctionSubclass": ("_dispatch.overriding", "DisableTorchFunctionSubclass"),
+              "Tag": ("_library.tags", "Tag"), "_disabled_torch_function_impl": ("_tensor", "DISABLED")}
+
+
 def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         return importlib.import_module(f"{__name__}.{name}")
+    if name in _ELSEWHERE:
+        module, attribute = _ELSEWHERE[name]
+        return getattr(importlib.import_module(f"{__package__.rpartition('.')[0]}.{module}"), attribute)
     raise AttributeError(f"module 'torch._C' has no attribute '{name}': this runtime has no C++ side, and only the "
                          "names of it that Python programs are known to need")

@@ -47,6 +47,10 @@ class FunctionCtx:
         """Per argument of forward: whether its gradient is wanted."""
         return self._mindtorch_call.needs_input_grad
 
+    @needs_input_grad.setter
+    def needs_input_grad(self, value: tuple[bool, ...]) -> None:
+        self._mindtorch_call.needs_input_grad = value
+
     def save_for_backward(self, *tensors: Any) -> None:
         """Keep tensors for the backward, with version checks."""
         self._mindtorch_call.pending = tensors
@@ -130,6 +134,10 @@ class FunctionNode(Node):
                 f"function {self.name()} returned an incorrect number of gradients (expected {count}, got "
                 f"{len(results)})"
             )
+        for i, result in enumerate(results):
+            if result is not None and i not in self.positions:
+                raise RuntimeError(f"function {self.name()} returned a gradient different than None at position "
+                                   f"{i + 1}, but the corresponding forward input was not a Variable")
         return tuple(results[i] for i in self.positions)
 
 

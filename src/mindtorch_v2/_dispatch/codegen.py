@@ -433,6 +433,7 @@ class Writer:
         self.add(3, "try:",
                  f"    problem_ = explain(op_, error_, {self.values()}, {self.name!r})",
                  "    if problem_ is error_: raise",
+                 "    if type(problem_) is Taken: return problem_.result",
                  "    raise problem_ from None",
                  "finally: problem_ = None")
         self.add(2, "finally:")

@@ -24,6 +24,7 @@ from .describe import describe_any, describer_source, key_of, note, noting, reme
 from .explain import explain
 from .namespace import COMPILER, aten
 from .observer import HOOK, event_id
+from .overriding import Taken
 from .promotion import check_cast
 from .registry import Op
 
@@ -149,6 +150,7 @@ HOOK.update(
         "NO_TENSOR": NO_TENSOR,
         "NUMBER_PLANS": promotion.NUMBER_PLANS,
         "TENSOR_TYPES": TENSOR_TYPES,
+        "Taken": Taken,
         "Tensor": Tensor,
         "__name__": "mindtorch_v2._dispatch.generated",
         "apply_pack_hooks": apply_pack_hooks,
@@ -203,7 +205,7 @@ def _compile(op: Op, inplace: bool) -> Callable[..., Any]:
     writer = Writer(op, inplace)
     text = writer.source()
     node = node_class(op, writer) if op.grad else None
-    name = f"aten::{writer.name}"
+    name = f"{op.namespace}::{op.name}{'_' * inplace}"
     # Like PyTorch, count FLOPs of the functional form only.
     counted = None if inplace else op
     label = event_id(name, "op", op.overload, counted)
@@ -216,7 +218,7 @@ def _compile(op: Op, inplace: bool) -> Callable[..., Any]:
     )
     function.__module__ = "torch"
     function.__qualname__ = writer.name
-    function.__doc__ = f"aten::{op.schema_text}"
+    function.__doc__ = f"{op.namespace}::{op.signature or op.schema_text}"
     return function
 
 

@@ -6,6 +6,7 @@ Checks that only matter when something is wrong are made here, after the failure
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,19 @@ import numpy as np
 from .._shape import broadcast_shapes
 from .._tensor import Tensor
 from .observer import HOOK
+from .overriding import PACKAGE, claim
 from .registry import Op
 
 _TOO_BIG = ("array is too big", "Maximum allowed dimension exceeded")
 
 
-def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str) -> Exception:
-    """The exception to raise instead of `error`, which may be `error` itself."""
+def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str) -> Any:
+    """The exception to raise instead of `error`, which may be `error` itself; or `Taken`, with a result after all."""
+    taken = claim(values, sys._getframe(1), lambda: public_call(op, values, form))
+    if taken is not None:
+        return taken
+    if op.namespace != "aten":
+        return error  # what the program's own function has raised
     arguments = op.schema.arguments
     scalar_ok = op.promote in ("binary", "binary_float", "compare")
     for position, (argument, value) in enumerate(zip(arguments, values), start=1):
@@ -65,6 +72,22 @@ def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str) -> Exc
             shown = ", ".join(map(str, sizes if isinstance(sizes, (list, tuple)) else [sizes]))
             return RuntimeError(f"Storage size calculation overflowed with sizes=[{shown}]")
     return error
+
+
+def public_call(op: Op, values: tuple[Any, ...], form: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """The function that a program has called to run an op, and the arguments, without those that have defaults."""
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    for argument, value in zip(op.schema.arguments, values):
+        if argument.keyword_only:
+            if repr(value) != argument.default:
+                kwargs[argument.python_name] = value
+        else:
+            args.append(value)
+    while args and repr(args[-1]) == op.schema.arguments[len(args) - 1].default:
+        args.pop()
+    public = getattr(sys.modules[PACKAGE], form, None) or op.forms[form != op.name]
+    return public, tuple(args), kwargs
 
 
 def no_memory(error: MemoryError) -> Exception:

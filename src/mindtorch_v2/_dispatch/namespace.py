@@ -16,6 +16,8 @@ from .registry import CHOOSERS, OPS, OVERLOADS, Op
 COMPILER: list[Callable[[Op, bool], Callable[..., Any]]] = []
 # Set by `_ops`: loads the families of ops that are not loaded at import; emptied when it has run.
 LATE: list[Callable[[], None]] = []
+# Called with the name of each function that is looked up for the first time, and the function.
+LOOKUPS: list[Callable[[str, Any], None]] = []
 
 
 _LOCK = threading.RLock()
@@ -67,7 +69,9 @@ class Namespace:
         if found is None:
             raise AttributeError(f"there is no op 'aten::{name}' in this runtime")
         self.__dict__[name] = found
-        return found
+        for noted in LOOKUPS:
+            noted(name, found)
+        return self.__dict__[name]
 
 
 aten = Namespace()

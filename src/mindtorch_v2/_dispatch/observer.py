@@ -78,6 +78,8 @@ def tap(listener: Any) -> None:
     function with its node as well, returns an object whose `leave()` is called at the end of the span. Without a
     recorder the events of ops go nowhere.
     """
+    if None not in (listener, HOOK["TAP"]) and listener is not HOOK["TAP"]:
+        raise NotImplementedError("ops cannot be given to a mode and to an execution trace at the same time")
     HOOK["TAP"] = listener
     HOOK["OBSERVING"] = listener is not None or _RECORDING[0]
 

@@ -30,6 +30,7 @@ class Op:
     - `inplace`: an in-place twin `name_` exists; `inplace_node`: its nodes' name, if it is not that of the op's nodes.
     - `where`: "f" a torch function, "m" a Tensor method, "n" only in `torch.nn.functional` or internal.
     - `meta`: shape rule on `(shape, dtype)` pairs; `flops`: formula on argument shapes.
+    - `namespace`: "aten", unless a program has added the op; `signature` is then what to show as its schema.
     """
 
     __slots__ = (
@@ -47,12 +48,14 @@ class Op:
         "key",
         "meta",
         "name",
+        "namespace",
         "node",
         "npu",
         "overload",
         "promote",
         "scalar_overload",
         "schema_text",
+        "signature",
         "variadic",
         "view",
         "where",
@@ -61,7 +64,11 @@ class Op:
     def __init__(self, schema: str, **facts: Any) -> None:
         self.schema_text = schema
         self.name, self.overload = op_name(schema)
+        self.namespace: str = facts.pop("namespace", "aten")
+        self.signature: Any = facts.pop("signature", None)
         self.key = f"{self.name}.{self.overload}" if self.overload else self.name
+        if self.namespace != "aten":
+            self.key = f"{self.namespace}::{self.key}"
         self.cpu: Callable[..., Any] | None = facts.pop("cpu", None)
         self.cpu_full: Callable[..., Any] | None = facts.pop("cpu_full", None)
         self.cpu_inplace: Callable[..., Any] | None = facts.pop("cpu_inplace", None)
@@ -98,7 +105,7 @@ class Op:
         return self._schema
 
     def __repr__(self) -> str:
-        return f"<Op aten::{self.key}>"
+        return f"<Op {self.namespace}::{self.name}{'.' * bool(self.overload)}{self.overload}>"
 
 
 def default_node_name(name: str) -> str:

@@ -67,7 +67,8 @@ def op_name(text: str) -> tuple[str, str]:
     return name, overload
 
 
-def _split_commas(text: str) -> list[str]:
+def split_commas(text: str) -> list[str]:
+    """The parts between commas, except those inside brackets."""
     parts, depth, start = [], 0, 0
     for i, char in enumerate(text):
         depth += (char in "[(") - (char in "])")
@@ -86,12 +87,12 @@ def parse_schema(text: str) -> Schema:
     name, overload, inside, outside = match.groups()
     arguments = []
     keyword_only = False
-    for part in _split_commas(inside):
+    for part in split_commas(inside):
         if part == "*":
             keyword_only = True
             continue
         type_name, _, rest = part.partition(" ")
         argument_name, equals, default = rest.strip().partition("=")
         arguments.append(Argument(argument_name, type_name, default if equals else None, keyword_only))
-    returns = tuple(r.split()[0] for r in _split_commas(outside.strip("()")))
+    returns = tuple(r.split()[0] for r in split_commas(outside.strip("()")))
     return Schema(text, name, overload or "", tuple(arguments), returns)

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._dispatch.namespace import aten
 from .._dtype import FLOAT, DefaultDtype
-from .._tensor import Tensor, TensorMeta, wrap, wrap_as
+from .._tensor import DISABLED, Tensor, TensorMeta, wrap, wrap_as
 from .._tensor_methods import rebuild
 
 
@@ -22,6 +22,8 @@ class Parameter(Tensor):
     Parameter containing:
     tensor([1., 1.], requires_grad=True)
     """
+
+    __torch_function__ = staticmethod(DISABLED)  # type: ignore[assignment]
 
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
         if data is None:
@@ -84,6 +86,7 @@ class UninitializedTensorMixin:
     """What parameters and buffers without a shape have in common."""
 
     cls_to_become: type = Tensor
+    __torch_function__ = staticmethod(DISABLED)
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Give it a shape, undefined contents, and from now on the behaviour of an ordinary tensor."""

@@ -1,17 +1,30 @@
-"""`torch.utils._python_dispatch`: classes that see every op of a program, which nothing here calls."""
+"""`torch.utils._python_dispatch`: modes that see every op of a program, those of backward too."""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
+
+from .. import ops as _ops  # noqa: F401  (modes are given the overloads of `torch.ops`)
+from .._dispatch.dispatch_modes import enter, leave
 
 __all__ = ["TorchDispatchMode"]
 
 
 class TorchDispatchMode:
-    """Can be derived from and made, so that a program that has one can be imported; entering it raises.
+    """While it is entered, each op of this thread is given to `__torch_dispatch__`, which answers in its place.
 
-    PyTorch's C++ dispatcher hands every op to the active mode. Ops here are compiled to functions that do not ask.
-    `torch.profiler.ExecutionTraceObserver` notes every op with its inputs and outputs.
+    >>> import mindtorch_v2 as torch
+    >>> from mindtorch_v2.utils._python_dispatch import TorchDispatchMode
+    >>> class Loud(TorchDispatchMode):
+    ...     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+    ...         print(func)
+    ...         return func(*args, **(kwargs or {}))
+    >>> with Loud():
+    ...     y = torch.nn.functional.linear(torch.eye(2), torch.eye(2))
+    aten.eye.default
+    aten.eye.default
+    aten.t.default
+    aten.mm.default
     """
 
     def __init__(self, _dispatch_key: Any = None) -> None:
@@ -19,12 +32,16 @@ class TorchDispatchMode:
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """What a derived class does for each op."""
-        raise NotImplementedError(f"{type(self).__name__}.__torch_dispatch__")
+        raise NotImplementedError
 
-    def __enter__(self) -> NoReturn:
-        raise NotImplementedError(f"{type(self).__name__}: modes are called by PyTorch's C++ dispatcher, which this "
-                                  "runtime does not have; torch.profiler.ExecutionTraceObserver notes every op with "
-                                  "its inputs and outputs")
+    def __enter__(self) -> Any:
+        enter(self)
+        return self
 
     def __exit__(self, *exc: object) -> None:
-        return None
+        leave()
+
+    @classmethod
+    def push(cls, *args: Any, **kwargs: Any) -> Any:
+        """An instance, as PyTorch's older programs make one."""
+        return cls(*args, **kwargs)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..._absent import refusing
-from ..._dispatch.namespace import find
+from ..._dispatch.namespace import LOOKUPS, find
 from .activation import (
     celu,
     elu,
@@ -154,6 +154,8 @@ def __getattr__(name: str) -> Any:
     found = find(op) if op is not None else None
     if found is None:
         raise AttributeError(f"module 'torch.nn.functional' has no attribute '{name}'")
+    for noted in LOOKUPS:
+        noted(name, found)
     globals()[name] = found
     return found
 

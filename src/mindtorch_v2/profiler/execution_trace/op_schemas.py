@@ -187,6 +187,8 @@ def arguments_of(form: Form) -> tuple[tuple[Argument, int | None], ...]:
 def schema_text(form: Form) -> str:
     """The signature of a form."""
     op = form.op
+    if op.signature is not None:
+        return str(op.signature)
     changes = form.inplace or (op.name.endswith("_") and not op.name.endswith("__")) or op.name.startswith("__i")
     shares = not changes and (op.view or op.name in SHARING)
     parts: list[str] = []

@@ -313,7 +313,7 @@ class ExecutionTraceTap:
 
     def _note_integers(self, node: Noted, given: Iterable[Any]) -> None:
         """Smallest and largest element, and if asked the contents, of the integer tensors among the inputs."""
-        keep = node.op is not None and f"aten::{node.op.name}{'_' * node.inplace}" in self.data_of
+        keep = node.op is not None and f"{node.op.namespace}::{node.op.name}{'_' * node.inplace}" in self.data_of
         if node.op is not None and node.op.scalar_overload is None:
             # A number in the place of a tensor counts as one.
             arguments = node.op.schema.arguments

@@ -91,7 +91,8 @@ class TraceText:
             form = form_of(node.op, node.inplace, node.inputs)
             values = [node.inputs[place] if place is not None else _default(argument)
                       for argument, place in arguments_of(form)]
-            return self._op(node, f"aten::{node.op.name}{'_' * node.inplace}", form, values, self._outputs(node))
+            name = f"{node.op.namespace}::{node.op.name}{'_' * node.inplace}"
+            return self._op(node, name, form, values, self._outputs(node))
         name, kind, overload, _ = EVENTS[node.event]
         if kind == "op" and name.startswith("aten::"):
             # A step of a kernel, which has an op's name and arguments.

@@ -1,0 +1,195 @@
+"""`__torch_function__`: classes and modes that take functions over, and whom a call is offered to.
+
+Ops on plain tensors must not pay for this, so nothing asks until somebody could answer: `_faces` puts the question into
+the public functions when the first instance of such a class is made, or met, or the first mode is entered.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from types import FrameType
+from typing import Any
+
+from .._tensor import DISABLED, OVERRIDING, Tensor
+
+PACKAGE = __name__.partition(".")[0]
+# Parts of the package that PyTorch has in Python too: what they call is offered like a program's own calls.
+OUTSIDE = tuple(f"{PACKAGE}.{name}" for name in ("nn.modules", "nn.init", "nn.utils", "optim", "distributions"))
+
+
+class _State(threading.local):
+    """A thread's modes, innermost last, and what is switched off in it."""
+
+    def __init__(self) -> None:
+        self.modes: list[Any] = []
+        self.classes_off = 0
+        self.all_off = 0
+
+
+STATE = _State()
+# One entry for each mode that is active in any thread; empty most of the time.
+ACTIVE: list[Any] = []
+
+
+def faces() -> Any:
+    """The module that makes public functions ask, which most programs never load."""
+    return importlib.import_module(f"{PACKAGE}._faces")
+
+
+def arm(for_good: bool) -> None:
+    """Make the public functions ask, for good or until the last mode is left."""
+    faces().FACES.arm(for_good)
+
+
+class DisableTorchFunctionSubclass:
+    """Inside, classes do not take functions over; modes still do."""
+
+    def __enter__(self) -> None:
+        STATE.classes_off += 1
+
+    def __exit__(self, *exc: object) -> None:
+        STATE.classes_off -= 1
+
+
+class DisableTorchFunction(DisableTorchFunctionSubclass):
+    """Inside, neither classes nor modes take functions over."""
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        STATE.all_off += 1
+
+    def __exit__(self, *exc: object) -> None:
+        super().__exit__(*exc)
+        STATE.all_off -= 1
+
+
+def overrides(kind: type) -> bool:
+    """Whether instances of a class take functions over."""
+    return kind is not Tensor and getattr(kind, "__torch_function__", DISABLED) is not DISABLED
+
+
+def overriders(values: Iterable[Any], with_tensors: bool = False) -> list[Any]:
+    """Who is asked: one value of each class that takes over, subclasses before their bases."""
+    found: list[Any] = []
+    for value in values:
+        kind = type(value)
+        if not (overrides(kind) or (with_tensors and kind is Tensor)) or any(type(one) is kind for one in found):
+            continue
+        place = next((i for i, one in enumerate(found) if issubclass(kind, type(one))), len(found))
+        found.insert(place, value)
+    return found
+
+
+def flat(values: Iterable[Any]) -> Iterable[Any]:
+    """Arguments, and those in lists among them."""
+    for value in values:
+        if type(value) in (list, tuple):
+            yield from value
+        else:
+            yield value
+
+
+_INTERNAL: dict[str, bool] = {}
+
+
+def is_internal(frame: FrameType) -> bool:
+    """Whether a frame belongs to the runtime, whose own calls are not offered to anybody."""
+    name = frame.f_globals.get("__name__", "")
+    known = _INTERNAL.get(name)
+    if known is None:
+        known = _INTERNAL[name] = (name + ".").startswith(PACKAGE + ".") and not name.startswith(OUTSIDE)
+    return known
+
+
+def offer(function: Any, asked: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any], operator: bool = False,
+          mode: bool = True) -> Any:
+    """Let the innermost mode, then the arguments' classes answer a call."""
+    state = STATE
+    types = tuple(map(type, asked))
+    refused = []
+    if mode and state.modes and not state.all_off:
+        top = state.modes.pop()
+        try:
+            result = top.__torch_function__(function, types, args, kwargs)
+        finally:
+            state.modes.append(top)
+        if result is not NotImplemented:
+            return result
+        refused.append(f"  - mode object {top!r}")
+    for one in asked:
+        result = one.__torch_function__(function, types, args, kwargs)
+        if result is not NotImplemented:
+            return result
+        refused.append(f"  - tensor subclass {type(one)}")
+    if operator:
+        return NotImplemented
+    listed = "\n".join(refused)
+    raise TypeError(f"Multiple dispatch failed for '{faces().name_of(function)}'; all __torch_function__ handlers "
+                    f"returned NotImplemented:\n\n{listed}")
+
+
+def default_override(cls: type, function: Callable[..., Any], types: Iterable[type], args: tuple[Any, ...] = (),
+                     kwargs: dict[str, Any] | None = None) -> Any:
+    """What a subclass of Tensor does if it says nothing else: results are of the subclass too."""
+    if not all(issubclass(cls, kind) for kind in types):
+        return NotImplemented
+    with DisableTorchFunctionSubclass():
+        result = function(*args, **(kwargs or {}))
+        return result if function in AS_THEY_ARE else converted(result, cls)
+
+
+# Functions whose results stay as they are.
+AS_THEY_ARE = {Tensor.grad.__get__}  # type: ignore[attr-defined]
+
+
+def converted(result: Any, cls: type) -> Any:
+    """A result with every tensor in it of the subclass."""
+    if cls is Tensor:
+        return result
+    if isinstance(result, Tensor):
+        return result if isinstance(result, cls) else result.as_subclass(cls)
+    if isinstance(result, (tuple, list)):
+        items = [converted(one, cls) for one in result]
+        return type(result)(*items) if hasattr(result, "_fields") else type(result)(items)
+    return result
+
+
+# -- objects that are not tensors, when an op first meets one ----------------------------------------------------------
+
+
+class Taken:
+    """What an op that could not use its arguments returns after all: the answer of one of them."""
+
+    def __init__(self, result: Any) -> None:
+        self.result = result
+
+
+class _Unclaimed(TypeError):
+    """An argument wants to take the function over, but the one that the program has called is further out."""
+
+
+def claim(values: tuple[Any, ...], frame: FrameType, named: Callable[[], tuple[Any, tuple[Any, ...], dict[str, Any]]]
+          ) -> Any:
+    """The answer of an argument that is no tensor, or None if there is no such argument.
+
+    `frame` is that of the op which has failed, `named` gives its public function and its arguments.
+    """
+    if STATE.classes_off:
+        return None
+    if not any(overrides(type(value)) and not isinstance(value, Tensor) for value in flat(values)):
+        return None
+    arm(True)
+    top, above = None, frame.f_back
+    while above is not None and is_internal(above):
+        top, above = above, above.f_back
+    if top is not None and top.f_globals is frame.f_globals:
+        return _Unclaimed("an argument takes this function over")
+    function, args, kwargs = (None if top is None else faces().face_of_frame(top)) or named()
+    asked = overriders(flat((*args, *kwargs.values())))
+    return Taken(offer(function, asked, args, kwargs, mode=False)) if asked else None
+
+
+OVERRIDING.append(sys.modules[__name__])

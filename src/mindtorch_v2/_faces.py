@@ -1,0 +1,320 @@
+"""Makes the public functions ask whether somebody takes them over, while there is anybody who could.
+
+A function keeps its identity and gets other code: references that a program holds ask too, `func is torch.add` holds
+before and after, and a program without overriders runs the code that it would run without any of this. Methods of
+Tensor get functions of their own, because a method and the function of the same name are two things to
+`__torch_function__`. The runtime itself calls copies that never ask.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import sys
+from collections.abc import Callable, Iterable
+from types import CodeType, FrameType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from ._device import device
+from ._dispatch import overriding
+from ._dispatch.namespace import LOOKUPS, aten
+from ._dispatch.overriding import ACTIVE, OUTSIDE, PACKAGE, STATE, is_internal, offer, overriders
+from ._dispatch.registry import is_public
+from ._dtype import dtype
+from ._methods import BINARY, OPERATORS, REFLECTED, SET_METHOD
+from ._numpy_names import FACE
+from ._shape import Size
+from ._tensor import Tensor
+from .nn.functional import DIRECT
+from .nn.parameter import Parameter
+
+# Classes of arguments that certainly do not take over; whatever else is there, is looked at one by one.
+PLAIN = {Tensor, Parameter, int, float, bool, complex, str, type(None), dtype, device, Size, slice, type(...),
+         np.ndarray, bytes}
+# Modules whose functions can be taken over, and how `resolve_name` calls them.
+MODULES = {PACKAGE: "torch", f"{PACKAGE}.functional": "torch.functional",
+           f"{PACKAGE}.nn.functional": "torch.nn.functional", f"{PACKAGE}.linalg": "torch.linalg",
+           f"{PACKAGE}.fft": "torch.fft", f"{PACKAGE}.special": "torch.special", f"{PACKAGE}.nn.init": "torch.nn.init",
+           f"{PACKAGE}.autograd": "torch.autograd"}
+# Functions of `torch` that are no ops, and those of them that only modes are asked about.
+MORE_FUNCTIONS = frozenset({"tensor", "as_tensor", "asarray", "numel", "is_same_size"})
+CONSTRUCTORS = frozenset({"tensor", "as_tensor", "asarray"})
+# Attributes of Tensor that PyTorch does not offer, or does not have.
+NOT_OFFERED = frozenset({
+    "__class_getitem__", "__copy__", "__dir__", "__getattribute__", "__getstate__", "__hash__", "__init__",
+    "__init_subclass__", "__iter__", "__new__", "__setattr__", "__setstate__", "__subclasshook__", "__torch_function__",
+    "as_subclass", "extras", "shared"})
+# Operators that are functions of their own to `__torch_function__`; the others are the method they stand for.
+OWN_OPERATORS = frozenset({"__eq__", "__ne__", "__floordiv__", "__invert__", "__rsub__", "__pos__"})
+
+
+WITH_ARGS, WITH_KWARGS = 0x04, 0x08  # flags of code
+
+
+class Face:
+    """A function that asks. `raw` is what it does if nobody answers, `func` what `__torch_function__` is given."""
+
+    __slots__ = ("classes", "func", "function", "kind", "modes", "operator", "plain", "raw", "to_type", "types")
+
+    def __init__(self, raw: Callable[..., Any], func: Any = None, operator: bool = False, classes: bool = True) -> None:
+        self.raw, self.func, self.operator, self.classes = raw, func, operator, classes
+        self.types, self.plain, self.modes, self.to_type, self.kind = PLAIN, PLAIN.issuperset, ACTIVE, map, type
+
+    def ask(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """For calls with something else than plain arguments, or while a mode is active."""
+        state = STATE
+        mode = bool(state.modes) and not state.all_off
+        asked = [] if state.classes_off or not self.classes else overriders(overriding.flat((*args, *kwargs.values())))
+        if not (asked or mode) or is_internal(sys._getframe(1).f_back):  # type: ignore[arg-type]
+            return self.raw(*args, **kwargs)
+        return offer(self.func, asked, args, kwargs, self.operator)
+
+
+# The code of every face. It has its `Face` in place of the constant: functions that get it have globals and closures of
+# their own. The second and third form are for properties and operators.
+_ANY = """(*args, **kwargs):
+        if b"".plain(b"".to_type(b"".kind, args)) and not kwargs and not b"".modes: return b"".raw(*args)
+        return b"".ask(args, kwargs)
+"""
+_ONE = """(self):
+        if b"".kind(self) in b"".types and not b"".modes: return b"".raw(self)
+        return b"".ask((self,), {})
+"""
+_TWO = """(self, other):
+        if b"".kind(other) in b"".types and b"".kind(self) in b"".types and not b"".modes: return b"".raw(self, other)
+        return b"".ask((self, other), {})
+"""
+
+
+@functools.cache
+def _template(form: str, free: tuple[str, ...]) -> CodeType:
+    """Code of a form in a closure with these variables: as many, and as properly set up, as the function has."""
+    named = f"        {', '.join(free) or None}\n"  # never reached, but it makes them variables of the closure
+    text = f"def make({', '.join(free)}):\n    def asking{form}{named}    return asking\n"
+    space: dict[str, Any] = {}
+    exec(compile(text, FACE, "exec"), space)
+    return space["make"](*free).__code__
+
+
+def asking_code(face: Face, name: str, like: CodeType | None = None, form: str = _ANY) -> CodeType:
+    """Code that asks, for a function with the closure of other code."""
+    code = _template(form, () if like is None else like.co_freevars)
+    constants = tuple(face if constant == b"" else constant for constant in code.co_consts)
+    return code.replace(co_consts=constants, co_name=name)
+
+
+def _offered_iter(self: Any) -> Any:
+    if self.dim() == 0:
+        raise TypeError("iteration over a 0-d tensor")
+    return iter(self.unbind(0))
+
+
+# Iterating is not offered itself, but what it calls is, as if a program had called it.
+_iterate = FunctionType(_offered_iter.__code__, {"__builtins__": __builtins__, "__name__": "torch"}, "__iter__")
+_OWN_ITER = Tensor.__iter__
+
+
+class Faces:
+    """All functions that ask, and whether they do now."""
+
+    def __init__(self) -> None:
+        self.armed = False
+        self.for_good = False
+        self.codes: dict[FunctionType, tuple[CodeType, CodeType]] = {}  # as it is, and asking
+        self.raw: dict[Any, Callable[..., Any]] = {}
+        self.function_of: dict[Any, Any] = {}  # by its raw copy
+        self.methods: dict[str, Face] = {}
+
+    def arm(self, for_good: bool) -> None:
+        """Make the public functions ask."""
+        self.for_good = self.for_good or for_good
+        if self.armed:
+            return
+        self.armed = True
+        for function, (_, asking) in self.codes.items():
+            function.__code__ = asking
+        for name, value in list(vars(aten).items()):
+            vars(aten)[name] = self.raw.get(value, value)
+        for name in MODULES:
+            self.add_module(importlib.import_module(name))
+        for name, value in list(vars(aten).items()):
+            self.look_up(name, value)
+        for name, value in list(vars(Tensor).items()):
+            if name not in NOT_OFFERED:
+                self._add_attribute(name, value)
+        for name, face in self.methods.items():
+            setattr(Tensor, name, face.function)
+        Tensor.__iter__ = _iterate  # type: ignore[method-assign]
+        _set_aten(OFFERED)
+
+    def disarm(self) -> None:
+        """Give the public functions their own code back, if no class needs them to ask."""
+        if not self.armed or self.for_good or ACTIVE:
+            return
+        self.armed = False
+        for function, (code, _) in self.codes.items():
+            function.__code__ = code
+        for name, face in self.methods.items():
+            setattr(Tensor, name, face.raw)
+        Tensor.__iter__ = _OWN_ITER  # type: ignore[method-assign]
+        for name, value in list(vars(aten).items()):
+            vars(aten)[name] = self.function_of.get(value, value)
+        _set_aten(aten)
+
+    def add_module(self, module: ModuleType) -> None:
+        """The functions of a module that PyTorch has under its name."""
+        for name, value in list(vars(module).items()):
+            if self.is_offered(module, name, value):
+                self.add(value, name=name)
+                if module.__name__ == f"{PACKAGE}.nn.init":
+                    value.__module__ = MODULES[module.__name__]  # by which programs tell these functions from others
+
+    @staticmethod
+    def is_offered(module: ModuleType, name: str, value: Any) -> bool:
+        if not isinstance(value, FunctionType) or name.startswith("_") or hasattr(value, "__refused__"):
+            return False
+        if module.__name__ == PACKAGE:
+            return name in MORE_FUNCTIONS or is_public(name, "f")
+        if module.__name__ == f"{PACKAGE}.autograd":
+            return name == "grad"
+        return value.__module__ == "torch" or value.__module__.startswith(("torch.", f"{module.__name__}.")) or (
+            value.__module__ == module.__name__ and name in getattr(module, "__all__", (name,)))
+
+    def look_up(self, name: str, function: Any) -> None:
+        """A function that a program, or a part of the runtime, has just found for the first time."""
+        if self.armed and (name in MORE_FUNCTIONS or is_public(name, "f") or name in DIRECT):
+            self.add(function, name=name)
+        if self.armed and name in vars(aten):
+            vars(aten)[name] = self.raw.get(vars(aten)[name], vars(aten)[name])
+
+    def add(self, function: Any, func: Any = None, name: str = "", form: str = _ANY) -> None:
+        """Have a function ask from now on, as long as the others do."""
+        if not self.armed or not isinstance(function, FunctionType):
+            return
+        if function in self.codes or function in self.function_of:
+            return
+        raw = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__,
+                           function.__closure__)
+        raw.__kwdefaults__ = function.__kwdefaults__
+        raw.__qualname__, raw.__module__ = function.__qualname__, function.__module__
+        if function.__name__ == f"{name}_":  # so called where the name is also that of a built-in function
+            function.__name__ = name
+        face = Face(raw, function if func is None else func, classes=name not in CONSTRUCTORS)
+        asking = asking_code(face, function.__name__, function.__code__, form)
+        self.codes[function] = (function.__code__, asking)
+        self.raw[function], self.function_of[raw] = raw, function
+        function.__code__ = self.codes[function][1]
+        function.__wrapped__ = raw  # type: ignore[attr-defined]  # for inspect.signature
+
+    def _add_attribute(self, name: str, value: Any) -> None:
+        if isinstance(value, property):
+            if not name.startswith("_") and value.fget is not None:
+                self.add(value.fget, value.__get__, form=_ONE)
+                self.add(value.fset, value.__set__, form=_TWO)
+        elif isinstance(value, FunctionType) and name not in self.methods:
+            self._add_method(name, value)
+
+    def _add_method(self, name: str, value: Any) -> Face:
+        operator = name in OPERATORS or name in REFLECTED
+        face = self.methods[name] = Face(self.raw.get(value, value), operator=operator)
+        form = _ANY if not operator else _TWO if name in BINARY or name in REFLECTED else _ONE
+        function: Any = FunctionType(asking_code(face, name, form=form), {"__builtins__": __builtins__}, name)
+        function.__qualname__, function.__module__, function.__doc__ = f"Tensor.{name}", "torch", value.__doc__
+        function.__wrapped__ = value
+        face.function = face.func = function
+        base = OPERATORS.get(name)
+        if base is not None and name not in OWN_OPERATORS and base in vars(Tensor) and base != name:
+            known = self.methods.get(base) or self._add_method(base, vars(Tensor)[base])
+            face.func = known.func
+        return face
+
+    def set_method(self, name: str, function: Any) -> None:
+        """A method is compiled at its first call, and then replaces what stood for it."""
+        face = self.methods.get(name)
+        if face is None or not self.armed:
+            setattr(Tensor, name, function)
+        if face is not None:
+            face.raw = self.raw.get(function, function)
+
+
+FACES = Faces()
+
+
+class _Offered:
+    """What `aten` is to those parts of the package whose calls are offered: the functions that ask."""
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(aten, name)
+        return FACES.function_of.get(found, found)
+
+
+OFFERED = _Offered()
+
+
+def _set_aten(namespace: Any) -> None:
+    for name, module in list(sys.modules.items()):
+        if name.startswith(OUTSIDE) and hasattr(module, "aten"):
+            module.aten = namespace  # type: ignore[attr-defined]
+
+
+def face_of_frame(frame: FrameType) -> Any:
+    """The public function whose body a frame is, with the arguments it was called with; None if it is another's."""
+    code, values = frame.f_code, frame.f_locals
+    names = (code.co_name, values.get("name"))  # functions that are made in a loop know their name
+    for module_name in MODULES:
+        space = vars(sys.modules[module_name])
+        for found in (space.get(name) for name in names if isinstance(name, str)):
+            if isinstance(found, FunctionType) and code in (found.__code__, FACES.codes.get(found, (None,))[0]):
+                return found, *_arguments(code, values, found)
+    return None
+
+
+def _arguments(code: CodeType, values: dict[str, Any],
+               function: FunctionType) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """What a function was given: the values of its parameters, without those that have their defaults."""
+    count, more = code.co_argcount, code.co_kwonlyargcount
+    names = code.co_varnames
+    args = [values[name] for name in names[:count]]
+    kwdefaults = function.__kwdefaults__ or {}
+    kwargs = {name: values[name] for name in names[count:count + more]
+              if name not in kwdefaults or values[name] is not kwdefaults[name]}
+    rest = count + more
+    if code.co_flags & WITH_ARGS:
+        args += values[names[rest]]
+        rest += 1
+    else:
+        for default in reversed(function.__defaults__ or ()):
+            if args[-1] is not default:
+                break
+            args.pop()
+    if code.co_flags & WITH_KWARGS:
+        kwargs.update(values[names[rest]])
+    return tuple(args), kwargs
+
+
+def name_of(function: Any) -> str | None:
+    """`torch.add` or `torch.Tensor.add`, None if it is no function that can be taken over."""
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, property):
+        found = next((name for name, value in vars(Tensor).items() if value is owner), None)
+        return None if found is None else f"torch.Tensor.{found}.{function.__name__}"
+    for name, face in FACES.methods.items():
+        if face.function is function:
+            return f"torch.Tensor.{name}"
+    for module_name, shown in MODULES.items():
+        module = sys.modules.get(module_name)
+        names: Iterable[str] = () if module is None else (
+            name for name, value in vars(module).items() if value is function and not name.startswith("_"))
+        for name in names:
+            return f"{shown}.{name}"
+    found = next((name for name, value in vars(Tensor).items() if value is function), None)
+    if found is not None:
+        return f"torch.Tensor.{found}"
+    # The runtime may have found it before the program does.
+    return f"torch.{function.__name__}" if function in FACES.codes else None
+
+
+SET_METHOD[0] = FACES.set_method
+LOOKUPS.append(FACES.look_up)

@@ -1,0 +1,1 @@
+"""Ops that a program adds: what `torch.library` and the namespaces of `torch.ops` are made of."""

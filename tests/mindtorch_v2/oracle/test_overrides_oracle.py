@@ -1,0 +1,371 @@
+"""`__torch_function__` and modes: who is asked about which function, on this runtime and on PyTorch."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from both import ours, outcome, rows, same
+
+import mindtorch_v2._faces as faces
+
+
+@pytest.fixture(autouse=True)
+def disarmed() -> Iterator[None]:
+    """Other tests run without functions that ask."""
+    yield
+    faces.FACES.for_good = False
+    faces.FACES.disarm()
+    assert not faces.FACES.armed
+
+
+def logging(torch: Any, log: list[Any]) -> Any:
+    """A subclass that notes what it is asked about and does the usual thing."""
+    class Noted(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            log.append((torch.overrides.resolve_name(func), len(args), sorted(kwargs or {})))
+            return super().__torch_function__(func, types, args, kwargs)
+
+    return Noted
+
+
+def on_instance(torch: Any, calls: Any) -> Any:
+    """Results of calls with an instance `x` and a plain tensor `p`, and what the class was asked about."""
+    log: list[Any] = []
+    x = torch.tensor([[1.0, 2.0], [3.0, 4.0]]).as_subclass(logging(torch, log))
+    p = torch.ones(2, 2)
+    found = []
+    for call in calls:
+        log.clear()
+        result = outcome(lambda call=call: call(torch, x, p), 60)
+        asked = list(log)
+        found.append([result, asked])
+    return found
+
+
+OPERATORS = [
+    lambda torch, x, p: x + x, lambda torch, x, p: p + x, lambda torch, x, p: 1 + x, lambda torch, x, p: 1 - x,
+    lambda torch, x, p: p - x, lambda torch, x, p: x / 2, lambda torch, x, p: 2 ** x, lambda torch, x, p: x @ p,
+    lambda torch, x, p: p @ x, lambda torch, x, p: -x, lambda torch, x, p: abs(x), lambda torch, x, p: x < 2,
+    lambda torch, x, p: x == x, lambda torch, x, p: x // 2, lambda torch, x, p: x % 2, lambda torch, x, p: ~(x > 0),
+    lambda torch, x, p: (x > 0) & (x > 1), lambda torch, x, p: x[0], lambda torch, x, p: len(x),
+    lambda torch, x, p: bool(x.sum()), lambda torch, x, p: float(x[0, 0]), lambda torch, x, p: 1 in x,
+    lambda torch, x, p: list(x), lambda torch, x, p: x.clone().__iadd__(1)]
+FUNCTIONS = [
+    lambda torch, x, p: torch.add(x, p), lambda torch, x, p: torch.add(p, x, alpha=2), lambda torch, x, p: x.add(p),
+    lambda torch, x, p: p.add(x), lambda torch, x, p: torch.relu(x), lambda torch, x, p: torch.cat([p, x]),
+    lambda torch, x, p: torch.stack((x, x)), lambda torch, x, p: torch.max(x, 0), lambda torch, x, p: x.max(0),
+    lambda torch, x, p: x.unbind(), lambda torch, x, p: torch.mean(x, dim=0), lambda torch, x, p: x.sum(),
+    lambda torch, x, p: torch.where(x > 2, x, p), lambda torch, x, p: torch.zeros_like(x),
+    lambda torch, x, p: x.new_zeros(2), lambda torch, x, p: torch.add(p, p, out=x.clone()),
+    lambda torch, x, p: torch.linalg.norm(x), lambda torch, x, p: torch.fft.fft(x).real,
+    lambda torch, x, p: torch.allclose(x, x), lambda torch, x, p: torch.is_floating_point(x),
+    lambda torch, x, p: p.clone().copy_(x), lambda torch, x, p: p.expand_as(x),
+    lambda torch, x, p: torch.nn.functional.linear(x, p), lambda torch, x, p: torch.nn.functional.linear(p, x),
+    lambda torch, x, p: torch.nn.functional.gelu(x), lambda torch, x, p: torch.nn.Linear(2, 2)(x).shape,
+    lambda torch, x, p: torch.is_tensor(x), lambda torch, x, p: torch.ones(2)]
+ATTRIBUTES = [
+    lambda torch, x, p: x.shape, lambda torch, x, p: str(x.dtype), lambda torch, x, p: str(x.device),
+    lambda torch, x, p: x.grad, lambda torch, x, p: x.requires_grad, lambda torch, x, p: x.is_leaf,
+    lambda torch, x, p: x.T, lambda torch, x, p: x.data, lambda torch, x, p: x.ndim, lambda torch, x, p: x.size(),
+    lambda torch, x, p: x.size(0), lambda torch, x, p: x.dim(), lambda torch, x, p: x.numel(),
+    lambda torch, x, p: x[0, 0].item(), lambda torch, x, p: x.tolist(), lambda torch, x, p: x.clone(),
+    lambda torch, x, p: x.detach(), lambda torch, x, p: x.to(torch.float64), lambda torch, x, p: x.view(-1),
+    lambda torch, x, p: x.stride(), lambda torch, x, p: x.is_contiguous(), lambda torch, x, p: setattr(x, "data", p),
+    lambda torch, x, p: setattr(x, "requires_grad", False), lambda torch, x, p: x.as_subclass(torch.Tensor),
+    lambda torch, x, p: x.numpy().tolist(), lambda torch, x, p: setattr(x, "note", 3)]
+
+
+@pytest.mark.parametrize("calls", [OPERATORS, FUNCTIONS, ATTRIBUTES], ids=["operators", "functions", "attributes"])
+def test_a_subclass_is_asked_and_results_are_of_it(calls: Any) -> None:
+    same(lambda torch: on_instance(torch, calls))
+
+
+def test_functions_of_nn_are_offered_by_name() -> None:
+    """Their arguments are passed on as given here; PyTorch spells out the defaults."""
+    def program(torch: Any) -> Any:
+        F, nn = torch.nn.functional, torch.nn
+        calls = [lambda torch, x, p: F.relu(x), lambda torch, x, p: F.softmax(x, -1),
+                 lambda torch, x, p: F.mse_loss(x, p), lambda torch, x, p: F.cross_entropy(x, torch.tensor([0, 1])),
+                 lambda torch, x, p: nn.ReLU()(x), lambda torch, x, p: nn.LayerNorm(2)(x).detach(),
+                 lambda torch, x, p: nn.Dropout(0.0)(x), lambda torch, x, p: nn.MSELoss()(x, p),
+                 lambda torch, x, p: torch.norm(x)]
+        return [[result, [name and name.rpartition(".")[2] for name, _, _ in asked]]
+                for result, asked in on_instance(torch, calls)]
+
+    same(program)
+
+
+def test_a_plain_subclass_stays_and_carries_gradients() -> None:
+    def program(torch: Any) -> Any:
+        class Mine(torch.Tensor):
+            def doubled(self):
+                return self * 2
+
+        x = torch.ones(2).as_subclass(Mine).requires_grad_()
+        y = x.doubled()
+        (y * y).sum().backward()
+        nodes = [y.grad_fn.name(), y.grad_fn.next_functions[0][0].name()]
+        return [y, nodes, x.grad, torch.autograd.grad((x * 3).sum(), x), repr(torch.ones(2).as_subclass(Mine)),
+                isinstance(y, torch.Tensor), Mine([1.0, 2.0]) + 1, torch.nn.Parameter(torch.ones(1)) * 2,
+                rows(torch, lambda: x * 2, lambda name: name in ("aten::mul", "aten::alias"))]
+
+    same(program)
+
+
+class Kept(ours.Tensor):
+    """At module level, so that it can be pickled."""
+
+
+def test_copies_of_a_subclass() -> None:
+    x = ours.ones(2).as_subclass(Kept)
+    for made in (copy.deepcopy(x), copy.copy(x), pickle.loads(pickle.dumps(x))):
+        assert type(made) is Kept
+        assert made.tolist() == [1.0, 1.0]
+
+
+def test_which_class_wins() -> None:
+    def program(torch: Any) -> Any:
+        class A(torch.Tensor):
+            pass
+
+        class B(A):
+            pass
+
+        class C(torch.Tensor):
+            pass
+
+        class Off(torch.Tensor):
+            __torch_function__ = torch._C._disabled_torch_function_impl
+
+        a, b, c, off = (torch.ones(1).as_subclass(kind) for kind in (A, B, C, Off))
+        with torch._C.DisableTorchFunctionSubclass():
+            quiet = a + b
+        return [a + b, b + a, torch.add(a, b), outcome(lambda: a + c, 60), outcome(lambda: torch.add(a, c), 150),
+                off + off, torch.add(off, a), quiet]
+
+    same(program)
+
+
+def duck(torch: Any) -> Any:
+    class Duck:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func.__name__, [kind.__name__ for kind in types], len(args), sorted(kwargs or {})
+
+    return Duck
+
+
+CALLS = [
+    lambda torch, d, p: torch.mean(d), lambda torch, d, p: torch.add(d, p), lambda torch, d, p: torch.add(p, d),
+    lambda torch, d, p: p + d, lambda torch, d, p: d + p, lambda torch, d, p: p.add(d), lambda torch, d, p: p @ d,
+    lambda torch, d, p: torch.nn.functional.linear(p, d), lambda torch, d, p: torch.cat([p, d]),
+    lambda torch, d, p: torch.sum(d, 0), lambda torch, d, p: torch.add(d, p, alpha=2),
+    lambda torch, d, p: torch.where(p > 0, p, d), lambda torch, d, p: torch.pow(2, d), lambda torch, d, p: torch.sin(d),
+    lambda torch, d, p: torch.nn.Linear(2, 2)(d), lambda torch, d, p: torch.max(d)]
+
+
+@pytest.mark.parametrize("number", range(len(CALLS)))
+def test_an_object_that_is_no_tensor_is_asked(number: int) -> None:
+    """The first time that an op meets one, and later, when functions ask by themselves."""
+    def program(torch: Any) -> Any:
+        d, p = duck(torch)(), torch.ones(2)
+        return [CALLS[number](torch, d, p), CALLS[number](torch, d, p)]
+
+    same(program)
+
+
+def test_refusals() -> None:
+    def program(torch: Any) -> Any:
+        class No:
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                return NotImplemented
+
+        class Neither:
+            pass
+
+        p, Duck = torch.ones(2), duck(torch)
+        return [outcome(lambda: torch.add(No(), p), 120), torch.add(No(), Duck()),
+                outcome(lambda: p + No(), 80), outcome(lambda: torch.add(p, Neither()))[0],
+                outcome(lambda: torch.sin(Neither()), 40), [torch.add(Duck(), type("Sub", (Duck,), {})())]]
+
+    same(program)
+
+
+def test_handlers_by_function() -> None:
+    """The way PyTorch's documentation describes: a table from functions to implementations."""
+    def program(torch: Any) -> Any:
+        handled: dict[Any, Any] = {}
+        before = torch.mean  # a reference from before anybody asks
+
+        class Diagonal:
+            def __init__(self, n, value):
+                self.n, self.value = n, value
+
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                if func not in handled or not all(issubclass(kind, (torch.Tensor, cls)) for kind in types):
+                    return NotImplemented
+                return handled[func](*args, **(kwargs or {}))
+
+        handled[torch.mean] = lambda d: d.value / d.n
+        handled[torch.add] = lambda a, b: Diagonal(2, a.value + b.value)
+        handled[torch.nn.functional.relu] = lambda d, inplace=False: "relu"
+        d = Diagonal(2, 4.0)
+        return [torch.mean(d), before(d), torch.add(d, d).value, outcome(lambda: torch.sin(d), 40),
+                torch.nn.functional.relu(d), before is torch.mean]
+
+    same(program)
+
+
+def noting(torch: Any, log: list[Any], tag: str = "") -> Any:
+    class Noting(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            log.append((tag, torch.overrides.resolve_name(func), len(args), sorted(kwargs or {})))
+            return func(*args, **(kwargs or {}))
+
+    return Noting()
+
+
+def test_modes_see_every_public_function() -> None:
+    def program(torch: Any) -> Any:
+        log: list[Any] = []
+        p = torch.ones(2, 2)
+        torch.manual_seed(0)
+        layer = torch.nn.Linear(2, 2)
+        with noting(torch, log):
+            made = [torch.add(p, p), p + p, p.shape, torch.ones(2), torch.tensor([1.0]), torch.zeros_like(p),
+                    torch.cat([p, p]), layer(p).detach(), p[0], p.sum().item(), torch.as_tensor([1]), p.numpy().sum()]
+            torch.ones(1, requires_grad=True).sum()
+            torch.manual_seed(0)
+            torch.is_grad_enabled()
+            torch.get_default_dtype()
+        seen = len(log)
+        torch.add(p, p)
+        return [made[:-1], log, len(log) == seen]
+
+    same(program)
+
+
+def test_modes_nest_and_replace() -> None:
+    def program(torch: Any) -> Any:
+        class Mine(torch.overrides.TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                return "mine" if func is torch.add else func(*args, **(kwargs or {}))
+
+        class No(torch.overrides.TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                return NotImplemented
+
+        log: list[Any] = []
+        p = torch.ones(2)
+        x = p.as_subclass(logging(torch, log))
+        found = []
+        with noting(torch, log, "outer"), noting(torch, log, "inner"):
+            torch.add(p, p)
+        with Mine():
+            found += [torch.add(p, p), p.add(p)]
+        with No():
+            found.append(outcome(lambda: torch.add(p, p), 110))
+        with torch.overrides.BaseTorchFunctionMode():
+            found.append(torch.add(p, p))
+        with noting(torch, log, "with class"):
+            found.append(torch.add(x, p))
+            with torch._C.DisableTorchFunctionSubclass():
+                found.append(torch.add(x, p))
+            with torch._C.DisableTorchFunction():
+                found.append(torch.add(x, p))
+        return [found, log]
+
+    same(program)
+
+
+def test_initialisation_can_be_skipped() -> None:
+    """What Lightning's empty initialisation does."""
+    def program(torch: Any) -> Any:
+        class Empty(torch.overrides.TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                kwargs = kwargs or {}
+                if getattr(func, "__module__", None) == "torch.nn.init":
+                    return kwargs["tensor"] if "tensor" in kwargs else args[0]
+                return func(*args, **kwargs)
+
+        torch.manual_seed(0)
+        before = torch.get_rng_state()
+        with Empty():
+            torch.nn.Linear(3, 3)
+        return bool((torch.get_rng_state() == before).all())
+
+    assert same(program) is True
+
+
+def test_the_protocol_for_functions_of_a_program() -> None:
+    def program(torch: Any) -> Any:
+        O = torch.overrides
+        Duck, F = duck(torch), torch.nn.functional
+        p, parameter = torch.ones(1), torch.nn.Parameter(torch.ones(1))
+        x = p.as_subclass(type("Sub", (torch.Tensor,), {}))
+
+        def doubled(value):
+            if O.has_torch_function_unary(value):
+                return O.handle_torch_function(doubled, (value,), value)
+            return value * 2
+
+        return [[O.has_torch_function((one,)) for one in (p, parameter, x, Duck(), 3)],
+                [O.is_tensor_like(one) for one in (p, x, Duck(), 3)], O.has_torch_function_variadic(p, x),
+                doubled(p), doubled(x), doubled(Duck()),
+                [O.resolve_name(one) for one in (torch.add, torch.Tensor.add, F.relu, torch.Tensor.sum, F.linear,
+                                                 torch.Tensor.shape.__get__, print)],
+                [O.is_tensor_method_or_property(one)
+                 for one in (torch.add, torch.Tensor.add, torch.Tensor.shape.__get__)],
+                torch.add in O.get_overridable_functions()[torch]]
+
+    same(program)
+
+
+def test_functions_have_their_own_code_again_after_the_last_mode() -> None:
+    x = ours.ones(2)
+    ours.add(x, x)
+    code, method = ours.add.__code__, ours.Tensor.add
+    with ours.overrides.BaseTorchFunctionMode():
+        assert ours.add.__code__ is not code
+        assert "alpha" in inspect.signature(ours.add).parameters
+        assert (x.mul(x) + x).tolist() == [2.0, 2.0]  # a method that is compiled while functions ask
+    assert ours.add.__code__ is code
+    assert ours.Tensor.add is method
+    assert x.mul(x).tolist() == [1.0, 1.0]
+
+
+def test_a_class_that_is_only_defined_changes_nothing() -> None:
+    class Never(ours.Tensor):
+        pass
+
+    assert not faces.FACES.armed
+    ours.ones(1).as_subclass(Never)
+    assert faces.FACES.armed
+
+
+def test_frames_of_functions_that_ask_can_be_looked_into() -> None:
+    """Their code takes the place of code with a closure, which debuggers and tracebacks read."""
+    depths = []
+
+    class Looking(ours.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            frame, depth = inspect.currentframe(), 0
+            while frame is not None:
+                depth += len(frame.f_locals) >= 0
+                frame = frame.f_back
+            depths.append(depth)
+            return super().__torch_function__(func, types, args, kwargs)
+
+    x = ours.ones(2, 2).as_subclass(Looking)
+    made = [ours.add(x, x), x + x, ours.linalg.norm(x), ours.norm(x), ours.nn.functional.relu(x), x.sum(dim=0)]
+    assert [type(one) for one in made] == [Looking] * 6
+    assert len(depths) == 6
