@@ -15,11 +15,18 @@ from .._tensor import Tensor
 from .observer import HOOK
 from .registry import Op
 
+OPERANDS = (Tensor, int, float, complex, np.number, np.bool_)  # what stands beside a tensor in `x + y`
 _TOO_BIG = ("array is too big", "Maximum allowed dimension exceeded")
 
 
-def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str) -> Exception:
-    """The exception to raise instead of `error`, which may be `error` itself."""
+def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str, operator: Any = None) -> Any:
+    """The exception to raise instead of `error`, which may be `error` itself.
+
+    NotImplemented if the op was called as an operator with an operand it does not know: `operator` answers then.
+    """
+    operands = OPERANDS if form != "matmul" else Tensor
+    if operator is not None and not all(isinstance(value, operands) for value in values[:2]):
+        return NotImplemented
     arguments = op.schema.arguments
     scalar_ok = op.promote in ("binary", "binary_float", "compare")
     for position, (argument, value) in enumerate(zip(arguments, values), start=1):
