@@ -11,91 +11,11 @@ import numpy as np
 from ._device import as_device
 from ._dispatch.namespace import aten
 from ._dispatch.state import THREAD
-from ._dtype import DefaultDtype, dtype, dtype_of_array
+from ._dtype import as_dtype, dtype, dtype_of_array
+from ._python_data import Nest, check_range
 from ._shape import Size
 from ._storage import Storage
 from ._tensor import LEGACY, Tensor, alias, wrap
-
-
-def infer_array(data: Any, exact: bool = False) -> np.ndarray:
-    """An array of Python data in PyTorch's default types: int64, bool, the default float or its complex.
-
-    `exact` keeps Python's own precision, for data that is about to be cast to a given dtype.
-    """
-    if isinstance(data, (np.ndarray, np.generic)):
-        return np.asarray(data)
-    if isinstance(data, (list, tuple)):
-        _check_nesting(data)
-        if _holds_tensors(data):
-            data = _unwrap(data)
-    try:
-        array = np.array(data)
-    except ValueError as error:
-        raise ValueError(f"expected sequence of equal length at every dimension: {error}") from None
-    except OverflowError:
-        raise RuntimeError("Overflow when unpacking long long") from None
-    if array.dtype.kind == "O":
-        raise _bad_element(data)
-    if array.dtype.kind in "US":
-        raise TypeError(f"new(): invalid data type '{type(_first(data)).__name__}'")
-    if array.size == 0:
-        return array.astype(DefaultDtype.value.np)
-    if exact:
-        return array
-    if array.dtype.kind == "f" and not _has_numpy(data):
-        return array.astype(DefaultDtype.value.np)
-    if array.dtype.kind == "c" and not _has_numpy(data):
-        return array.astype(DefaultDtype.value.to_complex().np)
-    return array
-
-
-def _first(data: Any) -> Any:
-    while isinstance(data, (list, tuple)) and data:
-        data = data[0]
-    return data
-
-
-def _has_numpy(data: Any) -> bool:
-    return isinstance(_first(data), (np.ndarray, np.generic))
-
-
-def _holds_tensors(data: Any) -> bool:
-    return any(isinstance(v, Tensor) or (isinstance(v, (list, tuple)) and _holds_tensors(v)) for v in data)
-
-
-def _unwrap(data: Any) -> Any:
-    if isinstance(data, Tensor):
-        if data.ndim == 0:
-            return data.item()
-        return data.tolist()
-    return [_unwrap(v) for v in data] if isinstance(data, (list, tuple)) else data
-
-
-def _check_nesting(data: Any, depth: int = 0) -> None:
-    lengths = {len(v) for v in data if isinstance(v, (list, tuple))}
-    if lengths and (len(lengths) > 1 or any(not isinstance(v, (list, tuple, np.ndarray, Tensor)) for v in data)):
-        odd = next((i for i, v in enumerate(data) if not isinstance(v, (list, tuple))), None)
-        if odd is not None and not isinstance(data[0], (list, tuple)):
-            raise TypeError("not a sequence")
-        sizes = [len(v) for v in data if isinstance(v, (list, tuple))]
-        wrong = next((n for n in sizes if n != sizes[0]), sizes[0])
-        raise ValueError(f"expected sequence of length {sizes[0]} at dim {depth + 1} (got {wrong})")
-    for value in data:
-        if isinstance(value, (list, tuple)):
-            _check_nesting(value, depth + 1)
-
-
-def _bad_element(data: Any) -> Exception:
-    first = _first(data)
-    if first is None:
-        return RuntimeError("Could not infer dtype of NoneType")
-    return RuntimeError(f"Could not infer dtype of {type(first).__name__}")
-
-
-def _checked(kind: Any) -> dtype:
-    if not isinstance(kind, dtype):
-        raise TypeError(f"tensor(): argument 'dtype' must be torch.dtype, not {type(kind).__name__}")
-    return kind
 
 
 def _from_data(data: Any, dtype: Any, device: Any, copy: bool) -> Tensor:
@@ -103,14 +23,17 @@ def _from_data(data: Any, dtype: Any, device: Any, copy: bool) -> Tensor:
     where = as_device(device if device is not None else THREAD.state.default_device)
     if isinstance(data, np.ndarray) and not copy:
         made = from_numpy(data)
-        return aten.to(made, where, made.dtype if dtype is None else _checked(dtype))
-    array = infer_array(data, exact=dtype is not None)
-    kind = dtype_of_array(array.dtype) if dtype is None else _checked(dtype)
+        return aten.to(made, where, made.dtype if dtype is None else as_dtype(dtype, "tensor"))
     if isinstance(data, np.ndarray):
-        return aten.to(aten.lift_fresh(wrap(array)), where, kind, copy=True)
+        kind = dtype_of_array(data.dtype) if dtype is None else as_dtype(dtype, "tensor")
+        return aten.to(aten.lift_fresh(wrap(np.asarray(data))), where, kind, copy=True)
+    nest = Nest(data)
+    kind = nest.dtype() if dtype is None else as_dtype(dtype, "tensor")
     # The same steps as PyTorch's, so that a profile shows the same ops.
-    made = aten.empty(array.shape, dtype=kind)
-    made._a[...] = array
+    made = aten.empty(nest.sizes, dtype=kind)
+    values = nest.values(kind)
+    check_range(values, kind)
+    made._a[...] = values
     return aten.lift_fresh(aten.to(made, where, kind))
 
 
@@ -157,7 +80,7 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor that shares memory with `data` where it can."""
     if isinstance(data, Tensor):
-        kind = data.dtype if dtype is None else _checked(dtype)
+        kind = data.dtype if dtype is None else as_dtype(dtype, "tensor")
         return aten.to(data, data.device if device is None else device, kind)
     return _from_data(data, dtype, device, copy=False)
 

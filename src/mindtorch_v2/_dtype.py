@@ -71,6 +71,19 @@ FROM_NUMPY: dict[np.dtype, dtype] = {d.np: d for d in ALL_DTYPES}
 _BY_NAME = {d.name: d for d in ALL_DTYPES}
 
 
+# Python's types stand for the dtypes of their width: `torch.zeros(2, dtype=float)` is of float64.
+PYTHON_DTYPES: dict[Any, dtype] = {float: float64, int: int64, bool: bool_, complex: complex128}
+
+
+def as_dtype(kind: Any, function: str) -> dtype:
+    """A dtype, or the one that a type of Python's stands for, or PyTorch's error of the function it was given to."""
+    if isinstance(kind, dtype):
+        return kind
+    if isinstance(kind, type) and kind in PYTHON_DTYPES:
+        return PYTHON_DTYPES[kind]
+    raise TypeError(f"{function}(): argument 'dtype' must be torch.dtype, not {type(kind).__name__}")
+
+
 def dtype_from_name(name: str) -> dtype:
     """The dtype called `name` ("float32")."""
     return _BY_NAME[name]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from types import CellType, FunctionType
 from typing import Any
 
 import numpy as np
 
+from ._construct import from_numpy
+from ._dispatch.explain import OPERANDS
 from ._dispatch.namespace import aten, find
 from ._dispatch.promotion import result_dtype
 from ._dispatch.registry import public_names
@@ -22,7 +25,7 @@ OPERATORS = {
     "__floordiv__": "floor_divide", "__ifloordiv__": "floor_divide_",
     "__mod__": "remainder", "__imod__": "remainder_",
     "__pow__": "pow", "__ipow__": "pow_",
-    "__matmul__": "matmul", "__imatmul__": "matmul_",
+    "__matmul__": "matmul",
     "__neg__": "neg", "__abs__": "abs", "__invert__": "bitwise_not", "__pos__": "positive",
     "__and__": "__and__", "__rand__": "bitwise_and", "__iand__": "__iand__",
     "__or__": "__or__", "__ror__": "bitwise_or", "__ior__": "__ior__",
@@ -36,6 +39,51 @@ BINARY = {name for name in OPERATORS if name not in ("__neg__", "__abs__", "__in
 SET_METHOD: list[Callable[[str, Any], None]] = [lambda name, function: setattr(Tensor, name, function)]
 
 
+def unknown(self: Any, other: Any) -> Any:
+    """An operator's answer to an operand it does not know: Python asks the other operand, then raises TypeError."""
+    return NotImplemented
+
+
+def unknown_equal(self: Any, other: Any) -> Any:
+    """`==` with an array compares element by element."""
+    return aten.eq(self, from_numpy(other)) if isinstance(other, np.ndarray) else NotImplemented
+
+
+UNKNOWN = {"eq": unknown_equal}  # not "ne", in PyTorch: `tensor != array` is True
+
+
+class OperatorForms:
+    """The ops as operators, which answer NotImplemented where the op raises TypeError for its operand."""
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        form = self.__dict__[name] = operator_form(getattr(aten, name))
+        return form
+
+
+OPERATOR_FORMS = OperatorForms()
+
+
+def operator_form(function: Callable[..., Any]) -> Callable[..., Any]:
+    """An op's function again, the same code with another answer to operands it cannot use.
+
+    A wrapper would cost every `x + y` a call. So an op's function is copied with its constant `operator_` set, and a
+    function that chooses among ops is copied with the operator forms in the place of the ops.
+    """
+    if not isinstance(function, FunctionType):
+        return function
+    code, closure, names = function.__code__, function.__closure__, function.__globals__
+    if "operator_" in code.co_freevars:
+        place = code.co_freevars.index("operator_")
+        closure = (*closure[:place], CellType(UNKNOWN.get(function.__name__, unknown)), *closure[place + 1:])  # type: ignore[index]
+    elif names.get("aten") is aten:
+        names = {**names, "aten": OPERATOR_FORMS}
+    copied = FunctionType(code, names, function.__name__, function.__defaults__, closure)
+    copied.__kwdefaults__, copied.__qualname__, copied.__doc__ = (
+        function.__kwdefaults__, function.__qualname__, function.__doc__)
+    copied.__module__ = function.__module__
+    return copied
+
+
 def lazy_method(attribute: str, op_name: str) -> Callable[..., Any]:
     """A stand-in that compiles the op at its first call and then replaces itself on the class."""
 
@@ -43,7 +91,7 @@ def lazy_method(attribute: str, op_name: str) -> Callable[..., Any]:
         function = find(op_name)
         if function is None:
             raise NotImplementedError(f"Tensor.{attribute} needs aten::{op_name}, which this runtime does not have")
-        function = accept_axis(attribute, function)
+        function = operator_form(function) if attribute in BINARY else accept_axis(attribute, function)
         SET_METHOD[0](attribute, function)
         return function(*args, **kwargs)
 
@@ -55,14 +103,19 @@ def reflected(name: str) -> Callable[[Tensor, Any], Any]:
     """`number op tensor` for ops whose operands do not commute."""
 
     def apply(self: Tensor, other: Any) -> Any:
-        return REFLECTED[name](self, other)
+        try:
+            return REFLECTED[name](self, other)
+        except (TypeError, ValueError):
+            if isinstance(other, OPERANDS) and name != "__rmatmul__":
+                raise
+            return NotImplemented
 
     apply.__name__ = name
     return apply
 
 
 REFLECTED: dict[str, Callable[[Tensor, Any], Any]] = {
-    "__rtruediv__": lambda self, other: aten.mul(aten.reciprocal(self), other),
+    "__rtruediv__": lambda self, other: aten.reciprocal(self) * other,
     "__rfloordiv__": lambda self, other: aten.floor_divide(_operand(self, other), self),
     "__rmod__": lambda self, other: aten.remainder(other, self),
     "__rpow__": lambda self, other: aten.pow(other, self),

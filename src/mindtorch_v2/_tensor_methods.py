@@ -10,6 +10,7 @@ import numpy as np
 
 from ._autograd.api import backward as run
 from ._autograd.graph import RemovableHandle, edge
+from ._construct import from_numpy
 from ._dispatch.namespace import aten
 from ._dtype import DefaultDtype
 from ._refused import refused_methods
@@ -88,6 +89,11 @@ def _contains(self: Tensor, element: Any) -> bool:
 def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
     array = numpy(self)
     return array if dtype is None else array.astype(dtype, copy=False)
+
+
+def _array_wrap(self: Tensor, array: np.ndarray, context: Any = None, return_scalar: bool = False) -> Tensor:
+    """What a function of NumPy makes of a tensor is a tensor again; truth values become bytes, as in PyTorch."""
+    return from_numpy(array.astype(np.uint8) if array.dtype == np.bool_ else array)
 
 
 def _sparse_repr(self: Tensor) -> str:
@@ -274,7 +280,8 @@ def attach() -> None:
         setattr(Tensor, function.__name__, function)
     special: dict[str, Any] = {
         "__bool__": _bool, "__index__": _index, "__len__": _len, "__iter__": _iter, "__contains__": _contains,
-        "__array__": _array, "__repr__": _repr, "__deepcopy__": _deepcopy, "__copy__": _copy,
+        "__array__": _array, "__array_wrap__": _array_wrap, "__repr__": _repr,
+        "__deepcopy__": _deepcopy, "__copy__": _copy,
         "__reduce_ex__": _reduce, "__float__": lambda self: float(aten.item(self)),
         "__int__": lambda self: int(aten.item(self)),
         "__complex__": lambda self: complex(aten.item(self)),

@@ -120,6 +120,9 @@ class Writer:
                 self.add(3, "if axis is not None: dim = axis")
             if "keepdim" in names:
                 self.add(3, "if keepdims is not None: keepdim = keepdims")
+        for name in (a.name for a in self.schema.arguments if a.type.startswith("ScalarType")):
+            self.add(3, f"if {name} is not None and type({name}) is not DTYPE: "
+                        f"{name} = as_dtype({name}, {self.name!r})")
 
     def values(self) -> str:
         names = [a.python_name for a in self.schema.arguments]
@@ -409,7 +412,7 @@ class Writer:
 
     def source(self) -> str:
         op = self.op
-        constants = "op_, kernel_, kernel_full_, node_class_, id_, id_scalar_, describe_"
+        constants = "op_, kernel_, kernel_full_, node_class_, id_, id_scalar_, describe_, operator_"
         self.add(0, f"def make({constants}):")
         self.add(1, f"def {self.name}({self.signature()}):")
         self.add(2, "start_ = None")
@@ -431,7 +434,8 @@ class Writer:
         self.add(2, "except Exception as error_:")
         # The exception knows this frame: a frame that also knows the exception would keep the arguments alive.
         self.add(3, "try:",
-                 f"    problem_ = explain(op_, error_, {self.values()}, {self.name!r})",
+                 f"    problem_ = explain(op_, error_, {self.values()}, {self.name!r}, operator_)",
+                 f"    if problem_ is NotImplemented: return operator_(*{self.values()}[:2])",
                  "    if problem_ is error_: raise",
                  "    if type(problem_) is Taken: return problem_.result",
                  "    raise problem_ from None",

@@ -15,6 +15,7 @@ import numpy as np
 from .._autograd.graph import Node, apply_pack_hooks, edge, leaf_edge, save, save_list, unpack, unpack_result
 from .._autograd.inplace import bump, check_inplace, original, rebase
 from .._backends.device import device_kernel
+from .._dtype import as_dtype, dtype
 from .._storage import Shared
 from .._tensor import TENSOR_TYPES, Tensor, new, wrap, wrap_known
 from . import promotion
@@ -145,6 +146,7 @@ def geometry(tensor: Tensor) -> tuple[tuple[int, ...], tuple[int, ...], int]:
 HOOK.update(
     {
         "AUTOCAST": False,
+        "DTYPE": dtype,
         "FLOAT32": promotion.FLOAT32,
         "FLOAT_DTYPES": promotion.FLOAT_DTYPES,
         "NO_TENSOR": NO_TENSOR,
@@ -155,6 +157,7 @@ HOOK.update(
         "__name__": "mindtorch_v2._dispatch.generated",
         "apply_pack_hooks": apply_pack_hooks,
         "as_array": as_array,
+        "as_dtype": as_dtype,
         "autocast_call": autocast_call,
         "bump": bump,
         "check_inplace": check_inplace,
@@ -214,7 +217,7 @@ def _compile(op: Op, inplace: bool) -> Callable[..., Any]:
     if kernel is None:
         raise NotImplementedError(f"aten::{op.key} exists only in its in-place form")
     function = execute(text, f"<mindtorch_v2 op {writer.name}>")(
-        op, kernel, op.cpu_full, node, label, scalar_label, describer(op)
+        op, kernel, op.cpu_full, node, label, scalar_label, describer(op), None
     )
     function.__module__ = "torch"
     function.__qualname__ = writer.name

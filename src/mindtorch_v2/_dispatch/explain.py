@@ -17,16 +17,23 @@ from .observer import HOOK
 from .overriding import PACKAGE, claim
 from .registry import Op
 
+OPERANDS = (Tensor, int, float, complex, np.number, np.bool_)  # what stands beside a tensor in `x + y`
 _TOO_BIG = ("array is too big", "Maximum allowed dimension exceeded")
 
 
-def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str) -> Any:
-    """The exception to raise instead of `error`, which may be `error` itself; or `Taken`, with a result after all."""
+def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str, operator: Any = None) -> Any:
+    """The exception to raise instead of `error`, which may be `error` itself; or `Taken`, with a result after all.
+
+    NotImplemented if the op was called as an operator with an operand it does not know: `operator` answers then.
+    """
     taken = claim(values, sys._getframe(1), lambda: public_call(op, values, form))
     if taken is not None:
         return taken
     if op.namespace != "aten":
         return error  # what the program's own function has raised
+    operands = OPERANDS if form != "matmul" else Tensor
+    if operator is not None and not all(isinstance(value, operands) for value in values[:2]):
+        return NotImplemented
     arguments = op.schema.arguments
     scalar_ok = op.promote in ("binary", "binary_float", "compare")
     for position, (argument, value) in enumerate(zip(arguments, values), start=1):

@@ -149,6 +149,8 @@ def float_number(a: Any, value: Any) -> tuple[Any, Any]:
     """A tensor operand and a number in a common floating type, as operands."""
     if a.dtype in FLOAT_DTYPES or isinstance(value, (float, complex, np.floating, np.complexfloating)):
         return promote_number(a, value)
+    if not isinstance(value, (int, np.integer, np.bool_)):
+        raise TypeError(f"a number is due, not {type(value).__name__}")
     return operand(a, DefaultDtype.value.np), number_operand(value, DefaultDtype.value.np)
 
 

@@ -12,7 +12,7 @@ from .._backends.transfer import transfer
 from .._device import as_device, device
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
-from .._dtype import COMPLEX, FLOAT, FROM_NUMPY, DefaultDtype, dtype
+from .._dtype import COMPLEX, FLOAT, FROM_NUMPY, DefaultDtype, as_dtype, dtype
 from .._memory_format import CHANNELS_LAST_ORDER, contiguous_format, preserve_format
 from .._tensor import SAME_KIND, Tensor
 from .create import OPTIONS
@@ -86,6 +86,8 @@ def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_bloc
             flags.append(value)
         elif isinstance(value, (str, device_type, int)):
             device = value
+        elif isinstance(value, type):
+            dtype = value
         else:
             raise TypeError(f"to() received an invalid combination of arguments - got ({type(value).__name__})")
     if flags:
@@ -94,8 +96,8 @@ def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_bloc
         copy = flags[1]
     if other is not None:
         dtype, device = other.dtype, other.device
-    if dtype is not None and not isinstance(dtype, dtype_type):
-        raise TypeError(f"to(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
+    if dtype is not None and type(dtype) is not dtype_type:
+        dtype = as_dtype(dtype, "to")
     if dtype is None:
         return aten.to__dtype_layout(self, device=device, non_blocking=non_blocking, copy=copy,
                                      memory_format=memory_format)

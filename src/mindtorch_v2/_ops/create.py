@@ -147,6 +147,9 @@ def _sized(name: str) -> None:
              pin_memory: bool = False, requires_grad: bool = False, memory_format: Any = None, names: Any = None,
              **size_by_name: Any) -> Tensor:
         if size_by_name:
+            unknown = next((key for key in size_by_name if key != "size"), None)
+            if unknown is not None:
+                raise TypeError(f"{name}() got an unexpected keyword argument '{unknown}'")
             size = (size_by_name.pop("size"),)
         extra = {} if memory_format is None else {"memory_format": memory_format}
         made = getattr(aten, overload)(as_shape(size), dtype=dtype, layout=layout, device=device, **extra)

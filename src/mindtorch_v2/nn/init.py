@@ -253,7 +253,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
         aten.mul_(q, aten.sign(aten.diag(r)))
         if rows < columns:
             aten.t_(q)
-        aten.copy_(tensor, q.view_as(tensor))
+        aten.copy_(tensor.view_as(q), q)
         return aten.mul_(tensor, gain)
 
 
