@@ -19,6 +19,7 @@ from .gelu import gelu_backward as gelu_backward
 from .memory import empty_like
 from .pointwise import FLOAT32, ONES, ZEROS, broadcasting, scratch, sigmoid, unsupported
 from .real_floats import floats_only
+from .select import select
 
 Array = Any
 
@@ -64,7 +65,7 @@ def _refuse(a: Array, text: str) -> None:
 
 def threshold(a: Array, limit: Any, value: Any) -> Array:
     """`value` where a is not above `limit`."""
-    return np.where(a <= scalar_array(limit, a.dtype), scalar_array(value, a.dtype), a)
+    return select(a <= scalar_array(limit, a.dtype), scalar_array(value, a.dtype), a)
 
 
 def threshold_backward(grad: Array, a: Array, limit: Any) -> Array:
@@ -124,7 +125,7 @@ def hardsigmoid(a: Array) -> Array:
 def hardsigmoid_backward(grad: Array, a: Array) -> Array:
     """A sixth of the gradient strictly between -3 and 3."""
     inside = (a > -3) & (a < 3)
-    return np.where(inside, grad / scalar_array(6.0, a.dtype), ZEROS[grad.dtype])
+    return select(inside, grad / scalar_array(6.0, a.dtype), ZEROS[grad.dtype])
 
 
 @floats_only("hardswish_cpu")
@@ -155,8 +156,8 @@ def hardswish_backward(grad: Array, a: Array) -> Array:
     made = scratch(np.true_divide(a, scalar_array(3.0, a.dtype)))
     np.add(made, scalar_array(0.5, a.dtype), made)
     np.multiply(grad, made, made)
+    # Few elements are outside, as a rule, which makes these fast. Also where a is NaN.
     np.copyto(made, ZEROS[a.dtype], where=a <= -3)
-    # Also where a is NaN.
     np.copyto(made, grad, where=~(a < 3))
     return made
 
@@ -167,7 +168,7 @@ def leaky_relu(a: Array, slope: Any) -> Array:
     t = scratch(np.multiply(a, scalar_array(slope, a.dtype)))
     if 0 <= slope <= 1:
         return np.maximum(a, t, out=t)
-    return np.where(a > 0, a, t)
+    return select(a > 0, a, t)
 
 
 @floats_only("leaky_relu_backward_cpu")
@@ -179,13 +180,13 @@ def leaky_relu_backward(grad: Array, a: Array, slope: Any, self_is_result: bool)
             "is caused by calling in-place forward function with a negative slope, please call out-of-place version "
             "instead."
         )
-    return np.where(a > 0, grad, grad * scalar_array(slope, grad.dtype))
+    return select(a > 0, grad, grad * scalar_array(slope, grad.dtype))
 
 
 @floats_only("hardshrink_cpu")
 def hardshrink(a: Array, bound: Any) -> Array:
     """0 within `bound` of zero."""
-    return np.where(np.abs(a) <= scalar_array(bound, a.dtype), ZEROS[a.dtype], a)
+    return select(np.abs(a) <= scalar_array(bound, a.dtype), ZEROS[a.dtype], a)
 
 
 @floats_only("softshrink_check")
@@ -207,14 +208,14 @@ def shrink_backward(grad: Array, a: Array, bound: Any) -> Array:
 @floats_only("prelu_cpu")
 def prelu(a: Array, weight: Array) -> Array:
     """`a` above zero, `weight * a` below."""
-    return np.where(a > 0, a, weight * a)
+    return select(a > 0, a, weight * a)
 
 
 @floats_only("prelu_backward_cpu")
 def prelu_backward(grad: Array, a: Array, weight: Array) -> tuple[Array, Array]:
     """Gradients of `prelu`; the weight's is still to be summed."""
     positive = a > 0
-    return np.where(positive, grad, weight * grad), np.where(positive, ZEROS[a.dtype], a * grad)
+    return select(positive, grad, weight * grad), select(positive, ZEROS[a.dtype], a * grad)
 
 
 # -- made of exponentials ------------------------------------------------------------------------------------------
@@ -317,7 +318,7 @@ def log_sigmoid_forward(a: Array) -> tuple[Array, Array]:
 def log_sigmoid_backward(grad: Array, a: Array, buffer: Array) -> Array:
     """Gradient of `log_sigmoid`: `grad * sigmoid(-a)`."""
     share = buffer / (ONES[a.dtype] + buffer)
-    return grad * np.where(a < 0, ONES[a.dtype] - share, share)
+    return grad * select(a < 0, ONES[a.dtype] - share, share)
 
 
 @floats_only("elu_cpu")
@@ -351,7 +352,9 @@ def _elu_backward(grad: Array, a: Array, alpha: Any, scale: Any, input_scale: An
     factor = scalar_array(alpha * scale, a.dtype)
     inner = scalar_array(input_scale, a.dtype)
     below = inner * (a + factor) if is_result else inner * factor * np.exp(np.minimum(a, ZEROS[a.dtype]) * inner)
-    return grad * np.where(a > 0, scalar_array(scale, a.dtype), below)
+    if alpha == input_scale == 1 and not is_result:
+        return grad * below  # which is `scale` above zero
+    return grad * select(a > 0, scalar_array(scale, a.dtype), below)
 
 
 # -- halves --------------------------------------------------------------------------------------------------------
