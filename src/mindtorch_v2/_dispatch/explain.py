@@ -21,7 +21,7 @@ _TOO_BIG = ("array is too big", "Maximum allowed dimension exceeded")
 def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str) -> Exception:
     """The exception to raise instead of `error`, which may be `error` itself."""
     arguments = op.schema.arguments
-    scalar_ok = op.promote in ("binary", "binary_float", "compare")
+    scalar_ok = op.promote in ("binary", "binary_float", "compare", "difference")
     for position, (argument, value) in enumerate(zip(arguments, values), start=1):
         if not argument.is_tensor or isinstance(value, Tensor) or (value is None and argument.is_optional):
             continue
