@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 import sys
 
-ALL = ("importing", "ops", "mlp", "models", "recording", "recording_models", "views")
+ALL = ("importing", "ops", "kernels", "mlp", "models", "recording", "recording_models", "views")
 
 
 def main(names: list[str]) -> None:

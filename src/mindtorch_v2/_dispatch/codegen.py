@@ -33,9 +33,11 @@ from .native import NATIVE
 from .registry import Op
 from .schema import Argument
 
-PROMOTE_PAIR = {"binary": "promote_arrays", "compare": "promote_arrays", "binary_float": "float_pair"}
+PROMOTE_PAIR = {"binary": "promote_arrays", "compare": "promote_arrays", "difference": "differing_arrays",
+                "binary_float": "float_pair"}
 NUMBERS_ADD = frozenset({"add", "sub", "mul", "div", "floor_divide"})  # `torch.add(1, 2)` is a tensor
-PROMOTE_SCALAR = {"binary": "promote_number", "compare": "promote_number", "binary_float": "float_number"}
+PROMOTE_SCALAR = {"binary": "promote_number", "compare": "promote_number", "difference": "differing_number",
+                  "binary_float": "float_number"}
 
 
 def formula_parameters(formula: Callable[..., Any]) -> tuple[str, ...]:

@@ -166,6 +166,8 @@ HOOK.update(
         "edge": edge,
         "explain": explain,
         "first_share": first_share,
+        "differing_arrays": promotion.differing_arrays,
+        "differing_number": promotion.differing_number,
         "float_pair": promotion.float_pair,
         "float_number": promotion.float_number,
         "geometry": geometry,

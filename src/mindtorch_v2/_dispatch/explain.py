@@ -35,7 +35,7 @@ def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str, operat
     if operator is not None and not all(isinstance(value, operands) for value in values[:2]):
         return NotImplemented
     arguments = op.schema.arguments
-    scalar_ok = op.promote in ("binary", "binary_float", "compare")
+    scalar_ok = op.promote in ("binary", "binary_float", "compare", "difference")
     for position, (argument, value) in enumerate(zip(arguments, values), start=1):
         if not argument.is_tensor or isinstance(value, Tensor) or (value is None and argument.is_optional):
             continue

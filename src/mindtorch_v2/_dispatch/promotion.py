@@ -125,6 +125,24 @@ def promote_number(a: Any, value: Any) -> tuple[Any, Any]:
     return operand(a, wanted), number_operand(value, wanted)
 
 
+BOOL_DIFFERENCE = ("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a "
+                   "mask, use the `~` or `logical_not()` operator instead.")
+
+
+def differing_arrays(a: Any, b: Any) -> tuple[Any, Any]:
+    """`promote_arrays` for a difference, of which booleans are no part."""
+    if a.dtype == np.bool_ or b.dtype == np.bool_:
+        raise RuntimeError(BOOL_DIFFERENCE)
+    return promote_arrays(a, b)
+
+
+def differing_number(a: Any, value: Any) -> tuple[Any, Any]:
+    """`promote_number` for a difference, of which booleans are no part; two of them the kernel refuses."""
+    if (a.dtype == np.bool_) is not isinstance(value, bool):
+        raise RuntimeError(BOOL_DIFFERENCE)
+    return promote_number(a, value)
+
+
 def number_array(value: Any) -> np.ndarray:
     """The array without dimensions that a Python number is where a tensor is due; TypeError for anything else."""
     if not isinstance(value, (bool, int, float, complex)):

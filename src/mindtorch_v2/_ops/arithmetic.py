@@ -13,22 +13,23 @@ from .._backends.cpu.arithmetic import (
     power,
     power_scalar,
     remainder,
+    scaled_operand,
     subtract,
 )
 from .._backends.cpu.inplace import add_into, subtract_into
 from .._dispatch.namespace import aten
-from .._dispatch.promotion import FLOAT_DTYPES, promote_number, result_dtype
+from .._dispatch.promotion import FLOAT_DTYPES, differing_number, promote_number, result_dtype
 from .._dispatch.registry import choose, declare
 from .._tensor import Tensor, wrap_known
 from .formulas import conj, not_implemented, scaled
 
 
 def _add_scaled(a: Any, b: Any, alpha: Any) -> Any:
-    return np.add(a, np.multiply(b, np.asarray(alpha, b.dtype)))
+    return np.add(a, scaled_operand(b, alpha))
 
 
 def _subtract_scaled(a: Any, b: Any, alpha: Any) -> Any:
-    return np.subtract(a, np.multiply(b, np.asarray(alpha, b.dtype)))
+    return np.subtract(a, scaled_operand(b, alpha))
 
 
 declare(
@@ -38,7 +39,7 @@ declare(
 )
 declare(
     "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-    cpu=subtract, cpu_full=_subtract_scaled, cpu_inplace=subtract_into, promote="binary", meta="broadcast",
+    cpu=subtract, cpu_full=_subtract_scaled, cpu_inplace=subtract_into, promote="difference", meta="broadcast",
     grad={"self": lambda grad: grad, "other": lambda grad, alpha: -scaled(grad, alpha)},
 )
 
@@ -86,10 +87,22 @@ declare(
     flops="elementwise",
     grad={"self": lambda grad, other: aten.mul__Scalar(grad, conj(other))},
 )
-for _name, _combine in (("add", np.add), ("sub", subtract)):
+
+
+def _with_number(combine: Any, promote: Any) -> Any:
+    """The kernel of a sum or difference with a number."""
+
+    def kernel(a: Any, other: Any, alpha: Any) -> Any:
+        first, second = promote(a, other)
+        return combine(first, second if alpha == 1 else scaled_operand(second, alpha))
+
+    return kernel
+
+
+for _name, _combine, _promote in (("add", np.add, promote_number), ("sub", subtract, differing_number)):
     declare(
         f"{_name}.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", where="n", meta="same", inplace=True,
-        cpu=lambda a, other, alpha, combine=_combine: combine(*promote_number(a, other * alpha)),
+        cpu=_with_number(_combine, _promote),
         node=f"{_name.capitalize()}Backward1", grad={"self": lambda grad: grad},
     )
 declare(

@@ -13,7 +13,7 @@ from .._backends.cpu.spaced import spaced
 from .._backends.cpu.view import strided
 from .._device import CPU, as_device
 from .._dispatch.namespace import aten
-from .._dispatch.promotion import number_dtype, result_dtype, scalar_array
+from .._dispatch.promotion import number_dtype, pretty, result_dtype, scalar_array
 from .._dispatch.registry import choose, declare
 from .._dispatch.state import THREAD
 from .._dispatch.steps import step as kernel_step
@@ -139,6 +139,23 @@ def with_flags(tensor: Tensor, requires_grad: bool, out: Any = None) -> Tensor:
     return tensor
 
 
+def out_dtype(name: str, out: Tensor, dtype: Any) -> Any:
+    """The dtype that a factory makes for `out=`: that of the tensor to fill; another may not be asked for."""
+    if out.requires_grad and THREAD.state.grad:
+        raise RuntimeError(f"aten::{name}(): functions with out=... arguments don't support automatic differentiation, "
+                           "but one of the arguments requires grad.")
+    if dtype is not None and dtype is not out.dtype:
+        raise RuntimeError(f"dtype {pretty(dtype)} does not match dtype of out parameter ({pretty(out.dtype)})")
+    return out.dtype
+
+
+def _range_out(made: Tensor, requires_grad: bool, out: Any) -> Tensor:
+    """`with_flags` for a vector: a tensor of as many elements keeps its shape."""
+    if out is None or out._a.size != made._a.size:
+        return with_flags(made, requires_grad, out)
+    return aten.copy_(out, aten.view(made, out._a.shape))
+
+
 def _sized(name: str) -> None:
     overload = "empty__memory_format" if name == "empty" else f"{name}__default"
 
@@ -151,6 +168,8 @@ def _sized(name: str) -> None:
             if unknown is not None:
                 raise TypeError(f"{name}() got an unexpected keyword argument '{unknown}'")
             size = (size_by_name.pop("size"),)
+        if out is not None:
+            dtype = out_dtype(name, out, dtype)
         extra = {} if memory_format is None else {"memory_format": memory_format}
         made = getattr(aten, overload)(as_shape(size), dtype=dtype, layout=layout, device=device, **extra)
         return with_flags(made, requires_grad, out)
@@ -167,6 +186,8 @@ for _name in ("empty", "zeros", "ones"):
 def full(size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
          pin_memory: bool = False, requires_grad: bool = False, names: Any = None) -> Tensor:
     """A tensor of the given size filled with one value."""
+    if out is not None:
+        dtype = out_dtype("full", out, dtype)
     return with_flags(aten.full__default(size, fill_value, dtype=dtype, device=device), requires_grad, out)
 
 
@@ -239,13 +260,15 @@ def arange(start: Any = None, end: Any = None, step: Any = None, *, out: Any = N
         start, end = None, start
     if end is None:
         raise TypeError("arange() missing 1 required positional arguments: \"end\"")
+    if out is not None:
+        dtype = out_dtype("arange", out, dtype)
     if step is not None:
         made = aten.arange__start_step(0 if start is None else start, end, step, dtype=dtype, device=device)
     elif start is not None:
         made = aten.arange__start(start, end, dtype=dtype, device=device)
     else:
         made = aten.arange__default(end, dtype=dtype, device=device)
-    return with_flags(made, requires_grad, out)
+    return _range_out(made, requires_grad, out)
 
 
 def _linspace(start: Any, end: Any, steps: int, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
@@ -272,7 +295,9 @@ def linspace(start: Any, end: Any, steps: int, *, out: Any = None, dtype: Any = 
              device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
     """`steps` evenly spaced numbers, both ends included."""
     start, end = (v.item() if isinstance(v, Tensor) else v for v in (start, end))
-    return with_flags(aten.linspace__default(start, end, steps, dtype=dtype, device=device), requires_grad, out)
+    if out is not None:
+        dtype = out_dtype("linspace", out, dtype)
+    return _range_out(aten.linspace__default(start, end, steps, dtype=dtype, device=device), requires_grad, out)
 
 
 def _logspace(start: Any, end: Any, steps: int, base: float, dtype: Any, layout: Any, device: Any,
@@ -300,6 +325,8 @@ def eye(n: int, m: int | None = None, *, out: Any = None, dtype: Any = None, lay
         pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
     """The identity matrix."""
     sizes = (n,) if m is None else (n, m)
+    if out is not None:
+        dtype = out_dtype("eye", out, dtype)
     made = (aten.eye__default if m is None else aten.eye__m)(*sizes, dtype=dtype, device=device)
     return with_flags(made, requires_grad, out)
 

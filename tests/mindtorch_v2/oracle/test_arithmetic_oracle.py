@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 
+import numpy as np
 import pytest
 from harness import check, check_error, data, values
 
@@ -88,3 +89,35 @@ def test_errors():
     check_error(lambda torch, x, y: x.add_(y), data(3, dtype="int64"), data(3))
     check_error(lambda torch, x, y: x.add_(y), data(3), data(2, 3))
     check_error(lambda torch, x, y: x - y, data(3, dtype="bool"), data(3, dtype="bool"))
+
+
+@pytest.mark.parametrize("call", [
+    lambda torch, x: 1 - x, lambda torch, x: x - 1, lambda torch, x: 1.5 - x, lambda torch, x: x - 1.5,
+    lambda torch, x: torch.rsub(x, 1), lambda torch, x: x - torch.ones(3), lambda torch, x: torch.ones(3) - x,
+    lambda torch, x: torch.ones(3, dtype=torch.int64) - x, lambda torch, x: x.sub_(1),
+    lambda torch, x: x.int() - True, lambda torch, x: x - True,
+])
+def test_booleans_have_no_difference(call):
+    check_error(call, values([True, False, True], "bool"))
+
+
+@pytest.mark.parametrize("alpha", [1.5, 2.0])
+def test_a_factor_of_integers_is_an_integer(alpha):
+    one, two = values([1, 2], "int64"), values([3, 4], "int64")
+    for name in ("add", "sub", "rsub"):
+        check_error(lambda torch, x, y, name=name: getattr(torch, name)(x, y, alpha=alpha), one, two)
+        check_error(lambda torch, x, y, name=name: getattr(torch, name)(x, 2, alpha=alpha), one, two)
+    check_error(lambda torch, x, y: x.add_(y, alpha=alpha), one, two)
+    check_error(lambda torch, x, y: x.sub_(y, alpha=alpha), one, two)
+    check_error(lambda torch, x, y: torch.add(x.float(), y.float(), alpha=1j), one, two)
+    check(lambda torch, x, y: torch.add(x, y, alpha=alpha), values([1.0, 2.0]), two)
+
+
+@pytest.mark.parametrize("divisor", [1.5, -1.5, 0.1, 3e-8, 7.0, -2.0, float("inf"), 0.0])
+def test_remainders_of_many_numbers(divisor):
+    many = np.random.default_rng(0).standard_normal(1000) * 10
+    many[:6] = [0.0, -0.0, 3.0, -3.0, 1e-30, -1e-30]
+    for name in ("remainder", "fmod"):
+        check(lambda torch, x, name=name: getattr(torch, name)(x, divisor), values(many), second=False, tolerance=0)
+        check(lambda torch, x, name=name: getattr(torch, name)(x, divisor), values(many[6:]), second=False,
+              tolerance=0)

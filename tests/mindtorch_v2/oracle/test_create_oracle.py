@@ -134,3 +134,27 @@ def test_linspace_bit_by_bit(start, end, dtype):
     for steps in (2, 3, 28, 61, 1000):
         got, want = (t.linspace(start, end, steps, dtype=getattr(t, dtype)).tolist() for t in (ours, theirs))
         assert got == want, steps
+
+
+FACTORIES = [
+    lambda torch, **out: torch.zeros(2, 3, **out), lambda torch, **out: torch.ones(2, 3, **out),
+    lambda torch, **out: torch.full((2, 3), 2.0, **out), lambda torch, **out: torch.eye(2, 3, **out),
+    lambda torch, **out: torch.arange(6, **out), lambda torch, **out: torch.linspace(0, 1, 6, **out),
+]
+
+
+@pytest.mark.parametrize("factory", FACTORIES)
+def test_factories_fill_what_they_are_given(factory):
+    for make in (lambda torch: torch.empty(0), lambda torch: torch.empty(2, 3), lambda torch: torch.empty(3, 2).t(),
+                 lambda torch: torch.empty(0, dtype=torch.float64), lambda torch: torch.empty(2, 3, dtype=torch.int64)):
+        made = []
+        for torch in (ours, theirs):
+            out = make(torch)
+            assert factory(torch, out=out) is out
+            made.append((str(out.dtype), out.shape, out.stride(), out.tolist()))
+        assert made[0] == made[1]
+    for torch in (ours, theirs):
+        with pytest.raises(RuntimeError, match="does not match dtype of out"):
+            factory(torch, out=torch.empty(6), dtype=torch.int64)
+        with pytest.raises(RuntimeError, match="automatic differentiation"):
+            factory(torch, out=torch.empty(6, requires_grad=True))

@@ -19,6 +19,7 @@ from .gelu import gelu_backward as gelu_backward
 from .memory import empty_beside, empty_like, empty_like_contiguous
 from .pointwise import FLOAT32, ONES, ZEROS, broadcasting, scratch, sigmoid, unsupported
 from .real_floats import floats_only
+from .select import fill_where, select
 
 Array = Any
 
@@ -64,7 +65,7 @@ def _refuse(a: Array, text: str) -> None:
 
 def threshold(a: Array, limit: Any, value: Any) -> Array:
     """`value` where a is not above `limit`."""
-    return np.where(a <= scalar_array(limit, a.dtype), scalar_array(value, a.dtype), a)
+    return select(a <= scalar_array(limit, a.dtype), scalar_array(value, a.dtype), a)
 
 
 def threshold_backward(grad: Array, a: Array, limit: Any) -> Array:
@@ -137,7 +138,7 @@ def hardsigmoid(a: Array) -> Array:
 def hardsigmoid_backward(grad: Array, a: Array) -> Array:
     """A sixth of the gradient strictly between -3 and 3."""
     inside = (a > -3) & (a < 3)
-    return np.where(inside, grad / scalar_array(6.0, a.dtype), ZEROS[grad.dtype])
+    return select(inside, grad / scalar_array(6.0, a.dtype), ZEROS[grad.dtype])
 
 
 @floats_only("hardswish_cpu")
@@ -168,8 +169,8 @@ def hardswish_backward(grad: Array, a: Array) -> Array:
     made = np.true_divide(a, scalar_array(3.0, a.dtype), empty_beside(a, a.dtype))
     np.add(made, scalar_array(0.5, a.dtype), made)
     np.multiply(grad, made, made)
+    # Few elements are outside, as a rule, which makes these fast. Also where a is NaN.
     np.copyto(made, ZEROS[a.dtype], where=a <= -3)
-    # Also where a is NaN.
     np.copyto(made, grad, where=~(a < 3))
     return made
 
@@ -180,7 +181,7 @@ def leaky_relu(a: Array, slope: Any) -> Array:
     t = scratch(np.multiply(a, scalar_array(slope, a.dtype)))
     if 0 <= slope <= 1:
         return np.maximum(a, t, out=t)
-    return np.where(a > 0, a, t)
+    return select(a > 0, a, t)
 
 
 @floats_only("leaky_relu_backward_cpu")
@@ -192,13 +193,13 @@ def leaky_relu_backward(grad: Array, a: Array, slope: Any, self_is_result: bool)
             "is caused by calling in-place forward function with a negative slope, please call out-of-place version "
             "instead."
         )
-    return np.where(a > 0, grad, grad * scalar_array(slope, grad.dtype))
+    return select(a > 0, grad, grad * scalar_array(slope, grad.dtype))
 
 
 @floats_only("hardshrink_cpu")
 def hardshrink(a: Array, bound: Any) -> Array:
     """0 within `bound` of zero."""
-    return np.where(np.abs(a) <= scalar_array(bound, a.dtype), ZEROS[a.dtype], a)
+    return select(np.abs(a) <= scalar_array(bound, a.dtype), ZEROS[a.dtype], a)
 
 
 @floats_only("softshrink_check")
@@ -221,7 +222,7 @@ def shrink_backward(grad: Array, a: Array, bound: Any) -> Array:
 def prelu(a: Array, weight: Array) -> Array:
     """`a` above zero, `weight * a` below."""
     made = np.multiply(weight, a, empty_like(a, a.dtype))
-    np.copyto(made, a, where=a > 0)
+    fill_where(made, a > 0, a)
     return made
 
 
@@ -229,7 +230,7 @@ def prelu(a: Array, weight: Array) -> Array:
 def prelu_backward(grad: Array, a: Array, weight: Array) -> tuple[Array, Array]:
     """Gradients of `prelu`; the weight's is still to be summed."""
     positive = a > 0
-    return np.where(positive, grad, weight * grad), np.where(positive, ZEROS[a.dtype], a * grad)
+    return select(positive, grad, weight * grad), select(positive, ZEROS[a.dtype], a * grad)
 
 
 # -- made of exponentials ------------------------------------------------------------------------------------------
@@ -333,10 +334,8 @@ def log_sigmoid_forward(a: Array) -> tuple[Array, Array]:
 @floats_only("log_sigmoid_backward_cpu")
 def log_sigmoid_backward(grad: Array, a: Array, buffer: Array) -> Array:
     """Gradient of `log_sigmoid`: `grad * sigmoid(-a)`."""
-    made = empty_like(grad, grad.dtype)
     share = scratch(buffer / (ONES[a.dtype] + buffer))
-    np.subtract(ONES[a.dtype], share, share, where=a < 0)
-    return np.multiply(grad, share, made)
+    return np.multiply(grad, select(a < 0, ONES[a.dtype] - share, share), empty_like(grad, grad.dtype))
 
 
 @floats_only("elu_cpu")
@@ -370,7 +369,9 @@ def _elu_backward(grad: Array, a: Array, alpha: Any, scale: Any, input_scale: An
     factor = scalar_array(alpha * scale, a.dtype)
     inner = scalar_array(input_scale, a.dtype)
     below = inner * (a + factor) if is_result else inner * factor * np.exp(np.minimum(a, ZEROS[a.dtype]) * inner)
-    return grad * np.where(a > 0, scalar_array(scale, a.dtype), below)
+    if alpha == input_scale == 1 and not is_result:
+        return grad * below  # which is `scale` above zero
+    return grad * select(a > 0, scalar_array(scale, a.dtype), below)
 
 
 # -- halves --------------------------------------------------------------------------------------------------------

@@ -17,6 +17,15 @@ Array = Any
 MANY_RESTS, EXACT_QUOTIENT = 256, 2.0**28
 
 
+def scaled_operand(b: Array, alpha: Any) -> Array:
+    """`alpha * b`; a number of a higher kind than the operand's is refused."""
+    if isinstance(alpha, float) and b.dtype not in FLOAT_DTYPES:
+        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+    if isinstance(alpha, complex) and b.dtype.kind != "c":
+        raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
+    return np.multiply(b, scalar_array(alpha, b.dtype))
+
+
 def subtract(a: Array, b: Array, out: Array | None = None) -> Array:
     """Difference; booleans are refused with PyTorch's advice."""
     if a.dtype == np.bool_:

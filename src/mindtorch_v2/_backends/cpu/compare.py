@@ -12,6 +12,7 @@ from ..._dispatch.steps import step
 from ..._dtype import FROM_NUMPY
 from .memory import to
 from .pointwise import broadcasting, unsupported
+from .select import fill_where, select
 
 Array = Any
 Function = Callable[..., Any]
@@ -83,13 +84,13 @@ def where(condition: Array, a: Array, b: Array) -> Array:
         condition = condition != 0
     if a.dtype is not b.dtype:
         a, b = promote_arrays(a, b)
-    return np.where(condition, a, b)
+    return select(condition, a, b)
 
 
 @step("aten::where", "self_out", lambda target, condition, value: (condition, value, target))
 def put_where(target: Array, condition: Array, value: Array) -> Array:
     """A value where the condition holds, into an array whose other elements stay."""
-    np.copyto(target, value, where=condition)
+    fill_where(target, condition, value)
     return target
 
 

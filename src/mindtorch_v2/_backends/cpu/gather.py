@@ -12,7 +12,7 @@ from ..._dispatch.promotion import pretty, scalar_array
 from ..._dispatch.steps import step
 from ..._dtype import FLOAT, FROM_NUMPY
 from ..._shape import broadcast_shapes, wrap_dim
-from .indexing import add_slices, contiguous, positions
+from .indexing import add_slices, chosen_by, contiguous, positions
 from .memory import clone_step
 from .scatter import (
     INDEX_DTYPES,
@@ -24,6 +24,7 @@ from .scatter import (
     outside,
     scatter_add_step,
 )
+from .select import fill_where
 from .view import diagonal, restrided
 
 Array = Any
@@ -222,7 +223,7 @@ def masked_fill_inplace(a: Array, mask: Array, value: Any) -> Array:
     shape = broadcast_shapes(mask.shape, a.shape)
     if shape != a.shape:
         raise RuntimeError(f"output with shape {list(a.shape)} doesn't match the broadcast shape {list(shape)}")
-    np.copyto(a, filled, where=mask)
+    fill_where(a, mask, filled)
     return a
 
 
@@ -254,7 +255,7 @@ def masked_fill(a: Array, mask: Array, value: Any) -> Array:
 @step("aten::masked_fill_", "Scalar")
 def masked_fill_step(a: Array, mask: Array, value: Any) -> Array:
     """Write a value where a mask is set."""
-    np.copyto(a, value, where=mask)
+    fill_where(a, mask, value)
     return a
 
 
@@ -265,7 +266,7 @@ def masked_select(a: Array, mask: Array) -> Array:
     if mask.shape != a.shape:
         shape = broadcast_shapes(mask.shape, a.shape)
         a, mask = np.broadcast_to(a, shape), np.broadcast_to(mask, shape)
-    return np.atleast_1d(a[mask])
+    return chosen_by(mask, a) if a.ndim else np.atleast_1d(a[mask])
 
 
 def masked_scatter(a: Array, mask: Array, source: Array) -> Array:

@@ -20,6 +20,8 @@ EVERYTHING = slice(None)
 ROUNDS = 4
 # Slices of so few elements, or so few elements altogether, are added element by element.
 NARROW, FEW = 32, 16384
+# Elements from which a mask is better turned into positions: NumPy's own loop jumps for every element.
+MANY = 4096
 INDEX_DTYPES = frozenset((INT64, np.dtype(np.int32), BOOL, UINT8))
 
 
@@ -68,6 +70,8 @@ def index(a: Array, indices: Sequence[Array | None]) -> Array:
         except IndexError:
             raise range_error(last, a.shape[dim], dim) from None
     key = index_key(a, indices)
+    if len(key) == 1 and key[0].dtype is BOOL and key[0].ndim == a.ndim > 0:
+        return chosen_by(key[0], a)
     try:
         found = a[key]
     except IndexError as error:
@@ -76,6 +80,13 @@ def index(a: Array, indices: Sequence[Array | None]) -> Array:
         # NumPy reads 0-d index arrays as plain integers and returns a view, or a scalar.
         return np.array(found)
     return contiguous(found)
+
+
+def chosen_by(mask: Array, a: Array) -> Array:
+    """The elements where a mask of the same shape is set, as a vector."""
+    if a.size < MANY or not (a.flags.c_contiguous and mask.flags.c_contiguous):
+        return a[mask]
+    return a.reshape(-1).take(np.flatnonzero(mask))
 
 
 def positions(a: Array) -> Array:

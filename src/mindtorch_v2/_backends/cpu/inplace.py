@@ -12,7 +12,7 @@ import numpy as np
 
 from ..._dispatch.promotion import scalar_array
 from . import binary
-from .arithmetic import subtract
+from .arithmetic import scaled_operand, subtract
 
 Array = Any
 PLAIN = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
@@ -26,7 +26,7 @@ def _alike(*arrays: Array) -> bool:
 def add_into(a: Array, b: Array, alpha: Any) -> Array:
     """`a += alpha b`."""
     if alpha != 1:
-        b = np.multiply(b, scalar_array(alpha, b.dtype))
+        b = scaled_operand(b, alpha)
     return np.add(a, b, a)
 
 
@@ -35,7 +35,7 @@ def subtract_into(a: Array, b: Array, alpha: Any) -> Array:
     if a.dtype == np.bool_:
         return subtract(a, b)
     if alpha != 1:
-        b = np.multiply(b, scalar_array(alpha, b.dtype))
+        b = scaled_operand(b, alpha)
     return np.subtract(a, b, a)
 
 

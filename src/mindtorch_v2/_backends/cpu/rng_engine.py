@@ -22,6 +22,7 @@ import math
 import operator
 import os
 import threading
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -191,23 +192,29 @@ class MersenneEngine:
         return samples if kept is None else np.concatenate([[kept], samples])
 
     def _few_normals(self, pairs: int) -> list[float]:
-        """What `_box_muller_pairs` makes of two uniforms for each pair, for the usual small `normal`.
-
-        So few numbers are faster without NumPy, and the C library's functions are those that PyTorch calls: the
-        results, and the sample kept in the state, agree to the last bit.
-        """
+        """Standard normals from two uniforms for each pair, for the usual small `normal`."""
         words = iter(self._words(4 * pairs).tolist())
-        samples: list[float] = []
-        for high, low, radius_high, radius_low in zip(words, words, words, words):
-            angle = TURN * (((high << 32 | low) & MASK_53) * 2.0**-53)
-            quantile = ((radius_high << 32 | radius_low) & MASK_53) * 2.0**-53
-            length = math.sqrt(-2.0 * math.log1p(-quantile))
-            samples += (length * math.cos(angle), length * math.sin(angle))
-        return samples
+        unit = (((high << 32 | low) & MASK_53) * 2.0**-53 for high, low in zip(words, words))
+        return _few_pairs(zip(unit, unit))
+
+
+def _few_pairs(unit: Iterable[Sequence[float]]) -> list[float]:
+    """`_box_muller_pairs` one by one.
+
+    Few numbers are faster without NumPy, and the C library's functions are those that PyTorch calls: the results, and
+    the sample kept in the state, agree to the last bit.
+    """
+    samples: list[float] = []
+    for turn, quantile in unit:
+        length, angle = math.sqrt(-2.0 * math.log1p(-quantile)), TURN * turn
+        samples += (length * math.cos(angle), length * math.sin(angle))
+    return samples
 
 
 def _box_muller_pairs(unit: np.ndarray) -> np.ndarray:
     """Standard normals in float64 from float64 uniforms: of each 2, an angle and a radius give a cosine and a sine."""
+    if unit.size <= FEW:
+        return np.array(_few_pairs(unit.reshape(-1, 2).tolist()), np.float64)
     radius = np.sqrt(-2.0 * np.log1p(-unit[1::2]))
     angle = TURN * unit[0::2]
     return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1).reshape(-1)
