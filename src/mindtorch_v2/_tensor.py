@@ -293,6 +293,8 @@ class Tensor(metaclass=TensorMeta):
                                "incompatible tensor type.")
         if value._a is self._a:
             return
+        if HOOK["MOVED"] is not None:
+            HOOK["MOVED"](self._a, value._a)
         self._a = value._a
         self._st = Shared(value.untyped_storage(), self._version)
         if self._ag is not None and self._ag.accumulator is not None:

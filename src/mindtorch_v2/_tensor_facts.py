@@ -15,6 +15,7 @@ from ._backends.sparse import SparseArray
 from ._construct import construct
 from ._construct import tensor as make_tensor
 from ._dispatch.namespace import aten
+from ._dispatch.observer import HOOK
 from ._dispatch.steps import step
 from ._dtype import dtype, uint8
 from ._shape import numel
@@ -117,6 +118,8 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
             raise TypeError(f"set_(): argument 'source' must be a Tensor or a storage, not {type(source).__name__}")
         array = (_whole(self._a, kept) if size is None else
                  _part(self._a, kept, storage_offset, tuple(size), _steps(size, stride)))
+    if HOOK["MOVED"] is not None:
+        HOOK["MOVED"](self._a, array)
     self._a = array
     self._st = Shared(kept, self._version)
     self._base = None

@@ -16,13 +16,12 @@ from .state import NEW_THREAD, STATES, THREAD, ThreadState
 
 # The globals of all generated functions. A changed value is seen by every op at its next call.
 # ALLOCATED, if set, is called with every array that a new tensor owns, USES with the arguments of each op that starts,
-# STEPPED with each optimizer that made a step. TAP, if set, is asked to run ops in their own place and hears of spans.
-# FAILED, if set, is called with the size of each allocation for which there was no memory. CALLS says whether Python
-# calls are noted.
+# STEPPED with each optimizer that made a step, MOVED with the old and the new array of a tensor that gets other memory.
+# TAP, if set, is asked to run ops in their own place and hears of spans. FAILED, if set, is called with the size of
+# each allocation for which there was no memory. CALLS says whether Python calls are noted.
 HOOK: dict[str, Any] = {"OBSERVING": False, "DESCRIBE": False, "ALLOCATED": None, "USES": None, "STEPPED": None,
-                        "CALLS": False,
-                        "FAILED": None, "TAP": None, "clock": perf_counter_ns, "THREAD": THREAD,
-                        "setprofile": setprofile}
+                        "MOVED": None, "CALLS": False, "FAILED": None, "TAP": None, "clock": perf_counter_ns,
+                        "THREAD": THREAD, "setprofile": setprofile}
 if NATIVE is not None:
     NATIVE.set_thread(THREAD, ThreadState)
     HOOK["begin"] = NATIVE.begin

@@ -17,7 +17,7 @@ from .._dispatch.registry import choose, declare
 from .._dispatch.steps import step
 from .._memory_format import CHANNELS_LAST_ORDER, contiguous_format
 from .._shape import as_shape
-from .._tensor import Tensor, alias
+from .._tensor import Tensor, alias, wrap
 
 declare(
     "copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", cpu_inplace=kernels.copy_into, where="n",
@@ -147,7 +147,7 @@ def _resize(self: Tensor, size: Any, memory_format: Any) -> Tensor:
     else:
         kept = min(fresh.size, array.size)
         fresh.reshape(-1)[:kept] = array.reshape(-1)[:kept]
-        self._a = fresh
+        self._a = wrap(fresh)._a  # memory of its own, which a profiler counts
         self._st = None
     self._base = None
     bump(self)

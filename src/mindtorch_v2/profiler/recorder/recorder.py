@@ -142,8 +142,9 @@ class Session:
         if any(u.options.tensors for u in self.users) and self.modules is not None:
             if self.uses is None or self.owners is None:
                 self.uses, self.owners = new_use_log(), Owners()
+                HOOK["MOVED"] = self.owners.moved
         elif self.uses is not None:
-            self.uses = self.owners = None
+            HOOK["MOVED"] = self.uses = self.owners = None
         watch(any(u.options.shapes for u in self.users), self.uses)
         if self.modules is not None and any(u.options.stacks for u in self.users):
             self.held = self.held or HeldLog()
@@ -308,7 +309,7 @@ def _forget_in_child() -> None:
     processes.forget()
     if Recorder.session is not None:
         unobserve()
-        HOOK["ALLOCATED"] = HOOK["STEPPED"] = HOOK["FAILED"] = None
+        HOOK["ALLOCATED"] = HOOK["STEPPED"] = HOOK["FAILED"] = HOOK["MOVED"] = None
         HOOK["CALLS"] = False
         if Recorder.session.calls is not None:
             Recorder.session.calls.stop()

@@ -91,6 +91,12 @@ class Owners:
             parameters = group["params"]
             self._hold(parameters, [list(state[p].values()) for p in parameters if p in state])
 
+    def moved(self, old: Any, new: Any) -> None:
+        """Note that a tensor has other memory from now on."""
+        values: list[Any] = [None] * PLACES
+        values[Role.MOVED] = [old, new]
+        self.log.used(*values)
+
     def _hold(self, parameters: list[Any], state: list[Any] | None) -> None:
         values: list[Any] = [None] * PLACES
         values[Role.PARAMETER], values[Role.OPTIMIZER_STATE] = parameters, state

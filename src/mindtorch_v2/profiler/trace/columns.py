@@ -32,6 +32,7 @@ class Role(IntEnum):
     PARAMETER = 1
     GRADIENT = 2
     OPTIMIZER_STATE = 3
+    MOVED = 4  # said of two at a time: the memory that a tensor had, and the memory that it has from then on
 
 
 @dataclass(frozen=True)

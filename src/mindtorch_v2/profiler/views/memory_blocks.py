@@ -3,7 +3,7 @@
 An address is given out again after its release. So a block is an address together with a stretch of time, and what ops
 used and what modules held is assigned to blocks by the time at which it was seen. A block that was seen without having
 been allocated was there before the recording; unless only ops inside of another op saw it, which is how scratch memory
-looks that a composite op or a number's conversion makes and nobody watches. That is left out.
+looks that a composite op or a number's conversion makes and nobody watches. That is left out. So is what has no bytes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..trace import Kind, Trace
+from ..trace import Kind, Role, Trace
 from ..trace.tree import nearest
 
 ALWAYS = -1  # the allocation time of a block that is older than the recording
@@ -33,7 +33,7 @@ class Blocks:
     release: np.ndarray  # row of the memory table, or -1
     of_change: np.ndarray  # per row of the memory table: its block
     of_use: np.ndarray  # per row of the use table: its block, or -1 for memory that is left out
-    of_role: np.ndarray  # per row of the role table: its block
+    of_role: np.ndarray  # per row of the role table: its block, or -1
 
     def __len__(self) -> int:
         return len(self.address)
@@ -58,7 +58,8 @@ def blocks_of(trace: Trace) -> Blocks:
     allocates[changed] = memory["size_bytes"] > 0
     releases = is_change & ~allocates
     tells = np.ones(len(address), bool)
-    tells[used] = ~_inside_an_op(trace)[uses["row"]]
+    tells[used] = ~_inside_an_op(trace)[uses["row"]] & (uses["size_bytes"] > 0)
+    tells[held] = roles["role"] != Role.MOVED
     # At the same instant all keep their order: changes come before those who use what they allocate, and what an op
     # uses is in the order of its arguments.
     tie = np.arange(len(address))

@@ -41,20 +41,33 @@ TAKES_OR_ADDS = ("aten::detach", "aten::add_")  # how an accumulator treats the 
 def categories_of(trace: Trace, blocks: Blocks, flow: Flow) -> np.ndarray:
     """The category of each slot, that is, of each version of each block, as the value of Category or UNKNOWN."""
     steps = _Steps(blocks, flow)
+    tensors = _tensors(trace, blocks)
     of_block = np.zeros(len(blocks), np.uint8)
     of_block[flow.block[flow.passing]] = Category.TEMPORARY.value
-    of_block[_accumulated(trace, blocks)] = Category.GRADIENT.value
-    for role, category in ((Role.GRADIENT, Category.GRADIENT), (Role.PARAMETER, Category.PARAMETER)):
-        of_block[blocks.of_role[trace.roles["role"] == role]] = category.value
+    gradients = np.concatenate((_accumulated(trace, blocks), blocks.of_role[trace.roles["role"] == Role.GRADIENT]))
+    for found, category in ((gradients, Category.GRADIENT),
+                            (blocks.of_role[trace.roles["role"] == Role.PARAMETER], Category.PARAMETER)):
+        of_block[np.isin(tensors, tensors[found])] = category.value
     known = np.repeat(of_block, np.diff(flow.slots))
     known = steps.inputs(known)
     parameters = steps.parameters(known)
+    parameters = np.isin(tensors, tensors[parameters])
     known[parameters[steps.block_of_slot]] = Category.PARAMETER.value
     known = steps.activations(known)
-    state = np.zeros(len(blocks), bool)
-    state[blocks.of_role[trace.roles["role"] == Role.OPTIMIZER_STATE]] = True
+    state = np.isin(tensors, tensors[blocks.of_role[trace.roles["role"] == Role.OPTIMIZER_STATE]])
     known[state[steps.block_of_slot]] = Category.OPTIMIZER_STATE.value
     return steps.autograd_details(known)
+
+
+def _tensors(trace: Trace, blocks: Blocks) -> np.ndarray:
+    """A number for each block; blocks that a tensor had one after the other have the same."""
+    moves = blocks.of_role[trace.roles["role"] == Role.MOVED].reshape(-1, 2)
+    first: dict[int, int] = {}
+    for old, new in moves[(moves >= 0).all(axis=1)].tolist():
+        first.setdefault(new, first.get(old, old))
+    numbers = np.arange(len(blocks))
+    numbers[list(first)] = list(first.values())
+    return numbers
 
 
 def _accumulated(trace: Trace, blocks: Blocks) -> np.ndarray:
