@@ -337,6 +337,18 @@ def test_a_file_that_is_there_survives_a_failure(recorded: tuple[Any, Any, Any],
     assert [p.name for p in tmp_path.iterdir()] == ["t.html"]
 
 
+def test_growing_a_tensor_takes_memory_and_an_empty_one_has_none() -> None:
+    with torch.profiler.profile(**FLAGS) as prof:
+        grown = torch.empty(0)
+        torch.neg(grown)
+        grown.resize_(100)
+        grown.resize_(50)  # fits
+    profile = prof._memory_profile()
+    assert [(action.name, size) for _, action, _, size in profile.timeline] == [
+        ("CREATE", 400), ("INCREMENT_VERSION", 400)]
+    assert sum(event.cpu_memory_usage for event in prof.events() if event.name == "aten::resize_") == 400
+
+
 # -- the page ----------------------------------------------------------------------------------------------------------
 
 

@@ -376,12 +376,44 @@ def two_networks(torch: Any, mark: Mark) -> Callable[[], None]:
     return run
 
 
+def moved(torch: Any, mark: Mark) -> Callable[[], None]:
+    """A parameter that gets other memory is the same parameter."""
+    model, x, y = small(torch)
+    step = trained(torch, mark, model, torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9),
+                   lambda: torch.nn.functional.cross_entropy(model(x), y))
+    kept = []  # PyTorch's profile fails if a tensor gets an address again that it had before
+
+    def run() -> None:
+        step()
+        for _ in range(2):
+            for parameter in model.parameters():
+                kept.append(parameter.data)
+                parameter.data = parameter.data.clone()
+            mark("moved")
+        step()
+
+    return run
+
+
+def given_outputs(torch: Any, mark: Mark) -> Callable[[], None]:
+    """What is written through `out=` depends on what it was computed from: spectral norm's vectors are no inputs."""
+    model = torch.nn.utils.spectral_norm(torch.nn.Linear(6, 6))
+    x = torch.randn(3, 6)
+    return trained(torch, mark, model, torch.optim.SGD(model.parameters(), lr=0.1), lambda: model(x).sum())
+
+
+def fused_update(torch: Any, mark: Mark) -> Callable[[], None]:
+    model, x, y = small(torch)
+    return trained(torch, mark, model, torch.optim.Adam(model.parameters(), fused=True),
+                   lambda: torch.nn.functional.cross_entropy(model(x), y))
+
+
 WHOLE_PROGRAMS: dict[str, Callable[[Any, Mark], Callable[[], None]]] = {
     "mixed precision": mixed_precision,
     "checkpoint": lambda torch, mark: checkpointed(torch, mark, False),
     "reentrant checkpoint": lambda torch, mark: checkpointed(torch, mark, True),
     "hooks": hooked, "averaged": averaged, "own function": own_function, "views": views_and_changes,
-    "two networks": two_networks,
+    "two networks": two_networks, "moved": moved, "given outputs": given_outputs, "fused update": fused_update,
 }
 
 

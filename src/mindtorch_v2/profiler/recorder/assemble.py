@@ -10,6 +10,7 @@ import numpy as np
 
 from ..._dispatch.describe import INPUTS
 from ..._dispatch.observer import EVENTS, FIELDS
+from ..._dispatch.registry import OVERLOADS
 from ..._dtype import FROM_NUMPY
 from ..trace import Kind, ThreadInfo, Trace, TraceBuilder
 from ..trace.trace import Arguments, TensorInput
@@ -29,6 +30,13 @@ KIND_OF = {
     "scope_internal": Kind.SCOPE,
     "step": Kind.STEP,
     "module": Kind.MODULE,
+}
+
+# Which arguments in-place ops change besides the first, as their signatures say.
+ALSO_WRITTEN = {
+    "aten::_amp_foreach_non_finite_check_and_unscale_": (1,), "aten::_amp_update_scale_": (1,),
+    "aten::_fused_adagrad_": (1, 2, 3), "aten::_fused_adam_": (1, 2, 3, 4), "aten::_fused_adamw_": (1, 2, 3, 4),
+    "aten::_fused_sgd_": (1, 2),
 }
 
 
@@ -165,12 +173,21 @@ def add_uses(build: TraceBuilder, recorder: Recorder) -> None:
 
 
 def written(trace: Trace) -> np.ndarray:
-    """Whether each use is a change: of the first argument of in-place ops, and of a fused optimizer's state."""
-    name = trace.events["name"][trace.uses["row"]]
-    inplace = np.array([text.endswith("_") and not text.endswith("__") for text in trace.names], bool)[name]
-    fused = np.array([text.startswith("aten::_fused_") for text in trace.names], bool)[name]
-    argument = trace.uses["argument"]
-    return (inplace & ((argument == 0) | fused & (argument >= 2))).astype(np.uint8)
+    """Whether each use is a change: of the first argument of an in-place op, of some others, or of a given output."""
+    row = trace.uses["row"]
+    facts = np.stack((trace.events["name"][row], trace.events["overload"][row], trace.uses["argument"]))
+    distinct, which = np.unique(facts, axis=1, return_inverse=True)
+    changes = [_is_written(trace.names[name], trace.names[overload], argument)
+               for name, overload, argument in distinct.T.tolist()]
+    return np.array(changes, np.uint8)[which.reshape(-1)]
+
+
+def _is_written(name: str, overload: str, argument: int) -> bool:
+    if name.endswith("_") and not name.endswith("__"):
+        return argument == 0 or argument in ALSO_WRITTEN.get(name, ())
+    # What is given as `out` follows the arguments.
+    return any(overload in (op.overload, op.scalar_overload) and argument >= len(op.schema.arguments)
+               for op in OVERLOADS.get(name.removeprefix("aten::"), ()))
 
 
 def threads_of(build: TraceBuilder, pieces: list[Piece], ident: np.ndarray, time: np.ndarray) -> np.ndarray:

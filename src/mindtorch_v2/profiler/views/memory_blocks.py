@@ -3,7 +3,7 @@
 An address is given out again after its release. So a block is an address together with a stretch of time, and what ops
 used and what modules held is assigned to blocks by the time at which it was seen. A block that was seen without having
 been allocated was there before the recording; unless only ops inside of another op saw it, which is how scratch memory
-looks that a composite op or a number's conversion makes and nobody watches. That is left out.
+looks that a composite op or a number's conversion makes and nobody watches. That is left out. So is what has no bytes.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from ..trace import Trace
 from ..trace.columns import Role
 from .memory_blocks import Blocks
 from .memory_flow import Flow
+from .tensor_ids import of_one_tensor
 
 
 class Category(enum.Enum):
@@ -41,18 +42,20 @@ TAKES_OR_ADDS = ("aten::detach", "aten::add_")  # how an accumulator treats the 
 def categories_of(trace: Trace, blocks: Blocks, flow: Flow) -> np.ndarray:
     """The category of each slot, that is, of each version of each block, as the value of Category or UNKNOWN."""
     steps = _Steps(blocks, flow)
+    tensors = of_one_tensor(trace, blocks, np.ones(len(blocks), bool))
     of_block = np.zeros(len(blocks), np.uint8)
     of_block[flow.block[flow.passing]] = Category.TEMPORARY.value
-    of_block[_accumulated(trace, blocks)] = Category.GRADIENT.value
-    for role, category in ((Role.GRADIENT, Category.GRADIENT), (Role.PARAMETER, Category.PARAMETER)):
-        of_block[blocks.of_role[trace.roles["role"] == role]] = category.value
+    gradients = np.concatenate((_accumulated(trace, blocks), blocks.of_role[trace.roles["role"] == Role.GRADIENT]))
+    for found, category in ((gradients, Category.GRADIENT),
+                            (blocks.of_role[trace.roles["role"] == Role.PARAMETER], Category.PARAMETER)):
+        of_block[np.isin(tensors, tensors[found])] = category.value
     known = np.repeat(of_block, np.diff(flow.slots))
     known = steps.inputs(known)
     parameters = steps.parameters(known)
+    parameters = np.isin(tensors, tensors[parameters])
     known[parameters[steps.block_of_slot]] = Category.PARAMETER.value
     known = steps.activations(known)
-    state = np.zeros(len(blocks), bool)
-    state[blocks.of_role[trace.roles["role"] == Role.OPTIMIZER_STATE]] = True
+    state = np.isin(tensors, tensors[blocks.of_role[trace.roles["role"] == Role.OPTIMIZER_STATE]])
     known[state[steps.block_of_slot]] = Category.OPTIMIZER_STATE.value
     return steps.autograd_details(known)
 

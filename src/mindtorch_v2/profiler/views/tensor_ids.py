@@ -41,7 +41,7 @@ def tensor_ids(trace: Trace, blocks: Blocks) -> TensorIds:
     used[blocks.of_use] = True  # -1, memory that is left out, leads to the last entry
     used[blocks.of_role] = True
     used[-1] = False
-    group = _groups(trace, blocks, used)
+    group = of_one_tensor(trace, blocks, used)
     _, number = np.unique(group[used[:-1]], return_inverse=True)
     tensor: list[int | None] = [None] * total
     for block, found in zip(np.flatnonzero(used).tolist(), number.tolist(), strict=True):
@@ -58,8 +58,8 @@ def _first_seen(trace: Trace, blocks: Blocks, used_at: np.ndarray) -> np.ndarray
     return result[:-1]
 
 
-def _groups(trace: Trace, blocks: Blocks, used: np.ndarray) -> np.ndarray:
-    """For each block the first of those that it belongs together with."""
+def of_one_tensor(trace: Trace, blocks: Blocks, used: np.ndarray) -> np.ndarray:
+    """For each block the first of those that one tensor had one after the other, of those that are used."""
     group = list(range(len(blocks)))
 
     def root(block: int) -> int:
