@@ -263,8 +263,7 @@ class TraceBuilder:
         memory = _assemble(MEMORY_COLUMNS, self._memory_chunks, self._memory_rows)
         by_time = np.argsort(memory["time_ns"], kind="stable")
         memory = {key: value[by_time] for key, value in memory.items()}
-        found = enclosing_rows(_part(events, others), memory["thread"], memory["time_ns"])
-        memory["row"] = np.append(others, -1)[found].astype(np.int32)
+        memory["row"] = rows_around(events, memory["thread"], memory["time_ns"])
         uses = _assemble(USE_COLUMNS, [
             {**columns, "row": _next_rows(events, others, thread, time)} for thread, time, columns in self._uses], [])
         kept = uses["row"] >= 0
@@ -275,6 +274,12 @@ class TraceBuilder:
             column.flags.writeable = False
         tables = (self.names, self.threads, self.inputs, self.stacks)
         return Trace(events, memory, *tables, uses=uses, roles=roles, failures=failures, **facts)
+
+
+def rows_around(events: dict[str, np.ndarray], thread: np.ndarray, time_ns: np.ndarray) -> np.ndarray:
+    """The innermost event around each instant, Python calls apart, or -1."""
+    others = split_python(events)[0]
+    return np.append(others, -1)[enclosing_rows(_part(events, others), thread, time_ns)].astype(np.int32)
 
 
 def split_python(events: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
