@@ -52,8 +52,8 @@ def test_it_is_an_event(tmp_path):
         thread.join()
     del kept
     found = [event for event in prof.events() if event.name == "[OutOfMemory]"]
-    facts = [(event.cpu_memory_usage, event.cpu_time_total, event.cpu_parent, event["kind"]) for event in found]
-    assert facts == [(0, 0, None, "memory")] * 2
+    facts = [(event.cpu_memory_usage, event.cpu_time_total, event.cpu_parent.name, event["kind"]) for event in found]
+    assert facts == [(0, 0, "aten::empty", "memory")] * 2
     assert found[0].thread != found[1].thread
     (row,) = [row for row in prof.key_averages() if row.key == "[OutOfMemory]"]
     assert row.count == 2
@@ -88,3 +88,24 @@ def test_only_recordings_of_memory_have_it():
     with profile(profile_memory=True) as after:
         pass
     assert not len(after.trace.failures["time_ns"])
+
+
+def test_it_is_in_the_step_that_asked_for_memory():
+    with profile(profile_memory=True) as prof, torch.profiler.record_function("scope"):
+        with refused(4 * HUGE):
+            torch.ones(1).expand(HUGE).clone()
+        with refused(4 * HUGE):
+            torch.ones(1).expand(HUGE) + 1
+    found = [event for event in prof.events() if event.name == "[OutOfMemory]"]
+    assert [event.cpu_parent.name for event in found] == ["aten::empty_strided", "aten::add"]
+    assert [event in event.cpu_parent.cpu_children for event in found] == [True, True]
+    inside = {}
+
+    def walk(event):
+        for child in event.children:
+            inside.setdefault(child.name, []).append(event.name)
+            walk(child)
+
+    for root in prof.profiler.kineto_results.experimental_event_tree():
+        walk(root)
+    assert inside["[OutOfMemory]"] == ["aten::empty_strided", "aten::add"]

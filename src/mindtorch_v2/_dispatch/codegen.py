@@ -518,7 +518,9 @@ class Writer:
             else:
                 nothing = ", ".join("None" for _ in names)
                 lines.append(f"        g{g} = {call} if {test} else ({nothing})")
-                results.update({name: f"g{g}[{k}]" for k, name in enumerate(names)})
+                # What was computed along with the rest and leads nowhere goes here, not when the node is done.
+                results.update({name: f"(g{g}[{k}] if edges[{position[name]}] is not None else None)"
+                                for k, name in enumerate(names)})
         lines.append(f"        return ({', '.join(results[name] for name in order)},)")
         return "\n".join(lines) + "\n    return apply\n"
 

@@ -5,7 +5,6 @@ Checks that only matter when something is wrong are made here, after the failure
 
 from __future__ import annotations
 
-import math
 import sys
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 
 from .._shape import broadcast_shapes
 from .._tensor import Tensor
-from .observer import HOOK
+from .observer import tell_refusal
 from .overriding import PACKAGE, claim
 from .registry import Op
 
@@ -99,13 +98,9 @@ def public_call(op: Op, values: tuple[Any, ...], form: str) -> tuple[Any, tuple[
 
 def no_memory(error: MemoryError) -> Exception:
     """PyTorch's error for memory that the system did not give, after telling a recording of it."""
-    shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
-    if shape is None or dtype is None:
-        # Not an array of NumPy's, so nothing says how much it was.
+    size = tell_refusal(error)
+    if size is None:
         return RuntimeError(f"DefaultCPUAllocator: can't allocate memory: {error}")
-    size = math.prod(shape) * dtype.itemsize
-    if HOOK["FAILED"] is not None:
-        HOOK["FAILED"](size)
     return RuntimeError("[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you "
                         f"tried to allocate {size} bytes. Error code 12 (Cannot allocate memory)")
 

@@ -7,6 +7,7 @@ The runtime knows nothing else about profilers.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from sys import getprofile, setprofile
 from time import perf_counter_ns
 from typing import Any
@@ -44,6 +45,21 @@ def event_id(name: str, kind: str, overload: str = "", op: Any = None) -> int:
         found = _IDS[key] = len(EVENTS)
         EVENTS.append((name, kind, overload, op))
     return found
+
+
+def tell_refusal(error: MemoryError) -> int | None:
+    """How much memory the system did not give, after telling a recording of it, once; None if nobody knows."""
+    shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
+    if shape is None or dtype is None:
+        return None  # not an array of NumPy's
+    size = prod(shape) * dtype.itemsize
+    if HOOK["FAILED"] is not None and not hasattr(error, "told"):
+        error.told = True  # type: ignore[attr-defined]
+        HOOK["FAILED"](size)
+    return size
+
+
+HOOK["tell_refusal"] = tell_refusal
 
 
 def observe(new_thread: Callable[[ThreadState], None], describe: bool) -> None:

@@ -31,6 +31,9 @@ def make(kernel_, id_, inputs_, describe_, allocates_):
             if ALLOCATED is not None and allocates_ and type(made_) is ndarray_ and made_.base is None{others}:
                 ALLOCATED(made_)
             return made_
+        except MemoryError as error_:
+            tell_refusal(error_)
+            raise
         finally:
             {end}
             if noted_ is not None: noted_.leave(made_, made_ is None)

@@ -126,7 +126,7 @@ declare(
 
 def _weighted(made: Any, weight: Any, reduction: int, count: int) -> Any:
     if weight is not None:
-        made = made * weight
+        made = made * weight if THREAD.state.grad else aten.mul_(made, weight)
     if reduction != MEAN:
         return made
     return made / count if THREAD.state.grad else aten.div_(made, count)

@@ -34,7 +34,8 @@ def same(function: Any) -> None:
 OPERATORS = {
     name: getattr(operator, name)
     for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and_", "or_", "xor", "lshift",
-                 "rshift", "eq", "ne", "lt", "le", "gt", "ge", "iadd", "isub", "imul", "itruediv", "imatmul", "ipow", "iand")
+                 "rshift", "eq", "ne", "lt", "le", "gt", "ge", "iadd", "isub", "imul", "itruediv", "imatmul", "ipow",
+                 "iand")
 }
 STRANGERS = {"None": None, "str": "a", "list": [1, 2], "dict": {}, "type": object, "array": np.array([1, 2]),
              "array of no dimensions": np.array(2), "number of numpy": np.float64(2)}

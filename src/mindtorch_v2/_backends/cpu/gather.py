@@ -13,7 +13,7 @@ from ..._dispatch.steps import step
 from ..._dtype import FLOAT, FROM_NUMPY
 from ..._shape import broadcast_shapes, wrap_dim
 from .indexing import add_slices, chosen_by, contiguous, positions
-from .memory import clone_step
+from .memory import clone_step, zeros
 from .scatter import (
     INDEX_DTYPES,
     REDUCERS,
@@ -336,7 +336,7 @@ def diag_embed(a: Array, offset: int, dim1: int, dim2: int) -> Array:
     shape = list(a.shape[:-1])
     for dim in sorted((first, second)):
         shape.insert(dim, extent)
-    whole = np.zeros(shape, a.dtype)
+    whole = zeros(tuple(shape), a.dtype)
     diagonal(whole, offset, first, second)[...] = a
     return whole
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from ..._dispatch.promotion import pretty
 from ..._dtype import FROM_NUMPY
-from .memory import empty
 
 Array = Any
 INT64 = np.dtype(np.int64)
@@ -91,8 +90,7 @@ def chosen_by(mask: Array, a: Array) -> Array:
 
 def positions(a: Array) -> Array:
     """The positions of all elements that are not 0, one row each."""
-    found = a.nonzero()
-    return np.stack(found, out=empty((a.ndim, len(found[0])), INT64)).T
+    return np.stack(a.nonzero()).T
 
 
 def range_error(index: Array, extent: int, dim: int) -> IndexError:

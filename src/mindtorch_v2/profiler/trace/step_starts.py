@@ -11,8 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from .columns import Kind
-from .nesting import enclosing_rows
-from .trace import Trace, _above, _part, split_python
+from .trace import Trace, _above, rows_around, split_python
 
 
 def with_steps_in_calls(trace: Trace) -> Trace:
@@ -36,12 +35,10 @@ def _with_starts(trace: Trace, start: np.ndarray) -> Trace:
     place[order] = np.arange(len(order))
     place[-1] = -1  # where -1 leads
     events = {key: value[order] for key, value in {**trace.events, "start_ns": start}.items()}
-    parts = split_python(events)
     events["parent"] = np.full(len(order), -1, np.int32)
-    for rows in parts:
+    for rows in split_python(events):
         events["parent"][rows] = _above(events, rows)
-    found = enclosing_rows(_part(events, parts[0]), trace.memory["thread"], trace.memory["time_ns"])
-    memory = {**trace.memory, "row": np.append(parts[0], -1)[found].astype(np.int32)}
+    memory = {**trace.memory, "row": rows_around(events, trace.memory["thread"], trace.memory["time_ns"])}
     uses = {**trace.uses, "row": place[trace.uses["row"]]}
     for column in (*events.values(), memory["row"], uses["row"]):
         column.flags.writeable = False

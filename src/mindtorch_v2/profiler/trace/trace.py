@@ -271,8 +271,7 @@ class TraceBuilder:
         memory = _assemble(MEMORY_COLUMNS, self._memory_chunks, self._memory_rows)
         by_time = np.argsort(memory["time_ns"], kind="stable")
         memory = {key: value[by_time] for key, value in memory.items()}
-        found = enclosing_rows(_part(events, others), memory["thread"], memory["time_ns"])
-        memory["row"] = np.append(others, -1)[found].astype(np.int32)
+        memory["row"] = rows_around(events, memory["thread"], memory["time_ns"])
         uses = _assemble(USE_COLUMNS, [
             {**columns, "row": _next_rows(events, others, thread, time)} for thread, time, columns in self._uses], [])
         kept = uses["row"] >= 0
@@ -284,6 +283,12 @@ class TraceBuilder:
             for column in table.values():
                 column.flags.writeable = False
         return Trace(events, memory, self.names, self.threads, self.inputs, self.stacks, **further, **facts)
+
+
+def rows_around(events: dict[str, np.ndarray], thread: np.ndarray, time_ns: np.ndarray) -> np.ndarray:
+    """The innermost event around each instant, Python calls apart, or -1."""
+    others = split_python(events)[0]
+    return np.append(others, -1)[enclosing_rows(_part(events, others), thread, time_ns)].astype(np.int32)
 
 
 def split_python(events: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

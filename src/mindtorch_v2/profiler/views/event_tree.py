@@ -17,7 +17,7 @@ from ..trace import KINDS, Kind, Trace
 from ..trace.derived import callers
 from ..trace.held import HeldTensor
 from ..trace.nesting import enclosing_rows
-from ..trace.trace import TensorInput
+from ..trace.trace import TensorInput, rows_around
 from .event_fields import (
     AllocationFields,
     EventType,
@@ -178,11 +178,12 @@ class EventTree:
             caller = callers(events)
             result = np.where(caller >= 0, caller, result)
             result = self._calls_inside_ops(result)
-        memory = self.trace.memory
-        inside = memory["row"].astype(np.int64)
+        memory, failures = self.trace.memory, self.trace.failures
+        inside = np.concatenate((memory["row"], rows_around(events, failures["thread"], failures["time_ns"]))).astype(
+            np.int64)
         if len(result):
-            inside = self._innermost(inside, memory["thread"], memory["time_ns"])
-        return np.concatenate((result, inside, np.full(len(self.trace.failures["time_ns"]), -1)))
+            inside = self._innermost(inside, self.thread[self.rows:], self.start_ns[self.rows:])
+        return np.concatenate((result, inside))
 
     def _calls_inside_ops(self, parent: np.ndarray) -> np.ndarray:
         """A Python call that started inside an op which is itself inside the call's caller belongs to the op."""

@@ -19,6 +19,7 @@ from ..trace import KINDS, Kind, Trace
 from ..trace.derived import callers
 from ..trace.links import forward_of
 from ..trace.nesting import enclosing_rows
+from ..trace.trace import rows_around
 from ..trace.tree import lifted, nearest, subtree_sums, time_order
 from .formatting import (
     HIDDEN_NAMES,
@@ -95,20 +96,22 @@ class TraceView:
         return shown
 
     def _outside_changes(self) -> np.ndarray:
-        """Memory changes outside any event that is shown."""
+        """Memory changes outside any event that is shown, and all allocations that failed."""
         if not self.profile_memory:
             return np.zeros(0, np.int64)
-        return np.flatnonzero(self._home_of_change < 0)
+        shown = self._home_of_change < 0
+        shown[len(self.trace.memory["time_ns"]):] = True
+        return np.flatnonzero(shown)
 
     @cached_property
     def memory(self) -> dict[str, np.ndarray]:
-        """Memory changes, then allocations that failed: those change nothing, and belong to no event, as in PyTorch."""
+        """Memory changes, then allocations that failed: those change nothing."""
         memory, failures = self.trace.memory, self.trace.failures
         count = len(failures["time_ns"])
         if not count:
             return memory
-        instead = {**failures, "size_bytes": np.zeros(count, np.int64), "row": np.full(count, -1, np.int32),
-                   "address": np.zeros(count, np.int64)}
+        instead = {**failures, "size_bytes": np.zeros(count, np.int64), "address": np.zeros(count, np.int64),
+                   "row": rows_around(self.trace.events, failures["thread"], failures["time_ns"])}
         return {key: np.concatenate((memory[key], instead[key])) for key in memory}
 
     @cached_property
@@ -139,7 +142,9 @@ class TraceView:
         """Position of the parent, or -1."""
         if not len(self.trace):
             return np.full(len(self), -1)
-        return self.position[np.where(self.row >= 0, self._parent_of_row[self.row], -1)]
+        # Memory that changed within an event is not shown; where an allocation failed is.
+        inside = np.append(self._home_of_change, -1)[self.change]
+        return self.position[np.where(self.row >= 0, self._parent_of_row[self.row], inside)]
 
     @cached_property
     def ran(self) -> tuple[np.ndarray, np.ndarray]:
