@@ -95,9 +95,14 @@ class TestGrad:
         (second,) = torch.autograd.grad(first.sum(), x)
         assert second.tolist() == [6.0, 12.0, 18.0]
 
-    def test_batched_grads_say_no(self, x):
-        with pytest.raises(NotImplementedError, match="vmap"):
-            torch.autograd.grad(x * x, x, torch.ones(2, 3), is_grads_batched=True)
+    def test_batched_grads(self, x):
+        (found,) = torch.autograd.grad(x * x, x, torch.eye(3), is_grads_batched=True)
+        assert found.tolist() == [[2.0, 0.0, 0.0], [0.0, 4.0, 0.0], [0.0, 0.0, 6.0]]
+
+    @pytest.mark.parametrize(("given", "words"), [(None, "got none"), (torch.ones(0, 3), "size 0")])
+    def test_batched_grads_need_a_batch(self, x, given, words):
+        with pytest.raises(ValueError, match=words):
+            torch.autograd.grad(x * x, x, given, is_grads_batched=True)
 
 
 class TestHooks:

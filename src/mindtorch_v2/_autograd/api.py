@@ -137,7 +137,8 @@ def grad(
     (tensor(6.),)
     """
     if is_grads_batched:
-        raise NotImplementedError("is_grads_batched=True needs vmap, which this runtime does not have")
+        return _grad_of_each(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused,
+                             materialize_grads)
     if materialize_grads and allow_unused is False:
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
                          "allow_unused=False.")
@@ -154,3 +155,22 @@ def grad(
             "this is the desired behavior."
         )
     return tuple(found)
+
+
+def _grad_of_each(outputs: Any, inputs: Any, grad_outputs: Any, retain_graph: bool | None, create_graph: bool,
+                  allow_unused: bool | None, materialize_grads: bool) -> tuple[Any, ...]:
+    """`grad` for each slice of the gradients along their first dimension, put together along a first dimension."""
+    batches = _as_tuple(grad_outputs)
+    sizes = {len(batch) for batch in batches if isinstance(batch, Tensor)}
+    if len(sizes) != 1:
+        raise ValueError("is_grads_batched=True needs grad_outputs of one size in their first dimension, but got "
+                         f"{sorted(sizes) if sizes else 'none'}")
+    size = sizes.pop()
+    if size == 0:
+        raise ValueError("is_grads_batched=True needs at least one gradient, but the first dimension of grad_outputs "
+                         "has size 0")
+    keep = create_graph if retain_graph is None else retain_graph
+    slices = [grad(outputs, inputs, [None if batch is None else batch[i] for batch in batches],
+                   keep or i < size - 1, create_graph, True, allow_unused, False, materialize_grads)
+              for i in range(size)]
+    return tuple(None if parts[0] is None else aten.stack(list(parts)) for parts in zip(*slices))

@@ -481,7 +481,7 @@ class Writer:
                 self.add(3, f"if {condition}:")
             self.record(4)
         if self.has_out:
-            self.add(3, "if out is not None: return write_out(out, t_)")
+            self.add(3, "if out is not None: return write_out(op_, out, t_)")
         self.add(3, "return t_")
 
     # -- the node's apply ------------------------------------------------------------------------------------------

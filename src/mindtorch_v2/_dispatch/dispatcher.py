@@ -28,6 +28,7 @@ from .observer import HOOK, event_id
 from .overriding import Taken
 from .promotion import check_cast
 from .registry import Op
+from .state import THREAD
 
 
 class _NoTensor:
@@ -69,14 +70,16 @@ def store(target: Any, result: Any) -> Any:
     return target
 
 
-def write_out(out: Any, result: Any) -> Any:
+def write_out(op: Op, out: Any, result: Any) -> Any:
     """Store results into the tensors given as `out=`, resizing empty or differently shaped ones."""
     if isinstance(result, tuple):
         for one, value in zip(out, result):
-            write_out(one, value)
+            write_out(op, one, value)
         return out
     if not isinstance(out, Tensor):
         raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
+    if out._rg and THREAD.state.grad:
+        raise_out_grad(op)
     check_cast(result._a.dtype, out._a.dtype)
     if out._a.shape != result._a.shape:
         aten.resize_(out, result._a.shape)
@@ -87,7 +90,7 @@ def write_out(out: Any, result: Any) -> Any:
 
 def writes_into(kernel: Any, out: Any, *arrays: Any) -> bool:
     """Compute what a ufunc gives into a tensor if that has the result's shape and type, and say whether it had."""
-    target = out._a if isinstance(out, Tensor) else None
+    target = out._a if isinstance(out, Tensor) and not out._rg else None
     if type(target) is not np.ndarray or any(type(a) is not np.ndarray for a in arrays):
         return False
     if target.shape != np.broadcast_shapes(*[a.shape for a in arrays]):
