@@ -55,9 +55,10 @@ class ModuleLog:
                 self.first_call(module)
         if quiet is not None and not runs_own_code_alone(module):
             quiet = None
+        run = module._call_impl if Flag.hooks else module.forward
         stretch = open_stretch(identity, -1)
         try:
-            return module._call_impl(*args, **kwargs)
+            return run(*args, **kwargs)
         finally:
             stretch.end(MODULE_EVENT)
 
