@@ -86,9 +86,9 @@ def dense_backward(grad: Array, indices: Array, offset2bag: Array, bag_size: Arr
         filled = np.flatnonzero(bag_size)
         np.add.at(made, (maximum_indices[filled], np.arange(grad.shape[1])), grad[filled])
         return made
-    pulls = grad[offset2bag]
     if mode == MEAN:
-        pulls = pulls / np.maximum(bag_size, 1)[offset2bag][:, None].astype(grad.dtype)
+        grad = grad / np.maximum(bag_size, 1)[:, None].astype(grad.dtype)
+    pulls = grad[offset2bag]
     if per_sample_weights is not None:
         pulls = pulls * per_sample_weights[:, None]
     return embedding_backward(pulls, indices, num_weights, padding_idx, scale_grad_by_freq)

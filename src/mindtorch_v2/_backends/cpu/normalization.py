@@ -1,7 +1,7 @@
 """Kernels of layer, group and batch normalization. 16-bit floats are computed in float32.
 
 All three bring the input to zero mean and unit variance over some of its elements and then scale and shift it. They
-share `_standardise` and its gradient and differ in how they group the elements into rows.
+differ in how they group the elements into rows, and in what has parameters.
 """
 
 from __future__ import annotations
@@ -52,18 +52,6 @@ def _standardise(rows: Array, eps: float, scale: Array | None = None,
             if shift is not None:
                 block += shift
     return made, mean, rstd
-
-
-def _standardise_backward(pull: Array, rows: Array, mean: Array, rstd: Array) -> tuple[Array, Array]:
-    """Gradient of `_standardise` for its rows, and the standardised rows, which the parameters' gradients need."""
-    normal = rows - mean
-    normal *= rstd
-    count = rows.dtype.type(max(rows.shape[1], 1))
-    made = normal * (np.einsum("ij,ij->i", pull, normal)[:, None] / -count)
-    made += pull
-    made -= row_sums(pull)[:, None] / count
-    made *= rstd
-    return made, normal
 
 
 # -- layer norm --------------------------------------------------------------------------------------------------------
@@ -160,28 +148,64 @@ def layer_norm_backward(grad: Array, a: Array, normalized_shape: Any, mean: Arra
 def group_norm(a: Array, weight: Array | None, bias: Array | None, n: int, c: int, hxw: int, group: int,
                eps: float) -> tuple[Array, Array, Array]:
     """Normalization over groups of channels; also the means and reciprocal deviations."""
-    rows, mean, rstd = _standardise(wide(a).reshape(n * group, c // group * hxw), eps)
-    made = rows.reshape(n, c, hxw)
-    if weight is not None:
-        made *= wide(weight).reshape(c, 1)
-    if bias is not None:
-        made += wide(bias).reshape(c, 1)
+    x = wide(a).reshape(n * c, hxw)
+    groups = x.reshape(n * group, c // group * hxw)
+    real = x.dtype.type
+    count = real(groups.shape[1])
+    made, mean, rstd = empty(x.shape, x.dtype), *(empty((n * group, 1), x.dtype) for _ in range(2))
+    np.true_divide(row_sums(groups)[:, None], count, mean)
+    squares, centred = np.empty((n * group, 1), x.dtype), made.reshape(groups.shape)
+    with SpreadInPlace(groups.shape[1]):
+        for part in parts(*groups.shape):
+            block = np.subtract(groups[part], mean[part], centred[part])
+            squares[part] = np.einsum("ij,ij->i", block, block)[:, None]
+    np.true_divide(1, np.sqrt(squares / max(count, real(1)) + real(eps)), rstd)
+    # Deviation and parameters of a channel as one factor.
+    factors = _of_channels(rstd, weight, n, c, group)
+    with SpreadInPlace(hxw):
+        for part in parts(*x.shape):
+            block = made[part]
+            block *= factors[part]
+            if bias is not None:
+                block += np.tile(wide(bias), n)[part, None]
     kept = weight.dtype if weight is not None else a.dtype
     return (made.reshape(a.shape).astype(a.dtype, copy=False), mean.reshape(n, group).astype(kept, copy=False),
             rstd.reshape(n, group).astype(kept, copy=False))
 
 
+def _of_channels(groups: Array, weight: Array | None, n: int, c: int, group: int) -> Array:
+    """A number of each group for all its channels, times the channel's weight, as a column of all channels."""
+    made = np.repeat(groups.reshape(n, group), c // group, 1)
+    return (made if weight is None else made * wide(weight)).reshape(-1, 1)
+
+
 def group_norm_backward(grad: Array, a: Array, mean: Array, rstd: Array, weight: Array | None, n: int, c: int,
                         hxw: int, group: int, output_mask: Any) -> tuple[Array, Array, Array]:
     """Gradients of input, weight and bias; those not asked for are empty."""
-    pull = wide(grad).reshape(n, c, hxw)
-    scaled = pull if weight is None else pull * wide(weight).reshape(c, 1)
-    size = (n * group, c // group * hxw)
-    made, normal = _standardise_backward(scaled.reshape(size), wide(a).reshape(size), wide(mean).reshape(-1, 1),
-                                         wide(rstd).reshape(-1, 1))
+    x, pull = wide(a).reshape(n * c, hxw), wide(grad).reshape(n * c, hxw)
+    means, spread = _of_channels(wide(mean), None, n, c, group), wide(rstd).reshape(n, group)
+    made, products = empty(x.shape, x.dtype), np.empty(n * c, x.dtype)
+    with SpreadInPlace(hxw):
+        for part in parts(*x.shape):
+            centred = np.subtract(x[part], means[part], made[part])
+            products[part] = np.einsum("ij,ij->i", pull[part], centred)
+    along, total = products.reshape(n, c), row_sums(pull).reshape(n, c)
+    scales = np.ones(c, x.dtype) if weight is None else wide(weight)
+    count = x.dtype.type(max(c // group * hxw, 1))
+    # (weight * pull - its mean - centred * slope) * rstd, with the numbers of a group in each of its channels.
+    slope = (along * scales).reshape(n, group, -1).sum(2) * spread * spread * spread / -count
+    level = (total * scales).reshape(n, group, -1).sum(2) * spread / -count
+    slopes, levels = _of_channels(slope, None, n, c, group), _of_channels(level, None, n, c, group)
+    factors = _of_channels(spread, weight, n, c, group)
+    with SpreadInPlace(hxw):
+        for part in parts(*x.shape):
+            block = made[part]
+            block *= slopes[part]
+            block += levels[part]
+            block += pull[part] * factors[part]
     parameter = a.dtype if weight is None else weight.dtype
-    second = np.einsum("ijk,ijk->j", pull, normal.reshape(n, c, hxw)) if output_mask[1] else _nothing(pull.dtype)
-    third = pull.sum((0, 2)) if output_mask[2] else _nothing(pull.dtype)
+    second = (along * np.repeat(spread, c // group, 1)).sum(0) if output_mask[1] else _nothing(x.dtype)
+    third = total.sum(0) if output_mask[2] else _nothing(x.dtype)
     return (made.reshape(a.shape).astype(a.dtype, copy=False), second.astype(parameter, copy=False),
             third.astype(parameter, copy=False))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from ..._dispatch.promotion import FLOAT_DTYPES, pretty
 from ..._dtype import FROM_NUMPY, HALF_TYPES
 from ..._shape import wrap_dim
-from .blocks import SpreadInPlace
+from .blocks import SpreadInPlace, parts
 from .memory import contiguous_step
 from .reduce import add_reduce, maximum_reduce
 from .sums import row_sums
@@ -32,8 +33,9 @@ def _prepare(a: Array, dim: int, kernel: str) -> tuple[Array, int]:
 
 
 def _finish(made: Array, like: Array, half_to_float: bool) -> Array:
-    made = made.reshape(like.shape)
-    return made if half_to_float else made.astype(like.dtype, copy=False)
+    if made.shape != like.shape:
+        made = made.reshape(like.shape)
+    return made if half_to_float or made.dtype is like.dtype else made.astype(like.dtype, copy=False)
 
 
 def is_moderate(a: Array) -> bool:
@@ -41,11 +43,11 @@ def is_moderate(a: Array) -> bool:
     return a.dtype is FLOAT32 and bool(a.max() <= MODERATE and a.min() >= -MODERATE)
 
 
-def _exponentials(a: Array, axis: int) -> Array:
-    """exp(a - shift) in fresh memory: the shift is 0, or the maxima where they matter."""
+def _exponentials(a: Array, axis: int, made: Array | None = None) -> Array:
+    """exp(a - shift) in fresh or given memory: the shift is 0, or the maxima where they matter."""
     if a.size > FEW and is_moderate(a):
-        return np.exp(a)
-    made = a - maximum_reduce(a, axis, None, None, True)
+        return np.exp(a, made)
+    made = np.subtract(a, maximum_reduce(a, axis, None, None, True), made)
     return np.exp(made, made)
 
 
@@ -61,11 +63,34 @@ def softmax(a: Array, dim: int, half_to_float: bool) -> Array:
     wide, axis = _prepare(a if a.flags.c_contiguous else contiguous_step(a), dim, "softmax_lastdim_kernel_impl")
     if not a.size:
         return _finish(wide.copy(), a, half_to_float)
+    if axis == wide.ndim - 1 and wide.size > FEW:
+        return _finish(_by_rows(wide, _softmax_rows), a, half_to_float)
     made = _exponentials(wide, axis)
-    totals = _totals(made, axis)
-    with SpreadInPlace(made.shape[-1]):
-        made *= 1 / totals
+    np.true_divide(made, add_reduce(made, axis, None, None, True), made)
     return _finish(made, a, half_to_float)
+
+
+def _by_rows(a: Array, function: Callable[[Array, Array], None]) -> Array:
+    """A function of rows, some of them at a time so that passes over them find them in the cache."""
+    made = np.empty_like(a)
+    rows, results = a.reshape(-1, a.shape[-1]), made.reshape(-1, a.shape[-1])
+    with SpreadInPlace(a.shape[-1]):
+        for part in parts(*rows.shape):
+            function(rows[part], results[part])
+    return made
+
+
+def _softmax_rows(rows: Array, made: Array) -> None:
+    _exponentials(rows, 1, made)
+    made *= 1 / row_sums(made)[:, None]
+
+
+def _log_softmax_rows(rows: Array, made: Array) -> None:
+    if is_moderate(rows):
+        np.subtract(rows, np.log(row_sums(np.exp(rows, made)))[:, None], made)
+        return
+    np.subtract(rows, maximum_reduce(rows, 1, None, None, True), made)
+    made -= np.log(row_sums(np.exp(made)))[:, None]
 
 
 def log_softmax(a: Array, dim: int, half_to_float: bool) -> Array:
@@ -73,14 +98,14 @@ def log_softmax(a: Array, dim: int, half_to_float: bool) -> Array:
     wide, axis = _prepare(a if a.flags.c_contiguous else contiguous_step(a), dim, "log_softmax_lastdim_kernel_impl")
     if not a.size:
         return _finish(wide.copy(), a, half_to_float)
+    if axis == wide.ndim - 1 and wide.size > FEW:
+        return _finish(_by_rows(wide, _log_softmax_rows), a, half_to_float)
     if wide.size > FEW and is_moderate(wide):
         made = np.exp(wide)
-        logs = np.log(_totals(made, axis))
-        with SpreadInPlace(made.shape[-1]):
-            np.subtract(wide, logs, made)
+        np.subtract(wide, np.log(add_reduce(made, axis, None, None, True)), made)
     else:
         made = wide - maximum_reduce(wide, axis, None, None, True)
-        made -= np.log(_totals(np.exp(made), axis))
+        made -= np.log(add_reduce(np.exp(made), axis, None, None, True))
     return _finish(made, a, half_to_float)
 
 
@@ -88,9 +113,17 @@ def softmax_backward(grad: Array, output: Array, dim: int, input_dtype: Any) -> 
     """output * (grad - sum(grad * output))."""
     pull, axis = _prepare(grad, dim, "softmax_backward")
     result, _ = _prepare(output, dim, "softmax_backward")
-    made = pull * result
-    total = _totals(made, axis)
-    made -= result * total
+    if axis == pull.ndim - 1 and pull.size > FEW and pull.flags.c_contiguous and result.flags.c_contiguous:
+        rows, shares = pull.reshape(-1, pull.shape[-1]), result.reshape(-1, pull.shape[-1])
+        made = np.empty_like(rows)
+        with SpreadInPlace(rows.shape[1]):
+            for part in parts(*rows.shape):
+                total = np.einsum("ij,ij->i", rows[part], shares[part])[:, None]
+                block = np.subtract(rows[part], total, made[part])
+                block *= shares[part]
+    else:
+        made = pull * result
+        made -= result * _totals(made, axis)
     return made.reshape(grad.shape).astype(input_dtype.np, copy=False)
 
 
@@ -98,9 +131,16 @@ def log_softmax_backward(grad: Array, output: Array, dim: int, input_dtype: Any)
     """grad - exp(output) * sum(grad)."""
     pull, axis = _prepare(grad, dim, "log_softmax_backward")
     result, _ = _prepare(output, dim, "log_softmax_backward")
-    made = np.exp(result)
-    totals = _totals(pull, axis)
-    with SpreadInPlace(made.shape[-1]):
-        made *= totals
-    np.subtract(pull, made, made)
+    if axis == pull.ndim - 1 and pull.size > FEW and pull.flags.c_contiguous and result.flags.c_contiguous:
+        rows, logs = pull.reshape(-1, pull.shape[-1]), result.reshape(-1, pull.shape[-1])
+        made = np.empty_like(rows)
+        with SpreadInPlace(rows.shape[1]):
+            for part in parts(*rows.shape):
+                block = np.exp(logs[part], made[part])
+                block *= row_sums(rows[part])[:, None]
+                np.subtract(rows[part], block, block)
+    else:
+        made = np.exp(result)
+        made *= _totals(pull, axis)
+        np.subtract(pull, made, made)
     return made.reshape(grad.shape).astype(input_dtype.np, copy=False)
