@@ -313,6 +313,23 @@ def test_devices(recorded: tuple[Any, Any, Any], tmp_path: Path) -> None:
             prof.export_memory_timeline(tmp_path / name, device="foo")
 
 
+def test_a_second_file_needs_no_second_analysis(tmp_path: Path) -> None:
+    profiles: list[Any] = []
+
+    def ready(prof: Any) -> None:
+        prof.export_memory_timeline(tmp_path / "t.json")
+        prof.export_memory_timeline(tmp_path / "t.html")
+        profiles.append(prof._memory_profile())
+        assert prof.mem_tl.profile is profiles[-1]
+
+    plan = torch.profiler.schedule(wait=0, warmup=1, active=1)
+    with torch.profiler.profile(**FLAGS, schedule=plan, on_trace_ready=ready) as prof:
+        for count in (1, 3, 1, 4):
+            torch.ones(count)
+            prof.step()
+    assert [profile.blocks.size_bytes.max() for profile in profiles] == [12, 16], "each recording has its own"
+
+
 @pytest.mark.parametrize("missing", FLAGS)
 def test_flags_that_are_missing_are_named(missing: str, tmp_path: Path) -> None:
     with torch.profiler.profile(**{**FLAGS, missing: False}) as prof:

@@ -30,6 +30,7 @@ from mindtorch_v2._dispatch.observer import HOOK
 from mindtorch_v2._dispatch.state import THREAD, ThreadState
 from mindtorch_v2.profiler import ProfilerActivity, profile, record_function
 from mindtorch_v2.profiler.recorder import buffers, memory
+from mindtorch_v2.profiler.trace import Role
 
 SOURCE = Path(torch.__file__).parent.parent
 TWINS = {"python": "0", "native": "1"}
@@ -104,6 +105,8 @@ def uses():
     with profile(record_shapes=True, profile_memory=True, with_stack=True) as prof:
         model(torch.ones(3, 4)).sum().backward()
         optimizer.step()
+        torch.mul(torch.ones(7), torch.ones(7), out=torch.empty(7))
+        model.bias.data = torch.ones(2)
     trace = prof.trace.check()
     names = [trace.names[n] for n in trace.events["name"].tolist()]
     numbers = {}
@@ -393,6 +396,8 @@ class TestPrograms:
         assert ["aten::linear", 1, 32, 0] in found["uses"]
         assert ["aten::addmm", 2, 32, 0] in found["uses"]
         assert ["aten::addcdiv_", 0, 32, 1] in found["uses"]
+        assert ["aten::mul", 2, 28, 1] in found["uses"], "what is given as out is written"
+        assert found["roles"][-2:] == [Role.MOVED] * 2
         assert set(found["roles"]) == {1, 2, 3}
 
     def test_paused(self, results, twin):

@@ -219,7 +219,9 @@ class Writer:
             described = (f"({described} if out is None else describe_any({listed}, "
                          "*(out if type(out) in (tuple, list) else (out,))))")
         inputs = f"{described} if DESCRIBE else None"
-        uses = f"    if USES is not None: USES({', '.join(a.python_name for a in self.schema.arguments)})"
+        given_out = ["*(() if out is None else out if type(out) in (tuple, list) else (out,))"] * self.has_out
+        used = [a.python_name for a in self.schema.arguments] + given_out
+        uses = f"    if USES is not None: USES({', '.join(used)})"
         names = [a.python_name for a in self.schema.arguments] + ["out"] * self.has_out
         given = ", ".join(f"{name!r}: {name}" for name in names)
         # A tap notes the arguments and calls this function again, which it then does not take.

@@ -270,7 +270,9 @@ class _KinetoProfile:
                    if not getattr(self, flag)]
         if missing:
             raise ValueError(f"{', '.join(missing)} required for memory profiling.")
-        return MemoryProfile(self._session("accessing the memory profile").trace, VALUES)
+        trace = self._session("accessing the memory profile").trace
+        known = self.mem_tl.profile if self.mem_tl is not None else None
+        return known if known is not None and known.trace is trace else MemoryProfile(trace, VALUES)
 
 
 class profile(_KinetoProfile):

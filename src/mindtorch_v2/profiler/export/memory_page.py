@@ -109,8 +109,9 @@ def first_uses(profile: MemoryProfile) -> np.ndarray:
 
 def op_paths(trace: Trace, rows: np.ndarray, names: dict[str, int]) -> tuple[np.ndarray, list[list[int]]]:
     """For each row the ops around it, as a number in a table of `[path around it, name]`; -1 where there is none."""
-    events = trace.events
-    parent, name, kind = events["parent"], events["name"], events["kind"]
+    # Lists, since single elements are looked up, which arrays are slow at.
+    parent, name, kind = (trace.events[column].tolist() for column in ("parent", "name", "kind"))
+    function = int(Kind.BACKWARD_FUNCTION)
     known: dict[int, int] = {-1: -1}
     numbers: dict[tuple[int, int], int] = {}
     paths: list[list[int]] = []
@@ -119,12 +120,12 @@ def op_paths(trace: Trace, rows: np.ndarray, names: dict[str, int]) -> tuple[np.
         waiting = []
         while row not in known:
             waiting.append(row)
-            row = int(parent[row])
+            row = parent[row]
         above = known[row]
         for row in reversed(waiting):
             word = names.setdefault(trace.names[name[row]].removeprefix(NODE_PREFIX), len(names))
             # A node of autograd and the function that it runs have the same name; one is enough to read.
-            if not (kind[row] == Kind.BACKWARD_FUNCTION and above >= 0 and paths[above][1] == word):
+            if not (kind[row] == function and above >= 0 and paths[above][1] == word):
                 above = _number((above, word), numbers, paths)
             known[row] = above
         return above
