@@ -56,6 +56,7 @@ WITH_ARGS, WITH_KWARGS = 0x04, 0x08  # flags of code
 class Face:
     """A function that asks. `raw` is what it does if nobody answers, `func` what `__torch_function__` is given."""
 
+    function: Any  # the one that has it, if it is a method's
     __slots__ = ("classes", "func", "function", "kind", "modes", "operator", "plain", "raw", "to_type", "types")
 
     def __init__(self, raw: Callable[..., Any], func: Any = None, operator: bool = False, classes: bool = True) -> None:
@@ -157,7 +158,7 @@ class Faces:
         for function, (code, _) in self.codes.items():
             function.__code__ = code
         for name, face in self.methods.items():
-            setattr(Tensor, name, face.raw)
+            setattr(Tensor, name, self.function_of.get(face.raw, face.raw))
         Tensor.__iter__ = _OWN_ITER  # type: ignore[method-assign]
         for name, value in list(vars(aten).items()):
             vars(aten)[name] = self.function_of.get(value, value)

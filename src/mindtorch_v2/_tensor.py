@@ -40,20 +40,25 @@ class Extras:
         self.name: str | None = None
 
 
+def DISABLED(func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
+    """The `__torch_function__` of classes that do not take functions over, such as Parameter."""
+    return func(*args, **(kwargs or {}))
+
+
 class TensorMeta(type):
     """Keeps the set of tensor classes, so that `type(x) in TENSOR_TYPES` can stand for isinstance on the hot path."""
 
+    _overrides: bool  # whether instances take functions over
+    __torch_function__: Any
+
     def __init__(cls, name: str, bases: tuple[type, ...], space: dict[str, Any]) -> None:
         super().__init__(name, bases, space)
+        cls._overrides = bool(TENSOR_TYPES) and (
+            cls.__torch_function__ is not DISABLED or hasattr(cls, "__torch_dispatch__"))
         TENSOR_TYPES.add(cls)
 
 
 TENSOR_TYPES: set[type] = set()
-
-
-def DISABLED(func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
-    """The `__torch_function__` of classes that do not take functions over, such as Parameter."""
-    return func(*args, **(kwargs or {}))
 
 
 class Tensor(metaclass=TensorMeta):
@@ -343,8 +348,8 @@ def alias(tensor: Tensor) -> Tensor:
 
 def wrap_as(cls: type, array: Any) -> Any:
     """A tensor of a subclass around an array."""
-    if cls.__torch_function__ is not DISABLED and cls is not Tensor:  # type: ignore[attr-defined]
-        OVERRIDING[0].arm(True)
+    if cls._overrides:  # type: ignore[attr-defined]
+        OVERRIDING[0].first_instance(cls)
     tensor: Any = new(cls)
     tensor._a = array
     tensor._rg = False

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ._absent import refusing
 from ._autograd.inplace import bump
 from ._backends.cpu.view import as_strided as strided_view
 from ._backends.sparse import SparseArray
@@ -197,6 +198,20 @@ def as_subclass(self: Tensor, cls: type) -> Any:
     return made
 
 
+def _make_subclass(cls: type, data: Tensor, require_grad: bool = False, **options: Any) -> Any:
+    """The same memory, without history, as an instance of a subclass."""
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        raise TypeError("cls must be a type that inherits from Tensor")
+    kept = aten.detach(data)
+    made = wrap_as(cls, kept._a)
+    made._st, made._rg = kept.shared(), bool(require_grad)
+    return made
+
+
+_make_wrapper_subclass = refusing("_make_wrapper_subclass", NotImplementedError, "torch.Tensor._make_wrapper_subclass: "
+                                  "tensors without memory whose class handles every op are not part of this runtime")
+
+
 # -- new tensors -----------------------------------------------------------------------------------------------------
 
 
@@ -294,6 +309,8 @@ def attach() -> None:
     """Put these methods on Tensor."""
     for name, method in METHODS.items():
         setattr(Tensor, name, method)
+    for static in (_make_subclass, _make_wrapper_subclass):
+        setattr(Tensor, static.__name__, staticmethod(static))
     for name, getter in PROPERTIES.items():
         setattr(Tensor, name, property(getter))
     for name in ELSEWHERE:

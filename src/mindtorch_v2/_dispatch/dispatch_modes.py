@@ -19,6 +19,7 @@ from .._tensor import Tensor
 from .dispatcher import compile_op
 from .observer import tap
 from .registry import Op
+from .schema import as_given
 from .state import THREAD
 
 # Ops that are made of others here and have kernels in PyTorch: a mode is given the whole.
@@ -95,7 +96,12 @@ class _Tap:
 
     def ask(self, op: Op, inplace: bool, arguments: dict[str, Any]) -> Any:
         """Let the innermost mode answer; the ops that it calls go to the next one."""
-        args, kwargs = spread(op, arguments)
+        values = dict(arguments)
+        # An argument of the op itself may be called `out` too.
+        out = values.pop("out") if len(values) > len(op.schema.arguments) else None
+        args, kwargs = as_given(op.schema, values.values())
+        if out is not None:
+            kwargs["out"] = out
         mode = MINE.modes.pop()
         try:
             return mode.__torch_dispatch__(OVERLOAD_OF[0](op, inplace), (), args, kwargs)
@@ -107,24 +113,6 @@ class _Tap:
 
 
 TAP = _Tap()
-
-
-def spread(op: Op, arguments: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Arguments as PyTorch passes them: keyword-only ones by name, and without those that have their defaults."""
-    values = dict(arguments)
-    out = values.pop("out") if len(values) > len(op.schema.arguments) else None
-    args: list[Any] = []
-    kwargs: dict[str, Any] = {}
-    for argument, value in zip(op.schema.arguments, values.values(), strict=True):
-        if not argument.keyword_only:
-            args.append(value)
-        elif repr(value) != argument.default:
-            kwargs[argument.name] = value
-    while args and op.schema.arguments[len(args) - 1].default == repr(args[-1]):
-        args.pop()
-    if out is not None:
-        kwargs["out"] = out
-    return tuple(args), kwargs
 
 
 def _tensors(values: Any) -> list[Tensor]:

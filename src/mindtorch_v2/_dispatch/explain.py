@@ -15,6 +15,7 @@ from .._tensor import Tensor
 from .observer import tell_refusal
 from .overriding import PACKAGE, claim
 from .registry import Op
+from .schema import as_given
 
 OPERANDS = (Tensor, int, float, complex, np.number, np.bool_)  # what stands beside a tensor in `x + y`
 _TOO_BIG = ("array is too big", "Maximum allowed dimension exceeded")
@@ -82,18 +83,8 @@ def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str, operat
 
 def public_call(op: Op, values: tuple[Any, ...], form: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     """The function that a program has called to run an op, and the arguments, without those that have defaults."""
-    args: list[Any] = []
-    kwargs: dict[str, Any] = {}
-    for argument, value in zip(op.schema.arguments, values):
-        if argument.keyword_only:
-            if repr(value) != argument.default:
-                kwargs[argument.python_name] = value
-        else:
-            args.append(value)
-    while args and repr(args[-1]) == op.schema.arguments[len(args) - 1].default:
-        args.pop()
     public = getattr(sys.modules[PACKAGE], form, None) or op.forms[form != op.name]
-    return public, tuple(args), kwargs
+    return public, *as_given(op.schema, values)
 
 
 def no_memory(error: MemoryError) -> Exception:

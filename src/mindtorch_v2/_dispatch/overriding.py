@@ -44,6 +44,14 @@ def arm(for_good: bool) -> None:
     faces().FACES.arm(for_good)
 
 
+def first_instance(cls: type) -> None:
+    """An instance of a subclass of Tensor that takes functions over is about to be made."""
+    if hasattr(cls, "__torch_dispatch__"):
+        raise NotImplementedError(f"{cls.__name__}: subclasses of Tensor with __torch_dispatch__ are not supported, as "
+                                  "ops look at no class; use __torch_function__, or a TorchDispatchMode")
+    arm(True)
+
+
 class DisableTorchFunctionSubclass:
     """Inside, classes do not take functions over; modes still do."""
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -96,3 +98,17 @@ def parse_schema(text: str) -> Schema:
         arguments.append(Argument(argument_name, type_name, default if equals else None, keyword_only))
     returns = tuple(r.split()[0] for r in split_commas(outside.strip("()")))
     return Schema(text, name, overload or "", tuple(arguments), returns)
+
+
+def as_given(schema: Schema, values: Iterable[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments as PyTorch passes them on: keyword-only ones by name, and without those that have their defaults."""
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    for argument, value in zip(schema.arguments, values, strict=True):
+        if not argument.keyword_only:
+            args.append(value)
+        elif repr(value) != argument.default:
+            kwargs[argument.name] = value
+    while args and schema.arguments[len(args) - 1].default == repr(args[-1]):
+        args.pop()
+    return tuple(args), kwargs

@@ -74,7 +74,7 @@ class Library:
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
         if kind == "DEF":
             _OWNERS[ns] = self.place
-        self._undo: list[Callable[[], None]] = [] if kind != "DEF" else [lambda: _OWNERS.pop(ns, None) and None]
+        self._undo: list[Callable[[], Any]] = [] if kind != "DEF" else [lambda: _OWNERS.pop(ns, None)]
         self._finalizer = weakref.finalize(self, _undo_all, self._undo)
         self._finalizer.atexit = False
 
@@ -149,7 +149,7 @@ class Library:
         self._finalizer()
 
 
-def _undo_all(steps: list[Callable[[], None]]) -> None:
+def _undo_all(steps: list[Callable[[], Any]]) -> None:
     while steps:
         steps.pop()()
 

@@ -113,7 +113,7 @@ class FunctionSchema:
         inside = self.result_text
         while inside.startswith("("):
             inside = inside[1:-1]
-        self.returns = [Argument(*one.split()) for one in split_commas(inside)]
+        self.returns = [Argument(one.partition(" ")[0], one.partition(" ")[2]) for one in split_commas(inside)]
 
     @property
     def is_mutable(self) -> bool:

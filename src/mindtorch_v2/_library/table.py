@@ -48,13 +48,15 @@ def add(definition: Any) -> None:
 
 def remove(definition: Any) -> None:
     """Take a definition away, unless another has replaced it."""
-    names = DEFINITIONS.get(definition.namespace, {})
-    overloads = names.get(definition.name, {})
-    if overloads.get(definition.overload) is definition:
-        del overloads[definition.overload]
-        if not overloads:
-            del names[definition.name]
-        _changed(definition)
+    names: dict[str, dict[str, Any]] = DEFINITIONS.get(definition.namespace, {})
+    overloads: dict[str, Any] = names.get(definition.name, {})
+    found: Any = overloads.get(definition.overload)
+    if found is not definition:
+        return
+    del overloads[definition.overload]
+    if not overloads:
+        del names[definition.name]
+    _changed(definition)
 
 
 def _changed(definition: Any) -> None:

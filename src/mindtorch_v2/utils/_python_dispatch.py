@@ -6,8 +6,9 @@ from typing import Any
 
 from .. import ops as _ops  # noqa: F401  (modes are given the overloads of `torch.ops`)
 from .._dispatch.dispatch_modes import enter, leave
+from .._tensor import Tensor
 
-__all__ = ["TorchDispatchMode"]
+__all__ = ["TorchDispatchMode", "is_traceable_wrapper_subclass"]
 
 
 class TorchDispatchMode:
@@ -45,3 +46,8 @@ class TorchDispatchMode:
     def push(cls, *args: Any, **kwargs: Any) -> Any:
         """An instance, as PyTorch's older programs make one."""
         return cls(*args, **kwargs)
+
+
+def is_traceable_wrapper_subclass(t: Any) -> bool:
+    """Whether something is a tensor made of other tensors, which is what `__torch_dispatch__` on classes is for."""
+    return isinstance(t, Tensor) and hasattr(t, "__tensor_flatten__") and hasattr(t, "__tensor_unflatten__")

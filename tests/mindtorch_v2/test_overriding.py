@@ -1,0 +1,89 @@
+"""How functions come to ask who takes them over, and that they stop."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+from collections.abc import Iterator
+
+import pytest
+
+import mindtorch_v2 as torch
+from mindtorch_v2 import _faces as faces
+
+
+@pytest.fixture(autouse=True)
+def disarmed() -> Iterator[None]:
+    """Other tests run without functions that ask."""
+    faces.FACES.for_good = False
+    faces.FACES.disarm()
+    yield
+    faces.FACES.for_good = False
+    faces.FACES.disarm()
+    assert not faces.FACES.armed
+
+
+class Kept(torch.Tensor):
+    """At module level, so that it can be pickled."""
+
+
+def test_copies_of_a_subclass() -> None:
+    x = torch.ones(2).as_subclass(Kept)
+    for made in (copy.deepcopy(x), copy.copy(x), pickle.loads(pickle.dumps(x))):
+        assert type(made) is Kept
+        assert made.tolist() == [1.0, 1.0]
+
+
+def test_functions_have_their_own_code_again_after_the_last_mode() -> None:
+    x = torch.ones(2)
+    x.add(x)  # compiled at its first call, and then the same function as torch.add
+    code, method = torch.add.__code__, torch.Tensor.add
+    with torch.overrides.BaseTorchFunctionMode():
+        assert torch.add.__code__ is not code
+        assert "alpha" in inspect.signature(torch.add).parameters
+        assert (x.mul(x) + x).tolist() == [2.0, 2.0]  # a method that is compiled while functions ask
+    assert torch.add.__code__ is code
+    assert torch.Tensor.add is method
+    assert x.mul(x).tolist() == [1.0, 1.0]
+
+
+def test_a_class_that_is_only_defined_changes_nothing() -> None:
+    class Never(torch.Tensor):
+        pass
+
+    assert not faces.FACES.armed
+    torch.ones(1).as_subclass(Never)
+    assert faces.FACES.armed
+
+
+def test_frames_of_functions_that_ask_can_be_looked_into() -> None:
+    """Their code takes the place of code with a closure, which debuggers and tracebacks read."""
+    depths = []
+
+    class Looking(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            frame, depth = inspect.currentframe(), 0
+            while frame is not None:
+                depth += len(frame.f_locals) >= 0
+                frame = frame.f_back
+            depths.append(depth)
+            return super().__torch_function__(func, types, args, kwargs)
+
+    x = torch.ones(2, 2).as_subclass(Looking)
+    made = [torch.add(x, x), x + x, torch.linalg.norm(x), torch.norm(x), torch.nn.functional.relu(x), x.sum(dim=0)]
+    assert [type(one) for one in made] == [Looking] * 6
+    assert len(depths) == 6
+
+
+def test_a_class_with_torch_dispatch_is_refused() -> None:
+    class Below(torch.Tensor):
+        __torch_function__ = torch._C._disabled_torch_function_impl
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    with pytest.raises(NotImplementedError, match="__torch_dispatch__"):
+        torch.ones(2).as_subclass(Below)
