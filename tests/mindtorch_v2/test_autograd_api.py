@@ -94,9 +94,9 @@ class TestGrad:
         (second,) = torch.autograd.grad(first.sum(), x)
         assert second.tolist() == [6.0, 12.0, 18.0]
 
-    def test_batched_grads_say_no(self, x):
-        with pytest.raises(NotImplementedError, match="vmap"):
-            torch.autograd.grad(x * x, x, torch.ones(2, 3), is_grads_batched=True)
+    def test_batched_grads(self, x):
+        (found,) = torch.autograd.grad(x * x, x, torch.eye(3), is_grads_batched=True)
+        assert found.tolist() == [[2.0, 0.0, 0.0], [0.0, 4.0, 0.0], [0.0, 0.0, 6.0]]
 
 
 class TestHooks:

@@ -109,6 +109,18 @@ def _target(tensor: Any, position: int) -> Edge:
     return found
 
 
+def _batched(outputs: Any, inputs: Any, grad_outputs: Any, retain_graph: bool | None, create_graph: bool,
+             allow_unused: bool | None, materialize_grads: bool) -> tuple[Any, ...]:
+    """The gradients for each of the vectors stacked along the first dimension of `grad_outputs`, stacked likewise."""
+    given = _as_tuple(grad_outputs)
+    rows = [aten.unbind(g, 0) if g is not None else None for g in given]
+    count = next((len(row) for row in rows if row is not None), 0)
+    keep = create_graph if retain_graph is None else retain_graph
+    found = [grad(outputs, inputs, tuple(None if row is None else row[i] for row in rows), keep or i + 1 < count,
+                  create_graph, True, allow_unused, False, materialize_grads) for i in range(count)]
+    return tuple(None if column[0] is None else aten.stack(list(column)) for column in zip(*found))
+
+
 def grad(
     outputs: Any,
     inputs: Any,
@@ -128,7 +140,7 @@ def grad(
     (tensor(6.),)
     """
     if is_grads_batched:
-        raise NotImplementedError("is_grads_batched=True needs vmap, which this runtime does not have")
+        return _batched(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize_grads)
     if materialize_grads and allow_unused is False:
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
                          "allow_unused=False.")
@@ -141,8 +153,7 @@ def grad(
     if materialize_grads:
         return tuple(aten.zeros_like(t) if g is None else g for g, t in zip(found, wanted))
     if not allow_unused and any(g is None for g in found):
-        raise RuntimeError(
-            "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if "
-            "this is the desired behavior."
-        )
+        at = next(i for i, g in enumerate(found) if g is None)
+        raise RuntimeError(f"The differentiated Tensor at index {at} appears to not have been used in the graph. Set "
+                           "allow_unused=True if this is the desired behavior.")
     return tuple(found)

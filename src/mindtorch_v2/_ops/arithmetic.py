@@ -23,11 +23,18 @@ from .._tensor import Tensor, wrap_known
 from .formulas import conj, not_implemented, scaled
 
 
+def _check_alpha(b: Any, alpha: Any) -> None:
+    if isinstance(alpha, float) and b.dtype.kind in "iub":
+        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+
+
 def _add_scaled(a: Any, b: Any, alpha: Any) -> Any:
+    _check_alpha(b, alpha)
     return np.add(a, np.multiply(b, np.asarray(alpha, b.dtype)))
 
 
 def _subtract_scaled(a: Any, b: Any, alpha: Any) -> Any:
+    _check_alpha(b, alpha)
     return np.subtract(a, np.multiply(b, np.asarray(alpha, b.dtype)))
 
 
