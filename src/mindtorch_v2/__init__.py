@@ -61,13 +61,13 @@ _SUBMODULES = frozenset({
     "_C", "__config__", "__future__", "_dynamo", "_environment", "_jit_internal", "_utils", "accelerator", "amp", "ao",
     "autograd", "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "fft", "func", "functional",
     "fx", "hub", "jit", "library", "linalg", "mps", "multiprocessing", "nested", "nn", "npu", "onnx", "ops", "optim",
-    "overrides", "profiler", "quantization", "random", "return_types", "serialization", "sparse", "special", "storage",
-    "testing", "torch_alias", "types", "utils", "version", "xpu",
+    "overrides", "profiler", "quantization", "random", "return_types", "serialization", "signal", "sparse", "special",
+    "storage", "testing", "torch_alias", "types", "utils", "version", "xpu",
 })
 _FROM_SUBMODULES = {"Tag": "_library.tags", "load": "serialization", "save": "serialization"}
 _FROM_SUBMODULES.update(dict.fromkeys((
     "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor",
-    "IntTensor", "LongTensor", "ShortTensor", "is_storage", "numel", "typename"), "_legacy"))
+    "IntTensor", "LongTensor", "ShortTensor", "numel", "typename"), "_legacy"))
 _FROM_SUBMODULES.update(dict.fromkeys((
     "are_deterministic_algorithms_enabled", "get_default_device", "get_deterministic_debug_mode",
     "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads",
@@ -94,7 +94,7 @@ _FROM_SUBMODULES.update(dict.fromkeys((
 _FROM_SUBMODULES.update(dict.fromkeys((
     "BFloat16Storage", "BoolStorage", "ByteStorage", "CharStorage", "ComplexDoubleStorage", "ComplexFloatStorage",
     "DoubleStorage", "FloatStorage", "HalfStorage", "IntStorage", "LongStorage", "ShortStorage", "Storage",
-    "StorageBase", "TypedStorage", "UntypedStorage"), "_typed_storage"))
+    "StorageBase", "TypedStorage", "UntypedStorage", "is_storage"), "_typed_storage"))
 _FROM_SUBMODULES.update(dict.fromkeys((
     "bit", "bits16", "bits1x8", "bits2x4", "bits4x2", "bits8", "chalf", "complex32", "float4_e2m1fn_x2",
     "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "int1", "int2", "int3",

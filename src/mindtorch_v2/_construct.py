@@ -16,6 +16,7 @@ from ._python_data import Nest, check_range
 from ._shape import Size
 from ._storage import Storage
 from ._tensor import LEGACY, Tensor, alias, wrap
+from ._warn import warn_once
 
 
 def _from_data(data: Any, dtype: Any, device: Any, copy: bool) -> Tensor:
@@ -114,8 +115,13 @@ LEGACY.append(construct)
 
 
 def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None,
-            requires_grad: bool = False) -> Tensor:
+            requires_grad: bool | None = None) -> Tensor:
     """Like `as_tensor`, with a say in whether memory is shared."""
+    if requires_grad is None:
+        requires_grad = isinstance(obj, Tensor) and obj.requires_grad
+        if requires_grad:
+            warn_once("torch.asarray: unspecified requires_grad now defaults to obj.requires_grad instead of False. "
+                      "Pass requires_grad=False explicitly to get a tensor without history.")
     if isinstance(obj, Storage):
         obj = obj.bytes() if dtype is None else obj.bytes().view(dtype.np)
     if isinstance(obj, Tensor):

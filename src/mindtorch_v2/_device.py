@@ -21,11 +21,12 @@ class device:
     type: str
     index: int | None
 
-    def __new__(cls, device: Any = "cpu", index: int | None = None) -> Any:
+    def __new__(cls, device: Any = None, index: int | None = None, *, type: Any = None) -> Any:
         return object.__new__(cls)
 
-    def __init__(self, device: Any = "cpu", index: int | None = None) -> None:
-        if isinstance(device, type(self)):
+    def __init__(self, device: Any = None, index: int | None = None, *, type: Any = None) -> None:
+        device = type if device is None and type is not None else "cpu" if device is None else device
+        if isinstance(device, self.__class__):
             kind, number = device.type, device.index
         elif isinstance(device, int):
             kind, number = "npu", device
@@ -40,7 +41,7 @@ class device:
                     f"device string: {kind}"
                 )
         else:
-            raise TypeError(f"device(): argument 'type' must be str or device, not {type(device).__name__}")
+            raise TypeError(f"device(): argument 'type' must be str or device, not {device.__class__.__name__}")
         if index is not None:
             if number is not None:
                 raise RuntimeError(

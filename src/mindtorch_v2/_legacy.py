@@ -6,7 +6,6 @@ from typing import Any
 
 from ._construct import construct
 from ._dtype import ALL_DTYPES, dtype
-from ._storage import Storage
 from ._tensor import Tensor
 
 NAMES = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long",
@@ -39,11 +38,6 @@ def type_by_name(name: str) -> dtype:
     if found is None:
         raise ValueError(f"invalid type: '{name}'")
     return found.dtype
-
-
-def is_storage(obj: Any, /) -> bool:
-    """Whether this is a storage."""
-    return isinstance(obj, Storage)
 
 
 def typename(obj: Any, /) -> str:

@@ -32,6 +32,9 @@ class Size(tuple[int, ...]):
     def __add__(self, other: Any) -> Size:
         return Size(tuple.__add__(self, tuple(other)))
 
+    def __radd__(self, other: Any) -> Size:
+        return Size(tuple.__add__(tuple(other), self))
+
     def __mul__(self, times: Any) -> Size:
         return Size(tuple.__mul__(self, times))
 

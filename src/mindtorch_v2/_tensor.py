@@ -11,6 +11,7 @@ Six slots, because creating a tensor is on every op's path:
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -231,7 +232,12 @@ class Tensor(metaclass=TensorMeta):
     def grad(self) -> Tensor | None:
         """The accumulated gradient."""
         extras = self._ag
-        return None if extras is None else extras.grad
+        found = None if extras is None else extras.grad
+        if found is None and self._edge is not None and not (extras is not None and extras.retains_grad):
+            warnings.warn("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed: backward() fills "
+                          "it only after retain_grad() was called on this tensor. Perhaps a leaf's was meant.",
+                          UserWarning, stacklevel=2)
+        return found
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -12,7 +13,7 @@ from ._autograd.api import backward as run
 from ._autograd.graph import RemovableHandle, edge
 from ._construct import from_numpy
 from ._dispatch.namespace import aten
-from ._dtype import DefaultDtype
+from ._dtype import DefaultDtype, bool_, int64
 from ._refused import refused_methods
 from ._shape import Size
 from ._tensor import Tensor, wrap_as, wrap_known
@@ -20,6 +21,7 @@ from ._tensor_facts import attach as attach_facts
 from ._tensor_facts import copied, set_
 from ._tensor_str import _append_suffixes as append_suffixes
 from ._tensor_str import format_tensor
+from ._warn import warn_once
 
 
 def backward(self: Tensor, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
@@ -91,6 +93,16 @@ def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndar
     return array if dtype is None else array.astype(dtype, copy=False)
 
 
+def _scalar(self: Tensor) -> Any:
+    """What `float(x)` and its kin take from a tensor."""
+    if self._rg:
+        warn_once("Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
+                  "Consider using tensor.detach() first.")
+    if self._a.size != 1:
+        raise ValueError("only one element tensors can be converted to Python scalars")
+    return aten.item(self)
+
+
 def _array_wrap(self: Tensor, array: np.ndarray, context: Any = None, return_scalar: bool = False) -> Tensor:
     """What a function of NumPy makes of a tensor is a tensor again; truth values become bytes, as in PyTorch."""
     return from_numpy(array.astype(np.uint8) if array.dtype == np.bool_ else array)
@@ -103,7 +115,7 @@ def _sparse_repr(self: Tensor) -> str:
     values = values.split(", dtype=")[0].rstrip(")") + ")"
     node = self.grad_fn
     facts = [f"size={tuple(held.shape)}", f"nnz={held.indices.shape[1]}"]
-    facts += [] if self.dtype is DefaultDtype.value else [f"dtype={self.dtype}"]
+    facts += [] if self.dtype in (DefaultDtype.value, int64, bool_) else [f"dtype={self.dtype}"]
     facts += ["layout=torch.sparse_coo"]
     facts += [f"grad_fn=<{type(node).__name__}>"] if node is not None else []
     facts += ["requires_grad=True"] if self.requires_grad and node is None else []
@@ -142,8 +154,13 @@ def _checked(dim: int, ndim: int) -> int:
 
 def stride(self: Tensor, dim: int | None = None) -> Any:
     """Strides in elements."""
-    item_size = self._a.dtype.itemsize
-    steps = tuple(s // item_size for s in self._a.strides)
+    array = self._a
+    if not array.size and array.flags.c_contiguous:
+        # NumPy has no steps for arrays without elements.
+        steps = tuple(math.prod(max(n, 1) for n in array.shape[i + 1:]) for i in range(array.ndim))
+    else:
+        item_size = array.dtype.itemsize
+        steps = tuple(s // item_size for s in array.strides)
     return steps if dim is None else steps[_checked(dim, self.ndim)]
 
 
@@ -282,9 +299,8 @@ def attach() -> None:
         "__bool__": _bool, "__index__": _index, "__len__": _len, "__iter__": _iter, "__contains__": _contains,
         "__array__": _array, "__array_wrap__": _array_wrap, "__repr__": _repr,
         "__deepcopy__": _deepcopy, "__copy__": _copy,
-        "__reduce_ex__": _reduce, "__float__": lambda self: float(aten.item(self)),
-        "__int__": lambda self: int(aten.item(self)),
-        "__complex__": lambda self: complex(aten.item(self)),
+        "__reduce_ex__": _reduce, "__float__": lambda self: float(_scalar(self)),
+        "__int__": lambda self: int(_scalar(self)), "__complex__": lambda self: complex(_scalar(self)),
         "__format__": _format,
         "__reversed__": lambda self: aten.flip(self, [0]) if self.ndim else self,
         "__dir__": lambda self: sorted(set(dir(type(self)))),

@@ -194,3 +194,8 @@ def __getattr__(name: str) -> Any:
     if name in OLD:
         return OLD[name]
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def is_storage(obj: Any, /) -> bool:
+    """Whether this is a storage, with or without a type."""
+    return isinstance(obj, (Bytes, TypedStorage))

@@ -150,10 +150,9 @@ def grad(
     if materialize_grads:
         return tuple(aten.zeros_like(t) if g is None else g for g, t in zip(found, wanted))
     if not allow_unused and any(g is None for g in found):
-        raise RuntimeError(
-            "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if "
-            "this is the desired behavior."
-        )
+        at = next(i for i, g in enumerate(found) if g is None)
+        raise RuntimeError(f"The differentiated Tensor at index {at} appears to not have been used in the graph. Set "
+                           "allow_unused=True if this is the desired behavior.")
     return tuple(found)
 
 

@@ -287,10 +287,10 @@ def unpack(node: Node, saved: Any) -> Any:
     if version >= 0 and tensor._version != version:
         raise RuntimeError(
             "one of the variables needed for gradient computation has been modified by an inplace operation: "
-            f"[torch.{type_name(tensor)} {list(tensor._a.shape)}], which is output {tensor.output_nr} of "
-            f"{node_name(tensor)}, is at version {tensor._version}; expected version {version} instead. Hint: enable "
-            "anomaly detection to find the operation that failed to compute its gradient, with "
-            "torch.autograd.set_detect_anomaly(True)."
+            f"[torch.{type_name(tensor)} {list(tensor._a.shape)}]{origin(tensor, node, saved)} is at version "
+            f"{tensor._version}; expected version {version} instead. Hint: enable anomaly detection to find "
+            "the operation that failed to compute its gradient, with "
+            "torch.autograd.set_detect_anomaly(True, check_nan=False)."
         )
     return tensor
 
@@ -311,9 +311,11 @@ def type_name(tensor: Tensor) -> str:
     return names.get(tensor.dtype.name, tensor.dtype.name.capitalize()) + "Tensor"
 
 
-def node_name(tensor: Tensor) -> str:
-    """The name of the node that made a tensor."""
-    return "AccumulateGrad" if tensor._edge is None else tensor._edge[0].name()
+def origin(tensor: Tensor, node: Node, saved: Any) -> str:
+    """Where a saved tensor came from, in words: a result from the node that saved it, a leaf from nowhere."""
+    made = node if len(saved) != 2 else None if tensor._edge is None else tensor._edge[0]
+    return "" if made is None else (
+        f", which is output {tensor.output_nr} of {made.name().rpartition('Backward')[0] or made.name()},")
 
 
 def apply_pack_hooks(node: Node) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from .._backends.cpu.memory import to
@@ -105,6 +106,32 @@ def promote_scalar(a: Any, value: Any) -> tuple[Any, Any]:
         result = PROMOTION[own, number] if number.category == COMPLEX else number
         return cast(a, result.np), scalar_array(value, result.np)
     return a, scalar_array(value, a.dtype)
+
+
+C_NAMES = {"float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double",
+           "int32": "int", "complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}
+
+
+def stored_scalar(value: Any, wanted: np.dtype) -> np.ndarray:
+    """`scalar_array` of a number that is to be stored: one that the dtype cannot hold is refused, as in PyTorch."""
+    if isinstance(value, complex):
+        held = wanted.kind == "c" or not value.imag
+    else:
+        held = -128 < value < 128 or _holds(value, wanted)
+    if not held:
+        raise RuntimeError(f"value cannot be converted to type {C_NAMES.get(wanted.name, wanted.name + '_t')} without "
+                           "overflow")
+    return scalar_array(value, wanted)
+
+
+def _holds(value: Any, wanted: np.dtype) -> bool:
+    """Whether a number that is not small lies in the range of a dtype; of unsigned types, down to minus the largest."""
+    if wanted == np.bool_:
+        return True
+    if wanted.kind in "iu":
+        limits = np.iinfo(wanted)
+        return bool((limits.min or -limits.max) <= value <= limits.max)
+    return bool(not np.isfinite(value) or abs(value) <= ml_dtypes.finfo(wanted).max)
 
 
 def number_operand(value: Any, wanted: np.dtype) -> Any:

@@ -325,7 +325,8 @@ declare("adjoint(Tensor self) -> Tensor", composite=lambda self: _adjoint(self))
 
 def _matrix_h(self: Tensor) -> Tensor:
     if self.ndim not in (0, 2):
-        raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {self.ndim}-D tensor.")
+        raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {self.ndim}-D tensor."
+                           + (" For batches of matrices, consider using tensor.mH" if self.ndim > 2 else ""))
     return _adjoint(self) if self.ndim else aten.conj(self)
 
 
@@ -367,7 +368,11 @@ declare("ravel(Tensor self) -> Tensor", composite=lambda self: aten.view(
 def _unflatten(self: Tensor, dim: int, sizes: Any) -> Tensor:
     at = wrap_dim(dim, self.ndim)
     shape = self._a.shape
-    inner = infer_size(as_shape((sizes,)), shape[at])
+    try:
+        inner = infer_size(as_shape((sizes,)), shape[at])
+    except RuntimeError:
+        raise RuntimeError(f"unflatten: Provided sizes {list(as_shape((sizes,)))} don't multiply up to the size of dim "
+                           f"{at} ({shape[at]}) in the input tensor") from None
     return aten.view(self, (*shape[:at], *inner, *shape[at + 1:]))
 
 

@@ -125,3 +125,149 @@ def test_items_are_taken_after_memory() -> None:
             t.tensor([value])
         names.append([e.name for e in prof.events() if e.cpu_parent is None])
     assert names[0] == names[1]
+
+
+STORED = {
+    "fill_": lambda t, kind, value: t.zeros(2, dtype=kind).fill_(value),
+    "full": lambda t, kind, value: t.full((2,), value, dtype=kind),
+    "masked_fill": lambda t, kind, value: t.zeros(2, dtype=kind).masked_fill(t.tensor([True, False]), value),
+    "index_fill": lambda t, kind, value: t.zeros(2, dtype=kind).index_fill(0, t.tensor([0]), value),
+}
+FILLS = [("float16", -1e9), ("float16", float("-inf")), ("bfloat16", -1e39), ("float32", 1e39), ("float32", -3.4e38),
+         ("int64", float("inf")), ("int64", 2**63), ("int32", 2**40), ("int16", 40000), ("int8", -129), ("uint8", 256),
+         ("uint8", -1), ("uint8", -255), ("bool", 300), ("int64", 7.5)]
+
+
+@pytest.mark.parametrize(("kind", "value"), FILLS)
+@pytest.mark.parametrize("name", STORED)
+def test_numbers_that_a_tensor_can_store_or_not(name: str, kind: str, value: Any) -> None:
+    if name == "index_fill" and kind == "bool":
+        pytest.skip("both refuse, in other words")
+    same(lambda t: STORED[name](t, getattr(t, kind), value))
+
+
+def test_scalars_of_tensors_that_are_none() -> None:
+    same(lambda t: float(t.ones(2)))
+    same(lambda t: int(t.ones(2)))
+    same(lambda t: complex(t.tensor([2.0])))
+
+
+@pytest.mark.parametrize("given", [{"type": "cpu"}, {"type": "cpu", "index": 0}, {"device": "cpu"}])
+def test_devices_by_keyword(given: dict[str, Any]) -> None:
+    same(lambda t: str(t.device(**given)))
+
+
+def test_sizes_after_tuples_are_sizes() -> None:
+    same(lambda t: (1,) + t.Size([2]))  # noqa: RUF005
+
+
+def test_strides_of_tensors_without_elements() -> None:
+    for shape in ((0,), (0, 3), (3, 0, 2), (2, 3, 0)):
+        same(lambda t, shape=shape: t.empty(shape).stride())
+
+
+def test_alpha_of_integers() -> None:
+    same(lambda t: t.add(t.ones(2, dtype=t.int32), 1, alpha=1.5))
+    same(lambda t: t.sub(t.ones(2, dtype=t.int32), t.ones(2, dtype=t.int32), alpha=1.5))
+
+
+def test_unflatten_into_sizes_that_do_not_fit() -> None:
+    same(lambda t: t.ones(2, 4).unflatten(1, (3, -1)))
+    same(lambda t: t.ones(2, 5).unflatten(1, (2, 2)))
+
+
+def test_sparse_tensors_of_integers_print_without_dtype() -> None:
+    assert repr(ours.eye(2, dtype=ours.int64).to_sparse()) == repr(theirs.eye(2, dtype=theirs.int64).to_sparse())
+
+
+def test_asarray_keeps_the_history() -> None:
+    def made(t: Any) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return t.asarray(t.ones(2, requires_grad=True) * 2)
+
+    same(made)
+    same(lambda t: t.asarray(t.ones(2, requires_grad=True) * 2, requires_grad=False))
+
+
+def changed_after(t: Any, function: Any) -> Any:
+    x = t.ones(2, requires_grad=True)
+    function(t, x).sum().backward()
+
+
+def _add_to_input(t: Any, x: Any) -> Any:
+    y = x * 2
+    z = y * y
+    y.add_(1)
+    return z
+
+
+def _add_to_leaf(t: Any, x: Any) -> Any:
+    z = x * t.ones(2, requires_grad=True)
+    with t.no_grad():
+        x.add_(1)
+    return z
+
+
+@pytest.mark.parametrize("function", [lambda t, x: x.exp().add_(1), lambda t, x: x.relu().add_(1), _add_to_input,
+                                      _add_to_leaf])
+def test_words_about_a_tensor_that_changed_after_it_was_saved(function: Any) -> None:
+    same(lambda t: changed_after(t, function))
+
+
+def test_gradients_of_a_batch_of_vectors() -> None:
+    for options in ({}, {"create_graph": True}):
+        def batch(t: Any, options: dict[str, Any] = options) -> Any:
+            x = t.tensor([1.0, 2.0], requires_grad=True)
+            return t.autograd.grad(x * x, x, t.eye(2), is_grads_batched=True, **options)[0]
+
+        same(lambda t, batch=batch: batch(t).detach())
+
+
+def test_tensors_that_are_not_in_the_graph() -> None:
+    def unused(t: Any) -> Any:
+        x, z = (t.ones(2, requires_grad=True) for _ in range(2))
+        return t.autograd.grad(x.sum(), (x, z))
+
+    same(unused)
+
+
+def test_grad_of_what_is_no_leaf_warns() -> None:
+    for t in (ours, theirs):
+        inner = t.ones(2, requires_grad=True) * 2
+        with pytest.warns(UserWarning, match="that is not a leaf Tensor is being accessed"):
+            assert inner.grad is None
+        inner.retain_grad()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert inner.grad is None
+
+
+WINDOWS = {"bartlett": [{}], "blackman": [{}], "cosine": [{}],
+           "exponential": [{"tau": 0.5}, {"tau": -1}, {"center": 1.0}],
+           "gaussian": [{"std": 0.9}, {"std": 0}], "general_cosine": [{"a": [0.46, 0.23, 0.31]}, {"a": []}, {"a": 3}],
+           "general_hamming": [{"alpha": 0.5}], "hamming": [{}], "hann": [{}], "kaiser": [{"beta": 0.9}, {}],
+           "nuttall": [{}]}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_windows(name: str) -> None:
+    for options in WINDOWS[name]:
+        for sym in (True, False):
+            for count in (0, 1, 2, 7, 10, -1):
+                made = [answer(t, lambda t, count=count, options=options, sym=sym: getattr(t.signal.windows, name)(
+                    count, sym=sym, dtype=t.float64, **options)) for t in (ours, theirs)]
+                if len(made[1]) == 2:
+                    assert made[0] == made[1]
+                else:
+                    assert made[0][:2] == made[1][:2]
+                    np.testing.assert_allclose(made[0][2], made[1][2], atol=1e-12)
+
+
+def test_packed_sequences_come_apart() -> None:
+    def parts(t: Any) -> Any:
+        rnn = t.nn.utils.rnn
+        return [x.tolist() for x in rnn.unpack_sequence(rnn.pack_sequence(
+            [t.arange(2.0), t.arange(3.0)], enforce_sorted=False))]
+
+    same(parts)

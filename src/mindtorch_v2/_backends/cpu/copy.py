@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._dispatch.promotion import scalar_array
+from ..._dispatch.promotion import stored_scalar
 from ..._memory_format import preserve_format
 from . import memory
 from .memory import copy_, empty_like_in_format, preserving_copy
@@ -40,7 +40,7 @@ def mismatch(target: tuple[int, ...], source: tuple[int, ...]) -> str:
 
 def fill(target: Array, value: Any) -> Array:
     """Every element set to a number."""
-    target[...] = scalar_array(value, target.dtype)
+    target[...] = stored_scalar(value, target.dtype)
     return target
 
 

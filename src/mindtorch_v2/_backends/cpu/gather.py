@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._dispatch.promotion import pretty, scalar_array
+from ..._dispatch.promotion import pretty, scalar_array, stored_scalar
 from ..._dispatch.steps import step
 from ..._dtype import FLOAT, FROM_NUMPY
 from ..._shape import broadcast_shapes, wrap_dim
@@ -165,7 +165,7 @@ def index_fill(a: Array, dim: int, index: Array, value: Any) -> Array:
         raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
     whole = at_least_1d(a)
     try:
-        whole[_key(at, index)] = scalar_array(value, a.dtype)
+        whole[_key(at, index)] = stored_scalar(value, a.dtype)
     except IndexError as error:
         raise IndexError(str(error).replace(" axis ", " dimension ")) from None
     return a
@@ -237,9 +237,7 @@ def _fill_value(a: Array, mask: Array, value: Any) -> Array:
             raise RuntimeError("masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
                                f"{value.ndim} dimension(s).")
         return value.astype(a.dtype)
-    if isinstance(value, complex) and a.dtype.kind != "c":
-        raise RuntimeError(f"value cannot be converted to type {a.dtype.name}_t without overflow")
-    return scalar_array(value, a.dtype)
+    return stored_scalar(value, a.dtype)
 
 
 def masked_fill(a: Array, mask: Array, value: Any) -> Array:

@@ -100,8 +100,8 @@ def sign(a: Array) -> Array:
     """-1, 0 or 1; the sign of NaN is 0."""
     kind = a.dtype.kind
     if kind == "c":
-        raise NotImplementedError("torch.sign is not intended to support complex numbers. Please use torch.sgn "
-                                  "instead.")
+        raise NotImplementedError("Unlike NumPy, torch.sign is not intended to support complex numbers. Please use "
+                                  "torch.sgn instead.")
     if kind == "b":
         return a.copy()
     found = np.sign(a)

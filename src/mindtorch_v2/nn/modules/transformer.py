@@ -169,8 +169,9 @@ class Transformer(Module):
         if custom_decoder is not None:
             self.decoder = custom_decoder
         else:
+            last = TransformerDecoderLayer(*sizes)
             norm = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, device=device, dtype=dtype)
-            self.decoder = TransformerDecoder(TransformerDecoderLayer(*sizes), num_decoder_layers, norm)
+            self.decoder = TransformerDecoder(last, num_decoder_layers, norm)
         self._reset_parameters()
         self.d_model = d_model
         self.nhead = nhead

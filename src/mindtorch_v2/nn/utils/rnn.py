@@ -12,7 +12,7 @@ from ..._memory_format import contiguous_format
 from ..._tensor import Tensor
 
 __all__ = ["PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence",
-           "pad_sequence", "unpad_sequence"]
+           "pad_sequence", "unpack_sequence", "unpad_sequence"]
 
 
 class PackedSequence_(NamedTuple):
@@ -174,6 +174,12 @@ def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool 
     """The sequences of a padded batch, as a list."""
     rows = padded_sequences if batch_first else aten.transpose(padded_sequences, 0, 1)
     return [aten.narrow(row, 0, 0, length) for row, length in zip(aten.unbind(rows, 0), lengths.tolist())]
+
+
+def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
+    """The sequences of a packed batch, as a list."""
+    padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
+    return unpad_sequence(padded, lengths, batch_first=True)
 
 
 def pack_sequence(sequences: list[Tensor], enforce_sorted: bool = True) -> PackedSequence:
