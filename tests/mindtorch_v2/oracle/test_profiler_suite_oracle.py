@@ -712,3 +712,40 @@ def test_values_by_name_that_files_do_not_have(torch: Any, tmp_path: Path) -> No
     written = named(events_in(tmp_path / "t.json"), "k")[0]["args"]
     assert {key: written[key] for key in given if key in written} == {
         "texts": ["a", "b"], "words": "NULL", "quoted": "None", "real": 2.5}
+
+
+FACTORIES = {
+    "ones": lambda torch, x: torch.ones(2), "zeros": lambda torch, x: torch.zeros((2, 3), dtype=torch.int64),
+    "empty": lambda torch, x: torch.empty(2), "full": lambda torch, x: torch.full((2,), 1.5),
+    "rand": lambda torch, x: torch.rand(2), "randint": lambda torch, x: torch.randint(0, 5, (2,)),
+    "randperm": lambda torch, x: torch.randperm(4), "arange": lambda torch, x: torch.arange(1.0, 4.0),
+    "linspace": lambda torch, x: torch.linspace(0, 1, 3), "eye": lambda torch, x: torch.eye(3),
+    "ones_like": lambda torch, x: torch.ones_like(x), "full_like": lambda torch, x: torch.full_like(x, 2.0),
+    "rand_like": lambda torch, x: torch.rand_like(x), "new_ones": lambda torch, x: x.new_ones(2),
+    "new_empty": lambda torch, x: x.new_empty(2), "new_full": lambda torch, x: x.new_full((2,), 3.0),
+    "empty_strided": lambda torch, x: torch.empty_strided((2,), (1,)), "to": lambda torch, x: x.to(torch.float64),
+    "contiguous": lambda torch, x: x.t().contiguous(),
+}
+
+
+@pytest.mark.parametrize("name", FACTORIES)
+def test_arguments_of_what_makes_tensors(name: str) -> None:
+    """All that PyTorch's Python functions pass on, whether the program gave it or not."""
+    found = []
+    for torch in (ours, theirs):
+        x = torch.ones(3, 2)
+        with recording(torch, record_shapes=True) as prof:
+            FACTORIES[name](torch, x)
+        found.append(next((event.input_shapes, event.concrete_inputs) for event in prof.events()
+                          if event.name == f"aten::{name}"))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("kind", ["float32", "int64", "bool"])
+def test_ones_are_filled_with_a_float(torch: Any, kind: str) -> None:
+    with recording(torch, record_shapes=True) as prof:
+        torch.ones(2, dtype=getattr(torch, kind))
+    inner = {event.name: event.concrete_inputs for event in prof.events()}
+    assert type(inner["aten::fill_"][1]) is float
+    number = {"float32": 6, "int64": 4, "bool": 11}[kind]
+    assert inner["aten::empty"] == [[2], number, None, None, False, None]
