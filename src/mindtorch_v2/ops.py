@@ -7,6 +7,7 @@ tensor([2., 2.])
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -104,3 +105,10 @@ class _Namespace:
 
 
 aten = _Namespace("aten")
+
+
+def __getattr__(name: str) -> Any:
+    if name == "profiler":
+        found = globals()[name] = importlib.import_module(".profiler.scope_ops", __package__)
+        return found
+    raise AttributeError(f"module 'torch.ops' has no attribute '{name}'")
