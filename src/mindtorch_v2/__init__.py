@@ -60,9 +60,9 @@ inf, nan, pi, e = _np.inf, _np.nan, _np.pi, _np.e
 _SUBMODULES = frozenset({
     "_C", "__config__", "__future__", "_dynamo", "_environment", "_jit_internal", "_utils", "accelerator", "amp", "ao",
     "autograd", "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "fft", "func", "functional",
-    "fx", "hub", "jit", "library", "linalg", "mps", "multiprocessing", "nested", "nn", "npu", "onnx", "ops", "optim",
-    "overrides", "profiler", "quantization", "random", "return_types", "serialization", "signal", "sparse", "special",
-    "storage", "testing", "torch_alias", "types", "utils", "version", "xpu",
+    "futures", "fx", "hub", "jit", "library", "linalg", "mps", "multiprocessing", "nested", "nn", "npu", "onnx", "ops",
+    "optim", "overrides", "profiler", "quantization", "random", "return_types", "serialization", "signal", "sparse",
+    "special", "storage", "testing", "torch_alias", "types", "utils", "version", "xpu",
 })
 _FROM_SUBMODULES = {"Tag": "_library.tags", "load": "serialization", "save": "serialization"}
 _FROM_SUBMODULES.update(dict.fromkeys((

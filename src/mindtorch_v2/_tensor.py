@@ -234,8 +234,8 @@ class Tensor(metaclass=TensorMeta):
         extras = self._ag
         found = None if extras is None else extras.grad
         if found is None and self._edge is not None and not (extras is not None and extras.retains_grad):
-            warnings.warn("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed: backward() fills "
-                          "it only after retain_grad() was called on this tensor. Perhaps a leaf's was meant.",
+            warnings.warn("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed: backward() "
+                          "fills it only after retain_grad() was called on this tensor. Perhaps a leaf's was meant.",
                           UserWarning, stacklevel=2)
         return found
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 from ._absent import refusing, refusing_class
+from .futures import Future
 from .nn.modules.module import Module
 
 __all__ = ["Final", "RecursiveScriptModule", "ScriptFunction", "ScriptModule", "annotate", "export", "fork", "freeze",
@@ -24,8 +25,6 @@ REASON = ("torch.jit.{0}: TorchScript does not exist in this runtime, which runs
 load = refusing("load", NotImplementedError, REASON.format("load"))
 save = refusing("save", NotImplementedError, REASON.format("save"))
 freeze = refusing("freeze", NotImplementedError, REASON.format("freeze"))
-fork = refusing("fork", NotImplementedError, REASON.format("fork"))
-wait = refusing("wait", NotImplementedError, REASON.format("wait"))
 # No object is an instance of it, which is what `isinstance` is asked for.
 ScriptFunction = refusing_class("ScriptFunction", NotImplementedError, REASON.format("ScriptFunction"))
 
@@ -101,6 +100,21 @@ def export(fn: T) -> T:
 def interface(obj: T) -> T:
     """The class as it is."""
     return obj
+
+
+def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future[Any]:
+    """A completed future of what the function returns: as in PyTorch, what is not compiled runs at once."""
+    made: Future[Any] = Future()
+    made.set_result(func(*args, **kwargs))
+    return made
+
+
+def wait(future: Future[Any]) -> Any:
+    """The value of a future."""
+    return future.wait()
+
+
+_fork, _wait = fork, wait
 
 
 def script_if_tracing(fn: Callable[..., Any]) -> Callable[..., Any]:

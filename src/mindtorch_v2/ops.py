@@ -7,6 +7,7 @@ tensor([2., 2.])
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
@@ -216,4 +217,7 @@ def load_library(path: str) -> None:
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(f"module 'torch.ops' has no attribute '{name}'")
+    if name == "profiler":
+        found = globals()[name] = importlib.import_module(".profiler.scope_ops", __package__)
+        return found
     return namespace(name)

@@ -20,12 +20,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mindtorch_v2 as torch
+from mindtorch_v2._dispatch.native import NATIVE
 from mindtorch_v2.profiler import profile, record_function
 from mindtorch_v2.profiler.recorder import python_calls
 from mindtorch_v2.profiler.recorder.python_stacks import _match, _match_by_walking
 from mindtorch_v2.profiler.trace import Kind, Trace, kineto
 
 FILE = os.path.basename(__file__)
+# Whether threads that were alive are watched from the start with a profile function: one in C can be set from outside.
+SET_FROM_OUTSIDE = NATIVE is not None and sys.version_info < (3, 12)
 WAYS = ["profile function"] + (["monitoring"] if sys.version_info >= (3, 12) else [])
 
 
@@ -250,13 +253,56 @@ def test_threads_that_were_alive(way: str, ran_ops: bool) -> None:
     prof = recorded(root)
     ready.wait()
     thread.join()
-    # A profile function comes with the first op, monitoring with the start.
-    places = [label(waits, calls_line(waits, line)) for line in ((3, 4) if way == "monitoring" else (5,))]
+    # Otherwise a profile function comes with the first op.
+    at_once = way == "monitoring" or SET_FROM_OUTSIDE
+    places = [label(waits, calls_line(waits, line)) for line in ((3, 4) if at_once else (5,))]
     first, second = stack_of(prof, "aten::exp")[:2]
     assert first == label(in_thread)
     assert second in places
     assert stack_of(prof, "aten::sin")[0] == second
     assert profile_functions == [None]
+
+
+def test_threads_that_were_alive_and_run_no_op(way: str) -> None:
+    if way != "monitoring" and not SET_FROM_OUTSIDE:
+        pytest.skip("in Python one thread cannot watch another from outside")
+    ready, go, done = threading.Barrier(3), threading.Event(), threading.Event()
+
+    def was_there() -> None:
+        ready.wait()
+        go.wait()
+
+    def works() -> None:
+        was_there()
+        in_between()
+        done.set()
+
+    def in_between() -> None:
+        pass
+
+    def idles() -> None:
+        ready.wait()
+        done.wait()
+        finish.wait()
+
+    finish = threading.Event()
+    threads = [threading.Thread(target=works), threading.Thread(target=idles)]
+    for thread in threads:
+        thread.start()
+    ready.wait()
+
+    def root() -> None:
+        go.set()
+        threads[0].join()
+
+    prof = recorded(root)
+    finish.set()
+    threads[1].join()
+    trace = prof.trace
+    of_thread = {number for number, info in enumerate(trace.threads) if info.tid == threads[0].native_id}
+    names = [short(trace.names[name]).partition(": ")[2] for name, number
+             in zip(trace.events["name"].tolist(), trace.events["thread"].tolist(), strict=True) if number in of_thread]
+    assert [names.count(name) for name in ("was_there", "works", "in_between")] == [1, 1, 1]
 
 
 def test_a_thread_that_only_runs_ops() -> None:

@@ -11,6 +11,7 @@ from ..profiler.profiler_state import RUNNING, ActiveProfilerType, ProfilerConfi
 from ..profiler.record_function import _record_function_with_args_enter, _record_function_with_args_exit
 from ..profiler.recorder import Recorder
 from ..profiler.result import ProfilerResult as _ProfilerResult
+from ..profiler.session import COMING_METADATA, UNDER_WAY
 from ..profiler.session import profile as _Session
 from ..profiler.views.event_fields import RecordScope
 from ..profiler.views.kineto_events import KinetoEvent as _KinetoEvent
@@ -19,6 +20,7 @@ __all__ = [
     "DeviceType",
     "_KinetoEvent",
     "_ProfilerResult",
+    "_add_metadata_json",
     "_disable_profiler",
     "_enable_profiler",
     "_kineto_step",
@@ -88,6 +90,12 @@ def _toggle_collection_dynamic(enable: bool, activities: Iterable[ProfilerActivi
     """Pause or resume the recording."""
     if _current:
         _current[0].toggle_collection_dynamic(enable, activities)
+
+
+def _add_metadata_json(key: str, value: str) -> None:
+    """Put a value, as JSON text, into the files of all recordings under way, or of the next one if there is none."""
+    for metadata in [session.metadata for session in UNDER_WAY] or [COMING_METADATA]:
+        metadata[key] = value
 
 
 def _kineto_step() -> None:

@@ -46,8 +46,8 @@ class SparseArray:
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Those of a dense array of this shape: there is no memory to step through, but descriptions ask."""
-        return np.broadcast_to(np.zeros((), self.dtype), self.shape).strides
+        """None: elements are not at regular distances."""
+        return ()
 
     @property
     def flags(self) -> Any:

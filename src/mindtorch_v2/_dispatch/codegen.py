@@ -97,7 +97,10 @@ class Writer:
             if argument.keyword_only and not starred:
                 parts.append("*")
                 starred = True
-            parts.append(name if argument.default is None else f"{name}={argument.default}")
+            # PyTorch's Python functions have False where its signatures have None.
+            public = not self.schema.name.startswith("_")
+            default = "False" if name == "pin_memory" and public else argument.default
+            parts.append(name if argument.default is None else f"{name}={default}")
         extra = ["out=None"] if self.has_out else []
         names = self.argument_names()
         if "dim" in names and self.op.where != "n":

@@ -11,5 +11,5 @@ class Flag:
 
     raised = False
     hooks = False  # whether any hook was ever registered in this process
-    # Called as `watch(module, args, kwargs)` in place of the module's own `_call_impl`, which it calls if there are hooks.
+    # Called as `watch(module, args, kwargs)` in place of the module's `_call_impl`, which it calls if there are hooks.
     watch: Callable[[Any, Any, Any], Any] | None = None

@@ -85,7 +85,7 @@ def contiguous(self: Tensor, memory_format: Any = None) -> Tensor:
     """The tensor itself if it is contiguous, else a contiguous copy."""
     if memory_format is None and self._a.flags.c_contiguous:
         return self
-    return aten.contiguous__default(self, memory_format=memory_format)
+    return aten.contiguous__default(self, memory_format=memory_format or contiguous_format)
 
 
 declare("contiguous(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", composite=_contiguous, where="n")

@@ -65,8 +65,10 @@ declare(f"empty_strided(int[] size, int[] stride, *, {OPTIONS}) -> Tensor", comp
 
 def _filled(value: Any) -> Any:
     def make(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-        made = aten.empty__memory_format(size, dtype=dtype, device=device)
-        return fresh(aten.zero_(made) if value == 0 else aten.fill_(made, value))
+        if value == 0:
+            return fresh(aten.zero_(aten.empty__memory_format(size, dtype=dtype, device=device)))
+        made = aten.empty__memory_format(size, dtype=dtype or DefaultDtype.value, device=device)
+        return fresh(aten.fill_(made, value))
 
     return make
 
@@ -78,7 +80,7 @@ def fresh(tensor: Tensor) -> Tensor:
 
 
 declare(f"zeros(int[] size, *, {OPTIONS}) -> Tensor", composite=_filled(0), where="n")
-declare(f"ones(int[] size, *, {OPTIONS}) -> Tensor", composite=_filled(1), where="n")
+declare(f"ones(int[] size, *, {OPTIONS}) -> Tensor", composite=_filled(1.0), where="n")
 
 
 def _full(size: Any, fill_value: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
@@ -100,7 +102,7 @@ def _like(name: str, *, has_value: bool = False) -> None:
         made = aten.empty_like(self, dtype=dtype, device=device, memory_format=memory_format)
         if name == "zeros_like":
             return fresh(aten.zero_(made))
-        return fresh(aten.fill_(made, value[0] if value else 1))
+        return fresh(aten.fill_(made, value[0] if value else 1.0))
 
     extra = "Scalar fill_value, " if has_value else ""
     declare(f"{name}(Tensor self, {extra}*, {OPTIONS}, MemoryFormat? memory_format=None) -> Tensor",
@@ -347,16 +349,14 @@ def _new(name: str) -> None:
              layout: Any = None, pin_memory: bool = False, fill_value: Any = None, **size_by_name: Any) -> Tensor:
         if size_by_name:
             size = (size_by_name.pop("size"), *size)
-        kind = dtype or self.dtype
-        where = self.device if device is None else device
         if name == "full":
             shape, value = size if len(size) == 2 else (size[0], fill_value)
             return with_flags(aten.new_full__default(self, as_shape((shape,)), value, dtype=dtype, device=device),
                               requires_grad)
         if name == "ones":
-            return with_flags(aten.new_ones__default(self, as_shape(size), dtype=kind, device=where), requires_grad)
+            return with_flags(aten.new_ones__default(self, as_shape(size), dtype=dtype, device=device), requires_grad)
         form = aten.new_empty__default if name == "empty" else aten.new_zeros__default
-        return with_flags(form(self, as_shape(size), dtype=kind, device=where), requires_grad)
+        return with_flags(form(self, as_shape(size), dtype=dtype, device=device), requires_grad)
 
     make.__name__ = make.__qualname__ = f"new_{name}"
     make.__doc__ = f"torch.{name} with this tensor's dtype and device."
@@ -376,7 +376,7 @@ def _new_full(self: Tensor, size: Any, fill_value: Any, dtype: Any, layout: Any,
     return fresh(aten.fill_(aten.new_empty__default(self, size, dtype=dtype, device=device), fill_value))
 
 
-def _new_filled(value: int) -> Any:
+def _new_filled(value: float) -> Any:
     def make(self: Tensor, size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
         made = aten.new_empty__default(self, size, dtype=dtype, device=device)
         return fresh(aten.fill_(made, value) if value else aten.zero_(made))
@@ -386,7 +386,7 @@ def _new_filled(value: int) -> Any:
 
 declare(f"new_empty(Tensor self, int[] size, *, {OPTIONS}) -> Tensor", composite=_new_empty, where="n")
 declare(f"new_zeros(Tensor self, int[] size, *, {OPTIONS}) -> Tensor", composite=_new_filled(0), where="n")
-declare(f"new_ones(Tensor self, int[] size, *, {OPTIONS}) -> Tensor", composite=_new_filled(1), where="n")
+declare(f"new_ones(Tensor self, int[] size, *, {OPTIONS}) -> Tensor", composite=_new_filled(1.0), where="n")
 declare(f"new_full(Tensor self, int[] size, Scalar fill_value, *, {OPTIONS}) -> Tensor", composite=_new_full, where="n")
 declare(f"new_empty_strided(Tensor self, int[] size, int[] stride, *, {OPTIONS}) -> Tensor",
         composite=_new_empty_strided, where="n")

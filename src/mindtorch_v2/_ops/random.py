@@ -217,8 +217,8 @@ def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, gen
             requires_grad: bool = False) -> Tensor:
     """Integers of [low, high): `randint(high, size)` or `randint(low, high, size)`."""
     bounds, shape = _bounds("randint", args, low, high, size, "size")
-    if out is not None and dtype is None:
-        dtype = out.dtype
+    if dtype is None:
+        dtype = int64 if out is None else out.dtype
     form, drawn = _overload("randint", "low" if len(bounds) == 2 else "", generator)
     return with_flags(form(*bounds, check_size(shape), **drawn, dtype=dtype, device=device), requires_grad, out)
 
@@ -276,8 +276,8 @@ declare(f"randperm(int n, *, {OPTIONS}) -> Tensor", where="n",
 def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
              device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
     """The integers of [0, n) in random order."""
-    if out is not None and dtype is None:
-        dtype = out.dtype
+    if dtype is None:
+        dtype = int64 if out is None else out.dtype
     form, drawn = _overload("randperm", "", generator)
     return with_flags(form(n, **drawn, dtype=dtype, device=device), requires_grad, out)
 

@@ -75,6 +75,11 @@ def load_nvprof(path: str) -> Any:
     raise NotImplementedError("load_nvprof: nvprof databases are not read by this runtime")
 
 
+def parse_nvprof_trace(path: str) -> Any:
+    """Not available, see `load_nvprof`."""
+    return load_nvprof(path)
+
+
 def __getattr__(name: str) -> Any:
     # Whether anything records; a variable in PyTorch, asked here so that it is never out of date.
     if name == "_is_profiler_enabled":
@@ -97,6 +102,7 @@ __all__ = [
     "emit_nvtx",
     "kineto_available",
     "load_nvprof",
+    "parse_nvprof_trace",
     "profile",
     "record_function",
 ]

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._dispatch.describe import describe_all
 from .._dispatch.observer import HOOK, event_id
 from .._dispatch.state import THREAD
+
+if TYPE_CHECKING:
+    from ..futures import Future
 
 clock = HOOK["clock"]
 
@@ -24,7 +27,7 @@ class record_function:
     True
     """
 
-    __slots__ = ("args", "name", "noted", "start")
+    __slots__ = ("args", "name", "noted", "run_callbacks_on_exit", "start")
     kind = "scope"
 
     def __init__(self, name: str, args: str | None = None) -> None:
@@ -32,8 +35,12 @@ class record_function:
         self.args = args
         self.start = 0
         self.noted: Any = None  # what a tap knows of this scope
+        self.run_callbacks_on_exit = True  # whether the end of the block is the end of the scope
 
     def __enter__(self) -> record_function:
+        if not isinstance(self.name, str):
+            raise RuntimeError("profiler::_record_function_enter_new() Expected a value of type 'str' for argument "
+                               f"'name' but instead found type '{type(self.name).__name__}'.")
         if HOOK["OBSERVING"]:
             listener = HOOK["TAP"]
             if listener is not None:
@@ -42,6 +49,10 @@ class record_function:
         return self
 
     def __exit__(self, *exc: object) -> None:
+        if self.run_callbacks_on_exit:
+            self._end()
+
+    def _end(self) -> None:
         if self.start:
             # On the thread that closes it: a scope opened elsewhere still ends up whole, on this thread.
             values = self.values()
@@ -51,6 +62,22 @@ class record_function:
             if self.noted is not None:
                 self.noted.leave()
                 self.noted = None
+
+    def _call_end_callbacks_on_future(self, fut: Future[Any]) -> Future[Any]:
+        """Let the scope end when a future is completed, and not with its block.
+
+        Returns a future of the same value, which is completed after that. For work that a block starts and does not
+        wait for; may be called once.
+        """
+        if not self.run_callbacks_on_exit:
+            raise RuntimeError("_call_end_callbacks_on_future can only be called once.")
+        self.run_callbacks_on_exit = False
+
+        def ended(done: Future[Any]) -> Any:
+            self._end()
+            return done.value()
+
+        return fut.then(ended)
 
     def values(self) -> tuple[Any, ...]:
         """What the scope was given besides its name."""

@@ -8,7 +8,7 @@ from functools import cache, cached_property
 from .._device import device
 from .._dispatch.registry import OVERLOADS
 from .._dtype import dtype_from_name
-from .._tensor import strided
+from .._tensor import sparse_coo, strided
 from .export import chrome
 from .trace import Trace
 from .views.event_fields import Values
@@ -30,7 +30,7 @@ def _operands(name: str, overload: str) -> frozenset[int]:
     return frozenset()
 
 
-VALUES = Values(dtype=dtype_from_name, device=device, layout=strided, operands=_operands)
+VALUES = Values(dtype=dtype_from_name, device=device, layout=strided, sparse=sparse_coo, operands=_operands)
 
 
 class ProfilerResult:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter_ns
@@ -24,6 +25,9 @@ from .views.averages import averages_of
 from .views.event_list import EventList
 from .views.step_summary import STEP_STARTS
 from .views.trace_events import events_of
+
+UNDER_WAY: weakref.WeakSet[profile] = weakref.WeakSet()
+COMING_METADATA: dict[str, str] = {}  # for the next recording that starts
 
 
 class profile:
@@ -78,6 +82,7 @@ class profile:
             raise ValueError(f"max_events must be positive, got {max_events}")
         self.max_events = max_events
         self.entered = False
+        self._was_entered = False  # as a context, for which there is only one time
         self.trace_id = ""
         self.metadata: dict[str, str] = {}
         self.profiling_start_time_ns = 0
@@ -95,8 +100,9 @@ class profile:
     def __enter__(self) -> profile | None:
         if not self.enabled:
             return None
-        if self.entered:
+        if self.entered or self._was_entered:
             raise RuntimeError("Profiler context manager is not reentrant")
+        self._was_entered = True
         self._prepare_trace()
         self._start_trace()
         return self
@@ -126,6 +132,9 @@ class profile:
         if self.use_cpu:
             began = perf_counter_ns()
             RUNNING.append(self.kind)
+            self.metadata.update(COMING_METADATA)
+            COMING_METADATA.clear()
+            UNDER_WAY.add(self)
             self._recorder.start()
             self._stats.profiler_enable_call_duration_us = microseconds_since(began)
         self.profiling_start_time_ns = self._recorder.start_ns
@@ -136,6 +145,7 @@ class profile:
             self._recorder.stop()
             if self.entered and self.use_cpu and self.kind in RUNNING:
                 RUNNING.remove(self.kind)
+            UNDER_WAY.discard(self)
             self._stats.profiler_disable_call_duration_us = microseconds_since(began)
             self.profiling_end_time_ns = self._recorder.end_ns
             self._stats.profiling_window_duration_sec = (self._recorder.end_ns - self._recorder.start_ns) / 1e9

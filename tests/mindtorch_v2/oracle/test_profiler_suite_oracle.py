@@ -712,3 +712,135 @@ def test_values_by_name_that_files_do_not_have(torch: Any, tmp_path: Path) -> No
     written = named(events_in(tmp_path / "t.json"), "k")[0]["args"]
     assert {key: written[key] for key in given if key in written} == {
         "texts": ["a", "b"], "words": "NULL", "quoted": "None", "real": 2.5}
+
+
+def test_scopes_that_calls_open_and_close(torch: Any) -> None:
+    scopes = torch.ops.profiler
+    with recording(torch) as prof:
+        for enter in (scopes._record_function_enter, scopes._record_function_enter_new):
+            handle = enter("by call", "given")
+            torch.ones(1) + 1
+            scopes._record_function_exit(handle)
+        handle = scopes._record_function_enter_new("by overload")
+        scopes._record_function_exit._RecordFunction(handle)
+    names = [event.name for event in prof.events()]
+    assert names.count("by call") == 2
+    assert names.count("by overload") == 1
+
+
+def test_scopes_that_end_with_a_future(torch: Any) -> None:
+    future = torch.futures.Future()
+    with recording(torch) as prof:
+        with torch.profiler.record_function("lasts longer") as scope:
+            following = scope._call_end_callbacks_on_future(future)
+        torch.ones(1)
+        future.set_result(5)
+        assert following.wait() == 5
+        torch.zeros(1)
+    with pytest.raises(RuntimeError, match="can only be called once"):
+        scope._call_end_callbacks_on_future(future)
+    (event,) = [event for event in prof.events() if event.name == "lasts longer"]
+    inside = {other.name for other in prof.events() if event.time_range.start <= other.time_range.start
+              and other.time_range.end <= event.time_range.end}
+    assert "aten::ones" in inside
+    assert "aten::zeros" not in inside
+
+
+def test_scopes_need_a_name(torch: Any) -> None:
+    with pytest.raises(RuntimeError, match="Expected a value of type 'str' for argument 'name'"):
+        torch.profiler.record_function(3).__enter__()
+
+
+def test_futures(torch: Any) -> None:
+    first, calls = torch.futures.Future(), []
+    first.add_done_callback(lambda done: calls.append(done.value()))
+    second = first.then(lambda done: done.value() + 1)
+    failing = first.then(lambda done: 1 / 0)
+    both = torch.futures.collect_all([first, second])
+    assert [future.done() for future in (first, second, both)] == [False] * 3
+    worker = threading.Thread(target=first.set_result, args=(1,))
+    worker.start()
+    assert (second.wait(), torch.futures.wait_all([first, second]), len(both.wait())) == (2, [1, 2], 2)
+    worker.join()
+    first.add_done_callback(lambda done: calls.append(-done.value()))
+    assert calls == [1, -1]
+    with pytest.raises(RuntimeError, match="ZeroDivisionError: division by zero"):
+        failing.wait()
+    with pytest.raises(RuntimeError, match="can only be marked completed once"):
+        first.set_result(2)
+    broken = torch.futures.Future()
+    broken.set_exception(ValueError("broken"))
+    for ask in (broken.wait, broken.value):
+        with pytest.raises(ValueError, match="broken"):
+            ask()
+    with pytest.raises(RuntimeError):
+        torch.futures.Future().value()
+    with pytest.raises(AssertionError, match="not an Exception"):
+        torch.futures.Future().set_exception("text")
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.:DeprecationWarning")
+def test_forks_are_recorded(torch: Any) -> None:
+    def work(x: Any) -> Any:
+        with torch.profiler.record_function("in the fork"):
+            return x * 2
+
+    with recording(torch) as prof:
+        assert torch.jit.wait(torch.jit.fork(work, torch.ones(2))).tolist() == [2, 2]
+    assert [event.name for event in prof.events()].count("in the fork") == 1
+    with pytest.raises(ZeroDivisionError):
+        torch.jit.fork(lambda: 1 / 0)
+
+
+def test_the_older_profiler_is_entered_once(torch: Any) -> None:
+    prof = torch.autograd.profiler.profile()
+    with prof:
+        torch.ones(1)
+    with pytest.raises(RuntimeError, match="not reentrant"), prof:
+        pass
+    assert "aten::ones" in [event.name for event in prof.function_events]
+
+
+def test_metadata_by_whoever_has_it(torch: Any, tmp_path: Path) -> None:
+    with recording(torch) as prof:
+        torch.ones(1)
+        part(torch, "_C._autograd")._add_metadata_json("answer", "[4, 2]")
+    prof.export_chrome_trace(str(tmp_path / "trace.json"))
+    assert json.loads((tmp_path / "trace.json").read_text())["answer"] == [4, 2]
+
+
+FACTORIES = {
+    "ones": lambda torch, x: torch.ones(2), "zeros": lambda torch, x: torch.zeros((2, 3), dtype=torch.int64),
+    "empty": lambda torch, x: torch.empty(2), "full": lambda torch, x: torch.full((2,), 1.5),
+    "rand": lambda torch, x: torch.rand(2), "randint": lambda torch, x: torch.randint(0, 5, (2,)),
+    "randperm": lambda torch, x: torch.randperm(4), "arange": lambda torch, x: torch.arange(1.0, 4.0),
+    "linspace": lambda torch, x: torch.linspace(0, 1, 3), "eye": lambda torch, x: torch.eye(3),
+    "ones_like": lambda torch, x: torch.ones_like(x), "full_like": lambda torch, x: torch.full_like(x, 2.0),
+    "rand_like": lambda torch, x: torch.rand_like(x), "new_ones": lambda torch, x: x.new_ones(2),
+    "new_empty": lambda torch, x: x.new_empty(2), "new_full": lambda torch, x: x.new_full((2,), 3.0),
+    "empty_strided": lambda torch, x: torch.empty_strided((2,), (1,)), "to": lambda torch, x: x.to(torch.float64),
+    "contiguous": lambda torch, x: x.t().contiguous(),
+}
+
+
+@pytest.mark.parametrize("name", FACTORIES)
+def test_arguments_of_what_makes_tensors(name: str) -> None:
+    """All that PyTorch's Python functions pass on, whether the program gave it or not."""
+    found = []
+    for torch in (ours, theirs):
+        x = torch.ones(3, 2)
+        with recording(torch, record_shapes=True) as prof:
+            FACTORIES[name](torch, x)
+        found.append(next((event.input_shapes, event.concrete_inputs) for event in prof.events()
+                          if event.name == f"aten::{name}"))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("kind", ["float32", "int64", "bool"])
+def test_ones_are_filled_with_a_float(torch: Any, kind: str) -> None:
+    with recording(torch, record_shapes=True) as prof:
+        torch.ones(2, dtype=getattr(torch, kind))
+    inner = {event.name: event.concrete_inputs for event in prof.events()}
+    assert type(inner["aten::fill_"][1]) is float
+    number = {"float32": 6, "int64": 4, "bool": 11}[kind]
+    assert inner["aten::empty"] == [[2], number, None, None, False, None]

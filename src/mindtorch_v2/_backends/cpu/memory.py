@@ -59,6 +59,9 @@ def in_order(size: tuple[int, ...], dtype: np.dtype, order: Any) -> Array:
     return new_array_like(np.lib.stride_tricks.as_strided(new_array(1, dtype), size, steps), dtype, "K", False)
 
 
+STRIDED = 0  # PyTorch's number of the layout
+
+
 @step("aten::empty", "memory_format", lambda size, dtype: (size, FROM_NUMPY[dtype], None, None, None, None))
 def empty(size: tuple[int, ...], dtype: np.dtype) -> Array:
     """Uninitialised memory in row-major order."""
@@ -79,8 +82,8 @@ empty_in_format = step("aten::empty", "memory_format", lambda size, dtype, memor
     size, FROM_NUMPY[dtype], None, None, None, memory_format))(formatted)
 
 
-@step("aten::empty_strided", "", lambda like, dtype: (like.shape, _strides(like), FROM_NUMPY[dtype], None, None, None),
-      places=())
+@step("aten::empty_strided", "", lambda like, dtype: (like.shape, _strides(like), FROM_NUMPY[dtype], STRIDED, None,
+                                                       None), places=())
 def empty_strided(like: Array, dtype: np.dtype) -> Array:
     """Uninitialised memory in the order of another array's."""
     if like.ndim < 2:

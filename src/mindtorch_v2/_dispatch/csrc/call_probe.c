@@ -158,6 +158,29 @@ probe_install(CallProbe *self, PyObject *Py_UNUSED(ignored))
     Py_RETURN_NONE;
 }
 
+/* Become the profile function of a thread by its ident, unless it has one or is not there; says whether it is. */
+static PyObject *
+probe_install_on(CallProbe *self, PyObject *argument)
+{
+    unsigned long ident = PyLong_AsUnsignedLong(argument);
+    if (ident == (unsigned long)-1 && PyErr_Occurred())
+        return NULL;
+#if PY_VERSION_HEX < 0x030C0000
+    PyThreadState *other = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
+    while (other != NULL && other->thread_id != ident)
+        other = PyThreadState_Next(other);
+    if (other == NULL || other->c_profilefunc != NULL)
+        Py_RETURN_FALSE;
+    /* The interpreter sets the function of the thread that it takes for the current one. */
+    PyThreadState *here = PyThreadState_Swap(other);
+    PyEval_SetProfile(on_event, (PyObject *)self);
+    PyThreadState_Swap(here);
+    Py_RETURN_TRUE;
+#else /* sys.monitoring sees all threads */
+    Py_RETURN_FALSE;
+#endif
+}
+
 static PyObject *
 probe_retire(CallProbe *self, PyObject *Py_UNUSED(ignored))
 {
@@ -185,6 +208,7 @@ probe_call(CallProbe *self, PyObject *args, PyObject *Py_UNUSED(keywords))
 
 static PyMethodDef methods[] = {
     {"install", (PyCFunction)probe_install, METH_NOARGS, "Become the calling thread's profile function."},
+    {"install_on", (PyCFunction)probe_install_on, METH_O, "Become the profile function of a thread that has none."},
     {"retire", (PyCFunction)probe_retire, METH_NOARGS, "Note nothing more; restore at the next event."},
     {NULL},
 };

@@ -1,7 +1,8 @@
 """Calls by `sys.setprofile`, before Python 3.12: a function per thread, which goes away when the recording has ended.
 
-The thread that starts the recording gets one at once, threads born later get it from `threading.setprofile`, and
-threads that were alive already at their next op, since one thread cannot set another's.
+The thread that starts the recording gets one at once, and threads born later get it from `threading.setprofile`.
+Threads that were alive already get it at once from the twin in C, or else at their next op, since in Python one thread
+cannot set another's.
 """
 
 from __future__ import annotations
@@ -50,17 +51,22 @@ class ProfileFunctions:
         self.active = False
         self.before_threads: Any = None  # what was set for new threads
         self.mine = threading.local()  # .function: what this thread has from us
+        self.others: set[int] = set()  # idents of threads that got a function from another thread
         self.armed: list[tuple[ThreadState, Callable[..., None], Callable[..., None]]] = []
 
     def start(self) -> None:
-        """Set the function on this thread, for threads to come, and on other threads at their next op."""
+        """Set the function on this thread, for threads to come, and on other threads, if need be at their next op."""
         self.active = True
         self.before_threads = threading.getprofile()
         self.hook = self.first_event  # one object, so that `stop` recognises it
         threading.setprofile(self.hook)
         here = threading.get_ident()
+        if self.log.native is not None:
+            for thread in threading.enumerate():
+                if thread.ident is not None and thread.ident != here:
+                    self.install_on(thread)
         for state in list(STATES):
-            if state.ident != here:
+            if state.ident != here and state.ident not in self.others:
                 self.arm(state)
         self.install(sys.getprofile())
 
@@ -96,7 +102,7 @@ class ProfileFunctions:
 
     def join(self, frame: FrameType | None, since_ns: int) -> None:
         """Watch the thread that calls this, unless it is watched already."""
-        if self.active and getattr(self.mine, "function", None) is None:
+        if self.active and getattr(self.mine, "function", None) is None and threading.get_ident() not in self.others:
             lane = self.install(sys.getprofile())
             lane.base, lane.base_ns = open_calls(frame), since_ns
 
@@ -110,6 +116,14 @@ class ProfileFunctions:
         # What calls now is noted as open: this call was reported to nobody else.
         lane = self.install(self.before_threads)
         lane.base, lane.base_ns = open_calls(frame if event == "call" else frame.f_back), clock()
+
+    def install_on(self, thread: threading.Thread) -> None:
+        """Set another thread's function, if it has none."""
+        lane = self.log.new_lane(thread)
+        if self.function_of(lane, None).install_on(thread.ident):
+            self.others.add(lane.ident)
+        else:
+            self.log.lanes.remove(lane)
 
     def install(self, before: Any) -> CallLane:
         """Set this thread's function."""

@@ -78,6 +78,7 @@ class CallLane:
     base: list[OpenCall] = field(default_factory=list)  # open when the first call was noted
     base_ns: int = 0
     retire: Callable[[], None] = lambda: None
+    was_there: bool = False  # the thread was alive before, and may do nothing
 
 
 @dataclass(frozen=True)
@@ -138,13 +139,16 @@ class CallLog:
         if isinstance(self.watcher, ProfileFunctions):
             self.watcher.join(sys._getframe(1), clock())
 
-    def new_lane(self) -> CallLane:
-        """A lane for the thread that asks."""
-        # Not current_thread(): that would invent a Thread object for a thread that is still starting.
-        ident = threading.get_ident()
-        info = ThreadInfo(os.getpid(), threading.get_native_id(), thread_names().get(ident, ""))
+    def new_lane(self, thread: threading.Thread | None = None) -> CallLane:
+        """A lane for the thread that asks, or for another one."""
+        if thread is None:
+            # Not current_thread(): that would invent a Thread object for a thread that is still starting.
+            ident = threading.get_ident()
+            info = ThreadInfo(os.getpid(), threading.get_native_id(), thread_names().get(ident, ""))
+        else:
+            ident, info = thread.ident or 0, thread_info(thread)
         rows = CallList() if self.native is None else self.native.CallLane(self.book)
-        lane = CallLane(rows, info, ident)
+        lane = CallLane(rows, info, ident, was_there=thread is not None)
         self.lanes.append(lane)
         return lane
 
@@ -156,8 +160,7 @@ class CallLog:
             bases = {ident: open_calls(frame) for ident, frame in sys._current_frames().items()}
             if all(len(lane.rows) == begins.get(lane) for lane in list(self.lanes)):
                 break
-        threads = {thread.ident: ThreadInfo(os.getpid(), thread.native_id or 0, thread.name)
-                   for thread in threading.enumerate() if thread.ident is not None}
+        threads = {thread.ident: thread_info(thread) for thread in threading.enumerate() if thread.ident is not None}
         return Mark(now, begins, bases, threads)
 
     def since(self, mark: Mark, end_ns: int) -> list[CallPiece]:
@@ -180,7 +183,7 @@ class CallLog:
             times, identities, instructions = lane.rows.since(mark.begins.get(lane, 0))
             objects = lane.rows.objects() if isinstance(lane.rows, CallList) else self.book.objects
             pieces.append(CallPiece(times, identities, instructions, objects, lane.info, base, since,
-                                    end_ns, late=late))
+                                    end_ns, idle=lane.was_there and not len(times), late=late))
         for ident, base in waiting.items():
             if base and ident in mark.threads:
                 pieces.append(CallPiece(_NOTHING, _NOTHING, _NOTHING, {}, mark.threads[ident], base,
@@ -196,6 +199,11 @@ def common(first: list[OpenCall], second: list[OpenCall]) -> int:
             break
         same += 1
     return same
+
+
+def thread_info(thread: threading.Thread) -> ThreadInfo:
+    """How a trace names a thread of this process."""
+    return ThreadInfo(os.getpid(), thread.native_id or 0, thread.name)
 
 
 def thread_names() -> dict[int, str]:

@@ -56,6 +56,7 @@ class Values:
     dtype: Callable[[str], Any] = str
     device: Callable[[str], Any] = str
     layout: Any = "strided"
+    sparse: Any = "sparse_coo"
     operands: Callable[[str, str], frozenset[int]] = lambda name, overload: frozenset()
 
 
@@ -128,8 +129,8 @@ class TensorMetadata:
 
     @property
     def layout(self) -> Any:
-        """All tensors of this runtime are strided."""
-        return self._values.layout
+        """Strided, unless it has dimensions but no strides."""
+        return self._values.layout if len(self._given.strides) == len(self._given.shape) else self._values.sparse
 
     def __repr__(self) -> str:
         return f"<tensor {self.sizes} {self._given.dtype}>"

@@ -1,0 +1,121 @@
+"""`torch.futures`: values that are not there yet, and what to do when they are."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+__all__ = ["Future", "collect_all", "wait_all"]
+
+T = TypeVar("T")
+
+
+class Future(Generic[T]):
+    """A value that somebody, most likely another thread, will set.
+
+    >>> import mindtorch_v2 as torch
+    >>> first = torch.futures.Future()
+    >>> second = first.then(lambda done: done.value() + 1)
+    >>> first.set_result(1)
+    >>> second.wait()
+    2
+    """
+
+    def __init__(self, *, devices: list[Any] | None = None) -> None:
+        self._changed = threading.Condition()
+        self._is_done = False
+        self._result: Any = None
+        self._error: BaseException | None = None
+        self._callbacks: list[Callable[[Future[T]], Any]] = []
+
+    def done(self) -> bool:
+        """Whether there is a value or an exception."""
+        return self._is_done
+
+    def wait(self) -> T:
+        """The value, when it is there; raises if there is an exception instead."""
+        with self._changed:
+            self._changed.wait_for(self.done)
+        return self.value()
+
+    def value(self) -> T:
+        """The value, which must be there already."""
+        if not self._is_done:
+            raise RuntimeError("the future is not completed: wait() waits for its value")
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+    def then(self, callback: Callable[[Future[T]], Any]) -> Future[Any]:
+        """A future of what the callback will return, which is called with this future when it is completed."""
+        following: Future[Any] = Future()
+
+        def run(done: Future[T]) -> None:
+            try:
+                outcome = callback(done)
+            except Exception as error:
+                failure = RuntimeError("Got the following error when running the callback: "
+                                       f"{type(error).__name__}: {error}")
+                failure.__cause__ = error
+                following.set_exception(failure)
+            else:
+                following.set_result(outcome)
+
+        self.add_done_callback(run)
+        return following
+
+    def add_done_callback(self, callback: Callable[[Future[T]], Any]) -> None:
+        """Call a function with this future when it is completed, or at once if it is already."""
+        with self._changed:
+            if not self._is_done:
+                self._callbacks.append(callback)
+                return
+        callback(self)
+
+    def set_result(self, result: T) -> None:
+        """Complete it with a value."""
+        self._complete(result, None)
+
+    def set_exception(self, result: BaseException) -> None:
+        """Complete it with an exception, which `wait` and `value` will raise."""
+        if not isinstance(result, Exception):
+            raise AssertionError(f"{result} is of type {type(result)}, not an Exception.")
+        self._complete(None, result)
+
+    def _complete(self, result: Any, error: BaseException | None) -> None:
+        with self._changed:
+            if self._is_done:
+                raise RuntimeError("Attempting to mark a completed Future as complete again. Note that a Future can "
+                                   "only be marked completed once.")
+            self._result, self._error, self._is_done = result, error, True
+            waiting, self._callbacks = self._callbacks, []
+            self._changed.notify_all()
+        for callback in waiting:
+            callback(self)
+
+
+def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:
+    """A future of the list of these futures, completed when they all are."""
+    all_of_them: Future[list[Future[Any]]] = Future()
+    lock = threading.Lock()
+    missing = len(futures)
+
+    def one_less(_: Future[Any]) -> None:
+        nonlocal missing
+        with lock:
+            missing -= 1
+            last = missing == 0
+        if last:
+            all_of_them.set_result(list(futures))
+
+    if not futures:
+        all_of_them.set_result([])
+    for future in futures:
+        future.add_done_callback(one_less)
+    return all_of_them
+
+
+def wait_all(futures: list[Future[Any]]) -> list[Any]:
+    """The values of all these futures, when they are there."""
+    return [future.wait() for future in collect_all(futures).wait()]
