@@ -183,23 +183,29 @@ def test_descriptions_of_arguments_do_not_pile_up(monkeypatch):
 
 @pytest.mark.parametrize("options", MODES, ids=lambda options: "+".join(options) or "plain")
 def test_many_sessions_leave_nothing_behind(options):
-    """Memory and threads stay flat."""
+    """Memory and threads stay flat.
+
+    The interpreter may enlarge a table of its own meanwhile, as that of its names, whoever happens to be the one who
+    needs a place in it. That is done in one of the rounds; what sessions leave behind they leave in all of them.
+    """
     for _ in range(5):
         session(options)
     gc.collect()
     threads, callbacks = threading.active_count(), len(gc.callbacks)
+    grown = []
     tracemalloc.start()
     try:
         session(options)
-        gc.collect()
-        before = tracemalloc.get_traced_memory()[0]
-        for _ in range(40):
-            session(options)
-        gc.collect()
-        grown = tracemalloc.get_traced_memory()[0] - before
+        for _ in range(3):
+            gc.collect()
+            before = tracemalloc.get_traced_memory()[0]
+            for _ in range(20):
+                session(options)
+            gc.collect()
+            grown.append(tracemalloc.get_traced_memory()[0] - before)
     finally:
         tracemalloc.stop()
-    # A session holds some ten kilobytes: were it kept, 40 would be far more than this.
-    assert grown < 40_000, f"{grown} bytes"
+    # A session holds some ten kilobytes: were it kept, 20 would be far more than this.
+    assert min(grown) < 20_000, f"{grown} bytes"
     assert threading.active_count() == threads
     assert len(gc.callbacks) == callbacks

@@ -316,7 +316,11 @@ def resident_kilobytes():
 
 
 def leaks():
-    """How much memory a thousand sessions, and then a million records, leave behind."""
+    """How much memory a thousand sessions, and then a million records, leave behind.
+
+    In two halves, of which the one with less counts: what is left behind is so in both, but a table of the interpreter
+    that has to grow does so once.
+    """
     x, y = torch.ones(4), torch.ones(4)
 
     def session(count):
@@ -324,24 +328,18 @@ def leaks():
             for _ in range(count):
                 torch.mul(x, y)
 
-    for _ in range(100):
-        session(10)
-    gc.collect()
-    before = resident_kilobytes()
-    for _ in range(1000):
-        session(10)
-    gc.collect()
-    sessions = resident_kilobytes() - before
-    for _ in range(2):
-        session(100_000)
-    session(1)
-    gc.collect()
-    before = resident_kilobytes()
-    for _ in range(10):
-        session(100_000)
-    session(1)  # the thread lets go of its last buffer when it gets another
-    gc.collect()
-    return {"sessions": sessions, "records": resident_kilobytes() - before}
+    def grown(sessions, count):
+        before = resident_kilobytes()
+        for _ in range(sessions):
+            session(count)
+        session(1)  # the thread lets go of its last buffer when it gets another
+        gc.collect()
+        return resident_kilobytes() - before
+
+    grown(100, 10)
+    sessions = min(grown(500, 10) for _ in range(2))
+    grown(2, 100_000)
+    return {"sessions": sessions, "records": min(grown(5, 100_000) for _ in range(2))}
 
 
 PROGRAMS = [training, modules, uses, nested, paused, bounded, threads, stacks_of_a_thread_that_was_there, allocations,
@@ -455,8 +453,8 @@ class TestPrograms:
         if not Path("/proc/self/statm").exists():
             pytest.skip("needs /proc")
         found = run(twin, "leaks")["leaks"]
-        assert found["sessions"] < 2000
-        assert found["records"] < 8000, "one object per record would be 30,000 or more"
+        assert found["sessions"] < 1000
+        assert found["records"] < 2000
 
 
 # -- parts, side by side -----------------------------------------------------------------------------------------------
