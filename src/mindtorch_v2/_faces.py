@@ -24,7 +24,6 @@ from ._dispatch.overriding import ACTIVE, OUTSIDE, PACKAGE, STATE, is_internal, 
 from ._dispatch.registry import is_public
 from ._dtype import dtype
 from ._methods import BINARY, OPERATORS, REFLECTED, SET_METHOD
-from ._numpy_names import FACE
 from ._shape import Size
 from ._tensor import Tensor
 from .nn import init  # noqa: F401
@@ -96,7 +95,7 @@ def _template(form: str, free: tuple[str, ...]) -> CodeType:
     named = f"        {', '.join(free) or None}\n"  # never reached, but it makes them variables of the closure
     text = f"def make({', '.join(free)}):\n    def asking{form}{named}    return asking\n"
     space: dict[str, Any] = {}
-    exec(compile(text, FACE, "exec"), space)
+    exec(compile(text, "<mindtorch_v2 face>", "exec"), space)
     return space["make"](*free).__code__
 
 
@@ -104,7 +103,11 @@ def asking_code(face: Face, name: str, like: CodeType | None = None, form: str =
     """Code that asks, for a function with the closure of other code."""
     code = _template(form, () if like is None else like.co_freevars)
     constants = tuple(face if constant == b"" else constant for constant in code.co_consts)
-    return code.replace(co_consts=constants, co_name=name)
+    code = code.replace(co_consts=constants, co_name=name)
+    if like is None:
+        return code
+    # A recording of calls shows a function by its place.
+    return code.replace(co_filename=like.co_filename, co_firstlineno=like.co_firstlineno)
 
 
 def _offered_iter(self: Any) -> Any:
@@ -210,6 +213,7 @@ class Faces:
         self.raw[function], self.function_of[raw] = raw, function
         function.__code__ = self.codes[function][1]
         function.__wrapped__ = raw  # type: ignore[attr-defined]  # for inspect.signature
+        function.__face__ = face  # type: ignore[attr-defined]
 
     def _add_attribute(self, name: str, value: Any) -> None:
         if isinstance(value, property):

@@ -16,6 +16,7 @@ from ._library.definition import fallthrough_kernel
 from ._library.infer import infer_schema
 from ._library.libraries import (
     Library,
+    _scoped_library,  # noqa: F401  (programs' tests take it from here)
     define,
     device_key,
     fragment,

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from .._numpy_names import FACE
 from .._tensor import Tensor
 from .autocast_lists import POLICIES
 from .dispatcher import compile_op
@@ -143,8 +142,8 @@ def _delivering(op: Op) -> Callable[..., Any]:
     found = _DELIVERING.get(op)
     if found is None:
         made: Any = compile_op(op)
-        if made.__code__.co_filename == FACE:
-            made = made.__wrapped__
+        if hasattr(made, "__face__"):
+            made = made.__wrapped__  # as it is when it does not ask for overriders
         cells = tuple(CellType(_deliver) if name in ("kernel_", "kernel_full_") else cell
                       for name, cell in zip(made.__code__.co_freevars, made.__closure__, strict=True))
         # It has a namespace of its own: there is nothing left to observe, no new memory and no cast.
