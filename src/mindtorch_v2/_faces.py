@@ -9,7 +9,6 @@ Tensor get functions of their own, because a method and the function of the same
 from __future__ import annotations
 
 import functools
-import importlib
 import sys
 from collections.abc import Callable, Iterable
 from types import CodeType, FrameType, FunctionType, ModuleType
@@ -17,16 +16,17 @@ from typing import Any
 
 import numpy as np
 
+from . import autograd  # noqa: F401  (its functions are offered, as are those of `init`)
 from ._device import device
 from ._dispatch import overriding
-from ._dispatch.namespace import LOOKUPS, aten
+from ._dispatch.namespace import ASKING, LOOKUPS, aten, offered
 from ._dispatch.overriding import ACTIVE, OUTSIDE, PACKAGE, STATE, is_internal, offer, overriders
 from ._dispatch.registry import is_public
 from ._dtype import dtype
 from ._methods import BINARY, OPERATORS, REFLECTED, SET_METHOD
-from ._numpy_names import FACE
 from ._shape import Size
 from ._tensor import Tensor
+from .nn import init  # noqa: F401
 from .nn.functional import DIRECT
 from .nn.parameter import Parameter
 
@@ -95,7 +95,7 @@ def _template(form: str, free: tuple[str, ...]) -> CodeType:
     named = f"        {', '.join(free) or None}\n"  # never reached, but it makes them variables of the closure
     text = f"def make({', '.join(free)}):\n    def asking{form}{named}    return asking\n"
     space: dict[str, Any] = {}
-    exec(compile(text, FACE, "exec"), space)
+    exec(compile(text, "<mindtorch_v2 face>", "exec"), space)
     return space["make"](*free).__code__
 
 
@@ -103,7 +103,11 @@ def asking_code(face: Face, name: str, like: CodeType | None = None, form: str =
     """Code that asks, for a function with the closure of other code."""
     code = _template(form, () if like is None else like.co_freevars)
     constants = tuple(face if constant == b"" else constant for constant in code.co_consts)
-    return code.replace(co_consts=constants, co_name=name)
+    code = code.replace(co_consts=constants, co_name=name)
+    if like is None:
+        return code
+    # A recording of calls shows a function by its place.
+    return code.replace(co_filename=like.co_filename, co_firstlineno=like.co_firstlineno)
 
 
 def _offered_iter(self: Any) -> Any:
@@ -125,7 +129,7 @@ class Faces:
         self.for_good = False
         self.codes: dict[FunctionType, tuple[CodeType, CodeType]] = {}  # as it is, and asking
         self.raw: dict[Any, Callable[..., Any]] = {}
-        self.function_of: dict[Any, Any] = {}  # by its raw copy
+        self.function_of = ASKING  # by its raw copy
         self.methods: dict[str, Face] = {}
 
     def arm(self, for_good: bool) -> None:
@@ -139,7 +143,8 @@ class Faces:
         for name, value in list(vars(aten).items()):
             vars(aten)[name] = self.raw.get(value, value)
         for name in MODULES:
-            self.add_module(importlib.import_module(name))
+            if name in sys.modules:
+                self.add_module(sys.modules[name])
         for name, value in list(vars(aten).items()):
             self.look_up(name, value)
         for name, value in list(vars(Tensor).items()):
@@ -148,7 +153,7 @@ class Faces:
         for name, face in self.methods.items():
             setattr(Tensor, name, face.function)
         Tensor.__iter__ = _iterate  # type: ignore[method-assign]
-        _set_aten(OFFERED)
+        _set_aten(offered)
 
     def disarm(self) -> None:
         """Give the public functions their own code back, if no class needs them to ask."""
@@ -185,8 +190,8 @@ class Faces:
 
     def look_up(self, name: str, function: Any) -> None:
         """A function that a program, or a part of the runtime, has just found for the first time."""
-        if self.armed and (name in MORE_FUNCTIONS or is_public(name, "f") or name in DIRECT):
-            self.add(function, name=name)
+        if self.armed and (name in MORE_FUNCTIONS or is_public(name, "f") or name in DIRECT or "." in name):
+            self.add(function, name=name.rpartition(".")[2])
         if self.armed and name in vars(aten):
             vars(aten)[name] = self.raw.get(vars(aten)[name], vars(aten)[name])
 
@@ -208,6 +213,7 @@ class Faces:
         self.raw[function], self.function_of[raw] = raw, function
         function.__code__ = self.codes[function][1]
         function.__wrapped__ = raw  # type: ignore[attr-defined]  # for inspect.signature
+        function.__face__ = face  # type: ignore[attr-defined]
 
     def _add_attribute(self, name: str, value: Any) -> None:
         if isinstance(value, property):
@@ -243,18 +249,8 @@ class Faces:
 FACES = Faces()
 
 
-class _Offered:
-    """What `aten` is to those parts of the package whose calls are offered: the functions that ask."""
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(aten, name)
-        return FACES.function_of.get(found, found)
-
-
-OFFERED = _Offered()
-
-
 def _set_aten(namespace: Any) -> None:
+    vars(offered).clear()
     for name, module in list(sys.modules.items()):
         if name.startswith(OUTSIDE) and hasattr(module, "aten"):
             module.aten = namespace  # type: ignore[attr-defined]
@@ -265,7 +261,7 @@ def face_of_frame(frame: FrameType) -> Any:
     code, values = frame.f_code, frame.f_locals
     names = (code.co_name, values.get("name"))  # functions that are made in a loop know their name
     for module_name in MODULES:
-        space = vars(sys.modules[module_name])
+        space = vars(sys.modules[module_name]) if module_name in sys.modules else {}
         for found in (space.get(name) for name in names if isinstance(name, str)):
             if isinstance(found, FunctionType) and code in (found.__code__, FACES.codes.get(found, (None,))[0]):
                 return found, *_arguments(code, values, found)

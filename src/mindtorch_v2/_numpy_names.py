@@ -11,8 +11,6 @@ from typing import Any, NoReturn
 
 WITH_REST = 0x04 | 0x08  # a code object's flags: *args, **kwargs
 
-FACE = "<mindtorch_v2 face>"  # the file name of code that asks for overriders, see `_faces`
-
 
 class Missing:
     """Stands for an argument that was not given: whoever looks at it complains as Python would have."""
@@ -34,8 +32,8 @@ def accept_axis(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     code = getattr(function, "__code__", None)
     if code is None:
         return function
-    if code.co_filename == FACE:
-        # It asks for overriders now, and has the code that knows its arguments beside it.
+    if hasattr(function, "__face__"):
+        # It may ask for overriders now, and has the code that knows its arguments beside it, see `_faces`.
         own: Any = function.__wrapped__  # type: ignore[attr-defined]
         accepting = accept_axis(name, own)
         function.__defaults__ = own.__defaults__  # type: ignore[attr-defined]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ._dispatch.namespace import aten, load_late
+from ._dispatch.namespace import LOOKUPS, aten, load_late
 
 
 def op_function(module: str, name: str, op: str) -> Callable[..., Any]:
@@ -26,6 +26,8 @@ def op_function(module: str, name: str, op: str) -> Callable[..., Any]:
     function.__name__ = function.__qualname__ = name
     function.__module__ = f"torch.{module}"
     function.__doc__ = f"`torch.{module}.{name}`: the op `aten::{op}`."
+    for noted in LOOKUPS:
+        noted(f"{module}.{name}", function)
     return function
 
 

@@ -16,6 +16,7 @@ from ._library.definition import fallthrough_kernel
 from ._library.infer import infer_schema
 from ._library.libraries import (
     Library,
+    _scoped_library,  # noqa: F401  (programs' tests take it from here)
     define,
     device_key,
     fragment,
@@ -25,15 +26,17 @@ from ._library.libraries import (
 from ._library.opcheck import opcheck
 from .ops import OpOverload
 
-__all__ = ["CustomOpDef", "Library", "custom_op", "define", "fallthrough_kernel", "get_ctx", "impl", "impl_abstract",
-           "infer_schema", "opcheck", "register_autocast", "register_autograd", "register_fake", "register_kernel",
-           "register_torch_dispatch", "register_vmap", "triton_op", "wrap_triton"]
+__all__ = ["CustomOpDef", "Library", "custom_op", "define", "fallthrough_kernel", "get_ctx", "get_kernel", "impl",
+           "impl_abstract", "infer_schema", "opcheck", "register_autocast", "register_autograd", "register_fake",
+           "register_kernel", "register_torch_dispatch", "register_vmap", "triton_op", "wrap_triton"]
 
 _TRITON = "torch.library.{0}: Triton kernels run on GPUs, which this runtime does not support"
 triton_op = refusing("triton_op", NotImplementedError, _TRITON.format("triton_op"))
 wrap_triton = refusing("wrap_triton", NotImplementedError, _TRITON.format("wrap_triton"))
 get_ctx = refusing("get_ctx", NotImplementedError, "torch.library.get_ctx: sizes that depend on data belong to "
                    "PyTorch's compiler, which this runtime does not have")
+get_kernel = refusing("get_kernel", NotImplementedError, "torch.library.get_kernel: kernels of dispatch keys are not "
+                      "objects here; call the op, or a Library's function itself")
 register_torch_dispatch = refusing("register_torch_dispatch", NotImplementedError,
                                    "torch.library.register_torch_dispatch: rules by class are not part of this "
                                    "runtime; a TorchDispatchMode sees the op itself")

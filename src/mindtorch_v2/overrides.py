@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import importlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from types import FunctionType
@@ -95,7 +95,7 @@ def get_overridable_functions() -> dict[Any, list[Any]]:
     """The functions that can be taken over, by the module or class they belong to."""
     found: dict[Any, list[Any]] = defaultdict(list)
     for name in MODULES:
-        module = sys.modules[name]
+        module = importlib.import_module(name)
         found[module] = [getattr(module, one) for one in dir(module)
                          if FACES.is_offered(module, one, vars(module).get(one) or getattr(module, one))]
     for value in vars(Tensor).values():

@@ -232,6 +232,11 @@ class Writer:
                f"return tap_.run(op_, {self.inplace}, {{{given}}})")
         # As in PyTorch, an op without tensor arguments has no place in the graph.
         in_graph = bool(self.tensors)
+        if self.op.namespace != "aten":
+            # What runs inside is a program's code, whose calls are noted like any other's.
+            place = "s_.seq if (s_ := THREAD.state).grad else -1" if in_graph else "-1"
+            self.add(3, "if OBSERVING:", tap, uses, f"    start_ = open_stretch({inputs}, {place})")
+            return
         if NATIVE is not None:
             # One call notes uses, describes the arguments and makes the mark.
             values = ", ".join([str(in_graph), *(a.python_name for a in self.schema.arguments)])
@@ -256,7 +261,7 @@ class Writer:
     def report(self) -> None:
         scalar = self.op.scalar_overload and self.pairwise
         event = "id_ if v1 is not NO_TENSOR else id_scalar_" if scalar else "id_"
-        end = f"start_.end({event})" if NATIVE is not None else (
+        end = f"start_.end({event})" if NATIVE is not None or self.op.namespace != "aten" else (
             f"o_.extend(({event}, start_, clock(), seq_, d_))")
         # Converted operands are let go of first: a profile of memory shows them freed in the op, as PyTorch's does.
         freed = "".join(f"a{i} = " for i in range(len(self.tensors))) + "None; " if self.op.promote else ""

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from .._numpy_names import FACE
 from .._tensor import Tensor
+from .autocast_lists import POLICIES
 from .dispatcher import compile_op
-from .observer import tap
+from .observer import HOOK, tap
 from .registry import Op
 from .schema import as_given
 from .state import THREAD
@@ -69,6 +69,9 @@ class _Tap:
                 op.name in WHOLE or op.name.startswith(WHOLE_FAMILIES)):
             return self.undisturbed(compile_op(op, inplace), arguments)
         state = THREAD.state
+        if HOOK["AUTOCAST"] and state.autocast and op.key in POLICIES and not inplace:
+            # Its arguments are cast first; then it asks again.
+            return self.undisturbed(compile_op(op), arguments)
         # An in-place op is recorded as it runs: its formula may need what it is about to overwrite.
         recorded = state.grad and bool(op.grad) and not inplace and any(
             one.requires_grad for one in _tensors(arguments.values()))
@@ -81,7 +84,7 @@ class _Tap:
             state.grad = True
         MINE.made = made
         try:
-            return self.undisturbed(_delivering(op), arguments)
+            return _delivering(op)(**arguments)
         finally:
             MINE.made = None
 
@@ -139,11 +142,13 @@ def _delivering(op: Op) -> Callable[..., Any]:
     found = _DELIVERING.get(op)
     if found is None:
         made: Any = compile_op(op)
-        if made.__code__.co_filename == FACE:
-            made = made.__wrapped__
+        if hasattr(made, "__face__"):
+            made = made.__wrapped__  # as it is when it does not ask for overriders
         cells = tuple(CellType(_deliver) if name in ("kernel_", "kernel_full_") else cell
                       for name, cell in zip(made.__code__.co_freevars, made.__closure__, strict=True))
-        copy = FunctionType(made.__code__, made.__globals__, made.__name__, made.__defaults__, cells)
+        # It has a namespace of its own: there is nothing left to observe, no new memory and no cast.
+        space = {**HOOK, "OBSERVING": False, "ALLOCATED": None, "AUTOCAST": False}
+        copy = FunctionType(made.__code__, space, made.__name__, made.__defaults__, cells)
         copy.__kwdefaults__ = made.__kwdefaults__
         found = _DELIVERING[op] = copy
     return found

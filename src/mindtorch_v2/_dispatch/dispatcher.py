@@ -24,7 +24,7 @@ from .codegen import Writer, ufunc_of
 from .describe import describe_any, describer_source, key_of, note, noting, remembering
 from .explain import explain
 from .namespace import COMPILER, aten
-from .observer import HOOK, event_id
+from .observer import HOOK, event_id, open_stretch
 from .overriding import Taken
 from .promotion import check_cast
 from .registry import Op
@@ -182,6 +182,7 @@ HOOK.update(
         "promote_list": promotion.promote_list,
         "promote_number": promotion.promote_number,
         "number_tensor": number_tensor,
+        "open_stretch": open_stretch,
         "raise_out_grad": raise_out_grad,
         "rebase": rebase,
         "save": save,
@@ -221,7 +222,7 @@ def _compile(op: Op, inplace: bool) -> Callable[..., Any]:
     kernel = op.composite or (op.cpu_inplace if inplace and op.cpu_inplace is not None else op.cpu)
     if kernel is None:
         raise NotImplementedError(f"aten::{op.key} exists only in its in-place form")
-    function = execute(text, f"<mindtorch_v2 op {writer.name}>")(
+    function = execute(text, f"<mindtorch_v2 {'op' if op.namespace == 'aten' else op.namespace} {writer.name}>")(
         op, kernel, op.cpu_full, node, label, scalar_label, describer(op), None
     )
     function.__module__ = "torch"

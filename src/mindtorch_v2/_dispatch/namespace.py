@@ -75,3 +75,20 @@ class Namespace:
 
 
 aten = Namespace()
+
+
+class Offered:
+    """`aten` for those parts of the package whose calls are offered to overriders like a program's own.
+
+    `_faces` swaps it for `aten` in modules that are loaded already; a module that may be loaded later imports it.
+    """
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        found = getattr(aten, name)
+        made = self.__dict__[name] = ASKING.get(found, found)
+        return made
+
+
+# Set by `_faces` while functions ask: what asks, by what `aten` has in its place.
+ASKING: dict[Any, Any] = {}
+offered = Offered()

@@ -17,7 +17,8 @@ from .._tensor import DISABLED, OVERRIDING, Tensor
 
 PACKAGE = __name__.partition(".")[0]
 # Parts of the package that PyTorch has in Python too: what they call is offered like a program's own calls.
-OUTSIDE = tuple(f"{PACKAGE}.{name}" for name in ("nn.modules", "nn.init", "nn.utils", "optim", "distributions"))
+OUTSIDE = tuple(f"{PACKAGE}.{name}" for name in ("nn.modules", "nn.init", "nn.utils", "optim", "distributions",
+                                              "utils"))
 
 
 class _State(threading.local):

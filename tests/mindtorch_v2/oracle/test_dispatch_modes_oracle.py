@@ -87,6 +87,18 @@ def test_answers_take_the_place_of_results_and_autograd_is_above() -> None:
     same(program)
 
 
+def test_autocast_comes_before_modes() -> None:
+    def program(torch: Any) -> Any:
+        log: list[Any] = []
+        x, w = torch.ones(2, 2), torch.ones(2, 2, requires_grad=True)
+        with noting(torch, log), torch.autocast("cpu", torch.bfloat16):
+            y = x @ w
+        y.sum().backward()
+        return [y, w.grad, log]
+
+    same(program)
+
+
 def test_modes_nest_and_must_be_written() -> None:
     def program(torch: Any) -> Any:
         log: list[Any] = []

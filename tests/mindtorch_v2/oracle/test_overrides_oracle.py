@@ -325,6 +325,7 @@ def test_make_subclass() -> None:
                 return made
 
         x = Mine(torch.ones(2), "a")
-        return [x, x.label, x * 2, torch.Tensor._make_subclass(Mine, torch.ones(1))]
+        one = torch.Tensor._make_subclass(Mine, torch.ones(1))
+        return [x, x.label, x * 2, one, list(torch.utils.data.DataLoader([one, one], batch_size=2))]
 
     same(program)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...._construct import as_tensor, tensor
-from ...._dispatch.namespace import aten
+from ...._dispatch.namespace import offered as aten  # a batch of a subclass is of the subclass
 from ...._dtype import float64
 from ...._tensor import Tensor
 
