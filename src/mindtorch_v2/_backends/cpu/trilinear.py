@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from ..._dtype import HALF_TYPES
 
 Array = Any
-Labels = Sequence[int]
+Labels = list[int]
 
 
 def trilinear(i1: Array, i2: Array, i3: Array, expand1: list[int], expand2: list[int], expand3: list[int],
