@@ -186,8 +186,8 @@ class finfo:
     32
     """
 
-    def __init__(self, type: dtype | None = None) -> None:
-        chosen = DefaultDtype.value if type is None else type
+    def __init__(self, type: Any = None) -> None:
+        chosen = DefaultDtype.value if type is None else PYTHON_DTYPES.get(type, type)
         if not isinstance(chosen, dtype) or chosen.category < FLOAT:
             raise TypeError(
                 f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{chosen!r}'"
@@ -211,7 +211,8 @@ class finfo:
 class iinfo:
     """Limits of an integer type."""
 
-    def __init__(self, type: dtype) -> None:
+    def __init__(self, type: Any) -> None:
+        type = PYTHON_DTYPES.get(type, type)
         if not isinstance(type, dtype) or type.category != INTEGER:
             raise TypeError(
                 f"torch.iinfo() requires an integer input type. Use torch.finfo to handle '{type!r}'"

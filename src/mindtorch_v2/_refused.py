@@ -68,7 +68,7 @@ LINALG: dict[str, str] = {
     "torch.linalg.lu_factor": "ldl_factor ldl_factor_ex ldl_solve",
 }
 METHODS: dict[str, str] = {
-    SPARSE: """ccol_indices col_indices crow_indices resize_as_sparse_ row_indices smm sparse_mask sparse_resize_
+    SPARSE: """ccol_indices col_indices crow_indices resize_as_sparse_ row_indices smm sparse_resize_
         sparse_resize_and_clear_ sspaddmm to_sparse_bsc to_sparse_bsr to_sparse_csc to_sparse_csr""",
     QUANTIZED: """dequantize int_repr q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale
         q_zero_point qscheme""",

@@ -10,6 +10,7 @@ from typing import Any
 from numpy import ndarray
 
 from .._backends.cpu.memory import is_dense
+from .._backends.sparse import SparseArray
 from .._dispatch.namespace import aten
 from .._dispatch.state import THREAD
 from .._memory_format import contiguous_format
@@ -182,10 +183,14 @@ class AccumulateGrad(Node):
         if extras.grad is None:
             if grad._a.strides == variable._a.strides and not THREAD.state.grad and getrefcount(grad) <= UNSHARED[0]:
                 extras.grad = aten.detach(grad)
+            elif type(grad._a) is SparseArray:
+                extras.grad = aten.clone(grad)
             else:
                 extras.grad = laid_out_as(variable, grad)
         elif THREAD.state.grad:
             extras.grad = aten.add(extras.grad, grad)
+        elif type(extras.grad._a) is SparseArray and type(grad._a) is not SparseArray:
+            extras.grad = aten.add(grad, extras.grad)
         else:
             aten.add_(extras.grad, grad)
         if extras.post_hooks:

@@ -65,6 +65,13 @@ class SparseArray:
         """Other values at the same positions."""
         return SparseArray(self.indices, values, self.shape, self.coalesced)
 
+    def __setitem__(self, key: Any, other: SparseArray) -> None:
+        """What an in-place op writes, `a[...] = result`: another's elements are taken over."""
+        if key is not Ellipsis or not isinstance(other, SparseArray):
+            raise NotImplementedError("writing into a sparse tensor is not supported by this runtime")
+        self.indices, self.values, self.shape, self.coalesced = (
+            other.indices, other.values, other.shape, other.coalesced)
+
     def __rmul__(self, other: Any) -> Any:
         raise NotImplementedError("a dense tensor times a sparse one is not supported by this runtime: use "
                                   "torch.sparse.mm, or to_dense()")
@@ -72,7 +79,11 @@ class SparseArray:
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """Called where a dense array is the first operand: a sum with a dense array is dense."""
         if ufunc is np.add and method == "__call__" and len(inputs) == 2:
+            if isinstance(inputs[1], SparseArray) and options.get("out") == (inputs[0],):
+                return add_into(inputs[0], inputs[1])
             return np.add(*[dense(one) if isinstance(one, SparseArray) else one for one in inputs], **options)
+        if ufunc is np.multiply and inputs[0] is self and np.ndim(inputs[1]) == 0:
+            return self.like(self.values * inputs[1])
         raise NotImplementedError(f"{ufunc.__name__} of a dense and a sparse tensor is not supported by this runtime; "
                                   "use to_dense()")
 
@@ -85,6 +96,23 @@ def dense(a: SparseArray) -> np.ndarray:
     np.add.at(flat, np.ravel_multi_index(tuple(a.indices), a.shape[:count]) if count else np.zeros(
         len(a.values), np.int64), a.values)
     return made
+
+
+def add_into(target: np.ndarray, a: SparseArray) -> np.ndarray:
+    """The elements of a sparse array added to a dense one, in place."""
+    a = coalesce(a)
+    target[tuple(a.indices)] += a.values
+    return target
+
+
+def masked(a: np.ndarray, mask: Any) -> SparseArray:
+    """The elements of a dense array at the positions of a sparse one."""
+    if not isinstance(mask, SparseArray):
+        raise RuntimeError("sparse_mask(): expected mask to be sparse")
+    if a.shape != mask.shape:
+        raise RuntimeError("sparse_mask(): operands have incompatible sizes; self has size "
+                           f"{list(a.shape)} but mask has size {list(mask.shape)}")
+    return SparseArray(mask.indices, a[tuple(mask.indices)], mask.shape, mask.coalesced)
 
 
 def coalesce(a: SparseArray) -> SparseArray:
@@ -195,7 +223,8 @@ def _added(a: SparseArray, b: Any, alpha: Any = 1) -> Any:
     if not isinstance(b, SparseArray):
         raise NotImplementedError("the sum of a sparse and a dense tensor is dense: put the dense one first")
     values = np.concatenate([a.values, b.values * np.asarray(alpha, b.dtype)])
-    return coalesce(SparseArray(np.concatenate([a.indices, b.indices], 1), values, a.shape, False))
+    both = SparseArray(np.concatenate([a.indices, b.indices], 1), values, a.shape, False)
+    return coalesce(both) if a.coalesced and b.coalesced else both
 
 
 TABLE: dict[str, Callable[..., Any]] = {

@@ -85,7 +85,8 @@ LATE_FAMILIES = (
 )
 
 LATE_METHODS = (
-    "_indices", "_nnz", "_values", "coalesce", "indices", "is_coalesced", "to_sparse", "to_sparse_coo", "values",
+    "_indices", "_nnz", "_values", "coalesce", "indices", "is_coalesced", "sparse_mask", "to_sparse", "to_sparse_coo",
+    "values",
     "argwhere", "as_strided_", "as_strided_scatter", "bincount", "cholesky", "cholesky_inverse", "cholesky_solve",
     "corrcoef", "cov", "cross", "cummax", "cummin", "cumprod", "cumprod_", "cumsum", "cumsum_", "det", "diag",
     "diag_embed", "diagflat", "diff", "dsplit", "fill_diagonal_", "float_power_", "frexp", "gather", "geqrf",

@@ -99,6 +99,8 @@ def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_bloc
     if dtype is not None and type(dtype) is not dtype_type:
         dtype = as_dtype(dtype, "to")
     if dtype is None:
+        if device is None and memory_format is None and not copy:
+            return self  # nothing is asked for, and nothing runs
         return aten.to__dtype_layout(self, device=device, non_blocking=non_blocking, copy=copy,
                                      memory_format=memory_format)
     if device is None:

@@ -13,8 +13,21 @@ from .._tensor import Tensor
 def _embedding_backward(grad: Tensor, indices: Tensor, num_weights: int, padding_idx: int, scale_grad_by_freq: bool,
                         sparse: bool) -> Tensor:
     if sparse:
-        raise NotImplementedError("embedding(sparse=True): this runtime has no sparse gradients; use sparse=False")
+        return aten.embedding_sparse_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq)
     return aten.embedding_dense_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq)
+
+
+def _sparse_backward(grad: Tensor, indices: Tensor, num_weights: int, padding_idx: int,
+                     scale_grad_by_freq: bool) -> Tensor:
+    """The rows of the gradient with the places they belong to, which may repeat; those of the padding are left out."""
+    if scale_grad_by_freq:
+        raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
+    if padding_idx != -1:
+        kept = aten.ne(indices, padding_idx)
+        indices, grad = indices[kept], grad[kept]
+    features = grad._a.shape[-1]
+    return aten._sparse_coo_tensor_with_dims_and_tensors(
+        1, 1, (num_weights, features), aten.reshape(indices, (1, -1)), aten.reshape(grad, (-1, features)))
 
 
 def _dense_backward_gradient(grad: Tensor, indices: Tensor, padding_idx: int, scale_grad_by_freq: bool) -> Tensor:
@@ -40,6 +53,8 @@ declare(
     "bool scale_grad_by_freq) -> Tensor", cpu=kernels.embedding_backward, where="n",
     grad={"grad_output": _dense_backward_gradient},
 )
+declare("embedding_sparse_backward(Tensor grad, Tensor indices, int num_weights, int padding_idx, "
+        "bool scale_grad_by_freq) -> Tensor", composite=_sparse_backward, where="n")
 declare("embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
         cpu_inplace=kernels.embedding_renorm, where="n")
 

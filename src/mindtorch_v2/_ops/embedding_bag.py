@@ -41,11 +41,27 @@ def _backward(grad: Tensor, indices: Tensor, offsets: Tensor, offset2bag: Tensor
               maximum_indices: Tensor, num_weights: int, scale_grad_by_freq: bool, mode: int, sparse: bool,
               per_sample_weights: Any, padding_idx: int) -> Tensor:
     if sparse:
-        raise NotImplementedError("embedding_bag(sparse=True): this runtime has no sparse gradients; use sparse=False")
+        return aten._embedding_bag_sparse_backward(grad, indices, offsets, offset2bag, bag_size, num_weights,
+                                                   scale_grad_by_freq, mode, per_sample_weights, padding_idx)
     return aten._embedding_bag_dense_backward(grad, indices, offset2bag, bag_size, maximum_indices, num_weights,
                                               scale_grad_by_freq, mode, per_sample_weights, padding_idx)
 
 
+def _sparse_backward(grad: Tensor, indices: Tensor, offsets: Tensor, offset2bag: Tensor, bag_size: Tensor,
+                     num_weights: int, scale_grad_by_freq: bool, mode: int, per_sample_weights: Any,
+                     padding_idx: int) -> Tensor:
+    """Each index sees the gradient of its bag, shared out if the bag is averaged."""
+    each = aten.index_select(grad, 0, offset2bag)
+    if mode == kernels.MEAN:
+        each = aten.div(each, aten.unsqueeze(aten.index_select(bag_size, 0, offset2bag), 1))
+    if per_sample_weights is not None:
+        each = aten.mul(each, aten.unsqueeze(per_sample_weights, 1))
+    return aten.embedding_backward(each, indices, num_weights, padding_idx, scale_grad_by_freq, True)
+
+
+declare("_embedding_bag_sparse_backward(Tensor grad, Tensor indices, Tensor offsets, Tensor offset2bag, "
+        "Tensor bag_size, int num_weights, bool scale_grad_by_freq, int mode, Tensor? per_sample_weights, "
+        "int padding_idx=-1) -> Tensor", composite=_sparse_backward, where="n")
 declare("_embedding_bag_backward(Tensor grad, Tensor indices, Tensor offsets, Tensor offset2bag, Tensor bag_size, "
         "Tensor maximum_indices, int num_weights, bool scale_grad_by_freq, int mode, bool sparse, "
         "Tensor? per_sample_weights, int padding_idx=-1) -> Tensor", composite=_backward, where="n")

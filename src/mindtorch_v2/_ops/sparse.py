@@ -46,8 +46,9 @@ def sparse_coo_tensor(indices: Any, values: Any, size: Any = None, *, dtype: Any
     """A sparse tensor with the given values at the given positions; positions may repeat."""
     if device is not None and as_device(device).type != "cpu":
         raise NotImplementedError("sparse tensors are supported on the CPU only")
-    places = aten.to(as_tensor(indices), int64)
-    held = as_tensor(values) if dtype is None else aten.to(as_tensor(values), dtype)
+    places, held = (one if isinstance(one, Tensor) else as_tensor(one) for one in (indices, values))
+    places = places if places.dtype is int64 else aten.to(places, int64)
+    held = held if dtype is None else aten.to(held, dtype)
     made: Tensor = aten.sparse_coo_tensor__default(places, held, size, is_coalesced=is_coalesced)
     return made.requires_grad_(True) if requires_grad else made
 
@@ -127,6 +128,8 @@ choose("to_sparse_coo", where="m")(lambda self: to_sparse(self))
 declare("_to_dense(Tensor self) -> Tensor", cpu=np.asarray, where="n", node="ToDenseBackward0",
         grad={"self": lambda grad: grad})
 declare("to_dense(Tensor self) -> Tensor", composite=lambda self: aten._to_dense(self), where="n")
+declare("sparse_mask(Tensor self, Tensor mask) -> Tensor", cpu=kernels.masked, where="m",
+        grad={"self": lambda grad, mask: aten.sparse_mask(grad.to_dense(), mask).to_dense()})
 declare(
     "_sparse_mm(Tensor sparse, Tensor dense) -> Tensor", cpu=np.matmul, where="n", node="SparseAddmmBackward0",
     grad={

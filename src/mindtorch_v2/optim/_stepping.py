@@ -30,6 +30,11 @@ def number(value: Any) -> float:
     return value.item() if isinstance(value, Tensor) else value
 
 
+def sparse_like(grad: Tensor, values: Tensor) -> Tensor:
+    """Other values at the places of a coalesced gradient."""
+    return aten.sparse_coo_tensor(aten._indices(grad), values, grad.shape)
+
+
 class ParameterOptimizer(Optimizer):
     """An optimizer whose update treats every parameter by itself."""
 
@@ -59,6 +64,10 @@ class ParameterOptimizer(Optimizer):
         """One step of several parameters in one op."""
         raise NotImplementedError
 
+    def takes_sparse(self, group: dict[str, Any]) -> bool:
+        """Whether gradients may be sparse."""
+        return False
+
     def has_state(self, group: dict[str, Any]) -> bool:
         """Whether parameters of this group keep state between steps."""
         return True
@@ -78,7 +87,7 @@ class ParameterOptimizer(Optimizer):
             return
         stateful = self.has_state(group)
         for parameter in parameters:
-            if parameter.grad.is_sparse:
+            if parameter.grad.is_sparse and not self.takes_sparse(group):
                 raise RuntimeError(self.sparse_message.format(name=type(self).__name__))
             if stateful and not self.state[parameter]:
                 self.start(self.state[parameter], parameter, parameter.grad, group)

@@ -15,6 +15,7 @@ from ._stepping import (
     count_step,
     decayed_lists,
     number,
+    sparse_like,
     zero_step,
 )
 
@@ -46,6 +47,11 @@ class Adagrad(ParameterOptimizer):
             for parameter in group["params"]:
                 self.start(self.state[parameter], parameter, parameter, group)
 
+    def takes_sparse(self, group: dict[str, Any]) -> bool:
+        if group["weight_decay"]:
+            raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+        return not group["foreach"] and not group["fused"]
+
     def start(self, state: dict[str, Any], parameter: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
         value = group["initial_accumulator_value"]
         state["step"] = zero_step()
@@ -59,6 +65,13 @@ class Adagrad(ParameterOptimizer):
         if group["weight_decay"] != 0:
             grad = aten.add(grad, parameter, alpha=group["weight_decay"])
         rate = group["lr"] / (1 + (count - 1) * group["lr_decay"])
+        if grad.is_sparse:
+            grad = aten.coalesce(grad)
+            values = aten._values(grad)
+            aten.add_(state["sum"], sparse_like(grad, aten.pow(values, 2)))
+            deviation = aten.add_(aten.sqrt_(aten._values(aten.sparse_mask(state["sum"], grad))), group["eps"])
+            aten.add_(parameter, sparse_like(grad, aten.div(values, deviation)), alpha=number(-rate))
+            return
         aten.addcmul_(state["sum"], grad, grad, value=1)
         deviation = aten.sqrt(state["sum"])
         deviation = aten.add(deviation, group["eps"]) if group["differentiable"] else \

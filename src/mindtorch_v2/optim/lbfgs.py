@@ -9,6 +9,7 @@ from .._autograd.grad_mode import enable_grad, no_grad
 from .._dispatch.namespace import aten
 from .._memory_format import contiguous_format
 from .._tensor import Tensor
+from ._stepping import number
 from ._strong_wolfe import Trial, strong_wolfe
 from .optimizer import Optimizer
 
@@ -61,7 +62,7 @@ class LBFGS(Optimizer):
     def _evaluate(self, closure: Callable[[], Any], start: list[Any], step: Any, direction: Any) -> tuple[float, Any]:
         """Loss and gradient at a step from `start`, to which the parameters return afterwards."""
         self._move(step, direction)
-        loss = float(closure())
+        loss = number(closure())
         grad = self._flat_grad()
         for parameter, value in zip(self._params, start, strict=True):
             parameter.copy_(value)
@@ -111,7 +112,7 @@ class LBFGS(Optimizer):
         state.setdefault("func_evals", 0)
         state.setdefault("n_iter", 0)
         first_loss = compute()
-        loss = float(first_loss)
+        loss = number(first_loss)
         evaluations = 1
         state["func_evals"] += 1
         grad = self._flat_grad()
@@ -152,7 +153,7 @@ class LBFGS(Optimizer):
             self._move(state["t"], direction)
             if iteration == group["max_iter"]:
                 return start.loss, start.grad, 0, False  # nobody will look at the new loss
-            loss = float(compute())
+            loss = number(compute())
             grad = self._flat_grad()
             return loss, grad, 1, bool(grad.abs().max() <= group["tolerance_grad"])
         if group["line_search_fn"] != "strong_wolfe":

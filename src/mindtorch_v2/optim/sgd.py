@@ -44,6 +44,9 @@ class SGD(ParameterOptimizer):
             self._step_supports_amp_scaling = True
             check_fused(self)
 
+    def takes_sparse(self, group: dict[str, Any]) -> bool:
+        return not group["momentum"] and not number(group["weight_decay"]) and not group["fused"]
+
     def has_state(self, group: dict[str, Any]) -> bool:
         return group["momentum"] != 0
 

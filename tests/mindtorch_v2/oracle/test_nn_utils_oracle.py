@@ -315,10 +315,3 @@ def test_norm_of_lstm_weight() -> None:
         results.append([output, layer.parametrizations.weight_hh_l0.original0.grad])
     for got, want in zip(results[1], results[0], strict=True):
         assert_same(got, want, "normalised GRU")
-
-
-def test_what_is_not_supported_says_so() -> None:
-    weight = ours.ones(2, 2, requires_grad=True)
-    bag = ours.nn.functional.embedding_bag(ours.tensor([0, 1]), weight, ours.tensor([0]), sparse=True)
-    with pytest.raises(NotImplementedError, match="sparse"):
-        bag.sum().backward()

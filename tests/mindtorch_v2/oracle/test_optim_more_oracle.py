@@ -177,11 +177,6 @@ def test_unknown_line_search():
     check_error(run)
 
 
-def test_sparse_adam_is_refused():
-    with pytest.raises(NotImplementedError, match="sparse"):
-        ours.optim.SparseAdam(start(ours))
-
-
 @pytest.mark.parametrize("name", ["Adam", "AdamW", "NAdam", "RAdam", "Adamax", "ASGD", "RMSprop", "Rprop", "Adadelta"])
 def test_capturable_is_refused_on_the_cpu(name):
     check_error(lambda module: walk(module, lambda m, p: getattr(m.optim, name)(p, capturable=True), 1))

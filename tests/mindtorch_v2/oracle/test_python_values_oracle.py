@@ -271,3 +271,29 @@ def test_packed_sequences_come_apart() -> None:
             [t.arange(2.0), t.arange(3.0)], enforce_sorted=False))]
 
     same(parts)
+
+
+def test_limits_of_types_of_python() -> None:
+    same(lambda t: (t.finfo(float).eps, t.iinfo(int).max, t.finfo(complex).bits))
+
+
+NOTHING = {
+    "nothing": lambda t, x, m: x.to(), "None": lambda t, x, m: x.to(None),
+    "not blocking": lambda t, x, m: x.to(non_blocking=True),
+    "no device": lambda t, x, m: x.to(device=None), "copy": lambda t, x, m: x.to(copy=True),
+    "format": lambda t, x, m: x.to(memory_format=t.contiguous_format), "module": lambda t, x, m: m.to(),
+    "module's dtype": lambda t, x, m: m.to(t.float32),
+    "module's format": lambda t, x, m: m.to(memory_format=t.channels_last),
+}
+
+
+@pytest.mark.parametrize("name", NOTHING)
+def test_conversions_that_ask_for_nothing_run_nothing(name: str) -> None:
+    found = []
+    for t in (ours, theirs):
+        x, m = t.ones(2), t.nn.Sequential(t.nn.Conv2d(3, 4, 1), t.nn.BatchNorm2d(4))
+        NOTHING[name](t, x, m)
+        with t.profiler.profile(record_shapes=True) as prof:
+            NOTHING[name](t, x, m)
+        found.append([(e.name, str(e.input_shapes)) for e in prof.events() if e.cpu_parent is None])
+    assert found[0] == found[1]

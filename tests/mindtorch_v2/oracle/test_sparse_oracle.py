@@ -140,3 +140,79 @@ def test_profile():
         ours.sparse.mm(a, x).sum().backward()
     event = next(e for e in recorded.events() if e.name == "aten::_sparse_mm")
     assert event.input_shapes == [[3, 4], [4, 2]]
+
+
+# -- gradients of embeddings -------------------------------------------------------------------------------------------
+
+STEPPERS = {
+    "SparseAdam": lambda t, p: t.optim.SparseAdam(p, lr=0.1),
+    "SparseAdam upwards": lambda t, p: t.optim.SparseAdam(p, lr=0.1, betas=(0.8, 0.9), eps=1e-3, maximize=True),
+    "SGD": lambda t, p: t.optim.SGD(p, lr=0.1),
+    "Adagrad": lambda t, p: t.optim.Adagrad(p, lr=0.1, lr_decay=0.01),
+}
+TABLES = {
+    "embedding": lambda t: t.nn.Embedding(6, 3, sparse=True, padding_idx=0),
+    "bags": lambda t: t.nn.EmbeddingBag(6, 3, sparse=True, mode="mean"),
+    "sums": lambda t: t.nn.EmbeddingBag(6, 3, sparse=True, mode="sum", padding_idx=2),
+}
+
+
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("stepper", STEPPERS)
+def test_training_of_sparse_tables(stepper, table):
+    found = []
+    for t in (ours, torch):
+        t.manual_seed(0)
+        module = TABLES[table](t)
+        optimizer = STEPPERS[stepper](t, list(module.parameters()))
+        losses = []
+        for _ in range(4):
+            x = t.randint(0, 6, (2, 3))
+            optimizer.zero_grad()
+            loss = (module(x) ** 2).sum() + (module(x[:1]) * 3).sum()
+            loss.backward()
+            optimizer.step()
+            losses += [loss.item(), module.weight.grad.is_sparse, module.weight.grad.coalesce()._nnz()]
+        found.append((losses, module.weight.detach().tolist(), repr(optimizer)))
+    assert found[0][0] == pytest.approx(found[1][0], abs=1e-4)
+    for got, want in zip(found[0][1], found[1][1]):
+        assert got == pytest.approx(want, abs=1e-5)
+    assert found[0][2] == found[1][2]
+
+
+def test_sparse_gradients_add_up_and_with_dense_ones():
+    for more in (False, True):
+        grads = []
+        for t in (ours, torch):
+            t.manual_seed(0)
+            module = t.nn.Embedding(6, 3, sparse=True)
+            module(t.tensor([1])).sum().backward()
+            module(t.tensor([1, 2])).sum().backward()
+            if more:
+                (module.weight * 2).sum().backward()
+            grads.append((module.weight.grad.is_sparse, module.weight.grad.to_dense().tolist()))
+        assert grads[0] == grads[1]
+
+
+@pytest.mark.parametrize("name", ["Adam", "RMSprop", "SparseAdam without lr", "Adagrad with decay", "SparseAdam"])
+def test_what_optimizers_say_of_gradients_they_do_not_take(name):
+    def run(t):
+        weight = t.nn.Embedding(3, 2, sparse=name != "SparseAdam")
+        weight(t.tensor([1])).sum().backward()
+        make = {"SparseAdam without lr": lambda p: t.optim.SparseAdam(p, lr=0.0), "Adagrad with decay": lambda p:
+                t.optim.Adagrad(p, weight_decay=0.1)}.get(name, lambda p: getattr(t.optim, name)(p))
+        make(weight.parameters()).step()
+
+    check_error(run)
+
+
+def test_elements_at_the_places_of_another():
+    x, mask = dense(torch, 3, 4), matrix(torch)[1].coalesce()
+    y, ours_mask = dense(ours, 3, 4), matrix(ours)[1].coalesce()
+    want, got = x.sparse_mask(mask), y.sparse_mask(ours_mask)
+    assert got._values().tolist() == want._values().tolist()
+    assert got._indices().tolist() == want._indices().tolist()
+    want.to_dense().sum().backward()
+    got.to_dense().sum().backward()
+    assert y.grad.tolist() == x.grad.tolist()
+    check_error(lambda t: t.ones(2, 2).sparse_mask(matrix(t)[1]))
