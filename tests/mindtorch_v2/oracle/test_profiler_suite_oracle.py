@@ -844,3 +844,21 @@ def test_ones_are_filled_with_a_float(torch: Any, kind: str) -> None:
     assert type(inner["aten::fill_"][1]) is float
     number = {"float32": 6, "int64": 4, "bool": 11}[kind]
     assert inner["aten::empty"] == [[2], number, None, None, False, None]
+
+
+NAMES = {
+    "autograd": "DeviceType ProfilerActivity ProfilerConfig ProfilerState _add_metadata_json _disable_profiler "
+                "_enable_profiler _kineto_step _prepare_profiler _profiler_enabled _supported_activities "
+                "_toggle_collection_dynamic kineto_available",
+    "autograd.profiler": "EventList FunctionEvent ProfilerConfig ProfilerState _ExperimentalConfig _disable_profiler "
+                         "_enable_profiler _filter_name _filter_stack_entry _is_profiler_enabled _kineto_step "
+                         "_prepare_profiler _rewrite_name _supported_activities parse_nvprof_trace",
+    "autograd.profiler_legacy": "EventList FunctionEvent profile",
+    "profiler.profiler": "ExecutionTraceObserver ProfilerAction kineto_available profile schedule "
+                         "supported_activities tensorboard_trace_handler",
+}
+
+
+@pytest.mark.parametrize("module", NAMES)
+def test_names_that_programs_import(torch: Any, module: str) -> None:
+    assert [name for name in NAMES[module].split() if not hasattr(part(torch, module), name)] == []
