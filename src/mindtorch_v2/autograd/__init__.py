@@ -37,9 +37,9 @@ __all__ = [
 
 # Loaded when first asked for: few programs touch them.
 _SUBMODULES = ("anomaly_mode", "forward_ad", "functional", "grad_mode", "profiler_legacy", "variable")
-_LATE = dict.fromkeys(("_KinetoEvent", "_ProfilerResult", "_disable_profiler", "_enable_profiler", "_kineto_step",
-                       "_prepare_profiler", "_profiler_enabled", "_profiler_type", "_supported_activities",
-                       "_toggle_collection_dynamic", "kineto_available"), "._C._autograd")
+_LATE = dict.fromkeys(("DeviceType", "_KinetoEvent", "_ProfilerResult", "_add_metadata_json", "_disable_profiler",
+                       "_enable_profiler", "_kineto_step", "_prepare_profiler", "_profiler_enabled", "_profiler_type",
+                       "_supported_activities", "_toggle_collection_dynamic", "kineto_available"), "._C._autograd")
 _LATE.update(dict.fromkeys(("ProfilerActivity", "ProfilerConfig", "ProfilerState"), "._C._profiler"))
 
 

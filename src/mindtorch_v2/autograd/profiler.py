@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from ..profiler.activity import ProfilerActivity, kineto_available
@@ -17,7 +18,15 @@ from .profiler_util import (
     EventList,
     FunctionEvent,
     MemRecordsAcc,
+    _filter_name,
+    _filter_stack_entry,
+    _rewrite_name,
 )
+
+# Names that are here in PyTorch because it uses them here. `_C` is made of these modules, so it comes later.
+_LATE = dict.fromkeys(("_ProfilerResult", "_disable_profiler", "_enable_profiler", "_kineto_step", "_prepare_profiler",
+                       "_supported_activities", "_toggle_collection_dynamic"), "._C._autograd")
+_LATE.update(dict.fromkeys(("ProfilerConfig", "ProfilerState", "_ExperimentalConfig"), "._C._profiler"))
 
 
 class EnforceUnique:
@@ -84,6 +93,8 @@ def __getattr__(name: str) -> Any:
     # Whether anything records; a variable in PyTorch, asked here so that it is never out of date.
     if name == "_is_profiler_enabled":
         return Recorder.session is not None
+    if name in _LATE:
+        return getattr(importlib.import_module(_LATE[name], __name__.partition(".")[0]), name)
     raise AttributeError(f"module 'torch.autograd.profiler' has no attribute '{name}'")
 
 
@@ -98,6 +109,9 @@ __all__ = [
     "MemRecordsAcc",
     "ProfilerActivity",
     "_ProfilerStats",
+    "_filter_name",
+    "_filter_stack_entry",
+    "_rewrite_name",
     "emit_itt",
     "emit_nvtx",
     "kineto_available",

@@ -7,8 +7,9 @@ from typing import Any
 
 from ..profiler.profiler_state import ActiveProfilerType
 from ..profiler.session import profile as _Session
+from .profiler_util import EventList, FunctionEvent
 
-__all__ = ["profile"]
+__all__ = ["EventList", "FunctionEvent", "profile"]
 
 
 class profile(_Session):

@@ -11,14 +11,21 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from .._device import device as torch_device
-from .activity import ProfilerActivity, _ExperimentalConfig, consistent, split_activities, supported_activities
+from .activity import (
+    ProfilerActivity,
+    _ExperimentalConfig,
+    consistent,
+    kineto_available,
+    split_activities,
+    supported_activities,
+)
 from .errors import ProfilerStateError
 from .execution_trace import ExecutionTraceObserver
 from .export.memory_timeline import MemoryProfileTimeline
 from .record_function import step_scope
 from .recorder import processes
 from .result import VALUES
-from .schedule import ProfilerAction, always
+from .schedule import ProfilerAction, always, schedule
 from .session import profile as Session
 from .stats import _ProfilerStats
 from .step_tracker import KinetoStepTracker, counts_for_daemon
@@ -27,6 +34,9 @@ from .views.event_list import EventList
 from .views.memory_profile import MemoryProfile
 from .views.module_tree import ModuleTree, module_tree
 from .views.step_summary import StepSummary, step_summary
+
+__all__ = ["ExecutionTraceObserver", "KinetoStepTracker", "ProfilerAction", "kineto_available", "profile", "schedule",
+           "supported_activities", "tensorboard_trace_handler"]
 
 PROFILER_STEP_NAME = "ProfilerStep"
 

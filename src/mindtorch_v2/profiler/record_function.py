@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from .._dispatch.describe import describe_all
 from .._dispatch.observer import HOOK, event_id
 from .._dispatch.state import THREAD
+from .recorder.open_scopes import OPEN
 
 if TYPE_CHECKING:
     from ..futures import Future
@@ -38,30 +40,31 @@ class record_function:
         self.run_callbacks_on_exit = True  # whether the end of the block is the end of the scope
 
     def __enter__(self) -> record_function:
-        if not isinstance(self.name, str):
+        if type(self.name) is not str and not isinstance(self.name, str):
             raise RuntimeError("profiler::_record_function_enter_new() Expected a value of type 'str' for argument "
                                f"'name' but instead found type '{type(self.name).__name__}'.")
         if HOOK["OBSERVING"]:
             listener = HOOK["TAP"]
             if listener is not None:
                 self.noted = listener.enter(event_id(self.name, self.kind), -1, self.values())
+            OPEN[id(self)] = self, get_ident()
             self.start = clock()
         return self
 
     def __exit__(self, *exc: object) -> None:
-        if self.run_callbacks_on_exit:
+        if self.start and self.run_callbacks_on_exit:
             self._end()
 
     def _end(self) -> None:
-        if self.start:
-            # On the thread that closes it: a scope opened elsewhere still ends up whole, on this thread.
-            values = self.values()
-            given = describe_all(values) if values else None
-            THREAD.state.extend((event_id(self.name, self.kind), self.start, clock(), -1, given))
-            self.start = 0
-            if self.noted is not None:
-                self.noted.leave()
-                self.noted = None
+        # On the thread that closes it: a scope opened elsewhere still ends up whole, on this thread.
+        values = self.values()
+        given = describe_all(values) if values else None
+        THREAD.state.extend((event_id(self.name, self.kind), self.start, clock(), -1, given))
+        self.start = 0
+        OPEN.pop(id(self), None)
+        if self.noted is not None:
+            self.noted.leave()
+            self.noted = None
 
     def _call_end_callbacks_on_future(self, fut: Future[Any]) -> Future[Any]:
         """Let the scope end when a future is completed, and not with its block.
@@ -74,7 +77,8 @@ class record_function:
         self.run_callbacks_on_exit = False
 
         def ended(done: Future[Any]) -> Any:
-            self._end()
+            if self.start:
+                self._end()
             return done.value()
 
         return fut.then(ended)

@@ -746,6 +746,47 @@ def test_scopes_that_end_with_a_future(torch: Any) -> None:
     assert "aten::zeros" not in inside
 
 
+def callers(prof: Any) -> dict[str, str | None]:
+    """By the name of an event, the name of the event around it in the tree."""
+    found: dict[str, str | None] = {}
+    waiting = list(prof.profiler.kineto_results.experimental_event_tree())
+    for event in waiting:
+        found.setdefault(event.name, None if event.parent is None else event.parent.name)
+        waiting += event.children
+    return found
+
+
+def test_scopes_that_are_never_closed(torch: Any) -> None:
+    scope = torch.profiler.record_function
+    with recording(torch) as prof:
+        with scope("around"):
+            torch.ones(1)
+            left_open = scope("left open").__enter__()
+            torch.zeros(1)
+        torch.eye(1)
+        until_the_end = scope("until the end").__enter__()
+        torch.full((1,), 2.0)
+    above = callers(prof)
+    assert [above[name] for name in ("left open", "aten::ones", "aten::zeros", "aten::full")] == [
+        "around", "around", "left open", "until the end"]
+    ends = {event.name: event.time_range.end for event in prof.events()}
+    assert ends["left open"] == ends["around"] < ends["until the end"]
+    with recording(torch) as prof:
+        torch.ones(1)
+        until_the_end.__exit__(None, None, None)
+    assert "left open" not in {event.name for event in prof.events()}
+    del left_open
+
+
+def test_a_recording_that_ends_inside_a_scope(torch: Any) -> None:
+    prof = recording(torch)
+    prof.start()
+    with torch.profiler.record_function("longer than the recording"):
+        torch.ones(1)
+        prof.stop()
+    assert callers(prof)["aten::ones"] == "longer than the recording"
+
+
 def test_scopes_need_a_name(torch: Any) -> None:
     with pytest.raises(RuntimeError, match="Expected a value of type 'str' for argument 'name'"):
         torch.profiler.record_function(3).__enter__()
@@ -844,3 +885,21 @@ def test_ones_are_filled_with_a_float(torch: Any, kind: str) -> None:
     assert type(inner["aten::fill_"][1]) is float
     number = {"float32": 6, "int64": 4, "bool": 11}[kind]
     assert inner["aten::empty"] == [[2], number, None, None, False, None]
+
+
+NAMES = {
+    "autograd": "DeviceType ProfilerActivity ProfilerConfig ProfilerState _add_metadata_json _disable_profiler "
+                "_enable_profiler _kineto_step _prepare_profiler _profiler_enabled _supported_activities "
+                "_toggle_collection_dynamic kineto_available",
+    "autograd.profiler": "EventList FunctionEvent ProfilerConfig ProfilerState _ExperimentalConfig _disable_profiler "
+                         "_enable_profiler _filter_name _filter_stack_entry _is_profiler_enabled _kineto_step "
+                         "_prepare_profiler _rewrite_name _supported_activities parse_nvprof_trace",
+    "autograd.profiler_legacy": "EventList FunctionEvent profile",
+    "profiler.profiler": "ExecutionTraceObserver ProfilerAction kineto_available profile schedule "
+                         "supported_activities tensorboard_trace_handler",
+}
+
+
+@pytest.mark.parametrize("module", NAMES)
+def test_names_that_programs_import(torch: Any, module: str) -> None:
+    assert [name for name in NAMES[module].split() if not hasattr(part(torch, module), name)] == []

@@ -19,6 +19,7 @@ from .flops import flops_of
 from .gc_pauses import add_pauses
 from .module_calls import MODULE_EVENT
 from .module_column import ModuleCalls, with_modules
+from .open_scopes import ends
 from .python_stacks import add_python_calls, with_stacks
 from .recorder import Piece, Recorder
 
@@ -70,6 +71,7 @@ def assemble(recorder: Recorder, *, metadata: dict[str, Any], with_flops: bool =
         if with_flops:
             columns["flops"] = flops_column(known, ids, inputs, build)
         build.add_columns(columns)
+    add_open_scopes(build, recorder, steps_ns)
     add_memory(build, recorder)
     add_failures(build, recorder)
     add_uses(build, recorder)
@@ -84,9 +86,19 @@ def assemble(recorder: Recorder, *, metadata: dict[str, Any], with_flops: bool =
     return with_stacks(trace) if options.stacks else trace
 
 
+def add_open_scopes(build: TraceBuilder, recorder: Recorder, steps_ns: np.ndarray) -> None:
+    """The scopes that had not ended when the recording did."""
+    scopes = recorder.open_scopes
+    until = ends(scopes, lambda thread: spans_of(recorder.pieces, thread), recorder.end_ns)
+    for scope, end_ns in zip(scopes, until, strict=True):
+        name, kind, *_ = EVENTS[scope.event]
+        build.add(name=name, kind=KIND_OF[kind], start_ns=scope.start_ns, end_ns=end_ns,
+                  thread=build.thread(scope.thread), step=int(np.searchsorted(steps_ns, scope.start_ns, "right")))
+
+
 def spans_of(pieces: list[Piece], thread: ThreadInfo) -> tuple[np.ndarray, np.ndarray]:
     """Starts and ends of all that a thread reported."""
-    found = [columns_of(piece.events)[1:3] for piece in pieces if piece.info == thread]
+    found = [columns_of(piece.events)[1:3] for piece in pieces if piece.info == thread] or [np.zeros((2, 0), np.int64)]
     return np.concatenate([start for start, _ in found]), np.concatenate([end for _, end in found])
 
 

@@ -19,7 +19,7 @@ from ..._dispatch.describe import INPUTS, forget_all
 from ..._dispatch.observer import HOOK, observe, unobserve, watch
 from ..._dispatch.state import NOWHERE, STATES, ThreadState
 from ..trace import ThreadInfo, Trace
-from . import processes
+from . import open_scopes, processes
 from .buffers import Buffers, Events, since
 from .call_limit import CallBudget
 from .gc_pauses import PauseLog
@@ -204,6 +204,7 @@ class Recorder:
         self._pauses_begin = 0
         self.failures: list[tuple[int, int, int]] = []
         self._failures_begin = 0
+        self.open_scopes: list[open_scopes.OpenScope] = []
         self.calls: list[CallPiece] = []
         self.module_labels = ModuleLabels()
         self.held: Any = None  # `Holdings`
@@ -244,6 +245,7 @@ class Recorder:
             self._failures_begin = len(session.failures)
             self._pauses_begin = 0 if session.pauses is None else len(session.pauses)
             self._dropped_before = session.dropped()
+            self.open_scopes = []  # those of a stretch before this one may end now
             self.active = True
             ACTIVE.add(self)
         if not self.start_ns:
@@ -301,7 +303,10 @@ class Recorder:
                                              session.record_ids.get(id(lane.events), {}), begin))
             HOLDING.add(self)
             self.dropped += session.dropped() - self._dropped_before
+            threads = {lane.ident: lane.info for lane in session.lanes}
+            self.open_scopes = open_scopes.open_since(self.start_ns, threads)
             if last:
+                open_scopes.OPEN.clear()
                 # Let go of the lanes, so that a finished recording is freed with the profiler that has it.
                 for state in list(STATES):
                     state.record_into(NOWHERE)
