@@ -305,6 +305,35 @@ def test_threads_that_were_alive_and_run_no_op(way: str) -> None:
     assert [names.count(name) for name in ("was_there", "works", "in_between")] == [1, 1, 1]
 
 
+def test_a_thread_that_did_nothing_in_the_recording_before(way: str) -> None:
+    if way != "monitoring" and not SET_FROM_OUTSIDE:
+        pytest.skip("in Python one thread cannot watch another from outside")
+    ready, go = threading.Event(), threading.Lock()
+
+    def works() -> None:
+        pass
+
+    def waits() -> None:
+        ready.set()
+        with go:
+            works()
+
+    with go:
+        thread = threading.Thread(target=waits)
+        thread.start()
+        ready.wait()
+        first = recorded(lambda: None)
+
+        def root() -> None:
+            go.release()
+            thread.join()
+            go.acquire()
+
+        second = recorded(root)
+    counts = [[short(name) for name, _ in calls(prof.trace)].count(label(works)) for prof in (first, second)]
+    assert counts == [0, 1]
+
+
 def test_a_thread_that_only_runs_ops() -> None:
     running, stop = threading.Event(), []
 

@@ -86,8 +86,10 @@ def assemble(recorder: Recorder, *, metadata: dict[str, Any], with_flops: bool =
 
 def spans_of(pieces: list[Piece], thread: ThreadInfo) -> tuple[np.ndarray, np.ndarray]:
     """Starts and ends of all that a thread reported."""
+    nothing = np.zeros(0, np.int64)  # a thread that only collected garbage
     found = [columns_of(piece.events)[1:3] for piece in pieces if piece.info == thread]
-    return np.concatenate([start for start, _ in found]), np.concatenate([end for _, end in found])
+    return (np.concatenate([nothing, *(start for start, _ in found)]),
+            np.concatenate([nothing, *(end for _, end in found)]))
 
 
 def take_modules(build: TraceBuilder, piece: Piece, calls: ModuleCalls, steps_ns: np.ndarray, *,
