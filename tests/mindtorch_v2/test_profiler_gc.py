@@ -75,12 +75,13 @@ def test_only_the_recorder_that_asked_and_only_its_time():
     assert [len(pauses(prof)) for prof in (outer, inner, innermost)] == [0, 2, 1]
 
 
-def test_a_pause_is_on_the_thread_that_collects():
+@pytest.mark.parametrize("stacks", [False, True])
+def test_a_pause_is_on_the_thread_that_collects(stacks):
     def collect():
         torch.ones(1)
         gc.collect()
 
-    with profile(experimental_config=PAUSES) as prof:
+    with profile(experimental_config=PAUSES, with_stack=stacks) as prof:
         thread = threading.Thread(target=collect, name="collector")
         thread.start()
         thread.join()

@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import sys
 import threading
 import weakref
@@ -305,6 +306,35 @@ def test_threads_that_were_alive_and_run_no_op(way: str) -> None:
     assert [names.count(name) for name in ("was_there", "works", "in_between")] == [1, 1, 1]
 
 
+def test_a_thread_that_did_nothing_in_the_recording_before(way: str) -> None:
+    if way != "monitoring" and not SET_FROM_OUTSIDE:
+        pytest.skip("in Python one thread cannot watch another from outside")
+    ready, go = threading.Event(), threading.Lock()
+
+    def works() -> None:
+        pass
+
+    def waits() -> None:
+        ready.set()
+        with go:
+            works()
+
+    with go:
+        thread = threading.Thread(target=waits)
+        thread.start()
+        ready.wait()
+        first = recorded(lambda: None)
+
+        def root() -> None:
+            go.release()
+            thread.join()
+            go.acquire()
+
+        second = recorded(root)
+    counts = [[short(name) for name, _ in calls(prof.trace)].count(label(works)) for prof in (first, second)]
+    assert counts == [0, 1]
+
+
 def test_a_thread_that_only_runs_ops() -> None:
     running, stop = threading.Event(), []
 
@@ -556,6 +586,30 @@ def test_group_by_stack_and_export(tmp_path: pathlib.Path) -> None:
     assert sum(stack[-1] == "<built-in_method_sin_of_Tensor_object>" and stack[-2].endswith(":_there")
                for stack in stacks) >= 2
     assert all(int(line.rpartition(" ")[2]) > 0 for line in lines)
+
+
+def test_a_flame_graph_has_the_time_of_short_calls(tmp_path: pathlib.Path) -> None:
+    """None of these calls takes a microsecond, but all of them together do."""
+    def short_one() -> None:
+        pass
+
+    def many() -> None:
+        for _ in range(5000):
+            short_one()
+
+    prof = recorded(many)
+    prof.export_stacks(tmp_path / "stacks.txt")
+    written: collections.Counter[str] = collections.Counter()
+    for line in (tmp_path / "stacks.txt").read_text().splitlines():
+        stack, _, microseconds = line.rpartition(" ")
+        written[stack] += int(microseconds)
+    recorded_us: collections.Counter[str] = collections.Counter()
+    for event in prof.events():
+        stack = ";".join(re.sub("[ ;]", "_", entry) for entry in reversed(event.stack))
+        recorded_us[stack] += event.self_cpu_time_total
+    assert any(stack.endswith("_many") for stack in written)
+    for stack in recorded_us.keys() - {""}:
+        assert written[stack] == pytest.approx(recorded_us[stack], abs=1.01)
 
 
 def test_a_flame_graph_has_the_time_of_python_too(tmp_path: pathlib.Path) -> None:

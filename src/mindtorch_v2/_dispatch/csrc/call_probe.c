@@ -169,7 +169,9 @@ probe_install_on(CallProbe *self, PyObject *argument)
     PyThreadState *other = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
     while (other != NULL && other->thread_id != ident)
         other = PyThreadState_Next(other);
-    if (other == NULL || other->c_profilefunc != NULL)
+    /* A probe that is retired is there until the thread's next event, which may come after the next recording. */
+    if (other == NULL || (other->c_profilefunc != NULL && !(other->c_profilefunc == on_event &&
+                                                            ((CallProbe *)other->c_profileobj)->retired)))
         Py_RETURN_FALSE;
     /* The interpreter sets the function of the thread that it takes for the current one. */
     PyThreadState *here = PyThreadState_Swap(other);

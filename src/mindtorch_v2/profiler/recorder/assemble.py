@@ -98,8 +98,10 @@ def add_open_scopes(build: TraceBuilder, recorder: Recorder, steps_ns: np.ndarra
 
 def spans_of(pieces: list[Piece], thread: ThreadInfo) -> tuple[np.ndarray, np.ndarray]:
     """Starts and ends of all that a thread reported."""
-    found = [columns_of(piece.events)[1:3] for piece in pieces if piece.info == thread] or [np.zeros((2, 0), np.int64)]
-    return np.concatenate([start for start, _ in found]), np.concatenate([end for _, end in found])
+    nothing = np.zeros(0, np.int64)  # a thread that only collected garbage
+    found = [columns_of(piece.events)[1:3] for piece in pieces if piece.info == thread]
+    return (np.concatenate([nothing, *(start for start, _ in found)]),
+            np.concatenate([nothing, *(end for _, end in found)]))
 
 
 def take_modules(build: TraceBuilder, piece: Piece, calls: ModuleCalls, steps_ns: np.ndarray, *,

@@ -102,7 +102,9 @@ class ProfileFunctions:
 
     def join(self, frame: FrameType | None, since_ns: int) -> None:
         """Watch the thread that calls this, unless it is watched already."""
-        if self.active and getattr(self.mine, "function", None) is None and threading.get_ident() not in self.others:
+        # Identities are reused: a thread without a function is not the one that got it.
+        watched = threading.get_ident() in self.others and sys.getprofile() is not None
+        if self.active and getattr(self.mine, "function", None) is None and not watched:
             lane = self.install(sys.getprofile())
             lane.base, lane.base_ns = open_calls(frame), since_ns
 

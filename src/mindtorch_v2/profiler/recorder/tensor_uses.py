@@ -115,5 +115,5 @@ class Owners:
 
     def since(self, begin: int) -> tuple[np.ndarray, ...]:
         """The fields of what was noted from this one on, as int64 arrays."""
-        time, _thread, role, identity, size_bytes, _tensor = self.log.since(begin)
-        return time, identity, size_bytes, role
+        time, _thread, role, address, size_bytes, _tensor = self.log.since(begin)
+        return time, address, size_bytes, role
