@@ -90,7 +90,7 @@ def write_out(op: Op, out: Any, result: Any) -> Any:
 
 def writes_into(kernel: Any, out: Any, *arrays: Any) -> bool:
     """Compute what a ufunc gives into a tensor if that has the result's shape and type, and say whether it had."""
-    target = out._a if isinstance(out, Tensor) and not out._rg else None
+    target: Any = out._a if isinstance(out, Tensor) and not out._rg else None
     if type(target) is not np.ndarray or any(type(a) is not np.ndarray for a in arrays):
         return False
     if target.shape != np.broadcast_shapes(*[a.shape for a in arrays]):
