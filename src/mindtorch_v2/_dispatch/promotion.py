@@ -70,6 +70,8 @@ def operand(array: Any, wanted: np.dtype) -> Any:
 
 def promote_arrays(a: Any, b: Any) -> tuple[Any, Any]:
     """Two operands in their common dtype."""
+    if not a.shape and b.shape and FROM_NUMPY[a.dtype].category <= FROM_NUMPY[b.dtype].category:
+        return operand(a, b.dtype), b  # one number decides nothing
     wanted = result_dtype([a, b], []).np
     return operand(a, wanted), operand(b, wanted)
 

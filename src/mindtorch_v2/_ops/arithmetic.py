@@ -18,9 +18,17 @@ from .._backends.cpu.arithmetic import (
 )
 from .._backends.cpu.inplace import add_into, subtract_into
 from .._dispatch.namespace import aten
-from .._dispatch.promotion import FLOAT_DTYPES, differing_number, promote_number, result_dtype
+from .._dispatch.promotion import (
+    FLOAT_DTYPES,
+    differing_arrays,
+    differing_number,
+    promote_number,
+    result_dtype,
+    scalar_array,
+)
 from .._dispatch.registry import choose, declare
-from .._tensor import Tensor, wrap_known
+from .._dispatch.steps import step
+from .._tensor import Tensor
 from .formulas import conj, not_implemented, scaled
 
 
@@ -46,13 +54,22 @@ declare(
 
 def _number_beside(value: Any, array: Any) -> Any:
     """A number as a 0-d array that does not widen the operand beside it."""
-    if array.shape and array.dtype in FLOAT_DTYPES and isinstance(value, float):
+    if isinstance(value, bool) or (array.shape and array.dtype in FLOAT_DTYPES and type(value) in (int, float)):
         return np.array(value)
-    return np.array(value, result_dtype([array], [value]).np)
+    return scalar_array(value, result_dtype([array], [value]).np)
+
+
+@step("aten::sub", "Tensor")
+def _subtract_step(a: Any, b: Any, alpha: Any) -> Any:
+    if a.dtype is not b.dtype:
+        a, b = differing_arrays(a, b)
+    # Two booleans are refused, whatever the factor.
+    made = subtract(a, b) if alpha == 1 or a.dtype == np.bool_ else _subtract_scaled(a, b, alpha)
+    return made if type(made) is np.ndarray else np.asarray(made)
 
 
 def _subtract_from(array: Any, other: Any, alpha: Any) -> Any:
-    return aten.sub(wrap_known(other), wrap_known(array), alpha=alpha)._a
+    return _subtract_step(other, array, alpha)
 
 
 declare(

@@ -6,7 +6,7 @@ import operator
 
 import numpy as np
 import pytest
-from harness import check, check_error, data, values
+from harness import check, check_error, data, ours, theirs, values
 
 SHAPES = [((3, 4), (3, 4)), ((3, 4), (4,)), ((3, 1), (1, 4)), ((), (3,)), ((0, 3), (3,)), ((2, 3), ())]
 DTYPES = ["float32", "float64", "float16", "bfloat16", "int64", "int32", "int8", "uint8", "bool", "complex64"]
@@ -121,3 +121,27 @@ def test_remainders_of_many_numbers(divisor):
         check(lambda torch, x, name=name: getattr(torch, name)(x, divisor), values(many), second=False, tolerance=0)
         check(lambda torch, x, name=name: getattr(torch, name)(x, divisor), values(many[6:]), second=False,
               tolerance=0)
+
+
+def test_a_large_number_minus_small_integers():
+    check(lambda torch, x: 2**40 - x, data(3, dtype="uint8"))
+    check(lambda torch, x: 2**40 - x, data(3, dtype="int16"))
+
+
+@pytest.mark.parametrize("write", [
+    lambda torch, x, y, z: torch.sub(x, y[0], out=z), lambda torch, x, y, z: torch.maximum(x, y, out=z),
+    lambda torch, x, y, z: torch.add(x, y, alpha=2, out=z), lambda torch, x, y, z: torch.exp(x, out=z.t()).t(),
+    lambda torch, x, y, z: torch.mul(z, y, out=z), lambda torch, x, y, z: torch.mul(x.double(), y, out=z.double()),
+    lambda torch, x, y, z: torch.eq(x, y, out=z.bool()), lambda torch, x, y, z: torch.add(x[:, :2], 1, out=z[:, ::2]),
+])
+def test_results_in_given_memory(write):
+    x, y, z = data(4, 4), data(4, 4), data(4, 4)
+    check(lambda torch, *given: write(torch, *(t.detach().clone() for t in given)), x, y, z, grad=False)
+
+
+def test_given_memory_changes_its_version():
+    for torch in (ours, theirs):
+        z = torch.zeros(3)
+        torch.add(torch.ones(3), 1, out=z)
+        assert z._version == 1
+        assert z.tolist() == [2, 2, 2]

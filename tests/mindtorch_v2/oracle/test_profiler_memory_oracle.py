@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -57,7 +58,7 @@ def conversions(torch: Any, record: Any) -> Callable[[], None]:
     x = torch.ones(3, 4, requires_grad=True)
 
     def run() -> None:
-        (x.double() + x.squeeze() + x.bfloat16().float()).sum().backward()
+        (x.double() + x.squeeze() + x.bfloat16().float() + (1 - x) + (2.5 - x)).sum().backward()
 
     return run
 
@@ -192,3 +193,60 @@ def test_gradients_are_freed_where_they_are_used_up(profiles: Any, name: str) ->
     keys = [key for key in want if "AccumulateGrad" in key or "zero_grad" in key]
     assert keys
     assert {key: got[key] for key in keys} == {key: want[key] for key in keys}
+
+
+def instants(prof: Any, path: Any) -> list[tuple[int, int]]:
+    """Bytes and running total of each change of memory in the trace's file."""
+    prof.export_chrome_trace(str(path))
+    events = json.loads(path.read_text())["traceEvents"]
+    return [(event["args"]["Bytes"], event["args"]["Total Allocated"]) for event in events
+            if event["name"] == "[memory]"]
+
+
+@pytest.mark.parametrize("order", [("first", "second"), ("second", "first")])
+def test_what_an_earlier_recording_saw_allocated(tmp_path: Any, order: tuple[str, str]) -> None:
+    """Its release is part of a later recording, and the running total goes on; other memory is in neither."""
+    def run(torch: Any) -> list[Any]:
+        def recording() -> Any:
+            return torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True)
+
+        held = {"before": torch.ones(1000)}
+        with recording() as earlier:
+            held |= {"first": torch.ones(10), "second": torch.ones(20)}
+        begin = instants(earlier, tmp_path / "earlier.json")[0]
+        with recording() as later:
+            for name in order:
+                with torch.profiler.record_function(f"drop {name}"):
+                    del held[name]
+            del held["before"]
+        rows = {row.key: row.cpu_memory_usage for row in later.key_averages()}
+        # Before this test, PyTorch has seen things allocated whose end it has not.
+        return [rows, [(size, total - begin[1]) for size, total in instants(later, tmp_path / "later.json")]]
+
+    got, want = run(ours), run(theirs)
+    assert got == want
+    assert sorted(got[0].items()) == [("drop first", -40), ("drop second", -80)]
+
+
+@pytest.mark.filterwarnings("ignore:Profiler won't be using warmup", "ignore:.*Profiler clears events")
+def test_steps_that_are_recorded_one_by_one() -> None:
+    """The gradients that `zero_grad` frees were allocated in the recording of the step before."""
+    def run(torch: Any) -> list[Any]:
+        rows: list[Any] = []
+        model, x = torch.nn.Linear(4, 3), torch.ones(2, 4)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        with torch.profiler.profile(
+            activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True,
+            schedule=torch.profiler.schedule(wait=0, warmup=0, active=1, repeat=3), on_trace_ready=lambda prof:
+            rows.append({row.key: row.cpu_memory_usage for row in prof.key_averages() if "aten" not in row.key}),
+        ) as prof:
+            for _ in range(3):
+                optimizer.zero_grad()
+                model(x).sum().backward()
+                optimizer.step()
+                prof.step()
+        return rows
+
+    got = run(ours)
+    assert got == run(theirs)
+    assert [row["Optimizer.zero_grad#SGD.zero_grad"] for row in got] == [0, -60, -60]
