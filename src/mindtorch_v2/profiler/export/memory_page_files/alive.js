@@ -11,8 +11,9 @@ const groupings = {
   module: segment => moduleOf(segment) || "no module",
   op: segment => opWords(data.segments.op[segment]).pop() ?? originOf(segment),
   place: segment => isOlder(segment) ? "before the recording"
-    : framesOf(segment).find(frame => !/^(nn\.Module: |<built-in )/.test(frame)) ?? "not in the program",
+    : framesOf(segment).find(frame => !LIBRARY.test(frame)) ?? "not in the program",
 };
+const LIBRARY = /^(nn\.Module: |<built-in |(mindtorch_v2|torch)\/)/; // frames that are not the program's own
 let alive = [], listed = 0, grouping = "block", wanted = "";
 
 function matches(segment) {
