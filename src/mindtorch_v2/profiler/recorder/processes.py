@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import pickle
 import shutil
+import sys
 import threading
 import time
 import warnings
@@ -29,6 +30,7 @@ from ..trace.merge import within
 
 clock = HOOK["clock"]
 
+PACKAGE = str(Path(__file__).parents[2])
 PATIENCE = 5.0  # seconds that children together get to send what they recorded
 START_PATIENCE = 1.0  # and to begin to record
 ALIGNMENTS = 5  # questions for a clock, of which the one answered soonest counts
@@ -158,8 +160,16 @@ def end(key: int, start_ns: int, end_ns: int) -> Arrived:
     arrived.traces = [within(trace, start_ns, end_ns) for trace in arrived.traces]
     if arrived.lost:
         warnings.warn("the trace lacks events of child processes: " + "; ".join(arrived.lost), RuntimeWarning,
-                      stacklevel=2)
+                      stacklevel=_users_level())
     return arrived
+
+
+def _users_level() -> int:
+    """At which stack level, from the caller's, the program is whose profiler it is: a warning names that place."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def expect(profiler: Any) -> None:
