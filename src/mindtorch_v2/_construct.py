@@ -29,7 +29,7 @@ def _from_data(data: Any, dtype: Any, device: Any, copy: bool) -> Tensor:
         kind = dtype_of_array(data.dtype) if dtype is None else as_dtype(dtype, "tensor")
         return aten.to(aten.lift_fresh(wrap(np.asarray(data))), where, kind, copy=True)
     nest = Nest(data)
-    kind = nest.dtype() if dtype is None else as_dtype(dtype, "tensor")
+    kind = nest.kind() if dtype is None else as_dtype(dtype, "tensor")
     # The same steps as PyTorch's, so that a profile shows the same ops.
     made = aten.empty(nest.sizes, dtype=kind)
     values = nest.values(kind)

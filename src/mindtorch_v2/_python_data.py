@@ -54,7 +54,7 @@ class Nest:
         """A tensor counts as a number of its dtype, whatever its sizes."""
         self.kinds.add(value.dtype if isinstance(value, Tensor) else type(value))
 
-    def dtype(self) -> dtype:
+    def kind(self) -> dtype:
         """The type that holds all of the data."""
         if self.empty:
             return DefaultDtype.value
