@@ -895,6 +895,7 @@ NAMES = {
                          "_enable_profiler _filter_name _filter_stack_entry _is_profiler_enabled _kineto_step "
                          "_prepare_profiler _rewrite_name _supported_activities parse_nvprof_trace",
     "autograd.profiler_legacy": "EventList FunctionEvent profile",
+    "library": "Library _scoped_library impl",
     "profiler.profiler": "ExecutionTraceObserver ProfilerAction kineto_available profile schedule "
                          "supported_activities tensorboard_trace_handler",
 }

@@ -276,9 +276,10 @@ class TraceBuilder:
             {**columns, "row": _next_rows(events, others, thread, time)} for thread, time, columns in self._uses], [])
         kept = uses["row"] >= 0
         uses = {key: value[kept] for key, value in uses.items()}
-        further = {"uses": uses, "moves": _assemble(MOVE_COLUMNS, self._moves, []),
-                   "roles": _assemble(ROLE_COLUMNS, self._roles, []),
-                   "failures": _assemble(FAILURE_COLUMNS, self._failures, [])}
+        further: dict[str, Any] = {
+            "uses": uses, "moves": _assemble(MOVE_COLUMNS, self._moves, []),
+            "roles": _assemble(ROLE_COLUMNS, self._roles, []),
+            "failures": _assemble(FAILURE_COLUMNS, self._failures, [])}
         for table in (events, memory, *further.values()):
             for column in table.values():
                 column.flags.writeable = False
