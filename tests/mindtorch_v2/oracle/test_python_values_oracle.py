@@ -309,3 +309,12 @@ def test_operators_with_what_is_no_tensor_where_functions_are_overridden() -> No
     assert ((made + 1) == None) is False  # noqa: E711  (what is tested)
     for name in ("__rxor__", "__rmod__", "__ipow__", "__ror__"):
         assert getattr(ours.tensor([1, 2]), name)("a") is NotImplemented
+
+
+def test_gradients_of_chosen_inputs_lie_as_their_leaves() -> None:
+    def stride(t: Any) -> Any:
+        x = t.ones(2, 3, requires_grad=True)
+        x.sum().backward(inputs=[x])
+        return x.grad.stride()
+
+    same(stride)
