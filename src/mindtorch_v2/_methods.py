@@ -91,7 +91,8 @@ def lazy_method(attribute: str, op_name: str) -> Callable[..., Any]:
         function = find(op_name)
         if function is None:
             raise NotImplementedError(f"Tensor.{attribute} needs aten::{op_name}, which this runtime does not have")
-        function = operator_form(function) if attribute in BINARY else accept_axis(attribute, function)
+        # `aten` has the op itself, also while its public function asks `__torch_function__` first.
+        function = operator_form(getattr(aten, op_name)) if attribute in BINARY else accept_axis(attribute, function)
         SET_METHOD[0](attribute, function)
         return function(*args, **kwargs)
 

@@ -11,7 +11,7 @@ from .._dtype import FLOAT, FROM_NUMPY
 from .._tensor import Tensor
 from .engine import run_backward
 from .grad_mode import no_grad
-from .graph import Edge, edge
+from .graph import Edge, edge, laid_out_as
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:
@@ -102,7 +102,8 @@ def backward(
             continue
         extras = tensor.extras()
         if extras.grad is None:
-            extras.grad = grad if create_graph else aten.detach(grad)
+            alike = grad._a.strides == tensor._a.strides
+            extras.grad = grad if create_graph else aten.detach(grad) if alike else laid_out_as(tensor, grad)
         else:
             extras.grad = aten.add(extras.grad, grad)
         for hook in tuple((extras.post_hooks or {}).values()):

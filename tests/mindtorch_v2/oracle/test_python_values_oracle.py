@@ -297,3 +297,24 @@ def test_conversions_that_ask_for_nothing_run_nothing(name: str) -> None:
             NOTHING[name](t, x, m)
         found.append([(e.name, str(e.input_shapes)) for e in prof.events() if e.cpu_parent is None])
     assert found[0] == found[1]
+
+
+def test_operators_with_what_is_no_tensor_where_functions_are_overridden() -> None:
+    class Mine(ours.Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    made = ours.ones(2).as_subclass(Mine)
+    assert ((made + 1) == None) is False  # noqa: E711  (what is tested)
+    for name in ("__rxor__", "__rmod__", "__ipow__", "__ror__"):
+        assert getattr(ours.tensor([1, 2]), name)("a") is NotImplemented
+
+
+def test_gradients_of_chosen_inputs_lie_as_their_leaves() -> None:
+    def stride(t: Any) -> Any:
+        x = t.ones(2, 3, requires_grad=True)
+        x.sum().backward(inputs=[x])
+        return x.grad.stride()
+
+    same(stride)
