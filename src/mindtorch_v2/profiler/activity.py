@@ -51,6 +51,25 @@ def split_activities(
     return activities, filters
 
 
+# Devices that PyTorch can record and this runtime does not have.
+ELSEWHERE = {ProfilerActivity.CUDA: "cuda", ProfilerActivity.XPU: "xpu", ProfilerActivity.MTIA: "mtia",
+             ProfilerActivity.HPU: "hpu"}
+
+
+def device_of(activities: set[ProfilerActivity]) -> str | None:
+    """The device, besides the CPU, that is to be recorded."""
+    return next((name for activity, name in ELSEWHERE.items() if activity in activities), None)
+
+
+def available(use_device: str | None, stacklevel: int) -> str | None:
+    """A device that is to be recorded, or None, with a warning, if it is not there."""
+    if use_device not in ELSEWHERE.values():
+        return use_device
+    name = use_device.upper()  # type: ignore[union-attr]
+    warnings.warn(f"{name} is not available, disabling {name} profiling", UserWarning, stacklevel=stacklevel + 1)
+    return None
+
+
 @dataclass
 class _ExperimentalConfig:
     """Switches of PyTorch's profiler.

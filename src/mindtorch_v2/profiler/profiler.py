@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from .._device import device as torch_device
+from .._warn import warn_once
 from .activity import (
     ProfilerActivity,
     _ExperimentalConfig,
     consistent,
+    device_of,
     kineto_available,
     split_activities,
     supported_activities,
@@ -74,7 +76,7 @@ class _KinetoProfile:
         self.max_events = max_events
         self.profiler: Session | None = None
         self.mem_tl: Any = None
-        self.use_device: str | None = None
+        self.use_device = device_of(self.activities)
         self.preset_metadata: dict[str, str] = {}
         self._earlier: list[EventList] = []
 
@@ -96,8 +98,11 @@ class _KinetoProfile:
         if self.profiler is not None:
             if self.acc_events:
                 self._keep_events()
-            elif self.profiler.entered:
-                self.profiler.__exit__(None, None, None)
+            else:
+                warn_once("Warning: Profiler clears events at the end of each cycle. Those of all cycles are kept with "
+                          "acc_events=True.")
+                if self.profiler.entered:
+                    self.profiler.__exit__(None, None, None)
         self.profiler = Session(
             use_cpu=ProfilerActivity.CPU in self.activities,
             use_device=self.use_device,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+import warnings
 import weakref
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,7 +11,7 @@ from time import perf_counter_ns
 from typing import Any
 
 from .._dispatch.native import NATIVE
-from .activity import ProfilerActivity, _ExperimentalConfig, consistent
+from .activity import ProfilerActivity, _ExperimentalConfig, available, consistent
 from .event_ids import reserve
 from .export import chrome
 from .profiler_state import RUNNING, ActiveProfilerType
@@ -65,8 +66,16 @@ class profile:
         self.enabled = enabled
         if not enabled:
             return
-        self.use_cuda = use_cuda
-        self.use_device = use_device
+        if use_cuda:
+            warnings.warn("The attribute `use_cuda` is deprecated, give use_device='cuda' in its place", FutureWarning,
+                          stacklevel=2)
+            use_device = "cuda"
+        if not use_cpu and not use_kineto:
+            raise AssertionError("Device-only events supported only with Kineto (use_kineto=True)")
+        self.use_device = available(use_device, stacklevel=2)
+        self.use_cuda = self.use_device == "cuda"
+        if not use_cpu and self.use_device is None:
+            raise AssertionError("No activities specified for the profiler")
         self.record_shapes = record_shapes or with_flops
         self.with_flops = with_flops
         self.profile_memory = profile_memory

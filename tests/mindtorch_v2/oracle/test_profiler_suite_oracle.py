@@ -13,6 +13,7 @@ import json
 import math
 import os
 import threading
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -904,3 +905,37 @@ NAMES = {
 @pytest.mark.parametrize("module", NAMES)
 def test_names_that_programs_import(torch: Any, module: str) -> None:
     assert [name for name in NAMES[module].split() if not hasattr(part(torch, module), name)] == []
+
+
+@pytest.mark.parametrize(("activities", "words"), [
+    (("CPU", "CUDA"), ["CUDA is not available, disabling CUDA profiling"]),
+    (("CPU", "XPU"), ["XPU is not available, disabling XPU profiling"]),
+    (("CPU",), []),
+    (("CUDA",), ["CUDA is not available, disabling CUDA profiling", "No activities specified for the profiler"]),
+])
+def test_devices_that_are_not_there(activities: tuple[str, ...], words: list[str]) -> None:
+    for torch in (ours, theirs):
+        profiler = torch.profiler.profile(
+            activities=[getattr(torch.profiler.ProfilerActivity, name) for name in activities])
+        said = []
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                with profiler:
+                    torch.ones(2)
+            except AssertionError as error:
+                said = [str(error)]
+        assert [str(one.message) for one in caught] + said == words, torch.__name__
+        assert profiler.use_device == {"CUDA": "cuda", "XPU": "xpu"}.get(activities[-1])
+
+
+def test_a_second_cycle_says_that_events_are_cleared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mindtorch_v2._warn._GIVEN", set())
+    for keep, count in ((True, 0), (False, 1)):
+        profiler = ours.profiler.profile(acc_events=keep)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for _ in range(3):
+                profiler.start()
+                profiler.stop()
+        assert sum("clears events at the end of each cycle" in str(one.message) for one in caught) == count
