@@ -47,7 +47,7 @@ class record_function:
             listener = HOOK["TAP"]
             if listener is not None:
                 self.noted = listener.enter(event_id(self.name, self.kind), -1, self.values())
-            OPEN[id(self)] = self, get_ident()
+            OPEN[self] = get_ident()
             self.start = clock()
         return self
 
@@ -57,11 +57,10 @@ class record_function:
 
     def _end(self) -> None:
         # On the thread that closes it: a scope opened elsewhere still ends up whole, on this thread.
-        values = self.values()
-        given = describe_all(values) if values else None
+        given = None if self.args is None else describe_all(self.values())
         THREAD.state.extend((event_id(self.name, self.kind), self.start, clock(), -1, given))
         self.start = 0
-        OPEN.pop(id(self), None)
+        OPEN.pop(self, None)
         if self.noted is not None:
             self.noted.leave()
             self.noted = None
@@ -109,7 +108,7 @@ class scope_with_values(record_function):
     __slots__ = ("given",)
 
     def __init__(self, name: str, given: tuple[Any, ...]) -> None:
-        super().__init__(name)
+        super().__init__(name, "" if given else None)
         self.given = given
 
     def values(self) -> tuple[Any, ...]:

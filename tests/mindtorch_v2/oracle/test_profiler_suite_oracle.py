@@ -913,7 +913,7 @@ def test_names_that_programs_import(torch: Any, module: str) -> None:
     (("CPU",), []),
     (("CUDA",), ["CUDA is not available, disabling CUDA profiling", "No activities specified for the profiler"]),
 ])
-def test_devices_that_are_not_there(activities: tuple[str, ...], words: list[str]) -> None:
+def test_activities_of_devices_that_are_not_there(activities: tuple[str, ...], words: list[str]) -> None:
     for torch in (ours, theirs):
         profiler = torch.profiler.profile(
             activities=[getattr(torch.profiler.ProfilerActivity, name) for name in activities])

@@ -27,14 +27,14 @@ class OpenScope(NamedTuple):
     thread: ThreadInfo
 
 
-# By the identity of a scope: itself and its thread. Scopes put themselves in and take themselves out.
-OPEN: dict[int, tuple[Scope, int]] = {}
+# Scopes, with the idents of their threads. They put themselves in and take themselves out.
+OPEN: dict[Scope, int] = {}
 
 
 def open_since(start_ns: int, threads: Mapping[int, ThreadInfo]) -> list[OpenScope]:
     """The scopes that began at this time or later, on threads that are given by their idents."""
     return [OpenScope(event_id(scope.name, scope.kind), scope.start, threads[ident])
-            for scope, ident in list(OPEN.values()) if scope.start >= start_ns and ident in threads]
+            for scope, ident in list(OPEN.items()) if scope.start >= start_ns and ident in threads]
 
 
 Spans = Callable[[ThreadInfo], tuple[np.ndarray, np.ndarray]]
