@@ -56,9 +56,6 @@ class Writer(GraphWriter):
         self.pairwise = op.promote in PROMOTE_PAIR
         self.has_out = not inplace and not op.view and op.composite is None and "out" not in self.argument_names()
 
-    def argument_names(self) -> list[str]:
-        return [a.name for a in self.schema.arguments]
-
     # -- signature -------------------------------------------------------------------------------------------------
 
     def signature(self) -> str:

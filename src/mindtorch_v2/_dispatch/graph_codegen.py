@@ -21,6 +21,8 @@ def formula_parameters(formula: Callable[..., Any]) -> tuple[str, ...]:
 class GraphWriter:
     """Collects the lines of one function; knows how its op is differentiated."""
 
+    pairwise: bool  # whether two operands are brought to one dtype
+
     def __init__(self, op: Op, inplace: bool) -> None:
         self.op = op
         self.inplace = inplace
@@ -31,6 +33,9 @@ class GraphWriter:
         self.slots: dict[str, str] = {}
         self.saved: list[str] = []
         self.groups = self.formula_groups()
+
+    def argument_names(self) -> list[str]:
+        return [a.name for a in self.schema.arguments]
 
     def formula_groups(self) -> list[tuple[tuple[str, ...], Callable[..., Any]]]:
         return [((key,) if isinstance(key, str) else tuple(key), fn) for key, fn in self.op.grad.items()]
