@@ -13,6 +13,7 @@ from ._autograd.api import backward as run
 from ._autograd.graph import RemovableHandle, edge
 from ._construct import from_numpy
 from ._dispatch.namespace import aten
+from ._dispatch.state import THREAD
 from ._dtype import DefaultDtype, bool_, int64
 from ._refused import refused_methods
 from ._shape import Size
@@ -42,7 +43,7 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
     """The memory as a NumPy array, shared; `force=True` detaches and copies to the host as needed."""
     if force:
         return host(aten.resolve_neg(aten.resolve_conj(aten.to(self.detach(), "cpu"))))
-    if self.requires_grad:
+    if self.requires_grad and THREAD.state.grad:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     if not isinstance(self._a, np.ndarray):
         raise TypeError(f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor "

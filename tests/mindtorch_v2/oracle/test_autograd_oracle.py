@@ -53,3 +53,15 @@ def test_out_and_gradients(call: Any) -> None:
         return allowed, outcome(lambda: call(torch, x, y, torch.empty(3, requires_grad=True)))
 
     same(program)
+
+
+def test_arrays_of_tensors_that_require_gradients() -> None:
+    def program(torch: Any) -> Any:
+        x = torch.ones(3, requires_grad=True)
+        with torch.no_grad():
+            inside = x.numpy().tolist(), x.__array__().tolist()
+        with torch.inference_mode():
+            inferring = x.numpy().tolist()
+        return inside, inferring, outcome(lambda: x.numpy()), outcome(lambda: x.__array__())
+
+    same(program)
