@@ -93,8 +93,9 @@ const KEYS = {
   "0": () => zoom(0, duration), Escape: () => zoom(0, duration), p: toPeak,
 };
 function step(direction, far) {
-  const point = pointAt(pinned + (far ? direction * (to - from) / 20 : 0));
-  pin(times[Math.min(Math.max(point + (far ? 0 : direction), 0), times.length - 1)]);
+  const here = pointAt(pinned), there = far ? pointAt(pinned + direction * (to - from) / 20) : here;
+  const point = there === here ? here + direction : there;  // far or not, to another change
+  pin(times[Math.min(Math.max(point, 0), times.length - 1)]);
 }
 canvas.addEventListener("keydown", event => {
   const act = KEYS[event.key];
