@@ -453,10 +453,11 @@ def test_no_profiler_no_allocation():
     x, y = torch.ones(2), torch.ones(2)
     torch.add(x, y)
     tracemalloc.start()
-    for _ in range(100):
-        torch.add(x, y)
-    first = tracemalloc.get_traced_memory()[0]
-    for _ in range(1000):
-        torch.add(x, y)
-    assert tracemalloc.get_traced_memory()[0] - first < 2000
+    grown = []
+    for _ in range(4):
+        before = tracemalloc.get_traced_memory()[0]
+        for _ in range(1000):
+            torch.add(x, y)
+        grown.append(tracemalloc.get_traced_memory()[0] - before)
     tracemalloc.stop()
+    assert min(grown) < 2000, "something else may allocate now and then, but not each time"
