@@ -728,6 +728,27 @@ class TestMemoryLog:
         assert len(log) == 0
         assert [c.tolist() for c in log.since(0)] == [[]] * 4
 
+    def test_statistics(self, log):
+        first, second = np.ones(4), np.ones(2)
+        for array in (first, second):
+            log.allocated(array)
+        del array, first
+
+        def figures():
+            return (log.live_bytes, log.peak_bytes, log.allocated_bytes, log.freed_bytes, log.allocations,
+                    log.releases)
+
+        assert figures() == (16, 48, 48, 32, 2, 1)
+        log.reset_peak()
+        assert figures() == (16, 16, 48, 32, 2, 1)
+        log.rest()
+        log.reset_sums()
+        third = np.ones(1)
+        log.allocated(third)
+        del second
+        assert figures() == (8, 24, 8, 16, 1, 1)
+        assert third.size == 1
+
     def test_resting(self, log):
         kept, dies, dies_later = np.ones(4), np.ones(2), np.ones(1)
         for array in (kept, dies, dies_later):

@@ -69,13 +69,25 @@ class Describer:
 class MemoryLog:
     """`(time, thread, bytes, address)` for every allocation, with negative bytes for releases."""
 
+    live_bytes: int
+    peak_bytes: int
+    allocated_bytes: int
+    freed_bytes: int
+    allocations: int
+    releases: int
     def __len__(self) -> int: ...
     def allocated(self, array: Any) -> None:
         """Note that a new tensor owns this array (or a view of a fresh one)."""
     def since(self, begin: int) -> tuple[np.ndarray, ...]:
         """An int64 array per field, of the changes from this one on."""
-    def close(self) -> None:
-        """Stop watching."""
+    def rest(self) -> None:
+        """Forget what was noted and note nothing, but keep watching."""
+    def wake(self) -> None:
+        """Note again."""
+    def reset_peak(self) -> None:
+        """Let the peak be what is alive now."""
+    def reset_sums(self) -> None:
+        """Count from zero what is allocated and freed."""
 
 class UseLog:
     """`(time, thread, position, address, bytes)` for every tensor argument of an op."""

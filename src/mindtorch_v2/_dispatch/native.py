@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from types import ModuleType
 
-VERSION = 11  # of the interface: a build from older sources is as good as none
+VERSION = 12  # of the interface: a build from older sources is as good as none
 
 
 def load(wish: str) -> ModuleType | None:

@@ -32,6 +32,9 @@ if NATIVE is not None:
 EVENTS: list[tuple[str, str, str, Any]] = []
 _IDS: dict[tuple[str, str, str], int] = {}
 
+# The log of tensor memory on the CPU, from the first recording on that watched it. `torch.cpu` answers from it.
+MEMORY_LOGS: list[Any] = []
+
 FIELDS = 5  # integers and references per event in a buffer
 
 _RECORDING = [False]  # whether a recorder is active

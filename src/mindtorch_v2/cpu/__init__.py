@@ -6,6 +6,11 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from . import amp as amp
+from .memory import max_memory_allocated as max_memory_allocated
+from .memory import memory_allocated as memory_allocated
+from .memory import memory_stats as memory_stats
+from .memory import reset_accumulated_memory_stats as reset_accumulated_memory_stats
+from .memory import reset_peak_memory_stats as reset_peak_memory_stats
 
 
 class Stream:

@@ -29,7 +29,8 @@ typedef struct MemoryLog {
     Rows rows;
     Watch *watched; /* open addressing with linear probing; a power of two, at most half full */
     size_t room, used;
-    int64_t live_bytes; /* of all that is watched */
+    long long live_bytes, peak_bytes; /* of all that is watched: now, and the most since it was reset */
+    long long allocated_bytes, freed_bytes, allocations, releases; /* since they were reset */
     int resting;
 } MemoryLog;
 
@@ -87,6 +88,16 @@ static int
 note(MemoryLog *log, int64_t size_bytes, uintptr_t identity)
 {
     log->live_bytes += size_bytes;
+    if (size_bytes > 0) {
+        log->allocated_bytes += size_bytes;
+        log->allocations++;
+        if (log->live_bytes > log->peak_bytes)
+            log->peak_bytes = log->live_bytes;
+    }
+    else {
+        log->freed_bytes -= size_bytes;
+        log->releases++;
+    }
     if (log->resting)
         return 0;
     int64_t *row = rows_append(&log->rows);
@@ -223,9 +234,17 @@ log_wake(MemoryLog *self, PyObject *Py_UNUSED(ignored))
 }
 
 static PyObject *
-log_live_bytes(MemoryLog *self, void *Py_UNUSED(closure))
+log_reset_peak(MemoryLog *self, PyObject *Py_UNUSED(ignored))
 {
-    return PyLong_FromLongLong(self->live_bytes);
+    self->peak_bytes = self->live_bytes;
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+log_reset_sums(MemoryLog *self, PyObject *Py_UNUSED(ignored))
+{
+    self->allocated_bytes = self->freed_bytes = self->allocations = self->releases = 0;
+    Py_RETURN_NONE;
 }
 
 static PyObject *
@@ -267,11 +286,18 @@ static PyMethodDef log_methods[] = {
     {"since", (PyCFunction)log_since, METH_O, "Four int64 arrays (time, thread, bytes, identity) of the changes from one on."},
     {"rest", (PyCFunction)log_rest, METH_NOARGS, "Forget what was noted and note nothing, but keep watching."},
     {"wake", (PyCFunction)log_wake, METH_NOARGS, "Note again."},
+    {"reset_peak", (PyCFunction)log_reset_peak, METH_NOARGS, "Let the peak be what is alive now."},
+    {"reset_sums", (PyCFunction)log_reset_sums, METH_NOARGS, "Count from zero what is allocated and freed."},
     {NULL},
 };
 
-static PyGetSetDef log_members[] = {
-    {"live_bytes", (getter)log_live_bytes, NULL, "What is watched and alive, in bytes.", NULL},
+static PyMemberDef log_members[] = {
+    {"live_bytes", T_LONGLONG, offsetof(MemoryLog, live_bytes), READONLY, "what is watched and alive"},
+    {"peak_bytes", T_LONGLONG, offsetof(MemoryLog, peak_bytes), READONLY, "the most that was alive"},
+    {"allocated_bytes", T_LONGLONG, offsetof(MemoryLog, allocated_bytes), READONLY, "all that was allocated"},
+    {"freed_bytes", T_LONGLONG, offsetof(MemoryLog, freed_bytes), READONLY, "all that was freed"},
+    {"allocations", T_LONGLONG, offsetof(MemoryLog, allocations), READONLY, "how often memory was allocated"},
+    {"releases", T_LONGLONG, offsetof(MemoryLog, releases), READONLY, "how often memory was freed"},
     {NULL},
 };
 
@@ -286,6 +312,6 @@ PyTypeObject MemoryLogType = {
     .tp_new = log_new,
     .tp_dealloc = (destructor)log_dealloc,
     .tp_methods = log_methods,
-    .tp_getset = log_members,
+    .tp_members = log_members,
     .tp_as_sequence = &log_sequence,
 };

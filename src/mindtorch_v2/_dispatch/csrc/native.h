@@ -16,7 +16,7 @@
 #include <numpy/arrayobject.h>
 
 /* Counted up when the Python side needs a new build; an older one is then ignored. */
-#define NATIVE_VERSION 11
+#define NATIVE_VERSION 12
 
 #include <stdint.h>
 #include <time.h>

@@ -37,8 +37,9 @@ class MemoryLog:
     def __init__(self) -> None:
         self.changes: list[int] = []
         self.live: dict[int, Block] = {}
-        self.live_bytes = 0  # of all that is watched
+        self.live_bytes = self.peak_bytes = 0  # of all that is watched: now, and the most since it was reset
         self.resting = False
+        self.reset_sums()
 
     def allocated(self, array: Any) -> None:
         """Note that a new tensor owns this array (or a view of a fresh one)."""
@@ -66,6 +67,13 @@ class MemoryLog:
 
     def _note(self, size_bytes: int, address: int) -> None:
         self.live_bytes += size_bytes
+        if size_bytes > 0:
+            self.allocated_bytes += size_bytes
+            self.allocations += 1
+            self.peak_bytes = max(self.peak_bytes, self.live_bytes)
+        else:
+            self.freed_bytes -= size_bytes
+            self.releases += 1
         if not self.resting:
             self.changes.extend((clock(), get_ident(), size_bytes, address))
 
@@ -83,6 +91,14 @@ class MemoryLog:
     def wake(self) -> None:
         """Note again."""
         self.resting = False
+
+    def reset_peak(self) -> None:
+        """Let the peak be what is alive now."""
+        self.peak_bytes = self.live_bytes
+
+    def reset_sums(self) -> None:
+        """Count from zero what is allocated and freed."""
+        self.allocated_bytes = self.freed_bytes = self.allocations = self.releases = 0
 
 
 # The twin in C, where it is built, watches and notes the same.

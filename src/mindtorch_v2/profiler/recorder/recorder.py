@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..._dispatch.describe import INPUTS, forget_all
-from ..._dispatch.observer import HOOK, observe, unobserve, watch
+from ..._dispatch.observer import HOOK, MEMORY_LOGS, observe, unobserve, watch
 from ..._dispatch.state import NOWHERE, STATES, ThreadState
 from ..trace import ThreadInfo, Trace
 from . import open_scopes, processes
@@ -135,6 +135,7 @@ class Session:
         if any(u.options.memory for u in self.users):
             self.memory = MEMORY
             MEMORY.wake()
+            MEMORY_LOGS[:] = [MEMORY]
             HOOK["ALLOCATED"], HOOK["FAILED"] = MEMORY.allocated, self.failed
         elif self.memory is not None:
             HOOK["ALLOCATED"] = HOOK["FAILED"] = self.memory = None
