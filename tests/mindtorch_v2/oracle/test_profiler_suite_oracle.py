@@ -757,7 +757,11 @@ def callers(prof: Any) -> dict[str, str | None]:
     return found
 
 
-def test_scopes_that_are_never_closed(torch: Any) -> None:
+# The next two are as in PyTorch, which is not asked: it crashes now and then when a scope outlives a recording.
+
+
+def test_scopes_that_are_never_closed() -> None:
+    torch = ours
     scope = torch.profiler.record_function
     with recording(torch) as prof:
         with scope("around"):
@@ -779,7 +783,8 @@ def test_scopes_that_are_never_closed(torch: Any) -> None:
     del left_open
 
 
-def test_a_recording_that_ends_inside_a_scope(torch: Any) -> None:
+def test_a_recording_that_ends_inside_a_scope() -> None:
+    torch = ours
     prof = recording(torch)
     prof.start()
     with torch.profiler.record_function("longer than the recording"):
