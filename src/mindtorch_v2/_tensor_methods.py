@@ -97,8 +97,8 @@ def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndar
 def _scalar(self: Tensor) -> Any:
     """What `float(x)` and its kin take from a tensor."""
     if self._rg:
-        warn_once("Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
-                  "Consider using tensor.detach() first.")
+        warn_once("Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior: the "
+                  "scalar has no history. Call detach() first if that is meant.")
     if self._a.size != 1:
         raise ValueError("only one element tensors can be converted to Python scalars")
     return aten.item(self)

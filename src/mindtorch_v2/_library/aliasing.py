@@ -31,7 +31,5 @@ def check_aliasing(name: str, kernel: Callable[..., Any], given: list[Tensor], m
                 raise RuntimeError(
                     f"{name} (with implementation in {inspect.getmodule(kernel)}): The output of this custom operator "
                     "(1) must not also be an input to this custom operator and (2) may not alias any inputs to this "
-                    "custom operator or other returns. The most common way to trigger this error is if we have y = "
-                    "custom_op(x) and y and x are the same Tensor. Please instead return a clone of the offending "
-                    "output tensor(s) (e.g. return x.clone()) or refactor the custom operator to not return y.")
+                    "custom operator or other returns. Return a clone of that tensor, or do not return it.")
             seen.append(one)

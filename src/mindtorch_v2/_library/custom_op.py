@@ -71,8 +71,8 @@ class CustomOpDef:
         self._definition.is_custom_op = True
         self._definition.formula = Formula(None, None)
         self._definition.missing_fake = (
-            f"There was no fake impl registered for {self}. This is necessary for torch.compile/export/fx tracing to "
-            f"work. Please use `{getattr(fn, '__name__', 'fn')}.register_fake` to add an fake impl.")
+            f"There was no fake impl registered for {self}. It says which shapes and types "
+            f"the results have: `{getattr(fn, '__name__', 'fn')}.register_fake` adds one.")
         self._backend_fns: dict[str | None, Callable[..., Any]] = {}
         self._disabled_kernel: set[str] = set()
         OPDEFS[self._qualname] = self

@@ -282,11 +282,8 @@ class WarnNotImplemented(Node):
 def warn_not_implemented(qualname: str) -> None:
     """A gradient has arrived at an op without an autograd kernel."""
     warnings.warn(f"{qualname}: an autograd kernel was not registered to the Autograd key(s) but we are trying to "
-                  "backprop through it. This may lead to silently incorrect behavior. If your operator is "
-                  "differentiable, please ensure you have registered an autograd kernel to the correct Autograd key "
-                  "(e.g. DispatchKey::Autograd, DispatchKey::CompositeImplicitAutograd). If your operator is not "
-                  "differentiable, or to squash this warning, please register torch.library.fallthrough_kernel to "
-                  "DispatchKey::Autograd.", stacklevel=2)
+                  "backprop through it. What it was computed from gets no gradient. Register how to differentiate it, "
+                  "or torch.library.fallthrough_kernel for the key 'Autograd' if it has no gradient.", stacklevel=2)
 
 
 def _is_default(argument: Any, value: Any) -> bool:

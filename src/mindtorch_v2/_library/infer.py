@@ -60,10 +60,9 @@ class _Inference:
                 return eval(annotation, self.globals)
             except NameError as error:
                 raise self.problem(
-                    f"Unsupported type annotation {annotation}. It is not a type. ({error}). If you are using 'from "
-                    "__future__ import annotations', note that annotations are evaluated lazily as strings; make sure "
-                    "all types referenced in annotations are importable at module scope, not only inside a local "
-                    "function.") from None
+                    f"Unsupported type annotation {annotation}. It is not a type. ({error}). An annotation "
+                    "that is text, as all are after 'from __future__ import annotations', is looked up in the "
+                    "function's module.") from None
             except Exception as error:
                 raise self.problem(f"Unsupported type annotation {annotation}. It is not a type. "
                                    f"({type(error).__name__}: {error})") from None
@@ -148,7 +147,6 @@ def infer_schema(prototype_function: Callable[..., Any], /, *, mutates_args: str
         parts.append(f"{kind} {name}{default}")
     unknown = set() if changed is None else changed - set(inference.signature.parameters)
     if unknown:
-        raise inference.problem(f"{unknown} in mutates_args were not found in the custom op's signature. mutates_args "
-                                "should contain the names of all args that the custom op mutates, or just the string "
-                                "'unknown' if you don't know.")
+        raise inference.problem(f"{unknown} in mutates_args were not found in the custom op's signature: it holds "
+                                "names of arguments, or is 'unknown'.")
     return f"{op_name or ''}({', '.join(parts)}) -> {inference.result()}"

@@ -60,12 +60,9 @@ class Library:
         self.place = f"{caller.f_code.co_filename}:{caller.f_lineno}"
         if kind == "DEF" and ns in _OWNERS:
             raise RuntimeError(
-                f"Only a single TORCH_LIBRARY can be used to register the namespace {ns}; please put all of your "
-                "definitions in a single TORCH_LIBRARY block.  If you were trying to specify implementations, consider "
-                "using TORCH_LIBRARY_IMPL (which can be duplicated).  If you really intended to define operators for a "
-                "single namespace in a distributed way, you can use TORCH_LIBRARY_FRAGMENT to explicitly indicate "
-                f"this.  Previous registration of TORCH_LIBRARY was registered at {_OWNERS[ns]}; latest registration "
-                f"was registered at {self.place}")
+                f"Only a single TORCH_LIBRARY can be used to register the namespace {ns}. It was first "
+                f"defined at {_OWNERS[ns]}, and now at {self.place}: Library({ns!r}, 'FRAGMENT') adds further ops, and "
+                f"Library({ns!r}, 'IMPL') kernels")
         if kind == "FRAGMENT" and ns == "aten":
             raise NotImplementedError("torch.library: ops cannot be added to the namespace aten, which is the op "
                                       "table's; use a namespace of your own")
@@ -87,14 +84,13 @@ class Library:
             raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
         name = schema.partition("(")[0].strip()
         if self.kind == "IMPL":
-            raise RuntimeError(f'def("{name}"): Cannot define an operator inside of a TORCH_LIBRARY_IMPL block.  All '
-                               "def()s should be placed in the (unique) TORCH_LIBRARY block for their namespace.  "
-                               f"(Error occurred while processing TORCH_LIBRARY_IMPL block at {self.place})")
+            raise RuntimeError(f'def("{name}"): Cannot define an operator inside of a TORCH_LIBRARY_IMPL block. '
+                               f"The library made at {self.place} is one of kind 'IMPL', which only adds kernels")
         definition = Definition(self.ns, parse(self.ns, schema.removeprefix(f"{self.ns}::")), as_tags(tags))
         if table.find(definition.qualname) is not None:
             raise RuntimeError(f"Tried to register an operator ({definition.schema}) with the same name and overload "
-                               "name multiple times. Each overload's schema should only be registered with a single "
-                               f"call to def(). Duplicate registration: registered at {self.place}.")
+                               "name multiple times. "
+                               f"The second time is in the library made at {self.place}.")
         table.add(definition)
         self._undo.append(lambda: table.remove(definition))
         return name

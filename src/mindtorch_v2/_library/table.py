@@ -17,8 +17,8 @@ def parse_qualname(qualname: str) -> tuple[str, str]:
     """Namespace and name."""
     parts = qualname.split("::")
     if len(parts) != 2:
-        raise ValueError(f'Expected `qualname` to be of the form "namespace::name", but got {qualname}. The qualname '
-                         "passed to the torch.library APIs must consist of a namespace and a name, e.g. aten::sin")
+        raise ValueError(f'Expected `qualname` to be of the form "namespace::name", but got {qualname}. '
+                         "An op has a namespace and a name, as mine::scale")
     return parts[0], parts[1]
 
 

@@ -28,7 +28,7 @@ def plain(torch: Any, value: Any) -> Any:
     return value
 
 
-def outcome(run: Callable[[], Any], length: int = 90) -> Any:
+def outcome(run: Callable[[], Any], length: int = 60) -> Any:
     """What a call returns, or the class and the beginning of the text of what it raises."""
     try:
         return run()

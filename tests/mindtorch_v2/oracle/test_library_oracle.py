@@ -147,7 +147,7 @@ def test_outputs_must_be_new_memory() -> None:
         one = {"x": torch.Tensor, "result": torch.Tensor}
         ops = [of(torch, "lib_f", same_one, **one), of(torch, "lib_f", view, **one),
                of(torch, "lib_f", twice, x=torch.Tensor, result=typing.Tuple[torch.Tensor, torch.Tensor])]  # noqa: UP006
-        return [outcome(lambda op=op: op(torch.ones(3)), 400) for op in ops]
+        return [outcome(lambda op=op: op(torch.ones(3)), 160) for op in ops]
 
     assert all("may not alias" in one[2] for one in same(program)[1:])
 
