@@ -1,0 +1,59 @@
+"""Advice with evidence: one file a kind of finding, each a function from an analysis to what it found.
+
+A check says that it found something, that the figure it looks at is in order, or that the recording has no evidence.
+Thresholds stand at the top of each file, beside the reason for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from . import (
+    changing_shapes,
+    collector,
+    device_idle,
+    first_steps,
+    input_bound,
+    memory_growth,
+    memory_peak,
+    optimizer,
+    synchronisation,
+    tiny_ops,
+    waiting,
+)
+from .finding import Advice, Check, Clean, Figure, Finding, Result, Unknown, Verdict
+
+if TYPE_CHECKING:
+    from ..analysis import Analysis
+
+__all__ = ["KINDS", "Advice", "Check", "Figure", "Finding", "Verdict", "advise"]
+
+KINDS: dict[str, Callable[[Analysis], Result]] = {
+    "input-bound": input_bound.look,
+    "device-idle": device_idle.look,
+    "synchronisation": synchronisation.look,
+    "tiny-ops": tiny_ops.look,
+    "unfused-optimizer": optimizer.look,
+    "waiting": waiting.look,
+    "garbage-collector": collector.look,
+    "slow-first-steps": first_steps.look,
+    "changing-shapes": changing_shapes.look,
+    "memory-peak": memory_peak.look,
+    "memory-growth": memory_growth.look,
+}
+
+
+def advise(analysis: Analysis) -> Advice:
+    """Look for everything in `KINDS`."""
+    findings, checks = [], []
+    for kind, look in KINDS.items():
+        result = look(analysis) if len(analysis.trace) else Unknown("nothing was recorded")
+        if isinstance(result, Finding):
+            findings.append(result)
+            checks.append(Check(kind, Verdict.FOUND, result.title))
+        else:
+            verdict = Verdict.CLEAN if isinstance(result, Clean) else Verdict.UNKNOWN
+            checks.append(Check(kind, verdict, result.why))
+    findings.sort(key=lambda finding: -(finding.saves_share or 0.0))
+    return Advice(findings, checks)

@@ -1,0 +1,79 @@
+"""What several checks share: the time that shares refer to, and rows by where they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...schema import Kind
+from ...tables.tree import nearest
+from ..steps import LOADER
+
+if TYPE_CHECKING:
+    from ..analysis import Analysis
+
+
+def span_ns(analysis: Analysis) -> int:
+    """The time of the steps after the warm-up, or of the whole recording where there are none: what shares are of."""
+    return max(1, int(analysis.steps.duration_ns[analysis.breakdown.warmup:].sum()))
+
+
+def step_count(analysis: Analysis) -> int:
+    """How many steps that is."""
+    return max(1, len(analysis.steps) - analysis.breakdown.warmup)
+
+
+def any_step_of(analysis: Analysis) -> np.ndarray:
+    """For each event the place of its step, from 0, or -1 outside of steps and on other threads than that of steps."""
+    events = analysis.trace.events
+    return np.where(events["thread"] == analysis.steps.thread, analysis.steps.of(events["start_ns"]), -1)
+
+
+def step_of(analysis: Analysis) -> np.ndarray:
+    """The same, with -1 for the warm-up, in which much happens that never does again."""
+    step = any_step_of(analysis)
+    return np.where(step >= analysis.breakdown.warmup, step, -1)
+
+
+def named(analysis: Analysis, *prefixes: str) -> np.ndarray:
+    """Which events have a name that begins so."""
+    trace = analysis.trace
+    return np.array([name.startswith(prefixes) for name in trace.names], bool)[trace.events["name"]]
+
+
+def inside(analysis: Analysis, *prefixes: str) -> np.ndarray:
+    """Which events are in a scope of such a name, at any depth, or are one."""
+    events = analysis.trace.events
+    scope = named(analysis, *prefixes) & (events["kind"] == Kind.SCOPE)
+    if not scope.any():
+        return np.zeros(len(scope), bool)
+    return nearest(events["parent"], scope) >= 0
+
+
+def during(analysis: Analysis, rows: np.ndarray, *prefixes: str) -> np.ndarray:
+    """Which of some rows began while a scope of such a name ran on their thread; Python calls have no scope around."""
+    events = analysis.trace.events
+    scope = np.flatnonzero(named(analysis, *prefixes) & (events["kind"] == Kind.SCOPE))
+    found = np.zeros(len(rows), bool)
+    for thread in np.unique(events["thread"][scope]).tolist():
+        own = scope[events["thread"][scope] == thread]
+        own = own[np.argsort(events["start_ns"][own], kind="stable")]
+        reached = np.maximum.accumulate(events["end_ns"][own])
+        place = np.searchsorted(events["start_ns"][own], events["start_ns"][rows], "right") - 1
+        found |= (events["thread"][rows] == thread) & (place >= 0) & (
+            events["start_ns"][rows] < reached[np.maximum(place, 0)])
+    return found
+
+
+def top_ops(analysis: Analysis) -> np.ndarray:
+    """Rows of ops of the thread of steps, within steps, that no other op is around."""
+    events = analysis.trace.events
+    op = events["kind"] == Kind.OP
+    above = events["parent"]
+    outer = op & ~np.append(op, False)[above]
+    return np.flatnonzero(outer & (step_of(analysis) >= 0))
+
+
+DATA = (LOADER,)
+OPTIMIZER_SCOPES = ("Optimizer.step#", "Optimizer.zero_grad#")

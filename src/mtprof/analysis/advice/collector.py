@@ -1,0 +1,41 @@
+"""Pauses of Python's garbage collector."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...schema import Kind
+from ..figures import time_text
+from .basis import span_ns, step_of
+from .finding import Clean, Figure, Finding, Result
+
+if TYPE_CHECKING:
+    from ..analysis import Analysis
+
+SHARE = 0.03
+LEAST_NS = 10_000_000
+# One collection of everything, which comes now and then, says nothing of the next steps.
+FEWEST_LONG, LONG_NS = 3, 1_000_000
+
+
+def look(analysis: Analysis) -> Result:
+    """Time that the collector took within steps."""
+    events = analysis.trace.events
+    rows = np.flatnonzero((events["kind"] == Kind.GC) & (step_of(analysis) >= 0))
+    if not len(rows):
+        return Clean("no pause of the collector was recorded within steps")
+    elapsed = analysis.trace.duration_ns[rows]
+    total = int(elapsed.sum())
+    share = total / span_ns(analysis)
+    if share < SHARE or total < LEAST_NS or (elapsed >= LONG_NS).sum() < FEWEST_LONG:
+        return Clean(f"{len(rows)} pauses took {time_text(total)}, {share:.1%} of the steps")
+    return Finding("garbage-collector", f"Python's garbage collector takes {share:.0%} of the steps "
+                   f"({len(rows)} pauses, the longest {time_text(int(elapsed.max()))}).",
+                   [Figure("pauses", len(rows), "count"), Figure("together", total, "ns"),
+                    Figure("longest", int(elapsed.max()), "ns"), Figure("share of the steps", share, "share")],
+                   "Call `gc.freeze()` after setting up and raise `gc.set_threshold(...)`, or switch it off in the "
+                   "loop and call `gc.collect()` between epochs; and look for containers that the loop fills with "
+                   "objects.",
+                   analysis.places.of_rows(rows, elapsed), total, share, page="timeline", query="Python GC")

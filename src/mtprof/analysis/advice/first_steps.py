@@ -1,0 +1,81 @@
+"""First steps that take much longer than the rest because of what the program does in them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...names import parse_frame
+from ...schema import Kind
+from ..breakdown import warmup
+from ..figures import time_text
+from ..places import is_users
+from .basis import any_step_of
+from .finding import Clean, Figure, Finding, Result, Unknown
+
+if TYPE_CHECKING:
+    from ..analysis import Analysis
+
+FEWEST_STEPS = 4
+RATIO = 2.0
+SHARE = 0.05
+LEAST_NS = 100_000_000  # who waits less for the first step does not notice
+
+# Built-in functions of the runtime: what they do at their first use is nothing that a program can change.
+_RUNTIME = re.compile(r"<built-in method \w+ of (type|Tensor|torch|mindtorch|PyCapsule|module)\b")
+
+
+def look(analysis: Analysis) -> Result:
+    """Python of the user's, and what it called besides the runtime, that took longer in the first steps."""
+    steps, events, trace = analysis.steps, analysis.trace.events, analysis.trace
+    if not steps.known or len(steps) < FEWEST_STEPS:
+        return Unknown(f"{len(steps) if steps.known else 'no'} steps in the recording, and {FEWEST_STEPS} are needed")
+    if not (events["kind"] == Kind.PYTHON).any():
+        return Unknown("Python calls were not recorded (with_stack=True), which tell the program's own work from what "
+                       "the runtime prepares once")
+    wall = steps.duration_ns
+    slow = warmup(wall, RATIO)
+    usual = float(np.median(wall[max(slow, 1):]))
+    ratio = wall[0] / usual if usual else 1.0
+    if not slow:
+        return Clean(f"the first step takes {ratio:.1f} times the median of the later ones")
+    view = analysis.view
+    own = np.zeros(len(trace), np.int64)
+    own[view.row[view.row >= 0]] = view.self_cpu_ns[view.row >= 0]
+    changeable = np.array([_is_the_programs(name) for name in trace.names], bool)
+    step = any_step_of(analysis)
+    rows = np.flatnonzero((step >= 0) & (events["kind"] == Kind.PYTHON) & changeable[events["name"]])
+    early = step[rows] < slow
+    count = len(trace.names)
+    first = np.bincount(events["name"][rows[early]], own[rows[early]], count)
+    later = np.bincount(events["name"][rows[~early]], own[rows[~early]], count) / (len(steps) - slow) * slow
+    more = first - later
+    excess = float(more.sum())
+    if excess < LEAST_NS or excess < SHARE * wall.sum():
+        return Clean(f"the first step takes {ratio:.1f} times the median of the later ones; the program's own part of "
+                     f"that is {time_text(max(excess, 0.0))}")
+    worst = int(np.argmax(more))
+    those = rows[early & (events["name"][rows] == worst)]
+    frame = parse_frame(trace.names[worst])
+    place = analysis.places.of_rows(those, own[those].astype(float))
+    if is_users(frame):
+        from ..places import Place
+
+        place = Place(*frame)
+    return Finding("slow-first-steps", f"The first {'step takes' if slow == 1 else f'{slow} steps take'} "
+                   f"{time_text(excess)} more than the later ones, most of it in {trace.names[worst]}.",
+                   [Figure("slow steps", slow, "count"), Figure("first step", float(wall[0]), "ns"),
+                    Figure("median of the later ones", usual, "ns"), Figure("the program's own part", excess, "ns"),
+                    Figure("most of it in", f"{trace.names[worst]} ({time_text(float(more[worst]))})", "text")],
+                   "Do what happens once before the loop (build tables and caches, load files), and keep between runs "
+                   "what is expensive to build.",
+                   place, int(excess), excess / float(wall.sum()), page="timeline", query=trace.names[worst])
+
+
+def _is_the_programs(name: str) -> bool:
+    """Whether a Python call is the user's code, or a built-in function that is not one of the runtime."""
+    if name.startswith("<built-in"):
+        return not _RUNTIME.match(name)
+    return is_users(parse_frame(name))

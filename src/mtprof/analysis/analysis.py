@@ -1,0 +1,110 @@
+"""`Analysis`: the questions that people ask of a recording, each answered once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from ..recording import Recording
+from ..trace import Trace
+from ..views.module_tree import ModuleTree, module_tree
+from ..views.trace_view import TraceView
+from .advice import Advice, advise
+from .breakdown import PART_WORDS, StepBreakdown, step_breakdown
+from .device.launches import launch_of
+from .device.work import DeviceWork, device_work
+from .memory_peak import MemoryPeak, memory_peaks
+from .operators import OperatorRow, operators
+from .places import Places
+from .steps import Steps, find_steps
+
+
+class Analysis:
+    """What a recording says, computed when first asked for and then kept.
+
+    >>> import mtprof
+    >>> from mtprof.analysis import Analysis
+    >>> analysis = Analysis(mtprof.load("trace.json"))  # doctest: +SKIP
+    >>> analysis.headline, analysis.advice.findings  # doctest: +SKIP
+    """
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+        self._operators: dict[tuple[str, ...], list[OperatorRow]] = {}
+
+    @property
+    def trace(self) -> Trace:
+        """The columns."""
+        return self.recording.trace
+
+    @cached_property
+    def view(self) -> TraceView:
+        """The columns as PyTorch's event list shows them."""
+        return TraceView(self.trace, use_device=self.recording.use_device, profile_memory=self.recording.profile_memory)
+
+    @cached_property
+    def places(self) -> Places:
+        """Where in the user's code events came from."""
+        return Places(self.trace)
+
+    @cached_property
+    def steps(self) -> Steps:
+        """The steps, stated or found."""
+        return find_steps(self.trace)
+
+    @cached_property
+    def breakdown(self) -> StepBreakdown:
+        """Where the time of each step went."""
+        return step_breakdown(self)
+
+    def operators(self, by: Sequence[str] = ()) -> list[OperatorRow]:
+        """Ops by self time; `by` are words of `operators.GROUPINGS`: shape, place, module, overload."""
+        key = tuple(by)
+        if key not in self._operators:
+            self._operators[key] = operators(self, by)
+        return self._operators[key]
+
+    @cached_property
+    def modules(self) -> ModuleTree | None:
+        """Time, memory and work by module; None if modules were not recorded."""
+        return module_tree(self.trace) if self.trace.has("modules") and self.trace.has("module_calls") else None
+
+    @cached_property
+    def memory_peaks(self) -> list[MemoryPeak]:
+        """Per device, who held the memory at its peak; none if memory was not recorded."""
+        return memory_peaks(self)
+
+    @cached_property
+    def device_work(self) -> list[DeviceWork]:
+        """Rows of the work of each device."""
+        return device_work(self)
+
+    @cached_property
+    def launch(self) -> np.ndarray:
+        """For each event the row of the host's call that launched it, or -1."""
+        return launch_of(self)
+
+    @cached_property
+    def advice(self) -> Advice:
+        """What to change, with evidence."""
+        return advise(self)
+
+    @property
+    def headline(self) -> str:
+        """One sentence that says where the time goes."""
+        typical = self.breakdown.typical
+        if typical is None or not len(self.trace):
+            return "Nothing was recorded."
+        shares = sorted(typical.fractions.items(), key=lambda pair: -pair[1])
+        what = "a step" if self.steps.known else "the recording"
+        part, share = shares[0]
+        return f"{share:.0%} of {what} {PART_WORDS[part]} ({_milliseconds(typical.part_us(part))} of " \
+               f"{_milliseconds(typical.wall_us)})."
+
+
+def _milliseconds(time_us: float) -> str:
+    from .figures import time_text
+
+    return time_text(time_us * 1000)

@@ -1,0 +1,73 @@
+"""Where the time of steps goes, and what a typical one looks like."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..views.step_summary import PARTS, StepRow, step_summary
+from .steps import StepSource
+
+if TYPE_CHECKING:
+    from .analysis import Analysis
+
+PART_WORDS = {"data": "waits for data", "forward": "is forward", "backward": "is backward",
+              "optimizer": "is the optimizer", "other": "is neither data, model nor optimizer"}
+
+
+@dataclass(frozen=True)
+class StepBreakdown:
+    """A row per step, and the typical step: that of median length among those after the first ones that warm up."""
+
+    rows: list[StepRow]
+    source: StepSource
+    warmup: int  # how many steps at the start took much longer than those after them
+    typical: StepRow | None  # None if there is no step at all
+
+    @property
+    def steady(self) -> list[StepRow]:
+        """The rows after the warm-up."""
+        return self.rows[self.warmup:]
+
+    @property
+    def totals_us(self) -> dict[str, float]:
+        """Each part over all steps, and `wall`."""
+        return {part: sum(row.part_us(part) for row in self.rows) for part in ("wall", *PARTS)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        return {"source": self.source.value, "warmup": self.warmup, "typical": self.typical and self.typical.to_dict(),
+                "steps": [row.to_dict() for row in self.rows]}
+
+
+def step_breakdown(analysis: Analysis) -> StepBreakdown:
+    """The breakdown of the steps that `find_steps` found."""
+    steps = analysis.steps
+    rows = list(step_summary(analysis.trace, steps.windows))
+    wall = np.array([row.wall_us for row in rows])
+    warm = warmup(wall)
+    return StepBreakdown(rows, steps.source, warm, _median_row(rows[warm:]))
+
+
+def warmup(wall: np.ndarray, ratio: float = 2.0) -> int:
+    """How many steps at the start took `ratio` times the median of the later ones, or longer; at most a third.
+
+    >>> warmup(np.array([9., 4., 1., 1., 1., 1.])), warmup(np.array([1., 1., 5., 1.])), warmup(np.array([5., 1.]))
+    (2, 0, 0)
+    """
+    if len(wall) < 4:
+        return 0
+    usual = float(np.median(wall[len(wall) // 3:]))
+    slow = 0
+    while slow < len(wall) // 3 and wall[slow] >= ratio * usual and usual > 0:
+        slow += 1
+    return slow
+
+
+def _median_row(rows: list[StepRow]) -> StepRow | None:
+    """The row of median length; of an even number the shorter of the two in the middle."""
+    if not rows:
+        return None
+    return sorted(rows, key=lambda row: row.wall_us)[(len(rows) - 1) // 2]

@@ -1,0 +1,50 @@
+"""Numbers as people say them: three significant digits and a unit."""
+
+from __future__ import annotations
+
+import math
+
+_TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+_SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+
+
+def three_digits(value: float) -> str:
+    """
+    >>> three_digits(1.2345), three_digits(123.45), three_digits(0.01234), three_digits(0)
+    ('1.23', '123', '0.0123', '0')
+    """
+    if not value:
+        return "0"
+    digits = max(0, 2 - math.floor(math.log10(abs(value))))
+    return f"{value:.{digits}f}"
+
+
+def time_text(time_ns: float) -> str:
+    """
+    >>> time_text(1_234_567), time_text(950), time_text(0)
+    ('1.23 ms', '950 ns', '0 ns')
+    """
+    for size, unit in _TIMES:
+        # 999.6 µs would be written as 1000 µs.
+        if abs(time_ns) >= size * 0.9995:
+            return f"{three_digits(time_ns / size)} {unit}"
+    return f"{three_digits(time_ns)} ns"
+
+
+def size_text(size_bytes: float) -> str:
+    """
+    >>> size_text(3 << 20), size_text(17)
+    ('3.00 MiB', '17 B')
+    """
+    for size, unit in _SIZES:
+        if abs(size_bytes) >= size:
+            return f"{three_digits(size_bytes / size)} {unit}"
+    return f"{size_bytes:.0f} B"
+
+
+def share_text(share: float) -> str:
+    """
+    >>> share_text(0.1234), share_text(0.004)
+    ('12.3%', '0.4%')
+    """
+    return f"{100 * share:.1f}%"

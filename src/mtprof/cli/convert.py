@@ -1,0 +1,39 @@
+"""Write a trace in another format.
+
+The suffix of the new file says which: .mtp (native), .json or .json.gz (Chrome), .parquet, .csv, .folded,
+.speedscope.json, .pb.gz (pprof). Traces are read from the first five of these; folded stacks, speedscope and pprof have
+sums of paths rather than events, and cannot be read back."""
+
+from __future__ import annotations
+
+import argparse
+
+from .files import add_force, add_input, check_target, read
+from .formats import FORMATS, format_of, write
+from .output import SETTINGS, line, print_json, working
+
+EXAMPLES = """
+mtprof convert trace.json.gz run.mtp
+mtprof convert run.mtp stacks.folded
+mtprof convert run.mtp profile.pb.gz && pprof -http: profile.pb.gz
+"""
+
+
+def prepare(parser: argparse.ArgumentParser) -> None:
+    add_input(parser)
+    parser.add_argument("output", metavar="OUTPUT", help="the new file")
+    parser.add_argument("--to", choices=tuple(FORMATS), help="the format, whatever the name of the file")
+    add_force(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    check_target(options.output, options.force, (options.trace,))
+    form = format_of(options.output, options.to)
+    recording = read(options.trace)
+    with working(f"writing {form.name}"):
+        write(recording, options.output, form)
+    if SETTINGS.json:
+        print_json({"output": options.output, "format": form.name, "events": len(recording.trace)})
+    else:
+        line(f"{options.output}: {len(recording.trace):,} events as {form.name}")
+    return 0

@@ -1,0 +1,54 @@
+"""Check a trace, and repair it.
+
+Looks at the rules that every trace keeps (nesting, references, order), and at what a file may say that no program did:
+negative times, events that cross, device work without a launch, backward events without a forward, missing stretches,
+dropped events. --repair writes a trace without the faults."""
+
+from __future__ import annotations
+
+import argparse
+
+from .files import add_force, check_target
+from .output import SETTINGS, line, note, print_json, working
+
+EXAMPLES = """
+mtprof doctor trace.json.gz
+mtprof doctor --repair fixed.mtp trace.json.gz
+"""
+
+
+def prepare(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("trace", metavar="TRACE", help="a recording (.mtp) or a Chrome trace (.json, .json.gz)")
+    parser.add_argument("--repair", metavar="FILE", help="write a trace without the faults")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 if there is any fault, as with an error")
+    add_force(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    from ..analysis.health import examine, repaired
+    from ..recording import Recording
+    from .files import read
+    from .formats import format_of, write
+
+    if options.repair:
+        check_target(options.repair, options.force, (options.trace,))
+        form = format_of(options.repair, None)
+    recording = read(options.trace, salvage=True)
+    with working("examining"):
+        ailments = examine(recording.trace, options.trace)
+    if options.repair:
+        with working("repairing"):
+            mended, done = repaired(recording.trace)
+            write(Recording(mended), options.repair, form)
+    if SETTINGS.json:
+        print_json({"faults": [vars(ailment) for ailment in ailments], "repaired": options.repair})
+    else:
+        for ailment in ailments:
+            line(f"{ailment.kind}: {ailment.text}", "yellow")
+        if not ailments:
+            line("no faults", "green")
+        if options.repair:
+            for text in done:
+                line(text)
+            note(f"wrote {options.repair}")
+    return 1 if ailments and options.strict else 0

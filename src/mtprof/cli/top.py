@@ -1,0 +1,90 @@
+"""Print the busiest ops, again and again while a program runs.
+
+Of a finished trace it prints one table. Of a recording that 'mtprof run' is still writing it prints a new one every few
+seconds (--every), until the recording is finished or Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+import warnings
+from typing import TYPE_CHECKING
+
+from .errors import CommandError
+from .files import add_input, read
+from .output import SETTINGS, line, print_json
+from .summary import add_rows, operator_table
+
+if TYPE_CHECKING:
+    from ..analysis import Analysis
+
+EXAMPLES = """
+mtprof top run.mtp
+mtprof top --live --every 1 train.mtp              in another terminal, while 'mtprof run train.py' goes on
+mtprof top --rows 30 --by module run.mtp
+"""
+
+
+def prepare(parser: argparse.ArgumentParser) -> None:
+    add_input(parser)
+    parser.add_argument("--live", action="store_true", help="again and again, while the file grows")
+    parser.add_argument("--every", type=float, default=2.0, metavar="SECONDS",
+                        help="with --live, how often (default 2)")
+    parser.add_argument("--times", type=int, metavar="N", help="with --live, end after so many tables")
+    add_rows(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    from ..analysis import Analysis
+
+    if not options.live:
+        _show(Analysis(read(options.trace)), options)
+        return 0
+    if options.every <= 0:
+        raise CommandError(f"--every takes a positive number of seconds, and not {options.every:g}")
+    shown, size = 0, -1
+    while True:
+        now = os.path.getsize(options.trace) if os.path.exists(options.trace) else -1
+        if now != size and now > 0:
+            size = now
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # that the file is cut short: it is still being written
+                try:
+                    recording = read(options.trace)
+                except CommandError:
+                    recording = None  # nothing that can be read is in it yet
+            if recording is not None:
+                if sys.stdout.isatty() and not SETTINGS.json:
+                    print("\x1b[H\x1b[2J", end="")
+                _show(Analysis(recording), options)
+                sys.stdout.flush()
+                shown += 1
+                if recording.trace.metadata.get("finished", True) and is_whole(options.trace):
+                    return 0
+        if options.times is not None and shown >= options.times:
+            return 0
+        try:
+            time.sleep(options.every)
+        except KeyboardInterrupt:
+            return 0
+
+
+def is_whole(path: str) -> bool:
+    """Whether a recording has been closed: an Arrow file ends as it begins; a Chrome trace appears when it is whole."""
+    with open(path, "rb") as file:
+        start = file.read(6)
+        file.seek(-6, os.SEEK_END)
+        return start != b"ARROW1" or file.read(6) == b"ARROW1"
+
+
+def _show(analysis: Analysis, options: argparse.Namespace) -> None:
+    rows = analysis.operators(options.by)
+    if SETTINGS.json:
+        print_json([row.to_dict() for row in rows[: options.rows]])
+        return
+    trace = analysis.trace
+    line(f"{len(trace):,} events, {len(analysis.steps) if analysis.steps.known else 'no'} steps, "
+         f"{(trace.end_ns - trace.start_ns) / 1e9:.1f} s", "bold")
+    operator_table(rows, options.rows, options.by)

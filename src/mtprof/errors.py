@@ -1,0 +1,21 @@
+"""What can go wrong with traces.
+
+ValueError
+ ├── BadFile        you gave a file that is no trace, or a damaged one
+ ├── BadTrace       a trace breaks a rule of the schema
+ └── MissingTable   you asked for something that was not recorded, or that the file does not hold
+"""
+
+from __future__ import annotations
+
+
+class BadFile(ValueError):
+    """A file is no trace, or a damaged one; the text names the file and the fault."""
+
+
+class BadTrace(ValueError):
+    """A trace breaks a rule of the schema; the text says which, where."""
+
+
+class MissingTable(AttributeError, ValueError):
+    """You asked a trace for something that was not recorded, or that the file it came from does not hold."""

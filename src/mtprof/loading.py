@@ -1,0 +1,39 @@
+"""`load`: a recording from a file, whoever wrote it."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any
+
+from .errors import BadFile
+from .recording import Recording
+from .store import arrow, kineto
+from .store.arrow import MAGIC
+
+_GZIP = b"\x1f\x8b"
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a recording: a trace file (`.mtp`), or a Chrome trace (`.json`, `.json.gz`) of PyTorch, torch_npu or ours.
+
+    The content decides, not the name. A file that was cut short gives what is whole in it, with a warning. What is no
+    trace raises `BadFile`, a ValueError that names the file and the fault. A folder with the traces of a job's ranks
+    gives `Ranks`, which reads them one at a time.
+    """
+    name = os.fspath(path)
+    if os.path.isdir(name):
+        from .ranks import Ranks
+
+        return Ranks(name)
+    with open(name, "rb") as file:
+        start = file.read(64)
+    if start.startswith(MAGIC):
+        trace, cut_short = arrow.read(name)
+    elif start.startswith(_GZIP) or start.lstrip()[:1] in (b"{", b"[") or not start.strip():
+        trace, cut_short = kineto.salvage(name)
+    else:
+        raise BadFile(f"{name} is no trace: it begins with {start[:16]!r}, not as JSON, gzip or Arrow do")
+    if cut_short:
+        warnings.warn(f"{name} is cut short; its last rows are missing", RuntimeWarning, stacklevel=2)
+    return Recording(trace, source=os.path.basename(name))

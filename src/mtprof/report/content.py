@@ -1,0 +1,178 @@
+"""All that the page shows, as plain values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime, timezone
+from typing import Any
+
+from ..analysis import Analysis, OperatorRow, compare
+from ..analysis.health import examine
+from ..errors import MissingTable
+from ..export.memory_page import page_of as memory_page
+from ..schema import FLAGS
+from ..views.module_tree import OUTSIDE
+from ..views.step_summary import PARTS, StepRow
+from .flame import flames_of
+from .timeline import timeline_of
+
+MOST_STEPS = 2000
+MOST_ROWS = 5000
+_MOST_MEMORY_EVENTS = 400_000  # a page of more takes too long to add up
+
+
+def content_of(analyses: Sequence[Analysis], most_events: int | None = None) -> dict[str, Any]:
+    """The content of the page; the last analysis is what it is about."""
+    analysis = analyses[-1]
+    return plain({
+        "title": analysis.recording.source or "recording",
+        "overview": overview(analysis),
+        "operators": operators(analysis),
+        "timeline": timeline_of(analysis, most_events),
+        "flame": flames_of(analysis),
+        "memory": memory(analysis),
+        "modules": modules(analysis),
+        "compare": comparison(analyses) if len(analyses) == 2 else None,
+        "run": run(analysis),
+    })
+
+
+def overview(analysis: Analysis) -> dict[str, Any]:
+    """The first page: a sentence, a typical step, findings."""
+    breakdown = analysis.breakdown
+    advice = analysis.advice
+    return {
+        "headline": analysis.headline, "parts": list(PARTS), "source": breakdown.source.value,
+        "warmup": breakdown.warmup, "typical": None if breakdown.typical is None else step(breakdown.typical),
+        "known": analysis.steps.known, "count": len(breakdown.rows),
+        "steps": [step(row) for row in breakdown.rows[:MOST_STEPS]],
+        "starts": analysis.steps.start_ns[:MOST_STEPS].tolist(), "begin": analysis.trace.start_ns,
+        "findings": [finding.to_dict() for finding in advice.findings],
+        "checks": [{"kind": check.kind, "verdict": check.verdict.value, "why": check.why} for check in advice.checks],
+        "device_idle": device_idle(analysis),
+    }
+
+
+def device_idle(analysis: Analysis) -> list[dict[str, Any]]:
+    """How long each device worked, while the recording ran."""
+    from ..analysis.device.temporal import temporal_breakdown
+
+    return [asdict(row) for row in temporal_breakdown(analysis)]
+
+
+def step(row: StepRow) -> dict[str, Any]:
+    """A step in nanoseconds."""
+    return {"step": row.step, "ops": row.ops, "wall": row.wall_us * 1000,
+            **{part: row.part_us(part) * 1000 for part in PARTS}}
+
+
+def operators(analysis: Analysis) -> dict[str, Any]:
+    """Rows of ops in every grouping that the recording has evidence for."""
+    metadata, trace = analysis.trace.metadata, analysis.trace
+    groupings: dict[str, list[str]] = {"name": []}
+    if metadata.get("record_shapes") or (trace.events["inputs"] >= 0).any():
+        groupings["shape"] = ["shape"]
+    if trace.has("stacks") and (trace.events["stack"] >= 0).any():
+        groupings["place"] = ["place"]
+    if (trace.events["module"] >= 0).any():
+        groupings["module"] = ["module"]
+    found = {}
+    for name, by in groupings.items():
+        rows = analysis.operators(by)
+        found[name] = {"rows": [operator(row) for row in rows[:MOST_ROWS]], "left_out": max(len(rows) - MOST_ROWS, 0)}
+    return {"groupings": found, "memory": trace.has("memory"), "flops": bool(metadata.get("with_flops")),
+            "device": bool((trace.events["device"] > 0).any())}
+
+
+def operator(row: OperatorRow) -> dict[str, Any]:
+    """A row; what is empty is left out."""
+    values = {
+        "name": row.name, "kind": row.kind, "device": row.device, "calls": row.calls, "self": row.self_ns,
+        "total": row.total_ns, "share": row.self_share, "self_device": row.self_device_ns, "device_time": row.device_ns,
+        "self_bytes": row.self_bytes, "bytes": row.bytes, "flops": row.flops, "shapes": row.shapes,
+        "module": row.module, "place": str(row.place) if row.place else ""}
+    return {key: value for key, value in values.items() if value}
+
+
+def memory(analysis: Analysis) -> dict[str, Any]:
+    """Who held the peak; and, where the recording has all it takes, the page of memory over time."""
+    trace = analysis.trace
+    if not trace.has("memory"):
+        return {"why": "Memory was not recorded. Record with profile_memory=True (mtprof run does).", "peaks": []}
+    peaks = [asdict(peak) for peak in analysis.memory_peaks]
+    pages, why = {}, ""
+    for peak in peaks:
+        for block in peak["largest"]:
+            place = block.pop("place")
+            block["place"] = f"{place['file']}:{place['line']} ({place['function']})" if place else ""
+    try:
+        if len(trace.tables["memory"]["time_ns"]) > _MOST_MEMORY_EVENTS:
+            why = "There are too many allocations to draw each; the table of the peak is exact."
+        else:
+            profile = analysis.recording.memory_profile()
+            pages = {peak["device"]: memory_page(profile, peak["device"]) for peak in peaks}
+    except MissingTable as error:
+        why = f"Memory over time by category needs more than was recorded: {error}"
+    return {"why": why, "peaks": peaks, "pages": pages}
+
+
+def modules(analysis: Analysis) -> dict[str, Any]:
+    """The tree of modules."""
+    tree = analysis.modules
+    if tree is None:
+        return {"why": "Modules were not recorded. Record with with_modules=True (mtprof run does).", "rows": []}
+    rows: list[dict[str, Any]] = []
+
+    def add(node: Any, depth: int) -> None:
+        numbers = {key: value for key, value in vars(node).items() if key != "children"}
+        rows.append({"depth": depth, "name": node.label or node.path or OUTSIDE, **numbers})
+        for child in node.children:
+            add(child, depth + 1)
+
+    for root in tree.roots:
+        add(root, 0)
+    add(tree.outside, 0)
+    return {"why": "", "rows": rows}
+
+
+def comparison(analyses: Sequence[Analysis]) -> dict[str, Any]:
+    """Differences to the first recording."""
+    found = compare(*analyses).to_dict()
+    found["names"] = [analysis.recording.source or word for analysis, word in zip(analyses, ("before", "after"))]
+    return found
+
+
+def run(analysis: Analysis) -> dict[str, Any]:
+    """How the recording was made, and what it cost."""
+    trace = analysis.trace
+    metadata = {key: value for key, value in trace.metadata.items() if key not in FLAGS}
+    seconds = (trace.epoch_ns + trace.start_ns) / 1e9
+    began = datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="seconds") if seconds > 1e8 else "unknown"
+    facts: dict[str, Any] = {
+        "file": analysis.recording.source,
+        "began": began,
+        "lasted_ns": trace.end_ns - trace.start_ns, "events": len(trace), "dropped": trace.dropped,
+        "threads": len(trace.threads), "processes": len({thread.pid for thread in trace.threads}),
+        "steps": f"{len(analysis.breakdown.rows)}, from {analysis.breakdown.source.value}",
+        "overhead_ns": int(float(metadata.get("profiler_overhead_us") or 0) * 1000) or None,
+    }
+    clocks = [asdict(row) for row in analysis.recording.clocks()] if trace.has("clocks") else []
+    return {"facts": facts, "flags": {flag: bool(trace.metadata.get(flag)) for flag in FLAGS}, "clocks": clocks,
+            "metadata": {key: value if isinstance(value, (int, float, bool, str)) else str(value)[:2000]
+                         for key, value in metadata.items()},
+            "ailments": [asdict(one) for one in examine(trace)]}
+
+
+def plain(value: Any) -> Any:
+    """Values that JSON has; what is no number is none."""
+    if isinstance(value, dict):
+        return {str(key): plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(one) for one in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if hasattr(value, "item"):
+        return value.item()
+    return value

@@ -1,0 +1,45 @@
+"""The page as one file: markup, style, scripts and data."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+from collections.abc import Sequence
+from importlib import resources
+
+from ..analysis import Analysis
+from ..export.memory_page import embedded
+from ..files import write_atomically
+from ..recording import Recording
+from .content import content_of
+
+_MARKERS = re.compile(r"\{\{(title|style|script|data)\}\}")
+# One program, in this order.
+SCRIPTS = ("format.js", "columns.js", "table.js", "overview.js", "operators.js", "timeline.js", "flame.js", "memory.js",
+           "modules.js", "compare.js", "run.js", "page.js")
+
+
+def page_of(recordings: Sequence[Recording], *, most_events: int | None = None) -> str:
+    """The page of a recording; of two, the page of the second with a comparison to the first."""
+    if not 1 <= len(recordings) <= 2:
+        raise ValueError(f"a report shows one recording, or compares two, but {len(recordings)} were given")
+    analyses = [Analysis(recording) for recording in recordings]
+    content = content_of(analyses, most_events)
+    files = resources.files(__package__) / "page_files"
+    parts = {
+        "title": html.escape(f"{content['title']} – mtprof report"),
+        "style": (files / "page.css").read_text("utf-8"),
+        "script": "\n".join((files / name).read_text("utf-8") for name in SCRIPTS),
+        "data": embedded(content),
+    }
+    # Split first, fill in afterwards: what is filled in may look like a marker itself.
+    pieces = _MARKERS.split((files / "page.html").read_text("utf-8"))
+    return "".join(parts[piece] if i % 2 else piece for i, piece in enumerate(pieces))
+
+
+def write_report(recordings: Sequence[Recording], path: str | os.PathLike[str], *,
+                 most_events: int | None = None) -> None:
+    """Write the page; the file appears when it is whole."""
+    text = page_of(recordings, most_events=most_events).encode()
+    write_atomically(path, [text])

@@ -1,0 +1,67 @@
+"use strict";
+// Numbers as people say them, and elements whose content is always text.
+const D = JSON.parse(document.getElementById("data").textContent);
+const COLOURS = {data: "--data", forward: "--forward", backward: "--backward", optimizer: "--optimizer",
+  communication: "--communication", device: "--device", python: "--python", other: "--other"};
+function colour(name) { return getComputedStyle(document.documentElement).getPropertyValue(COLOURS[name] || name).trim(); }
+// Text on a fill: dark where the fill is light.
+function inkOn(fill) {
+  const parts = fill.match(/^#(..)(..)(..)$/);
+  if (!parts) return "#fff";
+  const [r, g, b] = parts.slice(1).map((part) => parseInt(part, 16));
+  return 0.299 * r + 0.587 * g + 0.114 * b > 140 ? "#111" : "#fff";
+}
+function digits(value) {
+  if (!value) return "0";
+  const places = Math.max(0, 2 - Math.floor(Math.log10(Math.abs(value))));
+  return value.toFixed(Math.min(places, 20));
+}
+function scaled(value, steps) {
+  for (const [size, unit] of steps) if (Math.abs(value) >= size * 0.9995) return digits(value / size) + " " + unit;
+  const [size, unit] = steps[steps.length - 1];
+  return digits(value / size) + " " + unit;
+}
+const TIMES = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
+const SIZES = [[2 ** 40, "TiB"], [2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"], [1, "B"]];
+const COUNTS = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]];
+const format = {
+  time: (v) => v == null ? "–" : scaled(v, TIMES),
+  size: (v) => v == null ? "–" : v === 0 ? "0 B" : scaled(v, SIZES),
+  count: (v) => v == null ? "–" : Number.isInteger(v) ? v.toLocaleString("en") : digits(v),
+  work: (v) => v ? scaled(v, COUNTS) : "",
+  share: (v) => v == null ? "–" : (100 * v).toFixed(1) + " %",
+  ratio: (v) => v == null ? "–" : (v >= 0 ? "+" : "−") + Math.abs(100 * v).toFixed(1) + " %",
+  text: (v) => v == null ? "" : String(v),
+};
+const exact = {
+  time: (v) => v == null ? "" : Math.round(v).toLocaleString("en") + " ns",
+  size: (v) => v == null ? "" : Math.round(v).toLocaleString("en") + " bytes",
+  count: (v) => v == null ? "" : String(v), work: (v) => v == null ? "" : Math.round(v).toLocaleString("en"),
+  share: (v) => v == null ? "" : String(v), ratio: (v) => v == null ? "" : String(v), text: (v) => v == null ? "" : String(v),
+};
+function el(tag, options, ...children) {
+  const made = document.createElement(tag);
+  for (const [key, value] of Object.entries(options || {})) {
+    if (value == null || value === false) continue;
+    if (key === "class") made.className = value;
+    else if (key === "style") for (const [name, one] of Object.entries(value)) made.style.setProperty(name, one);
+    else if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
+    else made.setAttribute(key, value === true ? "" : value);
+  }
+  for (const child of children.flat()) if (child != null) made.append(child instanceof Node ? child : String(child));
+  return made;
+}
+const tip = {
+  show(text, x, y) {
+    const box = document.getElementById("tip");
+    box.textContent = text;
+    box.hidden = false;
+    box.style.left = Math.min(x + 14, innerWidth - box.offsetWidth - 8) + "px";
+    box.style.top = Math.min(y + 14, innerHeight - box.offsetHeight - 8) + "px";
+  },
+  hide() { document.getElementById("tip").hidden = true; },
+};
+function legendOf(entries) {
+  return el("div", {class: "legend"}, entries.map(([name, key]) =>
+    el("span", {}, el("span", {class: "swatch", style: {background: `var(${COLOURS[key] || "--other"})`}}), name)));
+}

@@ -1,0 +1,251 @@
+"use strict";
+// Threads, streams and processes side by side. Each depth of a lane is a row of events that do not overlap, sorted by time:
+// a frame looks at as many events as there are pixels, however many there are.
+const ROW = 17, GAP = 22, GUTTER = 150, AXIS = 20;
+const CLASS_COLOURS = {op: "forward", backward: "backward", scope: "other", optimizer: "optimizer", data: "data", python: "python", module: "python",
+  kernel: "device", copy: "data", launch: "other", gc: "communication", other: "other"};
+class Timeline {
+  constructor(state, changed) {
+    this.state = state; this.changed = changed; this.t = D.timeline;
+    this.canvas = el("canvas", {tabindex: "0", role: "application", "aria-label": "Timeline. W and S zoom, A and D pan, F fits, arrow keys walk between events."});
+    this.detail = el("aside", {class: "detail", "aria-live": "polite"}, el("p", {class: "dim"}, "Click an event, or drag with Shift to add up a span."));
+    this.search = el("input", {type: "search", placeholder: "Search (press /)", "aria-label": "Search events", value: state.q || "", oninput: () => this.find()});
+    this.hits = el("span", {class: "dim", role: "status"});
+    const note = this.t.shown < this.t.total ? `Down-sampled to the longest ${this.t.shown.toLocaleString("en")} of ${this.t.total.toLocaleString("en")} events; totals on other pages are exact.` : "";
+    this.element = el("div", {}, el("div", {class: "tools"}, this.search, this.hits, el("button", {type: "button", onclick: () => this.fit()}, "Fit (f)"),
+      el("span", {class: "dim"}, "Wheel zooms, drag pans, Shift and drag selects. " + note)),
+      legendOf([["op", "forward"], ["backward", "backward"], ["optimizer", "optimizer"], ["data, copies", "data"], ["device", "device"], ["Python", "python"], ["garbage collection", "communication"], ["scopes, other", "other"]]),
+      el("div", {class: "split"}, el("div", {class: "lanes"}, this.canvas), this.detail));
+    this.ready = this.load();
+  }
+  async load() {
+    const c = this.c = await unpackAll(this.t.columns);
+    this.launched = await unpackAll(this.t.launched);
+    this.arrows = new Map();
+    for (let i = 0; i < this.launched.host.length; i++) this.arrows.set(this.launched.device[i], this.launched.host[i]);
+    this.partners = new Map([...this.arrows].map(([d, h]) => [h, d]));
+    this.rows = [];  // {lane, depth, events}
+    let y = AXIS;
+    const byLane = this.t.lanes.map(() => []);
+    for (let i = 0; i < c.start.length; i++) {
+      const depths = byLane[c.lane[i]];
+      (depths[c.depth[i]] ||= []).push(i);
+    }
+    this.laneTop = [];
+    const order = this.t.lanes.map((_, i) => i).sort((a, b) => (this.t.lanes[a].device - this.t.lanes[b].device) || (this.t.lanes[b].main - this.t.lanes[a].main) || a - b);
+    for (const lane of order) {
+      this.laneTop[lane] = y;
+      y += GAP - ROW;
+      byLane[lane].forEach((events, depth) => { this.rows.push({lane, depth, events, y: y + depth * ROW}); });
+      y += Math.max(byLane[lane].length, 1) * ROW;
+    }
+    this.height = y + 10;
+    this.scroll = 0;
+    this.from = Number(this.state.from) - this.t.origin || 0;
+    this.span = Number(this.state.span) || Math.max(this.t.span, 1);
+    if (this.state.from === undefined) this.from = 0;
+    this.bind();
+    this.resize();
+    new ResizeObserver(() => this.resize()).observe(this.canvas.parentElement);
+    if (this.state.q) this.find();
+  }
+  resize() {
+    const width = this.canvas.parentElement.clientWidth, height = Math.max(200, Math.min(this.height, innerHeight * 0.74));
+    const ratio = devicePixelRatio || 1;
+    this.width = width; this.view = height;
+    this.canvas.style.height = height + "px";
+    this.canvas.width = width * ratio; this.canvas.height = height * ratio;
+    this.draw();
+  }
+  x(time) { return GUTTER + (time - this.from) / this.span * (this.width - GUTTER); }
+  time(x) { return this.from + (x - GUTTER) / (this.width - GUTTER) * this.span; }
+  draw() { if (!this.pending) { this.pending = true; requestAnimationFrame(() => { this.pending = false; this.paint(); }); } }
+  paint() {
+    const g = this.canvas.getContext("2d"), ratio = devicePixelRatio || 1, c = this.c;
+    const style = getComputedStyle(document.documentElement);
+    const text = style.getPropertyValue("--text"), dim = style.getPropertyValue("--dim"), line = style.getPropertyValue("--line"), panel = style.getPropertyValue("--panel"), back = style.getPropertyValue("--back");
+    const fills = this.t.classes.map((name) => colour(CLASS_COLOURS[name]));
+    const inks = fills.map(inkOn);
+    g.setTransform(ratio, 0, 0, ratio, 0, 0);
+    g.clearRect(0, 0, this.width, this.view);
+    g.font = "11px system-ui, sans-serif"; g.textBaseline = "middle";
+    const end = this.from + this.span;
+    let drawn = 0;
+    for (const row of this.rows) {
+      const y = row.y - this.scroll;
+      if (y < AXIS - ROW || y > this.view) continue;
+      const events = row.events;
+      let low = 0, high = events.length;
+      while (low < high) { const mid = (low + high) >> 1; if (c.start[events[mid]] + c.duration[events[mid]] < this.from) low = mid + 1; else high = mid; }
+      for (let i = low; i < events.length;) {
+        const event = events[i], start = c.start[event];
+        if (start > end) break;
+        const left = Math.max(this.x(start), GUTTER), right = Math.min(this.x(start + c.duration[event]), this.width);
+        const hit = this.marks && this.marks[c.name[event]];
+        g.globalAlpha = this.marks && !hit ? 0.25 : 1;
+        g.fillStyle = fills[c.class[event]];
+        g.fillRect(left, y, Math.max(right - left - (right - left > 3 ? 1 : 0), 1), ROW - 2);
+        drawn++;
+        if (event === this.selected) { g.strokeStyle = text; g.lineWidth = 2; g.strokeRect(left, y, Math.max(right - left, 2), ROW - 2); }
+        if (right - left > 36) {
+          g.save(); g.beginPath(); g.rect(left, y, right - left - 3, ROW); g.clip();
+          g.fillStyle = inks[c.class[event]]; g.fillText(this.t.names[c.name[event]], left + 3, y + ROW / 2); g.restore();
+        }
+        i++;
+        if (right - left < 1) {  // the next that begins in another pixel
+          const next = this.time(Math.floor(left) + 1);
+          let a = i, b = events.length;
+          while (a < b) { const mid = (a + b) >> 1; if (c.start[events[mid]] + c.duration[events[mid]] < next) a = mid + 1; else b = mid; }
+          i = Math.max(i, a);
+        }
+      }
+      g.globalAlpha = 1;
+    }
+    this.drawnEvents = drawn;
+    g.fillStyle = panel; g.fillRect(0, 0, GUTTER, this.view);
+    g.strokeStyle = line; g.lineWidth = 1;
+    this.t.lanes.forEach((lane, i) => {
+      const y = this.laneTop[i] - this.scroll;
+      if (y < -GAP || y > this.view) return;
+      g.beginPath(); g.moveTo(0, y + 2); g.lineTo(this.width, y + 2); g.stroke();
+      g.save(); g.beginPath(); g.rect(0, y, GUTTER - 4, 40); g.clip();
+      g.fillStyle = text; g.fillText(lane.label, 6, y + 13); g.fillStyle = dim; g.fillText(lane.group, 6, y + 27); g.restore();
+    });
+    g.fillStyle = back; g.fillRect(0, 0, this.width, AXIS); g.fillStyle = dim;
+    const step = 10 ** Math.floor(Math.log10(this.span / 4)), stride = this.span / step > 20 ? step * 5 : this.span / step > 10 ? step * 2 : step;
+    for (let t = Math.ceil(this.from / stride) * stride; t < end; t += stride) {
+      const x = this.x(t);
+      if (x < GUTTER) continue;
+      g.fillText(format.time(Math.round(t)), x + 3, AXIS / 2);
+      g.strokeStyle = line; g.beginPath(); g.moveTo(x, 0); g.lineTo(x, this.view); g.globalAlpha = 0.5; g.stroke(); g.globalAlpha = 1;
+    }
+    if (this.hover !== undefined) this.arrow(g, this.hover, text);
+    if (this.selection) {
+      const [a, b] = this.selection.map((t) => this.x(t));
+      g.globalAlpha = 0.2; g.fillStyle = text; g.fillRect(Math.min(a, b), AXIS, Math.abs(b - a), this.view); g.globalAlpha = 1;
+    }
+  }
+  arrow(g, event, stroke) {
+    const other = this.arrows.get(event) ?? this.partners.get(event);
+    if (other === undefined) return;
+    const [host, device] = this.arrows.has(event) ? [other, event] : [event, other];
+    const place = (i, end) => [this.x(this.c.start[i] + (end ? this.c.duration[i] : 0)), this.yOf(i) + ROW / 2];
+    const [x1, y1] = place(host, true), [x2, y2] = place(device, false);
+    g.strokeStyle = stroke; g.lineWidth = 1.5; g.beginPath(); g.moveTo(x1, y1); g.bezierCurveTo(x1 + 40, y1, x2 - 40, y2, x2, y2); g.stroke();
+    g.beginPath(); g.arc(x2, y2, 3, 0, 7); g.fillStyle = stroke; g.fill();
+  }
+  yOf(event) { const row = this.rows.find((r) => r.lane === this.c.lane[event] && r.depth === this.c.depth[event]); return row.y - this.scroll; }
+  at(x, y) {
+    if (x < GUTTER || y < AXIS) return undefined;
+    const row = this.rows.find((r) => y >= r.y - this.scroll && y < r.y - this.scroll + ROW - 1);
+    if (!row) return undefined;
+    const time = this.time(x), slack = this.span / (this.width - GUTTER), c = this.c;
+    let low = 0, high = row.events.length;
+    while (low < high) { const mid = (low + high) >> 1; if (c.start[row.events[mid]] <= time) low = mid + 1; else high = mid; }
+    for (const event of [row.events[low - 1], row.events[low]]) {
+      if (event !== undefined && c.start[event] - slack <= time && time <= c.start[event] + c.duration[event] + slack) return event;
+    }
+    return undefined;
+  }
+  bind() {
+    const canvas = this.canvas;
+    canvas.addEventListener("wheel", (e) => {
+      e.preventDefault();
+      if (e.shiftKey || Math.abs(e.deltaX) > Math.abs(e.deltaY)) this.pan((e.deltaX || e.deltaY) / this.width * this.span, 0);
+      else if (e.offsetX < GUTTER) this.pan(0, e.deltaY);
+      else this.zoom(e.deltaY > 0 ? 1.2 : 1 / 1.2, this.time(e.offsetX));
+    }, {passive: false});
+    let down = null;
+    canvas.addEventListener("pointerdown", (e) => { down = {x: e.offsetX, y: e.offsetY, from: this.from, scroll: this.scroll, shift: e.shiftKey, moved: false}; canvas.setPointerCapture(e.pointerId); });
+    canvas.addEventListener("pointermove", (e) => {
+      if (down) {
+        down.moved ||= Math.abs(e.offsetX - down.x) + Math.abs(e.offsetY - down.y) > 3;
+        if (down.shift) { this.selection = [this.time(down.x), this.time(e.offsetX)]; this.draw(); return; }
+        this.from = down.from - (e.offsetX - down.x) / (this.width - GUTTER) * this.span;
+        this.scroll = Math.max(0, Math.min(down.scroll - (e.offsetY - down.y), this.height - this.view));
+        this.draw(); return;
+      }
+      const event = this.at(e.offsetX, e.offsetY);
+      if (event !== this.hover) { this.hover = event; this.draw(); }
+      if (event === undefined) tip.hide();
+      else tip.show(`${this.t.names[this.c.name[event]]}\n${format.time(this.c.duration[event])}`, e.clientX, e.clientY);
+    });
+    canvas.addEventListener("pointerleave", () => { tip.hide(); this.hover = undefined; this.draw(); });
+    canvas.addEventListener("pointerup", (e) => {
+      const was = down; down = null;
+      if (!was) return;
+      if (was.shift && was.moved) this.total(); else if (!was.moved) { this.selection = null; this.select(this.at(e.offsetX, e.offsetY)); }
+      this.remember();
+    });
+    canvas.addEventListener("keydown", (e) => {
+      const middle = this.from + this.span / 2;
+      const act = {w: () => this.zoom(1 / 1.3, middle), s: () => this.zoom(1.3, middle), a: () => this.pan(-this.span / 6, 0), d: () => this.pan(this.span / 6, 0), f: () => this.fit(),
+        ArrowRight: () => this.walk(1, 0), ArrowLeft: () => this.walk(-1, 0), ArrowUp: () => this.walk(0, -1), ArrowDown: () => this.walk(0, 1)}[e.key];
+      if (act && !e.ctrlKey && !e.metaKey) { e.preventDefault(); act(); this.remember(); }
+    });
+  }
+  zoom(factor, around) {
+    const span = Math.min(Math.max(this.span * factor, 20), this.t.span * 1.5);
+    this.from = around - (around - this.from) * span / this.span; this.span = span; this.draw();
+  }
+  pan(time, y) { this.from += time; this.scroll = Math.max(0, Math.min(this.scroll + y, this.height - this.view)); this.draw(); }
+  fit() { this.from = 0; this.span = Math.max(this.t.span, 1); this.scroll = 0; this.draw(); this.remember(); }
+  remember() { this.changed({q: this.search.value, from: Math.round(this.from + this.t.origin), span: Math.round(this.span)}); }
+  walk(side, level) {
+    const c = this.c;
+    if (this.selected === undefined) { this.select(this.rows[0] && this.rows[0].events[0]); return; }
+    const event = this.selected, lane = c.lane[event];
+    const row = this.rows.find((r) => r.lane === lane && r.depth === c.depth[event] + level);
+    if (!row) return;
+    if (side) { const next = row.events[row.events.indexOf(event) + side]; if (next !== undefined) this.select(next, true); return; }
+    const inside = level < 0 ? (i) => c.start[i] <= c.start[event] && c.start[i] + c.duration[i] >= c.start[event] : (i) => c.start[i] >= c.start[event] && c.start[i] <= c.start[event] + c.duration[event];
+    const found = row.events.find(inside);
+    if (found !== undefined) this.select(found, true);
+  }
+  select(event, follow) {
+    this.selected = event;
+    if (event === undefined) { this.draw(); return; }
+    const c = this.c, name = this.t.names[c.name[event]], lane = this.t.lanes[c.lane[event]];
+    if (follow && (c.start[event] < this.from || c.start[event] + c.duration[event] > this.from + this.span)) {
+      this.from = c.start[event] - this.span / 10;
+      if (c.duration[event] > this.span * 0.8) { this.span = c.duration[event] * 1.25; this.from = c.start[event] - c.duration[event] * 0.1; }
+    }
+    let calls = 0, sum = 0;
+    for (let i = 0; i < c.name.length; i++) if (c.name[i] === c.name[event]) { calls++; sum += c.duration[i]; }
+    this.detail.replaceChildren(el("h3", {}, name), el("dl", {class: "figures"}, [["took", format.time(c.duration[event])], ["began at", format.time(c.start[event] + this.t.origin)],
+      ["lane", `${lane.label}, ${lane.group}`], ["class", this.t.classes[c.class[event]]], ["events of this name", format.count(calls)], ["together", format.time(sum)]]
+      .flatMap(([k, v]) => [el("dt", {}, k), el("dd", {}, v)])),
+      el("p", {}, el("a", {href: `#/operators?q=${encodeURIComponent(name)}`}, "Its rows in Operators")));
+    this.draw();
+  }
+  total() {
+    const [a, b] = [...this.selection].sort((x, y) => x - y), c = this.c;
+    const own = new Map(), last = [];
+    const add = (i, value, calls) => { const e = own.get(c.name[i]) || [0, 0]; e[0] += value; e[1] += calls; own.set(c.name[i], e); };
+    let lane = -1;
+    for (let i = 0; i < c.start.length; i++) {
+      if (c.lane[i] !== lane) { lane = c.lane[i]; last.length = 0; }
+      last[c.depth[i]] = i;
+      const part = Math.min(c.start[i] + c.duration[i], b) - Math.max(c.start[i], a);
+      if (part <= 0) continue;
+      add(i, part, 1);
+      if (c.depth[i] && last[c.depth[i] - 1] !== undefined) add(last[c.depth[i] - 1], -part, 0);
+    }
+    const rows = [...own].map(([name, [time, calls]]) => ({name: this.t.names[name], time, calls})).filter((r) => r.calls);
+    this.detail.replaceChildren(el("h3", {}, `Selected: ${format.time(b - a)}`), el("p", {class: "dim"}, "Self time by name inside the span, over all lanes."),
+      new DataTable([{key: "name", title: "Name", kind: "text"}, {key: "time", title: "Self time", kind: "time", share: true, always: true}, {key: "calls", title: "Events", kind: "count"}], rows, {}, null, {sort: "time"}).element);
+  }
+  find() {
+    const word = this.search.value.toLowerCase();
+    this.marks = word ? this.t.names.map((name) => name.toLowerCase().includes(word)) : null;
+    let hits = 0, sum = 0;
+    if (this.marks) for (let i = 0; i < this.c.name.length; i++) if (this.marks[this.c.name[i]]) { hits++; sum += this.c.duration[i]; }
+    this.hits.textContent = word ? `${hits.toLocaleString("en")} events, ${format.time(sum)}` : "";
+    this.draw(); this.remember();
+  }
+}
+function timelinePage(state, changed) {
+  const made = new Timeline(state, changed);
+  window.timeline = made;
+  return [made.element];
+}

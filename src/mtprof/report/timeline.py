@@ -1,0 +1,131 @@
+"""What the timeline draws: lanes of threads and streams, and their events, the longest if there are too many."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..analysis import Analysis
+from ..devices import device_name
+from ..schema import DEVICE_KINDS, PYTHON_KINDS, Kind
+from ..tables.derived import callers
+from .columns import packed
+
+MOST_EVENTS = 200_000
+# What a kind is drawn as: the words of the page's legend.
+CLASSES = ("op", "backward", "scope", "optimizer", "data", "python", "module", "kernel", "copy", "launch", "gc",
+           "other")
+_CLASS_OF_KIND = {
+    Kind.OP: "op", Kind.BACKWARD: "backward", Kind.BACKWARD_FUNCTION: "backward", Kind.SCOPE: "scope",
+    Kind.STEP: "scope", Kind.PYTHON: "python", Kind.MODULE: "module", Kind.KERNEL: "kernel", Kind.COPY: "copy",
+    Kind.FILL: "copy", Kind.LAUNCH: "launch", Kind.GC: "gc",
+}
+
+
+def timeline_of(analysis: Analysis, most_events: int | None = None) -> dict[str, Any]:
+    """Lanes and columns of events. Times are nanoseconds from the first moment shown."""
+    trace = analysis.trace
+    events = trace.events
+    most = MOST_EVENTS if most_events is None else most_events
+    rows = np.arange(len(trace))
+    duration = trace.duration_ns
+    if len(rows) > most:
+        rows = _longest(events["thread"], duration, most)
+    start = events["start_ns"][rows]
+    origin = int(min(start.min(initial=trace.start_ns), trace.start_ns))
+    depth = _depths(events, rows)
+    lanes, lane = _lanes(analysis, rows)
+    name, names = np.unique(events["name"][rows], return_inverse=True)
+    order = np.lexsort((start, lane))
+    columns = {"start": start - origin, "duration": duration[rows], "lane": lane, "depth": depth,
+               "name": names.reshape(-1), "class": _classes(trace, rows), "row": rows}
+    launched = _launched(analysis, rows, order)
+    return {
+        "origin": origin - trace.start_ns, "span": int(max(trace.end_ns, int((start + duration[rows]).max(initial=0)))
+                                                       - origin),
+        "shown": len(rows), "total": len(trace), "lanes": lanes, "classes": list(CLASSES),
+        "names": [trace.names[number] for number in name.tolist()],
+        "columns": {key: packed(value[order], delta=key in ("start", "row")) for key, value in columns.items()},
+        "launched": {key: packed(value) for key, value in launched.items()},
+    }
+
+
+def _longest(thread: np.ndarray, duration: np.ndarray, most: int) -> np.ndarray:
+    """The longest events of each thread and stream, as large a share of each as of all.
+
+    What is around an event is at least as long, so that no parent is missing.
+    """
+    order = np.lexsort((-duration, thread))
+    first = np.searchsorted(thread[order], thread[order])  # where the event's thread begins
+    count = np.bincount(thread)[thread[order]]
+    kept = np.arange(len(order)) - first < np.maximum(count * most // len(order), 1)
+    return np.sort(order[kept])[:most]
+
+
+def _classes(trace: Any, rows: np.ndarray) -> np.ndarray:
+    events = trace.events
+    table = np.full(max(int(kind) for kind in Kind) + 1, CLASSES.index("other"), np.int64)
+    for kind, word in _CLASS_OF_KIND.items():
+        table[int(kind)] = CLASSES.index(word)
+    result = table[events["kind"][rows]]
+    name = events["name"][rows]
+    for prefix, word in (("Optimizer.", "optimizer"), ("enumerate(DataLoader)#", "data")):
+        marked = np.array([text.startswith(prefix) for text in trace.names], bool)
+        result[marked[name] & (events["kind"][rows] == Kind.SCOPE)] = CLASSES.index(word)
+    return result
+
+
+def _depths(events: Any, rows: np.ndarray) -> np.ndarray:
+    """How many drawn events are around each: Python calls and ops share the lane of their thread."""
+    parent = events["parent"].astype(np.int64)
+    python = np.isin(events["kind"], PYTHON_KINDS)
+    caller = callers(events)
+    # An op stands below the innermost of the op and the Python call around it, which is the one that began later.
+    above = parent.copy()
+    both = ~python & (caller >= 0)
+    later = both & ((parent < 0) | (events["start_ns"][caller] >= events["start_ns"][np.maximum(parent, 0)]))
+    above[later] = caller[later]
+    drawn = np.zeros(len(parent), bool)
+    drawn[rows] = True
+    depth = np.zeros(len(rows), np.int64)
+    at = above[rows]
+    while (at >= 0).any():
+        live = at >= 0
+        depth[live] += drawn[at[live]]
+        at = np.where(live, above[at], -1)
+        if depth.max(initial=0) > 4000:  # deep recursion: what is below is drawn at this depth
+            break
+    return np.minimum(depth, 255)
+
+
+def _lanes(analysis: Analysis, rows: np.ndarray) -> tuple[list[dict[str, Any]], np.ndarray]:
+    trace = analysis.trace
+    events = trace.events
+    thread = events["thread"][rows].astype(np.int64)
+    device = events["device"][rows].astype(np.int64) * np.isin(events["kind"][rows], DEVICE_KINDS)
+    index = events["device_index"][rows].astype(np.int64)
+    keys, lane = np.unique(np.stack([device, np.where(device > 0, index, -1), thread]), axis=1, return_inverse=True)
+    lanes = []
+    for kind, number, place in keys.T.tolist():
+        info = trace.threads[place]
+        if kind:
+            label, group = f"stream {info.tid}", device_name(kind, number)
+        else:
+            label, group = info.name or f"thread {info.tid}", info.process_name or f"process {info.pid}"
+        lanes.append({"label": label, "group": group, "device": bool(kind), "main": place == analysis.steps.thread})
+    return lanes, lane.reshape(-1)
+
+
+def _launched(analysis: Analysis, rows: np.ndarray, order: np.ndarray) -> dict[str, np.ndarray]:
+    """Pairs of host and device events with one correlation number, as places among the drawn events."""
+    events = analysis.trace.events
+    correlation = events["correlation"][rows][order]
+    on_device = np.isin(events["kind"][rows][order], DEVICE_KINDS)
+    host = {int(number): place for place, number in zip(np.flatnonzero((correlation != 0) & ~on_device).tolist(),
+                                                        correlation[(correlation != 0) & ~on_device].tolist())}
+    pairs = [(host[int(number)], place) for place, number in
+             zip(np.flatnonzero((correlation != 0) & on_device).tolist(),
+                 correlation[(correlation != 0) & on_device].tolist()) if int(number) in host]
+    host_places, device_places = np.array(pairs, np.int64).reshape(-1, 2).T
+    return {"host": host_places, "device": device_places}

@@ -1,0 +1,344 @@
+"""What a trace is, as data: every table and column with its type, its meaning, what it refers to and its clock.
+
+Everything that treats tables alike is derived from this file: building and checking them, choosing rows or a stretch of
+time, moving clocks, joining traces, comparing them, writing and reading them, and the page `docs/schema.md`. A new
+side table is one entry in `TABLES`, the code that fills it and the view that shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+import numpy as np
+
+
+class Kind(IntEnum):
+    """What an event is. The order is part of the file format: append only."""
+
+    OP = 0  # an op, `aten::add`
+    BACKWARD = 1  # `autograd::engine::evaluate_function: AddBackward0`
+    BACKWARD_FUNCTION = 2  # `AddBackward0`
+    SCOPE = 3  # `record_function("mine")`, `Optimizer.step#SGD.step`
+    STEP = 4  # `ProfilerStep#3`
+    PYTHON = 5  # a Python function
+    MODULE = 6  # a call of an nn.Module
+    KERNEL = 7  # work on a device
+    COPY = 8  # a copy to, from or on a device
+    LAUNCH = 9  # the host's call that queued device work
+    GC = 10  # a pause of Python's garbage collector
+    OVERHEAD = 11  # the profiler's own work
+    OTHER = 12  # an event read from a file that fits nowhere else
+    FIRST_USE = 13  # the runtime made an op's function ready, at its first use
+    FILL = 14  # memory of a device was set to a value
+
+
+class Direction(IntEnum):
+    """Where a copy went. The numbers are part of the file format."""
+
+    UNKNOWN = 0  # or memory was filled and nothing was copied
+    HOST_TO_HOST = 1
+    HOST_TO_DEVICE = 2
+    DEVICE_TO_HOST = 3
+    DEVICE_TO_DEVICE = 4
+    PEER = 5  # to another device
+
+
+class Role(IntEnum):
+    """What a module or an optimizer said a tensor is."""
+
+    PARAMETER = 1
+    GRADIENT = 2
+    OPTIMIZER_STATE = 3
+
+
+@dataclass(frozen=True)
+class KindFacts:
+    """How a kind appears to users and in files."""
+
+    category: str  # `cat` in a Chrome trace
+    user_kind: str  # `event["kind"]`
+    scope: int  # PyTorch's RecordScope
+
+
+KINDS: dict[Kind, KindFacts] = {
+    Kind.OP: KindFacts("cpu_op", "op", 0),
+    Kind.BACKWARD: KindFacts("cpu_op", "op", 0),
+    Kind.BACKWARD_FUNCTION: KindFacts("cpu_op", "op", 1),
+    Kind.SCOPE: KindFacts("user_annotation", "scope", 7),
+    Kind.STEP: KindFacts("user_annotation", "step", 7),
+    Kind.PYTHON: KindFacts("python_function", "python", 0),
+    Kind.MODULE: KindFacts("python_function", "module", 0),
+    Kind.KERNEL: KindFacts("kernel", "kernel", 0),
+    Kind.COPY: KindFacts("gpu_memcpy", "kernel", 0),
+    Kind.LAUNCH: KindFacts("privateuse1_runtime", "launch", 0),
+    Kind.GC: KindFacts("python_function", "gc", 0),
+    Kind.OVERHEAD: KindFacts("overhead", "overhead", 0),
+    Kind.OTHER: KindFacts("other", "other", 0),
+    Kind.FIRST_USE: KindFacts("first_use", "first_use", 0),
+    Kind.FILL: KindFacts("gpu_memset", "kernel", 0),
+}
+
+PYTHON_KINDS = (Kind.PYTHON, Kind.MODULE)  # they form trees of their own
+DEVICE_KINDS = (Kind.KERNEL, Kind.COPY, Kind.FILL)
+
+
+@dataclass(frozen=True)
+class Column:
+    """One fact per row of a table.
+
+    `refers` names the table or pool whose row the number is; -1 then stands for none. A row that is `owned` by what it
+    refers to is nothing without it and goes with it; any other loses the reference. A column of a table that refers to
+    the table itself makes it a tree. `clock` is "host" for nanoseconds of the clock that events are timed by. An
+    `identity` is a number that means something in its own process only. `kineto` is the key that the column has among
+    the `args` of the event that the row is about, in a Chrome trace.
+    """
+
+    name: str
+    dtype: type[np.generic]
+    default: int
+    meaning: str
+    refers: str | None = None
+    owned: bool = False
+    clock: str | None = None
+    identity: bool = False
+    codes: type[IntEnum] | None = None
+    kineto: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a trace.
+
+    `needs` says how one records it; a trace that was not recorded so does not have the table. Rows are sorted by
+    `order`, if it is given. `placed` is how a reference to events is found when a trace is built: "around" takes the
+    innermost event around the row's thread and time, "next" the op that starts next on that thread; without it rows
+    refer to events by the order in which these were added. `since` is the number of the first file format that has it.
+    """
+
+    name: str
+    meaning: str
+    columns: tuple[Column, ...]
+    needs: str = ""
+    order: tuple[str, ...] = ()
+    placed: str | None = None
+    in_kineto: bool = False  # whether Chrome traces hold it too
+    kinds: tuple[Kind, ...] = ()  # of the events that its rows are about
+    since: int = 1
+    by_name: dict[str, Column] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by_name", {column.name: column for column in self.columns})
+
+    def __iter__(self) -> Iterator[Column]:
+        return iter(self.columns)
+
+    @property
+    def time(self) -> Column | None:
+        """The column that says when a row began."""
+        return next((column for column in self.columns if column.clock), None)
+
+    @property
+    def tree(self) -> Column | None:
+        """The column that refers to the table itself."""
+        return next((column for column in self.columns if column.refers == self.name), None)
+
+    @property
+    def stands_alone(self) -> bool:
+        """Whether rows refer to nothing; a Chrome trace has such a table under `mtprof` at the top."""
+        return not any(column.refers for column in self.columns)
+
+    @property
+    def categories(self) -> frozenset[str]:
+        """How a Chrome trace calls the events that rows are about."""
+        return frozenset(KINDS[kind].category for kind in self.kinds)
+
+    @property
+    def about(self) -> Column | None:
+        """The column with the event that a row says more about, where a Chrome trace has the row in its `args`."""
+        written = any(column.kineto for column in self.columns)
+        return next((column for column in self.columns if written and column.refers == "events"), None)
+
+
+@dataclass(frozen=True)
+class Field:
+    """A part of a pool's entries: text, a number, or any plain value, which a file has as JSON."""
+
+    name: str
+    type: str  # "text", "int" or "json"
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Values that rows refer to by number. In memory a list, of plain values or, with several fields, of tuples."""
+
+    name: str
+    meaning: str
+    fields: tuple[Field, ...]
+    unique: bool = False  # whether joined traces share equal entries
+
+
+POOLS = {pool.name: pool for pool in (
+    Pool("names", "every text that rows refer to; entry 0 is the empty text", (Field("text", "text", "the text"),),
+         unique=True),
+    Pool("threads", "threads of processes, and streams of devices", (
+        Field("pid", "int", "the operating system's number of the process"),
+        Field("tid", "int", "its number of the thread, or the number of the stream"),
+        Field("name", "text", "the name that the program gave it"),
+        Field("process_name", "text", "the name of the process"))),
+    Pool("inputs", "arguments of ops, a tuple per entry", (
+        Field("arguments", "json", "tensors as shape, dtype and strides; numbers, text, nothing, or lists of those"),),
+         unique=True),
+    Pool("frames", "places in Python code", (
+        Field("file", "text", "path of the file; empty for a built-in function"),
+        Field("line", "int", "the line that ran"),
+        Field("function", "text", "name of the function")), unique=True),
+)}
+
+_TIME = "host clock, nanoseconds"
+_DEVICE = "device type as PyTorch numbers them: 0 CPU, 1 CUDA, 20 NPU (PrivateUse1)"
+
+
+def _device_columns() -> tuple[Column, Column]:
+    return (Column("device", np.int16, 0, _DEVICE), Column("device_index", np.int16, -1, "which one, or -1"))
+
+
+TABLES = {table.name: table for table in (
+    Table("events", "what ran: ops, scopes, Python calls, device work", (
+        Column("name", np.int32, 0, "its name", "names"),
+        Column("overload", np.int32, 0, "an op's overload; 0 for none", "names"),
+        Column("kind", np.uint8, 0, "what it is", codes=Kind),
+        Column("start_ns", np.int64, 0, _TIME, clock="host"),
+        Column("end_ns", np.int64, 0, _TIME, clock="host"),
+        Column("thread", np.int32, 0, "where it ran", "threads"),
+        Column("parent", np.int32, -1, "the innermost event around it on its thread; Python calls are parents of "
+               "Python calls only", "events"),
+        Column("sequence", np.int64, -1, "autograd's number that ties an op to its backward, or -1"),
+        Column("inputs", np.int32, -1, "what it was given", "inputs"),
+        Column("stack", np.int32, -1, "the Python calls around it", "stacks"),
+        Column("line", np.int32, 0, "the line that ran in the Python call around it when it began; 0 if unknown"),
+        Column("module", np.int32, -1, "path of the module it ran in", "names"),
+        Column("step", np.int32, 0, "number of profiler steps before it started"),
+        *_device_columns(),
+        Column("flops", np.int64, -1, "floating point operations by the op's formula, or -1 where there is none"),
+        Column("correlation", np.int64, 0, "ties device work to the host event that launched it; 0 for none"),
+        Column("record_id", np.int64, 0, "the node's `rf_id` in an execution trace taken at the same time; 0 for none"),
+    ), order=("thread", "start_ns", "-end_ns"), in_kineto=True),
+    Table("stacks", "Python stacks: an innermost frame, and the stack of its caller", (
+        Column("frame", np.int32, 0, "the innermost frame", "frames"),
+        Column("caller", np.int32, -1, "the stack around it", "stacks"),
+    ), needs="with_stack=True", in_kineto=True),
+    Table("memory", "allocations and releases of tensor memory", (
+        Column("time_ns", np.int64, 0, _TIME, clock="host"),
+        Column("thread", np.int32, 0, "where it happened", "threads"),
+        Column("size_bytes", np.int64, 0, "positive for an allocation, negative for a release"),
+        Column("address", np.int64, 0, "of the block while it lives", identity=True),
+        Column("total_bytes", np.int64, 0, "allocated on the device after this"),
+        Column("reserved_bytes", np.int64, 0, "reserved on the device after this"),
+        *_device_columns(),
+        Column("row", np.int32, -1, "the innermost event in which it happened", "events"),
+        Column("line", np.int32, 0, "the line that ran in the Python call around it; 0 if unknown"),
+    ), needs="profile_memory=True", order=("time_ns",), placed="around", in_kineto=True),
+    Table("failures", "allocations for which there was no memory", (
+        Column("time_ns", np.int64, 0, _TIME, clock="host"),
+        Column("thread", np.int32, 0, "where it happened", "threads"),
+        Column("size_bytes", np.int64, 0, "what was asked for"),
+        Column("total_bytes", np.int64, 0, "allocated on the device at that time"),
+        Column("reserved_bytes", np.int64, 0, "reserved on the device at that time"),
+        *_device_columns(),
+    ), needs="profile_memory=True", order=("time_ns",), in_kineto=True),
+    Table("uses", "which memory ops had as arguments", (
+        Column("row", np.int32, -1, "the op", "events", owned=True),
+        Column("argument", np.int16, 0, "position of the argument in the op's signature"),
+        Column("address", np.int64, 0, "of the block, as in `memory`; 0 if there is none", identity=True),
+        Column("size_bytes", np.int64, 0, "size of the whole block"),
+        Column("written", np.uint8, 0, "1 if the op changes this argument"),
+        Column("tensor", np.int64, 0, "the tensor while it lives; 0 for an array that belongs to none", identity=True),
+    ), needs="record_shapes=True and profile_memory=True", placed="next"),
+    Table("moves", "tensors that went to other memory", (
+        Column("time_ns", np.int64, 0, _TIME, clock="host"),
+        Column("tensor", np.int64, 0, "the tensor", identity=True),
+        Column("address", np.int64, 0, "of the block that it left, or 0", identity=True),
+        Column("new_address", np.int64, 0, "of the block that it went to, or 0", identity=True),
+    ), needs="record_shapes=True and profile_memory=True"),
+    Table("roles", "what modules and optimizers said memory is for, each time they ran", (
+        Column("time_ns", np.int64, 0, _TIME, clock="host"),
+        Column("address", np.int64, 0, "of the block at that time", identity=True),
+        Column("size_bytes", np.int64, 0, "size of the whole block"),
+        Column("role", np.uint8, 0, "what it is", codes=Role),
+    ), needs="record_shapes=True, profile_memory=True and with_stack=True"),
+    Table("modules", "the modules that were called", (
+        Column("path", np.int32, 0, "its path in the model, as in the event column `module`", "names"),
+        Column("label", np.int32, 0, "class and number, `Linear_0`", "names"),
+        Column("parent", np.int32, -1, "the nearest module around it in the model that was called too", "modules"),
+        Column("parameters", np.int64, 0, "elements of parameters that are its own; one that is shared counts once"),
+    ), needs="with_modules=True"),
+    Table("module_calls", "their calls", (
+        Column("start_ns", np.int64, 0, _TIME, clock="host"),
+        Column("end_ns", np.int64, 0, _TIME, clock="host"),
+        Column("module", np.int32, 0, "the module", "modules", owned=True),
+        Column("thread", np.int32, 0, "where it ran", "threads"),
+        Column("parent", np.int32, -1, "the call around this one on its thread", "module_calls"),
+    ), needs="with_modules=True", order=("thread", "start_ns", "-end_ns")),
+    Table("holders", "modules and optimizers as they were first seen", (
+        Column("time_ns", np.int64, 0, _TIME, clock="host"),
+        Column("label", np.int32, -1, "a module's class and number, `Linear_0`; none for an optimizer", "names"),
+        Column("optimizer", np.int64, 0, "the optimizer while it lives, or 0", identity=True),
+    ), needs="with_stack=True"),
+    Table("held", "the tensors that they held then", (
+        Column("holder", np.int32, -1, "who", "holders", owned=True),
+        Column("parameter", np.int32, 0, "which parameter of the holder; a gradient or state has its parameter's"),
+        Column("role", np.uint8, 0, "what it is", codes=Role),
+        Column("name", np.int32, 0, "of a module's parameter, or of an optimizer's state", "names"),
+        Column("description", np.int32, -1, "its shape, dtype and strides", "inputs"),
+        Column("address", np.int64, 0, "of its block", identity=True),
+        Column("tensor", np.int64, 0, "the tensor while it lives", identity=True),
+    ), needs="with_stack=True"),
+    Table("optimizer_steps", "steps of optimizers", (
+        Column("time_ns", np.int64, 0, "host clock, nanoseconds: at the end of the step", clock="host"),
+        Column("holder", np.int32, -1, "the optimizer", "holders", owned=True),
+    ), needs="with_stack=True"),
+    Table("copies", "what copies to, from and on devices moved, and what was filled there", (
+        Column("row", np.int32, -1, "the copy", "events", owned=True),
+        Column("size_bytes", np.int64, 0, "how much", kineto="bytes"),
+        Column("direction", np.uint8, 0, "from where to where", codes=Direction, kineto="Copy direction"),
+    ), needs="work on a device", order=("row",), kinds=(Kind.COPY, Kind.FILL), in_kineto=True, since=2),
+    Table("collectives", "communication between the ranks of a job, on the host and on devices", (
+        Column("row", np.int32, -1, "the op or the kernel", "events", owned=True),
+        Column("operation", np.int32, 0, "`allreduce`, `send`", "names", kineto="Collective name"),
+        Column("dtype", np.int32, 0, "type of the elements, as PyTorch spells it: `Float`", "names", kineto="dtype"),
+        Column("in_elements", np.int64, 0, "elements that this rank gave", kineto="In msg nelems"),
+        Column("out_elements", np.int64, 0, "elements that it got", kineto="Out msg nelems"),
+        Column("group", np.int32, 0, "name of the process group", "names", kineto="Process Group Name"),
+        Column("group_description", np.int32, 0, "what the group is for", "names",
+               kineto="Process Group Description"),
+        Column("group_size", np.int32, 0, "how many ranks it has", kineto="Group size"),
+        Column("ranks", np.int32, 0, "which, as a list in JSON", "names", kineto="Process Group Ranks"),
+        Column("rank", np.int32, -1, "of this process in the job, or -1", kineto="Rank"),
+        Column("source", np.int32, -1, "the rank that sends, in a message from one to one", kineto="Src Rank"),
+        Column("target", np.int32, -1, "the rank that receives", kineto="Dst Rank"),
+        Column("number", np.int64, -1, "of the collective in its group; the same on all ranks", kineto="Seq"),
+    ), needs="torch.distributed", order=("row",), kinds=(Kind.OP, Kind.KERNEL, Kind.SCOPE), in_kineto=True, since=2),
+    Table("clocks", "comparisons of the clocks of devices with the host's, by which device times were brought to it", (
+        Column("time_ns", np.int64, 0, "host clock, nanoseconds: in the middle of the comparison", clock="host"),
+        Column("device_ns", np.int64, 0, "the device's own clock at that time, nanoseconds"),
+        Column("error_ns", np.int64, 0, "how far off this may be: half of what the comparison took"),
+        *_device_columns(),
+    ), needs="work on a device", order=("time_ns",), in_kineto=True, since=2),
+)}
+
+KINETO_TABLES = tuple(name for name, table in TABLES.items() if table.in_kineto)
+
+# In a trace's metadata: what the recording was asked for.
+FLAGS = ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules")
+
+# Facts of the whole recording: name, meaning and clock.
+FACTS = (
+    ("start_ns", "when recording began: host clock, nanoseconds", "host"),
+    ("end_ns", "when it ended: host clock, nanoseconds", "host"),
+    ("epoch_ns", "what to add to the host clock to get nanoseconds since 1970", None),
+    ("dropped", "events beyond `max_events`, which were not kept", None),
+    ("first_id", "number of the first event; recordings of one process share none", None),
+)

@@ -1,0 +1,211 @@
+"""Events of a Chrome trace as columns of integers: what repeats is numbered, and no Python object is left per event.
+
+`scan(data, begin, first, ints, texts, defaults, pairs, lanes, rests, out)` reads the items of a JSON list from a place
+in some bytes on, as far as they are whole. Of complete events and instants it fills a column of `out` (int64, a row
+per fact): the phase, the number of category and name in `pairs`, of process and thread in `lanes`, start and duration
+in nanoseconds (`ABSENT` where there is none), the number in `rests` of the arguments that `texts` names, and a row for
+each key of `ints`, with its value in `defaults` where the event has none. The dictionaries map JSON text to numbers.
+
+The result is how many columns were filled, the place behind the last whole event, whether the list was closed there,
+whether no item was met yet, and the text of those other events that say something: names, and arrows to an NPU.
+`_kineto_scan`, in C, does this 10 times as fast; what is here runs where it was not built, and the tests compare both.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import orjson
+
+ABSENT = -6148914691236517205  # no file says this number: it is refused
+FIXED = 6  # rows of `out` before those of integers
+_MOST_US = 2**62 // 1000  # sums of two such times do not overflow
+# Between two events as most writers lay them out. A string in JSON has no line breaks, so this is never inside one.
+_BETWEEN = re.compile(rb'\}(,[^\S\n]*\n\s*)\{\s*"ph"')
+_BLANK = re.compile(rb"[ \t\r\n]*")
+_END = object()
+_SMALLEST = 9  # bytes of an event and a comma
+_TIME = re.compile(r"-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|-?\.\d+", re.ASCII)
+
+Result = tuple[int, int, bool, bool, list[bytes]]
+
+
+class Fault(ValueError):
+    """What is wrong, and at which byte."""
+
+
+def scan(data: bytes, begin: int, first: bool, ints: tuple[bytes, ...], texts: tuple[bytes, ...], defaults: np.ndarray,
+         pairs: dict[bytes, int], lanes: dict[bytes, int], rests: dict[bytes, int], out: np.ndarray) -> Result:
+    """See the module's text."""
+    was_enabled = gc.isenabled()
+    gc.disable()  # it would be kept busy by millions of new lists, none of them garbage
+    try:
+        return _scan(data, begin, first, ints, texts, defaults, pairs, lanes, rests, out)
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _scan(data: bytes, begin: int, first: bool, ints: tuple[bytes, ...], texts: tuple[bytes, ...], defaults: np.ndarray,
+          pairs: dict[bytes, int], lanes: dict[bytes, int], rests: dict[bytes, int], out: np.ndarray) -> Result:
+    room = out.shape[1]
+    names = [key.decode() for key in ints], [key.decode() for key in texts]
+    rows: list[tuple[int, ...]] = []
+    absent = defaults.tolist()
+    place, others, closed = begin, [], False
+    for event, end in _events(data, begin, first, room * _SMALLEST):
+        if event is _END:
+            closed, place = True, end
+            break
+        if len(rows) == room:
+            break
+        row = _row(event, names, absent, pairs, lanes, rests, end)
+        if row is not None:
+            rows.append(row)
+        elif event.get("ph") not in ("s", "f", "t", "C") or (event["ph"] in "sf" and event.get("cat") == "async_npu"):
+            others.append(orjson.dumps(event))
+        place, first = end, False
+    if rows:
+        out[:, :len(rows)] = np.array(rows, np.int64).T
+    return len(rows), place, closed, first, others
+
+
+def _events(data: bytes, begin: int, first: bool, window: int) -> Iterator[tuple[Any, int]]:
+    """Items and where each ends; `_END` for that of the list. Ends early where the bytes do."""
+    decoder = json.JSONDecoder()
+    text = None
+    place, at_start = begin, True
+    while True:
+        place = _BLANK.match(data, place).end()  # type: ignore[union-attr]
+        mark = data[place:place + 1]
+        if not mark:
+            return
+        if mark == b"]":
+            yield _END, place + 1
+            return
+        if not first:
+            if mark != b",":
+                raise Fault("something other than a comma between two items", place)
+            place = _BLANK.match(data, place + 1).end()  # type: ignore[union-attr]
+            if not data[place:place + 1]:
+                return
+        first = False
+        found, end = _block(data, place, window) if at_start else ([], 0)
+        at_start = False
+        if found:  # only the last one's end is told, as that is where all are whole
+            for event in found:
+                yield event, end
+            return
+        if text is None:
+            text = data.decode("latin-1")  # only places are wanted, and there a character is a byte
+        try:
+            end = decoder.raw_decode(text, place)[1]
+        except (ValueError, RecursionError) as error:
+            if isinstance(error, json.JSONDecodeError) and (error.pos >= len(text) - 8 or "Unterminated" in error.msg):
+                return  # it may go on in what comes next
+            raise Fault("a value that is none of JSON", place) from error
+        yield _loads(data[place:end], place), end
+        place = end
+
+
+def _block(data: bytes, place: int, window: int) -> tuple[list[Any], int]:
+    """Many items at once, if the file is laid out so that one can see where to cut; and where they end."""
+    cut = _BETWEEN.search(data, place + window // 2, place + window)
+    if cut is not None:
+        try:
+            return orjson.loads(b"[" + data[place:cut.start() + 1] + b"]"), cut.start() + 1
+        except orjson.JSONDecodeError:
+            pass
+    return [], place
+
+
+def _loads(content: bytes, place: int) -> Any:
+    try:
+        return orjson.loads(content)
+    except orjson.JSONDecodeError:
+        try:
+            return orjson.loads(content.decode("utf-8", "replace"))
+        except orjson.JSONDecodeError as error:
+            raise Fault("a value that is none of JSON", place) from error
+
+
+def _row(event: Any, names: tuple[list[str], list[str]], absent: list[int], pairs: dict[bytes, int],
+         lanes: dict[bytes, int], rests: dict[bytes, int], place: int) -> tuple[int, ...] | None:
+    """What goes into a column of `out`; None for other events."""
+    if not isinstance(event, dict):
+        raise Fault("an item of traceEvents should be an object", place)
+    arguments = event.get("args")
+    if arguments is None:
+        arguments = {}
+    elif not isinstance(arguments, dict):
+        raise Fault("an event should have an object as args", place)
+    start, duration = nanoseconds(event.get("ts"), place, "ts"), nanoseconds(event.get("dur"), place, "dur")
+    numbers = [_integer(arguments[key], default, place, key) if key in arguments else default
+               for key, default in zip(names[0], absent)]
+    phase = event.get("ph")
+    if phase not in ("X", "i"):
+        return None
+    if start == ABSENT:
+        raise Fault("an event without a time (ts)", place)
+    if "name" not in event:
+        raise Fault("an event without a name", place)
+    rest = {key: arguments[key] for key in names[1] if key in arguments}
+    text = orjson.dumps(rest)[1:-1] + b"," if rest else b""
+    return (ord(phase), _number(pairs, event.get("cat"), event["name"]),
+            _number(lanes, event.get("pid"), event.get("tid")), start, duration,
+            rests.setdefault(text, len(rests)) if rest else -1, *numbers)
+
+
+def _number(known: dict[bytes, int], first: Any, second: Any) -> int:
+    return known.setdefault(orjson.dumps([first, second])[1:-1], len(known))
+
+
+def nanoseconds(value: Any, place: int, what: str) -> int:
+    """Microseconds, as a number or as text, in nanoseconds."""
+    if value is None:
+        return ABSENT
+    if isinstance(value, str) and _TIME.fullmatch(value) and len(value) < 64:
+        if "e" not in value.lower() and len(value) < 40:
+            whole, _, part = value.partition(".")
+            us = int(whole or "0")
+            if abs(us) > _MOST_US:
+                raise Fault(f"{what} is too large for a time in microseconds", place)
+            ns = abs(us) * 1000 + int(part[:3].ljust(3, "0")) + (part[3:4] >= "5")
+            return -ns if value.startswith("-") else ns
+        value = float(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise Fault(f"{what} should be a number of microseconds", place)
+    if not -_MOST_US < value < _MOST_US:
+        raise Fault(f"{what} is too large for a time in microseconds", place)
+    if isinstance(value, int):
+        return value * 1000
+    # Times since the file's base have up to 16 digits, all that a float holds: multiplying them as they are would round
+    # once too often. The part before the point and the part behind it are exact on their own.
+    before = value // 1
+    return int(before) * 1000 + round((value - before) * 1000)
+
+
+def _integer(value: Any, default: int, place: int, what: str) -> int:
+    if value is None:
+        return default
+    if not isinstance(value, int):
+        raise Fault(f"{what} should be an integer in every event", place)
+    if not -(2**63) <= value < 2**63:
+        raise Fault(f"{what} is too large for an integer of 64 bits", place)
+    if value == ABSENT:
+        raise Fault(f"{what} is a number that is not allowed", place)
+    return int(value)
+
+
+def scanner() -> Callable[..., Result]:
+    """The C function, or its Python twin where there is none."""
+    try:
+        from . import _kineto_scan  # type: ignore[attr-defined]
+    except ImportError:
+        return scan
+    return _kineto_scan.scan  # type: ignore[no-any-return]

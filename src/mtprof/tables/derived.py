@@ -1,0 +1,143 @@
+"""Facts that follow from other events of a trace: the step and the Python stack an event belongs to.
+
+A Kineto file states neither; its reader derives both here, and the writer repeats only what deviates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ..names import parse_frame, step_number
+from ..schema import Kind
+from ..trace import Columns, Frame, Trace
+from .nesting import enclosing_rows, parents
+
+
+def steps(kind: np.ndarray, name: np.ndarray, start_ns: np.ndarray, end_ns: np.ndarray,
+          names: Sequence[str]) -> np.ndarray:
+    """The profiler step of each event by the `ProfilerStep#N` events: N from its start to its end, then N + 1."""
+    rows = np.flatnonzero(kind == Kind.STEP)
+    numbers = [step_number(names[n]) for n in name[rows].tolist()]
+    known = np.array([n is not None and n < 2**31 - 1 for n in numbers], bool)
+    if not known.any():
+        return np.zeros(len(kind), np.int32)
+    rows = rows[known]
+    number = np.array([n for n, ok in zip(numbers, known.tolist(), strict=True) if ok], np.int64)
+    order = np.lexsort((number, start_ns[rows]))
+    rows, number = rows[order], number[order]
+    position = np.searchsorted(start_ns[rows], start_ns, "right") - 1
+    inside = np.maximum(position, 0)
+    over = (position >= 0) & (start_ns > end_ns[rows][inside])
+    return (number[inside] + over).astype(np.int32)
+
+
+def python_calls(events: Columns) -> tuple[np.ndarray, np.ndarray]:
+    """The rows that are Python calls, and the row of each one's caller or -1.
+
+    Callers are found among Python calls alone. A scope that opens in one call and closes in another, as
+    `record_function` does in `__enter__` and `__exit__`, crosses them both and must not come between.
+    """
+    rows = np.flatnonzero((events["kind"] == Kind.PYTHON) | (events["kind"] == Kind.MODULE))
+    above = parents(events["thread"][rows], events["start_ns"][rows], events["end_ns"][rows])
+    return rows, np.where(above >= 0, rows[np.maximum(above, 0)] if len(rows) else -1, -1)
+
+
+def callers(events: Columns) -> np.ndarray:
+    """For each event that is no Python call, the row of the call that it is in with no other event between, or -1."""
+    rows, above = python_calls(events)
+    result = np.full(len(events["kind"]), -1, np.int64)
+    if not len(rows):
+        return result
+    calls = {key: events[key][rows] for key in ("thread", "start_ns", "end_ns")}
+    calls["parent"] = np.where(above >= 0, np.searchsorted(rows, above), -1)
+    innermost = enclosing_rows(calls, events["thread"], events["start_ns"])
+    result = np.append(rows, -1)[innermost]
+    result[rows] = -1
+    # A parent in the same call is between; so is nothing if the event outlives the call, as a scope may.
+    between = (events["parent"] >= 0) & (result[events["parent"]] == result)
+    return np.where(between | (events["end_ns"] > events["end_ns"][result]), -1, result)
+
+
+class Stacks:
+    """Stacks as they are found: each is a frame on top of another stack."""
+
+    def __init__(self, frames: Sequence[Frame] = ()) -> None:
+        self.frames = list(frames)
+        self._frame_ids = {frame: number for number, frame in enumerate(self.frames)}
+        self._ids: dict[tuple[int, int], int] = {}
+
+    def frame(self, frame: Frame) -> int:
+        """The number of a frame."""
+        found = self._frame_ids.setdefault(frame, len(self.frames))
+        if found == len(self.frames):
+            self.frames.append(frame)
+        return found
+
+    def of(self, frame: int, caller: int) -> int:
+        """The number of the stack with a frame on top of a stack, or of none (-1)."""
+        return self._ids.setdefault((frame, caller), len(self._ids))
+
+    def table(self) -> Columns:
+        """All of them as columns."""
+        frame, caller = np.array(list(self._ids), np.int32).reshape(-1, 2).T
+        return {"frame": frame.copy(), "caller": caller.copy()}
+
+    def take(self, trace: Trace) -> np.ndarray:
+        """Add the stacks of a trace; the number of each here, and one more entry for -1."""
+        table = trace.optional("stacks")
+        frames = [self.frame(frame) for frame in trace.frames]
+        numbers = [-1]  # shifted by one, so that -1 leads to the first entry
+        for frame, caller in zip(table["frame"].tolist(), table["caller"].tolist()):
+            numbers.append(self.of(frames[frame], numbers[caller + 1]))
+        return np.array([*numbers[1:], -1], np.int32)
+
+
+def stacks(events: Columns, names: Sequence[str], known: Stacks) -> np.ndarray:
+    """For each event the Python calls that were open when it started, innermost first; for a call, those around it.
+
+    The result are numbers of stacks that are added to `known`; -1 stands for no Python call. Frames have the line that
+    ran where events know it, and else that of the function. Rows must be sorted as in a Trace.
+    """
+    rows, above = python_calls(events)
+    result = np.full(len(events["kind"]), -1, np.int32)
+    if not len(rows):
+        return result
+    called = events["name"].tolist() if len(rows) * 2 > len(result) else events["name"]
+    bare = {n: parse_frame(names[n]) for n in np.unique(events["name"][rows]).tolist()}
+    frames: dict[tuple[int, int], int] = {}
+
+    def frame(name: int, line: int) -> int:
+        found = frames.get((name, line))
+        if found is None:
+            whole = bare[name]
+            # A built-in function has no lines.
+            found = frames[name, line] = known.frame(whole._replace(line=line) if line and whole.file else whole)
+        return found
+
+    around = {-1: -1}  # by row of a call, the stack around it
+    for row, caller, line in zip(rows.tolist(), above.tolist(), events["line"][rows].tolist(), strict=True):
+        around[row] = known.of(frame(int(called[caller]), line), around[caller]) if caller >= 0 else -1
+    result[rows] = [around[row] for row in rows.tolist()]
+    calls = {key: events[key][rows] for key in ("thread", "start_ns", "end_ns")}
+    calls["parent"] = np.where(above >= 0, np.searchsorted(rows, above), -1)
+    others = np.ones(len(result), bool)
+    others[rows] = False
+    others = np.flatnonzero(others)
+    innermost = np.append(rows, -1)[enclosing_rows(calls, events["thread"][others], events["start_ns"][others])]
+    inside = innermost >= 0
+    others, innermost = others[inside], innermost[inside]
+    line = events["line"][others].astype(np.int64) & 0xFFFFFFFF  # a file may say that it is negative
+    pairs, which = np.unique(innermost.astype(np.int64) << 32 | line, return_inverse=True)
+    found = [known.of(frame(int(called[pair >> 32]), pair & 0xFFFFFFFF), around[pair >> 32]) for pair in pairs.tolist()]
+    result[others] = np.array(found, np.int32)[which.reshape(-1)]
+    return result
+
+
+def with_stacks(trace: Trace) -> Trace:
+    """The trace with the stack of each event: the Python calls around it."""
+    known = Stacks()
+    stack = stacks(trace.events, trace.names, known)
+    return replace(trace.with_columns("events", stack=stack).with_tables(stacks=known.table()), frames=known.frames)

@@ -1,0 +1,21 @@
+"""What a table says below its rows about the devices of a recording."""
+
+from __future__ import annotations
+
+from ..trace import Trace
+
+KEY = "device_times"  # in a trace's metadata: a list with an entry per device
+
+
+def device_notes(trace: Trace) -> tuple[str, ...]:
+    """A line for each device whose times need an explanation."""
+    lines = []
+    for facts in trace.metadata.get(KEY, ()):
+        label = facts.get("device", "device")
+        if facts.get("simulator"):
+            lines.append(f"{label} times: the {label} was a simulator, not hardware")
+        if facts.get("times_from") == "events":
+            lines.append(f"{label} times: from pairs of events, which may include waiting")
+        if facts.get("problem"):
+            lines.append(f"{label} times: incomplete: {facts['problem']}")
+    return tuple(lines)

@@ -1,0 +1,110 @@
+"""The blocks of memory that a trace speaks of: each has an address, a size, and a time in which it is there.
+
+An address is given out again after its release. So a block is an address together with a stretch of time, and what ops
+used and what modules held is assigned to blocks by the time at which it was seen. A block that was seen without having
+been allocated was there before the recording; unless only ops inside of another op saw it, which is how scratch memory
+looks that a composite op or a number's conversion makes and nobody watches. That is left out. So is what has no bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..schema import Kind
+from ..tables.tree import nearest
+from ..trace import Trace
+
+ALWAYS = -1  # the allocation time of a block that is older than the recording
+NEVER = np.iinfo(np.int64).max  # the release time of a block that outlives it
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """One row per block, numbered in the order in which they were first seen, and who belongs to which."""
+
+    address: np.ndarray
+    size_bytes: np.ndarray
+    device: np.ndarray
+    device_index: np.ndarray
+    allocated_ns: np.ndarray  # host clock, or ALWAYS
+    released_ns: np.ndarray  # host clock, or NEVER
+    allocation: np.ndarray  # row of the memory table, or -1
+    release: np.ndarray  # row of the memory table, or -1
+    of_change: np.ndarray  # per row of the memory table: its block
+    of_use: np.ndarray  # per row of the use table: its block, or -1 for memory that is left out
+    of_role: np.ndarray  # per row of the role table: its block
+
+    def __len__(self) -> int:
+        return len(self.address)
+
+    @property
+    def preexisting(self) -> np.ndarray:
+        """Which blocks are older than the recording."""
+        return self.allocation < 0
+
+
+def blocks_of(trace: Trace) -> Blocks:
+    """Find the blocks of a trace."""
+    memory, uses, roles = (trace.optional(name) for name in ("memory", "uses", "roles"))
+    counts = (len(memory["time_ns"]), len(uses["row"]), len(roles["time_ns"]))
+    changed, used = slice(0, counts[0]), slice(counts[0], counts[0] + counts[1])
+    held = slice(counts[0] + counts[1], None)
+    address = np.concatenate((memory["address"], uses["address"], roles["address"]))
+    time = np.concatenate((memory["time_ns"], trace.events["start_ns"][uses["row"]], roles["time_ns"]))
+    size = np.concatenate((np.abs(memory["size_bytes"]), uses["size_bytes"], roles["size_bytes"]))
+    is_change = np.arange(len(address)) < counts[0]
+    allocates = np.zeros(len(address), bool)
+    allocates[changed] = memory["size_bytes"] > 0
+    releases = is_change & ~allocates
+    tells = np.ones(len(address), bool)
+    tells[used] = ~_inside_an_op(trace)[uses["row"]] & (uses["address"] != 0)  # a tensor without elements has no memory
+    # At the same instant all keep their order: changes come before those who use what they allocate, and what an op
+    # uses is in the order of its arguments.
+    tie = np.arange(len(address))
+    order = np.lexsort((tie, time, address))
+    fresh = np.ones(len(order), bool)
+    # A block begins where the address is new, where memory is allocated, and after a release.
+    fresh[1:] = (np.diff(address[order]) != 0) | allocates[order][1:] | releases[order][:-1]
+    stretch = np.empty(len(order), np.int64)
+    stretch[order] = np.cumsum(fresh) - 1
+    begins = order[np.flatnonzero(fresh)]
+    told = np.zeros(len(begins), bool)
+    told[stretch[tells]] = True
+    by_time = np.lexsort((tie[begins], time[begins]))
+    by_time = by_time[told[by_time]]
+    number = np.full(len(begins), -1, np.int64)
+    number[by_time] = np.arange(len(by_time))
+    block = number[stretch]
+    begins = begins[by_time]
+
+    total = len(begins)
+    device, device_index = np.zeros(total, np.int16), np.full(total, -1, np.int16)
+    device[block[changed]] = memory["device"]
+    device_index[block[changed]] = memory["device_index"]
+    allocation, release = np.full(total, -1, np.int64), np.full(total, -1, np.int64)
+    allocation[block[allocates]] = np.flatnonzero(allocates)
+    release[block[releases]] = np.flatnonzero(releases)
+    return Blocks(
+        address=address[begins], size_bytes=size[begins], device=device, device_index=device_index,
+        allocated_ns=np.where(allocation >= 0, np.append(memory["time_ns"], ALWAYS)[allocation], ALWAYS),
+        released_ns=np.where(release >= 0, np.append(memory["time_ns"], NEVER)[release], NEVER),
+        allocation=allocation, release=release,
+        of_change=block[changed], of_use=block[used], of_role=block[held],
+    )
+
+
+def runs_as_one(trace: Trace) -> np.ndarray:
+    """Which events are ops. The forward of a user's Function, which has no namespace, is a run of ops instead."""
+    named = np.array(["::" in name for name in trace.names], bool)
+    return (trace.events["kind"] == Kind.OP) & named[trace.events["name"]]
+
+
+def _inside_an_op(trace: Trace) -> np.ndarray:
+    """Which events run inside of an op, other than through a backward function."""
+    parent, is_op = trace.events["parent"], runs_as_one(trace)
+    first = is_op & ~((parent >= 0) & np.append(is_op, False)[parent])
+    if not first.any():
+        return np.zeros(len(trace), bool)
+    return is_op & (nearest(parent, first) != np.arange(len(trace)))

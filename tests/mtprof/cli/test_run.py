@@ -1,0 +1,309 @@
+"""`mtprof run`: the program runs as under Python, and whatever ends it, what was recorded is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from command import PROGRAM
+
+import mtprof
+from mtprof.analysis import Analysis, StepSource
+
+TRAINS = PROGRAM.partition("print(")[0]
+
+
+def write(command, text: str, name: str = "program.py"):
+    (command.folder / name).write_text(text)
+    return name
+
+
+def recorded_ops(command, name: str = "program.mtp") -> set[str]:
+    trace = mtprof.load(command.folder / name).trace
+    return {trace.names[number] for number in trace.events["name"].tolist()}
+
+
+def test_a_program_keeps_its_arguments_output_and_exit_code(command):
+    write(command, PROGRAM)
+    done = command("run", "--no-report", "program.py", "one", "--two", "-q")
+    assert done.returncode == 0
+    assert done.stdout == "torch is mindtorch_v2 arguments ['one', '--two', '-q']\n"
+    assert "advice:" in done.stderr
+    assert "mtprof: left program.mtp" in done.stderr
+    assert {"aten::addmm", "Optimizer.step#SGD.step"} <= recorded_ops(command)
+
+
+def test_everything_is_recorded_by_default_and_nothing_else_with_light(command):
+    write(command, PROGRAM)
+    command("run", "-q", "--no-report", "-o", "all.mtp", "program.py")
+    command("run", "-q", "--no-report", "--light", "-o", "light.mtp", "program.py")
+    full, light = (mtprof.load(command.folder / name).trace for name in ("all.mtp", "light.mtp"))
+    assert {"memory", "uses", "modules", "stacks"} <= set(full.tables)
+    assert not {"memory", "uses", "modules", "stacks"} & set(light.tables)
+    assert (full.events["flops"] > 0).any()
+    assert len(full.inputs)
+    assert not len(light.inputs)
+
+
+def test_steps_are_found_without_being_stated(command):
+    write(command, PROGRAM)
+    command("run", "-q", "--no-report", "program.py")
+    steps = Analysis(mtprof.load(command.folder / "program.mtp")).steps
+    assert (steps.source, len(steps)) == (StepSource.OPTIMIZER, 6)
+
+
+def test_chosen_steps_are_recorded(command):
+    write(command, PROGRAM)
+    done = command("run", "-q", "--no-report", "--steps", "2-4", "program.py")
+    assert done.returncode == 0
+    steps = Analysis(mtprof.load(command.folder / "program.mtp")).steps
+    assert (steps.source, steps.number.tolist()) == (StepSource.EVENTS, [2, 3, 4])
+
+
+def test_steps_of_a_loop_without_an_optimizer_are_its_batches(command):
+    write(command, """
+import torch
+from torch.utils.data import DataLoader
+for batch in DataLoader(torch.arange(12.0), batch_size=2):
+    batch.sum()
+""")
+    command("run", "-q", "--no-report", "program.py")
+    steps = Analysis(mtprof.load(command.folder / "program.mtp")).steps
+    assert (steps.source, len(steps)) == (StepSource.LOADER, 6)
+    command("run", "-q", "--no-report", "--steps", "1-2", "-o", "some.mtp", "program.py")
+    assert Analysis(mtprof.load(command.folder / "some.mtp")).steps.number.tolist() == [1, 2]
+
+
+def test_each_cycle_of_a_schedule_leaves_a_file(command):
+    write(command, PROGRAM)
+    done = command("run", "-q", "--no-report", "--json", "--schedule", "wait=1,warmup=1,active=1,repeat=2",
+                   "program.py")
+    assert json.loads(done.stdout.splitlines()[-1])["recordings"] == ["program.mtp", "program.2.mtp"]
+    assert [Analysis(mtprof.load(command.folder / name)).steps.number.tolist()
+            for name in ("program.mtp", "program.2.mtp")] == [[2], [5]]
+
+
+def test_a_stretch_of_time_is_recorded(command):
+    write(command, """
+import time, torch
+end = time.time() + 1.5
+while time.time() < end:
+    torch.ones(2) + 1
+    time.sleep(0.005)
+""")
+    done = command("run", "-q", "--no-report", "--after", "0.3", "--for", "0.4", "program.py")
+    assert done.returncode == 0
+    trace = mtprof.load(command.folder / "program.mtp").trace
+    assert 0.3 < (trace.end_ns - trace.start_ns) / 1e9 < 1.2
+
+
+def test_the_number_of_events_is_limited(command):
+    write(command, PROGRAM)
+    command("run", "-q", "--no-report", "--max-events", "50", "program.py")
+    trace = mtprof.load(command.folder / "program.mtp").trace
+    assert trace.dropped > 0
+    done = command("doctor", "program.mtp")
+    assert "lost events" in done.stdout
+
+
+def test_a_module_and_a_text_can_be_run(command):
+    (command.folder / "package").mkdir()
+    write(command, "print('package')", "package/__init__.py")
+    write(command, "import sys, torch; torch.ones(2) + 1; print(__name__, sys.argv[1:], __spec__.name)",
+          "package/train.py")
+    done = command("run", "-q", "--no-report", "-m", "package.train", "--lr", "1")
+    assert done.stdout == "package\n__main__ ['--lr', '1'] package.train\n"
+    assert (command.folder / "train.mtp").exists()
+    done = command("run", "-q", "--no-report", "-c", "import sys, torch; torch.ones(2) * 2; print(sys.argv)", "-x")
+    assert done.stdout == "['-c', '-x']\n"
+    assert "aten::mul" in recorded_ops(command, "code.mtp")
+
+
+def test_a_program_finds_its_own_modules_and_itself(command):
+    (command.folder / "folder").mkdir()
+    write(command, "value = 3", "folder/beside.py")
+    write(command, """
+import pickle, sys, beside, torch
+class Mine: pass
+assert sys.modules["__main__"].Mine is Mine
+assert isinstance(pickle.loads(pickle.dumps(Mine())), Mine)
+torch.ones(beside.value)
+print(__file__, "mtprof" in sys.argv[0])
+""", "folder/program.py")
+    done = command("run", "-q", "--no-report", "folder/program.py")
+    assert done.stdout == f"{command.folder}/folder/program.py False\n", done.stderr
+
+
+def test_input_is_the_programs(command):
+    write(command, "import torch; torch.ones(2); print(input().upper())")
+    assert command("run", "-q", "--no-report", "program.py", stdin="hello\n").stdout == "HELLO\n"
+
+
+ENDINGS = {
+    "raises": ("raise ValueError('mine')", 1, "ValueError: mine"),
+    "exits with a number": ("sys.exit(7)", 7, ""),
+    "exits with a text": ("sys.exit('sorry')", 1, "sorry"),
+    "leaves by os._exit": ("os._exit(9)", 9, ""),
+    "is interrupted": ("raise KeyboardInterrupt", -signal.SIGINT, "KeyboardInterrupt"),
+    "is terminated": ("os.kill(os.getpid(), signal.SIGTERM)", -signal.SIGTERM, ""),
+    "becomes another program": ("os.execv('/bin/sh', ['sh', '-c', 'exit 5'])", 5, ""),
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_whatever_ends_a_program_leaves_what_was_recorded(command, ending):
+    text, code, said = ENDINGS[ending]
+    write(command, f"import os, signal, sys\n{TRAINS}\n{text}\n")
+    done = command("run", "--no-report", "--no-summary", "-q", "program.py")
+    assert done.returncode == code
+    assert said in done.stderr
+    assert "Optimizer.step#SGD.step" in recorded_ops(command)
+
+
+ENDLESS = TRAINS + """
+print("trained", flush=True)
+while True:
+    model(torch.ones(1, 16))
+    time.sleep(0.01)
+"""
+
+
+def test_a_killed_program_leaves_what_was_written_while_it_ran(command):
+    write(command, "import time\n" + ENDLESS)
+    process = subprocess.Popen(command.line("run", "--stream", "-q", "--no-report", "program.py"), cwd=command.folder,
+                               text=True, stdout=subprocess.PIPE, env=command.environment(), start_new_session=True)
+    assert process.stdout.readline() == "trained\n"
+    live = command("top", "--live", "--every", "0.2", "--times", "2", "--rows", "200", "program.mtp")
+    assert live.returncode == 0, live.stderr
+    assert live.stdout.count(" events, 6 steps, ") == 2
+    assert "aten::addmm" in live.stdout
+    child, = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    os.kill(int(child), signal.SIGKILL)
+    process.stdout.close()
+    assert process.wait(60) == -signal.SIGKILL
+    with pytest.warns(RuntimeWarning, match="cut short"):
+        trace = mtprof.load(command.folder / "program.mtp").trace
+    assert "Optimizer.step#SGD.step" in trace.names
+    assert trace.end_ns - trace.start_ns > 0
+
+
+def test_the_traceback_is_the_programs_own(command):
+    pytest.importorskip("torch", reason="Python alone runs the program with PyTorch")
+    write(command, "import torch\ndef broken():\n    raise ValueError('mine')\nbroken()\n")
+    own = subprocess.run([sys.executable, "program.py"], cwd=command.folder, capture_output=True, text=True,
+                         env=command.environment())
+    assert command("run", "-q", "--no-report", "--no-summary", "program.py").stderr == own.stderr
+
+
+def test_a_program_that_cannot_be_compiled_is_reported_as_by_python(command):
+    write(command, "def (:\n")
+    done = command("run", "-q", "--no-report", "program.py")
+    assert done.returncode == 1
+    assert "SyntaxError" in done.stderr
+    assert "mtprof/" not in done.stderr
+
+
+def test_an_interrupt_reaches_the_program(command):
+    write(command, TRAINS + """
+import time
+try:
+    print("ready", flush=True)
+    time.sleep(60)
+except KeyboardInterrupt:
+    print("cleaned up", flush=True)
+    raise SystemExit(3)
+""")
+    process = subprocess.Popen(command.line("run", "-q", "--no-report", "program.py"), cwd=command.folder, text=True,
+                               stdout=subprocess.PIPE, env=command.environment(), start_new_session=True)
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    assert (output, process.returncode) == ("cleaned up\n", 3)
+    assert "Optimizer.step#SGD.step" in recorded_ops(command)
+
+
+def test_children_of_a_program_do_not_disturb_it(command):
+    write(command, TRAINS + """
+import os
+pid = os.fork()
+if not pid:
+    os._exit(4)
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+for batch in DataLoader(data, batch_size=24, num_workers=1):
+    pass
+""")
+    done = command("run", "-q", "--no-report", "program.py")
+    assert (done.stdout, done.returncode) == ("4\n", 0), done.stderr
+    assert "Optimizer.step#SGD.step" in recorded_ops(command)
+
+
+def test_threads_that_outlive_the_program_are_recorded(command):
+    write(command, """
+import threading, time, torch
+def late():
+    time.sleep(0.3)
+    torch.ones(2) / 2
+threading.Thread(target=late).start()
+""")
+    command("run", "-q", "--no-report", "program.py")
+    assert "aten::div" in recorded_ops(command)
+
+
+def test_a_name_that_is_taken_is_kept(command):
+    write(command, "import torch; torch.ones(2)")
+    for expected in ("program.mtp", "program.2.mtp", "program.3.mtp"):
+        done = command("run", "--no-summary", "--no-report", "program.py")
+        assert f"left {expected}" in done.stderr
+    done = command("run", "-o", "program.mtp", "program.py")
+    assert (done.returncode, done.stderr) == (
+        2, "mtprof: cannot write program.mtp: it is there already (--force replaces it)\n")
+
+
+def test_the_result_as_json_is_the_last_line(command):
+    write(command, PROGRAM)
+    done = command("run", "--json", "--no-report", "--chrome", "program.py")
+    first, last = done.stdout.splitlines()
+    assert first.startswith("torch is")
+    result = json.loads(last)
+    assert result["exit_code"] == 0
+    assert result["recordings"] == ["program.mtp"]
+    assert result["chrome"] == "program.json.gz"
+    assert result["summary"]["steps"]["source"] == "steps of the optimizer"
+    assert mtprof.load(command.folder / "program.json.gz")
+
+
+def test_no_alias_leaves_torch_as_it_is(command):
+    write(command, "import mindtorch_v2, sys\nmindtorch_v2.ones(2) + 1\nprint('torch' in sys.modules)")
+    assert command("run", "-q", "--no-report", "--no-alias", "program.py").stdout == "False\n"
+    assert "aten::add" in recorded_ops(command)
+
+
+WRONG = {
+    ("run",): "which program?",
+    ("run", "missing.py"): "cannot run missing.py: there is no such file",
+    ("run", "--steps", "5-3", "x.py"): "'5-3' has no steps",
+    ("run", "--schedule", "wait=1", "x.py"): "it needs active=N",
+    ("run", "--schedule", "wat=1", "x.py"): "'wat=1' is not one of",
+    ("run", "--for", "soon", "x.py"): "'soon' is no number of seconds",
+    ("run", "--max-events", "-1", "x.py"): "--max-events",
+    ("run", "-o", "no/such/place.mtp", "-c", "1"): "does not exist",
+    ("run", "--unknown", "x.py"): "--unknown",
+    ("run", "--stream", "--steps", "3", "-c", "1"): "use one or the other",
+}
+
+
+@pytest.mark.parametrize("arguments", WRONG, ids=" ".join)
+def test_wrong_use_is_one_line(command, arguments):
+    done = command(*arguments)
+    assert done.returncode == 2
+    assert done.stderr.startswith("mtprof: ")
+    assert done.stderr.count("\n") == 1
+    assert WRONG[arguments] in done.stderr
+    assert os.listdir(command.folder) == []
