@@ -8,22 +8,47 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from sys import getprofile, setprofile
+from sys import _getframe, getprofile, setprofile
+from threading import get_ident
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, TypedDict
 
 from .native import NATIVE
 from .state import NEW_THREAD, STATES, THREAD, ThreadState
 
-# The globals of all generated functions. A changed value is seen by every op at its next call.
-# ALLOCATED, if set, is called with every array that a new tensor owns, USES with the arguments of each op that starts,
-# STEPPED with each optimizer that made a step. TAP, if set, is asked to run ops in their own place and hears of spans.
-# FAILED, if set, is called with the size of each allocation for which there was no memory, MOVED with each tensor that
-# is about to take an array in place of its own. CALLS says whether Python calls are noted.
-HOOK: dict[str, Any] = {"OBSERVING": False, "DESCRIBE": False, "ALLOCATED": None, "USES": None, "STEPPED": None,
-                        "CALLS": False, "MOVED": None,
-                        "FAILED": None, "TAP": None, "clock": perf_counter_ns, "THREAD": THREAD,
-                        "setprofile": setprofile}
+
+class Hook(TypedDict, total=False):
+    """The globals of all generated functions: the slots through which the runtime reports, and what functions call.
+
+    A changed value is seen by every op at its next call. The dispatcher adds further names, which only functions use.
+    """
+
+    OBSERVING: bool  # whether anybody hears of ops
+    DESCRIBE: bool  # whether their arguments are described
+    CALLS: bool  # whether Python calls are noted
+    ALLOCATED: Callable[[Any], None] | None  # called with every array that a new tensor owns
+    FAILED: Callable[[int], None] | None  # with the size of each allocation for which there was no memory
+    MOVED: Callable[[Any, Any], None] | None  # with each tensor that is about to take an array in place of its own
+    STEPPED: Callable[[Any], None] | None  # with each optimizer that made a step
+    TAP: Any  # asked to run ops in their own place, and hears of spans; see `tap`
+    USES: Callable[..., None] | None  # called with the arguments of each op that starts
+    AUTOCAST: bool  # whether a thread is inside an enabled autocast
+    INFERENCE: int  # how many threads are in inference mode
+    INFERENCE_SEEN: bool  # whether there was one, ever
+    begin: Callable[..., Any]  # where the twin in C records: an op starts
+    clock: Callable[[], int]
+    ndarray_: type
+    place: Callable[[], int]  # the line of the program that runs, as what is added to a sequence number
+    setprofile: Callable[[Any], None]
+    tell_refusal: Callable[[MemoryError], int | None]
+    THREAD: Any
+
+
+HOOK: Hook = {"INFERENCE": 0, "INFERENCE_SEEN": False, "OBSERVING": False, "DESCRIBE": False, "ALLOCATED": None,
+              "USES": None, "STEPPED": None, "CALLS": False, "MOVED": None, "FAILED": None, "TAP": None,
+              "clock": perf_counter_ns, "THREAD": THREAD, "setprofile": setprofile}
+# The same dictionary, for those who add names of their own.
+NAMES: dict[str, Any] = HOOK  # type: ignore[assignment]
 if NATIVE is not None:
     NATIVE.set_thread(THREAD, ThreadState)
     HOOK["begin"] = NATIVE.begin
@@ -65,12 +90,11 @@ def tell_refusal(error: MemoryError) -> int | None:
 HOOK["tell_refusal"] = tell_refusal
 
 
-def observe(new_thread: Callable[[ThreadState], None], describe: bool) -> None:
+def observe(new_thread: Callable[[ThreadState], None]) -> None:
     """Start: give every thread, present and future, a list to write to, then raise the flag."""
     NEW_THREAD[0] = new_thread
     for state in list(STATES):
         new_thread(state)
-    watch(describe, None)
     _RECORDING[0] = HOOK["OBSERVING"] = True
 
 
@@ -78,15 +102,25 @@ def unobserve() -> None:
     """Stop. Ops in flight on other threads still append to their old list, which nobody reads any more."""
     _RECORDING[0] = False
     HOOK["OBSERVING"] = HOOK["TAP"] is not None
-    watch(False, None)
     NEW_THREAD[0] = None
 
 
-def watch(describe: bool, uses: Any) -> None:
-    """Have arguments described, and their uses noted in a log if there is one."""
-    HOOK["DESCRIBE"], HOOK["USES"] = describe, None if uses is None else uses.used
+_USES: list[Any] = [None]  # the log of uses, if there is one
+
+
+def describe(wanted: bool) -> None:
+    """Whether to have arguments described."""
+    HOOK["DESCRIBE"] = wanted
     if NATIVE is not None:
-        NATIVE.watch(describe, uses)
+        NATIVE.watch(wanted, _USES[0])
+
+
+def note_uses(log: Any) -> None:
+    """Have the arguments of ops noted in a log, or with None nowhere."""
+    _USES[0] = log
+    HOOK["USES"] = None if log is None else log.used
+    if NATIVE is not None:
+        NATIVE.watch(HOOK["DESCRIBE"], log)
 
 
 def tap(listener: Any) -> None:
@@ -103,37 +137,72 @@ def tap(listener: Any) -> None:
     HOOK["OBSERVING"] = listener is not None or _RECORDING[0]
 
 
+LINE_BITS = 40  # a line travels in the upper part of a sequence number, which is -1 at least
+_LINES: list[Callable[[Any], int] | None] = [None]
+
+
+def note_lines(book: Any, line_of: Callable[[Any], int] | None) -> None:
+    """Have events know the line of the user's program that ran, or with None not.
+
+    The twin in C asks the book whose code is whose; `line_of(frame)` is the line for a frame of this package.
+    """
+    _LINES[0] = line_of
+    HOOK["place"] = _no_place if line_of is None else _place
+    if NATIVE is not None:
+        NATIVE.lines(book)
+
+
+def _place() -> int:
+    """The line of the program that runs now, as what is added to a sequence number."""
+    line_of = _LINES[0]
+    return 0 if line_of is None else line_of(_getframe(1)) << LINE_BITS
+
+
+def _no_place() -> int:
+    return 0
+
+
+HOOK["place"] = _no_place
+
+
 def hush() -> Any:
-    """An object during whose life the thread's Python calls are not noted, or None where that would gain nothing.
+    """Stop noting the thread's Python calls until `resume()` of what this returns; None where that would gain nothing.
 
     For stretches in which only this package runs: its calls are not part of a recording anyway, but before Python 3.12
-    the interpreter is slow at everything while it has calls to note.
+    the interpreter is slow at everything while it has calls to note. `resume()` must be called whatever happens: an
+    error that is kept keeps the frames that it went through, and what they hold.
     """
     if NATIVE is not None:
         return NATIVE.begin(None, False)
-    probe = THREAD.state.probe
-    return None if probe is None or getprofile() is not probe else _Hush()
+    state = THREAD.state
+    probe = state.probe
+    return None if probe is None or getprofile() is not probe else _Hush(state, probe)
 
 
 class _Hush:
-    """Pauses the Python function that notes this thread's calls, until it is let go of."""
+    """Pauses the Python function that notes this thread's calls."""
 
     __slots__ = ("probe", "state")
 
-    def __init__(self) -> None:
-        self.state = THREAD.state
-        self.probe, self.state.probe = self.state.probe, None
+    def __init__(self, state: ThreadState, probe: Any) -> None:
+        self.state = state
+        self.probe = probe
+        state.probe = None
         setprofile(None)
 
+    def resume(self) -> None:
+        """Note calls again, once; a probe whose recording has ended removes itself at the next call."""
+        probe, self.probe = self.probe, None
+        if probe is None or self.state.ident != get_ident():
+            return  # done already, or its thread is over: nobody else's function is set
+        if PROBING[0]:
+            self.state.probe = probe
+        setprofile(probe)
+
     def __del__(self) -> None:
-        resume(self.state, self.probe)
-
-
-def resume(state: ThreadState, probe: Any) -> None:
-    """Note calls of the current thread again; a probe whose recording has ended removes itself at the next call."""
-    if PROBING[0]:
-        state.probe = probe
-    setprofile(probe)
+        # An interrupt can come before whoever asked has got this, and in the middle of making it.
+        if hasattr(self, "probe"):
+            self.resume()
 
 
 PROBING = [False]  # whether Python functions note calls
@@ -146,7 +215,7 @@ class _Stretch:
 
     def __init__(self, inputs: int | None, seq: int) -> None:
         self.inputs = inputs
-        self.seq = seq
+        self.seq = seq + HOOK["place"]()
         self.start = perf_counter_ns()
 
     def end(self, event: int) -> None:
@@ -175,6 +244,7 @@ class span:
             listener = HOOK["TAP"]
             if listener is not None:
                 self.noted = listener.enter(self.id, self.seq, self.given)
+            self.seq += HOOK["place"]()
             self.start = perf_counter_ns()
         return self
 
@@ -183,3 +253,22 @@ class span:
             THREAD.state.extend((self.id, self.start, perf_counter_ns(), self.seq, self.extra))
             if self.noted is not None:
                 self.noted.leave()
+
+
+class first_use:
+    """Report that something is made ready because it is used for the first time: no time of the user's program."""
+
+    __slots__ = ("name", "start")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.start = 0
+
+    def __enter__(self) -> None:
+        if HOOK["OBSERVING"]:
+            self.start = perf_counter_ns()
+
+    def __exit__(self, *exc: object) -> None:
+        if self.start:
+            THREAD.state.extend((event_id(f"first use of {self.name}", "first_use"), self.start, perf_counter_ns(), -1,
+                                 None))

@@ -5,15 +5,17 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from mtprof.devices import DeviceType
+from mtprof.loading import load
+from mtprof.views.event_fields import RecordScope
+
 from . import _memory_profiler, itt
 from .activity import ProfilerActivity, _ExperimentalConfig, kineto_available, supported_activities
-from .device_type import DeviceType
 from .execution_trace import ExecutionTraceObserver
 from .profiler import _KinetoProfile, profile, tensorboard_trace_handler
 from .record_function import record_function
 from .schedule import ProfilerAction, schedule
 from .step_tracker import KinetoStepTracker, counts_for_daemon
-from .views.event_fields import RecordScope
 
 __all__ = [
     "DeviceType",
@@ -26,6 +28,7 @@ __all__ = [
     "_memory_profiler",
     "itt",
     "kineto_available",
+    "load",
     "profile",
     "record_function",
     "schedule",

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from .export.memory_timeline import MemoryProfileTimeline
+from mtprof.export.memory_timeline import MemoryProfileTimeline
+from mtprof.views.memory_categories import Category
+from mtprof.views.memory_flow_nodes import DataFlowEdge, DataFlowGraph, DataFlowNode
+from mtprof.views.memory_key import Key, TensorKey
+from mtprof.views.memory_key import Storage as _Storage
+from mtprof.views.memory_profile import Action, MemoryProfile
+from mtprof.views.memory_profile import Categories as CategoryDict
+
 from .op_tree import OpTree, get_scopes
 from .parameters_in_tree import _extract_parameters_and_gradients, extract_gradients, extract_parameters
 from .schema_matcher import SchemaMatcher
-from .views.memory_categories import Category
-from .views.memory_flow_nodes import DataFlowEdge, DataFlowGraph, DataFlowNode
-from .views.memory_key import Key, TensorKey
-from .views.memory_key import Storage as _Storage
-from .views.memory_profile import Action, MemoryProfile
-from .views.memory_profile import Categories as CategoryDict
 
 KeyAndID = tuple[Key, int]
 TensorAndID = tuple[TensorKey, int]

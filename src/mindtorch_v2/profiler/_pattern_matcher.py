@@ -11,14 +11,15 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from mtprof.views.event_fields import EventType, TensorMetadata
+from mtprof.views.event_tree import ProfilerEvent
+
 from .. import _construct
 from .._dispatch.namespace import find
 from .._dtype import bfloat16, float16
 from ..utils import benchmark as timing
 from ._utils import index_of_first_match, traverse_bfs, traverse_dfs
 from .pattern import Pattern, input_dtypes, input_shapes, source_code_location
-from .views.event_fields import EventType, TensorMetadata
-from .views.event_tree import ProfilerEvent
 
 __all__ = [
     "Conv2dBiasFollowedByBatchNorm2dPattern",

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .device_type import DeviceType
+from mtprof.devices import DeviceType
 
 __all__ = [
     "BasicEvaluation",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
+
+from .._backends.npu.runtime import unavailable_reason
 
 
 class ProfilerActivity(Enum):
@@ -23,12 +25,45 @@ class ProfilerActivity(Enum):
 
 def supported_activities() -> set[ProfilerActivity]:
     """The activities that can be recorded here."""
-    return {ProfilerActivity.CPU}
+    return {ProfilerActivity.CPU, *([ProfilerActivity.PrivateUse1] if unavailable_reason() is None else [])}
 
 
 def kineto_available() -> bool:
     """Whether full profiling is available: always, it is part of this runtime."""
     return True
+
+
+_DEVICE_WORK = ("GPU_MEMCPY", "GPU_MEMSET", "CONCURRENT_KERNEL")
+# PyTorch's names of the kinds of events that an activity has; in a file they are the categories of events.
+MEMBERS: dict[ProfilerActivity, tuple[str, ...]] = {
+    ProfilerActivity.CPU: ("CPU_OP", "USER_ANNOTATION", "EXTERNAL_CORRELATION", "CUDA_RUNTIME", "CUDA_DRIVER",
+                           "XPU_RUNTIME", "XPU_DRIVER", "PYTHON_FUNCTION", "PRIVATEUSE1_RUNTIME", "PRIVATEUSE1_DRIVER",
+                           "CPU_INSTANT_EVENT"),
+    ProfilerActivity.CUDA: (*_DEVICE_WORK, "GPU_USER_ANNOTATION", "CUDA_RUNTIME", "CUDA_DRIVER", "OVERHEAD"),
+    ProfilerActivity.XPU: (*_DEVICE_WORK, "XPU_RUNTIME", "XPU_DRIVER"),
+    ProfilerActivity.MTIA: ("MTIA_RUNTIME", "MTIA_INSIGHT", "MTIA_CCP_EVENTS", "MTIA_COUNTERS"),
+    ProfilerActivity.HPU: ("HPU_OP",),
+    ProfilerActivity.PrivateUse1: (*_DEVICE_WORK, "GPU_USER_ANNOTATION", "PRIVATEUSE1_RUNTIME", "PRIVATEUSE1_DRIVER"),
+}
+_CATEGORIES = {"CONCURRENT_KERNEL": "kernel"}  # others are called the same, in small letters
+
+
+def check_filters(filters: Mapping[ProfilerActivity, set[str]]) -> None:
+    """Raise an error, PyTorch's, for a name that an activity does not have."""
+    for activity, names in filters.items():
+        for name in sorted(names, key=str):
+            if not isinstance(name, str):
+                raise TypeError(f"names of activity types are strings, got {type(name).__name__} for {activity}")
+            if name not in MEMBERS[activity]:
+                raise RuntimeError(f"Unknown or non-member activity type name: '{name}'")
+
+
+def categories(activities: Iterable[ProfilerActivity], filters: Mapping[ProfilerActivity, set[str]]) -> set[str] | None:
+    """The categories of events that an exported trace is to have; None for all."""
+    if not filters:
+        return None
+    names = {name for activity in activities for name in filters.get(activity, MEMBERS[activity])}
+    return {_CATEGORIES.get(name, name.lower()) for name in names}
 
 
 def split_activities(
@@ -40,14 +75,14 @@ def split_activities(
     activities: set[ProfilerActivity] = set()
     filters: dict[ProfilerActivity, set[str]] = {}
     for item in given:
-        if isinstance(item, dict):
-            for activity, categories in item.items():
-                activities.add(activity)
-                filters.setdefault(activity, set()).update(categories)
-        elif isinstance(item, ProfilerActivity):
-            activities.add(item)
-    if not activities:
-        raise AssertionError("No valid profiler activities found")
+        if not isinstance(item, (dict, ProfilerActivity)):
+            raise TypeError(f"Expected ProfilerActivity or dict, got {type(item)}")
+        for activity in item if isinstance(item, dict) else (item,):
+            if activity in activities:
+                raise ValueError(f"Activity {activity} specified more than once")
+            activities.add(activity)
+            if isinstance(item, dict):
+                filters[activity] = set(item[activity])
     return activities, filters
 
 
@@ -58,11 +93,20 @@ ELSEWHERE = {ProfilerActivity.CUDA: "cuda", ProfilerActivity.XPU: "xpu", Profile
 
 def device_of(activities: set[ProfilerActivity]) -> str | None:
     """The device, besides the CPU, that is to be recorded."""
+    if ProfilerActivity.PrivateUse1 in activities:
+        return "npu"
     return next((name for activity, name in ELSEWHERE.items() if activity in activities), None)
 
 
 def available(use_device: str | None, stacklevel: int) -> str | None:
     """A device that is to be recorded, or None, with a warning, if it is not there."""
+    if use_device in ("npu", "privateuse1"):
+        reason = unavailable_reason()
+        if reason is None:
+            return "npu"
+        warnings.warn(f"NPU is not available, disabling NPU profiling: {reason}", UserWarning,
+                      stacklevel=stacklevel + 1)
+        return None
     if use_device not in ELSEWHERE.values():
         return use_device
     name = use_device.upper()  # type: ignore[union-attr]
@@ -77,10 +121,11 @@ class _ExperimentalConfig:
     `record_python_gc_info` makes an event `Python GC` of each pause of Python's garbage collector; PyTorch needs
     `with_stack=True` for that as well, this profiler does not. With `trace_only`, only exports of the trace are wanted:
     `events()` and `key_averages()` raise. With `adjust_profiler_step` and stacks, a step begins with the Python call
-    that it ends in. With `expose_kineto_event_metadata`, events know their number in an exported file.
+    that it ends in. With `expose_kineto_event_metadata`, events know their number in an exported file. With
+    `capture_overload_names`, an exported trace names ops with their overloads, `aten::add.Tensor`.
 
-    The others concern CUPTI and Kineto's internals, or ask for what is always recorded here (all threads, overload
-    names, stacks in the file); they are accepted without effect.
+    The others concern CUPTI and Kineto's internals, or ask for what is always recorded here (all threads, stacks in
+    the file); they are accepted without effect.
     """
 
     profiler_metrics: list[str] = field(default_factory=list)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 
-_LOCK = threading.Lock()
+from .._forking import held_across_forks
+
+_LOCK = held_across_forks(threading.Lock())
 _next = 1
 
 

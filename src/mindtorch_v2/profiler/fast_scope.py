@@ -6,10 +6,11 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mtprof.trace import Arguments
+
 from .._dispatch.describe import INPUTS, describe_all, describe_value
 from .._dispatch.observer import HOOK, event_id
 from .._dispatch.state import THREAD
-from .trace.trace import Arguments
 
 clock = HOOK["clock"]
 _PLAIN = (bool, int, float, complex, str)
@@ -18,6 +19,8 @@ _NUMBERS: dict[Any, int] = {}  # descriptions with names, by what they say
 
 class _RecordFunctionFast:
     """Like `record_function`, but shown as an op and reusable; what it is given is recorded if shapes are.
+
+    A value "scope" of "user_scope" makes it an annotation, as `record_function` does.
 
     >>> import mindtorch_v2 as torch
     >>> from mindtorch_v2._C._profiler import _RecordFunctionFast
@@ -29,7 +32,7 @@ class _RecordFunctionFast:
     ('kernel', [None, 5], {'stream': 0})
     """
 
-    __slots__ = ("_event", "_name", "_named", "_noted", "_start", "_values")
+    __slots__ = ("_annotation", "_event", "_name", "_named", "_noted", "_place", "_start", "_values")
 
     def __init__(self, name: str, input_values: Sequence[Any] | None = None,
                  keyword_values: Mapping[str, Any] | None = None) -> None:
@@ -44,6 +47,7 @@ class _RecordFunctionFast:
         self._event = event_id(name, "op")
         self._values = tuple(input_values or ())
         self._named = dict(keyword_values or {})
+        self._annotation = event_id(name, "scope") if self._named.get("scope") == "user_scope" else 0
         self._start = 0
         self._noted: Any = None
 
@@ -52,12 +56,15 @@ class _RecordFunctionFast:
             listener = HOOK["TAP"]
             if listener is not None:
                 self._noted = listener.enter(self._event, -1, self._values)
+            self._place = HOOK["place"]() if HOOK["CALLS"] else 0
             self._start = clock()
 
     def __exit__(self, *exc: object) -> None:
         if self._start:
             given = self._describe() if HOOK["DESCRIBE"] and (self._values or self._named) else None
-            THREAD.state.extend((self._event, self._start, clock(), -1, given))
+            # As in PyTorch, it is known what kind it should be only if values are recorded.
+            event = self._annotation if given is not None and self._annotation else self._event
+            THREAD.state.extend((event, self._start, clock(), self._place - 1, given))
             self._start = 0
             if self._noted is not None:
                 self._noted.leave()

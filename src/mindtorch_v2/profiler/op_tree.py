@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from mtprof.views.event_fields import EventType, RecordScope
+from mtprof.views.event_tree import ProfilerEvent
+
 from ._utils import traverse_dfs
 from .result import ProfilerResult
-from .views.event_fields import EventType, RecordScope
-from .views.event_tree import ProfilerEvent
 
 
 class OpTree:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .views.event_fields import EventType, PyCallFields, RecordScope, TensorMetadata
-from .views.event_tree import ProfilerEvent
-from .views.memory_categories import ACCUMULATE, TAKES_OR_ADDS
-from .views.memory_key import TensorKey
+from mtprof.views.event_fields import EventType, PyCallFields, RecordScope, TensorMetadata
+from mtprof.views.event_tree import ProfilerEvent
+from mtprof.views.memory_categories import ACCUMULATE, TAKES_OR_ADDS
+from mtprof.views.memory_key import TensorKey
 
 
 def _extract_parameters_and_gradients(node: ProfilerEvent) -> Iterator[tuple[TensorKey | None, TensorKey | None]]:

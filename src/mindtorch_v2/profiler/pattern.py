@@ -7,9 +7,10 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from mtprof.views.event_fields import EventType
+from mtprof.views.event_tree import ProfilerEvent
+
 from ._utils import NO_LOCATION, index_of_first_match, traverse_dfs
-from .views.event_fields import EventType
-from .views.event_tree import ProfilerEvent
 
 _PLACE = re.compile(r"(.*\.py)\((\d+)\)")
 _NOT_THE_USERS = tuple(os.path.join(name, "") for name in (__name__.partition(".")[0], "torch"))

@@ -5,13 +5,22 @@ from __future__ import annotations
 import json
 import os
 import socket
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from mtprof.export.memory_timeline import MemoryProfileTimeline
+from mtprof.trace import Trace
+from mtprof.views.event_list import EventList
+from mtprof.views.memory_profile import MemoryProfile
+from mtprof.views.module_tree import ModuleTree, module_tree
+from mtprof.views.step_summary import StepSummary, step_summary
+
 from .._device import device as torch_device
 from .._warn import warn_once
+from . import saving
 from .activity import (
     ProfilerActivity,
     _ExperimentalConfig,
@@ -23,19 +32,16 @@ from .activity import (
 )
 from .errors import ProfilerStateError
 from .execution_trace import ExecutionTraceObserver
-from .export.memory_timeline import MemoryProfileTimeline
+from .options import Options
 from .record_function import step_scope
-from .recorder import processes
 from .result import VALUES
-from .schedule import ProfilerAction, always, schedule
+from .schedule import ProfilerAction, schedule
+from .schedule import always as _default_schedule_fn  # the name by which lightning asks for it
 from .session import profile as Session
+from .sources import processes
 from .stats import _ProfilerStats
 from .step_tracker import KinetoStepTracker, counts_for_daemon
-from .trace import Trace
-from .views.event_list import EventList
-from .views.memory_profile import MemoryProfile
-from .views.module_tree import ModuleTree, module_tree
-from .views.step_summary import StepSummary, step_summary
+from .transitions import Transitions, transitions
 
 __all__ = ["ExecutionTraceObserver", "KinetoStepTracker", "ProfilerAction", "kineto_available", "profile", "schedule",
            "supported_activities", "tensorboard_trace_handler"]
@@ -61,6 +67,7 @@ class _KinetoProfile:
         custom_trace_id_callback: Callable[[], str] | None = None,
         post_processing_timeout_s: float | None = None,
         max_events: int | None = None,
+        save_to: str | os.PathLike[str] | None = None,
     ) -> None:
         self.activities, self.activity_filters = split_activities(activities)
         self.record_shapes = record_shapes
@@ -74,7 +81,12 @@ class _KinetoProfile:
         self.custom_trace_id_callback = custom_trace_id_callback
         self.post_processing_timeout_s = post_processing_timeout_s
         self.max_events = max_events
+        self.save_to = save_to
+        if save_to is not None:
+            saving.check(Options(stacks=with_stack, modules=with_modules), use_device=device_of(self.activities),
+                         execution_trace_observer=execution_trace_observer)
         self.profiler: Session | None = None
+        self.has_cudagraphs = False  # there are no CUDA graphs here; PyTorch's programs ask
         self.mem_tl: Any = None
         self.use_device = device_of(self.activities)
         self.preset_metadata: dict[str, str] = {}
@@ -84,8 +96,12 @@ class _KinetoProfile:
 
     def start(self) -> None:
         """Begin recording."""
-        self.prepare_trace()
-        self.start_trace()
+        try:
+            self.prepare_trace()
+            self.start_trace()
+        except BaseException:
+            self._give_up()
+            raise
 
     def stop(self) -> None:
         """End recording."""
@@ -118,6 +134,7 @@ class _KinetoProfile:
             post_processing_timeout_s=self.post_processing_timeout_s,
             activity_filters=self.activity_filters,
             max_events=self.max_events,
+            save_to=self.save_to,
         )
         self.profiler._prepare_trace()
 
@@ -128,21 +145,39 @@ class _KinetoProfile:
     def start_trace(self) -> None:
         """Start what `prepare_trace` made ready."""
         session = self._session("starting trace")
-        if self.execution_trace_observer is not None:
-            # First: if it cannot start, nothing has been switched on yet.
-            self.execution_trace_observer.start()
-        session._start_trace()
-        for key, value in self.preset_metadata.items():
-            self.add_metadata_json(key, value)
-        info = self._get_distributed_info()
-        if info:
-            self.add_metadata_json("distributedInfo", json.dumps(info))
+        try:
+            if self.execution_trace_observer is not None:
+                # First: if it cannot start, nothing has been switched on yet.
+                self.execution_trace_observer.start()
+            session._start_trace()
+            for key, value in self.preset_metadata.items():
+                self.add_metadata_json(key, value)
+            info = self._get_distributed_info()
+            if info:
+                self.add_metadata_json("distributedInfo", json.dumps(info))
+        except BaseException:
+            self._give_up()
+            raise
 
     def stop_trace(self) -> None:
         """Stop; results can be asked for from now on."""
-        if self.execution_trace_observer is not None:
-            self.execution_trace_observer.stop()
-        self._session("stopping trace").__exit__(None, None, None)
+        session = self._session("stopping trace")
+        try:
+            if self.execution_trace_observer is not None:
+                self.execution_trace_observer.stop()
+            session.__exit__(None, None, None)
+        except BaseException:
+            self._give_up()
+            raise
+
+    def _give_up(self) -> None:
+        """Something failed, or Ctrl-C came: be off afterwards, with what can be kept of the recording."""
+        try:
+            if self.profiler is not None and self.profiler.entered:
+                self.profiler._give_up()
+        finally:
+            if self.execution_trace_observer is not None:
+                self.execution_trace_observer.stop()
 
     def _session(self, purpose: str) -> Session:
         if self.profiler is None:
@@ -196,7 +231,9 @@ class _KinetoProfile:
             self.profiler.metadata[key] = value
 
     def _get_distributed_info(self) -> dict[str, Any] | None:
-        return None
+        """The ranks and groups of this process, as PyTorch writes them; None where there are none."""
+        lifecycle = sys.modules.get("mindtorch_v2.distributed._lifecycle")  # not loaded: no groups
+        return None if lifecycle is None else lifecycle.distributed_info()
 
     def _stats(self) -> _ProfilerStats | None:
         """What the profiler's own work took; None before there was any."""
@@ -257,13 +294,25 @@ class _KinetoProfile:
         ...         y = torch.ones(3) + 1
         ...         prof.step()
         >>> len(prof.step_summary()), sum(prof.step_summary()[0].fractions.values()) > 0.999
-        (3, True)
+        (2, True)
         """
         return step_summary(self._session("summarising steps").trace)
+
+    def _repr_html_(self) -> str | None:
+        """In notebooks: what was recorded; nothing, and so the usual repr, before that."""
+        finished = self.profiler is not None and not self.profiler.entered
+        return self.profiler.recording._repr_html_() if finished and self.profiler is not None else None
 
     def export_chrome_trace(self, path: Any, use_python_export: bool = False) -> None:
         """Write the trace in Chrome's JSON format; a name that ends in `.gz` is compressed."""
         self._session("exporting chrome trace").export_chrome_trace(path)
+
+    def save(self, path: Any) -> None:
+        """Write everything that was recorded to a file of its own (`.mtp`); `load` reads it back as it was.
+
+        The file is an Arrow file, which polars, DuckDB and pandas read too; see docs/trace-files.md.
+        """
+        self._session("saving").save(path)
 
     def export_stacks(self, path: Any, metric: str = "self_cpu_time_total") -> None:
         """Write stacks for a flame graph; needs `with_stack=True`."""
@@ -318,15 +367,15 @@ class profile(_KinetoProfile):
         custom_trace_id_callback: Callable[[], str] | None = None,
         post_processing_timeout_s: float | None = None,
         max_events: int | None = None,
+        save_to: str | os.PathLike[str] | None = None,
     ) -> None:
-        chosen = set(supported_activities()) if activities is None else activities
+        chosen = list(supported_activities() if activities is None else activities)
+        if not any(isinstance(item, ProfilerActivity) or (isinstance(item, dict) and item) for item in chosen):
+            raise AssertionError("No valid profiler activities found")
         if use_cuda is not None:
             warnings.warn("`use_cuda` is deprecated, use `activities` argument instead", FutureWarning, stacklevel=2)
-            chosen = set(chosen)  # type: ignore[arg-type]
-            if use_cuda:
-                chosen.add(ProfilerActivity.CUDA)  # type: ignore[union-attr]
-            else:
-                chosen.discard(ProfilerActivity.CUDA)  # type: ignore[union-attr]
+            chosen = [item for item in chosen if item is not ProfilerActivity.CUDA]
+            chosen += [ProfilerActivity.CUDA] if use_cuda else []
             if not chosen:
                 raise AssertionError("No valid profiler activities found")
         super().__init__(
@@ -335,15 +384,17 @@ class profile(_KinetoProfile):
             execution_trace_observer=(execution_trace_observer
                                       or ExecutionTraceObserver.build_execution_trace_obs_from_env()),
             acc_events=acc_events, custom_trace_id_callback=custom_trace_id_callback,
-            post_processing_timeout_s=post_processing_timeout_s, max_events=max_events,
+            post_processing_timeout_s=post_processing_timeout_s, max_events=max_events, save_to=save_to,
         )
-        self.schedule = schedule if schedule is not None else always
+        if save_to is not None:
+            saving.check(Options(), schedule=schedule)
+        self.schedule = schedule if schedule is not None else _default_schedule_fn
         self.record_steps = schedule is not None
         self.on_trace_ready = on_trace_ready
         self.step_num = 0
         self.current_action = self.schedule(0)
         self.step_rec_fn: step_scope | None = None
-        self._started = False
+        self._started = self._was_started = False
         KinetoStepTracker.init_step_count(PROFILER_STEP_NAME)
 
     def __enter__(self) -> profile:
@@ -351,48 +402,76 @@ class profile(_KinetoProfile):
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self.stop()
-        KinetoStepTracker.erase_step_count(PROFILER_STEP_NAME)
-        if self.execution_trace_observer is not None:
-            self.execution_trace_observer.cleanup()
+        try:
+            self.stop()
+        finally:
+            KinetoStepTracker.erase_step_count(PROFILER_STEP_NAME)
+            if self.execution_trace_observer is not None:
+                self.execution_trace_observer.cleanup()
 
     def start(self) -> None:
         """Begin with the action that the schedule has for step 0."""
-        self._started = True
-        if self.record_steps:
-            # Workers that start before the first step that is recorded can take part in it.
-            processes.expect(self)
-        self._transit_action(ProfilerAction.NONE, self.current_action)
-        if self.record_steps:
-            self._open_step()
+        try:
+            self._started = self._was_started = True
+            if self.record_steps:
+                # Workers that start before the first step that is recorded can take part in it.
+                processes.expect(self)
+            self._transit_action(ProfilerAction.NONE, self.current_action)
+            if self.record_steps:
+                self._open_step()
+        except BaseException:
+            self._give_up()
+            raise
 
     def stop(self) -> None:
         """End; a recording that is under way is finished and handed to `on_trace_ready`."""
-        self._close_step()
-        self._started = False
         try:
+            self._close_step()
+            self._started = False
             self._transit_action(self.current_action, None)
-        finally:
             processes.expect_no_more(self)
+        except BaseException:
+            self._give_up()
+            raise
 
     def step(self) -> None:
         """Say that the next step begins."""
-        self._close_step()
-        before = self.current_action
-        self.step_num += 1
-        self.current_action = self.schedule(self.step_num)
-        if self._started:
-            self._transit_action(before, self.current_action)
-        if self.profiler is not None:
-            self.profiler.step()
-        if counts_for_daemon():
-            KinetoStepTracker.increment_step(PROFILER_STEP_NAME)
-        if self.record_steps:
-            self._open_step()
+        try:
+            self._close_step()
+            before = self.current_action
+            self.step_num += 1
+            self.current_action = self.schedule(self.step_num)
+            if self._started:
+                self._transit_action(before, self.current_action)
+            if self.profiler is not None:
+                self.profiler.step()
+            if counts_for_daemon():
+                KinetoStepTracker.increment_step(PROFILER_STEP_NAME)
+            if self.record_steps:
+                self._open_step()
+        except BaseException:
+            self._give_up()
+            raise
+
+    def _give_up(self) -> None:
+        self._started = False
+        self.current_action = ProfilerAction.NONE  # there is nothing left to stop
+        try:
+            processes.expect_no_more(self)
+        finally:
+            processes.drop(0)  # which also lets go of what an interrupt may have left taken
+            super()._give_up()
+
+    def __del__(self) -> None:
+        if getattr(self, "_started", False):
+            processes.expect_no_more(self)
 
     def _why_nothing(self) -> str:
-        if not self._started and self.step_num == 0:
+        if self.step_num == 0 and not self._was_started:
             return super()._why_nothing()
+        if self.step_num == 0:
+            return ("a schedule was given and step() was never called, so that it stayed at its first action, "
+                    f"{self.current_action.name}; call step() at the end of each step")
         return (f"the schedule did not reach a recording step in {self.step_num} calls of step() "
                 f"(the action is {self.current_action.name})")
 
@@ -409,35 +488,15 @@ class profile(_KinetoProfile):
         if self.on_trace_ready is not None:
             self.on_trace_ready(self)
 
-    def _transit_action(self, before: ProfilerAction, after: ProfilerAction | None) -> None:
-        """Do what lies between two steps' actions; `after` None means the end.
+    @property
+    def action_map(self) -> Transitions:
+        """What is done between two steps, by their actions. Made anew each time: kept, it would keep the profiler."""
+        return transitions(self)
 
-        A recording ends when it is due to be saved, when the schedule breaks off, or at the end; it is handed on
-        unless the schedule broke off. Then the next one is prepared and started as far as `after` asks.
-        """
-        recording = before in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
-        goes_on = after in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
-        prepared = before is not ProfilerAction.NONE
-        if recording and (before is ProfilerAction.RECORD_AND_SAVE or not goes_on):
-            self.stop_trace()
-            prepared = recording = False
-            if before is ProfilerAction.RECORD_AND_SAVE or after is None:
-                self._trace_ready()
-            else:
-                warnings.warn(f"Incorrect schedule: {before.name} followed by {after.name}", UserWarning, stacklevel=3)
-                prepared = True
-        elif before is ProfilerAction.WARMUP and after in (ProfilerAction.NONE, None):
-            if after is not None:
-                warnings.warn("Incorrect schedule: WARMUP followed by NONE", UserWarning, stacklevel=3)
-            self.start_trace()
-            self.stop_trace()
-            return
-        if after in (None, ProfilerAction.NONE):
-            return
-        if not prepared:
-            self.prepare_trace()
-        if goes_on and not recording:
-            self.start_trace()
+    def _transit_action(self, before: ProfilerAction, after: ProfilerAction | None) -> None:
+        """Do what lies between two steps' actions; `after` None means the end."""
+        for act in self.action_map.get((before, after), ()):
+            act()
 
 
 def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None, use_gzip: bool = False,

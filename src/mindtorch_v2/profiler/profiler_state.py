@@ -34,8 +34,8 @@ class ActiveProfilerType(Enum):
     PRIVATEUSE1 = 5
 
 
-# The kinds of the recordings under way, the latest last.
-RUNNING: list[ActiveProfilerType] = []
+# The kinds of the recordings under way, by the identities of their profilers, the latest last.
+RUNNING: dict[int, ActiveProfilerType] = {}
 
 
 @dataclass(frozen=True)

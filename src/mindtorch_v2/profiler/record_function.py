@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .._dispatch.describe import describe_all
 from .._dispatch.observer import HOOK, event_id
 from .._dispatch.state import THREAD
-from .recorder.open_scopes import OPEN
+from .sources.scopes import OPEN
 
 if TYPE_CHECKING:
     from ..futures import Future
@@ -29,13 +29,14 @@ class record_function:
     True
     """
 
-    __slots__ = ("args", "name", "noted", "run_callbacks_on_exit", "start")
+    __slots__ = ("args", "name", "noted", "place", "run_callbacks_on_exit", "start")
     kind = "scope"
 
     def __init__(self, name: str, args: str | None = None) -> None:
         self.name = name
         self.args = args
         self.start = 0
+        self.place = 0  # the line that it began in, in the upper part of a number
         self.noted: Any = None  # what a tap knows of this scope
         self.run_callbacks_on_exit = True  # whether the end of the block is the end of the scope
 
@@ -48,6 +49,7 @@ class record_function:
             if listener is not None:
                 self.noted = listener.enter(event_id(self.name, self.kind), -1, self.values())
             OPEN[self] = get_ident()
+            self.place = HOOK["place"]() if HOOK["CALLS"] else 0
             self.start = clock()
         return self
 
@@ -58,7 +60,7 @@ class record_function:
     def _end(self) -> None:
         # On the thread that closes it: a scope opened elsewhere still ends up whole, on this thread.
         given = None if self.args is None else describe_all(self.values())
-        THREAD.state.extend((event_id(self.name, self.kind), self.start, clock(), -1, given))
+        THREAD.state.extend((event_id(self.name, self.kind), self.start, clock(), self.place - 1, given))
         self.start = 0
         OPEN.pop(self, None)
         if self.noted is not None:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 from functools import cache, cached_property
 
+from mtprof.export import chrome
+from mtprof.schema import Kind
+from mtprof.tables.select import select
+from mtprof.trace import Trace
+from mtprof.views.event_fields import Values
+from mtprof.views.event_tree import ProfilerEvent
+from mtprof.views.kineto_events import KinetoEvent, KinetoFacts, kineto_events
+
 from .._device import device
 from .._dispatch.registry import OVERLOADS
 from .._dtype import dtype_from_name
 from .._tensor import sparse_coo, strided
-from .export import chrome
-from .trace import Trace
-from .views.event_fields import Values
-from .views.event_tree import ProfilerEvent
-from .views.kineto_events import KinetoEvent, KinetoFacts, kineto_events
 
 _NAMESPACE = "aten::"
 
@@ -45,7 +48,8 @@ class ProfilerResult:
     """
 
     def __init__(self, trace: Trace) -> None:
-        self._facts = KinetoFacts(trace, VALUES)
+        # PyTorch's has no event for what is made ready at its first use.
+        self._facts = KinetoFacts(select(trace, {"events": trace.events["kind"] != Kind.FIRST_USE}), VALUES)
 
     @cached_property
     def _roots(self) -> list[ProfilerEvent]:

@@ -7,11 +7,12 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from mtprof.views.event_fields import TensorMetadata, TorchOpFields
+
 from .._dispatch.namespace import load_late
 from .._dispatch.registry import OVERLOADS
 from .._dispatch.schema import parse_schema
 from .execution_trace.op_schemas import Form, schema_text
-from .views.event_fields import TensorMetadata, TorchOpFields
 
 _NAMESPACE = "aten::"
 _ALIAS = re.compile(r"\((\w+)(!?)[^)]*\)")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import uuid
 import warnings
 import weakref
@@ -10,22 +12,31 @@ from dataclasses import replace
 from time import perf_counter_ns
 from typing import Any
 
+from mtprof.export import chrome
+from mtprof.export.categories import of_categories
+from mtprof.recording import Recording
+from mtprof.schema import FLAGS, Kind
+from mtprof.store import arrow
+from mtprof.tables.step_starts import with_steps_in_calls
+from mtprof.trace import Trace
+from mtprof.views.event_list import EventList
+from mtprof.views.step_summary import STEP_STARTS
+
+from .._backends.cpu import providers
 from .._dispatch.native import NATIVE
-from .activity import ProfilerActivity, _ExperimentalConfig, available, consistent
+from . import saving
+from .activity import ProfilerActivity, _ExperimentalConfig, available, categories, check_filters, consistent, device_of
+from .device_work import DeviceWatch
 from .event_ids import reserve
-from .export import chrome
+from .options import Options
+from .post_processing import events_within
 from .profiler_state import RUNNING, ActiveProfilerType
-from .recorder import Recorder, RecorderOptions, assemble, with_children
+from .recorder import Recorder, assemble, drop, with_children
 from .recorder.overhead import overhead_of
-from .result import ProfilerResult
+from .result import VALUES, ProfilerResult
+from .saving import Saver
 from .stats import _ProfilerStats, microseconds_since
 from .switches import SWITCHES, without_lists
-from .trace import Kind, Trace
-from .trace.step_starts import with_steps_in_calls
-from .views.averages import averages_of
-from .views.event_list import EventList
-from .views.step_summary import STEP_STARTS
-from .views.trace_events import events_of
 
 UNDER_WAY: weakref.WeakSet[profile] = weakref.WeakSet()
 COMING_METADATA: dict[str, str] = {}  # for the next recording that starts
@@ -62,6 +73,7 @@ class profile:
         post_processing_timeout_s: float | None = None,
         activity_filters: dict[ProfilerActivity, set[str]] | None = None,
         max_events: int | None = None,
+        save_to: str | os.PathLike[str] | None = None,
     ) -> None:
         self.enabled = enabled
         if not enabled:
@@ -85,11 +97,18 @@ class profile:
         self.experimental_config = consistent(experimental_config or _ExperimentalConfig(), with_stack)
         self.acc_events = acc_events
         self.custom_trace_id_callback = custom_trace_id_callback
+        if post_processing_timeout_s is not None and post_processing_timeout_s < 0:
+            raise ValueError("post_processing_timeout_s must be non-negative")
         self.post_processing_timeout_s = post_processing_timeout_s
+        self._partial: EventList | None = None  # what could be made in that time
         self.activity_filters = activity_filters or {}
         if max_events is not None and max_events <= 0:
             raise ValueError(f"max_events must be positive, got {max_events}")
         self.max_events = max_events
+        self.save_to = save_to
+        self._saver: Saver | None = None
+        if save_to is not None:
+            saving.check(self._options(), use_device=self.use_device)
         self.entered = False
         self._was_entered = False  # as a context, for which there is only one time
         self.trace_id = ""
@@ -97,11 +116,12 @@ class profile:
         self.profiling_start_time_ns = 0
         self.profiling_end_time_ns = 0
         self._recorder: Recorder | None = None
+        self._kernels: providers.Tally | None = None
+        self._devices: DeviceWatch | None = None
         self._trace: Trace | None = None
-        self._events: EventList | None = None
+        self._recording: Recording | None = None
         self._result: ProfilerResult | None = None
         self._switches = SWITCHES
-        self._averages: dict[tuple[Any, ...], EventList] = {}
         self._stats = _ProfilerStats()
 
     # -- life cycle ------------------------------------------------------------------------------------------------
@@ -111,63 +131,142 @@ class profile:
             return None
         if self.entered or self._was_entered:
             raise RuntimeError("Profiler context manager is not reentrant")
-        self._was_entered = True
-        self._prepare_trace()
-        self._start_trace()
-        return self
+        try:
+            self._was_entered = True
+            self._prepare_trace()
+            self._start_trace()
+            return self
+        except BaseException:
+            self._give_up()
+            raise
 
     def _prepare_trace(self) -> None:
-        for names in self.activity_filters.values():
-            # Kinds within an activity that can be chosen; as in PyTorch, the CPU has none.
-            for name in sorted(names):
-                raise RuntimeError(f"Unknown or non-member activity type name: '{name}'")
+        check_filters(self.activity_filters)
         self.entered = True
         self._stats = _ProfilerStats()
         self.trace_id = self.create_trace_id()
         self._switches = replace(SWITCHES)
         began = perf_counter_ns()
-        self._recorder = Recorder(RecorderOptions(
-            shapes=self.record_shapes, memory=self.profile_memory, stacks=self.with_stack, modules=self.with_modules,
-            max_events=self.max_events, collections=self.experimental_config.record_python_gc_info))
+        self._recorder = Recorder(self._options())
+        self._devices = DeviceWatch((self.use_device,), self.profile_memory) if self.use_device is not None else None
         self._stats.profiler_prepare_call_duration_us = microseconds_since(began)
         self._trace = None
-        self._events = None
+        self._recording = None
         self._result = None
-        self._averages = {}
+        self._partial = None
+
+    def _options(self) -> Options:
+        return Options(shapes=self.record_shapes, memory=self.profile_memory, stacks=self.with_stack,
+                       modules=self.with_modules, flops=self.with_flops, max_events=self.max_events,
+                       collections=self.experimental_config.record_python_gc_info,
+                       save_to=None if self.save_to is None else os.fspath(self.save_to))
 
     def _start_trace(self) -> None:
         if self._recorder is None:
             raise RuntimeError("the profiler was started before it was prepared")
-        if self.use_cpu:
-            began = perf_counter_ns()
-            RUNNING.append(self.kind)
-            self.metadata.update(COMING_METADATA)
-            COMING_METADATA.clear()
-            UNDER_WAY.add(self)
-            self._recorder.start()
-            self._stats.profiler_enable_call_duration_us = microseconds_since(began)
-        self.profiling_start_time_ns = self._recorder.start_ns
+        try:
+            if self.use_cpu:
+                began = perf_counter_ns()
+                RUNNING[id(self)] = self.kind
+                self.metadata.update(COMING_METADATA)
+                COMING_METADATA.clear()
+                UNDER_WAY.add(self)
+                if self.save_to is not None:
+                    self._saver = Saver(self._recorder, self.save_to, {"trace_id": self.trace_id, **self._flags()})
+                self._recorder.start()
+                if self._saver is not None:
+                    self._saver.start()
+                self._stats.profiler_enable_call_duration_us = microseconds_since(began)
+            if not self.use_cpu:
+                self._recorder.begin_time()
+            if self._devices is not None:
+                self._devices.start()
+            self.profiling_start_time_ns = self._recorder.start_ns
+            self._kernels = providers.Tally()
+        except BaseException:
+            self._give_up()
+            raise
 
     def __exit__(self, *exc: object) -> None:
         if self.enabled and self._recorder is not None:
-            began = perf_counter_ns()
-            self._recorder.stop()
-            if self.entered and self.use_cpu and self.kind in RUNNING:
-                RUNNING.remove(self.kind)
-            UNDER_WAY.discard(self)
-            self._stats.profiler_disable_call_duration_us = microseconds_since(began)
-            self.profiling_end_time_ns = self._recorder.end_ns
-            self._stats.profiling_window_duration_sec = (self._recorder.end_ns - self._recorder.start_ns) / 1e9
-            self.entered = False
+            try:
+                began = perf_counter_ns()
+                if self._saver is not None:
+                    self._saver.stop()
+                self._recorder.stop()
+                if self._kernels is not None:
+                    self._kernels.stop()
+                if self._devices is not None:
+                    self._devices.stop()
+                self._save_rest()
+                if not self.use_cpu:
+                    self._recorder.end_ns = perf_counter_ns()
+                self._leave()
+                self._stats.profiler_disable_call_duration_us = microseconds_since(began)
+                self.profiling_end_time_ns = self._recorder.end_ns
+                self._stats.profiling_window_duration_sec = (self._recorder.end_ns - self._recorder.start_ns) / 1e9
+            except BaseException:
+                self._give_up()
+                raise
+
+    def _save_rest(self) -> None:
+        """Write what is not in the file yet, and the file's end."""
+        saver, self._saver = self._saver, None
+        if saver is not None and self._recorder is not None:
+            saver.finish(self._make_trace(self._recorder))
+            self._recorder.parts = {}
+
+    def _leave(self) -> None:
+        RUNNING.pop(id(self), None)
+        UNDER_WAY.discard(self)
+        self.entered = False
+
+    def _give_up(self) -> None:
+        """Something failed, or Ctrl-C came: be off afterwards, with what can be kept of the recording."""
+        try:
+            if self._recorder is not None:
+                self._recorder.stop()
+        finally:
+            if self._recorder is not None:
+                self._recorder.abandon()
+            if self._devices is not None:
+                self._devices.stop()
+            if self._saver is not None:
+                self._saver.finish(None)
+                self._saver = None
+            self._leave()
+
+    def __del__(self) -> None:
+        if RUNNING is None:  # Python is shutting down and has cleared this module
+            return
+        RUNNING.pop(id(self), None)
+        recorder = getattr(self, "_recorder", None)
+        if recorder is None or not recorder.active:
+            return
+        drop(recorder)
+        if self._devices is not None:
+            self._devices.stop()
+        if not sys.is_finalizing():
+            warnings.warn("a profiler was dropped while it recorded; its recording has ended and is lost. "
+                          "Call stop(), or use it in a `with` statement", RuntimeWarning, stacklevel=2)
 
     def toggle_collection_dynamic(self, enable: bool, activities: Any) -> None:
         """Pause or resume collection of some activities."""
-        if not self.enabled or self._recorder is None or ProfilerActivity.CPU not in set(activities):
+        if not self.enabled or self._recorder is None:
             return
-        if enable:
-            self._recorder.start()
-        else:
-            self._recorder.stop()
+        chosen = set(activities)
+        sources: list[Any] = [self._recorder] if ProfilerActivity.CPU in chosen else []
+        if self._devices is not None and ProfilerActivity.PrivateUse1 in chosen:
+            sources.append(self._devices)
+        try:
+            for source in sources:
+                if enable:
+                    source.start()
+                else:
+                    source.stop()
+        except BaseException:
+            self._give_up()
+            raise
 
     def step(self) -> None:
         """Count a step: events from now on belong to the next one."""
@@ -198,28 +297,32 @@ class profile:
             raise RuntimeError("Profiler didn't finish running")
         if self._trace is None:
             began = perf_counter_ns()
-            made = self._make_trace(self._recorder)
-            # Not all recorders note what modules hold.
-            self._trace = replace(made, first_id=reserve(len(made)), held=getattr(self._recorder, "held", None))
+            made = self._make_trace(self._recorder) if self.save_to is None else arrow.read(self.save_to)[0]
+            self._trace = replace(made, first_id=reserve(len(made)))
             self._stats.parse_kineto_call_duration_us = microseconds_since(began)
         return self._trace
 
+    def _flags(self) -> dict[str, bool]:
+        return {name: True for name in FLAGS if getattr(self, name)}
+
     def _make_trace(self, recorder: Recorder) -> Trace:
-        flags = {"record_shapes": self.record_shapes, "profile_memory": self.profile_memory,
-                 "with_stack": self.with_stack, "with_flops": self.with_flops, "with_modules": self.with_modules}
         own = assemble(recorder, with_flops=self.with_flops,
-                       metadata={"trace_id": self.trace_id, **{k: v for k, v in flags.items() if v}})
+                       devices=self._devices,
+                       metadata={"trace_id": self.trace_id, **self._flags(),
+                                 **({} if self._devices is None else self._devices.metadata())})
         if recorder.steps_ns and not (own.events["kind"] == Kind.STEP).any():
             # A schedule's steps are events; those of step() alone are known to nobody else.
             starts = [time - own.start_ns for time in recorder.steps_ns]
             own.metadata["mindtorch_v2"] = {STEP_STARTS: starts}
+        if self._kernels is not None and self._kernels.made:
+            own.metadata["kernel_providers"] = self._kernels.made
         if not self._switches.forward_backward:
             own.metadata.setdefault("mindtorch_v2", {})[chrome.FORWARD_BACKWARD] = False
         if not self._switches.concrete_inputs:
             own = replace(own, inputs=[without_lists(given) for given in own.inputs])
         if self.experimental_config.adjust_profiler_step:
             own = with_steps_in_calls(own)
-        overhead = overhead_of(recorder, own)
+        overhead = overhead_of(recorder, own) if self.save_to is None else None
         if overhead is not None:
             own.metadata.update(profiler_overhead_us=round(overhead.cost_us, 3),
                                 profiler_overhead_events=overhead.events)
@@ -240,17 +343,25 @@ class profile:
     def function_events(self) -> EventList:
         """All events, in order of their start."""
         self._check_events_wanted()
-        if self._events is None:
-            if self._recorder is None:
-                raise RuntimeError("Profiler didn't finish running")
-            trace = self.trace
-            began = perf_counter_ns()
-            self._events = events_of(trace, use_device=self.use_device, profile_memory=self.profile_memory,
-                                     with_flops=self.with_flops,
-                                     with_metadata=self.experimental_config.expose_kineto_event_metadata)
+        if self.post_processing_timeout_s is not None:
+            if self._partial is None:
+                self._partial = events_within(self.post_processing_timeout_s, lambda: self.recording.events())
+            return self._partial
+        recording = self.recording
+        began = perf_counter_ns()
+        events = recording.events()
+        if not self._stats.number_of_events:
             self._stats.function_events_build_tree_call_duration_us = microseconds_since(began)
-            self._stats.number_of_events = len(self._events)
-        return self._events
+            self._stats.number_of_events = len(events)
+        return events
+
+    @property
+    def recording(self) -> Recording:
+        """The results of what was recorded."""
+        if self._recording is None:
+            self._recording = Recording(self.trace, use_device=self.use_device or "", values=VALUES,
+                                        with_metadata=self.experimental_config.expose_kineto_event_metadata)
+        return self._recording
 
     def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0,
                      group_by_overload_name: bool = False, *, group_by_module: bool = False) -> EventList:
@@ -261,13 +372,10 @@ class profile:
         self._check_events_wanted()
         if group_by_module and not self.with_modules:
             raise ValueError("group_by_module=True requires with_modules=True")
-        key = (group_by_input_shape, group_by_stack_n, group_by_overload_name, group_by_module)
-        if key not in self._averages:
-            self._averages[key] = averages_of(
-                self.trace, group_by_input_shapes=group_by_input_shape, group_by_stack_n=group_by_stack_n,
-                group_by_overload_name=group_by_overload_name, group_by_module=group_by_module,
-                use_device=self.use_device, profile_memory=self.profile_memory, with_flops=self.with_flops)
-        return self._averages[key]
+        if self.post_processing_timeout_s is not None and not group_by_module:
+            return self.function_events.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+        return self.recording.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name,
+                                           group_by_module=group_by_module)
 
     def table(self, sort_by: str | None = None, row_limit: int = 100, max_src_column_width: int = 75,
               max_name_column_width: int = 55, max_shapes_column_width: int = 80, header: str | None = None,
@@ -280,7 +388,18 @@ class profile:
 
     def export_chrome_trace(self, path: Any) -> None:
         """Write the trace in Chrome's JSON format; gzip by suffix."""
-        chrome.write(self.trace, path, metadata=self.metadata)
+        chosen = categories(self._activities(), self.activity_filters)
+        trace = self.trace if chosen is None else of_categories(self.trace, chosen)
+        chrome.write(trace, path, metadata=self.metadata,
+                     with_overloads=self.experimental_config.capture_overload_names)
+
+    def _activities(self) -> set[ProfilerActivity]:
+        device = {one for one in ProfilerActivity if self.use_device and device_of({one}) == self.use_device}
+        return device | ({ProfilerActivity.CPU} if self.use_cpu else set())
+
+    def save(self, path: Any) -> None:
+        """Write everything that was recorded to a file of its own, for `mtprof.load`."""
+        self.recording.save(path)
 
     def export_stacks(self, path: Any, metric: str = "self_cpu_time_total") -> None:
         """Write stacks for a flame graph."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .trace.trace import Arguments, TensorInput
+from mtprof.trace import Arguments, TensorInput
 
 
 @dataclass

@@ -158,11 +158,9 @@ class Noted:
         elif self in open_nodes:
             open_nodes.remove(self)
         self.tap.finished.append(self)
-        session = Recorder.session
-        if session is not None:
-            # The event was appended just now. One that found no room leaves the place to the event before it.
-            events = THREAD.state.events
-            session.record_ids.setdefault(id(events), {}).setdefault(len(events), self.record_id)
+        running = Recorder.running
+        if running is not None:
+            running.ops.note_record_id(THREAD.state.events, self.record_id)
 
 
 class Lane:

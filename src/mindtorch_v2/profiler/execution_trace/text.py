@@ -11,13 +11,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mtprof.json_text import text
+
 from ..._device import device
 from ..._dispatch.observer import EVENTS
 from ..._dispatch.registry import OPS
 from ..._dispatch.schema import Argument, list_length
 from ..._dtype import dtype
 from ..._memory_format import memory_format
-from ..export.json_text import text
 from .op_schemas import Form, arguments_of, form_of, form_of_step, schema_text
 from .tap import ExecutionTraceTap, Lane, Noted, OtherNote, TensorNote
 

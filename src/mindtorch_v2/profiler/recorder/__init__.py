@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from .assemble import assemble
 from .children import with_children
-from .recorder import Piece, Recorder, RecorderOptions
+from .recorder import Recorder, drop
 
-__all__ = ["Piece", "Recorder", "RecorderOptions", "assemble", "with_children"]
+__all__ = ["Recorder", "assemble", "drop", "with_children"]

@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from mtprof.builder import TraceBuilder
+from mtprof.schema import Kind
+from mtprof.tables import derived
+from mtprof.tables.tree import nearest
+from mtprof.trace import Arguments, TensorInput, ThreadInfo, Trace
+
 from ..._dispatch.describe import INPUTS
-from ..._dispatch.observer import EVENTS, FIELDS
+from ..._dispatch.observer import EVENTS, FIELDS, LINE_BITS
 from ..._dispatch.registry import OVERLOADS
 from ..._dtype import FROM_NUMPY
-from ..trace import Kind, ThreadInfo, Trace, TraceBuilder
-from ..trace.trace import Arguments, TensorInput
-from .buffers import columns_of
+from ..device_work import DeviceWatch
+from ..sources.buffers import columns_of
+from ..sources.garbage import add_pauses
+from ..sources.memory import MemoryPart
+from ..sources.modules import MODULE_EVENT
+from ..sources.ops import Piece
+from ..sources.scopes import ends
+from .collectives import add_collectives
 from .flops import flops_of
-from .gc_pauses import add_pauses
-from .module_calls import MODULE_EVENT
 from .module_column import ModuleCalls, with_modules
-from .open_scopes import ends
-from .python_stacks import add_python_calls, with_stacks
-from .recorder import Piece, Recorder
+from .python_stacks import add_python_calls
+from .recorder import Recorder
 
+MOST = np.iinfo(np.int64).max
 KIND_OF = {
     "op": Kind.OP,
     "backward": Kind.BACKWARD,
@@ -31,6 +39,7 @@ KIND_OF = {
     "scope_internal": Kind.SCOPE,
     "step": Kind.STEP,
     "module": Kind.MODULE,
+    "first_use": Kind.FIRST_USE,
 }
 
 # Which arguments in-place ops change besides the first, as their signatures say.
@@ -41,7 +50,8 @@ ALSO_WRITTEN = {
 }
 
 
-def assemble(recorder: Recorder, *, metadata: dict[str, Any], with_flops: bool = False) -> Trace:
+def assemble(recorder: Recorder, *, metadata: dict[str, Any], with_flops: bool = False,
+             devices: DeviceWatch | None = None) -> Trace:
     """The trace of a stopped recorder."""
     build = TraceBuilder()
     known = list(EVENTS)
@@ -52,17 +62,21 @@ def assemble(recorder: Recorder, *, metadata: dict[str, Any], with_flops: bool =
     options = recorder.options
     steps_ns = np.array(recorder.steps_ns, np.int64)
     module_calls = ModuleCalls()
-    for piece in recorder.pieces:
+    pieces = pieces_of(recorder)
+    for piece in pieces:
         ids, start, end, sequence, noted, record_ids = take_modules(build, piece, module_calls, steps_ns,
+                                                                    since_ns=recorder.start_ns,
                                                                     as_events=options.stacks)
         inputs = inputs_column(build, tables, noted)
+        line = (sequence + 1) >> LINE_BITS
         columns = {
             "name": names[ids],
             "overload": overloads[ids],
             "kind": kinds[ids],
             "start_ns": start,
             "end_ns": end,
-            "sequence": sequence,
+            "sequence": sequence - (line << LINE_BITS),
+            "line": line.astype(np.int32),
             "inputs": inputs,
             "thread": np.full(len(ids), build.thread(piece.info), np.int32),
             "step": np.searchsorted(steps_ns, start, "right").astype(np.int32),
@@ -70,54 +84,99 @@ def assemble(recorder: Recorder, *, metadata: dict[str, Any], with_flops: bool =
         }
         if with_flops:
             columns["flops"] = flops_column(known, ids, inputs, build)
-        build.add_columns(columns)
+        build.add_columns("events", columns)
     add_open_scopes(build, recorder, steps_ns)
     add_memory(build, recorder)
     add_failures(build, recorder)
+    if devices is not None:
+        devices.add_to(build, lambda ident, time: threads_of(build, pieces, ident, time), steps_ns)
+    add_collectives(build, recorder.start_ns, recorder.end_ns, steps_ns,
+                    lambda ident, time: threads_of(build, pieces, ident, time))
     add_uses(build, recorder)
-    add_pauses(build, recorder.pauses, steps_ns)
-    add_python_calls(build, recorder.calls, steps_ns, lambda thread: spans_of(recorder.pieces, thread))
+    if recorder.taken("holders"):
+        recorder.taken("holders")[-1].add_to(build)
+    add_pauses(build, recorder.taken("garbage"), steps_ns)
+    add_python_calls(build, [piece for part in recorder.taken("calls") for piece in part], steps_ns,
+                     Spans(pieces))
     trace = build.finish(metadata=metadata, start_ns=recorder.start_ns, end_ns=recorder.end_ns,
                          epoch_ns=recorder.epoch_ns, dropped=recorder.dropped)
-    if len(trace.uses["row"]):
-        trace = replace(trace, uses={**trace.uses, "written": written(trace)})
+    if options.stacks:
+        trace = with_lines(trace)
+    if len(trace.optional("uses")["row"]):
+        trace = trace.with_columns("uses", written=written(trace))
     if options.modules:
         trace = with_modules(trace, module_calls)
-    return with_stacks(trace) if options.stacks else trace
+    return derived.with_stacks(trace) if options.stacks else trace
+
+
+def with_lines(trace: Trace) -> Trace:
+    """What does not know its line is in that of the event around it, and so is memory that comes and goes there."""
+    line = trace.events["line"]
+    around = nearest(trace.events["parent"], line > 0)
+    line = np.append(line, 0)[around].astype(np.int32)
+    trace = trace.with_columns("events", line=line)
+    if trace.has("memory"):
+        trace = trace.with_columns("memory", line=np.append(line, 0)[trace.memory["row"]].astype(np.int32))
+    return trace
+
+
+def pieces_of(recorder: Recorder) -> list[Piece]:
+    """What threads reported, in all stretches."""
+    return [piece for part in recorder.taken("ops") for piece in part]
 
 
 def add_open_scopes(build: TraceBuilder, recorder: Recorder, steps_ns: np.ndarray) -> None:
     """The scopes that had not ended when the recording did."""
-    scopes = recorder.open_scopes
-    until = ends(scopes, lambda thread: spans_of(recorder.pieces, thread), recorder.end_ns)
+    scopes = [scope for part in recorder.taken("scopes") for scope in part]
+    until = ends(scopes, Spans(pieces_of(recorder)), recorder.end_ns)
     for scope, end_ns in zip(scopes, until, strict=True):
         name, kind, *_ = EVENTS[scope.event]
         build.add(name=name, kind=KIND_OF[kind], start_ns=scope.start_ns, end_ns=end_ns,
                   thread=build.thread(scope.thread), step=int(np.searchsorted(steps_ns, scope.start_ns, "right")))
 
 
-def spans_of(pieces: list[Piece], thread: ThreadInfo) -> tuple[np.ndarray, np.ndarray]:
-    """Starts and ends of all that a thread reported."""
-    nothing = np.zeros(0, np.int64)  # a thread that only collected garbage
-    found = [columns_of(piece.events)[1:3] for piece in pieces if piece.info == thread]
-    return (np.concatenate([nothing, *(start for start, _ in found)]),
-            np.concatenate([nothing, *(end for _, end in found)]))
+class Spans:
+    """Starts and ends of all that a thread reported; threads are found by what a trace knows of them."""
+
+    def __init__(self, pieces: list[Piece]) -> None:
+        self.pieces: dict[ThreadInfo, list[Piece]] = {}
+        for piece in pieces:
+            self.pieces.setdefault(piece.info, []).append(piece)
+        self.known: dict[ThreadInfo, tuple[np.ndarray, np.ndarray]] = {}
+
+    def __call__(self, thread: ThreadInfo) -> tuple[np.ndarray, np.ndarray]:
+        if thread not in self.known:
+            nothing = np.zeros(0, np.int64)  # a thread that only collected garbage
+            found = [columns_of(piece.events)[1:3] for piece in self.pieces.get(thread, ())]
+            self.known[thread] = (np.concatenate([nothing, *(start for start, _ in found)]),
+                                  np.concatenate([nothing, *(end for _, end in found)]))
+        return self.known[thread]
 
 
-def take_modules(build: TraceBuilder, piece: Piece, calls: ModuleCalls, steps_ns: np.ndarray, *,
+def take_modules(build: TraceBuilder, piece: Piece, calls: ModuleCalls, steps_ns: np.ndarray, *, since_ns: int,
                  as_events: bool) -> tuple[np.ndarray, ...]:
-    """The columns of a piece without calls of modules, which are noted apart and may become events of their own."""
+    """The columns of a piece without calls of modules, which are noted apart and may become events of their own.
+
+    What began before the recording is no part of it: a scope that was left open by an earlier one, say.
+    """
     fields = columns_of(piece.events)
     fields = (*fields, record_ids_of(piece, len(fields[0])))
+    early = fields[1] < since_ns
+    if early.any():
+        fields = tuple(column[~early] for column in fields)
+    # No clock of a sane system goes back, but that of a machine that is moved while it runs may.
+    fields = (*fields[:2], np.maximum(fields[1], fields[2]), *fields[3:])
     is_module = fields[0] == MODULE_EVENT
     if not is_module.any():
         return fields
     if piece.modules:
         thread = build.thread(piece.info)
-        start, end, identity = (fields[column][is_module] for column in (1, 2, 4))
+        # A module that another thread called for the first time while names were looked up has none.
+        named = is_module & np.isin(fields[4], np.fromiter(piece.modules, np.int64, len(piece.modules)))
+        start, end, identity = (fields[column][named] for column in (1, 2, 4))
         names = calls.add(build, piece, [start, end, identity], thread)
         if as_events:
-            build.add_columns({
+            build.add_columns("events", {
                 "name": names, "kind": np.full(len(names), Kind.MODULE, np.uint8), "start_ns": start,
                 "end_ns": end, "thread": np.full(len(names), thread, np.int32),
                 "step": np.searchsorted(steps_ns, start, "right").astype(np.int32),
@@ -138,52 +197,63 @@ def record_ids_of(piece: Piece, count: int) -> np.ndarray:
 
 def add_memory(build: TraceBuilder, recorder: Recorder) -> None:
     """The memory changes of a recorder, with running totals."""
-    if not recorder.memory:
+    parts = recorder.taken("memory")
+    if not parts:
         return
-    time, thread, size, identity = (np.concatenate(column) for column in zip(*recorder.memory))
+    build.add_columns("memory", {})
+    build.add_columns("failures", {})
+    time, thread, size, identity = (np.concatenate(column) for column in zip(*(part.changes for part in parts)))
     if not len(time):
         return
-    build.add_memory_columns({
+    build.add_columns("memory", {
         "time_ns": time,
-        "thread": threads_of(build, recorder.pieces, thread, time),
+        "thread": threads_of(build, pieces_of(recorder), thread, time),
         "size_bytes": size,
         "address": identity,
-        "total_bytes": totals(recorder),
+        "total_bytes": totals(parts),
     })
 
 
-def totals(recorder: Recorder) -> np.ndarray:
+def totals(parts: list[MemoryPart]) -> np.ndarray:
     """What is allocated after each memory change: what earlier recordings saw and is still there, and all since."""
-    return np.concatenate([base + np.cumsum(changes[2])
-                           for base, changes in zip(recorder.memory_bases, recorder.memory, strict=True)])
+    return np.concatenate([part.live_bytes + np.cumsum(part.changes[2]) for part in parts])
 
 
 def add_failures(build: TraceBuilder, recorder: Recorder) -> None:
     """The allocations that failed, with what was allocated at that time."""
-    if not recorder.failures:
+    parts = recorder.taken("memory")
+    failures = [failure for part in parts for failure in part.failures]
+    if not failures:
         return
-    time, thread, size = np.array(recorder.failures, np.int64).T
-    changed = np.concatenate([changes[0] for changes in recorder.memory])
+    time, thread, size = np.array(failures, np.int64).T
+    changed = np.concatenate([part.changes[0] for part in parts])
     order = np.argsort(changed, kind="stable")
-    total = np.append(totals(recorder)[order], recorder.memory_bases[0])  # the last entry is that of -1
-    build.add_failure_columns({
-        "time_ns": time, "thread": threads_of(build, recorder.pieces, thread, time), "size_bytes": size,
+    total = np.append(totals(parts)[order], parts[0].live_bytes)  # the last entry is that of -1
+    build.add_columns("failures", {
+        "time_ns": time, "thread": threads_of(build, pieces_of(recorder), thread, time), "size_bytes": size,
         "total_bytes": total[np.searchsorted(changed[order], time, "right") - 1],
     })
 
 
 def add_uses(build: TraceBuilder, recorder: Recorder) -> None:
     """Which memory ops had as arguments, which tensors changed it, and what modules and optimizers said it is."""
-    if recorder.uses:
-        time, thread, position, identity, size, tensor = (np.concatenate(column) for column in zip(*recorder.uses))
-        build.add_use_columns(threads_of(build, recorder.pieces, thread, time), time,
-                              {"argument": position, "address": identity, "size_bytes": size, "tensor": tensor})
-    if recorder.moves:
-        time, tensor, before, after = np.array(recorder.moves, np.int64).T
-        build.add_move_columns({"time_ns": time, "tensor": tensor, "address": before, "new_address": after})
-    if recorder.owners:
-        time, identity, size, role = (np.concatenate(column) for column in zip(*recorder.owners))
-        build.add_role_columns({"time_ns": time, "address": identity, "size_bytes": size, "role": role})
+    parts = recorder.taken("tensors")
+    if not parts:
+        return
+    time, thread, position, identity, size, tensor = (np.concatenate(column)
+                                                      for column in zip(*(part.uses for part in parts)))
+    build.add_columns("uses", {
+        "thread": threads_of(build, pieces_of(recorder), thread, time), "time_ns": time, "argument": position,
+        "address": identity, "size_bytes": size, "tensor": tensor})
+    build.add_columns("moves", {})
+    moves = [move for part in parts for move in part.moves]
+    if moves:
+        time, tensor, before, after = np.array(moves, np.int64).T
+        build.add_columns("moves", {"time_ns": time, "tensor": tensor, "address": before, "new_address": after})
+    owners = [part.owners for part in parts if part.owners is not None]
+    if owners and recorder.options.timeline:
+        time, identity, size, role = (np.concatenate(column) for column in zip(*owners))
+        build.add_columns("roles", {"time_ns": time, "address": identity, "size_bytes": size, "role": role})
 
 
 def written(trace: Trace) -> np.ndarray:
@@ -211,14 +281,19 @@ def threads_of(build: TraceBuilder, pieces: list[Piece], ident: np.ndarray, time
     by_ident: dict[int, list[Piece]] = {}
     for piece in pieces:
         by_ident.setdefault(piece.ident, []).append(piece)
-    for number, candidates in by_ident.items():
-        rows = np.flatnonzero(ident == number)
+    order = np.argsort(ident, kind="stable")
+    begins_at = np.searchsorted(ident[order], list(by_ident), "left")
+    ends_at = np.searchsorted(ident[order], list(by_ident), "right")
+    for candidates, low, high in zip(by_ident.values(), begins_at.tolist(), ends_at.tolist(), strict=True):
+        rows = order[low:high]
+        if not len(rows):
+            continue
         if len(candidates) == 1:
             result[rows] = build.thread(candidates[0].info)
             continue
-        begins = [int(columns_of(piece.events)[1].min()) for piece in candidates]
-        order = np.argsort(begins)
-        threads = np.array([build.thread(candidates[i].info) for i in order.tolist()], np.int32)
+        begins = [int(columns_of(piece.events)[1].min(initial=MOST)) for piece in candidates]
+        by_begin = np.argsort(begins)
+        threads = np.array([build.thread(candidates[i].info) for i in by_begin.tolist()], np.int32)
         position = np.searchsorted(np.sort(begins), time[rows], "right") - 1
         result[rows] = threads[np.maximum(position, 0)]
     return result

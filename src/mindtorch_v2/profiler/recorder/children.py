@@ -6,12 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..trace import Kind, Trace
-from ..trace.merge import merged
-from . import pools  # noqa: F401  (it sees to it that workers of pools are children that take part)
-from .recorder import Recorder
-from .reporting import THREAD_NAME
+from mtprof.tables.concat import concatenated
+from mtprof.tables.select import without_threads
+from mtprof.trace import Trace
 
+from ..sources import pools  # noqa: F401  (it sees to it that workers of pools are children that take part)
+from ..sources.reporting import THREAD_NAME
+from .recorder import Recorder
+
+# What only says something of the process that it was recorded in.
+OF_ONE_PROCESS = ("uses", "moves", "roles", "holders", "held", "optimizer_steps", "modules", "module_calls")
 LOST = "lost_processes"  # in the trace's metadata: a line per process whose events did not come home
 
 
@@ -26,7 +30,8 @@ def with_children(trace: Trace, recorder: Recorder, *, with_flops: bool = False)
     # They come as they are done; by name they are in the same order each time.
     children = sorted(recorder.children, key=_name)
     others = [_adapted(_without_ours(child), steps_ns, with_flops) for child in children]
-    return merged(trace, others, with_memory=not recorder.options.timeline)
+    return concatenated(trace, others, without=(*OF_ONE_PROCESS, "memory") if recorder.options.timeline
+                        else OF_ONE_PROCESS)
 
 
 def _name(child: Trace) -> tuple[int, str, int]:
@@ -38,30 +43,13 @@ def _name(child: Trace) -> tuple[int, str, int]:
 
 def _adapted(child: Trace, steps_ns: np.ndarray, with_flops: bool) -> Trace:
     """The child counted no steps, and counted FLOPs whenever it could."""
-    events = {**child.events, "step": np.searchsorted(steps_ns, child.events["start_ns"], "right").astype(np.int32)}
+    columns = {"step": np.searchsorted(steps_ns, child.events["start_ns"], "right").astype(np.int32)}
     if not with_flops:
-        events["flops"] = np.full_like(events["flops"], -1)
-    return replace(child, events=events)
+        columns["flops"] = np.full_like(child.events["flops"], -1)
+    return child.with_columns("events", **columns)
 
 
 def _without_ours(child: Trace) -> Trace:
-    """Without Python calls on the thread that talks to us: it is no part of the user's program."""
+    """Without the thread that talks to us: it is no part of the user's program, and runs no ops."""
     ours = np.array([info.name == THREAD_NAME for info in child.threads], bool)
-    if not ours.any():
-        return child
-    # Such a thread runs no ops, so all its rows go, and no row or memory change of another thread points to them.
-    python = (child.events["kind"] == Kind.PYTHON) | (child.events["kind"] == Kind.MODULE)
-    kept = ~(ours[child.events["thread"]] & python)
-    place = np.append(np.cumsum(kept) - 1, -1).astype(np.int32)
-    events = {key: value[kept] for key, value in child.events.items()}
-    row = place[child.memory["row"]]
-    events["parent"] = place[events["parent"]]
-    used = np.zeros(len(child.threads), bool)
-    for table in (events, child.memory, child.failures):
-        used[table["thread"]] = True
-    renumbered = (np.cumsum(used) - 1).astype(np.int32)
-    events["thread"] = renumbered[events["thread"]]
-    memory = {**child.memory, "row": row, "thread": renumbered[child.memory["thread"]]}
-    failures = {**child.failures, "thread": renumbered[child.failures["thread"]]}
-    threads = [info for info, keep in zip(child.threads, used.tolist(), strict=True) if keep]
-    return replace(child, events=events, memory=memory, failures=failures, threads=threads)
+    return without_threads(child, ours) if ours.any() else child

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from mtprof.trace import TensorInput
+
 from ..._shape import numel
-from ..trace.trace import TensorInput
 
 
 def flops_of(op: Any, arguments: tuple[Any, ...]) -> int:

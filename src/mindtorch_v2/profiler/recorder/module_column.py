@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..trace import Kind, Trace, TraceBuilder
-from ..trace.links import forward_of
-from ..trace.nesting import enclosing_rows, parents
-from ..trace.tree import nearest
-from .recorder import Piece
+from mtprof.builder import TraceBuilder
+from mtprof.schema import TABLES, Kind
+from mtprof.tables.links import forward_of
+from mtprof.tables.nesting import enclosing_rows, parents
+from mtprof.tables.tree import nearest
+from mtprof.trace import Trace, empty_table
+
+from ..sources.ops import Piece
 
 ACCUMULATE = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"
 
@@ -69,7 +72,7 @@ def with_modules(trace: Trace, calls: ModuleCalls) -> Trace:
     the engine accumulates as soon as the last part of a gradient has come.
     """
     if not calls.path:
-        return trace
+        return trace.with_tables(**{name: empty_table(TABLES[name]) for name in ("modules", "module_calls")})
     events, called = trace.events, calls.columns()
     row = enclosing_rows(called, events["thread"], events["start_ns"])
     module = np.where(row >= 0, called["path"][row], -1)
@@ -85,9 +88,7 @@ def with_modules(trace: Trace, calls: ModuleCalls) -> Trace:
     modules = calls.table()
     order = np.argsort(modules["path"])
     called["module"] = order[np.searchsorted(modules["path"], called.pop("path"), sorter=order)].astype(np.int32)
-    for column in (module, *modules.values(), *called.values()):
-        column.flags.writeable = False
-    return replace(trace, events={**trace.events, "module": module}, modules=modules, module_calls=called)
+    return trace.with_columns("events", module=module).with_tables(modules=modules, module_calls=called)
 
 
 def _origins(trace: Trace) -> np.ndarray:

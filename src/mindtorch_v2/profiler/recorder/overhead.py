@@ -1,42 +1,60 @@
 """What recording costs the recorded program: an estimate.
 
 A profiler cannot time itself while it records without costing more. So the cost of one event of each sort is measured
-apart, once per process and set of options: steps of a tiny model, empty scopes and empty Python functions are timed
-with and without a recorder, and the difference is divided by the number of events. The best of a few rounds counts, as
-what disturbs a loop only ever makes it longer. The estimate is these costs times the numbers of events.
+apart, once per process and set of options, in about two milliseconds: what an op, a scope, an allocation and a call run
+while they are recorded is timed in short loops, and the best of a few rounds counts, as what disturbs a loop only ever
+makes it longer. The estimate is these costs times the numbers of events.
 
-That is done when a result is first asked for, never while a program is recorded. What is not in it: events of other
-processes, which ran beside this one; pauses of the garbage collector, of which a few nanoseconds are the profiler's;
-and caches that recording takes from the program, which a small loop does not show. So it is a lower bound.
+That is done when a result is first asked for, never while a program is recorded, and changes nothing of the program's.
+What is not in it: events of other processes, which ran beside this one; pauses of the garbage collector, of which a few
+nanoseconds are the profiler's; and caches that recording takes from the program, which a short loop does not show. So
+it is a lower bound.
 """
 
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
+from threading import get_ident
 from time import perf_counter_ns
 from types import CodeType
 from typing import Any
 
 import numpy as np
 
-from ..._autograd.grad_mode import enable_grad, inference_mode
-from ..._dispatch.namespace import aten
-from ..._dispatch.observer import HOOK
-from ..record_function import record_function
-from ..trace import Kind, Trace
-from .buffers import count_of
-from .recorder import Recorder, RecorderOptions
+from mtprof.schema import Kind
+from mtprof.trace import Trace
 
-CALLS = 100  # of a scope or function per round
-STEPS = 8  # of the tiny model per round
-ROUNDS = 4
+from ..._dispatch.codegen import Writer
+from ..._dispatch.dispatcher import describer
+from ..._dispatch.observer import HOOK, describe, event_id, note_uses
+from ..._dispatch.registry import OPS
+from ..._dispatch.state import THREAD
+from ..._tensor import wrap_known
+from ..options import Options
+from ..record_function import record_function
+from ..sources.buffers import Buffers, count_of
+from ..sources.memory import new_log
+from ..sources.monitoring import Monitor
+from ..sources.profile_functions import ProfileFunctions
+from ..sources.python_calls import CallLog, free_tool_id
+from ..sources.scopes import OPEN
+from ..sources.tensors import new_use_log
+from .assemble import pieces_of
+from .recorder import Recorder
+
+clock = HOOK["clock"]
+CALLS = 60  # per round
+ROUNDS = 3
 
 _OPS = (Kind.OP, Kind.BACKWARD, Kind.BACKWARD_FUNCTION)
 _SCOPES = (Kind.SCOPE, Kind.STEP)
 # Compiled under a name of its own, since calls of this package's functions are not recorded.
-_USER_CODE: CodeType = compile("def nothing():\n    pass\n", "<calibration of the profiler>", "exec")
+_USER_CODE: CodeType = compile(f"def nothing():\n    pass\ndef calls():\n    for _ in range({CALLS}): nothing()\n",
+                               "<calibration of the profiler>", "exec")
 
 
 @dataclass(frozen=True)
@@ -57,7 +75,7 @@ class Overhead:
     cost_us: float
 
 
-_KNOWN: dict[RecorderOptions, Costs] = {}
+_KNOWN: dict[Options, Costs] = {}
 
 
 def overhead_of(recorder: Recorder, trace: Trace) -> Overhead | None:
@@ -72,90 +90,140 @@ def overhead_of(recorder: Recorder, trace: Trace) -> Overhead | None:
     counts = np.bincount(trace.events["kind"], minlength=len(Kind))
     ops, scopes = int(counts[list(_OPS)].sum()), int(counts[list(_SCOPES)].sum())
     # Calls of modules are noted like scopes, also where they are no events of the trace.
-    modules = max(0, sum(count_of(piece.events) for piece in recorder.pieces) - ops - scopes)
-    changes, calls = len(trace.memory["time_ns"]), int(counts[Kind.PYTHON])
+    modules = max(0, sum(count_of(piece.events) for piece in pieces_of(recorder)) - ops - scopes)
+    changes, calls = len(trace.optional("memory")["time_ns"]), int(counts[Kind.PYTHON])
     cost_ns = (ops * costs.op + (scopes + modules) * costs.scope + changes * costs.memory_change
                + calls * costs.python_call)
     return Overhead(ops + scopes + modules + changes + calls, cost_ns / 1000)
 
 
-def costs_of(options: RecorderOptions) -> Costs | None:
+def costs_of(options: Options) -> Costs | None:
     """The costs with some options, measured now if they never were."""
-    key = replace(options, max_events=None, collections=False)
-    with Recorder.lock:
-        if key not in _KNOWN:
-            if Recorder.session is not None or HOOK["TAP"] is not None:
-                return None
-            with inference_mode(False), enable_grad():  # whatever the program has set where it asks
-                _KNOWN[key] = _measure(key)
-        return _KNOWN[key]
+    key = replace(options, max_events=None, collections=False, flops=False)
+    if key not in _KNOWN:
+        if Recorder.running is not None or HOOK["TAP"] is not None:
+            return None
+        _KNOWN[key] = _measure(key)
+    return _KNOWN[key]
 
 
-def _measure(options: RecorderOptions) -> Costs:
-    points = aten.ones((8, 8))
-    weight = aten.ones((8, 8)).requires_grad_()
-    names: dict[str, Any] = {}
-    exec(_USER_CODE, names)
-    nothing = names["nothing"]
+def _measure(options: Options) -> Costs:
+    """Run what ops, scopes, allocations and calls run while they are recorded, on this thread and into logs of our own.
 
-    def step() -> None:
-        # Ops with and without inner ops, with their nodes, and the engine's events: the mixture that programs have.
-        aten.sum(aten.relu(aten.linear(points, weight))).backward()
-
-    def scope() -> None:
-        with record_function("calibration of the profiler"):
-            pass
-
-    def call() -> None:
-        for _ in range(CALLS):
-            nothing()
-
-    without_memory = replace(options, memory=False)
-    was_enabled = gc.isenabled()
-    gc.disable()
+    No flag is raised that other threads or ops of the program look at, no op of the program is run, and what this
+    thread has is put back.
+    """
+    state = THREAD.state
+    before, was_enabled = state.events, gc.isenabled()
     try:
-        alone = _best_ns(step, STEPS)
-        recorded, noted = _recorded_ns(step, STEPS, without_memory)
-        events = sum(count_of(piece.events) for piece in noted.pieces) / (1 + ROUNDS * STEPS)
-        change = 0.0
-        if options.memory:
-            with_memory, noted = _recorded_ns(step, STEPS, options)
-            changes = sum(len(stretch[0]) for stretch in noted.memory) / (1 + ROUNDS * STEPS)
-            change = max(0.0, with_memory - recorded) / changes
-        # Once more: if something else ran in the first part, all of the rest would seem to cost nothing.
-        alone = min(alone, _best_ns(step, STEPS))
-        call_cost = 0.0
-        if options.stacks:
-            call_cost = max(0.0, _recorded_ns(call, 1, options)[0] - _best_ns(call, 1)) / CALLS
-        return Costs(
-            op=max(0.0, recorded - alone) / events,
-            scope=max(0.0, _recorded_ns(scope, CALLS, without_memory)[0] - _best_ns(scope, CALLS)),
-            memory_change=change,
-            python_call=call_cost,
-        )
+        gc.disable()
+        Buffers().give(state, None)
+        return Costs(op=_op_ns(options), scope=_scope_ns(), memory_change=_change_ns() if options.memory else 0.0,
+                     python_call=_call_ns() if options.stacks else 0.0)
     finally:
+        describe(False)
+        note_uses(None)
+        state.record_into(before)
         if was_enabled:
             gc.enable()
 
 
-def _recorded_ns(function: Callable[[], object], times: int, options: RecorderOptions) -> tuple[float, Recorder]:
-    """What a call takes while it is recorded, and the recorder."""
-    recorder = Recorder(options)
-    recorder.with_children = False
-    recorder.start()
-    try:
-        return _best_ns(function, times), recorder
-    finally:
-        recorder.stop()
+def _op_ns(options: Options) -> float:
+    """What recording adds to an op whose kernel does nothing: its function, told that it is watched, and told not."""
+    op, array = OPS["mul.Tensor"], np.ones((2, 2), np.float32)
+    given = wrap_known(array), wrap_known(array)
+    event = event_id("aten::mul", "op", "Tensor", op)
+    uses = new_use_log() if options.tensors else None
+    facts = {"DESCRIBE": options.shapes, "USES": None if uses is None else uses.used, "ALLOCATED": None, "TAP": None,
+             "AUTOCAST": False}
+    functions = []
+    code = compile(Writer(op, False).source(), "<calibration of an op>", "exec")
+    for watched in (False, True):
+        space: dict[str, Any] = {}
+        exec(code, {**HOOK, **facts, "OBSERVING": watched}, space)
+        function = space["make"](op, lambda *arrays: array, None, None, event, event, describer(op), None)
+        functions.append(partial(function, *given))
+    describe(options.shapes)
+    note_uses(uses)
+    return _added_ns(*functions)
 
 
-def _best_ns(function: Callable[[], object], times: int) -> float:
+def _scope_ns() -> float:
+    scope = record_function("calibration")
+
+    def recorded() -> None:
+        OPEN[scope] = get_ident()
+        scope.start = clock()
+        scope._end()
+
+    return _added_ns(int, recorded)
+
+
+def _change_ns() -> float:
+    log, array = new_log(), partial(np.empty, 2, np.float32)
+
+    def recorded() -> None:
+        log.allocated(array())  # and released
+
+    return _added_ns(array, recorded) / 2
+
+
+def _call_ns() -> float:
+    """With all threads but this one left alone; nothing where this thread has a profile function already."""
+    names: dict[str, Any] = {}
+    exec(_USER_CODE, names)
+    calls = names["calls"]
+    if sys.getprofile() is not None:
+        return 0.0
+    log = CallLog()
+    alone = _best_ns(calls)
+    tool = free_tool_id()
+    if tool is None:
+        function = ProfileFunctions(log).function_of(log.new_lane(), None)
+        try:
+            (sys.setprofile if log.native is None else _install)(function)
+            noted = _best_ns(calls)
+        finally:
+            sys.setprofile(None)
+    else:
+        monitoring: Any = sys.monitoring  # type: ignore[attr-defined,unused-ignore]
+        events = monitoring.events
+        monitoring.use_tool_id(tool, "calibration")
+        try:
+            for name, callback in Monitor(log, tool).all_callbacks().items():
+                monitoring.register_callback(tool, getattr(events, name), callback)
+            monitoring.set_local_events(tool, names["nothing"].__code__, events.PY_START | events.PY_RETURN)
+            noted = _best_ns(calls)
+        finally:
+            monitoring.set_local_events(tool, names["nothing"].__code__, 0)
+            for name in ("PY_START", "PY_RETURN"):
+                monitoring.register_callback(tool, getattr(events, name), None)
+            monitoring.free_tool_id(tool)
+    return max(0.0, noted - alone) / CALLS
+
+
+def _install(probe: Any) -> None:
+    probe.install()
+
+
+def _added_ns(alone: Callable[[], object], recorded: Callable[[], object]) -> float:
+    """How much longer one function takes than another; in turns, so that both have the same neighbours."""
+    def many(function: Callable[[], object]) -> None:
+        for _ in range(CALLS):
+            function()
+
+    first, second = [], []
+    for _ in range(2):
+        first.append(_best_ns(partial(many, alone)))
+        second.append(_best_ns(partial(many, recorded)))
+    return max(0.0, min(second) - min(first)) / CALLS
+
+
+def _best_ns(function: Callable[[], object]) -> int:
     """What a call takes in the best of some rounds."""
-    best = float("inf")
-    function()
+    best = []
     for _ in range(ROUNDS):
         begin = perf_counter_ns()
-        for _ in range(times):
-            function()
-        best = min(best, (perf_counter_ns() - begin) / times)
-    return best
+        function()
+        best.append(perf_counter_ns() - begin)
+    return min(best)

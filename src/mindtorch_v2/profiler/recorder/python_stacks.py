@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import CodeType
 
 import numpy as np
 
-from ..trace import Kind, ThreadInfo, Trace, TraceBuilder, derived
-from .call_book import DELEGATES, EXIT
-from .python_calls import CallPiece
+from mtprof.builder import TraceBuilder
+from mtprof.schema import Kind
+from mtprof.trace import ThreadInfo
+
+from ..sources.call_book import DELEGATES, EXIT
+from ..sources.python_calls import CallPiece
 
 Spans = Callable[[ThreadInfo], tuple[np.ndarray, np.ndarray]]
 
@@ -34,7 +37,7 @@ def add_python_calls(build: TraceBuilder, pieces: Sequence[CallPiece], steps_ns:
             if piece.late and info is not None:
                 enclose(calls, len(piece.base), *spans(info))
             name = np.array([names.of(*code) for code in calls.codes], np.int32)[calls.code]
-            build.add_columns({
+            build.add_columns("events", {
                 "name": name, "kind": np.full(len(name), Kind.PYTHON, np.uint8), "start_ns": calls.start_ns,
                 "end_ns": calls.end_ns, "thread": np.full(len(name), build.thread(info or piece.info), np.int32),
                 "step": np.searchsorted(steps_ns, calls.start_ns, "right").astype(np.int32),
@@ -53,13 +56,6 @@ def enclose(calls: PairedCalls, depth: int, start_ns: np.ndarray, end_ns: np.nda
         calls.start_ns[row] = start_ns[inside].min(initial=found)
     # An outer call begins no later.
     calls.start_ns[:depth] = np.minimum.accumulate(calls.start_ns[:depth][::-1])[::-1]
-
-
-def with_stacks(trace: Trace) -> Trace:
-    """The trace with the stack of each event: the Python calls around it."""
-    stack, table = derived.stacks(trace.events, trace.names)
-    stack.flags.writeable = False
-    return replace(trace, events={**trace.events, "stack": stack}, stacks=table)
 
 
 # -- enter and exit ----------------------------------------------------------------------------------------------------

@@ -1,0 +1,95 @@
+"""Pauses of Python's garbage collector while a recording wants them."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mtprof.builder import TraceBuilder
+from mtprof.names import GC_NAME
+from mtprof.schema import Kind
+from mtprof.trace import ThreadInfo
+
+from ..._dispatch.observer import HOOK
+from ..options import Options
+from .base import Source, Stretch
+
+if TYPE_CHECKING:
+    from ..recorder.running import Running
+
+clock = HOOK["clock"]
+PAUSE_FIELDS = 3  # start, end, thread by the operating system's id
+
+
+class Garbage(Source):
+    """Notes start and end of each collection, on whichever thread it runs.
+
+    It runs in the middle of anything, so this only appends to a list of its own. Collections do not nest.
+    """
+
+    name = "garbage"
+    tables = ("events",)
+    cost = "two calls of a function per collection"
+
+    def __init__(self, running: Running) -> None:
+        super().__init__(running)
+        self.pauses: list[int] = []
+        self._start = 0
+        self._hook = self._collecting  # one object, so that `stop` finds it
+
+    def wanted(self, options: Options) -> bool:
+        """If collections are."""
+        return options.collections
+
+    def start(self) -> None:
+        """Begin to see collections."""
+        gc.callbacks.append(self._hook)
+
+    def stop(self) -> None:
+        """Stop."""
+        if self._hook in gc.callbacks:  # a program may have cleared the list
+            gc.callbacks.remove(self._hook)
+
+    def _collecting(self, phase: str, info: dict[str, Any]) -> None:
+        if phase == "start":
+            self._start = clock()
+        elif self._start:
+            # One that began before we listened has no start.
+            self.pauses.extend((self._start, clock(), threading.get_native_id()))
+            self._start = 0
+
+    def mark(self) -> int:
+        """How many pauses there were, in numbers."""
+        return len(self.pauses) // PAUSE_FIELDS * PAUSE_FIELDS
+
+    def take(self, mark: int, stretch: Stretch) -> np.ndarray:
+        """A row per pause since."""
+        noted = self.pauses[mark:]
+        return np.array(noted[:len(noted) // PAUSE_FIELDS * PAUSE_FIELDS], np.int64).reshape(-1, PAUSE_FIELDS)
+
+
+def add_pauses(build: TraceBuilder, stretches: Sequence[np.ndarray], steps_ns: np.ndarray) -> None:
+    """Add pauses as events."""
+    pauses = np.concatenate(stretches) if stretches else np.zeros((0, PAUSE_FIELDS), np.int64)
+    if not len(pauses):
+        return
+    known = {(info.pid, info.tid): info for info in build.threads}
+    names = {thread.native_id: thread.name for thread in threading.enumerate()}
+    numbers, position = np.unique(pauses[:, 2], return_inverse=True)
+    threads = []
+    for tid in numbers.tolist():
+        info = known.get((os.getpid(), tid)) or ThreadInfo(os.getpid(), tid, names.get(tid, ""))
+        threads.append(build.thread(info))
+    start = pauses[:, 0]
+    build.add_columns("events", {
+        "name": np.full(len(pauses), build.name(GC_NAME), np.int32),
+        "kind": np.full(len(pauses), Kind.GC, np.uint8),
+        "start_ns": start, "end_ns": pauses[:, 1],
+        "thread": np.array(threads, np.int32)[position.reshape(-1)],
+        "step": np.searchsorted(steps_ns, start, "right").astype(np.int32),
+    })

@@ -1,0 +1,177 @@
+"""Allocations and releases of tensor memory while a recording wants them.
+
+An array that a new tensor owns is watched by a weak reference; NumPy frees its memory when the array dies, and that
+is when the reference's callback runs, whoever caused it: a `del`, the autograd engine, the garbage collector. As in
+PyTorch, memory from before the first recording is not part of any, while memory that one recording saw allocated and
+another sees released is part of both. So there is one log for the process, which rests between recordings.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import get_ident
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._dispatch.native import NATIVE
+from ..._dispatch.observer import HOOK, MEMORY_LOGS
+from ..options import Options
+from .base import Source, Stretch
+
+if TYPE_CHECKING:
+    from ..recorder.running import Running
+
+clock = HOOK["clock"]
+MEMORY_FIELDS = 4  # time, thread, bytes, address
+
+
+class Block(weakref.ref):  # type: ignore[type-arg]
+    """A watched array: knows its size when the array itself is gone."""
+
+    __slots__ = ("address", "identity", "size_bytes")
+    address: int  # of the memory
+    identity: int  # of the array
+    size_bytes: int
+
+
+class MemoryLog:
+    """Appends `(time, thread, bytes, address)` for every allocation, with negative bytes for releases."""
+
+    def __init__(self) -> None:
+        self.changes: list[int] = []
+        self.live: dict[int, Block] = {}
+        self.live_bytes = self.peak_bytes = 0  # of all that is watched: now, and the most since it was reset
+        self.resting = False
+        self.reset_sums()
+
+    def allocated(self, array: Any) -> None:
+        """Note that a new tensor owns this array (or a view of a fresh one)."""
+        if type(array) is not np.ndarray:
+            return
+        while array.base is not None:
+            if type(array.base) is not np.ndarray:
+                return
+            array = array.base
+        size = array.nbytes
+        identity = id(array)
+        if not size or identity in self.live:
+            return
+        block = Block(array, self.released)
+        block.identity = identity
+        block.size_bytes = size
+        block.address = array.__array_interface__["data"][0]
+        self.live[identity] = block
+        self._note(size, block.address)
+
+    def released(self, block: Block) -> None:
+        """Called when a watched array dies."""
+        if self.live.pop(block.identity, None) is not None:
+            self._note(-block.size_bytes, block.address)
+
+    def _note(self, size_bytes: int, address: int) -> None:
+        self.live_bytes += size_bytes
+        if size_bytes > 0:
+            self.allocated_bytes += size_bytes
+            self.allocations += 1
+            self.peak_bytes = max(self.peak_bytes, self.live_bytes)
+        else:
+            self.freed_bytes -= size_bytes
+            self.releases += 1
+        if not self.resting:
+            self.changes.extend((clock(), get_ident(), size_bytes, address))
+
+    def __len__(self) -> int:
+        return len(self.changes) // MEMORY_FIELDS
+
+    def since(self, begin: int) -> tuple[np.ndarray, ...]:
+        """Time, thread, bytes and address of the changes from this one on, as int64 arrays."""
+        return tuple(np.array(self.changes[begin * MEMORY_FIELDS:], np.int64).reshape(-1, MEMORY_FIELDS).T)
+
+    def drain(self) -> tuple[np.ndarray, ...]:
+        """What was noted, which is forgotten."""
+        size = len(self) * MEMORY_FIELDS
+        taken = self.changes[:size]
+        del self.changes[:size]
+        return tuple(np.array(taken, np.int64).reshape(-1, MEMORY_FIELDS).T)
+
+    def rest(self) -> None:
+        """Forget what was noted and note nothing, but keep watching."""
+        self.resting, self.changes = True, []
+
+    def wake(self) -> None:
+        """Note again."""
+        self.resting = False
+
+    def reset_peak(self) -> None:
+        """Let the peak be what is alive now."""
+        self.peak_bytes = self.live_bytes
+
+    def reset_sums(self) -> None:
+        """Count from zero what is allocated and freed."""
+        self.allocated_bytes = self.freed_bytes = self.allocations = self.releases = 0
+
+
+# The twin in C, where it is built, watches and notes the same.
+new_log: Callable[[], Any] = MemoryLog if NATIVE is None else NATIVE.MemoryLog
+MEMORY = new_log()
+MEMORY.rest()
+
+
+@dataclass(frozen=True)
+class MemoryMark:
+    """Where a recorder began."""
+
+    changes: int
+    failures: int
+    live_bytes: int  # what was allocated, as far as known
+
+
+@dataclass(frozen=True)
+class MemoryPart:
+    """What one recorder sees."""
+
+    changes: tuple[np.ndarray, ...]  # time, thread, bytes, address
+    live_bytes: int  # what was allocated before
+    failures: list[tuple[int, int, int]]  # allocations for which there was no memory: time, thread, bytes
+
+
+class Memory(Source):
+    """Wakes the process's log."""
+
+    name = "memory"
+    tables = ("memory", "failures")
+    cost = "a weak reference per array that a tensor owns, and a row of four numbers when it comes and when it goes"
+
+    def __init__(self, running: Running) -> None:
+        super().__init__(running)
+        self.failures: list[tuple[int, int, int]] = []
+
+    def wanted(self, options: Options) -> bool:
+        """If memory is."""
+        return options.memory
+
+    def start(self) -> None:
+        """Note what is allocated from now on, and what of it is released."""
+        MEMORY.wake()
+        MEMORY_LOGS[:] = [MEMORY]
+        HOOK["ALLOCATED"], HOOK["FAILED"] = MEMORY.allocated, self.failed
+
+    def stop(self) -> None:
+        """Keep watching what was allocated, but note nothing."""
+        HOOK["ALLOCATED"] = HOOK["FAILED"] = None
+        MEMORY.rest()
+
+    def failed(self, size_bytes: int) -> None:
+        """Note that there was no memory for this."""
+        self.failures.append((clock(), get_ident(), size_bytes))
+
+    def mark(self) -> MemoryMark:
+        """Where the log stands."""
+        return MemoryMark(len(MEMORY), len(self.failures), MEMORY.live_bytes)
+
+    def take(self, mark: MemoryMark, stretch: Stretch) -> MemoryPart:
+        """What was noted since."""
+        return MemoryPart(MEMORY.since(mark.changes), mark.live_bytes, self.failures[mark.failures:])

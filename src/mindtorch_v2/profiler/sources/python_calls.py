@@ -1,0 +1,276 @@
+"""Calls of Python and built-in functions while a recording wants stacks: who was called when, on every thread.
+
+A call is two records: `(time, code, instruction)` when a frame is entered or resumed and `(time, code, EXIT)` when it
+returns, yields or is unwound. For a built-in function that the user's code calls, its name stands in place of the code
+and `BUILT_IN` in place of the instruction. A generator that waits for another one while that is thrown into is noted
+before it, at `DELEGATES` minus its instruction, and ends when the other does. `python_stacks` makes events of them.
+
+From Python 3.12 on, `sys.monitoring` reports all threads (`monitoring`); before, each thread has a profile function of
+its own (`profile_functions`). Built-in functions that libraries or this package call are left out: an op of this
+runtime calls dozens, so that they would cost many times the op.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from mtprof.trace import ThreadInfo
+
+from ..._dispatch.native import NATIVE
+from ..._dispatch.observer import HOOK, note_lines
+from ..options import Options
+from .base import Source, Stretch
+from .call_book import CallBook, OpenCall, classify, delegating, is_shown, open_calls, users_line, waits
+from .call_limit import CallBudget
+from .call_sites import called_name
+from .monitoring import Monitor
+from .profile_functions import ProfileFunctions
+
+if TYPE_CHECKING:
+    from ..recorder.running import Running
+
+clock = HOOK["clock"]
+
+CALL_FIELDS = 3  # time, code or name, instruction
+
+_TOOL_IDS = (2, 3, 4, 1, 5, 0)  # of sys.monitoring; 2 is the one meant for profilers
+
+
+class CallRows(Protocol):
+    """Where a thread's records go: a `CallList`, or its twin in C."""
+
+    def __len__(self) -> int: ...
+
+    def since(self, begin: int) -> tuple[np.ndarray, ...]:
+        """Times, identities of codes or names, and instructions, from a record on."""
+
+
+class CallList:
+    """Records in a flat list, which keeps what it refers to."""
+
+    def __init__(self) -> None:
+        self.flat: list[Any] = []
+
+    def __len__(self) -> int:
+        return len(self.flat) // CALL_FIELDS
+
+    def since(self, begin: int) -> tuple[np.ndarray, ...]:
+        """Times, identities of codes or names, and instructions, from a record on."""
+        size = len(self)
+        part = self.flat[begin * CALL_FIELDS:size * CALL_FIELDS]
+        objects = part[1::CALL_FIELDS]
+        return (np.array(part[0::CALL_FIELDS], np.int64), np.fromiter(map(id, objects), np.int64, len(objects)),
+                np.array(part[2::CALL_FIELDS], np.int64))
+
+    def objects(self) -> dict[int, Any]:
+        """What the records refer to, by identity."""
+        return {id(value): value for value in self.flat[1::CALL_FIELDS]}
+
+
+@dataclass(eq=False)
+class CallLane:
+    """The calls of one thread."""
+
+    rows: Any  # CallRows
+    info: ThreadInfo
+    ident: int
+    base: list[OpenCall] = field(default_factory=list)  # open when the first call was noted
+    base_ns: int = 0
+    retire: Callable[[], None] = lambda: None
+    was_there: bool = False  # the thread was alive before, and may do nothing
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Where a recorder began: lengths of lanes, and what was open on each thread."""
+
+    time_ns: int
+    begins: dict[CallLane, int]
+    bases: dict[int, list[OpenCall]]
+    threads: dict[int, ThreadInfo]
+
+
+@dataclass(frozen=True)
+class CallPiece:
+    """The part of a lane that belongs to one recorder."""
+
+    time_ns: np.ndarray
+    identity: np.ndarray  # of codes and names
+    instruction: np.ndarray
+    objects: dict[int, Any]  # codes and names by identity
+    info: ThreadInfo
+    base: list[OpenCall]
+    base_ns: list[int]  # since when each is known to be open
+    end_ns: int
+    idle: bool = False  # nothing was called: only what was open tells about this thread
+    late: bool = False  # watched since later than the recording began, with calls open whose begin nobody saw
+
+
+_NOTHING = np.zeros(0, np.int64)
+
+
+class CallLog:
+    """All threads' calls, from `start` to `stop`."""
+
+    def __init__(self, budget: CallBudget | None = None) -> None:
+        self.budget = budget or CallBudget()
+        self.lanes: list[CallLane] = []
+        self.watcher: Monitor | ProfileFunctions | None = None
+        # The twin in C does not count.
+        self.native = NATIVE if self.budget.limit is None else None
+        self.book: Any = (CallBook() if self.native is None
+                          else self.native.CallBook(classify, is_shown, called_name, waits, delegating))
+
+    def start(self) -> None:
+        """Begin on all threads."""
+        tool = free_tool_id()
+        self.watcher = ProfileFunctions(self) if tool is None else Monitor(self, tool)
+        self.watcher.start()
+
+    def stop(self) -> None:
+        """End on all threads, and give back what was in use before."""
+        if self.watcher is not None:
+            self.watcher.stop()
+            self.watcher = None
+
+    def joined(self, frame: FrameType) -> None:
+        """A thread that was not known to the runtime reports itself."""
+        if isinstance(self.watcher, ProfileFunctions):
+            self.watcher.join(frame, clock())
+
+    def new_lane(self, thread: threading.Thread | None = None) -> CallLane:
+        """A lane for the thread that asks, or for another one."""
+        if thread is None:
+            # Not current_thread(): that would invent a Thread object for a thread that is still starting.
+            ident = threading.get_ident()
+            info = ThreadInfo(os.getpid(), threading.get_native_id(), thread_names().get(ident, ""))
+        else:
+            ident, info = thread.ident or 0, thread_info(thread)
+        rows = CallList() if self.native is None else self.native.CallLane(self.book)
+        lane = CallLane(rows, info, ident, was_there=thread is not None)
+        self.lanes.append(lane)
+        return lane
+
+    def mark(self) -> Mark:
+        """Where things stand now. Taken again if another thread called something meanwhile."""
+        for _ in range(100):
+            begins = {lane: len(lane.rows) for lane in list(self.lanes)}
+            now = clock()
+            bases = {ident: open_calls(frame) for ident, frame in sys._current_frames().items()}
+            if all(len(lane.rows) == begins.get(lane) for lane in list(self.lanes)):
+                break
+        threads = {thread.ident: thread_info(thread) for thread in threading.enumerate() if thread.ident is not None}
+        return Mark(now, begins, bases, threads)
+
+    def since(self, mark: Mark, end_ns: int) -> list[CallPiece]:
+        """What happened since a mark; what is still open is so until `end_ns` at least."""
+        pieces = []
+        waiting = dict(mark.bases)
+        for lane in list(self.lanes):
+            known = mark.threads.get(lane.ident)
+            # Identities are reused: the thread that the mark saw may be over, and this one younger.
+            older = known is None or known.tid == lane.info.tid
+            base = waiting.get(lane.ident, []) if older else []
+            since = [mark.time_ns] * len(base)
+            late = lane.base_ns > 0 and lane not in mark.begins
+            if late:
+                # Watched since later than the mark. What was open at the mark already has been so all the time.
+                same = common(base, lane.base)
+                base, since = lane.base, [mark.time_ns] * same + [lane.base_ns] * (len(lane.base) - same)
+            if older:
+                waiting.pop(lane.ident, None)
+            times, identities, instructions = lane.rows.since(mark.begins.get(lane, 0))
+            objects = lane.rows.objects() if isinstance(lane.rows, CallList) else self.book.objects
+            pieces.append(CallPiece(times, identities, instructions, objects, lane.info, base, since,
+                                    end_ns, idle=lane.was_there and not len(times), late=late))
+        for ident, base in waiting.items():
+            if base and ident in mark.threads:
+                pieces.append(CallPiece(_NOTHING, _NOTHING, _NOTHING, {}, mark.threads[ident], base,
+                                        [mark.time_ns] * len(base), end_ns, idle=True))
+        return pieces
+
+
+class Calls(Source):
+    """Lets a log see all threads' calls."""
+
+    name = "calls"
+    tables = ("events", "frames", "stacks")
+    cost = "a row of three numbers at the begin and at the end of each call of the user's program"
+
+    def __init__(self, running: Running) -> None:
+        super().__init__(running)
+        self.budget = CallBudget()
+        self.log: CallLog | None = None
+
+    def wanted(self, options: Options) -> bool:
+        """If stacks are."""
+        return options.stacks
+
+    def start(self) -> None:
+        """Begin on all threads."""
+        self.budget.limit = None if self.all is None else self.all.limit()
+        self.log = CallLog(self.budget)
+        self.log.start()
+        note_lines(self.log.book if self.log.native is not None else None, users_line)
+        HOOK["CALLS"] = True
+
+    def stop(self) -> None:
+        """End on all threads."""
+        HOOK["CALLS"] = False
+        note_lines(None, None)
+        if self.log is not None:
+            self.log.stop()
+            self.log = None
+
+    def joined(self) -> None:
+        """A thread that was not known to the runtime reports itself."""
+        if self.log is not None:
+            self.log.joined(sys._getframe(2))
+
+    def mark(self) -> Mark:
+        """Where things stand."""
+        if self.log is None:
+            raise RuntimeError("calls are not being noted")
+        return self.log.mark()
+
+    def take(self, mark: Mark, stretch: Stretch) -> list[CallPiece]:
+        """What happened since; what is still open is so until the end at least."""
+        return [] if self.log is None else self.log.since(mark, stretch.end_ns)
+
+
+def common(first: list[OpenCall], second: list[OpenCall]) -> int:
+    """How many of the outermost calls are the same frames."""
+    same = 0
+    for (code, _, frame), (other, _, other_frame) in zip(first, second, strict=False):
+        if code is not other or frame != other_frame:
+            break
+        same += 1
+    return same
+
+
+def thread_info(thread: threading.Thread) -> ThreadInfo:
+    """How a trace names a thread of this process."""
+    return ThreadInfo(os.getpid(), thread.native_id or 0, thread.name)
+
+
+def thread_names() -> dict[int, str]:
+    """Names of the threads that `threading` knows."""
+    return {thread.ident: thread.name for thread in threading.enumerate() if thread.ident is not None}
+
+
+def free_tool_id() -> int | None:
+    """An id of `sys.monitoring` that nobody uses, or None."""
+    if sys.version_info < (3, 12):
+        return None
+    for tool in _TOOL_IDS:
+        if sys.monitoring.get_tool(tool) is None:
+            return tool
+    return None

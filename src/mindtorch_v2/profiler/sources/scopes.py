@@ -1,0 +1,79 @@
+"""Scopes that are open when a recording ends: they are part of it, up to the end of what they are in.
+
+One that is still open then and is closed in a later recording is no part of that one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from mtprof.trace import ThreadInfo
+
+from ..._dispatch.observer import event_id
+from ..options import Options
+from .base import Source, Stretch
+
+
+class Scope(Protocol):
+    """What is known of a scope."""
+
+    name: str
+    kind: str
+    start: int
+
+
+class OpenScope(NamedTuple):
+    """A scope of a recording that has not ended."""
+
+    event: int  # its id
+    start_ns: int
+    thread: ThreadInfo
+
+
+# Scopes, with the idents of their threads. They put themselves in and take themselves out.
+OPEN: dict[Scope, int] = {}
+
+
+class Scopes(Source):
+    """The scopes that have begun and not ended; those that have ended are in the buffers of `ops`."""
+
+    name = "scopes"
+    tables = ("events",)
+    cost = "an entry in a dictionary while a scope is open"
+
+    def wanted(self, options: Options) -> bool:
+        """Always."""
+        return True
+
+    def start(self) -> None:
+        """Nothing is known to be open."""
+        OPEN.clear()
+
+    def stop(self) -> None:
+        """Forget what is open: its end is part of no recording."""
+        OPEN.clear()
+
+    def mark(self) -> None:
+        """A scope knows when it began."""
+
+    def take(self, mark: None, stretch: Stretch) -> list[OpenScope]:
+        """The scopes that began in the recording, on threads that are part of it."""
+        threads = {} if self.all is None else self.all.ops.threads()
+        return [OpenScope(event_id(scope.name, scope.kind), scope.start, threads[ident])
+                for scope, ident in list(OPEN.items()) if scope.start >= stretch.start_ns and ident in threads]
+
+
+Spans = Callable[[ThreadInfo], tuple[np.ndarray, np.ndarray]]
+
+
+def ends(scopes: list[OpenScope], spans: Spans, end_ns: int) -> list[int]:
+    """When each scope ends: with the innermost event around its begin, or else with the recording."""
+    result = []
+    for scope in scopes:
+        start, end = spans(scope.thread)
+        around = (start <= scope.start_ns) & (end >= scope.start_ns)
+        result.append(int(end[around].min(initial=end_ns)))
+    return result
