@@ -1,0 +1,167 @@
+"""What the NPU did while a profiler watched: calls of the runtime, kernels, copies, fills and memory, as columns.
+
+Calls of the runtime are timed on the host and numbered. What the device did comes from a collector, whichever there is:
+the simulator's log of its work, the records of CANN's tools library (msPTI), or pairs of events around each kernel.
+A collector ties its work to the numbers of the calls; device times are brought to the host's clock (`clocks.py`).
+
+Several profilers may record at the same time: they share one log, and each takes what came after its `mark`.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import dataclass
+from time import perf_counter_ns
+from typing import Any
+
+from . import collectors
+from .clocks import Comparison, compare
+from .errors import AclError
+from .library import WATCH, library
+from .memory import ALLOCATORS, OUT_OF_MEMORY, allocator
+from .runtime import PROCESS, THREAD, bind
+
+DEVICE_TYPE = 20  # PyTorch's number of private devices
+
+
+@dataclass
+class Taken:
+    """What one profiler gets: columns, ready for a trace."""
+
+    calls: list[tuple[str, int, int, int, int]]  # name, start, end, thread, correlation
+    work: collectors.Work
+    comparisons: dict[int, list[Comparison]]
+    memory: list[tuple[int, int, int, int, int, int, int]]  # time, thread, address, bytes, total, reserved, device
+    failures: list[tuple[int, int, int, int, int, int]]  # time, thread, bytes, total, reserved, device
+    source: str
+    simulated: bool
+    problem: str = ""
+
+
+class Log:
+    """The log of the process while at least one profiler wants it."""
+
+    def __init__(self) -> None:
+        self.users = 0
+        self.lock = threading.RLock()
+        self.calls: list[tuple[str, int, int, int, int]] = []
+        self.memory: list[tuple[int, int, int, int, int, int, int]] = []
+        self.failures: list[tuple[int, int, int, int, int, int]] = []
+        self.comparisons: dict[int, list[Comparison]] = {}
+        self.collector: Any = None
+        self.work: list[collectors.Work] = []
+        self.watching_memory = 0
+        self.problem = ""
+
+    # -- what runs while a program runs --------------------------------------------------------------------------------
+
+    def call(self, name: str, function: Any, arguments: tuple[Any, ...]) -> int:
+        """Make a call of the runtime and note it."""
+        number = collectors.next_number()
+        collector = self.collector
+        before = collector.before(name, number, arguments) if collector is not None else None
+        start = perf_counter_ns()
+        code = function(*arguments)
+        end = perf_counter_ns()
+        if collector is not None:
+            collector.after(name, number, arguments, before, code)
+        self.calls.append((name, start, end, threading.get_ident(), number))
+        return code
+
+    def changed(self, address: int, size: int, allocated: int, reserved: int, index: int) -> None:
+        """Note that memory was taken or given back."""
+        self.memory.append((perf_counter_ns(), threading.get_ident(), address, size, allocated, reserved, index))
+
+    def failed(self, size: int, index: int, allocated: int, reserved: int) -> None:
+        """Note that there was no memory."""
+        self.failures.append((perf_counter_ns(), threading.get_ident(), size, allocated, reserved, index))
+
+    # -- life ----------------------------------------------------------------------------------------------------------
+
+    def start(self, memory: bool = False) -> tuple[int, ...]:
+        """Watch, for one more profiler; returns where the log stands."""
+        with self.lock:
+            self.users += 1
+            if self.users == 1:
+                self.calls, self.memory, self.failures, self.work = [], [], [], []
+                self.comparisons, self.problem = {}, ""
+                self._compare_all()
+                for index in list(PROCESS.used):
+                    bind(index).call("aclrtSynchronizeDevice")  # what was queued before is not part of the recording
+                self.collector = collectors.choose()
+                self.collector.start()
+                WATCH[0] = self.call
+            if memory:
+                self.watching_memory += 1
+                OUT_OF_MEMORY[0] = self.failed
+                for index in self._devices():
+                    allocator(index).watch = self.changed
+            return (len(self.calls), len(self.memory), len(self.failures), collectors.last_number())
+
+    def _devices(self) -> list[int]:
+        """The devices to watch: those that are used, and the one that would be first."""
+        return sorted({*PROCESS.used, THREAD.current}) if PROCESS.initialized else [THREAD.current]
+
+    def _compare_all(self) -> None:
+        for index in self._devices():
+            bind(index)
+            self.comparisons.setdefault(index, []).append(compare(index))
+
+    def stop(self, mark: tuple[int, ...], memory: bool = False) -> Taken:
+        """Take what came since a mark; with the last profiler, stop watching."""
+        with self.lock:
+            self.users -= 1
+            last = self.users == 0
+            if memory:
+                self.watching_memory -= 1
+                if not self.watching_memory:
+                    OUT_OF_MEMORY[0] = None
+                    for each in ALLOCATORS.values():
+                        each.watch = None
+            if last:
+                WATCH[0] = None
+            try:
+                self._finish_work()
+            except (AclError, RuntimeError) as error:
+                # What was recorded until then survives the device.
+                self.problem = str(error)
+            self.work.append(self.collector.collect(self.comparisons))
+            work = collectors.joined(self.work)
+            self.work = [work]
+            calls, changes, failures, number = mark
+            taken = Taken(self.calls[calls:], work.after(number), dict(self.comparisons), self.memory[changes:],
+                          self.failures[failures:], self.collector.name, library().simulated, self.problem)
+            if last:
+                self.collector.stop()
+                self.collector = None
+                self.calls, self.memory, self.failures, self.work = [], [], [], []
+            return taken
+
+    def _finish_work(self) -> None:
+        """Wait for what is queued, and compare clocks again."""
+        before = THREAD.bound
+        watch, WATCH[0] = WATCH[0], None
+        try:
+            for index in list(PROCESS.used):
+                bind(index).call("aclrtSynchronizeDevice")
+            self._compare_all()
+        finally:
+            WATCH[0] = watch
+            if before >= 0:
+                bind(before)
+
+
+LOG = Log()
+
+
+def _forget_in_child() -> None:
+    """A forked child does not watch what its parent watches."""
+    WATCH[0] = OUT_OF_MEMORY[0] = None
+    LOG.__init__()  # type: ignore[misc]
+    for each in ALLOCATORS.values():
+        each.watch = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_in_child)

@@ -1,0 +1,158 @@
+"""Arrays in NPU memory, and the new ones that kernels write into."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..._shape import broadcast_shapes, numel, reduced_shape, wrap_dims
+from ..array import DeviceArray
+from ..geometry import dense_strides, is_dense, is_row_major, row_major
+from .call import CALLS
+from .memory import ALLOCATORS, allocator
+from .stream import stream_of
+
+Shape = tuple[int, ...]
+BOOL = np.dtype(np.bool_)
+INT64 = np.dtype(np.int64)
+INT32 = np.dtype(np.int32)
+FLOAT32 = np.dtype(np.float32)
+
+
+class NpuArray(DeviceArray):
+    """An array on an NPU."""
+
+    __slots__ = ()
+
+
+_SIZES: dict[tuple[Shape, int], tuple[Shape, int]] = {}
+_LIKE: dict[tuple[Shape, Shape, int, int], tuple[Shape, int]] = {}
+KEPT = 8192
+
+
+def empty(shape: Shape, dtype: np.dtype, index: int) -> NpuArray:
+    """New memory on a device, row-major."""
+    item = dtype.itemsize
+    known = _SIZES.get((shape, item))
+    if known is None:
+        if len(_SIZES) > KEPT:
+            _SIZES.clear()
+        known = _SIZES[shape, item] = (row_major(shape, item), numel(shape) * item)
+    strides, nbytes = known
+    memory = (ALLOCATORS.get(index) or allocator(index)).take(nbytes, stream_of(index).npu_stream)
+    return NpuArray(memory, shape, dtype, strides)
+
+
+def like(array: NpuArray, dtype: np.dtype | None = None) -> NpuArray:
+    """New memory in the shape of an array and the order of its dimensions."""
+    kind = array.dtype if dtype is None else dtype
+    key = (array.shape, array.strides, array.dtype.itemsize, kind.itemsize)
+    known = _LIKE.get(key)
+    if known is None:
+        if len(_LIKE) > KEPT:
+            _LIKE.clear()
+        known = _LIKE[key] = (dense_strides(array, kind.itemsize), numel(array.shape) * kind.itemsize)
+    strides, nbytes = known
+    index = array.memory.device.index
+    memory = (ALLOCATORS.get(index) or allocator(index)).take(nbytes, stream_of(index).npu_stream)
+    return NpuArray(memory, array.shape, kind, strides)
+
+
+def new(array: NpuArray, shape: Shape, dtype: np.dtype | None = None) -> NpuArray:
+    """New memory where an array is, in its dtype unless another is given."""
+    return empty(tuple(shape), array.dtype if dtype is None else dtype, array.memory.device.index)
+
+
+def spread(first: NpuArray, *others: Any, dtype: np.dtype | None = None) -> NpuArray:
+    """New memory in the common shape of operands."""
+    shape = first.shape
+    if all(other.shape == shape or not other.shape for other in others):
+        return like(first, dtype)
+    return new(first, broadcast_shapes(shape, *[other.shape for other in others]), dtype)
+
+
+def boolean(first: NpuArray, *others: Any) -> NpuArray:
+    """New memory for the truth of a relation between operands."""
+    return spread(first, *others, dtype=BOOL)
+
+
+def all_dims(array: NpuArray, dim: Any = None) -> Shape:
+    """Dimensions to reduce: those given, or all."""
+    return tuple(wrap_dims(dim if dim != () and dim != [] else None, array.ndim))
+
+
+def reduced(array: NpuArray, dim: Any, keepdim: bool, dtype: np.dtype | None = None) -> NpuArray:
+    """New memory for a reduction over dimensions."""
+    return new(array, reduced_shape(array.shape, all_dims(array, dim), keepdim), dtype)
+
+
+def one_dim(array: NpuArray, dim: int) -> int:
+    """A dimension counted from the front; PyTorch's error for one that is not there."""
+    return wrap_dims(dim, array.ndim)[0] if array.ndim else 0
+
+
+# -- operands ----------------------------------------------------------------------------------------------------------
+
+
+def filled(shape: Shape, dtype: np.dtype, index: int, value: Any) -> NpuArray:
+    """New memory with one number everywhere."""
+    made = empty(shape, dtype, index)
+    CALLS.InplaceFillScalar(made, value)
+    return made
+
+
+def placed(value: Any, beside: NpuArray, dtype: np.dtype | None = None) -> NpuArray:
+    """An operand on the device: itself, or what a number of the host becomes beside an array."""
+    if isinstance(value, NpuArray):
+        return value
+    kind = (value.dtype if isinstance(value, np.ndarray) else beside.dtype) if dtype is None else dtype
+    return filled((), kind, beside.memory.device.index, value)
+
+
+def viewed(array: NpuArray, shape: Shape) -> NpuArray:
+    """A row-major array in another shape."""
+    return array.over(tuple(shape), row_major(shape, array.dtype.itemsize), array.offset, array.dtype)
+
+
+def lifted(array: NpuArray) -> NpuArray:
+    """A number on the device as one element of one dimension, which operators on places want; others as they are."""
+    return array if array.shape else array.over((1,), (array.dtype.itemsize,), array.offset, array.dtype)
+
+
+def expanded(array: NpuArray, shape: Shape) -> NpuArray:
+    """An array repeated to a shape, without a copy."""
+    if array.shape == shape:
+        return array
+    missing = len(shape) - array.ndim
+    if missing < 0:
+        raise RuntimeError(f"output with shape {list(shape)} doesn't match the broadcast shape {list(array.shape)}")
+    strides = [0] * missing
+    for extent, own, step in zip(shape[missing:], array.shape, array.strides, strict=True):
+        if extent != own and own != 1:
+            raise RuntimeError(f"The size of tensor a ({extent}) must match the size of tensor b ({own})")
+        strides.append(step if own == extent else 0)
+    return array.over(shape, tuple(strides), array.offset, array.dtype)
+
+
+def converted(array: NpuArray, dtype: np.dtype) -> NpuArray:
+    """An array in a dtype, itself if it has it."""
+    if array.dtype == dtype:
+        return array
+    made = like(array, dtype)
+    CALLS.InplaceCopy(made, array)
+    return made
+
+
+def contiguous(array: NpuArray) -> NpuArray:
+    """An array row-major, itself if it is."""
+    if is_row_major(array.shape, array.strides, array.dtype.itemsize):
+        return array
+    made = new(array, array.shape)
+    CALLS.InplaceCopy(made, array)
+    return made
+
+
+def is_whole(array: NpuArray) -> bool:
+    """Whether elements lie without gaps, in some order of dimensions."""
+    return is_row_major(array.shape, array.strides, array.dtype.itemsize) or is_dense(array)

@@ -1,0 +1,28 @@
+"""Ops that take more than one call of an operator, or whose results are worked out first.
+
+Each function is the kernel of the op in its decorator, with the op's arguments in their order: arrays of the NPU,
+everything else as it is. Numbers in the place of tensors are arrays of the host without dimensions.
+"""
+
+from __future__ import annotations
+
+from . import (  # noqa: F401  (importing them fills the table)
+    arithmetic,
+    functions,
+    losses,
+    norms,
+    optimizers,
+    order,
+    places,
+    products,
+    random_numbers,
+    scaling,
+    sums,
+    truth,
+    views,
+    windows,
+)
+from .random_numbers import draw
+from .registry import COMPOSED, HOST
+
+__all__ = ["COMPOSED", "HOST", "draw"]

@@ -1,0 +1,179 @@
+"""Arithmetic with numbers beside tensors, rounding and bounds."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ...._dispatch.promotion import differing_number, promote_number
+from ..arrays import NpuArray, filled, like, new, placed, spread
+from ..call import CALLS
+from .registry import composed
+
+
+@composed("mul.Scalar")
+def mul_scalar(self: NpuArray, other: Any) -> NpuArray:
+    """A tensor times a number, which may change its dtype."""
+    a, value = promote_number(self, other)
+    out = like(a)
+    CALLS.Muls(a, value, out)
+    return out
+
+
+@composed("add.Scalar")
+def add_scalar(self: NpuArray, other: Any, alpha: Any) -> NpuArray:
+    """A tensor and a number."""
+    a, value = promote_number(self, other)
+    out = like(a)
+    CALLS.Adds(a, value, alpha, out)
+    return out
+
+
+@composed("sub.Scalar")
+def sub_scalar(self: NpuArray, other: Any, alpha: Any) -> NpuArray:
+    """A tensor less a number."""
+    a, value = differing_number(self, other)
+    out = like(a)
+    CALLS.Subs(a, value, alpha, out)
+    return out
+
+
+@composed("rsub.Tensor")
+def rsub(self: NpuArray, other: Any, alpha: Any) -> NpuArray:
+    """The other operand less this one."""
+    other = placed(other, self)
+    out = spread(self, other)
+    CALLS.Sub(other, self, alpha, out)
+    return out
+
+
+@composed("rsub.Scalar")
+def rsub_scalar(self: NpuArray, other: Any, alpha: Any) -> NpuArray:
+    """A number less a tensor."""
+    a, value = differing_number(self, other)
+    out = like(a)
+    CALLS.Sub(placed(value, a, a.dtype), a, alpha, out)
+    return out
+
+
+@composed("pow.Tensor_Scalar")
+def pow_scalar(self: NpuArray, exponent: Any) -> NpuArray:
+    """A power with a number as exponent."""
+    a, value = promote_number(self, exponent)
+    out = like(a)
+    CALLS.PowTensorScalar(a, value, out)
+    return out
+
+
+@composed("pow.Scalar")
+def pow_of_number(self: Any, exponent: NpuArray) -> NpuArray:
+    """A power with a number as base."""
+    a, value = promote_number(exponent, self)
+    out = like(a)
+    CALLS.PowScalarTensor(value, a, out)
+    return out
+
+
+ROUNDING = {None: 0, "trunc": 1, "floor": 2}
+
+
+@composed("div.Tensor_mode")
+def divide_rounded(self: NpuArray, other: Any, rounding_mode: str | None) -> NpuArray:
+    """A quotient that is rounded."""
+    if rounding_mode not in ROUNDING:
+        raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
+                           f"'{rounding_mode}'")
+    other = placed(other, self)
+    out = spread(self, other)
+    CALLS.DivMod(self, other, ROUNDING[rounding_mode], out)
+    return out
+
+
+@composed("floor_divide")
+def floor_divide(self: NpuArray, other: Any) -> NpuArray:
+    """A quotient rounded down."""
+    return divide_rounded(self, other, "floor")
+
+
+def left_over(self: NpuArray, other: NpuArray, mode: str) -> NpuArray:
+    quotient = divide_rounded(self, other, mode)
+    product = like(quotient)
+    CALLS.Mul(quotient, other, product)
+    CALLS.Sub(self, product, 1, quotient)
+    return quotient
+
+
+@composed("remainder.Tensor")
+def remainder(self: NpuArray, other: Any) -> NpuArray:
+    """What is left of a quotient rounded down."""
+    return left_over(self, placed(other, self), "floor")
+
+
+@composed("remainder.Scalar")
+def remainder_scalar(self: NpuArray, other: Any) -> NpuArray:
+    """What a number leaves."""
+    a, value = promote_number(self, other)
+    return left_over(a, placed(value, a, a.dtype), "floor")
+
+
+@composed("fmod.Tensor")
+def fmod(self: NpuArray, other: Any) -> NpuArray:
+    """What is left of a quotient rounded towards zero."""
+    return left_over(self, placed(other, self), "trunc")
+
+
+@composed("fmod.Scalar")
+def fmod_scalar(self: NpuArray, other: Any) -> NpuArray:
+    """What a number leaves, with the sign of the tensor."""
+    a, value = promote_number(self, other)
+    return left_over(a, placed(value, a, a.dtype), "trunc")
+
+
+@composed("clamp")
+def clamp(self: NpuArray, low: Any, high: Any) -> NpuArray:
+    """Between two numbers, of which one may be missing."""
+    if low is None and high is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    if any(isinstance(bound, float) and math.isnan(bound) for bound in (low, high)):
+        return filled(self.shape, self.dtype, self.memory.device.index, math.nan)
+    a, first = promote_number(self, high if low is None else low)
+    if low is not None and high is not None:
+        a, second = promote_number(a, high)
+        out = like(a)
+        CALLS.Clamp(a, first, second, out)
+        return out
+    out = like(a)
+    if high is None:
+        CALLS.ClampMin(a, first, out)
+    else:
+        CALLS.Minimum(a, placed(first, a, a.dtype), out)
+    return out
+
+
+@composed("clamp_min")
+def clamp_min(self: NpuArray, low: Any) -> NpuArray:
+    """At least a number."""
+    return clamp(self, low, None)
+
+
+@composed("clamp_max")
+def clamp_max(self: NpuArray, high: Any) -> NpuArray:
+    """At most a number."""
+    return clamp(self, None, high)
+
+
+@composed("hardtanh")
+def hardtanh(self: NpuArray, low: Any, high: Any) -> NpuArray:
+    """Between two numbers."""
+    return clamp(self, low, high)
+
+
+@composed("lerp.Tensor")
+def lerp(self: NpuArray, end: NpuArray, weight: Any) -> NpuArray:
+    """From one tensor to another by a part of the way that a tensor gives."""
+    weight = placed(weight, self)
+    out = spread(self, end, weight)
+    way = new(self, out.shape)
+    CALLS.Sub(end, self, 1, way)
+    CALLS.Addcmul(self, weight, way, 1, out)
+    return out

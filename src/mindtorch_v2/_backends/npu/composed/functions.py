@@ -1,0 +1,222 @@
+"""Functions of elements that the operators do not have by themselves."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..arrays import BOOL, NpuArray, contiguous, converted, filled, like, new, one_dim, placed, reduced, spread, viewed
+from ..call import CALLS
+from .arithmetic import clamp, rsub_scalar
+from .places import cat, copied, cut
+from .registry import COMPOSED, Kernel, composed
+from .sums import sum_dtype
+from .truth import is_nan, isneginf, negated, where
+
+
+@composed("ceil")
+def ceil(self: NpuArray) -> NpuArray:
+    """Rounded up."""
+    return negative(_floor(negative(self)))
+
+
+@composed("trunc")
+def trunc(self: NpuArray) -> NpuArray:
+    """Rounded towards zero."""
+    size, sign, out = like(self), like(self), like(self)
+    CALLS.Abs(self, size)
+    CALLS.Sign(self, sign)
+    CALLS.Mul(_floor(size), sign, out)
+    return out
+
+
+def negative(self: NpuArray) -> NpuArray:
+    out = like(self)
+    CALLS.Neg(self, out)
+    return out
+
+
+def _floor(self: NpuArray) -> NpuArray:
+    out = like(self)
+    CALLS.Floor(self, out)
+    return out
+
+
+def _scaled(self: NpuArray, factor: float) -> NpuArray:
+    out = like(self)
+    CALLS.Muls(self, factor, out)
+    return out
+
+
+def _logarithm(factor: float) -> Kernel:
+    def kernel(self: NpuArray) -> NpuArray:
+        out = like(self)
+        CALLS.Log(self, out)
+        return _scaled(out, factor)
+
+    return kernel
+
+
+COMPOSED["log2"] = _logarithm(1 / math.log(2))
+COMPOSED["log10"] = _logarithm(1 / math.log(10))
+
+
+@composed("erfc")
+def erfc(self: NpuArray) -> NpuArray:
+    """One less the error function."""
+    out = like(self)
+    CALLS.Erf(self, out)
+    return rsub_scalar(out, 1, 1)
+
+
+@composed("hardsigmoid")
+def hardsigmoid(self: NpuArray) -> NpuArray:
+    """A sixth of what is between 0 and 6 after adding 3."""
+    moved = like(self)
+    CALLS.Adds(self, 3, 1, moved)
+    return _scaled(clamp(moved, 0.0, 6.0), 1 / 6)
+
+
+@composed("hardswish")
+def hardswish(self: NpuArray) -> NpuArray:
+    """An operand times its hard sigmoid."""
+    out = like(self)
+    CALLS.Mul(self, hardsigmoid(self), out)
+    return out
+
+
+@composed("elu")
+def elu(self: NpuArray, alpha: Any, scale: Any, input_scale: Any) -> NpuArray:
+    """Exponential below zero, linear above."""
+    below, grown, above = clamp(_scaled(self, input_scale), None, 0.0), like(self), clamp(self, 0.0, None)
+    CALLS.Exp(below, grown)
+    CALLS.InplaceSubs(grown, 1, 1)
+    CALLS.InplaceMuls(grown, alpha)
+    CALLS.InplaceAdd(above, grown, 1)
+    return _scaled(above, scale)
+
+
+@composed("celu")
+def celu(self: NpuArray, alpha: Any) -> NpuArray:
+    """`elu` with a slope that has no corner."""
+    return elu(self, alpha, 1.0, 1.0 / alpha)
+
+
+@composed("_safe_softmax")
+def safe_softmax(self: NpuArray, dim: int, dtype: Any) -> NpuArray:
+    """Softmax that is zero where a row has nothing but minus infinity."""
+    x = self if dtype is None else converted(self, dtype.np)
+    dim = one_dim(x, dim)
+    out, top = new(x, x.shape), reduced(x, dim, True)
+    if not x.size:
+        return out
+    CALLS.Softmax(x, dim, out)
+    CALLS.Amax(x, (dim,), True, top)
+    CALLS.InplaceMaskedFillScalar(out, isneginf(top), 0)
+    return out
+
+
+@composed("round")
+def round_(self: NpuArray) -> NpuArray:
+    """Rounded to the nearest integer, halves to the even one."""
+    if self.dtype.kind in "iu":
+        return copied(self)
+    down, rest, up, even = _floor(self), like(self), like(self, BOOL), like(self, BOOL)
+    CALLS.Sub(self, down, 1, rest)
+    half = _scaled(down, 0.5)
+    CALLS.EqTensor(_floor(half), half, even)  # whether the integer below is even
+    upper = like(self)
+    CALLS.Adds(down, 1, 1, upper)
+    CALLS.GtScalar(rest, 0.5, up)
+    nearest = where(up, upper, down)
+    tie = like(self, BOOL)
+    CALLS.EqScalar(rest, 0.5, tie)
+    return where(tie, where(even, down, upper), nearest)
+
+
+@composed("softplus")
+def softplus(self: NpuArray, beta: Any, threshold: Any) -> NpuArray:
+    """A smooth corner: linear where it is as good as that."""
+    scaled = _scaled(self, beta)
+    size, high = like(self), like(self, BOOL)
+    CALLS.Abs(scaled, size)
+    CALLS.InplaceMuls(size, -1.0)
+    CALLS.InplaceExp(size)
+    CALLS.InplaceAdds(size, 1, 1)
+    smooth = like(self)
+    CALLS.Log(size, smooth)
+    CALLS.InplaceAdd(smooth, clamp(scaled, 0.0, None), 1)
+    CALLS.GtScalar(scaled, threshold, high)
+    return where(high, self, _scaled(smooth, 1 / beta))
+
+
+@composed("softplus_backward")
+def softplus_backward(grad: NpuArray, self: NpuArray, beta: Any, threshold: Any) -> NpuArray:
+    """The gradient of a smooth corner."""
+    scaled, slope, high, out = _scaled(self, beta), like(self), like(self, BOOL), spread(self, grad)
+    CALLS.Sigmoid(scaled, slope)
+    CALLS.GtScalar(scaled, threshold, high)
+    CALLS.Mul(grad, slope, out)
+    return where(high, grad, out)
+
+
+@composed("xlogy.Tensor")
+def xlogy(self: NpuArray, other: Any) -> NpuArray:
+    """A factor times a logarithm, zero where the factor is."""
+    other = placed(other, self)
+    logarithm, out, nothing = like(other), spread(self, other), like(self, BOOL)
+    CALLS.Log(other, logarithm)
+    CALLS.Mul(self, logarithm, out)
+    CALLS.EqScalar(self, 0, nothing)
+    nan = is_nan(other)
+    keep = spread(nothing, nan)
+    CALLS.LogicalAnd(nothing, negated(nan), keep)
+    CALLS.InplaceMaskedFillScalar(out, keep, 0)
+    return out
+
+
+@composed("prod.dim_int")
+def prod(self: NpuArray, dim: int, keepdim: bool, dtype: Any) -> NpuArray:
+    """The product along a dimension: halves are multiplied until one is left."""
+    dim = one_dim(self, dim)
+    made = converted(self, sum_dtype(self, dtype))
+    if not self.ndim:
+        return made if made is not self else copied(self)
+    out_shape = reduced(self, dim, keepdim).shape
+    if not self.shape[dim]:
+        return filled(out_shape, made.dtype, made.memory.device.index, 1)
+    while made.shape[dim] > 1:
+        extent = made.shape[dim]
+        half = extent // 2
+        pair = new(made, tuple([half if d == dim else n for d, n in enumerate(made.shape)]))
+        CALLS.Mul(cut(made, dim, 0, half), cut(made, dim, half, half), pair)
+        made = cat([pair, cut(made, dim, extent - 1, 1)], dim) if extent % 2 else pair
+    return viewed(contiguous(made if made is not self else copied(self)), out_shape)
+
+
+@composed("prod")
+def prod_of_all(self: NpuArray, dtype: Any) -> NpuArray:
+    """The product of all elements."""
+    return prod(viewed(contiguous(self), (self.size,)), 0, False, dtype)
+
+
+@composed("hardswish_backward")
+def hardswish_backward(grad: NpuArray, self: NpuArray) -> NpuArray:
+    """The gradient of an operand times its hard sigmoid: the gradient above 3, none below -3, a line between."""
+    slope, low, high, out = _scaled(self, 1 / 3), like(self, BOOL), like(self, BOOL), spread(self, grad)
+    CALLS.InplaceAdds(slope, 0.5, 1)
+    CALLS.LeScalar(self, -3.0, low)
+    CALLS.GeScalar(self, 3.0, high)
+    CALLS.InplaceMaskedFillScalar(slope, low, 0.0)
+    CALLS.InplaceMaskedFillScalar(slope, high, 1.0)
+    CALLS.Mul(grad, slope, out)
+    return out
+
+
+@composed("leaky_relu.inplace/inplace")
+def leaky_relu_into(self: NpuArray, negative_slope: Any) -> NpuArray:
+    """A leaky corner, in place."""
+    out = like(self)
+    CALLS.LeakyRelu(self, negative_slope, out)
+    CALLS.InplaceCopy(self, out)
+    return self

@@ -1,0 +1,124 @@
+"""Losses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...._shape import broadcast_shapes
+from ..arrays import BOOL, NpuArray, contiguous, expanded, like, new, spread, viewed
+from ..call import CALLS
+from .norms import ones
+from .registry import COMPOSED, Kernel, composed
+from .sums import mean, total
+
+MEAN, SUM = 1, 2
+
+
+def _loss_shape(shape: tuple[int, ...], reduction: int) -> tuple[int, ...]:
+    return () if reduction in (MEAN, SUM) else shape
+
+
+def _nll(call: str, planes: bool) -> tuple[Kernel, Kernel]:
+    def forward(self: NpuArray, target: NpuArray, weight: Any, reduction: int,
+                ignore: int) -> tuple[NpuArray, NpuArray]:
+        single = self.ndim == 1
+        x = viewed(contiguous(self), (1, *self.shape)) if single else self
+        y = viewed(contiguous(target), (1,)) if single else target
+        if not planes and (y.ndim != 1 or y.shape[0] != x.shape[0]):
+            raise ValueError(f"Expected input batch_size ({x.shape[0]}) to match target batch_size ({y.shape[0]}).")
+        weight = ones(self, (x.shape[1],)) if weight is None else weight
+        out, count = new(self, _loss_shape(y.shape, reduction)), new(self, ())
+        getattr(CALLS, call)(x, y, weight, reduction, ignore, out, count)
+        if single and reduction not in (MEAN, SUM):
+            out = viewed(out, ())
+        return out, count
+
+    def backward(grad: NpuArray, self: NpuArray, target: NpuArray, weight: Any, reduction: int, ignore: int,
+                 count: NpuArray) -> NpuArray:
+        single = self.ndim == 1
+        x = viewed(contiguous(self), (1, *self.shape)) if single else self
+        y = viewed(contiguous(target), (1,)) if single else target
+        grad = viewed(contiguous(grad), (1,)) if single and reduction not in (MEAN, SUM) else grad
+        weight = ones(self, (x.shape[1],)) if weight is None else weight
+        out = new(x, x.shape)
+        getattr(CALLS, f"{call}Backward")(contiguous(grad), x, y, weight, reduction, ignore, count, out)
+        return viewed(out, self.shape) if single else out
+
+    return forward, backward
+
+
+COMPOSED["nll_loss_forward"], COMPOSED["nll_loss_backward"] = _nll("NLLLoss", False)
+COMPOSED["nll_loss2d_forward"], COMPOSED["nll_loss2d_backward"] = _nll("NLLLoss2d", True)
+
+
+@composed("mse_loss")
+def mse_loss(self: NpuArray, target: NpuArray, reduction: int) -> NpuArray:
+    """Squares of differences."""
+    shape = broadcast_shapes(self.shape, target.shape)
+    self, target = (contiguous(expanded(a, shape)) for a in (self, target))
+    out = new(self, _loss_shape(shape, reduction))
+    CALLS.MseLoss(self, target, reduction, out)
+    return out
+
+
+@composed("mse_loss_backward")
+def mse_loss_backward(grad: NpuArray, self: NpuArray, target: NpuArray, reduction: int) -> NpuArray:
+    """Gradient of squares of differences."""
+    shape = broadcast_shapes(self.shape, target.shape)
+    self, target, grad = (contiguous(expanded(a, shape)) for a in (self, target, grad))
+    out = new(self, shape)
+    CALLS.MseLossBackward(grad, self, target, reduction, out)
+    return out
+
+
+@composed("binary_cross_entropy_with_logits")
+def bce_with_logits(self: NpuArray, target: NpuArray, weight: Any, pos_weight: Any, reduction: int) -> NpuArray:
+    """Entropy of truth values against logits."""
+    wide = [None if a is None else contiguous(expanded(a, self.shape)) for a in (weight, pos_weight)]
+    out = new(self, _loss_shape(self.shape, reduction))
+    CALLS.BinaryCrossEntropyWithLogits(contiguous(self), contiguous(target), *wide, reduction, out)
+    return out
+
+
+def reduction_of(made: NpuArray, reduction: int) -> NpuArray:
+    """Losses of elements, brought together as asked."""
+    if reduction == MEAN:
+        return mean(made, None, False, None)
+    return total(made, None, False, None) if reduction == SUM else made
+
+
+@composed("smooth_l1_loss")
+def smooth_l1_loss(self: NpuArray, target: NpuArray, reduction: int, beta: float) -> NpuArray:
+    """Squares of small differences, sizes of large ones."""
+    difference = spread(self, target)
+    size, small = like(difference), like(difference, BOOL)
+    CALLS.Sub(self, target, 1, difference)
+    CALLS.Abs(difference, size)
+    square, linear, out = like(difference), like(difference), like(difference)
+    CALLS.Mul(difference, difference, square)
+    CALLS.InplaceMuls(square, 0.5 / beta if beta else 0.0)
+    CALLS.Subs(size, 0.5 * beta, 1, linear)
+    CALLS.LtScalar(size, beta, small)
+    CALLS.SWhere(small, square, linear, out)
+    return reduction_of(out, reduction)
+
+
+@composed("smooth_l1_loss_backward")
+def smooth_l1_loss_backward(grad: NpuArray, self: NpuArray, target: NpuArray, reduction: int,
+                            beta: float) -> NpuArray:
+    """The gradient of squares of small differences and sizes of large ones: a slope that has bounds."""
+    difference = spread(self, target)
+    CALLS.Sub(self, target, 1, difference)
+    if beta:
+        slope = like(difference)
+        CALLS.Muls(difference, 1 / beta, slope)
+        bounded = like(difference)
+        CALLS.Clamp(slope, -1.0, 1.0, bounded)
+    else:
+        bounded = like(difference)
+        CALLS.Sign(difference, bounded)
+    if reduction == MEAN:
+        CALLS.InplaceMuls(bounded, 1 / max(bounded.size, 1))
+    out = spread(bounded, grad)
+    CALLS.Mul(bounded, grad, out)
+    return out

@@ -1,0 +1,302 @@
+"""Joining, masks, indices, tables of rows, padding and moving elements."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...._dispatch.promotion import result_dtype
+from ...._shape import broadcast_shapes, wrap_dims
+from ..arrays import BOOL, INT64, NpuArray, contiguous, converted, empty, expanded, like, new, one_dim, placed, viewed
+from ..call import CALLS
+from .arithmetic import left_over
+from .registry import COMPOSED, HOST, composed
+from .sums import total
+
+
+@composed("cat")
+def cat(tensors: list[NpuArray], dim: int) -> NpuArray:
+    """Joined along a dimension."""
+    kind = result_dtype(tensors, []).np
+    given = [converted(t, kind) for t in tensors if t.shape != (0,)] or [converted(tensors[0], kind)]
+    first = given[0]
+    dim = one_dim(first, dim)
+    for i, each in enumerate(given):
+        if each.ndim != first.ndim:
+            raise RuntimeError(f"Tensors must have same number of dimensions: got {first.ndim} and {each.ndim}")
+        for d, (a, b) in enumerate(zip(first.shape, each.shape, strict=True)):
+            if d != dim and a != b:
+                raise RuntimeError(f"Sizes of tensors must match except in dimension {dim}. Expected size {a} but got "
+                                   f"size {b} for tensor number {i} in the list.")
+    shape = tuple([sum(t.shape[dim] for t in given) if d == dim else n for d, n in enumerate(first.shape)])
+    out = new(first, shape)
+    CALLS.Cat(given, dim, out)
+    return out
+
+
+@composed("stack")
+def stack(tensors: list[NpuArray], dim: int) -> NpuArray:
+    """Joined along a new dimension."""
+    kind = result_dtype(tensors, []).np
+    tensors = [converted(each, kind) for each in tensors]
+    first = tensors[0]
+    for i, each in enumerate(tensors):
+        if each.shape != first.shape:
+            raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(first.shape)} at entry 0 "
+                               f"and {list(each.shape)} at entry {i}")
+    dim = wrap_dims(dim, first.ndim + 1)[0]
+    out = new(first, (*first.shape[:dim], len(tensors), *first.shape[dim:]))
+    CALLS.Stack(tensors, dim, out)
+    return out
+
+
+@composed("masked_fill.Scalar")
+def masked_fill(self: NpuArray, mask: NpuArray, value: Any) -> NpuArray:
+    """A copy in which a number is where a mask is true."""
+    out = copied(self, broadcast_shapes(self.shape, mask.shape))
+    CALLS.InplaceMaskedFillScalar(out, mask, value)
+    return out
+
+
+@composed("masked_fill.Tensor")
+def masked_fill_tensor(self: NpuArray, mask: NpuArray, value: Any) -> NpuArray:
+    """A copy in which a tensor's number is where a mask is true."""
+    out = copied(self, broadcast_shapes(self.shape, mask.shape))
+    CALLS.InplaceMaskedFillTensor(out, mask, placed(value, self, self.dtype))
+    return out
+
+
+def copied(self: NpuArray, shape: tuple[int, ...] | None = None) -> NpuArray:
+    out = like(self) if shape is None or shape == self.shape else new(self, shape)
+    CALLS.InplaceCopy(out, expanded(self, out.shape))
+    return out
+
+
+def _counted(mask: NpuArray) -> int:
+    """How many elements of a mask are true; waits for the device."""
+    return int(HOST[0](total(mask, None, False, None)))
+
+
+@composed("masked_select")
+def masked_select(self: NpuArray, mask: NpuArray) -> NpuArray:
+    """The elements where a mask is true; how many there are has to be known first."""
+    shape = broadcast_shapes(self.shape, mask.shape)
+    return _selected(contiguous(expanded(self, shape)), contiguous(expanded(mask, shape)))
+
+
+def _selected(self: NpuArray, mask: NpuArray) -> NpuArray:
+    """Elements by a mask of the same shape. The operator wants room for all of them."""
+    count = _counted(mask)
+    room = new(self, (self.size,))
+    if count:
+        CALLS.MaskedSelect(self, mask, room)
+    return room.over((count,), room.strides, room.offset, room.dtype)
+
+
+@composed("nonzero")
+def nonzero(self: NpuArray) -> NpuArray:
+    """The places of elements that are not zero, by the places that each has in a row of all."""
+    flags = like(self, BOOL)
+    CALLS.NeScalar(self, 0, flags)
+    flags = contiguous(flags)
+    index = self.memory.device.index
+    places = empty((self.size,), INT64, index)
+    if self.size:
+        CALLS.Arange(0, self.size, 1, places)
+    rest = _selected(places, viewed(flags, (self.size,)))
+    count = rest.shape[0]
+    out = empty((count, self.ndim), INT64, index)
+    if not count or not self.ndim:
+        return out
+    for dim, step in enumerate(math.prod(self.shape[d + 1:]) for d in range(self.ndim)):
+        column = out.over((count,), (out.strides[0],), out.offset + dim * 8, INT64)
+        divisor = placed(np.array(step, np.int64), out)
+        CALLS.DivMod(rest, divisor, 2, column)
+        rest = left_over(rest, divisor, "floor")
+    return out
+
+
+def _indices(self: NpuArray, indices: list[Any]) -> tuple[list[NpuArray], NpuArray, list[int]]:
+    """Indices as the operator takes them: masks as places, whole dimensions as empty ones in front.
+
+    Returns the indices, the tensor with the indexed dimensions where indices expect them, and its order of dimensions.
+    """
+    found: list[Any] = []
+    for index in indices:
+        if index is not None and index.dtype in (BOOL, np.dtype(np.uint8)) and index.ndim:
+            places = nonzero(index)
+            found += [contiguous(places.over(places.shape[:1], places.strides[:1], places.offset + d * 8, INT64))
+                      for d in range(index.ndim)]
+        else:
+            found.append(index)
+    if len(found) > self.ndim:
+        raise IndexError(f"too many indices for tensor of dimension {self.ndim}")
+    given = [d for d, index in enumerate(found) if index is not None]
+    order = list(range(self.ndim))
+    if given and given != list(range(given[0], given[-1] + 1)):
+        # Indices with whole dimensions between them put their dimensions in front, as in NumPy.
+        order = given + [d for d in order if d not in given]
+        found = [found[d] for d in given]
+    if any(index is not None for index in found):
+        shape = broadcast_shapes(*[index.shape for index in found if index is not None])
+        found = [None if index is None else expanded(index, shape) for index in found]
+    nothing = empty((0,), INT64, self.memory.device.index)
+    while found and found[-1] is None:
+        found.pop()
+    return [nothing if index is None else contiguous(converted(index, INT64)) for index in found], \
+        self.transpose(order), order
+
+
+@composed("index.Tensor")
+def index(self: NpuArray, indices: list[Any]) -> NpuArray:
+    """Elements by indices."""
+    found, source, _ = _indices(self, indices)
+    if not found:
+        return copied(self)
+    out = new(self, _indexed_shape(source, found))
+    if out.size:
+        CALLS.Index(source, found, out)
+    return out
+
+
+def _indexed_shape(source: NpuArray, found: list[NpuArray]) -> tuple[int, ...]:
+    given = [d for d, index in enumerate(found) if index.shape != (0,) or source.shape[d] == 0]
+    if not given:
+        empty_index = next((d for d, index in enumerate(found)), 0)
+        return (*source.shape[:empty_index], 0, *source.shape[len(found):])
+    shape = broadcast_shapes(*[found[d].shape for d in given])
+    return (*source.shape[:given[0]], *shape, *source.shape[given[-1] + 1:])
+
+
+def _index_put_into(self: NpuArray, indices: list[Any], values: Any, accumulate: bool,
+                    unsafe: bool = False) -> NpuArray:
+    found, target, _ = _indices(self, indices)
+    if not found:
+        CALLS.InplaceCopy(self, expanded(converted(placed(values, self), self.dtype), self.shape))
+        return self
+    shape = _indexed_shape(target, found)
+    if 0 not in shape:
+        values = converted(placed(values, self), self.dtype)
+        CALLS.IndexPutImpl(target, found, contiguous(expanded(values, shape)), accumulate, unsafe)
+    return self
+
+
+COMPOSED["_index_put_impl/inplace"] = COMPOSED["index_put/inplace"] = _index_put_into
+
+
+@composed("index_put")
+def index_put(self: NpuArray, indices: list[Any], values: Any, accumulate: bool) -> NpuArray:
+    """A copy with elements replaced by indices."""
+    return _index_put_into(copied(self), indices, values, accumulate)
+
+
+@composed("_index_put_impl")
+def index_put_impl(self: NpuArray, indices: list[Any], values: Any, accumulate: bool, unsafe: bool) -> NpuArray:
+    """A copy with elements replaced by indices."""
+    return _index_put_into(copied(self), indices, values, accumulate, unsafe)
+
+
+@composed("index_select")
+def index_select(self: NpuArray, dim: int, index: NpuArray) -> NpuArray:
+    """Slices of a dimension by their numbers."""
+    dim = one_dim(self, dim)
+    if index.ndim > 1:
+        raise IndexError("index_select(): Index is supposed to be a vector")
+    count = index.shape[0] if index.ndim else 1
+    out = new(self, tuple([count if d == dim else n for d, n in enumerate(self.shape)]))
+    if out.size:
+        CALLS.IndexSelect(self, dim, viewed(contiguous(index), (count,)), out)
+    return out
+
+
+@composed("embedding")
+def embedding(weight: NpuArray, indices: NpuArray, padding_idx: int, scale: bool, sparse: bool) -> NpuArray:
+    """Rows of a table by their numbers."""
+    out = new(weight, (*indices.shape, weight.shape[1]))
+    if out.size:
+        CALLS.Embedding(weight, contiguous(indices), out)
+    return out
+
+
+@composed("embedding_dense_backward")
+def embedding_backward(grad: NpuArray, indices: NpuArray, num_weights: int, padding_idx: int,
+                       scale: bool) -> NpuArray:
+    """Gradients added up by rows of the table."""
+    out = new(grad, (num_weights, grad.shape[-1]))
+    CALLS.EmbeddingDenseBackward(grad, contiguous(indices), num_weights, padding_idx & 0xFFFF_FFFF_FFFF_FFFF, scale,
+                                 out)
+    return out
+
+
+@composed("constant_pad_nd")
+def constant_pad(self: NpuArray, pad: Any, value: Any) -> NpuArray:
+    """A number around a tensor."""
+    pad = tuple(pad)
+    if len(pad) % 2 or len(pad) > 2 * self.ndim:
+        raise RuntimeError("Length of pad must be even and at most twice the number of dimensions")
+    shape = list(self.shape)
+    for i in range(len(pad) // 2):
+        shape[-1 - i] += pad[2 * i] + pad[2 * i + 1]
+        if shape[-1 - i] < 0:
+            raise RuntimeError(f"The input size {self.shape[-1 - i]}, plus negative padding {pad[2 * i]} and "
+                               f"{pad[2 * i + 1]} resulted in a negative output size, which is invalid.")
+    out = new(self, tuple(shape))
+    if out.size:
+        CALLS.ConstantPadNd(self, pad, value, out)
+    return out
+
+
+@composed("repeat")
+def repeat(self: NpuArray, repeats: Any) -> NpuArray:
+    """Copies along dimensions."""
+    repeats = tuple(repeats)
+    if len(repeats) < self.ndim:
+        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
+    shape = (1,) * (len(repeats) - self.ndim) + self.shape
+    out = new(self, tuple([n * k for n, k in zip(shape, repeats, strict=True)]))
+    if out.size:
+        CALLS.Repeat(self, repeats, out)
+    return out
+
+
+@composed("flip")
+def flip(self: NpuArray, dims: Any) -> NpuArray:
+    """Dimensions from their end to their start, by indices that count down."""
+    made = self
+    for dim in wrap_dims(dims, self.ndim) if tuple(dims) else ():
+        count = empty((self.shape[dim],), INT64, self.memory.device.index)
+        CALLS.Arange(self.shape[dim] - 1, -1, -1, count)
+        made = index_select(made, dim, count)
+    return made if made is not self else copied(self)
+
+
+@composed("roll")
+def roll(self: NpuArray, shifts: Any, dims: Any) -> NpuArray:
+    """Elements moved along dimensions, those beyond the end to the start."""
+    shifts = (shifts,) if isinstance(shifts, int) else tuple(shifts)
+    dims = (dims,) if isinstance(dims, int) else tuple(dims)
+    if not dims:
+        flat = viewed(contiguous(self), (self.size,))
+        return viewed(roll(flat, shifts, (0,)), self.shape)
+    made = self
+    for shift, dim in zip(shifts, wrap_dims(dims, self.ndim), strict=True):
+        made = _rolled(made, shift, dim)
+    return made
+
+
+def _rolled(self: NpuArray, shift: int, dim: int) -> NpuArray:
+    extent = self.shape[dim]
+    out = new(self, self.shape)
+    shift = shift % extent if extent else 0
+    for start, stop, to in ((0, extent - shift, shift), (extent - shift, extent, 0)):
+        if stop > start:
+            CALLS.InplaceCopy(cut(out, dim, to, stop - start), cut(self, dim, start, stop - start))
+    return out
+
+
+def cut(array: NpuArray, dim: int, start: int, length: int) -> NpuArray:
+    """A stretch of a dimension, as a view."""
+    shape = tuple([length if d == dim else n for d, n in enumerate(array.shape)])
+    return array.over(shape, array.strides, array.offset + start * array.strides[dim], array.dtype)

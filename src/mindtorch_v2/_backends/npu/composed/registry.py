@@ -1,0 +1,24 @@
+"""The kernels that are made of several calls, by the keys of their ops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Kernel = Callable[..., Any]
+COMPOSED: dict[str, Kernel] = {}
+# Set by the device: an array's contents on the host, for what has to be known before going on.
+HOST: list[Callable[[Any], np.ndarray]] = []
+
+
+def composed(*keys: str) -> Callable[[Kernel], Kernel]:
+    """The function is the kernel of these ops."""
+
+    def register(function: Kernel) -> Kernel:
+        for key in keys:
+            COMPOSED[key] = function
+        return function
+
+    return register

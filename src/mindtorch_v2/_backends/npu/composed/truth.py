@@ -1,0 +1,119 @@
+"""Truth values: logic, comparisons of whole tensors, which of two."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ...._dispatch.promotion import result_dtype
+from ...._shape import broadcast_shapes
+from ..arrays import BOOL, NpuArray, all_dims, converted, like, new, placed, spread
+from ..call import CALLS
+from .registry import COMPOSED, HOST, Kernel, composed
+
+
+def negated(array: NpuArray) -> NpuArray:
+    out = like(array, BOOL)
+    CALLS.LogicalNot(array, out)
+    return out
+
+
+@composed("logical_or")
+def logical_or(self: NpuArray, other: Any) -> NpuArray:
+    """Whether either is true."""
+    first, second = negated(self), negated(placed(other, self))
+    out = spread(first, second)
+    CALLS.LogicalAnd(first, second, out)
+    return negated(out)
+
+
+@composed("logical_xor")
+def logical_xor(self: NpuArray, other: Any) -> NpuArray:
+    """Whether one of two is true."""
+    first, second = negated(self), negated(placed(other, self))
+    out = spread(first, second)
+    CALLS.NeTensor(first, second, out)
+    return out
+
+
+def _of_booleans(name: str, run: Kernel) -> None:
+    """Bit by bit operators, which the NPU has for truth values only."""
+
+    def kernel(self: NpuArray, *other: Any) -> NpuArray:
+        if self.dtype != BOOL:
+            raise NotImplementedError(f"aten::{name}: the NPU has it for bool, not for {self.dtype.name}")
+        return run(self, *other)
+
+    COMPOSED[name] = kernel
+
+
+def _and(self: NpuArray, other: Any) -> NpuArray:
+    other = placed(other, self)
+    out = spread(self, other)
+    CALLS.LogicalAnd(self, other, out)
+    return out
+
+
+_of_booleans("bitwise_not", negated)
+_of_booleans("bitwise_and.Tensor", _and)
+_of_booleans("bitwise_or.Tensor", logical_or)
+_of_booleans("bitwise_xor.Tensor", logical_xor)
+
+
+@composed("where.self")
+def where(condition: NpuArray, self: Any, other: Any) -> NpuArray:
+    """One of two by a condition."""
+    dtype = result_dtype([self, other], []).np
+    condition = converted(condition, BOOL)
+    self, other = converted(placed(self, condition), dtype), converted(placed(other, condition), dtype)
+    out = new(condition, broadcast_shapes(condition.shape, self.shape, other.shape), dtype)
+    CALLS.SWhere(condition, self, other, out)
+    return out
+
+
+@composed("equal")
+def equal(self: NpuArray, other: NpuArray) -> bool:
+    """Whether two have the same shape and elements."""
+    if self.shape != other.shape:
+        return False
+    if not self.size:
+        return True
+    same, every = like(self, BOOL), new(self, (), BOOL)
+    CALLS.EqTensor(self, other, same)
+    CALLS.All(same, all_dims(same), False, every)
+    return bool(HOST[0](every))
+
+
+
+
+def is_nan(self: NpuArray) -> NpuArray:
+    out = like(self, BOOL)
+    CALLS.NeTensor(self, self, out)
+    return out
+
+
+@composed("isinf")
+def isinf(self: NpuArray) -> NpuArray:
+    """Neither finite nor no number."""
+    finite = like(self, BOOL)
+    if self.dtype.kind in "iub":
+        CALLS.InplaceZero(finite)
+        return finite
+    CALLS.IsFinite(self, finite)
+    return logical_xor(negated(finite), is_nan(self))
+
+
+@composed("isposinf")
+def isposinf(self: NpuArray) -> NpuArray:
+    """Whether it is infinite and positive."""
+    out = like(self, BOOL)
+    CALLS.EqScalar(self, math.inf, out)
+    return out
+
+
+@composed("isneginf")
+def isneginf(self: NpuArray) -> NpuArray:
+    """Whether it is infinite and negative."""
+    out = like(self, BOOL)
+    CALLS.EqScalar(self, -math.inf, out)
+    return out

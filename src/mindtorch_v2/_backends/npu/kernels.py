@@ -1,0 +1,183 @@
+"""Finds the kernel of an op: a line of the table, a composed function, or, if the environment says so, the CPU's.
+
+`MINDTORCH_NPU_FALLBACK=1` runs ops that the NPU does not have on the CPU, with a warning for each; otherwise they raise
+an error that names them.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..base import INPLACE, NEW, OUT
+from ..meta import MetaArray
+from . import arrays
+from .arrays import NpuArray
+from .call import CALLS
+from .composed import COMPOSED, draw
+from .errors import AclError
+from .table import TABLE
+
+Kernel = Callable[..., Any]
+# Statuses with which an operator refuses its arguments, rather than failing at its work.
+REFUSED = frozenset({100000, 107000, 161001, 161002, 561001, 561002, 561003})
+
+
+def unsigned(generator: Any) -> tuple[int, int]:
+    """Seed and offset for an operator that takes them without sign."""
+    seed, offset = draw(generator)
+    return seed & 0xFFFF_FFFF_FFFF_FFFF, offset & 0xFFFF_FFFF_FFFF_FFFF
+
+
+SPACE: dict[str, Any] = {
+    "CALLS": CALLS, "ndarray": np.ndarray, "draw": draw, "unsigned": unsigned, "INT64": arrays.INT64,
+    "BOOL": arrays.BOOL,
+    **{name: getattr(arrays, name) for name in ("like", "new", "spread", "boolean", "reduced", "all_dims", "one_dim",
+                                                "placed", "lifted")},
+    "GELU": {"none": 0, "tanh": 1},
+}
+# Ops that refuse integers, which the operators they are made of would take.
+FLOATING = frozenset({"hardsigmoid", "hardswish", "elu", "celu", "gelu", "silu", "softplus", "leaky_relu", "_softmax",
+                      "_log_softmax", "mse_loss", "native_layer_norm", "linalg_vector_norm", "var.correction",
+                      "std.correction", "softplus_backward", "avg_pool2d", "_adaptive_avg_pool2d", "bernoulli"})
+
+# Ops that refuse truth values only.
+NUMERIC = frozenset({"relu", "hardtanh", "threshold", "abs", "neg", "clamp", "clamp_min", "clamp_max", "dot", "mm",
+                     "bmm", "addmm", "mv", "sub.Tensor", "sub.Scalar", "rsub.Scalar", "addcmul", "addcdiv", "topk",
+                     "sign"})
+
+
+def source(op: Any, key: str) -> str:
+    """The kernel that a line of the table is: `print(source(OPS["add.Tensor"], "add.Tensor"))` shows it."""
+    results, call, *by_number = TABLE[key]
+    names = [argument.name for argument in op.schema.arguments]
+    lines = [f"def kernel({', '.join(names)}):"]
+    made = []
+    if results:
+        made = ["out"] + [f"out{i}" for i in range(1, len(op.schema.returns))]
+        lines.append(f"    {', '.join(made)} = {results}")
+    if by_number:
+        tensors = [argument.name for argument in op.schema.arguments if argument.is_tensor]
+        lines += [f"    if type({tensors[1]}) is ndarray: CALLS.{by_number[0]}", f"    else: CALLS.{call}"]
+    else:
+        lines.append(f"    CALLS.{call}")
+    lines.append(f"    return {', '.join(made) if made else names[0]}")
+    return "\n".join(lines) + "\n"
+
+
+def from_table(op: Any, key: str) -> Kernel:
+    """A kernel written from a line of the table."""
+    space = dict(SPACE)
+    exec(compile(source(op, key), f"<mindtorch_v2 npu {key}>", "exec"), space)
+    return space["kernel"]
+
+
+def find(op: Any, form: str) -> Kernel | None:
+    """The kernel of an op in a form; None if it has none of its own."""
+    if form == OUT:
+        return None
+    key = op.key if form == NEW else f"{op.key}/inplace"
+    if key in TABLE:
+        return explained(op, from_table(op, key))
+    if key in COMPOSED:
+        return explained(op, COMPOSED[key])
+    return None
+
+
+def explained(op: Any, kernel: Kernel) -> Kernel:
+    """A kernel whose refusal of wrong arguments is PyTorch's: found by asking the op's rule for shapes."""
+
+    refused = "iub" if op.key in FLOATING else "b" if op.key in NUMERIC else ""
+
+    def run(*arguments: Any) -> Any:
+        if refused and arguments[0].dtype.kind in refused:
+            ask_shapes(op, arguments)
+        try:
+            return kernel(*arguments)
+        except AclError as error:
+            if error.code in REFUSED:
+                ask_shapes(op, arguments)
+            raise
+        except (IndexError, ValueError, TypeError, KeyError):
+            ask_shapes(op, arguments)
+            raise
+
+    return run
+
+
+def ask_shapes(op: Any, arguments: tuple[Any, ...]) -> None:
+    """Run what an op would do on the CPU on zeros of the same shapes, to have it raise what is wrong with them."""
+    kernel = op.cpu_full or op.cpu
+    if kernel is None:
+        return
+    kernel(*[stand_in(value) for value in arguments])
+
+
+def stand_in(value: Any) -> Any:
+    """Zeros of the same shape, without memory."""
+    if isinstance(value, (NpuArray, MetaArray)):
+        return np.broadcast_to(np.zeros((), value.dtype), value.shape)
+    if type(value) in (list, tuple):
+        return type(value)(stand_in(one) for one in value)
+    return None if type(value).__name__ == "Generator" else value
+
+
+# -- ops that the NPU does not have ------------------------------------------------------------------------------------
+
+WARNED: set[str] = set()
+
+
+def fallback_wanted() -> bool:
+    """Whether the environment asks for the CPU to help out."""
+    return os.environ.get("MINDTORCH_NPU_FALLBACK", "0").lower() not in ("", "0", "false", "off", "no")
+
+
+def on_cpu(op: Any, form: str, to_host: Callable[[Any], np.ndarray], to_device: Callable[[np.ndarray, Any], Any],
+           copy: Callable[[Any, Any], Any]) -> Kernel:
+    """A kernel that brings its arrays to the host, runs the CPU's, and takes the results back."""
+    inplace = form == INPLACE and op.cpu_inplace is not None
+    kernel = op.cpu_inplace if inplace else op.cpu_full or op.cpu
+    name = f"aten::{op.key}"
+
+    def run(*arguments: Any) -> Any:
+        if name not in WARNED:
+            WARNED.add(name)
+            warnings.warn(f"{name} is not on the NPU and runs on the CPU (MINDTORCH_NPU_FALLBACK is set)", UserWarning,
+                          stacklevel=5)
+        given: list[tuple[NpuArray, np.ndarray]] = []
+        result = kernel(*[_on_host(value, given, to_host) for value in arguments])
+        where = given[0][0].device if given else None
+        if inplace or not op.schema.arguments:
+            # What it has written into is not known of a function that is no op, so everything goes back.
+            for array, host in given[:1] if inplace else given:
+                copy(array, to_device(np.ascontiguousarray(host), array.device))
+            if inplace:
+                return arguments[0]
+        return _from_host(result, where, to_device)
+
+    return run
+
+
+def _on_host(value: Any, given: list[Any], to_host: Any) -> Any:
+    if isinstance(value, NpuArray):
+        host = np.ascontiguousarray(to_host(value))
+        given.append((value, host))
+        return host
+    if type(value) in (list, tuple):
+        return type(value)(_on_host(one, given, to_host) for one in value)
+    # The CPU's kernels draw from its own streams.
+    return None if type(value).__name__ == "Generator" else value
+
+
+def _from_host(value: Any, where: Any, to_device: Any) -> Any:
+    if isinstance(value, np.generic):
+        value = np.asarray(value)
+    if isinstance(value, np.ndarray):
+        return to_device(value, where)
+    if type(value) in (list, tuple):
+        return type(value)(_from_host(one, where, to_device) for one in value)
+    return value
