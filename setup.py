@@ -1,4 +1,4 @@
-"""Builds the optional C twin of the recorder; everything else about the package is in pyproject.toml."""
+"""Builds the optional C parts: recorder, kernels, reader of Chrome traces; all else is in pyproject.toml."""
 
 from __future__ import annotations
 
@@ -11,15 +11,35 @@ try:
 except ImportError:  # an installation without build isolation; the Python twin records
     numpy = None
 
-SOURCES = Path("src/mindtorch_v2/_dispatch/csrc")
+SOURCES = Path("src/mindtorch_v2/_native/recorder")
 
 native = [] if numpy is None else [Extension(
-    "mindtorch_v2._dispatch._native",
+    "mindtorch_v2._native._recorder",
     sources=sorted(str(path) for path in SOURCES.glob("*.c")),
-    depends=[str(SOURCES / "native.h")],
+    depends=sorted(str(path) for path in SOURCES.glob("*.h")),
     include_dirs=[numpy.get_include()],
     extra_compile_args=["-O2", "-fvisibility=hidden"],
     optional=True,  # where it cannot be built, the Python twin records
 )]
 
-setup(ext_modules=native)
+reader = Extension(
+    "mtprof.store._kineto_scan",
+    sources=["src/mtprof/store/csrc/kineto_scan.c"],
+    extra_compile_args=["-O2", "-fvisibility=hidden"],
+    optional=True,  # where it cannot be built, the Python twin reads
+)
+
+KERNELS = Path("src/mindtorch_v2/_native/kernels")
+kernels = [] if numpy is None else [Extension(
+    "mindtorch_v2._backends.cpu._kernels",
+    sources=sorted(str(path) for path in KERNELS.glob("*.c")),
+    depends=sorted(str(path) for path in KERNELS.glob("*.h")),
+    include_dirs=[numpy.get_include()],
+    # No flag for a processor: each level's file asks for the instructions it needs; the best is chosen at import.
+    extra_compile_args=["-std=gnu11", "-O3", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden", "-pthread",
+                        "-Wno-psabi"],
+    extra_link_args=["-pthread"],
+    optional=True,  # where it cannot be built, NumPy computes
+)]
+
+setup(ext_modules=[*native, *kernels, reader])

@@ -1,8 +1,4 @@
-"""The meta device: shapes, strides and dtypes without memory.
-
-A meta array wraps a NumPy array that has the right geometry over a single element. View kernels only do arithmetic on
-strides, so they run on it as they are; it is never read.
-"""
+"""The meta device: shapes, strides and dtypes without memory."""
 
 from __future__ import annotations
 
@@ -13,72 +9,19 @@ import numpy as np
 
 from .._device import META, device
 from .._shape import broadcast_shapes
-from .allocate import ALLOCATORS
-from .device import KERNELS
-from .transfer import ROUTES
-
-as_strided = np.lib.stride_tricks.as_strided
+from .array import DeviceArray, Memory
+from .base import GENERIC, Device, register
 
 
-class MetaArray:
+class MetaArray(DeviceArray):
     """Geometry without contents."""
 
-    __slots__ = ("phantom",)
-    device = META
-    data_ptr = 0
-    # NumPy must not treat it as an object array.
-    __array_ufunc__ = None
-
-    def __init__(self, phantom: np.ndarray) -> None:
-        self.phantom = phantom
+    __slots__ = ()
 
     @classmethod
     def empty(cls, shape: tuple[int, ...], dtype: np.dtype) -> MetaArray:
         """A row-major one."""
-        strides, step = [], dtype.itemsize
-        for extent in reversed(shape):
-            strides.append(step)
-            step *= max(extent, 1)
-        return cls(as_strided(np.zeros(1, dtype), shape, strides[::-1]))
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.phantom.shape
-
-    @property
-    def strides(self) -> tuple[int, ...]:
-        return self.phantom.strides
-
-    @property
-    def dtype(self) -> np.dtype:
-        return self.phantom.dtype
-
-    @property
-    def ndim(self) -> int:
-        return self.phantom.ndim
-
-    @property
-    def size(self) -> int:
-        return self.phantom.size
-
-    @property
-    def nbytes(self) -> int:
-        return self.phantom.nbytes
-
-    @property
-    def flags(self) -> Any:
-        return self.phantom.flags
-
-    def astype(self, dtype: np.dtype) -> MetaArray:
-        """The same shape in another dtype."""
-        return MetaArray.empty(self.shape, np.dtype(dtype))
-
-    def copy(self) -> MetaArray:
-        """There is nothing to copy."""
-        return MetaArray.empty(self.shape, self.dtype)
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        """Writing has no effect."""
+        return META_DEVICE.empty(tuple(shape), dtype, META)
 
 
 def stand_in(value: Any) -> Any:
@@ -114,25 +57,19 @@ def kernel(op: Any) -> Callable[..., Any]:
 def rule_of(op: Any) -> Callable[..., Any]:
     """An op's shape rule, or its CPU kernel on stand-ins."""
     rule = op.meta
-    if op.view:
-        return lambda first, *rest: phantom_view(op, first, rest)
     if op.cpu is None:
         return lambda first, *rest: first
     if rule == "data":
         return lambda *arguments: refuse(op)
     if rule == "same":
+        if op.schema.arguments[0].type == "Scalar":  # a number first: the kernel says which dtype comes of it
+            return lambda *arguments: broadcast(op, arguments)
         return lambda first, *rest: MetaArray.empty(first.shape, first.dtype)
     if rule == "broadcast":
         return lambda *arguments: broadcast(op, arguments)
     if rule is not None:
         return lambda *arguments: rule(*arguments)
     return lambda *arguments: as_meta((op.cpu_full or op.cpu)(*[stand_in(a) for a in arguments]))
-
-
-def phantom_view(op: Any, first: MetaArray, rest: tuple[Any, ...]) -> Any:
-    """Run a view kernel on the phantom."""
-    found = op.cpu(first.phantom, *rest)
-    return [MetaArray(f) for f in found] if isinstance(found, (list, tuple)) else MetaArray(found)
 
 
 def broadcast(op: Any, arguments: tuple[Any, ...]) -> MetaArray:
@@ -150,14 +87,33 @@ def refuse(op: Any) -> Any:
     )
 
 
-def _no_data(array: Any) -> np.ndarray:
-    raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+class MetaDevice(Device):
+    """Arrays whose memory is only counted. Copies and fills change nothing."""
+
+    type = "meta"
+    array_class = MetaArray
+    indexed = has_data = False
+    profiler_type = 14
+    profiler_name = "Meta"
+
+    def allocate(self, nbytes: int, where: device) -> Memory:
+        return Memory(META, 0, nbytes)
+
+    def from_host(self, array: np.ndarray, where: device, non_blocking: bool = False) -> MetaArray:
+        return MetaArray.empty(array.shape, array.dtype)
+
+    def to_host(self, array: Any, non_blocking: bool = False) -> np.ndarray:
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+
+    def copy(self, target: Any, source: Any, non_blocking: bool = False) -> Any:
+        return target
+
+    def fill(self, array: Any, value: Any) -> Any:
+        return array
+
+    def kernel(self, op: Any, form: str) -> Callable[..., Any] | None:
+        """An op's shape rule in place of a kernel."""
+        return None if op.key in GENERIC else kernel(op)
 
 
-def _from_host(array: np.ndarray, where: device) -> MetaArray:
-    return MetaArray.empty(array.shape, array.dtype)
-
-
-KERNELS[MetaArray] = kernel
-ALLOCATORS["meta"] = lambda shape, dtype, where: MetaArray.empty(shape, dtype)
-ROUTES["meta"] = (_from_host, _no_data)
+META_DEVICE = register(MetaDevice())

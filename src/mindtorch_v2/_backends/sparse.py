@@ -1,4 +1,8 @@
-"""Sparse arrays in coordinate form: the positions of some elements and their values; all others are zero."""
+"""Sparse arrays: the positions of some elements and their values; all others are zero.
+
+Compressed rows and columns are kept as coordinates too, in the order of their layout: what is compressed is computed
+when it is asked for, and every kernel of the coordinate form serves them.
+"""
 
 from __future__ import annotations
 
@@ -9,24 +13,29 @@ from typing import Any
 import numpy as np
 
 from .._device import CPU
+from .base import BY_ARRAY, NEW, Device
 from .cpu.stretches import sum_stretches
-from .device import KERNELS
 
 Array = Any
+COO, CSR, CSC = "sparse_coo", "sparse_csr", "sparse_csc"
+# The dimension that a layout compresses.
+COMPRESSED = {CSR: 0, CSC: 1}
 
 
 class SparseArray:
     """Indices of shape (sparse dimensions, count) and values of shape (count, dense dimensions...)."""
 
-    __slots__ = ("__weakref__", "coalesced", "indices", "shape", "values")
+    __slots__ = ("__weakref__", "coalesced", "indices", "layout", "shape", "values")
     device = CPU
     data_ptr = 0
 
-    def __init__(self, indices: np.ndarray, values: np.ndarray, shape: tuple[int, ...], coalesced: bool) -> None:
+    def __init__(self, indices: np.ndarray, values: np.ndarray, shape: tuple[int, ...], coalesced: bool,
+                 layout: str = COO) -> None:
         self.indices = indices
         self.values = values
         self.shape = shape
         self.coalesced = coalesced
+        self.layout = layout
 
     @property
     def dtype(self) -> np.dtype:
@@ -59,18 +68,21 @@ class SparseArray:
 
     def copy(self) -> SparseArray:
         """Independent memory."""
-        return SparseArray(self.indices.copy(), self.values.copy(), self.shape, self.coalesced)
+        return SparseArray(self.indices.copy(), self.values.copy(), self.shape, self.coalesced, self.layout)
 
     def like(self, values: np.ndarray) -> SparseArray:
         """Other values at the same positions."""
-        return SparseArray(self.indices, values, self.shape, self.coalesced)
+        return SparseArray(self.indices, values, self.shape, self.coalesced, self.layout)
 
-    def __setitem__(self, key: Any, other: SparseArray) -> None:
-        """What an in-place op writes, `a[...] = result`: another's elements are taken over."""
-        if key is not Ellipsis or not isinstance(other, SparseArray):
-            raise NotImplementedError("writing into a sparse tensor is not supported by this runtime")
-        self.indices, self.values, self.shape, self.coalesced = (
-            other.indices, other.values, other.shape, other.coalesced)
+    def take_over(self, other: SparseArray) -> SparseArray:
+        """Another's elements in place of its own: what an in-place op writes."""
+        self.indices, self.values, self.shape, self.coalesced, self.layout = (
+            other.indices, other.values, other.shape, other.coalesced, other.layout)
+        return self
+
+    def after(self, left: np.ndarray) -> np.ndarray:
+        """A dense matrix times this one."""
+        return np.ascontiguousarray(product(transposed(self), left.T).T)
 
     def __rmul__(self, other: Any) -> Any:
         raise NotImplementedError("a dense tensor times a sparse one is not supported by this runtime: use "
@@ -177,7 +189,7 @@ def product(a: SparseArray, b: Array) -> Any:
     if a.shape[1] != b.shape[0]:
         raise RuntimeError(f"addmm: Argument #3 (dense): Expected dim 0 size {a.shape[1]}, got {b.shape[0]}")
     if isinstance(b, SparseArray):
-        return _sparse_product(a, coalesce(b))
+        return _sparse_product(compressed(a, COO), coalesce(compressed(b, COO)))
     made = np.zeros((a.shape[0], *b.shape[1:]), np.result_type(a.dtype, b.dtype))
     rows, columns = a.indices
     if not rows.size:
@@ -198,7 +210,54 @@ def transposed(a: SparseArray, dim0: int = 0, dim1: int = 1) -> SparseArray:
     order[dim0], order[dim1] = order[dim1], order[dim0]
     if any(order[d] != d for d in range(len(a.indices), a.ndim)):
         raise NotImplementedError("transposing a sparse with a dense dimension of a sparse tensor is not supported")
-    return SparseArray(a.indices[order[:len(a.indices)]], a.values, tuple(a.shape[d] for d in order), False)
+    layout = {COO: COO, CSR: CSC, CSC: CSR}[a.layout] if dim0 != dim1 else a.layout
+    return SparseArray(a.indices[order[:len(a.indices)]], a.values, tuple(a.shape[d] for d in order),
+                       layout != COO, layout)
+
+
+def compressed(a: SparseArray, layout: str) -> SparseArray:
+    """The same elements in the order of a layout."""
+    if a.layout == layout:
+        return a
+    if layout != COO and (a.ndim != 2 or len(a.indices) != 2):
+        raise NotImplementedError(f"torch.{layout} is supported for matrices, without dense dimensions or batches")
+    a = coalesce(SparseArray(a.indices, a.values, a.shape, a.layout == COO and a.coalesced))
+    if layout != CSC:
+        return SparseArray(a.indices, a.values, a.shape, True, layout)
+    order = np.lexsort((a.indices[0], a.indices[1]))
+    return SparseArray(a.indices[:, order], a.values[order], a.shape, True, layout)
+
+
+def starts_of(a: SparseArray) -> np.ndarray:
+    """Where each row of compressed rows, or column of compressed columns, begins; and the end."""
+    dim = COMPRESSED[a.layout]
+    return np.searchsorted(a.indices[dim], np.arange(a.shape[dim] + 1)).astype(np.int64)
+
+
+def from_compressed(starts: np.ndarray, others: np.ndarray, values: np.ndarray, size: Any, layout: str) -> SparseArray:
+    """Compressed rows or columns, after a look at whether they are any."""
+    dim = COMPRESSED[layout]
+    which, other = ("crow_indices", "col_indices") if dim == 0 else ("ccol_indices", "row_indices")
+    if starts.ndim != 1 or others.ndim != 1 or values.ndim != 1:
+        raise NotImplementedError(f"torch.{layout}: batches and dense dimensions are not supported")
+    if not len(starts) or starts[0] != 0 or starts[-1] != len(others) or (np.diff(starts) < 0).any():
+        raise RuntimeError(f"`{which}` must begin with 0, end with the number of elements ({len(others)}), and not "
+                           "decrease")
+    if len(others) != len(values):
+        raise RuntimeError(f"`{other}` and `values` must have the same length, but have {len(others)} and "
+                           f"{len(values)}")
+    extent = int(others.max()) + 1 if len(others) else 0
+    shape = tuple(size) if size is not None else ((len(starts) - 1, extent) if dim == 0 else (extent, len(starts) - 1))
+    if len(shape) != 2 or shape[dim] != len(starts) - 1:
+        raise RuntimeError(f"`{which}` has {len(starts)} entries, which does not fit the size {list(shape)}")
+    if len(others) and (others.min() < 0 or extent > shape[1 - dim]):
+        raise RuntimeError(f"`{other}` must be at least 0 and less than {shape[1 - dim]}")
+    main = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    places = np.stack((main, others) if dim == 0 else (others, main)).astype(np.int64)
+    order = np.lexsort((others, main))
+    if (order[1:] < order[:-1]).any():
+        places, values = places[:, order], values[order]
+    return SparseArray(places, values, shape, True, layout)
 
 
 def _elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -222,6 +281,8 @@ def _scaled(function: Callable[..., Any]) -> Callable[..., Any]:
 def _added(a: SparseArray, b: Any, alpha: Any = 1) -> Any:
     if not isinstance(b, SparseArray):
         raise NotImplementedError("the sum of a sparse and a dense tensor is dense: put the dense one first")
+    if a.layout != COO or b.layout != COO:
+        return compressed(_added(compressed(a, COO), compressed(b, COO), alpha), a.layout)
     values = np.concatenate([a.values, b.values * np.asarray(alpha, b.dtype)])
     both = SparseArray(np.concatenate([a.indices, b.indices], 1), values, a.shape, False)
     return coalesce(both) if a.coalesced and b.coalesced else both
@@ -229,7 +290,10 @@ def _added(a: SparseArray, b: Any, alpha: Any = 1) -> Any:
 
 TABLE: dict[str, Callable[..., Any]] = {
     "mm": product, "mv": product, "_sparse_mm": product, "t": transposed, "transpose.int": transposed,
-    "_coalesce": coalesce, "_to_dense": lambda a, *rest: dense(a), "values": lambda a: a.values,
+    "_coalesce": coalesce, "_to_sparse_csr": lambda a, *rest: compressed(a, CSR),
+    "_to_sparse_csc": lambda a, *rest: compressed(a, CSC), "_to_sparse": lambda a, *rest: compressed(a, COO),
+    "sum": lambda a, *rest: a.values.sum(),
+    "_to_dense": lambda a, *rest: dense(a), "values": lambda a: a.values,
     "clone": lambda a, *rest: a.copy(), "mul.Tensor": _scaled(np.multiply), "div.Tensor": _scaled(np.true_divide),
     "mul.Scalar": _scaled(np.multiply), "add.Tensor": _added, "neg": _elementwise(np.negative),
     "abs": _elementwise(np.abs), "sqrt": _elementwise(np.sqrt), "sin": _elementwise(np.sin),
@@ -239,13 +303,38 @@ TABLE: dict[str, Callable[..., Any]] = {
 }
 
 
-def kernel(op: Any) -> Callable[..., Any]:
-    """The kernel of an op for sparse arrays."""
-    found = TABLE.get(op.key)
-    if found is None:
+class SparseDevice(Device):
+    """Sparse arrays are in host memory like others; what they need of a device is their own."""
+
+    type = "cpu"
+    array_class = SparseArray
+    indexed = False
+    profiler_type = 0
+    profiler_name = "CPU"
+
+    def copy(self, target: SparseArray, source: Any, non_blocking: bool = False) -> SparseArray:
+        if not isinstance(source, SparseArray):
+            raise NotImplementedError("writing into a sparse tensor is not supported by this runtime")
+        return target.take_over(source)
+
+    def whole(self, array: SparseArray) -> Any:
+        return array
+
+    def clone(self, array: SparseArray, memory_format: Any = None) -> SparseArray:
+        return array.copy()
+
+    def convert(self, array: SparseArray, dtype: np.dtype) -> SparseArray:
+        return array.astype(dtype)
+
+    def kernel(self, op: Any, form: str) -> Callable[..., Any] | None:
+        return TABLE.get(op.key)
+
+    def view_kernel(self, op: Any) -> Callable[..., Any]:
+        return TABLE.get(op.key) or self.missing(op, NEW)
+
+    def missing(self, op: Any, form: str) -> Callable[..., Any]:
         raise NotImplementedError(f"aten::{op.name} of a sparse tensor is not supported by this runtime; use "
                                   "to_dense()")
-    return found
 
 
-KERNELS[SparseArray] = kernel
+BY_ARRAY[SparseArray] = SparseDevice()

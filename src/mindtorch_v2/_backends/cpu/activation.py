@@ -12,6 +12,8 @@ import numpy as np
 
 from ..._dispatch.promotion import FLOAT_DTYPES, scalar_array
 from ..._dispatch.steps import step
+from . import providers
+from .elements import RELU, RELU_SLOPE, SIGMOID_SLOPE, SILU, SILU_SLOPE, TANH_SLOPE, elementwise
 from .gelu import GELU_CUBIC as GELU_CUBIC
 from .gelu import GELU_SLOPE as GELU_SLOPE
 from .gelu import gelu as gelu
@@ -31,16 +33,21 @@ LARGE = 2048
 # -- made of straight lines ----------------------------------------------------------------------------------------
 
 
+@elementwise(RELU)
+def _not_negative(a: Array, out: Array | None = None) -> Array:
+    return np.maximum(a, ZEROS[a.dtype], out=out)
+
+
 @step("aten::clamp_min")
 def clamp_min(a: Array, low: Any) -> Array:
     """Not less than a number."""
-    return np.maximum(a, ZEROS[a.dtype] if low == 0 else scalar_array(low, a.dtype))
+    return _not_negative(a) if low == 0 else np.maximum(a, scalar_array(low, a.dtype))
 
 
 @step("aten::clamp_min_")
 def clamp_min_(a: Array, low: Any) -> Array:
     """`clamp_min` into its argument."""
-    return np.maximum(a, ZEROS[a.dtype] if low == 0 else scalar_array(low, a.dtype), out=a)
+    return _not_negative(a, a) if low == 0 else np.maximum(a, scalar_array(low, a.dtype), out=a)
 
 
 def relu(a: Array) -> Array:
@@ -70,7 +77,16 @@ def threshold(a: Array, limit: Any, value: Any) -> Array:
 
 def threshold_backward(grad: Array, a: Array, limit: Any) -> Array:
     """The gradient where a is above `limit`."""
+    if limit == 0 and providers.elements(grad, a):
+        return _slope(RELU_SLOPE, grad, a)
     return stopped(np.less_equal(a, ZEROS[a.dtype] if limit == 0 else scalar_array(limit, a.dtype)), grad)
+
+
+def _slope(kind: int, grad: Array, a: Array) -> Array:
+    """The gradient of a function that the C kernels know."""
+    made = np.empty(a.shape, FLOAT32)
+    providers.native.slope(kind, made, grad, a)
+    return made
 
 
 def stopped(closed: Array, grad: Array) -> Array:
@@ -238,6 +254,8 @@ def prelu_backward(grad: Array, a: Array, weight: Array) -> tuple[Array, Array]:
 
 def sigmoid_backward(grad: Array, output: Array) -> Array:
     """`grad * output * (1 - output)`."""
+    if providers.elements(grad, output):
+        return _slope(SIGMOID_SLOPE, grad, output)
     if grad.dtype is not FLOAT32 and grad.dtype.itemsize == 2:
         return np.asarray(sigmoid_backward(grad.astype(FLOAT32), output.astype(FLOAT32))).astype(grad.dtype)
     t = scratch(np.subtract(ONES[output.dtype], output))
@@ -249,6 +267,8 @@ def sigmoid_backward(grad: Array, output: Array) -> Array:
 
 def tanh_backward(grad: Array, output: Array) -> Array:
     """`grad * (1 - output²)`."""
+    if providers.elements(grad, output):
+        return _slope(TANH_SLOPE, grad, output)
     if grad.dtype is not FLOAT32 and grad.dtype.itemsize == 2:
         return np.asarray(tanh_backward(grad.astype(FLOAT32), output.astype(FLOAT32))).astype(grad.dtype)
     t = scratch(np.multiply(output, output))
@@ -258,6 +278,7 @@ def tanh_backward(grad: Array, output: Array) -> Array:
     return np.multiply(t, grad, t)
 
 
+@elementwise(SILU)
 def silu(a: Array) -> Array:
     """`a * sigmoid(a)`."""
     dtype = a.dtype
@@ -275,6 +296,8 @@ def silu(a: Array) -> Array:
 @floats_only("silu_backward_cpu")
 def silu_backward(grad: Array, a: Array) -> Array:
     """`grad * s * (1 + a * (1 - s))` with s the sigmoid."""
+    if providers.elements(grad, a):
+        return _slope(SILU_SLOPE, grad, a)
     s = sigmoid(a)
     t = scratch(np.subtract(ONES[a.dtype], s))
     np.multiply(t, a, t)

@@ -10,6 +10,7 @@ import numpy as np
 from ..._dispatch.promotion import FLOAT_DTYPES, cast, result_dtype, scalar_array, to_float
 from ..._dispatch.steps import step
 from .blocks import blocks
+from .elements import SUBTRACT, elementwise
 from .memory import empty_beside, to
 
 Array = Any
@@ -37,6 +38,7 @@ def subtract(a: Array, b: Array, out: Array | None = None) -> Array:
 
 
 subtract.ufunc = np.subtract  # type: ignore[attr-defined]
+difference = elementwise(SUBTRACT, 2)(subtract)
 
 
 def divide_rounded(a: Array, b: Array, rounding_mode: str | None) -> Array:

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from ..._dtype import HALF_TYPES
+from . import providers
 from .blocks import SpreadInPlace
 from .memory import empty_like
-from .onednn import batches as fast
 from .softmax import is_moderate
 from .sums import row_sums
 
@@ -33,7 +33,7 @@ def _grouped(a: Array, heads: int) -> Array:
 def _scores(scaled: Array, key: Array) -> Array:
     """The products of scaled queries and keys, `(batch, heads of keys, rows, keys)`."""
     # By rows times rows: BLAS is slow on small matrices of which the second is transposed.
-    return fast.matmul(_grouped(scaled, key.shape[1]), key.swapaxes(-1, -2))
+    return np.matmul(_grouped(scaled, key.shape[1]), key.swapaxes(-1, -2))
 
 
 def _hidden(rows: int, keys: int) -> Array:
@@ -67,11 +67,27 @@ def _factor(query: Array, scale: float | None) -> float:
     return 1 / math.sqrt(query.shape[-1]) if scale is None else scale
 
 
+def _spread_mask(mask: Array | None, query: Array, key: Array) -> Array | None:
+    return None if mask is None else np.broadcast_to(mask, (*query.shape[:3], key.shape[2]))
+
+
 def forward(query: Array, key: Array, value: Array, dropout_p: float, is_causal: bool, attn_mask: Array | None,
             scale: float | None) -> tuple[Array, Array]:
     """`(softmax(query @ key.T * scale + mask) @ value, logarithm of the softmax's denominators)`."""
     q, k, v = _wide(query), _wide(key), _wide(value)
     mask = None if attn_mask is None else _wide(attn_mask)
+    # The result lies in memory as the query does: what follows often wants the heads side by side again.
+    result = empty_like(query, query.dtype)
+    if result.shape[3] != value.shape[3]:
+        result = np.empty((*query.shape[:3], value.shape[3]), query.dtype)
+    if providers.attention(q, k, v):
+        made = result if result.dtype is q.dtype and result.strides[3] == 4 else np.empty(result.shape, q.dtype)
+        logs = np.empty(query.shape[:3], q.dtype)
+        providers.native.attention(q, k, v, _spread_mask(mask, query, key), is_causal, _factor(query, scale), made,
+                                   logs)
+        if made is not result:
+            result[...] = made
+        return result, logs
     scores = _scores(q * q.dtype.type(_factor(query, scale)), k)
     shape = (*query.shape[:3], key.shape[2])
     top: Any = 0
@@ -82,11 +98,9 @@ def forward(query: Array, key: Array, value: Array, dropout_p: float, is_causal:
         scores -= top
         np.exp(scores, scores)
     total = row_sums(scores.reshape(-1, shape[-1])).reshape(*scores.shape[:-1], 1)
-    made = np.matmul(scores, v).reshape(query.shape)
+    made = np.matmul(scores, v).reshape(result.shape)
     share = np.where(total == 0, 1, total).reshape(*query.shape[:3], 1)
     logs = (top + np.log(total)).reshape(query.shape[:3])
-    # The result lies in memory as the query does: what follows often wants the heads side by side again.
-    result = empty_like(query, query.dtype)
     if result.dtype == made.dtype:
         np.true_divide(made, share, result)
     else:
@@ -110,11 +124,20 @@ def backward(grad: Array, query: Array, key: Array, value: Array, out: Array, lo
     pull, q, k, v = _wide(grad), _wide(query), _wide(key), _wide(value)
     heads, factor = key.shape[1], _factor(query, scale)
     mask = None if attn_mask is None else _wide(attn_mask)
+    wide_out = _wide(out)
+    pull = pull if pull.strides[3] == pull.itemsize else np.ascontiguousarray(pull)
+    if providers.attention(q, k, v, pull, wide_out):
+        made = [np.empty((a.shape[0], a.shape[2], a.shape[1], a.shape[3]), q.dtype).swapaxes(1, 2)
+                for a in (query, key, value)]
+        logs = np.ascontiguousarray(logsumexp, q.dtype)
+        providers.native.attention_back(q, k, v, _spread_mask(mask, query, key), is_causal, factor, wide_out, logs,
+                                        pull, *made)
+        return tuple(a if a.dtype is like.dtype else a.astype(like.dtype) for a, like in zip(made, (query, key, value)))
     scaled = q * q.dtype.type(factor)
     weights = _scores(scaled, k)
     shape = (*query.shape[:3], key.shape[2])
     pull = _grouped(pull, heads)
-    shared = np.einsum("bhre,bhre->bhr", pull, _grouped(_wide(out), heads))[..., None]
+    shared = np.einsum("bhre,bhre->bhr", pull, _grouped(wide_out, heads))[..., None]
     if _plain_exponentials(weights, shape, is_causal, mask):
         # The softmax's denominators go with the rows of the gradient, which are fewer than the weights.
         share = np.exp(-logsumexp).reshape(*weights.shape[:3], 1)
@@ -124,7 +147,7 @@ def backward(grad: Array, query: Array, key: Array, value: Array, out: Array, lo
         _masked(weights, shape, is_causal, mask)
         weights -= np.where(np.isneginf(logsumexp), np.inf, logsumexp).reshape(*weights.shape[:3], 1)
         np.exp(weights, weights)
-    slope = fast.matmul(pull, v.swapaxes(-1, -2))
+    slope = np.matmul(pull, v.swapaxes(-1, -2))
     slope -= shared
     slope *= weights
     return (_side_by_side(slope, k * k.dtype.type(factor), query),

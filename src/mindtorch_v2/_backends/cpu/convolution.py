@@ -18,9 +18,12 @@ from numpy.lib.stride_tricks import as_strided
 
 from ..._dispatch.steps import step
 from ..._dtype import HALF_TYPES
+from . import providers, windows_in_c
 from .convolution_checks import check_convolution
+from .matmul import products
 from .memory import contiguous_step, empty
-from .onednn import convolution as fast
+from .onednn import convolution as onednn
+from .windows_in_c import turned_weight
 
 Array = Any
 Sizes = tuple[int, ...]
@@ -66,14 +69,6 @@ class Window(NamedTuple):
         """The window that carries an output's gradient back to the input, for windows that step by one."""
         padding = tuple(d * (k - 1) - p for k, p, d in zip(self.kernel, self.padding, self.dilation))
         return self._replace(padding=padding)
-
-
-def turned_weight(weight: Array, groups: int) -> Array:
-    """The weight for `Window.turned`: reversed in space, input and output channels exchanged within a group."""
-    out, per_group, *kernel = weight.shape
-    reverse = weight[(slice(None), slice(None), *(slice(None, None, -1) for _ in kernel))]
-    grouped = reverse.reshape(groups, out // groups, per_group, *kernel).swapaxes(1, 2)
-    return np.ascontiguousarray(grouped.reshape(groups * per_group, out // groups, *kernel))
 
 
 class Columns:
@@ -136,10 +131,10 @@ def _pointwise(x: Array, matrix: Array, groups: int) -> Array:
     positions = math.prod(sizes)
     out = groups * matrix.shape[1]
     if positions >= SMALL_IMAGE:
-        made = np.matmul(matrix, x.reshape(images, groups, channels // groups, positions))
+        made = products(matrix, x.reshape(images, groups, channels // groups, positions))
         return made.reshape(images, out, *sizes)
     joined = x.swapaxes(0, 1).reshape(groups, channels // groups, images * positions)
-    made = np.matmul(matrix, joined).reshape(out, images, *sizes)
+    made = products(matrix, joined).reshape(out, images, *sizes)
     return np.ascontiguousarray(made.swapaxes(0, 1))
 
 
@@ -161,9 +156,17 @@ def _depth_weight(weight: Array, groups: int, tap: Sizes) -> Array:
     return column.reshape(groups, -1, *(1,) * spatial)
 
 
+def first_of(name: str, *arguments: Any) -> Array | None:
+    """The result of the first provider that has one: oneDNN where it is installed, then our kernels."""
+    if not providers.onednn():
+        return None
+    made = getattr(onednn, name)(*arguments)
+    return getattr(windows_in_c, name)(*arguments) if made is None else made
+
+
 def forward(x: Array, weight: Array, bias: Array | None, window: Window, groups: int) -> Array:
     """Convolution of checked arrays of one dtype."""
-    quick = fast.forward(x, weight, bias, window, groups)
+    quick = first_of("forward", x, weight, bias, window, groups)
     if quick is not None:
         return quick
     out_channels, per_group = weight.shape[:2]
@@ -178,7 +181,7 @@ def forward(x: Array, weight: Array, bias: Array | None, window: Window, groups:
         columns = Columns(x, window, out)
         matrix = weight.reshape(groups, out_channels // groups, per_group * math.prod(window.kernel))
         for part, block in columns.blocks(groups):
-            result = columns.cut(np.matmul(matrix, block), out_channels)
+            result = columns.cut(products(matrix, block), out_channels)
             if column is None:
                 made[part] = result
             else:
@@ -210,7 +213,7 @@ def _depthwise_input_gradient(grad: Array, weight: Array, padded: Array, window:
 
 def input_gradient(grad: Array, weight: Array, shape: Sizes, window: Window, groups: int) -> Array:
     """Gradient of `forward` for its input, which has this shape; the forward of a transposed convolution."""
-    quick = fast.input_gradient(grad, weight, shape, window, groups)
+    quick = first_of("input_gradient", grad, weight, shape, window, groups)
     if quick is not None:
         return quick
     out_channels, per_group = weight.shape[:2]
@@ -237,7 +240,7 @@ def input_gradient(grad: Array, weight: Array, shape: Sizes, window: Window, gro
         block = max(1, COLUMN_BYTES // max(1, height * math.prod(out) * grad.itemsize))
         for start in range(0, images, block):
             part = grad[start: start + block].swapaxes(0, 1).reshape(groups, out_channels // groups, -1)
-            made = np.matmul(matrix, part).reshape(shape[1], *window.kernel, -1, *out)
+            made = products(matrix, part).reshape(shape[1], *window.kernel, -1, *out)
             target = padded[start: start + block]
             for tap, seen in window.taps(out):
                 target[(..., *seen)] += made[(slice(None), *tap)].swapaxes(0, 1)
@@ -246,7 +249,7 @@ def input_gradient(grad: Array, weight: Array, shape: Sizes, window: Window, gro
 
 def weight_gradient(grad: Array, x: Array, shape: Sizes, window: Window, groups: int) -> Array:
     """Gradient of `forward` for its weight, which has this shape."""
-    quick = fast.weight_gradient(grad, x, shape, window, groups)
+    quick = first_of("weight_gradient", grad, x, shape, window, groups)
     if quick is not None:
         return quick
     out_channels, per_group = shape[:2]
@@ -256,14 +259,14 @@ def weight_gradient(grad: Array, x: Array, shape: Sizes, window: Window, groups:
         positions = grad.shape[0] * math.prod(out)
         left = grad.swapaxes(0, 1).reshape(groups, out_channels // groups, positions)
         right = seen.swapaxes(0, 1).reshape(groups, per_group, positions)
-        return np.matmul(left, right.swapaxes(1, 2)).reshape(shape)
+        return products(left, right.swapaxes(1, 2)).reshape(shape)
     made = np.zeros(shape, grad.dtype)
     if window.can_turn(x.shape[2:], out) and out_channels < x.shape[1]:
         return _backward_of_output(grad, x, None, shape, window, groups)[1]
     matrix = made.reshape(groups, out_channels // groups, per_group * math.prod(shape[2:]))
     columns = Columns(x, window, out)
     for part, block in columns.blocks(groups):
-        matrix += np.matmul(columns.lay(grad[part], groups), block.swapaxes(1, 2))
+        matrix += products(columns.lay(grad[part], groups), block.swapaxes(1, 2))
     return made
 
 
@@ -277,8 +280,8 @@ def _backward_of_output(grad: Array, x: Array, weight: Array | None, shape: Size
     total = np.zeros((groups, per_group, out_channels // groups * math.prod(kernel)), grad.dtype)
     for part, block in columns.blocks(groups):
         if first is not None:
-            first[part] = columns.cut(np.matmul(matrix, block), x.shape[1])
-        total += np.matmul(columns.lay(x[part], groups), block.swapaxes(1, 2))
+            first[part] = columns.cut(products(matrix, block), x.shape[1])
+        total += products(columns.lay(x[part], groups), block.swapaxes(1, 2))
     return first, turned_weight(total.reshape(groups * per_group, out_channels // groups, *kernel), groups)
 
 
@@ -286,7 +289,7 @@ def gradients(grad: Array, x: Array, weight: Array, window: Window, groups: int,
               needs_weight: bool) -> tuple[Array | None, Array | None]:
     """Gradients of `forward` for input and weight."""
     if needs_input and needs_weight:
-        quick = fast.input_gradient(grad, weight, x.shape, window, groups)
+        quick = first_of("input_gradient", grad, weight, x.shape, window, groups)
         if quick is not None:
             return quick, weight_gradient(grad, x, weight.shape, window, groups)
     out_channels = weight.shape[0]
@@ -337,21 +340,25 @@ def _by_numpy(x: Array, weight: Array, bias: Array | None, window: Window, trans
 
 def mkldnn_convolution(x: Array, weight: Array, bias: Array | None, padding: Any, stride: Any, dilation: Any,
                        groups: int) -> Array:
-    """Convolution by oneDNN, which was called MKL-DNN when PyTorch gave this op its name."""
+    """The convolution that PyTorch has oneDNN compute, which was called MKL-DNN when it gave this op its name."""
     check_convolution(x, weight, bias, stride, padding, dilation, False, 0, groups)
-    return _by_onednn(x, weight, bias, padding, stride, dilation, groups)
+    if not has_fast_convolution(x, weight):
+        raise RuntimeError("mkldnn_convolution needs float32 arrays with elements, and the C kernels or oneDNN")
+    return _of_floats(x, weight, bias, padding, stride, dilation, groups)
 
 
-def _by_onednn(x: Array, weight: Array, bias: Array | None, padding: Any, stride: Any, dilation: Any,
+def has_fast_convolution(x: Array, weight: Array) -> bool:
+    """Whether one of the libraries takes these."""
+    return (x.dtype is weight.dtype is providers.FLOAT32 and bool(x.size and weight.size) and not providers.NUMPY_ONLY
+            and (providers.native is not None or onednn.library() is not None))
+
+
+def _of_floats(x: Array, weight: Array, bias: Array | None, padding: Any, stride: Any, dilation: Any,
                groups: int) -> Array:
-    made = fast.forward(x, weight, bias, make_window(weight, stride, padding, dilation), groups)
-    if made is None:
-        raise RuntimeError("mkldnn_convolution needs float32 arrays with elements, and oneDNN, which "
-                           "`pip install mindtorch_v2[fast]` brings")
-    return made
+    return forward(x, weight, bias, make_window(weight, stride, padding, dilation), groups)
 
 
-_onednn_step = step("aten::mkldnn_convolution")(_by_onednn)
+_fast_step = step("aten::mkldnn_convolution")(_of_floats)
 
 
 def any_convolution(x: Array, weight: Array, bias: Array | None, stride: Any, padding: Any, dilation: Any,
@@ -360,8 +367,8 @@ def any_convolution(x: Array, weight: Array, bias: Array | None, stride: Any, pa
     """Convolution by whichever library can do it; the last four arguments are for one that is not here."""
     check_convolution(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
     window = make_window(weight, stride, padding, dilation)
-    if not transposed and fast.can_run(x, weight, bias, window, groups):
-        return _onednn_step(x, weight, bias, padding, stride, dilation, groups)
+    if not transposed and has_fast_convolution(x, weight) and min(window.output(x.shape[2:])) > 0:
+        return _fast_step(x, weight, bias, padding, stride, dilation, groups)
     return _by_numpy(x, weight, bias, window, transposed, output_padding, groups)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from ..._dispatch.promotion import pretty
 from ..._dispatch.steps import step
 from ..._dtype import FROM_NUMPY, HALF_TYPES
+from . import providers
 from .memory import zeros
 from .stretches import sum_stretches
 from .view import view_step
@@ -55,6 +56,10 @@ def embedding_backward(grad: Array, indices: Array, num_weights: int, padding_id
     width = grad.shape[-1]
     made = zeros((num_weights, width), grad.dtype)
     flat, pulls = indices.reshape(-1), view_step(np.ascontiguousarray(grad), (-1, width))
+    if not scale_grad_by_freq and pulls.size and providers.rows(pulls, made):
+        places = np.ascontiguousarray(flat, np.int64)
+        providers.native.add_rows(made, places if padding_idx < 0 else np.where(flat == padding_idx, -1, places), pulls)
+        return made
     if padding_idx >= 0:
         counted = flat != padding_idx
         flat, pulls = flat[counted], pulls[counted]

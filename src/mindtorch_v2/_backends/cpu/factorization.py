@@ -17,7 +17,7 @@ def lu_factor(a: np.ndarray, pivot: bool, check_errors: bool) -> tuple[np.ndarra
     """L and U in one matrix, the row exchanged with each row (from 1), and the first zero on the diagonal (or 0)."""
     rows, columns = a.shape[-2:]
     count = min(rows, columns)
-    lu = np.ascontiguousarray(a).reshape(-1, rows, columns).copy()
+    lu = np.ascontiguousarray(a).reshape(math.prod(a.shape[:-2]), rows, columns).copy()
     batch = np.arange(len(lu))
     pivots = np.broadcast_to(np.arange(1, count + 1, dtype=np.int32), (len(lu), count)).copy()
     infos = np.zeros(len(lu), np.int32)

@@ -93,7 +93,8 @@ def index_add(a: Array, dim: int, index: Array, source: Array, alpha: Any) -> Ar
         steps[at] = index.reshape(-1).strides[0]
         scatter_add_step(a, at, restrided(index, source.shape, steps), source)
         return a
-    check_range(index, whole.shape[at], at)
+    if outside(index, whole.shape[at]):
+        raise IndexError("index out of range in self")
     if alpha != 1:
         added = added * scalar_array(alpha, added.dtype)
     add_slices(whole, at, index.reshape(-1), added)

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from ..._dispatch.promotion import scalar_array
+from . import providers
 from .blocks import blocks, fitted, like_block
-from .onednn import elementwise as fast
+from .elements import GELU, GELU_SLOPE_OF, GELU_TANH, GELU_TANH_SLOPE
 from .pointwise import FLOAT32, ONES, unspread
 from .real_floats import floats_only
 from .special import normal_erf
@@ -72,10 +73,11 @@ def gelu(a: Array, approximate: str = "none") -> Array:
     """`a` times the normal distribution function of a, or its approximation by tanh."""
     _check(approximate)
     a = unspread(a)
-    quick = fast.gelu(a, approximate)
-    if quick is not None:
-        return quick
-    made, memory = np.empty_like(a), like_block(a)
+    made = np.empty_like(a)
+    if providers.elements(a):
+        providers.native.unary(GELU if approximate == "none" else GELU_TANH, made, a)
+        return made
+    memory = like_block(a)
     half = scalar_array(0.5, a.dtype)
     for x, t in blocks(a, made):
         square = fitted(memory, x)
@@ -90,10 +92,11 @@ def gelu(a: Array, approximate: str = "none") -> Array:
 def gelu_backward(grad: Array, a: Array, approximate: str = "none") -> Array:
     """Gradient of `gelu`."""
     _check(approximate)
-    quick = fast.gelu_backward(grad, a, approximate)
-    if quick is not None:
-        return quick
-    made, memory = np.empty_like(a), like_block(a, grad)
+    made = np.empty_like(a)
+    if providers.elements(grad, a):
+        providers.native.slope(GELU_SLOPE_OF if approximate == "none" else GELU_TANH_SLOPE, made, grad, a)
+        return made
+    memory = like_block(a, grad)
     slopes = like_block(a, grad)
     half = scalar_array(0.5, a.dtype)
     for pull, x, t in blocks(grad, a, made):

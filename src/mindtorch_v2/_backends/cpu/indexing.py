@@ -10,6 +10,7 @@ import numpy as np
 
 from ..._dispatch.promotion import pretty
 from ..._dtype import FROM_NUMPY
+from . import providers
 
 Array = Any
 INT64 = np.dtype(np.int64)
@@ -129,7 +130,9 @@ def put(a: Array, indices: Sequence[Array | None], values: Array, accumulate: bo
             a[key] = values
     except IndexError as error:
         raise index_error(error, indices) from None
-    except ValueError:
+    except ValueError as error:
+        if "read-only" in str(error):
+            raise
         raise RuntimeError(
             f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result of "
             f"shape {list(a[key].shape)}"
@@ -183,6 +186,9 @@ def wrapped(index: Array, extent: int, dim: int) -> Array:
 def add_slices(a: Array, dim: int, index: Array, source: Array) -> None:
     """Add `source`'s slices along `dim` to the slices of `a` named by a vector, which may repeat."""
     if not source.size:
+        return
+    if dim == 0 and a.ndim > 1 and index.dtype == np.int64 and providers.rows(a, source) and index.min() >= 0:
+        providers.native.add_rows(a.reshape(len(a), -1), np.ascontiguousarray(index), source.reshape(len(source), -1))
         return
     rows = np.moveaxis(a, dim, 0) if dim else a
     added = np.moveaxis(source, dim, 0) if dim else source

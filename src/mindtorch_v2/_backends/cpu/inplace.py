@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from ..._dispatch.promotion import scalar_array
-from . import binary
+from . import binary, providers
 from .arithmetic import scaled_operand, subtract
+from .elements import ADD_PRODUCT, ADD_QUOTIENT, ADD_SCALED, LERP, add
 
 Array = Any
 PLAIN = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
@@ -23,11 +24,19 @@ def _alike(*arrays: Array) -> bool:
     return first.dtype in PLAIN and all(a.dtype is first.dtype and a.shape == first.shape for a in arrays[1:])
 
 
+def _updated(kind: int, a: Array, b: Array, c: Array, value: Any) -> bool:
+    """Try to update `a` by the C kernels."""
+    native = providers.native
+    return native is not None and type(value) in (int, float) and native.update(kind, a, b, c, value)
+
+
 def add_into(a: Array, b: Array, alpha: Any) -> Array:
     """`a += alpha b`."""
     if alpha != 1:
+        if _updated(ADD_SCALED, a, b, b, alpha):
+            return a
         b = scaled_operand(b, alpha)
-    return np.add(a, b, a)
+    return add(a, b, a)
 
 
 def subtract_into(a: Array, b: Array, alpha: Any) -> Array:
@@ -41,6 +50,8 @@ def subtract_into(a: Array, b: Array, alpha: Any) -> Array:
 
 def lerp_scalar_into(a: Array, end: Array, weight: Any) -> Array:
     """`a += weight (end - a)` for a weight below one half; the other half counts from the far end."""
+    if abs(weight) < 0.5 and _updated(LERP, a, end, end, weight):
+        return a
     if not _alike(a, end) or not abs(weight) < 0.5:
         return binary.lerp_scalar(a, end, weight)
     step = np.subtract(end, a)
@@ -50,6 +61,8 @@ def lerp_scalar_into(a: Array, end: Array, weight: Any) -> Array:
 
 def addcmul_into(a: Array, b: Array, c: Array, value: Any) -> Array:
     """`a += value b c`."""
+    if _updated(ADD_PRODUCT, a, b, c, value):
+        return a
     if not _alike(a, b, c):
         return binary.addcmul(a, b, c, value)
     product = np.multiply(b, c) if value == 1 else np.multiply(b, scalar_array(value, b.dtype))
@@ -60,6 +73,8 @@ def addcmul_into(a: Array, b: Array, c: Array, value: Any) -> Array:
 
 def addcdiv_into(a: Array, b: Array, c: Array, value: Any) -> Array:
     """`a += value b / c`."""
+    if _updated(ADD_QUOTIENT, a, b, c, value):
+        return a
     if not _alike(a, b, c):
         return binary.addcdiv(a, b, c, value)
     quotient = np.true_divide(b, c) if value == 1 else np.multiply(b, scalar_array(value, b.dtype))

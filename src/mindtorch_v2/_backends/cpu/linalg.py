@@ -121,6 +121,9 @@ def svd(a: np.ndarray, full_matrices: bool, compute_uv: bool, driver: Any) -> tu
     """U, S and the adjoint of V; U and V are empty unless asked for."""
     if not compute_uv:
         return np.empty(0, a.dtype), np.linalg.svd(a, compute_uv=False), np.empty(0, a.dtype)
+    if not np.isfinite(a).all():
+        raise LinAlgError("linalg.svd: The algorithm failed to converge because the input matrix contained non-finite "
+                          "values.")
     u, s, vh = np.linalg.svd(a, full_matrices)
     return u, s, vh
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..._dispatch.promotion import pretty, scalar_array
 from ..._dtype import BOOL, FROM_NUMPY, HALF_TYPES
-from .onednn import gemm as fast
+from . import providers
 from .view import expand_step
 
 Array = Any
@@ -66,12 +66,17 @@ def check_matrices(a: Array, b: Array) -> None:
 
 def mm(a: Array, b: Array) -> Array:
     """Product of two matrices."""
+    if providers.native is not None:
+        made = providers.native.matmul(a, b, None)
+        if made is not None:
+            return made
     if a.ndim == 2 == b.ndim and a.dtype is b.dtype and a.dtype in DIRECT:
         try:
-            quick = fast.product(a, b)
-            return a.dot(b) if quick is None else quick
+            return a.dot(b)
         except ValueError:
             pass  # the check below says what does not fit
+        except NotImplementedError:  # NumPy asked the right factor, a sparse one
+            return b.after(a)
     check_matrices(a, b)
     return product(a, b)
 
@@ -100,11 +105,31 @@ def bmm(a: Array, b: Array) -> Array:
     """Products of two batches of matrices."""
     check_batches(a, b)
     if a.dtype in DIRECT:
-        if b.strides[2] != b.dtype.itemsize and b.shape[1] * b.shape[2] <= SMALL_MATRIX:
-            b = np.ascontiguousarray(b)
-        return np.matmul(_blas_ready(a), _blas_ready(b))
+        return products(a, b)
     refuse_bool(a, "bmm")
-    return np.matmul(a.astype(np.float32), b.astype(np.float32)).astype(a.dtype)
+    return products(a.astype(np.float32), b.astype(np.float32)).astype(a.dtype)
+
+
+def products(a: Array, b: Array) -> Array:
+    """`a @ b` of checked batches of any number of dimensions, which broadcast."""
+    if providers.batches(a, b):
+        return _products_in_c(a, b)
+    if b.strides[-1] != b.dtype.itemsize and b.shape[-2] * b.shape[-1] <= SMALL_MATRIX:
+        b = np.ascontiguousarray(b)
+    return np.matmul(_blas_ready(a), _blas_ready(b))
+
+
+def _products_in_c(a: Array, b: Array) -> Array:
+    if a.ndim != 3 or b.ndim != 3 or a.shape[0] != b.shape[0]:
+        lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        a, b = np.broadcast_to(a, (*lead, *a.shape[-2:])), np.broadcast_to(b, (*lead, *b.shape[-2:]))
+        made = np.empty((*lead, a.shape[-2], b.shape[-1]), a.dtype)
+        for place in np.ndindex(*lead[:-1]):
+            providers.native.matmul_batch(made[place], a[place], b[place])
+        return made
+    made = np.empty((a.shape[0], a.shape[1], b.shape[2]), a.dtype)
+    providers.native.matmul_batch(made, a, b)
+    return made
 
 
 def _expandable(bias: Array, shape: tuple[int, ...]) -> None:
@@ -148,14 +173,15 @@ def addmm(bias: Array, a: Array, b: Array, beta: Any, alpha: Any) -> Array:
     if (a.dtype is b.dtype is bias.dtype and a.dtype in DIRECT and len(a.shape) == 2 == len(b.shape)
             and a.shape[1] == b.shape[0]):
         if beta == 1 and alpha == 1 and bias.shape == b.shape[1:]:
-            quick = fast.product(a, b, bias)
-            if quick is not None:
-                return quick
-        made = a.dot(b)
-        if beta == 1 and alpha == 1 and bias.shape == made.shape[-1:]:
-            made += expand_step(bias, made.shape, False)
+            row = expand_step(bias, (a.shape[0], b.shape[1]), False)
+            if providers.native is not None:
+                made = providers.native.matmul(a, b, bias)
+                if made is not None:
+                    return made
+            made = a.dot(b)
+            made += row
             return made
-        return combine(bias, made, beta, alpha, bias.dtype)
+        return combine(bias, mm(a, b), beta, alpha, bias.dtype)
     if a.ndim != 2 or b.ndim != 2:
         which, found = ("mat1", a) if a.ndim != 2 else ("mat2", b)
         raise RuntimeError(f"{which} must be a matrix, got {found.ndim}-D tensor")
@@ -177,7 +203,7 @@ def baddbmm(bias: Array, a: Array, b: Array, beta: Any, alpha: Any) -> Array:
         raise RuntimeError(f"Input dtypes must be the same, got: input {name_of(bias)}, batch1: {name_of(a)}, "
                            f"batch2: {name_of(b)}")
     refuse_bool(a, "baddbmm")
-    made = np.matmul(_blas_ready(_wide(a)), _blas_ready(_wide(b)))
+    made = products(_wide(a), _wide(b))
     return combine(bias, made, beta, alpha, bias.dtype)
 
 

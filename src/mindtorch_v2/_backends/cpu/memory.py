@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import platform
 from typing import Any
 
 import numpy as np
 
 from ..._dispatch.steps import step
-from ..._dtype import FROM_NUMPY
+from ..._dtype import FLOAT8, FROM_NUMPY
 from ..._memory_format import CHANNELS_LAST_ORDER, contiguous_format
+from ..geometry import is_dense, memory_order, ordered_strides
 
 Array = Any
 new_array = np.empty
@@ -20,41 +22,9 @@ def _strides(a: Array) -> tuple[int, ...]:
     return tuple(s // item for s in a.strides)
 
 
-def is_dense(a: Array) -> bool:
-    """Whether the elements fill their span of memory without holes or overlap, in some order of dimensions."""
-    if a.flags.forc:
-        return True
-    expected = a.dtype.itemsize
-    for step_bytes, extent in sorted((s, n) for s, n in zip(a.strides, a.shape) if n != 1):
-        if step_bytes != expected:
-            return False
-        expected *= extent
-    return True
-
-
-def _memory_order(a: Array) -> list[int]:
-    """Dimensions from the outermost to the innermost in memory; one that repeats elements (stride 0) keeps its place.
-    """
-    order = list(range(a.ndim - 1, -1, -1))  # innermost first
-    for last in range(1, a.ndim):
-        moving = last
-        for at in range(last - 1, -1, -1):
-            here, there = a.strides[order[at]], a.strides[order[moving]]
-            if not here or not there:
-                continue
-            if here < there or (here == there and a.shape[order[at]] <= a.shape[order[moving]]):
-                break
-            order[at], order[moving] = order[moving], order[at]
-            moving = at
-    return order[::-1]
-
-
 def in_order(size: tuple[int, ...], dtype: np.dtype, order: Any) -> Array:
     """Uninitialised memory without gaps whose dimensions lie in an order, from the outermost to the innermost."""
-    steps, step_bytes = [0] * len(size), dtype.itemsize
-    for dim in reversed(order):
-        steps[dim] = step_bytes
-        step_bytes *= max(size[dim], 1)
+    steps = ordered_strides(size, order, dtype.itemsize)
     # `empty_like` gives memory that belongs to the array itself, which a transposed one's does not.
     return new_array_like(np.lib.stride_tricks.as_strided(new_array(1, dtype), size, steps), dtype, "K", False)
 
@@ -89,7 +59,7 @@ def empty_strided(like: Array, dtype: np.dtype) -> Array:
     if like.ndim < 2:
         return new_array(like.shape, dtype)
     if 0 in like.strides:
-        return in_order(like.shape, dtype, _memory_order(like))
+        return in_order(like.shape, dtype, memory_order(like))
     return new_array_like(like, dtype, "K", False)
 
 
@@ -107,14 +77,47 @@ def zero_(target: Array) -> Array:
     return target
 
 
+def _saturated(source: Array) -> Array:
+    """Values of float8_e4m3fn, which has no infinity: PyTorch stores the largest value instead."""
+    return np.clip(source.astype(np.float32), -448.0, 448.0)
+
+
+def _exponents(source: Array) -> Array:
+    """Values of float8_e8m0fnu, powers of two: PyTorch drops the sign and stores the smallest one for zero."""
+    return np.maximum(np.abs(source.astype(np.float32)), np.float32(2.0 ** -127))
+
+
+# What is done to values before they are stored in types with eight bits, which NumPy's casts know less about.
+FITTED = {d.np: {"float8_e4m3fn": _saturated, "float8_e8m0fnu": _exponents}[d.name] for d in FLOAT8
+          if d.name in ("float8_e4m3fn", "float8_e8m0fnu")}
+
+
+def _whole(source: Array, kind: str) -> Array:
+    """Floats without their fractions, before they go into fewer bits. What has no place in 32 bits is their smallest
+    value, as x86 has it; NumPy's direct cast depends on the machine. Unsigned targets take the low bits of 64.
+    """
+    if kind == "u":
+        return source.astype(np.int64)
+    if _X86:
+        return source.astype(np.int32)
+    wide = source.astype(np.int64)
+    low = np.int64(-2**31)
+    wide[(wide < low) | (wide >= -low)] = low
+    return wide
+
+
+_X86 = platform.machine().lower() in ("x86_64", "amd64", "i386", "i686")
+
+
 def copy_into(target: Array, source: Array) -> Array:
     """`target[...] = source`. Complex loses its imaginary part, floats truncate, as a C cast does."""
     kind = target.dtype.kind
     if source.dtype.kind == "c" and kind != "c":
         source = source.real
     if kind in "iu" and target.dtype.itemsize < 8 and FROM_NUMPY[source.dtype].is_floating_point:
-        # Through int64: NumPy's direct cast of out-of-range values depends on the machine.
-        source = source.astype(np.int64)
+        source = _whole(source, kind)
+    if kind == "V" and target.dtype in FITTED and source.dtype != target.dtype:
+        source = FITTED[target.dtype](source)
     target[...] = source
     return target
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from ..._dispatch.promotion import pretty
 from ..._dtype import FROM_NUMPY, HALF_TYPES
+from . import providers
 from .blocks import SpreadInPlace, parts
 from .memory import contiguous_step, empty, empty_like_contiguous, zero_
-from .onednn import normalization as fast
 from .sums import channel_products, channel_sums, column_sums, row_sums
 from .view import view_step
 
@@ -87,10 +87,9 @@ def layer_norm(a: Array, normalized_shape: Any, weight: Array | None, bias: Arra
     flat = wide(a).reshape(math.prod(lead), math.prod(shape))
     scale = None if weight is None else wide(weight).reshape(-1)
     shift = None if bias is None else wide(bias).reshape(-1)
-    quick = fast.layer_norm(flat, scale, shift, eps)
-    if quick is not None:
-        rows, mean, variance = quick
-        rstd = 1 / np.sqrt(variance + np.float32(eps))
+    if providers.rows(flat, *(p for p in (scale, shift) if p is not None)):
+        rows, mean, rstd = empty(flat.shape, flat.dtype), *(empty((flat.shape[0], 1), flat.dtype) for _ in range(2))
+        providers.native.layer_norm(rows, mean, rstd, flat, scale, shift, eps)
     else:
         rows, mean, rstd = _standardise(flat, eps, scale, shift)
     # PyTorch keeps the statistics in the parameters' type if that is wider than the input's.
@@ -107,16 +106,15 @@ def layer_norm_backward(grad: Array, a: Array, normalized_shape: Any, mean: Arra
     size = (math.prod(a.shape[: a.ndim - len(shape)]), math.prod(shape))
     grad, a = _contiguous(grad), _contiguous(a)
     pull, rows, deviation = wide(grad).reshape(size), wide(a).reshape(size), wide(rstd).reshape(-1)
-    quick = fast.layer_norm_backward(pull, rows, wide(mean).reshape(-1), deviation,
-                                     None if weight is None else wide(weight).reshape(-1))
-    if quick is not None and weight is not None:
-        made, second, third = quick
-        return (made.reshape(a.shape).astype(a.dtype, copy=False),
-                second.reshape(shape).astype(weight.dtype, copy=False),
-                third.reshape(shape).astype(weight.dtype if bias is None else bias.dtype, copy=False))
-    count = pull.dtype.type(max(size[1], 1))
-    means, spread = wide(mean).reshape(-1, 1), deviation[:, None]
     scale = None if weight is None else wide(weight).reshape(-1)
+    means = wide(mean).reshape(-1, 1)
+    if providers.rows(pull, rows, means, deviation, *(() if scale is None else (scale,))):
+        made, second, third = (empty(of, rows.dtype) if wanted else None
+                               for of, wanted in zip((rows.shape, shape, shape), output_mask))
+        providers.native.layer_norm_back(made, second, third, pull, rows, means, deviation, scale)
+        return _three(made, second, third, a, weight, bias)
+    count = pull.dtype.type(max(size[1], 1))
+    spread = deviation[:, None]
     made, second = empty(rows.shape, rows.dtype), zero_(empty((size[1],), pull.dtype))
     levels = (row_sums(pull) if scale is None else pull.dot(scale))[:, None] / count
     with SpreadInPlace(size[1]):
@@ -135,11 +133,16 @@ def layer_norm_backward(grad: Array, a: Array, normalized_shape: Any, mean: Arra
                 block -= centred
             block -= levels[part]
             block *= spread[part]
-    third = column_sums(pull).reshape(shape) if output_mask[2] else _nothing(pull.dtype)
-    second = second.reshape(shape) if output_mask[1] else _nothing(pull.dtype)
-    return (made.reshape(a.shape).astype(a.dtype, copy=False),
-            second.astype(a.dtype if weight is None else weight.dtype, copy=False),
-            third.astype(a.dtype if bias is None else bias.dtype, copy=False))
+    third = column_sums(pull).reshape(shape) if output_mask[2] else None
+    return _three(made, second.reshape(shape) if output_mask[1] else None, third, a, weight, bias)
+
+
+def _three(made: Array | None, second: Array | None, third: Array | None, a: Array, weight: Array | None,
+           bias: Array | None) -> tuple[Array, Array, Array]:
+    """Gradients of input, weight and bias in their types; those that are None are empty."""
+    return (_nothing(a.dtype) if made is None else made.reshape(a.shape).astype(a.dtype, copy=False),
+            _nothing(a.dtype) if second is None else second.astype((a if weight is None else weight).dtype, copy=False),
+            _nothing(a.dtype) if third is None else third.astype((a if bias is None else bias).dtype, copy=False))
 
 
 # -- group norm --------------------------------------------------------------------------------------------------------
@@ -149,6 +152,13 @@ def group_norm(a: Array, weight: Array | None, bias: Array | None, n: int, c: in
                eps: float) -> tuple[Array, Array, Array]:
     """Normalization over groups of channels; also the means and reciprocal deviations."""
     x = wide(a).reshape(n * c, hxw)
+    if providers.rows(x, *(wide(p) for p in (weight, bias) if p is not None)):
+        made, mean, rstd = empty(x.shape, x.dtype), empty((n, group), x.dtype), empty((n, group), x.dtype)
+        providers.native.group_norm(made, x.reshape(n, c, hxw), mean, rstd, None if weight is None else wide(weight),
+                                    None if bias is None else wide(bias), eps, group)
+        kept = weight.dtype if weight is not None else a.dtype
+        return (made.reshape(a.shape).astype(a.dtype, copy=False), mean.astype(kept, copy=False),
+                rstd.astype(kept, copy=False))
     groups = x.reshape(n * group, c // group * hxw)
     real = x.dtype.type
     count = real(groups.shape[1])
@@ -183,6 +193,15 @@ def group_norm_backward(grad: Array, a: Array, mean: Array, rstd: Array, weight:
                         hxw: int, group: int, output_mask: Any) -> tuple[Array, Array, Array]:
     """Gradients of input, weight and bias; those not asked for are empty."""
     x, pull = wide(a).reshape(n * c, hxw), wide(grad).reshape(n * c, hxw)
+    parameter = a.dtype if weight is None else weight.dtype
+    if providers.rows(x, pull, wide(mean), wide(rstd), *(() if weight is None else (wide(weight),))):
+        made = empty(x.shape, x.dtype)
+        seconds, thirds = np.empty((2, n, c), x.dtype)
+        providers.native.group_norm_back(made, seconds, thirds, pull, x.reshape(n, c, hxw), wide(mean), wide(rstd),
+                                         None if weight is None else wide(weight), group)
+        return (made.reshape(a.shape).astype(a.dtype, copy=False),
+                (seconds.sum(0) if output_mask[1] else _nothing(x.dtype)).astype(parameter, copy=False),
+                (thirds.sum(0) if output_mask[2] else _nothing(x.dtype)).astype(parameter, copy=False))
     means, spread = _of_channels(wide(mean), None, n, c, group), wide(rstd).reshape(n, group)
     made, products = empty(x.shape, x.dtype), np.empty(n * c, x.dtype)
     with SpreadInPlace(hxw):
@@ -203,7 +222,6 @@ def group_norm_backward(grad: Array, a: Array, mean: Array, rstd: Array, weight:
             block *= slopes[part]
             block += levels[part]
             block += pull[part] * factors[part]
-    parameter = a.dtype if weight is None else weight.dtype
     second = (along * np.repeat(spread, c // group, 1)).sum(0) if output_mask[1] else _nothing(x.dtype)
     third = total.sum(0) if output_mask[2] else _nothing(x.dtype)
     return (made.reshape(a.shape).astype(a.dtype, copy=False), second.astype(parameter, copy=False),
@@ -225,25 +243,43 @@ def _centred(like: Array, x: Array, mean: Array) -> Array:
         return np.subtract(x, mean[:, None], _channels(made))
 
 
+def _update_running(running_mean: Array | None, running_var: Array | None, mean: Array, variance: Array, count: int,
+                    momentum: float) -> None:
+    """Move running statistics toward those of a batch, in place."""
+    if running_mean is not None:
+        running_mean[...] = wide(running_mean) * (1 - momentum) + mean * momentum
+    if running_var is not None:
+        unbiased = variance * np.true_divide(count, count - 1) if count > 1 else variance * np.inf
+        running_var[...] = wide(running_var) * (1 - momentum) + unbiased * momentum
+
+
 def batch_norm(a: Array, weight: Array | None, bias: Array | None, running_mean: Array | None,
                running_var: Array | None, training: bool, momentum: float, eps: float) -> tuple[Array, Array, Array]:
     """Normalization of each channel; training updates the running statistics in place."""
     x = _channels(wide(a))
+    parameters = [None if p is None else wide(p) for p in (weight, bias)]
+    if training and providers.rows(x, *(p for p in parameters if p is not None)):
+        made = empty_like_contiguous(a, x.dtype)
+        mean, variance, invstd = (np.empty(x.shape[1], x.dtype) for _ in range(3))  # each is a tensor of its own
+        providers.native.batch_norm(made, x, mean, variance, invstd, *parameters, eps, True)
+        _update_running(running_mean, running_var, mean, variance, x.shape[0] * x.shape[2], momentum)
+        return made.reshape(a.shape).astype(a.dtype, copy=False), mean, invstd
     if training:
         count = x.shape[0] * x.shape[2]
         mean = channel_sums(x) / x.dtype.type(count) if count else np.full(x.shape[1], np.nan, x.dtype)
         made = _centred(a, x, mean)
         variance = channel_products(made, made) / x.dtype.type(max(count, 1))
         scale = invstd = 1 / np.sqrt(variance + x.dtype.type(eps))
-        if running_mean is not None:
-            running_mean[...] = wide(running_mean) * (1 - momentum) + mean * momentum
-        if running_var is not None:
-            unbiased = variance * np.true_divide(count, count - 1) if count > 1 else variance * np.inf
-            running_var[...] = wide(running_var) * (1 - momentum) + unbiased * momentum
+        _update_running(running_mean, running_var, mean, variance, count, momentum)
     else:
         if running_mean is None or running_var is None:
             which = "running_mean" if running_mean is None else "running_var"
             raise RuntimeError(f"{which} must be defined in evaluation mode")
+        given = [wide(running_mean), wide(running_var)]
+        if providers.rows(x, *given, *(p for p in parameters if p is not None)):
+            made = empty_like_contiguous(a, x.dtype)
+            providers.native.batch_norm(made, x, *given, np.empty(x.shape[1], x.dtype), *parameters, eps, False)
+            return made.reshape(a.shape).astype(a.dtype, copy=False), _nothing(x.dtype), _nothing(x.dtype)
         scale = 1 / np.sqrt(wide(running_var) + x.dtype.type(eps))
         made = _centred(a, x, wide(running_mean))
         mean = invstd = _nothing(x.dtype)
@@ -266,7 +302,16 @@ def batch_norm_backward(grad: Array, a: Array, weight: Array | None, running_mea
         mean, invstd = save_mean, save_invstd
     else:
         mean, invstd = wide(running_mean), 1 / np.sqrt(wide(running_var) + x.dtype.type(eps))
-    scale = (invstd if weight is None else invstd * wide(weight))[:, None]
+    parameter = a.dtype if weight is None else weight.dtype
+    factor = None if weight is None else wide(weight)
+    if providers.rows(x, pull, mean, invstd, *(() if factor is None else (factor,))):
+        made = empty_like_contiguous(a, x.dtype)
+        second, third = (np.empty(x.shape[1], x.dtype) for _ in range(2))
+        providers.native.batch_norm_back(made, second, third, pull, x, mean, invstd, factor, train)
+        return (made.reshape(a.shape).astype(a.dtype, copy=False),
+                (second if output_mask[1] else _nothing(x.dtype)).astype(parameter, copy=False),
+                (third if output_mask[2] else _nothing(x.dtype)).astype(parameter, copy=False))
+    scale = (invstd if factor is None else invstd * factor)[:, None]
     made = _centred(a, x, mean)
     along = channel_products(pull, made) * invstd
     total = channel_sums(pull)
@@ -282,7 +327,6 @@ def batch_norm_backward(grad: Array, a: Array, weight: Array | None, running_mea
                 block *= scale
     else:
         np.multiply(pull, scale, made)
-    parameter = a.dtype if weight is None else weight.dtype
     return (made.reshape(a.shape).astype(a.dtype, copy=False),
             (along if output_mask[1] else _nothing(x.dtype)).astype(parameter, copy=False),
             (total if output_mask[2] else _nothing(x.dtype)).astype(parameter, copy=False))

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from . import providers
+
 Array = Any
 
 # Elements of a block: its arrays and the intermediate results of a step stay in the processor's cache.
@@ -17,7 +19,7 @@ def blocks(*arrays: Array | None) -> Iterator[Any]:
     """Views of arrays of one shape, block by block; None stays None."""
     given = [a for a in arrays if a is not None]
     size = given[0].size
-    if size <= BLOCK or not all(a.flags.c_contiguous for a in given):
+    if size <= BLOCK or providers.parameters(*arrays) or not all(a.flags.c_contiguous for a in given):
         yield arrays
         return
     flat = [None if a is None else a.reshape(-1) for a in arrays]
@@ -42,6 +44,10 @@ def gradient(grad: Array, maximize: bool, scale: Array | None) -> Array:
 def sgd(parameter: Array, grad: Array, buffer: Array | None, weight_decay: float, momentum: float, lr: float,
         dampening: float, nesterov: bool, maximize: bool, first: bool, scale: Array | None) -> None:
     """One step of stochastic gradient descent."""
+    if scale is None and providers.parameters(parameter, grad, buffer):
+        providers.native.sgd(parameter, grad, buffer, lr, momentum, 1 - dampening, weight_decay, nesterov, maximize,
+                             first)
+        return
     weight = working(parameter)
     kind = weight.dtype.type
     change = gradient(grad, maximize, scale)
@@ -58,6 +64,11 @@ def adam(parameter: Array, grad: Array, average: Array, square: Array, largest: 
          beta1: float, beta2: float, weight_decay: float, eps: float, maximize: bool, decoupled: bool,
          scale: Array | None) -> None:
     """One step of Adam, or with `decoupled` of AdamW."""
+    if scale is None and providers.parameters(parameter, grad, average, square, largest):
+        providers.native.adam(parameter, grad, average, square, largest, lr / (1 - beta1**step), 1 - beta1, beta2,
+                              1 - beta2, (1 - beta2**step) ** -0.5, eps, weight_decay, 1 - lr * weight_decay, decoupled,
+                              maximize)
+        return
     weight = working(parameter)
     kind = weight.dtype.type
     change = gradient(grad, maximize, scale)

@@ -13,6 +13,7 @@ from ..._dispatch.promotion import FLOAT_DTYPES, pretty, scalar_array
 from ..._dispatch.steps import step
 from ..._dtype import FROM_NUMPY, DefaultDtype
 from ..._shape import broadcast_shapes
+from .elements import ABS, NEG, RECIPROCAL, RSQRT, SIGMOID, elementwise
 from .memory import empty
 
 Array = Any
@@ -86,6 +87,7 @@ def real_floats(name: str, function: Function) -> Function:
 # -- signs and rounding --------------------------------------------------------------------------------------------
 
 
+@elementwise(NEG)
 def negative(a: Array) -> Array:
     """`-a`; booleans are refused with PyTorch's advice."""
     if a.dtype.kind == "b":
@@ -141,7 +143,8 @@ def absolute(a: Array) -> Array:
     return _absolute_into(a, empty(a.shape, a.dtype) if a.flags.c_contiguous else np.empty_like(a, subok=False))
 
 
-_absolute_into = step("aten::abs", "out")(lambda a, out: np.abs(a, out))
+_plain_absolute = elementwise(ABS)(np.abs)
+_absolute_into = step("aten::abs", "out")(lambda a, out: _plain_absolute(a, out))
 
 
 @widened
@@ -170,18 +173,35 @@ def scratch(value: Any) -> Array:
     return value if value.shape else np.asarray(value)
 
 
+def log1p(a: Array, out: Array | None = None) -> Array:
+    """`log(1 + a)`, also where `a` is complex and small: NumPy's loses the real part there."""
+    if a.dtype.kind != "c":
+        return np.log1p(a) if out is None else np.log1p(a, out=out)
+    x, y = a.real.astype(np.float64), a.imag.astype(np.float64)
+    near = np.abs(x) + np.abs(y) < 0.5
+    parts = np.where(near, 0.5 * np.log1p(np.where(near, x * (x + 2) + y * y, 0)), np.log(np.hypot(1 + x, y)))
+    made = np.empty(a.shape, a.dtype) if out is None else out
+    made.real, made.imag = parts, np.arctan2(y, 1 + x)
+    return made
+
+
+log1p.ufunc = np.log1p  # type: ignore[attr-defined]
+
+
+@elementwise(RSQRT)
 @widened
 def rsqrt(a: Array) -> Array:
     """`1 / sqrt(a)`."""
     return np.true_divide(ONES[a.dtype], np.sqrt(a))
 
 
+@elementwise(RECIPROCAL)
 @widened
 def reciprocal(a: Array) -> Array:
     """`1 / a`."""
     return np.true_divide(ONES[a.dtype], a)
 
-
+@elementwise(SIGMOID)
 @widened
 def sigmoid(a: Array) -> Array:
     """`1 / (1 + exp(-a))`."""

@@ -56,12 +56,16 @@ def argmax_into(a: Array, dim: int, keepdim: bool, out: Array) -> Array:
 
 def uniform(target: Array, engine: MersenneGenerator, low: float, high: float) -> Array:
     """`uniform_`."""
+    if low == 0 and high == 1 and target.flags.c_contiguous and engine.fill_uniform(target):
+        return target
     return fill(target, lambda shape: engine.uniform(shape, target.dtype, low, high))
 
 
 def normal(target: Array, engine: MersenneGenerator, mean: float, std: float) -> Array:
     """`normal_`. Only contiguous arrays are drawn in blocks of 16; the others take their numbers in pairs."""
     if target.flags.c_contiguous:
+        if engine.fill_normal(target, mean, std):
+            return target
         return fill(target, lambda shape: engine.normal(shape, target.dtype, mean, std))
     if not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")

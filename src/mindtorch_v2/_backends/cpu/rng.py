@@ -31,6 +31,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from mindtorch_v2._backends.cpu import providers
 from mindtorch_v2._backends.cpu.rng_cephes import float32_box_muller
 from mindtorch_v2._backends.cpu.rng_checks import (
     COMPLEX,
@@ -58,6 +59,7 @@ WIDE_PERMUTATION = ((1 << 32) - 1) // 20
 BOOL = np.dtype(np.bool_)
 FLOAT32 = np.dtype(np.float32)
 FLOAT64 = np.dtype(np.float64)
+INT64 = np.dtype(np.int64)
 INEXACT, REAL = FLOATING | COMPLEX, FLOATING | INTEGRAL | {BOOL}
 Shape = tuple[int, ...]
 
@@ -79,6 +81,9 @@ class MersenneGenerator(MersenneEngine):
             return self._as_complex(self.uniform((*shape, 2), _real_part(dtype), low, high), shape, dtype)
         draw = self._unit_doubles if dtype == FLOAT64 else self._unit_floats
         if low == 0 and high == 1 and dtype.itemsize > 2:
+            if providers.native is not None:
+                with self._lock:
+                    return self._drawn(providers.native.random_uniform, np.empty(shape, dtype))
             return self._draw(shape, dtype, draw)
         check_uniform_bounds(dtype, low, high)
         compute = FLOAT64 if dtype == FLOAT64 else FLOAT32
@@ -106,11 +111,35 @@ class MersenneGenerator(MersenneEngine):
         if dtype in COMPLEX:
             # The variance is shared by the two parts.
             return self._as_complex(self.normal((*shape, 2), _real_part(dtype), mean, std / math.sqrt(2)), shape, dtype)
+        if dtype == FLOAT32 and self.fill_normal(made := np.empty(shape, FLOAT32), mean, std):
+            return made
         if math.prod(shape) < BOX_MULLER_BLOCK:
             return self._draw(
                 shape, dtype, lambda count: narrow(fused_multiply_add(self._paired_normals(count), std, mean), dtype)
             )
         return self._normal_blocks(shape, dtype, mean, std)
+
+    def fill_normal(self, target: np.ndarray, mean: float, std: float) -> bool:
+        """Fill a contiguous float32 array with what `normal` draws, in C; False if that cannot be done."""
+        native = providers.native
+        if native is None or not native.RANDOM_NORMAL or target.dtype is not FLOAT32 or not std >= 0:
+            return False
+        if target.size:
+            with self._lock:
+                self._untouched = False
+                if target.size >= BOX_MULLER_BLOCK:
+                    native.random_normal(self._capsule, target, mean, std)
+                else:
+                    self._double_sample = native.random_few(self._capsule, target, mean, std, self._double_sample)
+        return True
+
+    def fill_uniform(self, target: np.ndarray) -> bool:
+        """Fill a contiguous array with what `uniform` of [0, 1) draws, in C; False if that cannot be done."""
+        if providers.native is None or target.dtype not in (FLOAT32, FLOAT64):
+            return False
+        with self._lock:
+            self._drawn(providers.native.random_uniform, target)
+        return True
 
     def _normal_blocks(self, shape: Shape, dtype: np.dtype, mean: float, std: float) -> np.ndarray:
         count = math.prod(shape)
@@ -175,6 +204,10 @@ class MersenneGenerator(MersenneEngine):
         return self._modulo(shape, dtype, span, 0, wide=dtype.itemsize == 8)
 
     def _modulo(self, shape: Shape, dtype: np.dtype, span: int, low: int, wide: bool) -> np.ndarray:
+        if dtype == INT64 and providers.native is not None:
+            with self._lock:
+                return self._drawn(providers.native.random_integers, np.empty(shape, dtype), span & 0xFFFFFFFFFFFFFFFF,
+                                   low, wide)
         draw = self._double_words if wide else self._words
         offset, divisor = np.uint64(low & 0xFFFFFFFFFFFFFFFF), np.uint64(span & 0xFFFFFFFFFFFFFFFF)
 
@@ -197,6 +230,14 @@ class MersenneGenerator(MersenneEngine):
         check_permutation(n, dtype)
         if n == 0:
             return np.empty(0, dtype)
+        if n < WIDE_PERMUTATION and providers.native is not None:
+            with self._lock:
+                made = np.empty(n, INT64)
+                if n > 1:
+                    self._drawn(providers.native.random_permutation, made)
+                else:
+                    made[0] = 0
+            return narrow(made, dtype)
         steps = np.arange(n, dtype=np.uint64)
         with self._lock:
             words = self._double_words(n) if n >= WIDE_PERMUTATION else self._words(n - 1)
@@ -215,6 +256,9 @@ class MersenneGenerator(MersenneEngine):
         require(dtype, REAL, "bernoulli_scalar_cpu_")
         # uniform < p, said in integers: k / 2**53 < p exactly when k < ceil(p * 2**53).
         threshold = np.uint64(math.ceil(p * 2.0**53))
+        if providers.native is not None and dtype in (FLOAT32, BOOL):
+            with self._lock:
+                return self._drawn(providers.native.random_bernoulli, np.empty(shape, dtype), int(threshold))
         return self._draw(shape, dtype, lambda count: (self._double_words(count) & LOW_53) < threshold)
 
     def bernoulli_elementwise(self, p: np.ndarray, dtype: np.dtype) -> np.ndarray:

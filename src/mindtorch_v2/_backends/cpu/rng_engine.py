@@ -22,10 +22,13 @@ import math
 import operator
 import os
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
+
+from ..._forking import renewed_in_children
+from . import providers
 
 __all__ = ["DEFAULT_SEED", "MersenneEngine"]
 
@@ -71,9 +74,11 @@ class MersenneEngine:
 
     def __init__(self, seed: int = DEFAULT_SEED) -> None:
         self._lock = threading.Lock()
+        renewed_in_children(self, "_lock")
         self._bits = np.random.MT19937(_NoSeed())
         # Shares the bit generator. Its seeding by an int is MT19937's original one.
         self._seeding = np.random.RandomState(self._bits)
+        self._capsule = self._bits.capsule  # the same for C
         self.manual_seed(seed)
 
     def manual_seed(self, seed: int) -> None:
@@ -161,8 +166,17 @@ class MersenneEngine:
         high = np.left_shift(words[0::2], HALF_WORD)
         return np.bitwise_or(high, words[1::2], high)
 
+    def _drawn(self, draw: Callable[..., None], made: np.ndarray, *rest: Any) -> np.ndarray:
+        """An array that a function in C has filled."""
+        if made.size:
+            self._untouched = False
+            draw(self._capsule, made, *rest)
+        return made
+
     def _unit_floats(self, count: int) -> np.ndarray:
         """float32 in [0, 1): the low 24 bits of one word each."""
+        if providers.native is not None:
+            return self._drawn(providers.native.random_uniform, np.empty(count, np.float32))
         words = self._words(count)
         np.bitwise_and(words, LOW_24, words)
         result = words.view(np.int64).astype(np.float32)
@@ -170,6 +184,8 @@ class MersenneEngine:
 
     def _unit_doubles(self, count: int) -> np.ndarray:
         """float64 in [0, 1): the low 53 bits of two words each."""
+        if providers.native is not None:
+            return self._drawn(providers.native.random_uniform, np.empty(count, np.float64))
         words = self._double_words(count)
         np.bitwise_and(words, LOW_53, words)
         result = words.view(np.int64).astype(np.float64)
@@ -193,6 +209,8 @@ class MersenneEngine:
 
     def _few_normals(self, pairs: int) -> list[float]:
         """Standard normals from two uniforms for each pair, for the usual small `normal`."""
+        if providers.native is not None:
+            return self._drawn(providers.native.random_pairs, np.empty(2 * pairs)).tolist()
         words = iter(self._words(4 * pairs).tolist())
         unit = (((high << 32 | low) & MASK_53) * 2.0**-53 for high, low in zip(words, words))
         return _few_pairs(zip(unit, unit))

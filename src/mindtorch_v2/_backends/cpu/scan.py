@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..._dtype import HALF_TYPES, dtype
+from . import providers
 from .blocks import parts
 from .reduce import INT64, accumulator, along, narrowed, refuse, wide
 
@@ -34,6 +35,9 @@ def running(ufunc: np.ufunc) -> Callable[[Array, int, dtype | None], Array]:
 def _in_double(accumulate: Callable[..., Any], a: Array, axis: int) -> Array:
     """A scan of a contiguous float32 array in float64, some rows at a time so that those stay in the cache."""
     made = np.empty_like(a)
+    if accumulate == np.add.accumulate and axis == a.ndim - 1 and providers.rows(a):
+        providers.native.cumsum(made, a)
+        return made
     inner = math.prod(a.shape[axis:])
     rows, results = a.reshape(-1, *a.shape[axis:]), made.reshape(-1, *a.shape[axis:])
     for part in parts(len(rows), inner):

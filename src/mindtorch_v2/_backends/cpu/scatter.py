@@ -11,6 +11,7 @@ from ..._dispatch.promotion import scalar_array
 from ..._dispatch.steps import step
 from ..._dtype import BOOL, FLOAT, FROM_NUMPY
 from ..._shape import wrap_dim
+from . import providers
 from .indexing import add_slices
 from .memory import to
 
@@ -42,7 +43,7 @@ def outside(index: Array, extent: int) -> bool:
 
 def check_shapes(a: Array, dim: int, index: Array, src: Array | None) -> None:
     """PyTorch's conditions on the shapes and dtypes of scatter's operands."""
-    if index.dtype not in INDEX_DTYPES:
+    if index.dtype not in INDEX_DTYPES and index.size:
         raise RuntimeError("scatter(): Expected dtype int32/int64 for index")
     if src is not None and src.dtype != a.dtype:
         raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
@@ -95,10 +96,10 @@ def at_least_1d(a: Array) -> Array:
 def gather(a: Array, dim: int, index: Array, sparse_grad: bool = False) -> Array:
     """`a[..., index, ...]` element by element along a dimension."""
     at = wrap_dim(dim, a.ndim)
-    if index.dtype not in INDEX_DTYPES:
-        raise RuntimeError("gather(): Expected dtype int32/int64 for index")
     if not index.size:
         return np.empty(index.shape, a.dtype)
+    if index.dtype not in INDEX_DTYPES:
+        raise RuntimeError("gather(): Expected dtype int32/int64 for index")
     if max(a.ndim, 1) != max(index.ndim, 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
     whole, chosen = at_least_1d(a), at_least_1d(to(index, INT64))
@@ -109,6 +110,12 @@ def gather(a: Array, dim: int, index: Array, sparse_grad: bool = False) -> Array
                 f"{list(a.shape)} apart from dimension {at}"
             )
     check_range(chosen, whole.shape[at], at)
+    if _is_row_by_row(whole, at, chosen) and providers.rows(whole):
+        made = np.empty(index.shape, a.dtype)
+        width = chosen.shape[-1]
+        providers.native.take_along(made.reshape(-1, width), np.ascontiguousarray(chosen).reshape(-1, width),
+                                    whole.reshape(-1, whole.shape[-1]))
+        return made
     if whole.flags.c_contiguous:
         found = whole.reshape(-1).take(cells(whole.shape, at, chosen))
     else:
@@ -116,6 +123,11 @@ def gather(a: Array, dim: int, index: Array, sparse_grad: bool = False) -> Array
                for d, n in enumerate(chosen.shape)]
         found = whole[tuple(key)]
     return np.ascontiguousarray(found).reshape(index.shape)
+
+
+def _is_row_by_row(a: Array, dim: int, index: Array) -> bool:
+    """Whether indices are along the last dimension, and as many rows as there are."""
+    return dim == a.ndim - 1 and index.ndim == a.ndim and index.shape[:-1] == a.shape[:-1] and index.size > 0
 
 
 def flat_target(a: Array) -> tuple[Array, bool]:
@@ -132,6 +144,12 @@ def scatter_with(a: Array, dim: int, index: Array, src: Array, ufunc: np.ufunc |
     whole, chosen = at_least_1d(a), at_least_1d(to(index, INT64))
     check_range(chosen, whole.shape[at], at)
     source = src if src.shape == chosen.shape or not src.ndim else src[tuple(slice(0, n) for n in chosen.shape)]
+    if (ufunc is np.add and _is_row_by_row(whole, at, chosen) and source.shape == chosen.shape
+            and source.dtype is whole.dtype and providers.rows(whole)):
+        width = chosen.shape[-1]
+        providers.native.add_along(whole.reshape(-1, whole.shape[-1]), np.ascontiguousarray(chosen).reshape(-1, width),
+                                   np.ascontiguousarray(source).reshape(-1, width))
+        return a
     source = source.reshape(-1)
     flat, copied = flat_target(whole)
     place = cells(whole.shape, at, chosen).reshape(-1)

@@ -103,14 +103,14 @@ def bincount(a: Array, weights: Array | None, minlength: int) -> Array:
     return total.astype(np.float32 if weights.dtype == np.float32 else np.float64)
 
 
-def _range(a: Array, low: float, high: float, name: str) -> tuple[float, float]:
+def _range(a: Array, low: float, high: float, name: str, margin: float = 1.0) -> tuple[float, float]:
     if low == high and a.size:
         low, high = float(a.min()), float(a.max())
     if not (np.isfinite(low) and np.isfinite(high)):
         raise RuntimeError(f"{name}: range of [{low}, {high}] is not finite")
     if low > high:
         raise RuntimeError(f"{name}: max must be larger than min")
-    return (low - 1, high + 1) if low == high else (low, high)
+    return (low - margin, high + margin) if low == high else (low, high)
 
 
 def _count(a: Array, bins: int, low: float, high: float, weight: Array | None) -> Array:
@@ -140,7 +140,7 @@ def histogram(a: Array, bins: int, between: Any, weight: Array | None, density: 
     """A histogram of equal bins, with the bins' edges."""
     _check_bins(a, bins, "histogramdd")
     low, high = between or (0, 0)
-    low, high = _range(a, low, high, "torch.histogram")
+    low, high = _range(a, low, high, "torch.histogram", 0.5)
     edges = np.linspace(low, high, bins + 1).astype(a.dtype)
     return _finish(_count(a, bins, low, high, weight), edges, density, a.dtype)
 

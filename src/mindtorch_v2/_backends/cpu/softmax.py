@@ -10,6 +10,7 @@ import numpy as np
 from ..._dispatch.promotion import FLOAT_DTYPES, pretty
 from ..._dtype import FROM_NUMPY, HALF_TYPES
 from ..._shape import wrap_dim
+from . import providers
 from .blocks import SpreadInPlace, parts
 from .memory import contiguous_step
 from .reduce import add_reduce, maximum_reduce
@@ -63,8 +64,13 @@ def softmax(a: Array, dim: int, half_to_float: bool) -> Array:
     wide, axis = _prepare(a if a.flags.c_contiguous else contiguous_step(a), dim, "softmax_lastdim_kernel_impl")
     if not a.size:
         return _finish(wide.copy(), a, half_to_float)
-    if axis == wide.ndim - 1 and wide.size > FEW:
-        return _finish(_by_rows(wide, _softmax_rows), a, half_to_float)
+    if axis == wide.ndim - 1:
+        if providers.rows(wide):
+            made = np.empty_like(wide)
+            providers.native.softmax(made, wide, False)
+            return _finish(made, a, half_to_float)
+        if wide.size > FEW:
+            return _finish(_by_rows(wide, _softmax_rows), a, half_to_float)
     made = _exponentials(wide, axis)
     np.true_divide(made, add_reduce(made, axis, None, None, True), made)
     return _finish(made, a, half_to_float)
@@ -98,8 +104,13 @@ def log_softmax(a: Array, dim: int, half_to_float: bool) -> Array:
     wide, axis = _prepare(a if a.flags.c_contiguous else contiguous_step(a), dim, "log_softmax_lastdim_kernel_impl")
     if not a.size:
         return _finish(wide.copy(), a, half_to_float)
-    if axis == wide.ndim - 1 and wide.size > FEW:
-        return _finish(_by_rows(wide, _log_softmax_rows), a, half_to_float)
+    if axis == wide.ndim - 1:
+        if providers.rows(wide):
+            made = np.empty_like(wide)
+            providers.native.softmax(made, wide, True)
+            return _finish(made, a, half_to_float)
+        if wide.size > FEW:
+            return _finish(_by_rows(wide, _log_softmax_rows), a, half_to_float)
     if wide.size > FEW and is_moderate(wide):
         made = np.exp(wide)
         np.subtract(wide, np.log(add_reduce(made, axis, None, None, True)), made)
@@ -113,7 +124,10 @@ def softmax_backward(grad: Array, output: Array, dim: int, input_dtype: Any) -> 
     """output * (grad - sum(grad * output))."""
     pull, axis = _prepare(grad, dim, "softmax_backward")
     result, _ = _prepare(output, dim, "softmax_backward")
-    if axis == pull.ndim - 1 and pull.size > FEW and pull.flags.c_contiguous and result.flags.c_contiguous:
+    if axis == pull.ndim - 1 and pull.shape == result.shape and providers.rows(pull, result):
+        made = np.empty_like(pull)
+        providers.native.softmax_back(made, pull, result, False)
+    elif axis == pull.ndim - 1 and pull.size > FEW and pull.flags.c_contiguous and result.flags.c_contiguous:
         rows, shares = pull.reshape(-1, pull.shape[-1]), result.reshape(-1, pull.shape[-1])
         made = np.empty_like(rows)
         with SpreadInPlace(rows.shape[1]):
@@ -131,7 +145,10 @@ def log_softmax_backward(grad: Array, output: Array, dim: int, input_dtype: Any)
     """grad - exp(output) * sum(grad)."""
     pull, axis = _prepare(grad, dim, "log_softmax_backward")
     result, _ = _prepare(output, dim, "log_softmax_backward")
-    if axis == pull.ndim - 1 and pull.size > FEW and pull.flags.c_contiguous and result.flags.c_contiguous:
+    if axis == pull.ndim - 1 and pull.shape == result.shape and providers.rows(pull, result):
+        made = np.empty_like(pull)
+        providers.native.softmax_back(made, pull, result, True)
+    elif axis == pull.ndim - 1 and pull.size > FEW and pull.flags.c_contiguous and result.flags.c_contiguous:
         rows, logs = pull.reshape(-1, pull.shape[-1]), result.reshape(-1, pull.shape[-1])
         made = np.empty_like(rows)
         with SpreadInPlace(rows.shape[1]):

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.polynomial.chebyshev import chebval
 
 from ..._dispatch.promotion import scalar_array
+from .elements import ERF, elementwise
 from .pointwise import FLOAT32, scratch, unspread, unsupported
 
 Array = Any
@@ -132,6 +133,7 @@ def normal_erf(a: Array) -> Array:
     return np.asarray(_erf(a * scalar_array(math.sqrt(0.5), a.dtype)))
 
 
+@elementwise(ERF)
 def erf(x: Array) -> Array:
     """The error function."""
     x = unspread(x)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._dispatch.steps import as_strided as strided_step
 from ..._dispatch.steps import step
-from ..._dtype import dtype
+from ..._dtype import FROM_NUMPY, cpp_name, dtype
 from ..._shape import infer_size, numel, view_strides, wrap_dim
 
 Array = Any
@@ -75,7 +75,7 @@ def as_strided(a: Array, size: Sequence[int], stride: Sequence[int], storage_off
             f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {start}, and itemsize {item} "
             f"requiring a storage size of {(last + 1) * item} are out of bounds for storage of size {base.nbytes}"
         )
-    return strided(a, tuple(size), tuple(s * item for s in stride), (start - own) * item)
+    return shown_once(strided(a, tuple(size), tuple(s * item for s in stride), (start - own) * item))
 
 
 def view(a: Array, size: Sequence[int]) -> Array:
@@ -148,8 +148,10 @@ def expand(a: Array, size: Sequence[int], implicit: bool = False) -> Array:
             f"({len(size)}) must be greater or equal to the number of dimensions in the tensor ({a.ndim})"
         )
     shape, strides = list(size), [0] * len(size)
+    repeated = False
     for i, wanted in enumerate(size):
         if i < lead:
+            repeated = repeated or wanted > 1
             if wanted < 0:
                 raise RuntimeError(
                     f"The expanded size of the tensor ({wanted}) isn't allowed in a leading, non-existing dimension {i}"
@@ -165,7 +167,19 @@ def expand(a: Array, size: Sequence[int], implicit: bool = False) -> Array:
             )
         elif wanted < 0:
             raise RuntimeError(f"The expanded size of the tensor ({wanted}) isn't allowed")
-    return restrided(a, shape, strides)
+        else:
+            repeated = True
+    made = restrided(a, shape, strides)
+    if repeated:
+        made.flags.writeable = False  # see `shown_once`
+    return made
+
+
+def shown_once(a: Array) -> Array:
+    """An array not to be written to if it shows an element twice: what is refused needs no check when writing."""
+    if 0 in a.strides and a.size and any(s == 0 and n > 1 for s, n in zip(a.strides, a.shape)):
+        a.flags.writeable = False
+    return a
 
 
 expand_step = step("aten::expand")(expand)
@@ -288,6 +302,8 @@ def split(a: Array, split_size: int, dim: int) -> list[Array]:
 
 def unbind(a: Array, dim: int) -> list[Array]:
     """All slices of a dimension."""
+    if not a.ndim:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     at = wrap_dim(dim, a.ndim)
     return [select_step(a, at, i) for i in range(a.shape[at])]
 
@@ -347,4 +363,24 @@ def view_as_complex(a: Array) -> Array:
 
 def view_dtype(a: Array, to: dtype) -> Array:
     """The same bytes read as another type."""
+    have, want = a.dtype.itemsize, to.np.itemsize
+    if have != want:
+        change = f"to view {pretty(FROM_NUMPY[a.dtype])} as {pretty(to)} (different element sizes)"
+        if not a.ndim:
+            raise RuntimeError(f"self.dim() cannot be 0 {change}")
+        if a.strides[-1] != have:
+            raise RuntimeError(f"self.stride(-1) must be 1 {change}, but got {a.strides[-1] // have}")
+        if have < want:
+            ratio = want // have
+            if a.shape[-1] % ratio:
+                raise RuntimeError(f"self.size(-1) must be divisible by {ratio} {change}, but got {a.shape[-1]}")
+            for i, step in enumerate(a.strides[:-1]):
+                if step % want:
+                    raise RuntimeError(f"self.stride({i}) must be divisible by {ratio} {change}, but got "
+                                       f"{step // have}")
     return a.view(to.np)
+
+
+def pretty(kind: dtype) -> str:
+    """PyTorch's C++ name of a dtype."""
+    return cpp_name(kind.name)

@@ -95,13 +95,6 @@ def _suits(x: Sizes, out: Sizes, window: Any, *arrays: Array) -> bool:
             and min(out) > 0 and min(x) > 0)
 
 
-def can_run(x: Array, weight: Array, bias: Array | None, window: Any, groups: int) -> bool:
-    """Whether `forward` gives a result."""
-    out = (x.shape[0], weight.shape[0], *window.output(x.shape[2:]))
-    return _suits(x.shape, out, window, x, weight) and _forward_plan(
-        x.shape, weight.shape, out, window, groups, bias is not None) is not None
-
-
 def _made(plan: Plan | None, shape: Sequence[int], order: Callable[[Array], Sequence[Array]]) -> Array | None:
     if plan is None:
         return None

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from .. import providers
 from .layouts import DESTINATION, SOURCE
 from .library import IN_ORDER, ExecutionArgument, Library, OneDnnError, library
 from .memory import Array, address, aligned, plain
@@ -78,6 +79,7 @@ class Plan:
         """Compute: the arrays in the order of the roles, as they were planned for."""
         place, execute = self.functions["dnnl_memory_set_data_handle"], self.functions["dnnl_primitive_execute"]
         stream = self.stream
+        providers.onednn_calls["convolution"] += 1
         keep = []
         with self.lock:
             for slot, array in zip(self.slots, arrays):

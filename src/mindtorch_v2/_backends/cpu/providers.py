@@ -1,0 +1,233 @@
+"""Who computes what: our kernels in C, oneDNN, or NumPy.
+
+NumPy can do everything and is what the others are compared with. A rule says for some kernels when another provider is
+asked instead; its docstring is the condition in words, for `docs/kernels.md`. Kernels ask their rule and compute with
+NumPy if it says no. `MINDTORCH_KERNELS=numpy` says no to all, `MINDTORCH_KERNELS=native` fails where the C kernels are
+missing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+Array = Any
+Condition = Callable[..., bool]
+
+VERSION = 1  # of the C interface: a build from older sources is as good as none
+FLOAT32 = np.dtype(np.float32)
+
+
+def _load(wish: str) -> tuple[ModuleType | None, str]:
+    """The C kernels if they are wanted and there, and if not, why."""
+    if wish not in ("", "native", "numpy"):
+        raise ValueError(f"MINDTORCH_KERNELS={wish!r}: expected 'native', 'numpy' or nothing")
+    if wish == "numpy":
+        return None, "MINDTORCH_KERNELS=numpy"
+    try:
+        module = import_module("._kernels", __package__)
+        if module.VERSION != VERSION:
+            raise ImportError(f"_kernels has version {module.VERSION}, this needs {VERSION}: run 'make native'")
+    except ImportError as trouble:
+        if wish == "native":
+            raise
+        return None, str(trouble)
+    return module, ""
+
+
+class Rule(NamedTuple):
+    """A provider and when it computes these kernels."""
+
+    provider: str
+    kernels: tuple[str, ...]
+    condition: str
+
+
+NUMPY_ONLY = os.environ.get("MINDTORCH_KERNELS", "") == "numpy"
+native: Any
+native, MISSING = _load(os.environ.get("MINDTORCH_KERNELS", ""))
+RULES: list[Rule] = []
+
+
+def rule(provider: str, *kernels: str) -> Callable[[Condition], Condition]:
+    """Put a condition into the table."""
+
+    def decorate(condition: Condition) -> Condition:
+        words = " ".join((condition.__doc__ or "").split())
+        RULES.append(Rule(provider, kernels, words))
+        return condition
+
+    return decorate
+
+
+def first_threads() -> int:
+    """How many threads kernels use at first: OMP_NUM_THREADS as PyTorch reads it, or all processors of the process."""
+    wish = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    if wish.isdecimal() and int(wish) > 0:
+        return int(wish)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+if native is not None:
+    native.set_threads(first_threads())
+
+
+@contextmanager
+def numpy_only() -> Iterator[None]:
+    """Let NumPy compute everything inside, as `MINDTORCH_KERNELS=numpy` does."""
+    global native, NUMPY_ONLY
+    before = native, NUMPY_ONLY
+    if native is not None:
+        native.switch_elementwise(False)
+    native, NUMPY_ONLY = None, True
+    try:
+        yield
+    finally:
+        native, NUMPY_ONLY = before
+        if native is not None:
+            native.switch_elementwise(True)
+
+
+# -- our own -----------------------------------------------------------------------------------------------------------
+
+
+@rule("native", "softmax", "log_softmax", "their backwards", "layer_norm", "its backward", "batch_norm", "group_norm",
+      "their backwards", "cumsum", "embedding backward", "gather", "scatter_add", "index_add")
+def rows(*arrays: Array) -> bool:
+    """float32 (16-bit floats are widened first) in row-major order, along the last dimensions."""
+    if native is None:
+        return False
+    return arrays[0].size > 0 and all(a.dtype is FLOAT32 and a.flags.c_contiguous for a in arrays)
+
+
+@rule("native", "add", "sub", "mul", "div", "neg", "abs", "exp", "log", "tanh", "sqrt", "rsqrt",
+      "reciprocal", "sigmoid", "erf", "silu", "gelu", "relu", "backwards of activations", "lerp_", "addcmul_",
+      "addcdiv_")
+def elements(*arrays: Array) -> bool:
+    """float32, all operands in row-major order and of one shape, or for two operands one a number or a row."""
+    if native is None:
+        return False
+    shape = arrays[0].shape
+    return all(a.dtype is FLOAT32 and a.flags.c_contiguous and a.shape == shape for a in arrays)
+
+
+@rule("native", "scaled dot-product attention", "its backward")
+def attention(*heads: Array) -> bool:
+    """float32 (16-bit floats are widened first), not empty, features of a head next to each other."""
+    if native is None:
+        return False
+    return all(a.dtype is FLOAT32 and a.size and a.strides[3] == 4 and a.flags.aligned for a in heads)
+
+
+@rule("native", "mm", "addmm", "linear")
+def matrices(a: Array, b: Array) -> bool:
+    """float32 matrices, with at least four rows and columns unless they are tiny; `matmul` in C looks for itself and
+    returns None for others."""
+    return native is not None
+
+
+@rule("native", "bmm", "baddbmm", "matmul of batches")
+def batches(a: Array, b: Array) -> bool:
+    """float32 batches of matrices of three or more dimensions, with at least four rows and columns."""
+    return (native is not None and a.dtype is b.dtype is FLOAT32 and min(a.ndim, b.ndim) > 2 and a.shape[-2] > 3
+            and b.shape[-1] > 3 and a.flags.aligned and b.flags.aligned)
+
+
+@rule("native", "lstm", "its backward")
+def recurrent(*arrays: Array) -> bool:
+    """float32 (16-bit floats are widened first), weights and states in row-major order, not empty."""
+    return native is not None and all(a.dtype is FLOAT32 and a.flags.c_contiguous and a.size for a in arrays)
+
+
+@rule("onednn", "convolution", "its backward")
+def onednn() -> bool:
+    """The library is installed (the extra `fast`), the process was not forked from one that used it; float32, not
+    empty. It is asked before the C kernels."""
+    return not NUMPY_ONLY
+
+
+@rule("native", "convolution of images and lines", "its backward")
+def windows(images: tuple[int, ...], out: tuple[int, ...], window: Any, groups: int, *arrays: Array) -> bool:
+    """float32 (16-bit floats are widened first), not empty, windows as a forward convolution has them; kernels of one
+    element without groups are products of matrices."""
+    return (native is not None and len(out) < 3 and all(a.dtype is FLOAT32 and a.size for a in arrays)
+            and min(images) > 0 and min(out) > 0 and not (window.is_point() and groups == 1)
+            and window.output(images[2:]) == tuple(out))
+
+
+@rule("native", "steps of SGD, Adam, AdamW")
+def parameters(*arrays: Array | None) -> bool:
+    """With `fused=True`: float32, parameter, gradient and state in row-major order, gradients without a scale."""
+    return native is not None and all(a is None or (a.dtype is FLOAT32 and a.flags.c_contiguous) for a in arrays)
+
+
+@rule("native", "rand", "randn", "randint", "randperm", "bernoulli", "dropout's mask")
+def draws() -> bool:
+    """rand and randn of float32 (randn on a processor with fused instructions; rand of float64 too), randint and
+    randperm of int64 (randperm below 214 million), bernoulli with one probability into float32 or bool; every bit as
+    NumPy's."""
+    return native is not None
+
+
+# -- what ran ----------------------------------------------------------------------------------------------------------
+
+# Runs of oneDNN's primitives, which `onednn/plan.py` counts.
+onednn_calls = {"convolution": 0}
+
+
+def calls() -> dict[str, dict[str, int]]:
+    """How often each provider but NumPy has computed each kernel since the start."""
+    return {"native": {} if native is None else native.calls(), "onednn": dict(onednn_calls)}
+
+
+class Tally:
+    """What providers compute from now on until `stop`: `made` has the kernels that ran, without NumPy's."""
+
+    def __init__(self) -> None:
+        self._before = calls()
+        self.made: dict[str, dict[str, int]] = {}
+
+    def stop(self) -> None:
+        """Count."""
+        for provider, found in calls().items():
+            before = self._before[provider]
+            ran = {kernel: count - before.get(kernel, 0) for kernel, count in found.items()
+                   if count > before.get(kernel, 0)}
+            if ran:
+                self.made[provider] = ran
+
+
+# -- the page ----------------------------------------------------------------------------------------------------------
+
+PAGE = """# Who computes what
+
+Generated from `_backends/cpu/providers.py` by `make docs`; do not edit.
+
+NumPy can compute every kernel, and is what the others are compared with. The first provider whose condition holds
+computes; where there is none, NumPy does. `MINDTORCH_KERNELS=numpy` leaves everything to NumPy and
+`MINDTORCH_KERNELS=native` fails where the C kernels are missing. `torch.__config__.show()` says what there is, and a
+recording's metadata (`kernel_providers`) what ran and how often.
+
+| provider | kernels | condition |
+|---|---|---|
+"""
+
+
+def page() -> str:
+    """The table in print."""
+    return PAGE + "\n".join(f"| {r.provider} | {', '.join(r.kernels)} | {r.condition} |" for r in RULES) + "\n"
+
+
+def describe() -> str:
+    """One line: what computes here, and what is missing."""
+    if native is not None:
+        return f"C kernels ({native.level()}, {native.threads()} threads)"
+    return f"NumPy alone, without the C kernels: {MISSING}"

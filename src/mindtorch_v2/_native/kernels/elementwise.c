@@ -1,0 +1,178 @@
+/* `Elementwise(kind, operands, ufunc)` is called as the ufunc is, or the function that stands for one: f(a), f(a, out),
+   f(a, b), f(a, b, out), out=.
+
+   Plain arrays (float32, row-major) of one shape, or one of them a number, or a row, are computed here; a result without
+   dimensions is an array. Everything else, and everything while it is switched off, is the ufunc's. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
+#define PY_ARRAY_UNIQUE_SYMBOL mindtorch_kernels_array
+#define NO_IMPORT_ARRAY
+#include <numpy/arrayobject.h>
+
+#include <stddef.h>
+
+#include "elementwise.h"
+#include "kernels.h"
+
+long long elementwise_calls[2];
+static int enabled = 1;
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc call;
+    PyObject *ufunc;
+    int kind, operands;
+} Elementwise;
+
+int is_plain(PyObject *o) {
+    PyArrayObject *a = (PyArrayObject *)o;
+    return PyArray_CheckExact(o) && PyArray_TYPE(a) == NPY_FLOAT && PyArray_IS_C_CONTIGUOUS(a) && PyArray_ISBEHAVED_RO(a);
+}
+
+int crosses(const float *a, const float *b, ptrdiff_t a_count, ptrdiff_t b_count) {
+    if (a == b && a_count == b_count) return 0;
+    return a < b + b_count && b < a + a_count;
+}
+
+/* Whether `b` is a number or as many last dimensions of `a` as it has. */
+static int fits(PyArrayObject *a, PyArrayObject *b) {
+    int lead = PyArray_NDIM(a) - PyArray_NDIM(b);
+    if (lead < 0) return 0;
+    if (!PyArray_NDIM(b)) return 1; /* a number has no list of dimensions to look at */
+    return !memcmp(PyArray_DIMS(a) + lead, PyArray_DIMS(b), sizeof(npy_intp) * (size_t)PyArray_NDIM(b));
+}
+
+static void run_unary(int kind, float *made, const float *a, npy_intp size) {
+    if (size > 1 << 14) {
+        Py_BEGIN_ALLOW_THREADS level->unary((enum Unary)kind, made, a, size);
+        Py_END_ALLOW_THREADS
+    } else {
+        level->unary((enum Unary)kind, made, a, size);
+    }
+}
+
+static void run_binary(int kind, float *made, const float *a, const float *b, npy_intp a_size, npy_intp b_size) {
+    npy_intp size = a_size > b_size ? a_size : b_size, columns = size;
+    /* A row is spread over rows, a number over one long row. */
+    if (a_size != b_size && a_size > 1 && b_size > 1) columns = a_size < b_size ? a_size : b_size;
+    npy_intp rows = columns ? size / columns : 0;
+    ptrdiff_t a_row = a_size == size ? columns : 0, b_row = b_size == size ? columns : 0;
+    ptrdiff_t a_column = a_size > 1 || size == 1, b_column = b_size > 1 || size == 1;
+    if (size > 1 << 14) {
+        Py_BEGIN_ALLOW_THREADS level->binary((enum Binary)kind, made, a, b, rows, columns, a_row, a_column, b_row, b_column);
+        Py_END_ALLOW_THREADS
+    } else {
+        level->binary((enum Binary)kind, made, a, b, rows, columns, a_row, a_column, b_row, b_column);
+    }
+}
+
+static PyObject *elementwise_call(PyObject *self, PyObject *const *args, size_t flags, PyObject *names) {
+    Elementwise *it = (Elementwise *)self;
+    Py_ssize_t count = PyVectorcall_NARGS(flags), named = names ? PyTuple_GET_SIZE(names) : 0;
+    PyObject *out = NULL;
+    if (!enabled || named > 1 || count + named < it->operands || count + named > it->operands + 1) goto other;
+    if (named && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "out")) goto other;
+    if (count + named > it->operands) out = args[it->operands];
+    if (out == Py_None) out = NULL;
+    PyArrayObject *a = (PyArrayObject *)args[0], *b = (PyArrayObject *)args[it->operands - 1];
+    if (count < it->operands || !is_plain(args[0]) || (it->operands == 2 && !is_plain(args[1]))) goto other;
+    PyArrayObject *like = a;
+    if (it->operands == 2 && !PyArray_SAMESHAPE(a, b)) {
+        if (fits(a, b)) like = a;
+        else if (fits(b, a)) like = b;
+        else goto other;
+    }
+    npy_intp a_size = PyArray_SIZE(a), b_size = PyArray_SIZE(b), size = PyArray_SIZE(like);
+    PyArrayObject *made = (PyArrayObject *)out;
+    if (out) {
+        if (!is_plain(out) || !PyArray_SAMESHAPE(made, like) || !PyArray_ISWRITEABLE(made) ||
+            crosses(PyArray_DATA(made), PyArray_DATA(a), size, a_size) ||
+            crosses(PyArray_DATA(made), PyArray_DATA(b), size, b_size))
+            goto other;
+        Py_INCREF(out);
+    } else {
+        made = (PyArrayObject *)PyArray_SimpleNew(PyArray_NDIM(like), PyArray_DIMS(like), NPY_FLOAT);
+        if (!made) return NULL;
+    }
+    elementwise_calls[it->operands - 1]++;
+    if (it->operands == 1) run_unary(it->kind, PyArray_DATA(made), PyArray_DATA(a), size);
+    else if (size) run_binary(it->kind, PyArray_DATA(made), PyArray_DATA(a), PyArray_DATA(b), a_size, b_size);
+    return (PyObject *)made;
+other:
+    return PyObject_Vectorcall(it->ufunc, args, flags, names);
+}
+
+static PyObject *elementwise_new(PyTypeObject *type, PyObject *args, PyObject *named) {
+    int kind, operands;
+    PyObject *ufunc;
+    static char *words[] = {"kind", "operands", "ufunc", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, named, "iiO", words, &kind, &operands, &ufunc)) return NULL;
+    if (operands < 1 || operands > 2 || kind < 0 || kind >= (operands == 1 ? (int)UNARY_COUNT : (int)BINARY_COUNT))
+        return PyErr_Format(PyExc_ValueError, "no elementwise kernel %d of %d operands", kind, operands);
+    Elementwise *it = (Elementwise *)type->tp_alloc(type, 0);
+    if (!it) return NULL;
+    Py_INCREF(ufunc);
+    it->ufunc = ufunc, it->kind = kind, it->operands = operands, it->call = elementwise_call;
+    return (PyObject *)it;
+}
+
+static void elementwise_free(PyObject *self) {
+    Py_XDECREF(((Elementwise *)self)->ufunc);
+    Py_TYPE(self)->tp_free(self);
+}
+
+static PyObject *elementwise_repr(PyObject *self) {
+    return PyUnicode_FromFormat("<native %R>", ((Elementwise *)self)->ufunc);
+}
+
+/* The function may itself stand for a ufunc. */
+static PyObject *elementwise_ufunc(PyObject *self, void *unused) {
+    (void)unused;
+    PyObject *function = ((Elementwise *)self)->ufunc, *inner = PyObject_GetAttrString(function, "ufunc");
+    if (inner) return inner;
+    PyErr_Clear();
+    Py_INCREF(function);
+    return function;
+}
+
+static PyGetSetDef GETTERS[] = {{"ufunc", elementwise_ufunc, NULL, "What it stands for.", NULL},
+                                {NULL, NULL, NULL, NULL, NULL}};
+
+static PyTypeObject TYPE = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "mindtorch_v2._backends.cpu._kernels.Elementwise",
+    .tp_basicsize = sizeof(Elementwise),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_vectorcall_offset = offsetof(Elementwise, call),
+    .tp_call = PyVectorcall_Call,
+    .tp_new = elementwise_new,
+    .tp_dealloc = elementwise_free,
+    .tp_repr = elementwise_repr,
+    .tp_getset = GETTERS,
+};
+
+static PyObject *switch_elementwise(PyObject *self, PyObject *on) {
+    (void)self;
+    int wanted = PyObject_IsTrue(on);
+    if (wanted < 0) return NULL;
+    enabled = wanted;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef SWITCH = {"switch_elementwise", switch_elementwise, METH_O, NULL};
+
+int elementwise_add(PyObject *module) {
+    if (PyType_Ready(&TYPE)) return -1;
+    Py_INCREF(&TYPE);
+    if (PyModule_AddObject(module, "Elementwise", (PyObject *)&TYPE)) {
+        Py_DECREF(&TYPE);
+        return -1;
+    }
+    PyObject *function = PyCFunction_New(&SWITCH, NULL);
+    if (!function || PyModule_AddObject(module, "switch_elementwise", function)) {
+        Py_XDECREF(function);
+        return -1;
+    }
+    return 0;
+}

@@ -1,0 +1,297 @@
+/* Products of matrices of float32: blocks of both factors are packed into panels that the innermost kernel reads in
+   order, and TALL rows of 2 * LANES columns of the result are kept in registers. Included once by each level's file. */
+
+#include <stdlib.h>
+
+enum { WIDE = 2 * LANES };
+enum { DEEP = 320 };                           /* inner elements of a block */
+enum { HIGH = TALL * (96 / TALL) };            /* rows of a block: they fit into the second cache */
+enum { BROAD = WIDE * (1024 / WIDE) };         /* columns of a block */
+
+INLINE ptrdiff_t least(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
+INLINE ptrdiff_t up(ptrdiff_t count, ptrdiff_t unit) { return (count + unit - 1) / unit * unit; }
+
+/* `count` runs of memory, `step` apart, side by side in lines that are `pitch` numbers apart. */
+INLINE void interleave(float *panel, ptrdiff_t pitch, const float *from, ptrdiff_t step, ptrdiff_t count,
+                       ptrdiff_t length) {
+    ptrdiff_t whole = length - length % 4, i = 0;
+    for (; i + 4 <= count; i += 4) {
+        const float *runs = from + i * step;
+        for (ptrdiff_t k = 0; k < whole; k += 4) transpose(panel + k * pitch + i, pitch, runs + k, step);
+        for (ptrdiff_t k = whole; k < length; k++)
+            for (int j = 0; j < 4; j++) panel[k * pitch + i + j] = runs[j * step + k];
+    }
+    for (; i < count; i++)
+        for (ptrdiff_t k = 0; k < length; k++) panel[k * pitch + i] = from[i * step + k];
+}
+
+/* TALL rows of `left` in a panel: for each inner element, the rows' elements. Missing rows are zero. */
+static void pack_left(float *panel, Matrix left, ptrdiff_t rows, ptrdiff_t inner) {
+    for (ptrdiff_t r = 0; r < rows; r += TALL, panel += TALL * inner) {
+        ptrdiff_t here = least(TALL, rows - r);
+        const float *from = left.data + r * left.row;
+        if (here < TALL) memset(panel, 0, sizeof(float) * TALL * (size_t)inner);
+        if (left.column == 1) {
+            interleave(panel, TALL, from, left.row, here, inner);
+        } else if (left.row == 1 && here == TALL) {
+            for (ptrdiff_t k = 0; k < inner; k++) memcpy(panel + k * TALL, from + k * left.column, sizeof(float) * TALL);
+        } else {
+            for (ptrdiff_t k = 0; k < inner; k++)
+                for (ptrdiff_t i = 0; i < here; i++) panel[k * TALL + i] = from[i * left.row + k * left.column];
+        }
+    }
+}
+
+/* WIDE columns of `right` in a panel: for each inner element, the columns' elements. Missing columns are zero. */
+static void pack_right(float *panel, Matrix right, ptrdiff_t columns, ptrdiff_t inner) {
+    for (ptrdiff_t c = 0; c < columns; c += WIDE, panel += WIDE * inner) {
+        ptrdiff_t here = least(WIDE, columns - c);
+        const float *from = right.data + c * right.column;
+        if (here < WIDE) memset(panel, 0, sizeof(float) * WIDE * (size_t)inner);
+        if (right.column == 1 && here == WIDE) {
+            for (ptrdiff_t k = 0; k < inner; k++) {
+                store(panel + k * WIDE, load(from + k * right.row));
+                store(panel + k * WIDE + LANES, load(from + k * right.row + LANES));
+            }
+        } else if (right.row == 1) {
+            interleave(panel, WIDE, from, right.column, here, inner);
+        } else {
+            for (ptrdiff_t k = 0; k < inner; k++)
+                for (ptrdiff_t j = 0; j < here; j++) panel[k * WIDE + j] = from[k * right.row + j * right.column];
+        }
+    }
+}
+
+/* A tile of TALL rows and WIDE columns. `what` is 0 to set it, 1 to add to it; `bias` is added if there is one. */
+#define TILE(NAME, ROWS)                                                                                               \
+    static void NAME(float *made, ptrdiff_t step, const float *left, const float *right, ptrdiff_t inner,              \
+                     const float *bias, int add) {                                                                     \
+        V sum[ROWS][2];                                                                                                \
+        _Pragma("GCC unroll 16") for (int i = 0; i < ROWS; i++) sum[i][0] = sum[i][1] = splat(0.0f);                   \
+        for (ptrdiff_t k = 0; k < inner; k++) {                                                                        \
+            V b0 = load(right), b1 = load(right + LANES);                                                              \
+            _Pragma("GCC unroll 16") for (int i = 0; i < ROWS; i++) {                                                  \
+                V a = splat(left[i]);                                                                                  \
+                sum[i][0] += a * b0;                                                                                   \
+                sum[i][1] += a * b1;                                                                                   \
+            }                                                                                                          \
+            left += TALL;                                                                                              \
+            right += WIDE;                                                                                             \
+        }                                                                                                              \
+        V c0 = splat(0.0f), c1 = c0;                                                                                   \
+        if (bias) c0 = load(bias), c1 = load(bias + LANES);                                                            \
+        _Pragma("GCC unroll 16") for (int i = 0; i < ROWS; i++) {                                                      \
+            float *to = made + i * step;                                                                               \
+            V s0 = sum[i][0] + c0, s1 = sum[i][1] + c1;                                                                \
+            if (add) s0 += load(to), s1 += load(to + LANES);                                                           \
+            store(to, s0);                                                                                             \
+            store(to + LANES, s1);                                                                                     \
+        }                                                                                                              \
+    }
+
+/* The same with LANES columns, for the last columns of a matrix. */
+static void tile_narrow(float *made, ptrdiff_t step, const float *left, const float *right, ptrdiff_t inner) {
+    V sum[TALL];
+#pragma GCC unroll 16
+    for (int i = 0; i < TALL; i++) sum[i] = splat(0.0f);
+    for (ptrdiff_t k = 0; k < inner; k++, left += TALL, right += WIDE) {
+        V b = load(right);
+#pragma GCC unroll 16
+        for (int i = 0; i < TALL; i++) sum[i] += left[i] * b;
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < TALL; i++) store(made + i * step, sum[i]);
+}
+
+TILE(tile_full, TALL)
+TILE(tile_half, (TALL / 2))
+TILE(tile_one, 1)
+
+/* Packed rows times packed columns. */
+static void multiply_panels(float *made, ptrdiff_t step, const float *left, const float *right, ptrdiff_t rows,
+                            ptrdiff_t columns, ptrdiff_t inner, const float *bias, int add) {
+    for (ptrdiff_t c = 0; c < columns; c += WIDE) {
+        ptrdiff_t across = least(WIDE, columns - c);
+        float held[WIDE];
+        const float *shift = bias ? bias + c : NULL;
+        if (shift && across < WIDE) {
+            memset(held, 0, sizeof held);
+            memcpy(held, shift, sizeof(float) * (size_t)across);
+            shift = held;
+        }
+        for (ptrdiff_t r = 0; r < rows; r += TALL) {
+            ptrdiff_t down = least(TALL, rows - r);
+            const float *a = left + r * inner, *b = right + c * inner;
+            float *to = made + r * step + c;
+            if (down == TALL && across == WIDE) {
+                tile_full(to, step, a, b, inner, shift, add);
+                continue;
+            }
+            if (across == WIDE && down < TALL / 2) {
+                for (ptrdiff_t i = 0; i < down; i++) tile_one(to + i * step, step, a + i, b, inner, shift, add);
+                continue;
+            }
+            float tile[TALL * WIDE];
+            if (across <= LANES && !shift) tile_narrow(tile, WIDE, a, b, inner);
+            else if (down > TALL / 2) tile_full(tile, WIDE, a, b, inner, shift, 0);
+            else tile_half(tile, WIDE, a, b, inner, shift, 0);
+            for (ptrdiff_t i = 0; i < down; i++) {
+                if (add) for (ptrdiff_t j = 0; j < across; j++) to[i * step + j] += tile[i * WIDE + j];
+                else memcpy(to + i * step, tile + i * WIDE, sizeof(float) * (size_t)across);
+            }
+        }
+    }
+}
+
+/* Numbers of scratch memory that `multiply_here` needs. */
+INLINE size_t multiply_room(ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t inner) {
+    return (size_t)(least(inner, DEEP) * (up(least(rows, HIGH), TALL) + up(least(columns, BROAD), WIDE)));
+}
+
+/* A product by the calling thread alone. */
+static void multiply_here(float *made, ptrdiff_t step, Matrix left, Matrix right, ptrdiff_t rows, ptrdiff_t columns,
+                          ptrdiff_t inner, const float *bias, int add, float *room) {
+    if (!inner) {
+        for (ptrdiff_t i = 0; i < rows && !add; i++)
+            for (ptrdiff_t j = 0; j < columns; j++) made[i * step + j] = bias ? bias[j] : 0.0f;
+        return;
+    }
+    float *panels = room, *others = room + least(inner, DEEP) * up(least(rows, HIGH), TALL);
+    for (ptrdiff_t c = 0; c < columns; c += BROAD) {
+        ptrdiff_t across = least(BROAD, columns - c);
+        for (ptrdiff_t k = 0; k < inner; k += DEEP) {
+            ptrdiff_t deep = least(DEEP, inner - k);
+            Matrix part = {right.data + k * right.row + c * right.column, right.row, right.column};
+            pack_right(others, part, across, deep);
+            for (ptrdiff_t r = 0; r < rows; r += HIGH) {
+                ptrdiff_t down = least(HIGH, rows - r);
+                Matrix some = {left.data + r * left.row + k * left.column, left.row, left.column};
+                pack_left(panels, some, down, deep);
+                multiply_panels(made + r * step + c, step, panels, others, down, across, deep,
+                                bias && !k ? bias + c : NULL, add || k);
+            }
+        }
+    }
+}
+
+typedef struct {
+    Matrix made, left, right;
+    ptrdiff_t rows, columns, inner;      /* of the whole */
+    ptrdiff_t column, across, k, deep;   /* the current block of `right` */
+    ptrdiff_t parts;                     /* pieces that a block of rows is cut into by columns */
+    const float *bias;
+    int add;
+    float *others;
+    float *panels;                       /* of each share */
+} Product;
+
+static void pack_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
+    Product *it = work;
+    (void)share;
+    for (ptrdiff_t i = begin; i < end; i++) {
+        Matrix part = {it->right.data + it->k * it->right.row + (it->column + i * WIDE) * it->right.column,
+                       it->right.row, it->right.column};
+        pack_right(it->others + i * WIDE * it->deep, part, least(WIDE, it->across - i * WIDE), it->deep);
+    }
+}
+
+/* Items are pieces of blocks of rows; all pieces of a block of rows follow each other, so it is packed once. */
+static void product_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
+    Product *it = work;
+    float *panels = it->panels + (ptrdiff_t)share * HIGH * DEEP;
+    ptrdiff_t packed = -1, panel_count = (it->across + WIDE - 1) / WIDE;
+    for (ptrdiff_t i = begin; i < end; i++) {
+        ptrdiff_t block = i / it->parts, piece = i % it->parts;
+        ptrdiff_t r = block * HIGH, down = least(HIGH, it->rows - r);
+        ptrdiff_t from = panel_count * piece / it->parts * WIDE;
+        ptrdiff_t until = least(panel_count * (piece + 1) / it->parts * WIDE, it->across);
+        if (from >= until) continue;
+        if (packed != block) {
+            Matrix some = {it->left.data + r * it->left.row + it->k * it->left.column, it->left.row, it->left.column};
+            pack_left(panels, some, down, it->deep);
+            packed = block;
+        }
+        ptrdiff_t c = it->column + from;
+        multiply_panels(it->made.data + r * it->made.row + c, it->made.row, panels, it->others + from * it->deep, down,
+                        until - from, it->deep, it->bias && !it->k ? it->bias + c : NULL, it->add || it->k);
+    }
+}
+
+/* Multiplications that make a second thread worth its while. */
+static const double MANY_PRODUCTS = 400e3;
+
+static int multiply(Matrix made, Matrix left, Matrix right, ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t inner,
+                    const float *bias, int add) {
+    if (!rows || !columns) return 0;
+    int threads = (double)rows * (double)columns * (double)inner < MANY_PRODUCTS ? 1 : pool_threads();
+    if (threads == 1 || !inner) {
+        size_t room = multiply_room(rows, columns, inner);
+        float small[4096], *memory = room <= 4096 ? small : malloc(sizeof(float) * room);
+        if (!memory) return NO_MEMORY;
+        multiply_here(made.data, made.row, left, right, rows, columns, inner, bias, add, memory);
+        if (memory != small) free(memory);
+        return 0;
+    }
+    Product it = {made, left, right, rows, columns, inner, 0, 0, 0, 0, 1, bias, add, NULL, NULL};
+    ptrdiff_t blocks = (rows + HIGH - 1) / HIGH;
+    ptrdiff_t deepest = least(inner, DEEP);
+    it.others = malloc(sizeof(float) * (size_t)(deepest * up(least(columns, BROAD), WIDE) +
+                                                (ptrdiff_t)threads * HIGH * DEEP));
+    if (!it.others) return NO_MEMORY;
+    it.panels = it.others + deepest * up(least(columns, BROAD), WIDE);
+    for (it.column = 0; it.column < columns; it.column += BROAD) {
+        it.across = least(BROAD, columns - it.column);
+        ptrdiff_t panels = (it.across + WIDE - 1) / WIDE;
+        /* So many pieces that all threads have about the same. */
+        it.parts = blocks % threads ? least(panels, threads) : 1;
+        for (it.k = 0; it.k < inner; it.k += DEEP) {
+            it.deep = least(DEEP, inner - it.k);
+            pool_run(pack_share, &it, panels, 1 + SHARE / (WIDE * it.deep));
+            pool_run(product_share, &it, blocks * it.parts, 1);
+        }
+    }
+    free(it.others);
+    return 0;
+}
+
+typedef struct {
+    float *made;
+    const float *left, *right;
+    ptrdiff_t rows, columns, inner;
+    const ptrdiff_t *steps;
+    float *room; /* of each share */
+    size_t room_each;
+} Batch;
+
+static void batch_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
+    Batch *it = work;
+    float *room = it->room + (size_t)share * it->room_each;
+    for (ptrdiff_t i = begin; i < end; i++) {
+        Matrix left = {(float *)it->left + i * it->steps[1], it->steps[3], it->steps[4]};
+        Matrix right = {(float *)it->right + i * it->steps[2], it->steps[5], it->steps[6]};
+        multiply_here(it->made + i * it->steps[0], it->columns, left, right, it->rows, it->columns, it->inner, NULL, 0,
+                      room);
+    }
+}
+
+/* Steps: of the batches of all three, then rows and columns of left and right. */
+static int multiply_batch(float *made, const float *left, const float *right, ptrdiff_t count, ptrdiff_t rows,
+                          ptrdiff_t columns, ptrdiff_t inner, const ptrdiff_t steps[7]) {
+    double each = (double)rows * (double)columns * (double)inner;
+    if (count < pool_threads() && each > MANY_PRODUCTS) {
+        int failed = 0;
+        for (ptrdiff_t i = 0; i < count && !failed; i++)
+            failed = multiply((Matrix){made + i * steps[0], columns, 1},
+                              (Matrix){(float *)left + i * steps[1], steps[3], steps[4]},
+                              (Matrix){(float *)right + i * steps[2], steps[5], steps[6]}, rows, columns, inner, NULL,
+                              0);
+        return failed;
+    }
+    ptrdiff_t fewest = 1 + (ptrdiff_t)(MANY_PRODUCTS / 2 / (each + 1));
+    Batch it = {made, left, right, rows, columns, inner, steps, NULL, multiply_room(rows, columns, inner)};
+    it.room = malloc(sizeof(float) * it.room_each * (size_t)pool_shares(count, fewest) + 1);
+    if (!it.room) return NO_MEMORY;
+    pool_run(batch_share, &it, count, fewest);
+    free(it.room);
+    return 0;
+}

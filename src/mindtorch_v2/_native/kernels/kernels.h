@@ -1,0 +1,122 @@
+/* What the levels of instructions have in common: the table of kernels that each of them fills. */
+#ifndef MINDTORCH_KERNELS_H
+#define MINDTORCH_KERNELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pool.h"
+
+typedef struct {
+    float *data;
+    ptrdiff_t row, column; /* distances in elements */
+} Matrix;
+
+enum Unary { EXP, LOG, TANH, SIGMOID, ERF, SILU, GELU, GELU_TANH, RELU, SQRT, NEG, ABS, SQUARE, RECIPROCAL, RSQRT,
+             UNARY_COUNT };
+/* Of a gradient and either the operand or the result. */
+enum Slope { TANH_SLOPE, SIGMOID_SLOPE, SILU_SLOPE, GELU_SLOPE, GELU_TANH_SLOPE, RELU_SLOPE, SLOPE_COUNT };
+enum Binary { ADD, SUBTRACT, MULTIPLY, DIVIDE, MAXIMUM, MINIMUM, BINARY_COUNT };
+enum Update { LERP, ADD_PRODUCT, ADD_QUOTIENT, ADD_SCALED, UPDATE_COUNT };
+
+/* Numbers of a step are worked out in float64 and rounded here: 1 - 0.999 has few digits left in float32. */
+typedef struct {
+    float rate, new_average, old_square, new_square, spread, eps, decay, shrink;
+    int decoupled, maximize;
+} Adam;
+
+typedef struct {
+    float lr, momentum, new_moving, decay;
+    int nesterov, maximize, first;
+} Descent;
+
+typedef struct {
+    ptrdiff_t batch, heads, groups, rows, keys, features, values;
+    float scale;
+    int causal;
+    /* Distances in elements: batch, head, row. The last dimension has distance 1. */
+    const float *query, *key, *value, *mask;
+    ptrdiff_t query_step[3], key_step[3], value_step[3], mask_step[4];
+    float *out, *logs;
+    ptrdiff_t out_step[3];
+    /* The way back. */
+    const float *pull;
+    ptrdiff_t pull_step[3];
+    float *query_pull, *key_pull, *value_pull;
+    ptrdiff_t query_pull_step[3], key_pull_step[3], value_pull_step[3];
+} Attention;
+
+typedef struct {
+    ptrdiff_t steps, batch, hidden;
+    int reverse;
+    const float *weight, *first, *first_cell;
+    float *gates, *cells, *squashed, *out;
+    /* The way back. */
+    const float *pull;
+    float *slopes, *state_pull, *cell_pull;
+} Lstm;
+
+typedef struct {
+    ptrdiff_t images, channels, area, groups;
+    float eps;
+    int learns;
+    const float *given, *weight, *bias, *pull;
+    float *made, *mean, *variance, *rstd, *weight_pull, *bias_pull;
+} ChannelNorm;
+
+typedef struct {
+    ptrdiff_t images, channels, height, width, out_channels, out_height, out_width, groups;
+    ptrdiff_t kernel[2], stride[2], padding[2], dilation[2];
+} Windows;
+
+/* Kernels that need memory of their own return 0, or this if there is none. */
+enum { NO_MEMORY = -1 };
+
+typedef struct {
+    const char *name;
+    /* made = left @ right, plus a row `bias`, or added to what is there. Columns of `made` are next to each other. */
+    int (*multiply)(Matrix made, Matrix left, Matrix right, ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t inner,
+                     const float *bias, int add);
+    int (*multiply_batch)(float *made, const float *left, const float *right, ptrdiff_t count, ptrdiff_t rows,
+                           ptrdiff_t columns, ptrdiff_t inner, const ptrdiff_t steps[7]);
+    void (*softmax)(float *made, const float *given, ptrdiff_t rows, ptrdiff_t count, int logs);
+    void (*softmax_back)(float *made, const float *pull, const float *result, ptrdiff_t rows, ptrdiff_t count,
+                         int logs);
+    void (*layer_norm)(float *made, float *mean, float *rstd, const float *given, const float *weight,
+                       const float *bias, ptrdiff_t rows, ptrdiff_t count, float eps, int centre);
+    int (*layer_norm_back)(float *made, float *weight_pull, float *bias_pull, const float *pull, const float *given,
+                            const float *mean, const float *rstd, const float *weight, ptrdiff_t rows,
+                            ptrdiff_t count);
+    void (*unary)(enum Unary kind, float *made, const float *given, ptrdiff_t count);
+    void (*slope)(enum Slope kind, float *made, const float *pull, const float *given, ptrdiff_t count);
+    void (*binary)(enum Binary kind, float *made, const float *a, const float *b, ptrdiff_t rows, ptrdiff_t columns,
+                   ptrdiff_t a_row, ptrdiff_t a_column, ptrdiff_t b_row, ptrdiff_t b_column);
+    void (*update)(enum Update kind, float *a, const float *b, const float *c, float value, ptrdiff_t count);
+    int (*attention)(const Attention *it);
+    int (*attention_back)(const Attention *it);
+    int (*lstm)(const Lstm *how);
+    int (*lstm_back)(const Lstm *how);
+    void (*batch_norm)(const ChannelNorm *how);
+    void (*batch_norm_back)(const ChannelNorm *how);
+    void (*group_norm)(const ChannelNorm *how);
+    void (*group_norm_back)(const ChannelNorm *how);
+    int (*convolve)(const Windows *how, float *made, const float *given, const float *weight, const float *bias);
+    int (*convolve_back)(const Windows *how, float *made, const float *pull, const float *given);
+    void (*adam)(const Adam *how, float *weight, const float *pull, float *average, float *square, float *most,
+                 ptrdiff_t count);
+    void (*descend)(const Descent *how, float *weight, const float *pull, float *moving, ptrdiff_t count);
+} Kernels;
+
+extern const Kernels kernels_plain;
+#if defined(__x86_64__) && defined(__GNUC__)
+#define WITH_LEVELS 1
+extern const Kernels kernels_avx2, kernels_avx512;
+#endif
+
+/* The table in use. */
+extern const Kernels *level;
+
+/* Elements that a share of elementwise work should have at least: a thread takes microseconds to take part. */
+enum { SHARE = 1 << 14 };
+
+#endif

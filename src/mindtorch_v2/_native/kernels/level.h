@@ -1,0 +1,39 @@
+/* All kernels for one level of instructions: LANES numbers in a vector, TALL rows of a product in registers. */
+#include "kernels.h"
+
+#include "vector.h"
+
+#include "gemm.h"
+#include "rows.h"
+#include "pointwise.h"
+#include "optimizers.h"
+#include "attention.h"
+#include "recurrent.h"
+#include "convolution.h"
+#include "channels.h"
+
+const Kernels LEVEL = {
+    .name = LEVEL_NAME,
+    .multiply = multiply,
+    .multiply_batch = multiply_batch,
+    .softmax = softmax,
+    .softmax_back = softmax_back,
+    .layer_norm = layer_norm,
+    .layer_norm_back = layer_norm_back,
+    .unary = unary,
+    .slope = slope,
+    .binary = binary,
+    .update = update,
+    .attention = attention,
+    .attention_back = attention_back,
+    .lstm = lstm,
+    .lstm_back = lstm_back,
+    .batch_norm = batch_norm,
+    .batch_norm_back = batch_norm_back,
+    .group_norm = group_norm,
+    .group_norm_back = group_norm_back,
+    .convolve = convolve_any,
+    .convolve_back = convolve_back_any,
+    .adam = adam,
+    .descend = descend,
+};

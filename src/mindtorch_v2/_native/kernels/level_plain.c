@@ -1,0 +1,10 @@
+/* The instructions that the compiler was told to use: on x86-64 what every such processor has, on ARM NEON. */
+#define LEVEL kernels_plain
+#define LEVEL_NAME "plain"
+#define LANES 4
+#if defined(__aarch64__)
+#define TALL 8
+#else
+#define TALL 4
+#endif
+#include "level.h"

@@ -1,0 +1,163 @@
+/* Rows picked, added and scanned. Memory decides their speed, so one version serves all processors. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
+#define PY_ARRAY_UNIQUE_SYMBOL mindtorch_kernels_array
+#define NO_IMPORT_ARRAY
+#include <numpy/arrayobject.h>
+
+#include <string.h>
+
+#include "elementwise.h"
+#include "kernels.h"
+#include "rearrange.h"
+
+enum { CALLED_CUMSUM, CALLED_ADD_ROWS, CALLED_TAKE, CALLED_ADD_ALONG };
+Counter rearrange_calls[] = {{"cumsum", 0}, {"add_rows", 0}, {"take_along", 0}, {"add_along", 0}, {NULL, 0}};
+
+static PyObject *wrong(const char *what) {
+    PyErr_Format(PyExc_ValueError, "kernels: %s", what);
+    return NULL;
+}
+
+static int counted(Py_ssize_t given, Py_ssize_t wanted) {
+    if (given == wanted) return 1;
+    PyErr_Format(PyExc_TypeError, "expected %zd arguments, got %zd", wanted, given);
+    return 0;
+}
+
+static int is_indices(PyObject *o) {
+    PyArrayObject *a = (PyArrayObject *)o;
+    return PyArray_Check(o) && PyArray_TYPE(a) == NPY_INT64 && PyArray_IS_C_CONTIGUOUS(a) && PyArray_ISBEHAVED_RO(a);
+}
+
+typedef struct {
+    float *made;
+    const float *given;
+    const int64_t *index;
+    npy_intp count, inner, others, length;
+} Moves;
+
+static void cumsum_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
+    Moves *it = work;
+    (void)share;
+    for (ptrdiff_t r = begin; r < end; r++) {
+        const float *from = it->given + r * it->count;
+        float *to = it->made + r * it->count;
+        double sum = 0.0;
+        for (npy_intp i = 0; i < it->count; i++) to[i] = (float)(sum += (double)from[i]);
+    }
+}
+
+/* cumsum(made, given): along the last dimension, added up in float64 */
+static PyObject *cumsum(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    (void)self;
+    if (!counted(count, 2)) return NULL;
+    PyArrayObject *made = (PyArrayObject *)args[0], *given = (PyArrayObject *)args[1];
+    if (!is_plain(args[0]) || !is_plain(args[1]) || !PyArray_SAMESHAPE(made, given) || !PyArray_ISWRITEABLE(made) ||
+        !PyArray_NDIM(made))
+        return wrong("expected two plain arrays of one shape");
+    Moves it = {.made = PyArray_DATA(made), .given = PyArray_DATA(given),
+                .count = PyArray_DIM(made, PyArray_NDIM(made) - 1)};
+    npy_intp rows = it.count ? PyArray_SIZE(made) / it.count : 0;
+    rearrange_calls[CALLED_CUMSUM].calls++;
+    Py_BEGIN_ALLOW_THREADS pool_run(cumsum_share, &it, rows, 1 + SHARE / (it.count + 1));
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
+}
+
+/* Shares are columns: whoever has one adds all rows in their order. */
+static void add_rows_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
+    Moves *it = work;
+    (void)share;
+    for (npy_intp r = 0; r < it->count; r++) {
+        if (it->index[r] < 0) continue;
+        float *restrict to = it->made + it->index[r] * it->inner;
+        const float *restrict from = it->given + r * it->inner;
+        for (ptrdiff_t j = begin; j < end; j++) to[j] += from[j];
+    }
+}
+
+/* add_rows(made, index, rows): made[index[i]] += rows[i]; a negative index leaves its row out */
+static PyObject *add_rows(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    (void)self;
+    if (!counted(count, 3)) return NULL;
+    PyArrayObject *made = (PyArrayObject *)args[0], *rows = (PyArrayObject *)args[2];
+    if (!is_plain(args[0]) || !is_indices(args[1]) || !is_plain(args[2]) || !PyArray_ISWRITEABLE(made) ||
+        PyArray_NDIM(made) != 2 || PyArray_NDIM(rows) != 2 || PyArray_DIM(made, 1) != PyArray_DIM(rows, 1) ||
+        PyArray_SIZE((PyArrayObject *)args[1]) != PyArray_DIM(rows, 0))
+        return wrong("expected two plain matrices and an index for each row");
+    Moves it = {.made = PyArray_DATA(made), .given = PyArray_DATA(rows), .index = PyArray_DATA((PyArrayObject *)args[1]),
+                .count = PyArray_DIM(rows, 0), .inner = PyArray_DIM(made, 1)};
+    for (npy_intp i = 0; i < it.count; i++)
+        if (it.index[i] >= PyArray_DIM(made, 0)) return wrong("an index is beyond the last row");
+    rearrange_calls[CALLED_ADD_ROWS].calls++;
+    Py_BEGIN_ALLOW_THREADS pool_run(add_rows_share, &it, it.inner, 1 + 2 * SHARE / (it.count + 1));
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
+}
+
+/* `made` is (rows, count), `given` (rows, others) or the other way round; indices are (rows, count). */
+static void take_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
+    Moves *it = work;
+    (void)share;
+    for (ptrdiff_t r = begin; r < end; r++)
+        for (npy_intp i = 0; i < it->count; i++)
+            it->made[r * it->count + i] = it->given[r * it->others + it->index[r * it->count + i]];
+}
+
+static void add_along_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
+    Moves *it = work;
+    (void)share;
+    for (ptrdiff_t r = begin; r < end; r++)
+        for (npy_intp i = 0; i < it->count; i++)
+            it->made[r * it->others + it->index[r * it->count + i]] += it->given[r * it->length + i];
+}
+
+static int along_last(PyObject *const *args, Moves *it, npy_intp *rows, int adds) {
+    PyArrayObject *index = (PyArrayObject *)args[1], *picked = (PyArrayObject *)args[adds ? 0 : 2];
+    PyArrayObject *other = (PyArrayObject *)args[adds ? 2 : 0];
+    if (!is_plain(args[0]) || !is_indices(args[1]) || !is_plain(args[2]) ||
+        !PyArray_ISWRITEABLE((PyArrayObject *)args[0]) || PyArray_NDIM(index) != 2 || PyArray_NDIM(picked) != 2 ||
+        PyArray_NDIM(other) != 2 || PyArray_DIM(picked, 0) != PyArray_DIM(index, 0) ||
+        PyArray_DIM(other, 0) != PyArray_DIM(index, 0) || PyArray_DIM(other, 1) != PyArray_DIM(index, 1))
+        return wrong("expected plain matrices and a matrix of indices"), 0;
+    it->made = PyArray_DATA((PyArrayObject *)args[0]), it->given = PyArray_DATA((PyArrayObject *)args[2]);
+    it->index = PyArray_DATA(index), it->count = PyArray_DIM(index, 1), it->others = PyArray_DIM(picked, 1);
+    it->length = PyArray_DIM(other, 1), *rows = PyArray_DIM(index, 0);
+    npy_intp size = PyArray_SIZE(index);
+    uint64_t most = 0; /* seen as unsigned, negative indices are large */
+    for (npy_intp i = 0; i < size; i++) most = (uint64_t)it->index[i] > most ? (uint64_t)it->index[i] : most;
+    if (size && most >= (uint64_t)it->others) return wrong("an index is out of range"), 0;
+    return 1;
+}
+
+/* take_along(made, index, given): made[i, j] = given[i, index[i, j]] */
+static PyObject *take_along(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    (void)self;
+    Moves it = {0};
+    npy_intp rows;
+    if (!counted(count, 3) || !along_last(args, &it, &rows, 0)) return NULL;
+    rearrange_calls[CALLED_TAKE].calls++;
+    Py_BEGIN_ALLOW_THREADS pool_run(take_share, &it, rows, 1 + SHARE / (it.count + 1));
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
+}
+
+/* add_along(made, index, given): made[i, index[i, j]] += given[i, j] */
+static PyObject *add_along(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    (void)self;
+    Moves it = {0};
+    npy_intp rows;
+    if (!counted(count, 3) || !along_last(args, &it, &rows, 1)) return NULL;
+    rearrange_calls[CALLED_ADD_ALONG].calls++;
+    Py_BEGIN_ALLOW_THREADS pool_run(add_along_share, &it, rows, 1 + SHARE / (it.count + 1));
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
+}
+
+#define FAST(NAME) {#NAME, (PyCFunction)(void (*)(void))NAME, METH_FASTCALL, NULL}
+static PyMethodDef METHODS[] = {FAST(cumsum), FAST(add_rows), FAST(take_along), FAST(add_along), {NULL, NULL, 0, NULL}};
+
+int rearrange_add(PyObject *module) { return PyModule_AddFunctions(module, METHODS); }

@@ -1,0 +1,409 @@
+"""The C kernels compute what NumPy's do: every level of instructions, odd and empty shapes, layouts, threads, forks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mindtorch_v2 as torch
+from mindtorch_v2._backends.cpu import elements, providers
+from mindtorch_v2._backends.cpu.onednn import library as opening
+
+pytestmark = pytest.mark.skipif(providers.native is None, reason=f"no C kernels: {providers.MISSING}")
+functional = torch.nn.functional
+LEVELS = providers.native.levels() if providers.native is not None else ()
+
+
+@pytest.fixture(params=LEVELS)
+def level(request: pytest.FixtureRequest) -> Iterator[str]:
+    before = providers.native.level()
+    providers.native.set_level(request.param)
+    yield request.param
+    providers.native.set_level(before)
+
+
+@pytest.fixture(params=[1, 2, 5])
+def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield request.param
+    torch.set_num_threads(before)
+
+
+def normal(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def run(function: Callable[..., Any], arrays: list[np.ndarray]) -> list[np.ndarray]:
+    """Results and gradients."""
+    tensors = [torch.tensor(a, requires_grad=a.dtype.kind == "f") for a in arrays]
+    made = function(*tensors)
+    pull = torch.tensor(normal(*made.shape, seed=9)).to(made.dtype)
+    if made.requires_grad:
+        made.backward(pull)
+    return [made.detach().double().numpy(), *(t.grad.double().numpy() for t in tensors if t.grad is not None)]
+
+
+def compare(function: Callable[..., Any], *arrays: np.ndarray, tolerance: float = 2e-5) -> None:
+    """By the C kernels, which must have run, and by NumPy."""
+    before = sum(providers.native.calls().values())
+    quick = run(function, list(arrays))
+    assert sum(providers.native.calls().values()) > before
+    with providers.numpy_only():
+        slow = run(function, list(arrays))
+    for got, want in zip(quick, slow, strict=True):
+        size = max(1.0, float(np.abs(want).max(initial=0)))
+        np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance * size, equal_nan=True)
+
+
+SIZES = [(1, 1), (1, 7), (3, 16), (5, 33), (2, 100), (64, 257), (300, 128)]
+
+
+@pytest.mark.usefixtures("level")
+@pytest.mark.parametrize("shape", SIZES)
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_softmax(name: str, shape: tuple[int, int]) -> None:
+    compare(lambda x: getattr(functional, name)(x, -1), 5 * normal(*shape))
+
+
+@pytest.mark.usefixtures("level")
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_softmax_of_what_is_not_finite(name: str) -> None:
+    x = normal(6, 37)
+    x[0, 3], x[1, 4], x[2, :], x[3, 36], x[4, :] = np.nan, np.inf, -np.inf, -np.inf, 3e38
+    with np.errstate(all="ignore"):
+        compare(lambda x: getattr(functional, name)(x, -1), x)
+
+
+@pytest.mark.usefixtures("level")
+@pytest.mark.parametrize("shape", SIZES)
+@pytest.mark.parametrize("affine", [True, False])
+def test_layer_norm(shape: tuple[int, int], affine: bool) -> None:
+    arrays = [3 * normal(*shape) + 1] + ([normal(shape[1], seed=1), normal(shape[1], seed=2)] if affine else [])
+    tolerance = 2e-5 if shape[1] > 7 else 1e-2  # the variance of a row of one is nothing but eps
+    compare(lambda x, *rest: functional.layer_norm(x, (shape[1],), *rest), *arrays, tolerance=tolerance)
+
+
+ELEMENTWISE: dict[str, Callable[..., Any]] = {
+    "exp": lambda x: torch.exp(x), "log": lambda x: torch.log(x.abs() + 0.1), "tanh": lambda x: torch.tanh(x),
+    "sigmoid": lambda x: torch.sigmoid(x), "erf": lambda x: torch.erf(x), "silu": lambda x: functional.silu(x),
+    "gelu": lambda x: functional.gelu(x), "gelu, tanh": lambda x: functional.gelu(x, approximate="tanh"),
+    "relu": lambda x: torch.relu(x), "sqrt": lambda x: torch.sqrt(x.abs() + 0.1), "neg": lambda x: -x,
+    "rsqrt": lambda x: torch.rsqrt(x.abs() + 0.1), "reciprocal": lambda x: torch.reciprocal(x.abs() + 0.1),
+    "number": lambda x: (2 - x) / 3 + x * 5,
+}
+
+
+@pytest.mark.usefixtures("level")
+@pytest.mark.parametrize("name", ELEMENTWISE)
+@pytest.mark.parametrize("shape", [(1,), (), (7,), (3, 5, 11), (40_003,), (0, 4)])
+def test_functions_of_elements(name: str, shape: tuple[int, ...]) -> None:
+    compare(ELEMENTWISE[name], 3 * normal(*shape))
+
+
+@pytest.mark.usefixtures("level")
+@pytest.mark.parametrize(("first", "second"), [((4, 4), (4, 4)), ((3, 5), (5,)), ((5,), (3, 5)), ((2, 3, 5), (3, 5)),
+                                               ((3, 5), ()), ((), (3, 5)), ((70, 700), (700,)), ((90_001,), (90_001,))])
+def test_two_operands(first: tuple[int, ...], second: tuple[int, ...]) -> None:
+    compare(lambda a, b: (a + b) * (a - b) / (b * b + 1), normal(*first), normal(*second, seed=1))
+
+
+def test_operands_that_share_memory() -> None:
+    x = np.arange(10, dtype=np.float32)
+    wanted = x[1:] + x[:-1]
+    np.testing.assert_array_equal(elements.add(x[1:], x[:-1], x[1:]), wanted)
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    wanted = x + x[0]
+    np.testing.assert_array_equal(elements.add(x, x[0], out=x), wanted)
+    x = np.arange(10, dtype=np.float32)
+    assert not providers.native.update(elements.LERP, x[1:], x[:-1], x[:-1], 0.25)
+    np.testing.assert_array_equal(x, np.arange(10))
+
+
+@pytest.mark.usefixtures("level")
+@pytest.mark.parametrize("layout", ["rows", "columns", "gaps", "backwards"])
+@pytest.mark.parametrize("size", [(4, 4, 4), (5, 7, 9), (13, 33, 65), (100, 130, 700), (257, 1100, 40), (6, 8, 0)])
+def test_products(size: tuple[int, int, int], layout: str) -> None:
+    rows, columns, inner = size
+    a, b, c = normal(rows, inner), normal(inner, columns, seed=1), normal(columns, seed=2)
+    if layout == "columns":
+        a, b = np.asfortranarray(a), np.asfortranarray(b)
+    elif layout == "gaps":
+        a, b = normal(rows, 2 * inner)[:, ::2], normal(inner, 3 * columns, seed=1)[:, ::3]
+    elif layout == "backwards":
+        a, b = a[::-1], b[:, ::-1]
+    wanted = a.astype(np.float64) @ b.astype(np.float64)
+    np.testing.assert_allclose(providers.native.matmul(a, b, None), wanted, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(providers.native.matmul(a, b, c), wanted + c, rtol=1e-4, atol=1e-4)
+    into = np.ones((rows, columns), np.float32)
+    providers.native.multiply_into(into, a, b, True)
+    np.testing.assert_allclose(into, wanted + 1, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.usefixtures("level", "threads")
+@pytest.mark.parametrize("size", [(1, 5, 6, 7), (3, 64, 65, 33), (9, 40, 8, 8), (2, 200, 220, 240)])
+def test_products_of_batches(size: tuple[int, int, int, int]) -> None:
+    count, rows, columns, inner = size
+    compare(torch.bmm, normal(count, rows, inner), normal(count, inner, columns, seed=1))
+
+
+@pytest.mark.usefixtures("level", "threads")
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(("heads", "groups", "rows", "keys", "features"), [
+    (1, 1, 1, 1, 1), (4, 4, 64, 64, 32), (4, 2, 7, 7, 5), (3, 3, 130, 130, 17), (2, 1, 33, 70, 64), (8, 8, 100, 20, 8)])
+def test_attention(heads: int, groups: int, rows: int, keys: int, features: int, causal: bool) -> None:
+    arrays = [normal(2, heads, rows, features), normal(2, groups, keys, features, seed=1),
+              normal(2, groups, keys, features, seed=2)]
+    attend = functional.scaled_dot_product_attention
+    compare(lambda q, k, v: attend(q, k, v, is_causal=causal, enable_gqa=True), *arrays)
+
+
+@pytest.mark.usefixtures("level")
+@pytest.mark.parametrize("shape", [(40, 50), (2, 1, 40, 50), (2, 3, 1, 50), (1, 3, 40, 1)])
+def test_attention_with_a_mask(shape: tuple[int, ...]) -> None:
+    mask = np.where(np.random.default_rng(3).random(shape) < 0.3, -np.inf, 0.5).astype(np.float32)
+    arrays = [normal(2, 3, 40, 16), normal(2, 3, 50, 16, seed=1), normal(2, 3, 50, 16, seed=2)]
+    given = torch.tensor(mask)
+    compare(lambda q, k, v: functional.scaled_dot_product_attention(q, k, v, given), *arrays)
+
+
+def test_a_row_that_sees_nothing() -> None:
+    mask = torch.zeros(4, 6)
+    mask[1] = -np.inf
+    arrays = [normal(1, 1, 4, 8), normal(1, 1, 6, 8, seed=1), normal(1, 1, 6, 8, seed=2)]
+    compare(lambda q, k, v: functional.scaled_dot_product_attention(q, k, v, mask), *arrays)
+
+
+@pytest.mark.usefixtures("level", "threads")
+@pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (3, 5, 7, 9), (6, 16, 64, 128), (4, 3, 20, 200)])
+@pytest.mark.parametrize("both", [False, True])
+def test_lstm(sizes: tuple[int, int, int, int], both: bool) -> None:
+    steps, batch, features, hidden = sizes
+    torch.manual_seed(0)
+    layer = torch.nn.LSTM(features, hidden, bidirectional=both)
+
+    def function(x: Any) -> Any:
+        layer.zero_grad()
+        made, (state, cell) = layer(x)
+        return torch.cat([made.flatten(), state.flatten(), cell.flatten()])
+
+    compare(function, normal(steps, batch, features))
+    compare(lambda x: (function(x).sum().backward(retain_graph=True),
+                       torch.cat([p.grad.flatten() for p in layer.parameters()]))[1], normal(steps, batch, features))
+
+
+@pytest.mark.usefixtures("level", "threads")
+@pytest.mark.parametrize(("images", "weight", "options"), [
+    ((1, 1, 2, 2), (1, 1, 2, 2), {}),
+    ((3, 1, 28, 28), (9, 1, 3, 3), {"padding": 1}),
+    ((2, 5, 14, 13), (20, 5, 3, 3), {"padding": 1}),
+    ((2, 3, 33, 31), (16, 3, 7, 7), {"stride": 2, "padding": 3}),
+    ((2, 8, 9, 11), (12, 8, 3, 2), {"stride": (2, 3), "padding": (0, 1)}),
+    ((2, 8, 15, 15), (12, 4, 3, 3), {"dilation": 2, "groups": 2, "padding": 1}),
+    ((2, 12, 20, 20), (12, 1, 3, 3), {"groups": 12, "padding": 1}),
+    ((2, 40, 2, 2), (50, 40, 3, 3), {"padding": 1}),
+    ((2, 20, 6, 6), (30, 20, 1, 1), {"stride": 2}),
+    ((2, 6, 10, 10), (8, 6, 2, 2), {"stride": 3}),
+    ((2, 4, 50), (9, 4, 5), {"stride": 2, "padding": 2}),
+    ((2, 3, 5, 6, 7), (9, 3, 2, 3, 2), {}),
+])
+def test_convolution(images: tuple[int, ...], weight: tuple[int, ...], options: dict[str, Any],
+                     monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(opening._state, "opened", None)
+    convolve = getattr(functional, f"conv{len(images) - 2}d")
+    compare(lambda x, w, b: convolve(x, w, b, **options), normal(*images), normal(*weight, seed=1),
+            normal(weight[0], seed=2))
+
+
+@pytest.mark.parametrize("options", [{"stride": 2}, {"stride": 2, "padding": 1, "output_padding": 1}, {"padding": 2}])
+def test_transposed_convolution(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(opening._state, "opened", None)
+    compare(lambda x, w: functional.conv_transpose2d(x, w, **options), normal(2, 6, 9, 9), normal(6, 10, 3, 3, seed=1))
+
+
+@pytest.mark.usefixtures("level", "threads")
+@pytest.mark.parametrize("shape", [(1, 4, 1, 5), (3, 8, 7, 9), (2, 6, 33, 1), (5, 4, 40, 40)])
+@pytest.mark.parametrize("affine", [False, True])
+@pytest.mark.parametrize("kind", ["train", "eval", "group"])
+def test_norms_of_channels(kind: str, shape: tuple[int, ...], affine: bool) -> None:
+    arrays = [3 * normal(*shape) + 1] + [normal(shape[1], seed=k) for k in (1, 2)] * affine
+    mean, variance = torch.tensor(normal(shape[1], seed=3)), torch.tensor(normal(shape[1], seed=4) ** 2 + 0.1)
+
+    def function(x: Any, weight: Any = None, bias: Any = None) -> Any:
+        if kind == "group":
+            return functional.group_norm(x, 2, weight, bias)
+        moved = mean.clone(), variance.clone()
+        made = functional.batch_norm(x, *moved, weight, bias, training=kind == "train")
+        return torch.cat([made.flatten(), *moved])
+
+    compare(function, *arrays, tolerance=1e-4)
+
+
+MOVES: dict[str, Callable[..., Any]] = {
+    "gather": lambda x, y, i: x.gather(1, i),
+    "scatter_add": lambda x, y, i: x.scatter_add(1, i, y),
+    "index_add": lambda x, y, i: x.index_add(0, i[0, :4] % 4, y),
+    "embedding": lambda x, y, i: functional.embedding(i % 4, x),
+    "embedding with padding": lambda x, y, i: functional.embedding(i % 4, x, padding_idx=2),
+    "cumsum": lambda x, y, i: x.cumsum(1) * y.cumsum(-1),
+}
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("name", MOVES)
+@pytest.mark.parametrize("width", [70, 700])
+def test_moves(name: str, width: int) -> None:
+    index = torch.tensor(np.random.default_rng(5).integers(0, width, (4, width)))
+    compare(lambda x, y: MOVES[name](x, y, index), normal(4, width), normal(4, width, seed=1))
+
+
+@pytest.mark.parametrize("options", [
+    {"name": "SGD", "momentum": 0.9}, {"name": "SGD", "momentum": 0.9, "nesterov": True, "weight_decay": 0.1},
+    {"name": "SGD", "maximize": True}, {"name": "Adam"}, {"name": "Adam", "amsgrad": True, "weight_decay": 0.1},
+    {"name": "AdamW", "maximize": True}])
+def test_fused_steps(options: dict[str, Any]) -> None:
+    kind = getattr(torch.optim, options["name"])
+    rest = {key: value for key, value in options.items() if key != "name"}
+
+    def function(x: Any) -> Any:
+        weight = torch.nn.Parameter(torch.tensor(normal(33, 7, seed=1)))
+        optimizer = kind([weight], lr=0.1, fused=True, **rest)
+        for k in range(3):
+            weight.grad = (x * (k + 1)).detach()
+            optimizer.step()
+        return weight.detach() + 0 * x
+
+    compare(function, normal(33, 7))
+
+
+@pytest.mark.parametrize("draw", [
+    lambda: torch.randn(1000), lambda: torch.randn(5), lambda: torch.randn(37), lambda: torch.rand(100),
+    lambda: torch.rand(9, dtype=torch.float64), lambda: torch.randint(-3, 9, (100,)),
+    lambda: torch.randint(0, 1 << 40, (100,)), lambda: torch.randperm(300), lambda: torch.randperm(1),
+    lambda: torch.empty(77).bernoulli_(0.3), lambda: torch.empty(50).normal_(2.0, 0.5),
+    lambda: torch.empty(0).normal_()])
+def test_draws_have_the_same_bits(draw: Callable[[], Any]) -> None:
+    def run() -> tuple[bytes, ...]:
+        torch.manual_seed(3)
+        first = torch.randn(3)  # leaves half of a pair in the state
+        return first.numpy().tobytes(), draw().numpy().tobytes(), torch.get_rng_state().numpy().tobytes()
+
+    quick = run()
+    with providers.numpy_only():
+        assert run() == quick
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
+def test_other_types_agree(dtype: Any) -> None:
+    x = normal(9, 33)
+
+    def function(x: Any) -> Any:
+        y = functional.layer_norm(functional.gelu(x.to(dtype)), (33,))
+        return functional.log_softmax(y @ y.T + torch.tanh(y).sum(), -1)
+
+    quick = run(function, [x])
+    with providers.numpy_only():
+        slow = run(function, [x])
+    for got, want in zip(quick, slow, strict=True):
+        np.testing.assert_allclose(got, want, rtol=2e-2, atol=2e-2)
+
+
+def test_the_same_on_every_run(threads: int) -> None:
+    x = torch.tensor(normal(500, 300))
+    work = lambda: [(x @ x.T).numpy(), functional.softmax(x, 1).numpy(), torch.exp(x).numpy()]
+    first = work()
+    for _ in range(5):
+        for got, want in zip(work(), first, strict=True):
+            np.testing.assert_array_equal(got, want)
+
+
+def test_python_threads_at_once(threads: int) -> None:
+    inputs = [torch.tensor(normal(200, 220, seed=k)) for k in range(4)]
+    wanted = [(x.T @ x).numpy() for x in inputs]
+    wrong: list[int] = []
+
+    def work(k: int) -> None:
+        for _ in range(30):
+            if not np.array_equal((inputs[k].T @ inputs[k]).numpy(), wanted[k]):
+                wrong.append(k)
+
+    workers = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not wrong
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_has_threads_of_its_own() -> None:
+    program = (
+        "import os, mindtorch_v2 as torch\n"
+        "torch.set_num_threads(2)\n"
+        "x = torch.randn(300, 300)\n"
+        "y = x @ x\n"
+        "for _ in range(3):\n"
+        "    child = os.fork()\n"
+        "    if child == 0:\n"
+        "        os._exit(0 if torch.equal(x @ x, y) and torch.equal(x @ x, y) else 1)\n"
+        "    assert torch.equal(x @ x, y)\n"
+        "    assert os.waitpid(child, 0)[1] == 0\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60,
+                   env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+
+
+def test_numpy_can_be_chosen() -> None:
+    program = ("import mindtorch_v2 as torch\n"
+               "from mindtorch_v2._backends.cpu import providers\n"
+               "assert providers.native is None\n"
+               "x = torch.randn(20, 20, requires_grad=True)\n"
+               "torch.softmax(torch.nn.functional.gelu(x @ x), -1).sum().backward()\n")
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60,
+                   env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "MINDTORCH_KERNELS": "numpy"})
+    wrong = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60,
+                           env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "MINDTORCH_KERNELS": "fast"})
+    assert "MINDTORCH_KERNELS='fast'" in wrong.stderr
+
+
+def test_the_page_is_up_to_date() -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "kernels.md"
+    assert page.read_text(encoding="utf-8") == providers.page(), "run `make docs`"
+
+
+def test_a_recording_says_who_computed() -> None:
+    x = torch.tensor(normal(20, 20))
+    with torch.profiler.profile() as prof:
+        torch.softmax(x @ x, -1)
+    ran = prof.profiler.trace.metadata["kernel_providers"]["native"]
+    assert ran["softmax"] == ran["matmul"] == 1
+    assert "C kernels" in torch.__config__.show()
+
+
+NATIVE_REFUSALS: list[Callable[[Any], Any]] = [
+    lambda k: k.softmax(np.empty(3, np.float32), np.empty(4, np.float32), False),
+    lambda k: k.softmax(np.empty(4), np.empty(4, np.float32), False),
+    lambda k: k.softmax(np.empty((4, 4), np.float32).T, np.empty((4, 4), np.float32), False),
+    lambda k: k.layer_norm(None, None, None, np.empty((2, 2), np.float32), None, None, 1e-5),
+    lambda k: k.unary(99, np.empty(4, np.float32), np.empty(4, np.float32)),
+    lambda k: k.matmul_batch(np.empty((1, 2, 2), np.float32), np.empty((1, 2, 3), np.float32),
+                             np.empty((1, 2, 2), np.float32)),
+    lambda k: k.multiply_into(np.empty((2, 2), np.float32), np.empty((2, 3), np.float32), np.empty((2, 2), np.float32),
+                              False),
+    lambda k: k.sgd(np.empty(4, np.float32), np.empty(5, np.float32), None, 0.1, 0, 1, 0, False, False, True),
+    lambda k: k.set_level("no such level"),
+]
+
+
+@pytest.mark.parametrize("call", NATIVE_REFUSALS)
+def test_wrong_arguments_are_refused(call: Callable[[Any], Any]) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        call(providers.native)
