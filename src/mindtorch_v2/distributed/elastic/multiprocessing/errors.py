@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...._outside import attributes
+
 __all__ = ["record"]
 
 
 def record(fn: Callable[..., Any], error_handler: Any = None) -> Callable[..., Any]:
     """The function as it is: without a launcher nobody reads its errors from a file."""
     return fn
+
+__getattr__ = attributes("distributed.elastic.multiprocessing.errors", globals())

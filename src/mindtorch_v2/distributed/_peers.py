@@ -1,0 +1,107 @@
+"""Who of the other ranks on this machine still lives, and how far each one is.
+
+The ranks of a machine share a small board, one row a rank: its process id, whether it has left, and the number of
+collectives it has begun. Everybody can read it without the other's help, so also when the other was killed, hangs or
+has left. A wait looks at it now and then, and names the rank in its error instead of waiting for ever. Ranks on other
+machines are only known by the timeout.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+from ._mpi import LOCK, mpi
+
+__all__ = ["Board", "board"]
+
+_PID, _LEFT, _BEGUN, _COLUMNS = 0, 1, 2, 3
+_LEAVING_SECONDS = 10.0
+
+
+class Board:
+    """The shared rows of the ranks on this machine."""
+
+    def __init__(self) -> None:
+        MPI = mpi()
+        world = MPI.COMM_WORLD
+        self.rank = world.Get_rank()
+        self.size = world.Get_size()
+        self.local = world.Split_type(MPI.COMM_TYPE_SHARED)
+        bytes_of_row = _COLUMNS * 8
+        self._window = MPI.Win.Allocate_shared(bytes_of_row, 8, comm=self.local)
+        self.rows: dict[int, np.ndarray] = {}
+        for place, rank in enumerate(self.local.allgather(self.rank)):
+            memory, _ = self._window.Shared_query(place)
+            self.rows[rank] = np.frombuffer(memory, np.int64, _COLUMNS)
+        self.own = self.rows[self.rank]
+        self.own[:] = os.getpid(), 0, 0
+        self.local.Barrier()
+        self.broken = False
+        self.end = world.Dup()  # for the ranks' last meeting
+        atexit.register(self.leave)
+
+    def begin(self) -> None:
+        """This rank begins a collective."""
+        self.own[_BEGUN] += 1
+
+    def gone(self, ranks: Any) -> str | None:
+        """What is known of the first of the ranks that will not answer any more; None if all are there."""
+        for rank in ranks:
+            row = self.rows.get(rank)
+            if row is None or rank == self.rank:
+                continue
+            if row[_LEFT]:
+                return f"rank {rank} (process {row[_PID]}) has ended its program"
+            if not _alive(int(row[_PID])):
+                return f"rank {rank} (process {row[_PID]}) was killed or has crashed"
+        return None
+
+    def behind(self, ranks: Any) -> list[int]:
+        """The ranks on this machine that have begun fewer collectives than this one."""
+        return [rank for rank in ranks if rank in self.rows and self.rows[rank][_BEGUN] < self.own[_BEGUN]]
+
+    def leave(self) -> None:
+        """At the end of the program: finalize MPI if all ranks get here, otherwise go without."""
+        MPI = mpi()
+        self.own[_LEFT] = 1
+        failed = self.broken or getattr(sys, "last_value", None) is not None
+        if failed or MPI.Is_finalized():
+            return
+        with LOCK:
+            meeting = self.end.Ibarrier()
+            limit = time.monotonic() + _LEAVING_SECONDS
+            while not meeting.Test():
+                if time.monotonic() > limit or any(not _alive(int(row[_PID])) for row in self.rows.values()):
+                    return
+                time.sleep(0.0005)
+            MPI.Finalize()
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    # A child that was killed stays in the table until its parent asks for it.
+    with contextlib.suppress(OSError, IndexError), open(f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0] not in ("Z", "X")
+    return True
+
+
+_BOARD: list[Board] = []
+
+
+def board() -> Board:
+    """This process's board, made when it is first asked for; all ranks must ask."""
+    if not _BOARD:
+        _BOARD.append(Board())
+    return _BOARD[0]

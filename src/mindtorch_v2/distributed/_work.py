@@ -1,0 +1,240 @@
+"""`Work`: a collective or a message that is on its way, and the thread that moves it on.
+
+A work is a generator that yields what it waits for: a request of MPI, or a function that says whether it may go on.
+Whoever waits for a work moves it (`poll`) in a loop, so a wait has a timeout and notices ranks that are gone. Works
+that nobody waits for are moved by one thread, which is how communication hides behind compute: MPI itself moves data
+only inside its calls.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Generator
+from datetime import timedelta
+from typing import Any
+
+from ..futures import Future
+from ._errors import DistBackendError
+from ._mpi import LOCK
+from ._observed import Observed
+from ._peers import board
+
+__all__ = ["Steps", "Work"]
+
+Steps = Generator[Any, None, Any]
+
+_SPINS = 50               # polls before a wait lets others have the processor
+_PATIENCE_SECONDS = 1.0   # after this, a wait sleeps between polls
+_LOOK_SECONDS = 0.05      # between looks at who is gone
+_GRACE_SECONDS = 1.0      # what a rank that is gone had sent before may still arrive
+
+
+class Work:
+    """What `async_op=True` returns: `wait()` returns when the tensors may be used."""
+
+    def __init__(self, name: str, steps: Steps, ranks: list[int], timeout: timedelta, result: list[Any],
+                 observed: Observed | None = None) -> None:
+        self.name = name
+        self._steps = steps
+        self._ranks = ranks
+        self._timeout = timeout
+        self._result = result
+        self.observed = observed
+        self._awaited: Any = None
+        self._done = False
+        self._error: BaseException | None = None
+        self._source = -1
+        self._future: Future[Any] | None = None
+        self._begun = time.monotonic()
+        self._gone_since: float | None = None
+        self.poll()
+
+    def __repr__(self) -> str:
+        state = "failed" if self._error else "completed" if self._done else "under way"
+        return f"<Work {self.name}: {state}>"
+
+    # -- moving on ------------------------------------------------------------------------------------------------
+
+    def poll(self) -> bool:
+        """Move on as far as it goes without waiting; whether it is over."""
+        if self._done:
+            return True
+        with LOCK:
+            if self._done:
+                return True
+            try:
+                while self._awaited is None or self._ready():
+                    self._awaited = next(self._steps)
+                return False
+            except StopIteration as end:
+                if end.value is not None:
+                    self._source = end.value
+                self._finish(None)
+            except DistBackendError as error:
+                self._finish(error)
+            except Exception as error:
+                self._finish(DistBackendError(f"{self.name} over MPI: {error}"), error)
+        return True
+
+    def _ready(self) -> bool:
+        awaited = self._awaited
+        return awaited() if callable(awaited) else awaited.Test()
+
+    def _finish(self, error: BaseException | None, cause: BaseException | None = None) -> None:
+        if error is not None:
+            error.__cause__ = cause
+        self._error, self._done = error, True
+        if self.observed is not None:
+            self.observed.ended()
+        if self._future is not None:
+            self._settle(self._future)
+
+    def _give_up(self, reason: str) -> None:
+        with LOCK:
+            if not self._done:
+                board().broken = True
+                self._steps.close()
+                self._finish(DistBackendError(reason))
+
+    def check(self) -> None:
+        """End with an error if a rank is gone or the time is up."""
+        gone = board().gone(self._ranks)
+        if gone is not None:
+            self._gone_since = self._gone_since or time.monotonic()
+            if time.monotonic() - self._gone_since > _GRACE_SECONDS and not self.poll():
+                self._give_up(f"{self.name}: {gone}, while this rank waits for it")
+                return
+        if time.monotonic() - self._begun > self._timeout.total_seconds():
+            behind = board().behind(self._ranks)
+            who = f"; ranks that have not come this far: {', '.join(map(str, behind))}" if behind else ""
+            milliseconds = round(self._timeout.total_seconds() * 1000)
+            self._give_up(f"{self.name}: timed out after waiting {milliseconds}ms for ranks {self._ranks}{who}")
+
+    # -- PyTorch's face -------------------------------------------------------------------------------------------
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        """Return when it is over; raises what went wrong."""
+        if timeout is not None and timeout > timedelta(0):
+            self._begun, self._timeout = time.monotonic(), timeout
+        polls, started = 0, time.monotonic()
+        look = started + _LOOK_SECONDS
+        while not self.poll():
+            polls += 1
+            if polls < _SPINS:
+                continue
+            now = time.monotonic()
+            if now > look:
+                self.check()
+                look = now + _LOOK_SECONDS
+            if now - started > _PATIENCE_SECONDS:
+                time.sleep(0.0002)
+            else:
+                os.sched_yield()
+        if self._error is not None:
+            raise self._error
+        return True
+
+    def synchronize(self) -> None:
+        """The same as `wait`: there are no streams on the CPU."""
+        self.wait()
+
+    def is_completed(self) -> bool:
+        """Whether it is over, well or not."""
+        return self.poll()
+
+    def is_success(self) -> bool:
+        """Whether it is over and nothing went wrong."""
+        return self.poll() and self._error is None
+
+    def exception(self) -> BaseException | None:
+        """What went wrong."""
+        self.poll()
+        return self._error
+
+    def source_rank(self) -> int:
+        """The rank that a received message came from."""
+        return self._source
+
+    def result(self) -> list[Any]:
+        """The tensors that were written; waits for them."""
+        self.wait()
+        return self._result
+
+    def get_future(self) -> Future[list[Any]]:
+        """A future of the tensors that are written."""
+        with LOCK:
+            if self._future is None:
+                self._future = Future()
+                if self._done:
+                    self._settle(self._future)
+        return self._future
+
+    def _settle(self, future: Future[Any]) -> None:
+        if self._error is not None:
+            future.set_exception(self._error)
+        else:
+            future.set_result(self._result)
+
+    def detach(self) -> Work:
+        """Leave it to the thread that moves works on."""
+        if not self._done:
+            _MOVER.add(self)
+        if self.observed is not None:
+            self.observed.called(is_async=True)
+        return self
+
+    def finish(self) -> None:
+        """Wait, for a call that returns when it is over."""
+        try:
+            self.wait()
+        finally:
+            if self.observed is not None:
+                self.observed.called(is_async=False)
+
+
+class _Mover:
+    """The thread that moves works on which nobody waits for."""
+
+    def __init__(self) -> None:
+        self._works: list[Work] = []
+        self._wake = threading.Condition()
+        self._thread: threading.Thread | None = None
+
+    def add(self, work: Work) -> None:
+        """Move this one from now on."""
+        with self._wake:
+            self._works.append(work)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="mindtorch-mpi", daemon=True)
+                self._thread.start()
+            self._wake.notify()
+
+    def _run(self) -> None:
+        look = 0.0
+        while True:
+            with self._wake:
+                self._works = [work for work in self._works if not work._done]
+                works = list(self._works)
+                if not works:
+                    self._wake.wait()
+                    continue
+            for work in works:
+                work.poll()
+            now = time.monotonic()
+            if now > look:
+                look = now + _LOOK_SECONDS
+                for work in works:
+                    if not work._done:
+                        work.check()
+            time.sleep(0.00005)
+
+    def after_fork(self) -> None:
+        """A child has neither the thread nor the works."""
+        self.__init__()  # type: ignore[misc]
+
+
+_MOVER = _Mover()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_MOVER.after_fork)

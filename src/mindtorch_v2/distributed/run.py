@@ -1,0 +1,108 @@
+"""`torchrun`: start a program in several processes with MPI.
+
+    python -m mindtorch_v2.distributed.run --nproc-per-node 2 script.py args
+
+It runs `mpiexec`, which starts the processes; each finds the variables that PyTorch's launcher sets (`RANK`,
+`LOCAL_RANK`, `WORLD_SIZE`, …). Several machines are `mpiexec`'s own business (a list of hosts) or Slurm's: start the
+program with `mpiexec` or `srun` there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import uuid
+from typing import Any
+
+__all__ = ["get_args_parser", "main", "run"]
+
+
+def get_args_parser() -> argparse.ArgumentParser:
+    """The options of PyTorch's launcher that mean something here."""
+    parser = argparse.ArgumentParser(prog="torchrun", description="Start a program in several processes with MPI.")
+    parser.add_argument("--nproc-per-node", "--nproc_per_node", type=str, default="1",
+                        help="processes to start; 'cpu' or 'auto' for one a processor")
+    parser.add_argument("--nnodes", type=str, default="1", help="machines; more than one is mpiexec's business")
+    parser.add_argument("--standalone", action="store_true", help="has no effect: MPI brings the ranks together")
+    for name in ("--rdzv-backend", "--rdzv-endpoint", "--rdzv-id", "--rdzv-conf", "--max-restarts", "--start-method",
+                 "--monitor-interval", "--role", "--local-addr", "--node-rank"):
+        parser.add_argument(name, name.replace("-", "_").replace("__", "--", 1), default=None,
+                            help=argparse.SUPPRESS)
+    parser.add_argument("--master-addr", "--master_addr", default="127.0.0.1", help="what MASTER_ADDR says")
+    parser.add_argument("--master-port", "--master_port", default="29500", help="what MASTER_PORT says")
+    parser.add_argument("-m", "--module", action="store_true", help="the program is a module, as for python -m")
+    parser.add_argument("--no-python", "--no_python", action="store_true", help="the program is no Python program")
+    parser.add_argument("--mpiexec", default=None, help="the launcher; by default the one beside this Python, or on "
+                                                        "PATH")
+    parser.add_argument("training_script", help="the program")
+    parser.add_argument("training_script_args", nargs=argparse.REMAINDER, help="its arguments")
+    return parser
+
+
+def _count(text: str) -> int:
+    if text in ("cpu", "auto"):
+        return os.cpu_count() or 1
+    if not text.isdecimal() or int(text) < 1:
+        raise SystemExit(f"torchrun: --nproc-per-node should be a number of processes, 'cpu' or 'auto', but is "
+                         f"{text!r}")
+    return int(text)
+
+
+def _launcher(given: str | None) -> str:
+    beside = os.path.join(os.path.dirname(sys.executable), "mpiexec")
+    found = given or (beside if os.access(beside, os.X_OK) else shutil.which("mpiexec") or shutil.which("mpirun"))
+    if found is None:
+        raise SystemExit("torchrun: no mpiexec found: pip install 'mindtorch-v2[distributed]', or put that of your "
+                         "MPI on "
+                         "PATH")
+    return found
+
+
+def _dialect(mpiexec: str) -> list[str]:
+    """Options that differ between MPIs: others go on when a rank dies, so that they can say which one it was."""
+    try:
+        version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, timeout=60).stdout
+    except OSError as error:
+        raise SystemExit(f"torchrun: {mpiexec} cannot be run: {error}") from error
+    if "Open MPI" in version or "OpenRTE" in version or "PRRTE" in version:
+        return ["--oversubscribe", "--continuous", *(["--allow-run-as-root"] if os.geteuid() == 0 else [])]
+    if "HYDRA" in version.upper():
+        return ["-disable-auto-cleanup"]
+    return []
+
+
+def run(args: Any) -> int:
+    """Start the program as the options say; the exit code."""
+    if args.nnodes.partition(":")[0] not in ("1", ""):
+        raise SystemExit("torchrun: this launcher starts processes on one machine; for several, start the program with "
+                         "mpiexec and a list of hosts, or with srun")
+    mpiexec, count = _launcher(args.mpiexec), _count(str(args.nproc_per_node))
+    program = [args.training_script, *args.training_script_args]
+    if not args.no_python:
+        program = [sys.executable, "-u", "-m", f"{__package__}.worker", *(["-m"] if args.module else []), *program]
+    environment = {**os.environ, "MASTER_ADDR": args.master_addr, "MASTER_PORT": str(args.master_port),
+                   "LOCAL_WORLD_SIZE": str(count), "TORCHELASTIC_RUN_ID": args.rdzv_id or uuid.uuid4().hex[:8]}
+    environment.setdefault("OMP_NUM_THREADS", "1")
+    started = subprocess.Popen([mpiexec, *_dialect(mpiexec), "-n", str(count), *program], env=environment)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda which, _: started.send_signal(which))
+    while True:
+        try:
+            return started.wait()
+        except KeyboardInterrupt:
+            started.send_signal(signal.SIGINT)
+
+
+def main(args: list[str] | None = None) -> None:
+    """The command."""
+    code = run(get_args_parser().parse_args(args))
+    if code:
+        sys.exit(code if code > 0 else 128 - code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""One of the processes that `torchrun` starts: sets PyTorch's variables from MPI's, and runs the program.
+
+The program runs in a child of this process. `mpiexec` ends all ranks as soon as one is killed, so that none could say
+whom it waited for or save what it had recorded. It only sees this process, which tells it by an ordinary exit code. The
+other ranks notice by themselves (`_peers.py`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+
+from ..__main__ import main
+from ._mpi import launched_rank, launched_size, local_rank, local_size
+
+_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of Linux's prctl
+
+
+def set_variables() -> None:
+    """What PyTorch's launcher puts into the environment of each process."""
+    rank, size = launched_rank() or 0, launched_size() or 1
+    here, beside = local_rank(), local_size()
+    os.environ.update({
+        "RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(rank if here is None else here),
+        "LOCAL_WORLD_SIZE": str(size if beside is None else beside), "GROUP_RANK": "0", "GROUP_WORLD_SIZE": "1",
+        "ROLE_RANK": str(rank), "ROLE_WORLD_SIZE": str(size), "ROLE_NAME": "default",
+        "TORCHELASTIC_RESTART_COUNT": "0", "TORCHELASTIC_MAX_RESTARTS": "0"})
+
+
+def watch(child: int) -> int:
+    """Wait for the program and pass signals on to it; its exit code."""
+
+    def forward(number: int, _: object) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, number)
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, forward)
+    # MPICH's launcher tells the others so that a rank has died; by default that signal would end them too.
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code < 0:
+        print(f"torchrun: rank {os.environ['RANK']} (process {child}) was killed by {signal.Signals(-code).name}",
+              file=sys.stderr, flush=True)
+        return 128 - code
+    return code
+
+
+if __name__ == "__main__":
+    set_variables()
+    made = os.fork()
+    if made:
+        sys.exit(watch(made))
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+    sys.exit(main(sys.argv[1:]))
