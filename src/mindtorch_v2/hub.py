@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
+from urllib.parse import urlparse
 
 from ._absent import refusing
 
+__all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir",
+           "urlparse"]
+
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # the part of a file's name that its checksum begins with
 REASON = ("torch.hub.{0}: this runtime does not download code or weights. Fetch the file yourself and use torch.load, "
           "or import the repository's Python code.")
 
@@ -27,8 +33,13 @@ def get_dir() -> str:
     """The directory in which PyTorch keeps what it downloads."""
     if _Place.directory is not None:
         return _Place.directory
+    return os.path.join(_get_torch_home(), "hub")
+
+
+def _get_torch_home() -> str:
+    """The directory in which PyTorch keeps files of its own."""
     cache = os.environ.get("XDG_CACHE_HOME", os.path.join("~", ".cache"))
-    return os.path.join(os.path.expanduser(os.environ.get("TORCH_HOME", os.path.join(cache, "torch"))), "hub")
+    return os.path.expanduser(os.environ.get("TORCH_HOME", os.path.join(cache, "torch")))
 
 
 def set_dir(d: str) -> None:

@@ -8,29 +8,42 @@ While enabled, `torch` and `torch.anything` resolve to the modules of this packa
 `torch.nn is mindtorch_v2.nn`. A PyTorch that is imported already is never replaced, and one that is only installed is
 hidden only with `force=True`.
 
-The alias belongs to this process, those it forks and those that a program run by `python -m mindtorch_v2` starts with
-`multiprocessing`, by whatever method. After a call of `enable()` in a program of its own, processes of the `spawn` and
-`forkserver` methods do not have it: they import the main program anew, and `import torch` there finds what is
-installed, or nothing.
+The directory `_as_torch` is the alias as files: a `torch.py` that leads here, and the metadata of a distribution named
+`torch`, which `importlib.metadata` and pip read. While the alias is enabled the directory is on `sys.path` and in
+`PYTHONPATH`, so the processes that the program starts have the alias too, by whatever means it starts them (unless they
+ignore the environment, `python -I`). `mindtorch-v2-as-torch` installs the same files for good.
 """
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 PACKAGE = __name__.rpartition(".")[0]
 ALIAS = "torch"
+FILES = str(Path(__file__).with_name("_as_torch"))
+
+
+# What else has a name of its own outside, and the module that answers.
+BESIDE = {"torch_npu": f"{PACKAGE}._torch_npu"}
 
 
 def _is_alias(name: str) -> bool:
-    return name == ALIAS or name.startswith(ALIAS + ".")
+    return name.partition(".")[0] in (ALIAS, *BESIDE)
+
+
+def _own(name: str) -> str:
+    """The module of this package that an outside name leads to."""
+    first, dot, rest = name.partition(".")
+    return BESIDE.get(first, PACKAGE) + dot + rest
 
 
 class _AliasLoader(Loader):
@@ -61,13 +74,15 @@ class _AliasFinder(MetaPathFinder):
         """A spec that leads to the module of this package, None for other names."""
         if not _is_alias(fullname):
             return None
-        own = PACKAGE + fullname[len(ALIAS):]
+        own = _own(fullname)
         found = importlib.util.find_spec(own)
         if found is None:
-            # Said here, because a real PyTorch further down the path must not answer for a part of this one.
-            raise ModuleNotFoundError(f"No module named '{fullname}': it is not part of {PACKAGE}, for which "
-                                      f"'{ALIAS}' stands", name=fullname)
-        return ModuleSpec(fullname, _AliasLoader(own), is_package=found.submodule_search_locations is not None)
+            # Nobody else answers either: the search goes on in the directory of this package, not in a PyTorch's.
+            return None
+        spec = ModuleSpec(fullname, _AliasLoader(own), origin=found.origin)
+        spec.submodule_search_locations = found.submodule_search_locations
+        spec.has_location = found.has_location
+        return spec
 
 
 _FINDER = _AliasFinder()
@@ -119,13 +134,32 @@ def enable(force: bool = False) -> bool:
     if not force and importlib.util.find_spec(ALIAS) is not None:
         return False
     sys.meta_path.insert(0, _FINDER)
+    sys.path.insert(1, FILES)  # the first entry is the program's directory
+    os.environ["PYTHONPATH"] = os.pathsep.join([FILES, *_inherited_path()])
     return True
+
+
+def answer_for_files() -> None:
+    """Enable the alias on behalf of our `torch.py`, which Python has found on the path already."""
+    if not is_enabled():
+        sys.meta_path.insert(0, _FINDER)
+
+
+def _inherited_path() -> list[str]:
+    """The entries of PYTHONPATH without ours."""
+    return [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry and entry != FILES]
 
 
 def disable() -> None:
     """Give the name back. Modules that were imported through it stay valid for those who hold them."""
     if is_enabled():
         sys.meta_path.remove(_FINDER)
+    if FILES in sys.path:
+        sys.path.remove(FILES)
+    if "PYTHONPATH" in os.environ:
+        os.environ["PYTHONPATH"] = os.pathsep.join(_inherited_path())
+        if not os.environ["PYTHONPATH"]:
+            del os.environ["PYTHONPATH"]
     own = {id(module) for name, module in sys.modules.items() if name == PACKAGE or name.startswith(PACKAGE + ".")}
     for name in [name for name, module in sys.modules.items() if _is_alias(name) and id(module) in own]:
         del sys.modules[name]

@@ -8,11 +8,12 @@ from typing import Any
 from .._device import device
 from .._dtype import dtype
 from .._random import Generator, default_generator
+from .._refused import TORCH_NAMES, refused
 from .._shape import Size
 
 __all__ = ["Generator", "Size", "_autograd", "_profiler", "default_generator", "device", "dtype"]
 
-_SUBMODULES = ("_autograd", "_profiler")
+_SUBMODULES = ("_autograd", "_distributed_c10d", "_distributed_rpc", "_nn", "_profiler")
 
 
 def _get_privateuse1_backend_name() -> str:
@@ -43,10 +44,31 @@ def _log_api_usage_once(event: str) -> None:
     """PyTorch can be built to report which of its parts are used; this runtime reports nothing."""
 
 
+def _get_tracing_state() -> None:
+    """None: nothing is being traced."""
+    return
+
+
+def _get_accelerator(check: bool = False) -> device:
+    """The device type of an accelerator that is there; without one, the CPU."""
+    return device("cpu")
+
+
+def _get_default_device() -> str:
+    """Where new tensors are made if nothing else is said."""
+    return "cpu"
+
+
+def _set_math_sdp_allow_fp16_bf16_reduction(flag: bool) -> None:
+    """Allow sums of half precision inside attention, which is computed in single precision here."""
+
+
 # Names whose modules a program without them need not load.
 _ELSEWHERE = {"_AutoDispatchBelowAutograd": ("_library.definition", "below_autograd"),
               "DisableTorchFunction": ("_dispatch.overriding", "DisableTorchFunction"),
               "DisableTorchFunctionSubclass": ("_dispatch.overriding", "DisableTorchFunctionSubclass"),
+              "DispatchKey": ("_library.keys", "DispatchKey"), "DispatchKeySet": ("_library.keys", "DispatchKeySet"),
+              "_ExcludeDispatchKeyGuard": ("_library.keys", "ExcludeKeys"), "_TensorMeta": ("_tensor", "TensorMeta"),
               "Tag": ("_library.tags", "Tag"), "_disabled_torch_function_impl": ("_tensor", "DISABLED")}
 
 
@@ -56,5 +78,7 @@ def __getattr__(name: str) -> Any:
     if name in _ELSEWHERE:
         module, attribute = _ELSEWHERE[name]
         return getattr(importlib.import_module(f"{__package__.rpartition('.')[0]}.{module}"), attribute)
+    if name in TORCH_NAMES:
+        return refused(name)
     raise AttributeError(f"module 'torch._C' has no attribute '{name}': this runtime has no C++ side, and only the "
                          "names of it that Python programs are known to need")

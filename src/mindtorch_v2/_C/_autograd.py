@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from mtprof.devices import DeviceType
+from mtprof.views.event_fields import RecordScope
+from mtprof.views.kineto_events import KinetoEvent as _KinetoEvent
+
 from ..profiler.activity import ProfilerActivity, kineto_available
 from ..profiler.activity import supported_activities as _supported_activities
-from ..profiler.device_type import DeviceType
 from ..profiler.profiler_state import RUNNING, ActiveProfilerType, ProfilerConfig
 from ..profiler.record_function import _record_function_with_args_enter, _record_function_with_args_exit
 from ..profiler.recorder import Recorder
 from ..profiler.result import ProfilerResult as _ProfilerResult
 from ..profiler.session import COMING_METADATA, UNDER_WAY
 from ..profiler.session import profile as _Session
-from ..profiler.views.event_fields import RecordScope
-from ..profiler.views.kineto_events import KinetoEvent as _KinetoEvent
 
 __all__ = [
     "DeviceType",
@@ -40,14 +41,14 @@ _current: list[_Session] = []
 
 def _profiler_enabled() -> bool:
     """Whether anything records right now, on this thread or another: recordings see all threads."""
-    return Recorder.session is not None
+    return Recorder.running is not None
 
 
 def _profiler_type() -> ActiveProfilerType:
     """Which profiler is recording."""
     if not _profiler_enabled():
         return ActiveProfilerType.NONE
-    return RUNNING[-1] if RUNNING else ActiveProfilerType.KINETO
+    return next(reversed(RUNNING.values()), ActiveProfilerType.KINETO)
 
 
 def _prepare_profiler(config: ProfilerConfig, activities: Iterable[ProfilerActivity],

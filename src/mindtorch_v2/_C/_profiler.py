@@ -2,6 +2,22 @@
 
 from __future__ import annotations
 
+from mtprof.views.event_fields import AllocationFields as _ExtraFields_Allocation
+from mtprof.views.event_fields import BackendFields as _ExtraFields_Backend
+from mtprof.views.event_fields import EventType as _EventType
+from mtprof.views.event_fields import KinetoFields as _ExtraFields_Kineto
+from mtprof.views.event_fields import NNModuleInfo as _NNModuleInfo
+from mtprof.views.event_fields import OptimizerInfo as _OptimizerInfo
+from mtprof.views.event_fields import OutOfMemoryFields as _ExtraFields_OutOfMemory
+from mtprof.views.event_fields import PyCallFields as _ExtraFields_PyCall
+from mtprof.views.event_fields import PyCCallFields as _ExtraFields_PyCCall
+from mtprof.views.event_fields import PyFrameState as _PyFrameState
+from mtprof.views.event_fields import RecordScope
+from mtprof.views.event_fields import TensorMetadata as _TensorMetadata
+from mtprof.views.event_fields import TorchOpFields as _ExtraFields_TorchOp
+from mtprof.views.event_fields import VulkanFields as _ExtraFields_Vulkan
+from mtprof.views.event_tree import ProfilerEvent as _ProfilerEvent
+
 from .._absent import refusing
 from .._dispatch.observer import HOOK
 from ..profiler.activity import ProfilerActivity, _ExperimentalConfig
@@ -13,21 +29,6 @@ from ..profiler.switches import (
     _set_fwd_bwd_enabled_val,
     _set_record_concrete_inputs_enabled_val,
 )
-from ..profiler.views.event_fields import AllocationFields as _ExtraFields_Allocation
-from ..profiler.views.event_fields import BackendFields as _ExtraFields_Backend
-from ..profiler.views.event_fields import EventType as _EventType
-from ..profiler.views.event_fields import KinetoFields as _ExtraFields_Kineto
-from ..profiler.views.event_fields import NNModuleInfo as _NNModuleInfo
-from ..profiler.views.event_fields import OptimizerInfo as _OptimizerInfo
-from ..profiler.views.event_fields import OutOfMemoryFields as _ExtraFields_OutOfMemory
-from ..profiler.views.event_fields import PyCallFields as _ExtraFields_PyCall
-from ..profiler.views.event_fields import PyCCallFields as _ExtraFields_PyCCall
-from ..profiler.views.event_fields import PyFrameState as _PyFrameState
-from ..profiler.views.event_fields import RecordScope
-from ..profiler.views.event_fields import TensorMetadata as _TensorMetadata
-from ..profiler.views.event_fields import TorchOpFields as _ExtraFields_TorchOp
-from ..profiler.views.event_fields import VulkanFields as _ExtraFields_Vulkan
-from ..profiler.views.event_tree import ProfilerEvent as _ProfilerEvent
 
 __all__ = [
     "ActiveProfilerType",

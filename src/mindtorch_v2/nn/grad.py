@@ -20,12 +20,12 @@ def _convolution(spatial: int) -> tuple[Any, Any]:
 
     def for_input(input_size: Any, weight: Tensor, grad_output: Tensor, stride: Any = 1, padding: Any = 0,
                   dilation: Any = 1, groups: int = 1) -> Tensor:
-        input = aten.expand(aten.zeros(1, dtype=grad_output.dtype), tuple(input_size))
+        input = aten.expand(aten.zeros(1, dtype=grad_output.dtype, device=grad_output.device), tuple(input_size))
         return both(grad_output, input, weight, stride, padding, dilation, groups, (True, False, False))[0]
 
     def for_weight(input: Tensor, weight_size: Any, grad_output: Tensor, stride: Any = 1, padding: Any = 0,
                    dilation: Any = 1, groups: int = 1) -> Tensor:
-        weight = aten.expand(aten.zeros(1, dtype=grad_output.dtype), tuple(weight_size))
+        weight = aten.expand(aten.zeros(1, dtype=grad_output.dtype, device=grad_output.device), tuple(weight_size))
         return both(grad_output, input, weight, stride, padding, dilation, groups, (False, True, False))[1]
 
     for_input.__name__ = for_input.__qualname__ = f"conv{spatial}d_input"

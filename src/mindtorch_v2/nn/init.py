@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from .._autograd.grad_mode import no_grad
+from .._backends.base import to_host
 from .._construct import tensor as make_tensor
+from .._device import CPU
 from .._dispatch.namespace import aten
 from .._tensor import Tensor, wrap
 
@@ -268,7 +270,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
     with no_grad():
         aten.normal_(tensor, 0, std, generator=generator)
         # One permutation a column, because that is how PyTorch consumes its random numbers.
-        chosen = [aten.randperm(rows)._a[:zeros] for _ in range(columns)]
+        chosen = [to_host(aten.randperm(rows, device=CPU)._a)[:zeros] for _ in range(columns)]
         mask = np.zeros((rows, columns), bool)
         if chosen:
             mask[np.stack(chosen, 1), np.arange(columns)] = True

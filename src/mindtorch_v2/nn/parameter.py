@@ -9,7 +9,6 @@ import numpy as np
 from .._dispatch.namespace import aten
 from .._dtype import FLOAT, DefaultDtype
 from .._tensor import DISABLED, Tensor, TensorMeta, wrap, wrap_as
-from .._tensor_methods import rebuild
 
 
 class Parameter(Tensor):
@@ -48,16 +47,7 @@ class Parameter(Tensor):
         return memo[id(self)]
 
     def __reduce_ex__(self, protocol: Any = None) -> Any:
-        reduced: Any = Tensor.__reduce_ex__(self, protocol)
-        notes = dict(self.__dict__)
-        return (rebuild_parameter, (*reduced[1], notes)) if notes else reduced
-
-
-def rebuild_parameter(cls: type, array: np.ndarray, requires_grad: bool, notes: dict[str, Any]) -> Any:
-    """What a pickled parameter with attributes of its own comes back through."""
-    made = rebuild(cls, array, requires_grad)
-    made.__dict__.update(notes)
-    return made
+        return Tensor.__reduce_ex__(self, protocol)  # type: ignore[return-value]
 
 
 class BufferMeta(TensorMeta):

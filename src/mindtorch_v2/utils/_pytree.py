@@ -2,13 +2,60 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict, deque
+from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 PyTree = Any
+Context = Any
 Flatten = Callable[[Any], tuple[list[Any], Any]]
 Unflatten = Callable[[Iterable[Any], Any], Any]
+
+
+@dataclass(frozen=True)
+class SequenceKey:
+    """A place in a list or tuple."""
+
+    idx: int
+
+    def __str__(self) -> str:
+        return f"[{self.idx!r}]"
+
+    def get(self, sequence: Any) -> Any:
+        """What is there."""
+        return sequence[self.idx]
+
+
+@dataclass(frozen=True)
+class MappingKey:
+    """A place in a dictionary."""
+
+    key: Any
+
+    def __str__(self) -> str:
+        return f"[{self.key!r}]"
+
+    def get(self, mapping: Any) -> Any:
+        """What is there."""
+        return mapping[self.key]
+
+
+@dataclass(frozen=True)
+class GetAttrKey:
+    """A field of an object."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f".{self.name}"
+
+    def get(self, obj: Any) -> Any:
+        """What is there."""
+        return getattr(obj, self.name)
+
+
+FlattenWithKeys = Callable[[Any], tuple[list[tuple[Any, Any]], Any]]
 
 
 class NodeDef(NamedTuple):
@@ -17,6 +64,7 @@ class NodeDef(NamedTuple):
     type: type[Any]
     flatten_fn: Flatten
     unflatten_fn: Unflatten
+    flatten_with_keys_fn: FlattenWithKeys | None = None
 
 
 class TreeSpec:
@@ -74,11 +122,15 @@ LEAF = LeafSpec()
 SUPPORTED_NODES: dict[Any, NodeDef] = {}
 
 
-def register_pytree_node(cls: type[Any], flatten_fn: Flatten, unflatten_fn: Unflatten, **names: Any) -> None:
+def register_pytree_node(cls: type[Any], flatten_fn: Flatten, unflatten_fn: Unflatten, *,
+                         flatten_with_keys_fn: FlattenWithKeys | None = None, **names: Any) -> None:
     """Treat instances of a class as containers. Names for serialisation are accepted; trees are not serialised here."""
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls} is already registered as pytree node.")
-    SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn)
+    SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn, flatten_with_keys_fn)
+
+
+_register_pytree_node = register_pytree_node
 
 
 class _NamedTuple:
@@ -93,16 +145,56 @@ def _key(tree: Any) -> Any:
     return _NamedTuple if isinstance(tree, tuple) and hasattr(tree, "_fields") else None
 
 
-register_pytree_node(tuple, lambda t: (list(t), None), lambda items, _: tuple(items))
-register_pytree_node(list, lambda t: (list(t), None), lambda items, _: list(items))
-register_pytree_node(dict, lambda d: (list(d.values()), list(d)),
-                     lambda items, keys: dict(zip(keys, items, strict=True)))
-register_pytree_node(OrderedDict, lambda d: (list(d.values()), list(d)),
-                     lambda items, keys: OrderedDict(zip(keys, items, strict=True)))
-register_pytree_node(defaultdict, lambda d: (list(d.values()), (d.default_factory, list(d))),
-                     lambda items, context: defaultdict(context[0], zip(context[1], items, strict=True)))
-register_pytree_node(deque, lambda d: (list(d), d.maxlen), lambda items, maxlen: deque(items, maxlen))
-register_pytree_node(_NamedTuple, lambda t: (list(t), type(t)), lambda items, kind: kind(*items))
+def _get_node_type(tree: Any) -> Any:
+    """The type that decides how a tree is taken apart; of a leaf, its own."""
+    key = _key(tree)
+    return type(tree) if key is None else namedtuple if key is _NamedTuple else key
+
+
+def _list_flatten(d: Any) -> tuple[list[Any], Any]:
+    return list(d), None
+
+
+def _list_unflatten(values: Iterable[Any], context: Any) -> list[Any]:
+    return list(values)
+
+
+def _list_flatten_with_keys(d: Any) -> tuple[list[tuple[Any, Any]], Any]:
+    return [(SequenceKey(place), value) for place, value in enumerate(d)], None
+
+
+def _dict_flatten(d: Any) -> tuple[list[Any], Any]:
+    return list(d.values()), list(d)
+
+
+def _dict_unflatten(values: Iterable[Any], context: Any) -> dict[Any, Any]:
+    return dict(zip(context, values, strict=True))
+
+
+def _dict_flatten_with_keys(d: Any) -> tuple[list[tuple[Any, Any]], Any]:
+    return [(MappingKey(key), value) for key, value in d.items()], list(d)
+
+
+def _defaultdict_flatten_with_keys(d: Any) -> tuple[list[tuple[Any, Any]], Any]:
+    return _dict_flatten_with_keys(d)[0], [d.default_factory, list(d)]
+
+
+def _namedtuple_flatten_with_keys(d: Any) -> tuple[list[tuple[Any, Any]], Any]:
+    return [(GetAttrKey(name), value) for name, value in zip(d._fields, d, strict=True)], type(d)
+
+
+register_pytree_node(tuple, _list_flatten, lambda items, _: tuple(items), flatten_with_keys_fn=_list_flatten_with_keys)
+register_pytree_node(list, _list_flatten, _list_unflatten, flatten_with_keys_fn=_list_flatten_with_keys)
+register_pytree_node(dict, _dict_flatten, _dict_unflatten, flatten_with_keys_fn=_dict_flatten_with_keys)
+register_pytree_node(OrderedDict, _dict_flatten, lambda items, keys: OrderedDict(zip(keys, items, strict=True)),
+                     flatten_with_keys_fn=_dict_flatten_with_keys)
+register_pytree_node(defaultdict, lambda d: (list(d.values()), [d.default_factory, list(d)]),
+                     lambda items, context: defaultdict(context[0], zip(context[1], items, strict=True)),
+                     flatten_with_keys_fn=_defaultdict_flatten_with_keys)
+register_pytree_node(deque, lambda d: (list(d), d.maxlen), lambda items, maxlen: deque(items, maxlen),
+                     flatten_with_keys_fn=lambda d: (_list_flatten_with_keys(d)[0], d.maxlen))
+register_pytree_node(_NamedTuple, lambda t: (list(t), type(t)), lambda items, kind: kind(*items),
+                     flatten_with_keys_fn=_namedtuple_flatten_with_keys)
 
 
 def tree_flatten(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> tuple[list[Any], TreeSpec]:
@@ -115,17 +207,19 @@ def tree_flatten(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) 
     {'a': 4, 'b': (5, 6)}
     """
     leaves: list[Any] = []
-
-    def walk(node: Any) -> TreeSpec:
-        kind = None if is_leaf is not None and is_leaf(node) else _key(node)
-        if kind is None:
-            leaves.append(node)
-            return LEAF
-        children, context = SUPPORTED_NODES[kind].flatten_fn(node)
-        return TreeSpec(kind, context, [walk(child) for child in children])
-
-    spec = walk(tree)
+    spec = _flatten_into(leaves, tree, is_leaf)
     return leaves, spec
+
+
+def _flatten_into(leaves: list[Any], node: PyTree, is_leaf: Callable[[PyTree], bool] | None) -> TreeSpec:
+    """Append the leaves and return the shape. A function inside another that calls itself is a reference cycle, which
+    would keep the leaves alive until the garbage collector runs."""
+    kind = None if is_leaf is not None and is_leaf(node) else _key(node)
+    if kind is None:
+        leaves.append(node)
+        return LEAF
+    children, context = SUPPORTED_NODES[kind].flatten_fn(node)
+    return TreeSpec(kind, context, [_flatten_into(leaves, child, is_leaf) for child in children])
 
 
 def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> PyTree:
@@ -201,3 +295,47 @@ def tree_all(pred: Callable[[Any], bool], tree: PyTree, is_leaf: Callable[[PyTre
 def tree_any(pred: Callable[[Any], bool], tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> bool:
     """Whether the predicate holds for any leaf."""
     return any(map(pred, tree_leaves(tree, is_leaf)))
+
+
+def tree_flatten_with_path(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None,
+                           ) -> tuple[list[tuple[tuple[Any, ...], Any]], TreeSpec]:
+    """All leaves with the keys that lead to them, and the shape of the tree.
+
+    >>> [(keystr(path), leaf) for path, leaf in tree_flatten_with_path({"a": [1, 2]})[0]]
+    [("['a'][0]", 1), ("['a'][1]", 2)]
+    """
+    return list(_with_paths(tree, is_leaf, ())), tree_structure(tree, is_leaf)
+
+
+def _with_paths(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None,
+                path: tuple[Any, ...]) -> Iterable[tuple[tuple[Any, ...], Any]]:
+    kind = None if is_leaf is not None and is_leaf(tree) else _key(tree)
+    if kind is None:
+        yield path, tree
+        return
+    with_keys = SUPPORTED_NODES[kind].flatten_with_keys_fn
+    if with_keys is None:
+        raise ValueError(f"Did not find a flatten_with_keys_fn for type: {kind}. Please pass a flatten_with_keys_fn "
+                         "argument to register_pytree_node.")
+    for key, child in with_keys(tree)[0]:
+        yield from _with_paths(child, is_leaf, (*path, key))
+
+
+def tree_map_with_path(func: Callable[..., Any], tree: PyTree, *rests: PyTree,
+                       is_leaf: Callable[[PyTree], bool] | None = None) -> PyTree:
+    """`tree_map` whose function is given the keys that lead to a leaf before the leaf itself."""
+    pairs, spec = tree_flatten_with_path(tree, is_leaf)
+    columns = [[path for path, _ in pairs], [leaf for _, leaf in pairs], *(_up_to(spec, rest) for rest in rests)]
+    return spec.unflatten([func(*row) for row in zip(*columns, strict=True)])
+
+
+def keystr(kp: tuple[Any, ...]) -> str:
+    """The keys that lead to a leaf, as a program would write them."""
+    return "".join(map(str, kp))
+
+
+def key_get(obj: Any, kp: tuple[Any, ...]) -> Any:
+    """What the keys lead to."""
+    for key in kp:
+        obj = key.get(obj)
+    return obj

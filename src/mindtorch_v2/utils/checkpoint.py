@@ -16,6 +16,7 @@ from .._tensor import Tensor
 from ..amp.autocast_mode import renewed
 from ..nn.modules.container import Sequential
 from ._recompute import CheckpointError, Frame, set_checkpoint_early_stop
+from ._selective import CheckpointPolicy, SelectiveCheckpointContext, create_selective_checkpoint_contexts
 
 REENTRANT_ADVICE = ("use_reentrant=False is recommended, but if you need to preserve the current default behavior, you "
                     "can pass use_reentrant=True. Refer to docs for more details on the differences between the two "
@@ -165,5 +166,17 @@ def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentra
     return chain(steps[cut:])(input)
 
 
-__all__ = ["CheckpointError", "CheckpointFunction", "check_backward_validity", "checkpoint", "checkpoint_sequential",
+__all__ = ["CheckpointError", "CheckpointFunction", "CheckpointPolicy", "SelectiveCheckpointContext",
+           "check_backward_validity", "checkpoint", "checkpoint_sequential", "create_selective_checkpoint_contexts",
            "detach_variable", "noop_context_fn", "set_checkpoint_early_stop"]
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
+    """The devices with random numbers of their own that arguments live on, and the states of these: none here."""
+    return [], []
+
+
+def set_device_states(devices: Any, states: Any, *, device_type: str | None = None) -> None:
+    """Set the states that `get_device_states` has returned."""
+    if list(devices):
+        raise RuntimeError("set_device_states: this runtime has no device with random numbers of its own")

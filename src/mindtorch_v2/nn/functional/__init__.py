@@ -106,14 +106,14 @@ from .pooling import (
 from .sparse import embedding, embedding_bag
 from .vision import affine_grid, grid_sample, interpolate, upsample, upsample_bilinear, upsample_nearest
 
-_LOW_PRECISION = ("nn.functional.{0}: products of 8-bit and smaller floating point numbers, and grouped products on "
-                  "accelerators, are not part of this runtime; use matmul")
-grouped_mm = refusing("grouped_mm", NotImplementedError, _LOW_PRECISION.format("grouped_mm"))
+_LOW_PRECISION = ("nn.functional.{0}: products of 8-bit and smaller floating point numbers are not part of this "
+                  "runtime; use matmul")
 scaled_grouped_mm = refusing("scaled_grouped_mm", NotImplementedError, _LOW_PRECISION.format("scaled_grouped_mm"))
 scaled_mm = refusing("scaled_mm", NotImplementedError, _LOW_PRECISION.format("scaled_mm"))
 
 # Name here -> op.
 DIRECT = {
+    "grouped_mm": "_grouped_mm",
     "bilinear": "bilinear",
     "celu_": "celu_",
     "channel_shuffle": "channel_shuffle",

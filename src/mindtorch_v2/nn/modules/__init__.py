@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from . import lazy as lazy
+from . import utils as utils
 from .activation import (
     CELU,
     ELU,

@@ -139,5 +139,5 @@ class Convert(Tree):
         return self._apply(lambda tensor: aten.empty_like(tensor, device=device), recurse=recurse)
 
     def share_memory(self: Self) -> Self:
-        """Sharing memory between processes is not supported by this runtime."""
-        raise NotImplementedError("Module.share_memory: tensors of this runtime cannot be shared between processes")
+        """Move parameters and buffers to memory that processes forked from now on share."""
+        return self._apply(lambda tensor: tensor.share_memory_())

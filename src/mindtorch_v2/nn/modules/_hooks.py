@@ -7,12 +7,12 @@ place through which a hook can come into being (registration, copying and unpick
 from __future__ import annotations
 
 import warnings
-import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from ..._autograd.graph import Node, RemovableHandle, edge, new
+from ..._autograd.inplace import CUSTOM
 from ..._dispatch.describe import describe_all
 from ..._dispatch.module_flag import Flag
 from ..._dispatch.observer import HOOK, event_id, span
@@ -164,6 +164,7 @@ def _identity(values: Sequence[Any], positions: list[int], tensors: list[Any]) -
         if node.edges[number] is not None:
             twin._rg = True
             twin._edge = (node, number)
+            twin._of = (tensor if tensor._of is None else tensor._of[0], twin.shared().version, CUSTOM)
         led[position] = twin
     return tuple(led), node
 
@@ -180,7 +181,7 @@ class BackwardHooks:
     """One call of a module with full backward hooks: an identity node before its forward and one after."""
 
     def __init__(self, module: Any, hooks: list[Hook], pre_hooks: list[Hook]) -> None:
-        self.module = weakref.proxy(module)
+        self.module = module
         self.hooks = hooks
         self.pre_hooks = pre_hooks
         self.grad_outputs: tuple[Any, ...] | None = None

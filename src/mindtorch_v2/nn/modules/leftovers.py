@@ -60,9 +60,9 @@ class FractionalMaxPool3d(_FractionalMaxPool):
     spatial = 3
 
 
-def _channel_window(channels: int, low: int, high: int) -> Any:
+def _channel_window(channels: int, low: int, high: int, where: Any) -> Any:
     """A mask: row c has the channels from c + low to c + high."""
-    numbers = aten.arange(channels)
+    numbers = aten.arange(channels, device=where)
     away = aten.unsqueeze(numbers, 0) - aten.unsqueeze(numbers, 1)
     return (away >= low) & (away <= high)
 
@@ -74,7 +74,7 @@ class _CrossMap(Function):
     def forward(ctx: Any, input: Any, size: int, alpha: float, beta: float, k: float) -> Any:
         """Divided by a power of the mean square of near channels."""
         half = int((size - 1) / 2 + 1) - 1
-        near = _channel_window(input.shape[1], -half, half)
+        near = _channel_window(input.shape[1], -half, half, input.device)
         near[:, 0] = True  # PyTorch's running sum never lets go of the first channel
         sums = aten.einsum("ij,njhw->nihw", near.to(input.dtype), input * input)
         scale = sums * (alpha / size) + k
@@ -89,7 +89,7 @@ class _CrossMap(Function):
         input, output, scale = ctx.saved_tensors
         size, alpha, beta = ctx.settings
         back = int(size - (size - 1) / 2)
-        near = _channel_window(input.shape[1], -back, size - 1 - back)
+        near = _channel_window(input.shape[1], -back, size - 1 - back, input.device)
         sums = aten.einsum("ij,njhw->nihw", near.to(input.dtype), grad * output / scale)
         return scale.pow(-beta) * grad - 2 * alpha * beta / size * input * sums, None, None, None, None
 
@@ -137,19 +137,60 @@ class Container(Module):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation over all processes: as there is only one here, over this one's batch."""
+    """Batch normalisation over the batches of all ranks of a group; over this process's where there is no group."""
 
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
                  track_running_stats: bool = True, process_group: Any = None, device: Any = None, dtype: Any = None, *,
                  bias: bool = True) -> None:
-        if process_group is not None:
-            raise NotImplementedError("SyncBatchNorm with a process group: this runtime has no process groups")
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
         self.process_group = process_group
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.ndim < 2:
             raise ValueError(f"expected at least 2D input (got {input.ndim}D input)")
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The normalised input, by mean and variance of all ranks' batches."""
+        uses_batch = self.training or (self.running_mean is None and self.running_var is None)
+        group = self._ranks() if uses_batch else None
+        if group is None:
+            return super().forward(input)
+        from ...distributed.nn.functional import all_reduce
+
+        self._check_input_dim(input)
+        axes = [axis for axis in range(input.ndim) if axis != 1]
+        shape = [1, -1] + [1] * (input.ndim - 2)
+        own = input.numel() // input.shape[1] if input.shape[1] else 0
+        count_of_own = aten.full((1,), float(own), dtype=input.dtype)
+        totals = all_reduce(aten.cat([aten.sum(input, axes), count_of_own]), group=group)
+        count = float(aten.item(totals[-1]))
+        if count <= 1:
+            raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
+        mean = totals[:-1] / count
+        centred = input - mean.view(shape)
+        var = all_reduce(aten.sum(centred * centred, axes), group=group) / count
+        if self.training and self.track_running_stats:
+            self._follow(mean.detach(), var.detach() * (count / (count - 1)))
+        made = centred * aten.rsqrt(var + self.eps).view(shape)
+        if self.weight is not None:
+            made = made * self.weight.view(shape)
+        return made if self.bias is None else made + self.bias.view(shape)
+
+    def _ranks(self) -> Any:
+        """The group, if it has more than one rank."""
+        from ... import distributed as dist
+
+        if not dist.is_initialized() or dist.get_world_size(self.process_group) <= 1:
+            return None
+        return dist.group.WORLD if self.process_group is None else self.process_group
+
+    def _follow(self, mean: Tensor, var: Tensor) -> None:
+        """Move the running estimates towards the batch."""
+        aten.add_(self.num_batches_tracked, 1)
+        weight = 1.0 / float(aten.item(self.num_batches_tracked)) if self.momentum is None else self.momentum
+        for estimate, seen in ((self.running_mean, mean), (self.running_var, var)):
+            if estimate is not None:
+                aten.lerp_(estimate, seen.to(estimate.dtype), weight)
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Any, process_group: Any = None) -> Any:

@@ -27,7 +27,7 @@ from ._hooks import (
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
 )
-from ._state import State, _IncompatibleKeys
+from ._state import EXTRA_STATE, State, _IncompatibleKeys
 
 __all__ = [
     "Module",
@@ -41,6 +41,8 @@ __all__ = [
     "register_module_module_registration_hook",
     "register_module_parameter_registration_hook",
 ]
+
+_EXTRA_STATE_KEY_SUFFIX = EXTRA_STATE
 
 
 def indented(text: str) -> str:

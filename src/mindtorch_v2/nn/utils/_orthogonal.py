@@ -16,7 +16,7 @@ def is_orthogonal(q: Any, eps: float | None = None) -> bool:
     """Whether the columns are orthonormal, up to rounding."""
     n, k = q.size(-2), q.size(-1)
     eps = 10.0 * n * finfo(q.dtype).eps if eps is None else eps
-    return bool(aten.allclose(aten.matmul(q.mH, q), aten.eye(k, dtype=q.dtype), atol=eps))
+    return bool(aten.allclose(aten.matmul(q.mH, q), aten.eye(k, dtype=q.dtype, device=q.device), atol=eps))
 
 
 def make_orthogonal(a: Any) -> Any:
@@ -54,12 +54,12 @@ class _Orthogonal(Module):
         else:
             x = x.tril()
             if n != k:
-                x = aten.cat([x, aten.zeros((*x.shape[:-2], n, n - k), dtype=x.dtype)], -1)
+                x = aten.cat([x, aten.zeros((*x.shape[:-2], n, n - k), dtype=x.dtype, device=x.device)], -1)
             skew = x - x.mH
             if self.orthogonal_map == "matrix_exp":
                 q = aten.matrix_exp(skew)
             else:
-                identity = aten.eye(n, dtype=skew.dtype)
+                identity = aten.eye(n, dtype=skew.dtype, device=skew.device)
                 q = aten.linalg_solve(identity - 0.5 * skew, identity + 0.5 * skew)
             q = q[..., :k] if n != k else q
         if "base" in self._buffers:
@@ -86,7 +86,7 @@ class _Orthogonal(Module):
         if n == k:
             q = q.clone() if is_orthogonal(q) else make_orthogonal(q)
         else:
-            rest = aten.randn((*q.shape[:-2], n, n - k), dtype=q.dtype)
+            rest = aten.randn((*q.shape[:-2], n, n - k), dtype=q.dtype, device=q.device)
             q = make_orthogonal(aten.cat([q, rest], -1))
         self.base = q
         start = aten.zeros_like(value)

@@ -252,7 +252,7 @@ class RandomStructured(_Structured):
 
     def scores(self, t: Any) -> Any:
         """Random numbers."""
-        return aten.rand(t.shape[self.dim])
+        return aten.rand(t.shape[self.dim], device=t.device)
 
 
 class LnStructured(_Structured):

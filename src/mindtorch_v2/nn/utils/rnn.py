@@ -9,6 +9,7 @@ from ..._construct import as_tensor
 from ..._dispatch.namespace import aten
 from ..._dtype import int64
 from ..._memory_format import contiguous_format
+from ..._ops.packed import pack_on_device
 from ..._tensor import Tensor
 
 __all__ = ["PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence",
@@ -125,13 +126,15 @@ def pack_padded_sequence(input: Tensor, lengths: Any, batch_first: bool = False,
     >>> torch.nn.utils.rnn.pack_padded_sequence(torch.tensor([[1, 3], [2, 0]]), [2, 1]).data
     tensor([1, 3, 2])
     """
-    lengths = as_tensor(lengths, dtype=int64) if not isinstance(lengths, Tensor) else lengths.to(int64)
+    # Lengths and sizes of batches are the host's, whatever the default device is.
+    lengths = as_tensor(lengths, dtype=int64, device="cpu") if not isinstance(lengths, Tensor) else lengths.to(int64)
     order = None
     if not enforce_sorted:
         lengths, order = aten.sort(lengths, descending=True)
         order = order.to(input.device)
         input = aten.index_select(input, 0 if batch_first else 1, order)
-    data, batch_sizes = aten._pack_padded_sequence(input, lengths, batch_first)
+    pack = aten._pack_padded_sequence if input.is_cpu else pack_on_device
+    data, batch_sizes = pack(input, lengths, batch_first)
     return PackedSequence(data, batch_sizes, order, None)
 
 

@@ -52,6 +52,14 @@ def _replaced(module: Any, given: dict[str, Tensor], tie_weights: bool, strict: 
         if missing:
             text += "\n\tMissing key(s): " + ", ".join(f"'{name}'" for name in sorted(missing)) + "."
         raise RuntimeError(text)
+    for name in unexpected:
+        path, _, key = name.rpartition(".")
+        try:
+            part = module.get_submodule(path)
+        except AttributeError:
+            continue
+        if isinstance(part.__dict__.get(key), Tensor):
+            places[name] = (part.__dict__, key)  # a tensor that is neither a parameter nor a buffer
     kept = {name: places[name][0][places[name][1]] for name in given if name in places}
     try:
         for name in kept:

@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 from ...profiler.record_function import record_function
-from ._utils.fetch import make_fetcher
+from ._utils.fetch import _DatasetKind, make_fetcher
 from .sampler import draw_seed
 
 
@@ -15,8 +15,9 @@ class _BaseDataLoaderIter:
 
     def __init__(self, loader: Any) -> None:
         self._dataset = loader.dataset
-        self._iterable = loader._iterable
-        self._length_told = loader._length_told
+        self._dataset_kind = loader._dataset_kind
+        self._iterable = self._dataset_kind == _DatasetKind.Iterable
+        self._IterableDataset_len_called = loader._IterableDataset_len_called
         self._index_sampler = loader._index_sampler
         self._num_workers = loader.num_workers
         self._timeout = loader.timeout
@@ -34,7 +35,7 @@ class _BaseDataLoaderIter:
     def _reset(self, loader: Any, first: bool = False) -> None:
         self._sampler_iter = iter(self._index_sampler)
         self._num_yielded = 0
-        self._length_told = loader._length_told
+        self._IterableDataset_len_called = loader._IterableDataset_len_called
 
     def _next_data(self) -> Any:
         raise NotImplementedError(f"{type(self).__name__} does not say where its data comes from")
@@ -43,14 +44,15 @@ class _BaseDataLoaderIter:
         with record_function(self._profile_name):
             data = self._next_data()
             self._num_yielded += 1
-            if self._iterable and self._length_told is not None and self._num_yielded > self._length_told:
+            told = self._IterableDataset_len_called
+            if self._iterable and told is not None and self._num_yielded > told:
                 self._warn_about_length()
             return data
 
     next = __next__
 
     def _warn_about_length(self) -> None:
-        text = (f"Length of IterableDataset {self._dataset} was reported to be {self._length_told}"
+        text = (f"Length of IterableDataset {self._dataset} was reported to be {self._IterableDataset_len_called}"
                 f"(when accessing len(dataloader)), but {self._num_yielded} samples have been fetched. ")
         if self._num_workers > 0:
             text += ("For multiprocessing data-loading, this could be caused by not properly configuring the "

@@ -16,7 +16,7 @@ import weakref
 from multiprocessing import connection
 from typing import Any
 
-from ...profiler.recorder import processes
+from ...profiler.sources import processes
 from ._iterator import _BaseDataLoaderIter
 from ._utils.error import ExceptionWrapper
 from ._utils.worker import Resume, StreamEnded, worker_loop

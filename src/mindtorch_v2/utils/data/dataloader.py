@@ -15,6 +15,7 @@ from ..._random import Generator
 from ._iterator import _BaseDataLoaderIter, _SingleProcessDataLoaderIter
 from ._multiprocess import _MultiProcessingDataLoaderIter
 from ._utils.collate import default_collate, default_convert
+from ._utils.fetch import _DatasetKind
 from ._utils.worker import get_worker_info
 from .dataset import IterableDataset
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
@@ -61,8 +62,9 @@ class DataLoader:
         in_order: bool = True,
     ) -> None:
         _check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
-        self._iterable = isinstance(dataset, IterableDataset)
-        _check_order(self._iterable, shuffle, sampler, batch_sampler, batch_size, drop_last)
+        iterable = isinstance(dataset, IterableDataset)
+        self._dataset_kind = _DatasetKind.Iterable if iterable else _DatasetKind.Map
+        _check_order(iterable, shuffle, sampler, batch_sampler, batch_size, drop_last)
         self.dataset = dataset
         self.num_workers = num_workers
         self.prefetch_factor = 2 if num_workers > 0 and prefetch_factor is None else prefetch_factor
@@ -75,7 +77,7 @@ class DataLoader:
         if batch_sampler is not None:
             batch_size = None
         if sampler is None:
-            if self._iterable:
+            if iterable:
                 sampler = _InfiniteConstantSampler()
             else:
                 sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
@@ -90,7 +92,7 @@ class DataLoader:
         self.persistent_workers = persistent_workers
         self._iterator: _BaseDataLoaderIter | None = None
         # What len() said about an iterable dataset; iterating warns when there turns out to be more.
-        self._length_told: int | None = None
+        self._IterableDataset_len_called: int | None = None
         self._initialized = True
         self.check_worker_number_rationality()
 
@@ -145,9 +147,9 @@ class DataLoader:
         return self.batch_sampler if self._auto_collation else self.sampler
 
     def __len__(self) -> int:
-        if not self._iterable:
+        if self._dataset_kind == _DatasetKind.Map:
             return len(self._index_sampler)
-        length = self._length_told = len(self.dataset)
+        length = self._IterableDataset_len_called = len(self.dataset)
         if self.batch_size is not None:
             return length // self.batch_size if self.drop_last else math.ceil(length / self.batch_size)
         return length

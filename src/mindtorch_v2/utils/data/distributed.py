@@ -14,14 +14,20 @@ from .sampler import Sampler
 class DistributedSampler(Sampler[int]):
     """Every `num_replicas`-th index from `rank` on, after a shuffle that is the same for all ranks.
 
-    There are no process groups in this runtime, so both numbers must be given.
+    Both numbers are by default those of the process group.
     """
 
     def __init__(self, dataset: Any, num_replicas: int | None = None, rank: int | None = None, shuffle: bool = True,
                  seed: int = 0, drop_last: bool = False) -> None:
         if num_replicas is None or rank is None:
-            raise RuntimeError("Requires distributed package to be available: this runtime has no process groups, "
-                               "give num_replicas and rank")
+            from ... import distributed as dist
+
+            if not dist.is_available():
+                raise RuntimeError("Requires distributed package to be available: install mindtorch-v2[distributed], "
+                                   "or "
+                                   "give num_replicas and rank")
+            num_replicas = dist.get_world_size() if num_replicas is None else num_replicas
+            rank = dist.get_rank() if rank is None else rank
         if not 0 <= rank < num_replicas:
             raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
         self.dataset = dataset

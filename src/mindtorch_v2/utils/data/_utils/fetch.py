@@ -49,3 +49,16 @@ class IterableFetcher:
 def make_fetcher(iterable: bool, *args: Any) -> MapFetcher | IterableFetcher:
     """The fetcher for a kind of dataset."""
     return IterableFetcher(*args) if iterable else MapFetcher(*args)
+
+
+class _DatasetKind:
+    """The kinds of dataset; what stands in for a loader, as fastai's, names one of them."""
+
+    Map = 0
+    Iterable = 1
+
+    @staticmethod
+    def create_fetcher(kind: int, dataset: Any, auto_collation: bool, collate_fn: Callable[[Any], Any],
+                       drop_last: bool) -> MapFetcher | IterableFetcher:
+        """The fetcher for a kind of dataset."""
+        return make_fetcher(kind == _DatasetKind.Iterable, dataset, auto_collation, collate_fn, drop_last)

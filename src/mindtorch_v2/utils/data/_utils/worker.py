@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ...._random import manual_seed
-from ....profiler.recorder.reporting import Reporter
+from ....profiler.sources.reporting import Reporter
 from .error import ExceptionWrapper
 from .fetch import make_fetcher
 

@@ -37,7 +37,7 @@ class PipeIterator:
             raise RuntimeError("This iterator has been invalidated because another iterator has been created from the "
                                f"same IterDataPipe: {described(self.pipe, short=False)}\nA stream has one place at "
                                "which it is; `.fork()` makes several streams of it.")
-        if Recorder.session is None:
+        if Recorder.running is None:
             return next(self.inner)
         with record_function(described(self.pipe)):
             return next(self.inner)

@@ -4,19 +4,20 @@
 a compiled program (saving it, freezing it, its graph) raises or is not there.
 """
 
-from __future__ import annotations
+from __future__ import annotations as _annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
-from ._absent import refusing, refusing_class
-from .futures import Future
-from .nn.modules.module import Module
+from .._absent import refusing, refusing_class
+from ..futures import Future
+from ..nn.modules.module import Module
+from . import annotations
 
-__all__ = ["Final", "RecursiveScriptModule", "ScriptFunction", "ScriptModule", "annotate", "export", "fork", "freeze",
-           "ignore", "interface", "is_scripting", "is_tracing", "load", "save", "script", "script_if_tracing",
-           "script_method", "trace", "trace_module", "unused", "wait"]
+__all__ = ["Attribute", "Final", "RecursiveScriptModule", "ScriptFunction", "ScriptModule", "annotate", "annotations",
+           "export", "fork", "freeze", "ignore", "interface", "is_scripting", "is_tracing", "load", "save", "script",
+           "script_if_tracing", "script_method", "trace", "trace_module", "unused", "wait"]
 
 T = TypeVar("T")
 REASON = ("torch.jit.{0}: TorchScript does not exist in this runtime, which runs Python as it is. Call the function or "
@@ -120,6 +121,24 @@ _fork, _wait = fork, wait
 def script_if_tracing(fn: Callable[..., Any]) -> Callable[..., Any]:
     """The function as it is: nothing is ever traced."""
     return fn
+
+
+_script_if_tracing = script_if_tracing
+
+
+def _overload(func: T) -> T:
+    """The function as it is: a declaration of one of its signatures, which the body that follows replaces."""
+    return func
+
+
+_overload_method = _overload
+
+
+class Attribute(NamedTuple):
+    """A value and its type for the compiler; as in PyTorch outside of scripts, a pair of both."""
+
+    value: Any
+    type: Any
 
 
 def annotate(the_type: Any, the_value: T) -> T:

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ._absent import refusing
+from .._absent import refusing
+from . import config
+from .eval_frame import OptimizedModule
 
-__all__ = ["allow_in_graph", "assume_constant_result", "disable", "disallow_in_graph", "explain", "export",
-           "forbid_in_graph", "graph_break", "is_compiling", "is_dynamo_supported", "is_inductor_supported",
-           "list_backends", "mark_dynamic", "mark_static", "maybe_mark_dynamic", "optimize", "register_backend",
-           "reset", "run"]
+__all__ = ["OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable", "disallow_in_graph",
+           "explain", "export", "forbid_in_graph", "graph_break", "is_compiling", "is_dynamo_supported",
+           "is_inductor_supported", "list_backends", "mark_dynamic", "mark_static", "mark_static_address",
+           "maybe_mark_dynamic", "optimize", "register_backend", "reset", "run"]
 
 _REASON = "torch._dynamo.{0}: this runtime has no compiler; functions and modules run as they are"
 
@@ -76,3 +78,7 @@ def maybe_mark_dynamic(t: Any, index: Any) -> None:
 
 def mark_static(t: Any, index: Any = None) -> None:
     """Say that a size will not vary; nobody relies on it."""
+
+
+def mark_static_address(t: Any, guard: bool = False) -> None:
+    """Say that a tensor will not move in memory; nobody relies on it."""

@@ -1,0 +1,7 @@
+"""`torch._higher_order_ops`: ops that take functions. Here they run as plain Python."""
+
+from __future__ import annotations
+
+from .associative_scan import associative_scan
+
+__all__ = ["associative_scan"]

@@ -1,0 +1,92 @@
+"""Checkpoints that keep the results of chosen ops: `create_selective_checkpoint_contexts`."""
+
+from __future__ import annotations
+
+import enum
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+from .._tensor import Tensor
+from ._python_dispatch import TorchDispatchMode
+from ._pytree import tree_map
+
+
+class CheckpointPolicy(enum.Enum):
+    """What a checkpoint does with an op's result."""
+
+    MUST_SAVE = 0
+    PREFER_SAVE = 1
+    MUST_RECOMPUTE = 2
+    PREFER_RECOMPUTE = 3
+    MUST_CPU_OFFLOAD = 4
+
+
+class SelectiveCheckpointContext:
+    """What a policy is told beside the op and its arguments."""
+
+    def __init__(self, *, is_recompute: bool) -> None:
+        self.is_recompute = is_recompute
+
+
+_KEPT = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE, True)
+Policy = Callable[..., Any]
+
+
+class _Keeping(TorchDispatchMode):
+    """Notes the results of the forward that are to be kept."""
+
+    def __init__(self, policy: Policy, kept: dict[Any, list[Any]]) -> None:
+        super().__init__()
+        self.policy, self.kept = policy, kept
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        named = kwargs or {}
+        made = func(*args, **named)
+        if self.policy(SelectiveCheckpointContext(is_recompute=False), func, *args, **named) in _KEPT:
+            self.kept[func].append(tree_map(lambda leaf: (leaf.detach(), leaf._version) if isinstance(leaf, Tensor)
+                                            else (leaf, None), made))
+        return made
+
+
+class _Kept(TorchDispatchMode):
+    """Hands out what was kept in the place of running an op again."""
+
+    def __init__(self, policy: Policy, kept: dict[Any, list[Any]], allow_mutation: bool) -> None:
+        super().__init__()
+        self.policy, self.kept, self.allow_mutation = policy, kept, allow_mutation
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        named = kwargs or {}
+        if self.policy(SelectiveCheckpointContext(is_recompute=True), func, *args, **named) not in _KEPT:
+            return func(*args, **named)
+        if not self.kept.get(func):
+            raise RuntimeError(f"{func} encountered during backward but not found in storage: the recomputation runs "
+                               "other ops than the forward did, or runs twice")
+        return tree_map(self._taken, self.kept[func].pop(0), is_leaf=lambda one: isinstance(one, tuple)
+                        and len(one) == 2 and (one[1] is None or isinstance(one[1], int)))
+
+    def _taken(self, held: tuple[Any, Any]) -> Any:
+        value, version = held
+        if version is not None and value._version != version and not self.allow_mutation:
+            raise RuntimeError("Tensor cached during selective activation checkpoint has been mutated")
+        return value
+
+
+def create_selective_checkpoint_contexts(policy_fn_or_list: Any,
+                                         allow_cache_entry_mutation: bool = False) -> tuple[Any, Any]:
+    """The contexts for the forward and the recomputation of a checkpoint that keeps what a policy names.
+
+    The policy is a function of a `SelectiveCheckpointContext`, an op and its arguments, or a list of ops to keep.
+    """
+    if isinstance(policy_fn_or_list, list):
+        ops = policy_fn_or_list
+
+        def policy(context: Any, func: Any, *args: Any, **kwargs: Any) -> CheckpointPolicy:
+            return CheckpointPolicy.MUST_SAVE if func in ops else CheckpointPolicy.PREFER_RECOMPUTE
+    elif callable(policy_fn_or_list):
+        policy = policy_fn_or_list
+    else:
+        raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
+    kept: dict[Any, list[Any]] = defaultdict(list)
+    return _Keeping(policy, kept), _Kept(policy, kept, allow_cache_entry_mutation)

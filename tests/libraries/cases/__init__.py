@@ -1,0 +1,1 @@
+"""One module a library; importing it registers its cases."""
