@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -11,11 +12,13 @@ from .._dtype import FLOAT, FROM_NUMPY
 from .._tensor import Tensor
 from .engine import run_backward
 from .grad_mode import no_grad
-from .graph import Edge, edge, laid_out_as
+from .graph import Edge, GradientEdge, edge, laid_out_as
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:
-    return (value,) if isinstance(value, Tensor) or not isinstance(value, Iterable) else tuple(value)
+    if isinstance(value, (Tensor, GradientEdge)) or not isinstance(value, Iterable):
+        return (value,)
+    return tuple(value)
 
 
 def _beginning(tensors: Sequence[Tensor], grads: Any) -> tuple[list[Edge], list[Any]]:
@@ -25,13 +28,20 @@ def _beginning(tensors: Sequence[Tensor], grads: Any) -> tuple[list[Edge], list[
     try:
         return _roots(tensors, _initial_grads(tensors, given))
     finally:
-        del quiet
+        if quiet is not None:
+            quiet.resume()
 
 
 def _initial_grads(tensors: Sequence[Tensor], grads: Sequence[Any]) -> list[Any]:
     made: list[Any] = []
     for tensor, grad in zip(tensors, grads):
-        if grad is None:
+        if isinstance(tensor, GradientEdge):
+            if grad is None:
+                shape, kind = tensor.node.meta[tensor.output_nr]
+                if math.prod(shape) != 1:
+                    raise RuntimeError("grad can be implicitly created only for scalar outputs")
+                grad = aten.ones(shape, dtype=FROM_NUMPY[kind])
+        elif grad is None:
             if tensor.requires_grad:
                 if tensor._a.size != 1:
                     raise RuntimeError("grad can be implicitly created only for scalar outputs")
@@ -63,7 +73,7 @@ def _roots(tensors: Sequence[Tensor], grads: Sequence[Any]) -> tuple[list[Edge],
     roots: list[Edge] = []
     values: list[Any] = []
     for i, (tensor, grad) in enumerate(zip(tensors, grads)):
-        found = edge(tensor)
+        found = tuple(tensor) if isinstance(tensor, GradientEdge) else edge(tensor)
         if found is None:
             raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
         roots.append(found)
@@ -98,7 +108,7 @@ def backward(
     targets = [_target(t, i) for i, t in enumerate(wanted)]
     found = run_backward(roots, values, keep, create_graph, targets, accumulate=False)
     for tensor, grad in zip(wanted, found):
-        if grad is None:
+        if grad is None or isinstance(tensor, GradientEdge):
             continue
         extras = tensor.extras()
         if extras.grad is None:
@@ -111,6 +121,8 @@ def backward(
 
 
 def _target(tensor: Any, position: int) -> Edge:
+    if isinstance(tensor, GradientEdge):
+        return (tensor.node, tensor.output_nr)
     if not isinstance(tensor, Tensor):
         raise TypeError(f"expected a Tensor as input {position}, got {type(tensor).__name__}")
     found = edge(tensor)
@@ -144,11 +156,15 @@ def grad(
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
                          "allow_unused=False.")
     wanted = _as_tuple(inputs)
+    if not wanted:
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     keep = create_graph if retain_graph is None else retain_graph
     roots, values = _beginning(_as_tuple(outputs), grad_outputs)
     found = run_backward(roots, values, keep, create_graph, [_target(t, i) for i, t in enumerate(wanted)],
                          accumulate=False)
     if materialize_grads:
+        if any(isinstance(t, GradientEdge) for t in wanted):
+            raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
         return tuple(aten.zeros_like(t) if g is None else g for g, t in zip(found, wanted))
     if not allow_unused and any(g is None for g in found):
         at = next(i for i, g in enumerate(found) if g is None)

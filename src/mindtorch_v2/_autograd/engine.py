@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import heapq
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
+from .._backends.base import to_host
 from .._dispatch.namespace import aten
 from .._dispatch.observer import HOOK, event_id, hush, open_stretch, span
 from .._dispatch.state import THREAD
@@ -46,13 +47,29 @@ def run_backward(
     state = THREAD.state
     before = state.grad
     state.grad = create_graph
+    outer, state.endings = state.endings, None
+    walk = Walk(keep_graph, wanted, captured)
     try:
-        walk = Walk(keep_graph, wanted, captured)
+        walk.hush()
         walk.explore(roots, None if accumulate else {id(node) for node, _ in targets or ()})
         walk.run(roots, grads)
+        while state.endings:
+            endings, state.endings = state.endings, None
+            for ending in endings:
+                ending()
     finally:
+        walk.resume()
+        state.endings = outer
         state.grad = before
     return captured
+
+
+def at_end_of_backward(ending: Callable[[], None]) -> None:
+    """Call a function when the backward that runs now in this thread has ended, unless it fails."""
+    state = THREAD.state
+    if state.endings is None:
+        state.endings = []
+    state.endings.append(ending)
 
 
 class Walk:
@@ -63,7 +80,7 @@ class Walk:
 
     def __init__(self, keep_graph: bool, wanted: dict[int, list[tuple[int, int]]],
                  captured: list[Tensor | None]) -> None:
-        self.quiet = hush() if HOOK["CALLS"] else None  # where only this package runs, there are no calls to note
+        self.quiet: Any = None  # where only this package runs, there are no calls to note
         self.keep_graph = keep_graph
         self.wanted = wanted
         self.captured = captured
@@ -73,6 +90,17 @@ class Walk:
         self.buffers: dict[int, list[Tensor | None]] = {}
         self.ready: list[tuple[int, int, Node]] = []
         self.arrived = 0  # breaks ties in the heap: among equals, first come first served
+
+    def hush(self) -> None:
+        """Only this package runs from now on."""
+        if self.quiet is None and HOOK["CALLS"]:
+            self.quiet = hush()
+
+    def resume(self) -> None:
+        """The user's code may run from now on."""
+        quiet, self.quiet = self.quiet, None
+        if quiet is not None:
+            quiet.resume()
 
     def explore(self, roots: Sequence[Edge], ends: set[int] | None) -> None:
         """Find out what the nodes have to wait for, and if only some ends matter, which nodes lead there."""
@@ -110,9 +138,9 @@ class Walk:
                 continue
             if hook["CALLS"]:
                 if node.hooks is not None or node.may_run_user_code:
-                    self.quiet = None
+                    self.resume()
                 elif self.quiet is None:
-                    self.quiet = hush()
+                    self.hush()
             ids = node.event_ids
             if ids is None or ids[2] is not type(node):
                 ids = event_ids(node)
@@ -253,7 +281,7 @@ def deposit(buffer: list[Tensor | None], number: int, grad: Tensor) -> None:
 
 def owned(tensor: Any) -> bool:
     """Whether a tensor's memory belongs to it alone and holds each element once."""
-    return (tensor._base is None and 0 not in tensor._a.strides
+    return (tensor._of is None and 0 not in tensor._a.strides
             and (tensor._st is None or getrefcount(tensor._st) <= STORAGE_REFERENCES))
 
 
@@ -296,7 +324,7 @@ def fit(node: Node, position: int, grad: Any) -> Any:
 def refuse_nan(node: Node, results: Sequence[Any]) -> None:
     """Anomaly detection: a NaN in a gradient is an error that names the node."""
     for i, grad in enumerate(results):
-        if isinstance(grad, Tensor) and grad.is_cpu and np.isnan(grad._a).any():
+        if isinstance(grad, Tensor) and not grad.is_meta and np.isnan(to_host(grad._a)).any():
             raise RuntimeError(f"Function '{node.name()}' returned nan values in its {i}th output.")
 
 
@@ -324,7 +352,7 @@ def run_prehooks(node: Node, hooks: NodeHooks, received: list[Tensor | None]) ->
                 break
             replaced = hook(received[number])
             if replaced is not None:
-                received[number] = checked_replacement(replaced, received[number])
+                received[number] = checked_replacement(replaced, received[number], hook)
     for number, reference in hooks.capture.items():
         tensor = reference()
         grad = received[number]
@@ -341,14 +369,14 @@ def run_prehooks(node: Node, hooks: NodeHooks, received: list[Tensor | None]) ->
     return received
 
 
-def checked_replacement(value: Any, old: Any) -> Tensor:
+def checked_replacement(value: Any, old: Any, hook: Any) -> Tensor:
     """A hook may replace a gradient by one of the same shape and dtype only."""
     if not isinstance(value, Tensor):
         raise TypeError(f"expected Variable, but hook returned '{type(value).__name__}'")
     if value._a.shape != old._a.shape:
-        raise RuntimeError("hook '<unnamed>' has changed the size of value")
+        raise RuntimeError(f"hook '{getattr(hook, '__name__', '<unknown>')}' has changed the size of value")
     if value._a.dtype != old._a.dtype:
-        raise RuntimeError("hook '<unnamed>' has changed the type of value")
+        raise RuntimeError(f"hook '{getattr(hook, '__name__', '<unknown>')}' has changed the type of value")
     return value
 
 

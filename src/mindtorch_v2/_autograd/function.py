@@ -13,8 +13,9 @@ from .._dispatch.observer import HOOK, event_id, span
 from .._dispatch.state import THREAD
 from .._dtype import FLOAT, FROM_NUMPY
 from .._tensor import Tensor, alias
+from .forward import LEVELS, make_dual, unpack_dual
 from .graph import RELEASED, Node, apply_pack_hooks, edge, save, save_result, unpack, unpack_result
-from .inplace import bump, check_inplace, rebase
+from .inplace import CUSTOM, MANY, bump, check_inplace, rebase
 
 
 class _Call:
@@ -53,11 +54,20 @@ class FunctionCtx:
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Keep tensors for the backward, with version checks."""
+        for number, tensor in enumerate(tensors):
+            if tensor is not None and not isinstance(tensor, Tensor):
+                raise TypeError(f"save_for_backward can only save variables, but argument {number} is of type "
+                                f"{type(tensor).__name__}")
         self._mindtorch_call.pending = tensors
 
     def save_for_forward(self, *tensors: Any) -> None:
-        """Only of use to forward-mode differentiation, which this runtime does not have."""
-        raise NotImplementedError("save_for_forward: forward-mode differentiation is not available in this runtime")
+        """Keep tensors for `jvp`."""
+        for number, tensor in enumerate(tensors):
+            if tensor is not None and not isinstance(tensor, Tensor):
+                raise TypeError(f"save_for_forward can only save variables, but argument {number} is of type "
+                                f"{type(tensor).__name__}")
+        if not self._mindtorch_call.pending:
+            self._mindtorch_call.pending = tensors
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
@@ -75,15 +85,23 @@ class FunctionCtx:
 
     def mark_dirty(self, *tensors: Any) -> None:
         """Declare inputs that forward changed in place."""
+        _refuse_others("mark_dirty", tensors)
         self._mindtorch_call.dirty = tensors
 
     def mark_non_differentiable(self, *tensors: Any) -> None:
         """Declare outputs that no gradient flows through."""
+        _refuse_others("mark_non_differentiable", tensors)
         self._mindtorch_call.non_differentiable = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
         """Whether missing output gradients arrive as zeros (the default) or as None."""
         self._mindtorch_call.materialize = value
+
+
+def _refuse_others(name: str, tensors: tuple[Any, ...]) -> None:
+    for tensor in tensors:
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{name} only accepts variable arguments, but got {type(tensor).__name__}")
 
 
 class FunctionNode(Node):
@@ -116,7 +134,8 @@ class FunctionNode(Node):
         """Run the user's backward and line its results up with the tensor inputs."""
         call = self.ctx._mindtorch_call
         if call.materialize:
-            grads = tuple(aten.zeros(shape, dtype=FROM_NUMPY[d]) if g is None else g
+            where = next((g.device for g in grads if g is not None), None)
+            grads = tuple(aten.zeros(shape, dtype=FROM_NUMPY[d], device=where) if g is None else g
                           for g, (shape, d) in zip(grads, self.meta))
         function = type(self).function
         if function.vjp is not Function.vjp and function.backward is not Function.backward:
@@ -188,6 +207,12 @@ class Function:
 
     vjp = backward
 
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        """Compute the tangents of the outputs from the tangents of the inputs."""
+        raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with "
+                                  "forward mode AD.")
+
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run forward and record this function in the graph."""
@@ -214,6 +239,9 @@ def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -
     positions = tuple(i for i, a in enumerate(args) if isinstance(a, Tensor))
     # Edges are taken before forward runs, since forward may change its inputs in place.
     edges = tuple(edge(args[i]) for i in positions) if recording else ()
+    tangents = None
+    if LEVELS and cls.jvp is not Function.jvp:
+        tangents = tuple(unpack_dual(a).tangent if isinstance(a, Tensor) else None for a in args)
     before, state.grad = state.grad, False
     try:
         if cls.setup_context is not Function.setup_context:
@@ -232,6 +260,8 @@ def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -
         node.ctx, node.edges, node.positions, node.hooks = ctx, edges, positions, None
         call.node = weakref.ref(node)
         _record(node, call, args, outputs, state)
+    if tangents is not None and any(tangent is not None for tangent in tangents):
+        outputs = _with_tangents(cls, ctx, tangents, outputs)
     if isinstance(result, tuple) and hasattr(result, "_fields"):
         return type(result)(*outputs)
     return type(result)(outputs) if isinstance(result, (tuple, list)) else outputs[0]
@@ -240,8 +270,20 @@ def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -
 def _fresh_output(output: Any, inputs: tuple[Any, ...], call: _Call) -> Any:
     """An input returned as it is becomes an alias, so that the input's own history stays."""
     if isinstance(output, Tensor) and any(output is i for i in inputs) and not any(output is d for d in call.dirty):
-        return alias(output)
+        view = alias(output)
+        view._of = (output if output._of is None else output._of[0], view.shared().version, CUSTOM)
+        return view
     return output
+
+
+def _with_tangents(cls: type[Function], ctx: Any, tangents: tuple[Any, ...], outputs: tuple[Any, ...]) -> Any:
+    """The outputs with the tangents that the function's own `jvp` gives."""
+    made = cls.jvp(ctx, *tangents)
+    made = made if isinstance(made, tuple) else (made,)
+    if len(made) != len(outputs):
+        raise RuntimeError(f"function {cls.__name__} returned an incorrect number of forward gradients (expected "
+                           f"{len(outputs)} got {len(made)})")
+    return tuple(o if t is None or not isinstance(o, Tensor) else make_dual(o, t) for o, t in zip(outputs, made))
 
 
 def _record(node: FunctionNode, call: _Call, args: tuple[Any, ...], outputs: tuple[Any, ...], state: Any) -> None:
@@ -249,6 +291,8 @@ def _record(node: FunctionNode, call: _Call, args: tuple[Any, ...], outputs: tup
     state.seq += 1
     node.meta = tuple((o._a.shape, o._a.dtype) if isinstance(o, Tensor) else ((), FLOAT) for o in outputs)
     for tensor in call.dirty:
+        if tensor._rg and tensor.grad_fn is None:
+            raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
         check_inplace(tensor)
     saved: list[Any] = []
     for i, item in enumerate(call.pending):
@@ -270,6 +314,8 @@ def _record(node: FunctionNode, call: _Call, args: tuple[Any, ...], outputs: tup
         else:
             output._rg = True
             output._edge = (node, number)
+            if output._of is not None:
+                output._of = (*output._of[:2], MANY if len(outputs) > 1 else CUSTOM)
     if state.pack_hooks:
         apply_pack_hooks(node)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from .._dispatch.observer import HOOK
 from .._dispatch.state import THREAD
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -164,9 +166,21 @@ class inference_mode(_GradMode):
     def __enter__(self) -> None:
         state = THREAD.state
         self.before = (state.grad, state.inference)
-        state.inference = self.mode
-        state.grad = not self.mode and state.grad
+        _count_inference(bool(self.mode) - state.inference)
+        state.inference = bool(self.mode)
+        state.grad = not self.mode and (state.grad or self.before[1])
 
     def __exit__(self, *exc: object) -> None:
         state = THREAD.state
+        _count_inference(self.before[1] - state.inference)
         state.grad, state.inference = self.before
+
+
+_LOCK = threading.Lock()
+
+
+def _count_inference(change: int) -> None:
+    """Threads inside inference mode are counted: only while there is one do ops look whether they are in it."""
+    with _LOCK:
+        HOOK["INFERENCE"] += change
+        HOOK["INFERENCE_SEEN"] = True

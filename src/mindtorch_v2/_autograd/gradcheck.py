@@ -8,49 +8,103 @@ from typing import Any
 
 import numpy as np
 
+from .._backends.array import phantom, seen_through
+from .._backends.base import device_of, placed, to_host
 from .._dispatch.namespace import aten
-from .._dtype import float64
+from .._dtype import complex128, float64
 from .._tensor import Tensor, wrap
 from .api import grad
+from .forward import dual_level, make_dual, unpack_dual
 
 
 class GradcheckError(RuntimeError):
     """Numerical and analytical gradients differ."""
 
 
+def _as_tuple(inputs: Any) -> tuple[Any, ...]:
+    return tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+
+
 def _outputs(function: Callable[..., Any], inputs: tuple[Any, ...]) -> list[Tensor]:
-    found = function(*inputs)
-    listed = found if isinstance(found, (tuple, list)) else (found,)
-    return [o for o in listed if isinstance(o, Tensor) and (o.dtype.is_floating_point or o.dtype.is_complex)]
+    """The results that may have a gradient; of complex ones both parts, since gradients are of real numbers."""
+    made: list[Tensor] = []
+    for one in _as_tuple(function(*inputs)):
+        if isinstance(one, Tensor) and one.dtype.is_complex:
+            made += [aten.real(one), aten.imag(one)]
+        elif isinstance(one, Tensor) and one.dtype.is_floating_point:
+            made.append(one)
+    return made
+
+
+def _contents(function: Callable[..., Any], inputs: tuple[Any, ...]) -> list[np.ndarray]:
+    return [to_host(o._a).reshape(-1).copy() for o in _outputs(function, inputs)]
 
 
 def _numerical(function: Callable[..., Any], inputs: tuple[Any, ...], which: Tensor, eps: float) -> list[np.ndarray]:
-    """Central differences: one matrix (input elements × output elements) per output."""
+    """Central differences: one matrix (input elements × output elements) per output.
+
+    For a complex input the change with its imaginary part is the imaginary part, as gradients have it.
+    """
+    count = len(_outputs(function, inputs))
     rows: list[list[np.ndarray]] = []
     for i in range(which._a.size):
         place = np.unravel_index(i, which._a.shape)
-        kept = which._a[place]
-        which._a[place] = kept + eps
-        above = [o._a.reshape(-1).copy() for o in _outputs(function, inputs)]
-        which._a[place] = kept - eps
-        below = [o._a.reshape(-1).copy() for o in _outputs(function, inputs)]
-        which._a[place] = kept
-        rows.append([(a - b) / (2 * eps) for a, b in zip(above, below)])
-    count = len(_outputs(function, inputs))
+        kept = to_host(which._a)[place]
+        row: list[Any] = [0] * count
+        for step in (1, 1j) if which.dtype.is_complex else (1,):
+            _set(which._a, place, kept + step * eps)
+            above = _contents(function, inputs)
+            _set(which._a, place, kept - step * eps)
+            below = _contents(function, inputs)
+            row = [r + step * (a - b) / (2 * eps) for r, a, b in zip(row, above, below)]
+        _set(which._a, place, kept)
+        rows.append(row)
     return [np.stack([r[k] for r in rows]) if rows else np.zeros((0, 0)) for k in range(count)]
+
+
+def _set(array: Any, place: Any, value: Any) -> None:
+    """Set one element, wherever it is."""
+    if type(array) is np.ndarray:
+        array[place] = value
+    else:
+        device_of(array).fill(seen_through(array, phantom(array)[(*place, ...)]), np.asarray(value))
+
+
+def _units(like: Tensor) -> list[Tensor]:
+    """Tensors with one element that is 1."""
+    made = []
+    for j in range(like._a.size):
+        seed = np.zeros(like._a.shape, like._a.dtype)
+        seed[np.unravel_index(j, like._a.shape)] = 1
+        made.append(wrap(placed(seed, like.device)))
+    return made
 
 
 def _analytical(output: Tensor, inputs: list[Tensor]) -> list[np.ndarray]:
     """One matrix (input elements × output elements) per input."""
     matrices = [np.zeros((t._a.size, output._a.size), t._a.dtype) for t in inputs]
-    for j in range(output._a.size):
-        seed = np.zeros(output._a.shape, output._a.dtype)
-        seed[np.unravel_index(j, output._a.shape)] = 1
-        found = grad(output, inputs, wrap(seed), retain_graph=True, allow_unused=True)
+    for j, seed in enumerate(_units(output)):
+        found = grad(output, inputs, seed, retain_graph=True, allow_unused=True)
         for matrix, one in zip(matrices, found):
             if one is not None:
-                matrix[:, j] = one._a.reshape(-1)
+                matrix[:, j] = to_host(aten.to_dense(one)._a if one.is_sparse else one._a).reshape(-1)
     return matrices
+
+
+def _by_forward_mode(function: Callable[..., Any], given: tuple[Any, ...], which: Tensor) -> list[np.ndarray]:
+    """The matrices of `_numerical`, from tangents."""
+    rows: list[list[np.ndarray]] = []
+    for unit in _units(which):
+        row: list[Any] = []
+        for step in (1, 1j) if which.dtype.is_complex else (1,):
+            with dual_level():
+                changed = tuple(make_dual(aten.detach(t), aten.mul(unit, step)) if t is which else
+                                aten.detach(t) if isinstance(t, Tensor) else t for t in given)
+                found = [(o, unpack_dual(o).tangent) for o in _outputs(function, changed)]
+                parts = [np.zeros(o._a.size) if t is None else to_host(t._a).reshape(-1).copy() for o, t in found]
+            row = [step * p for p in parts] if not row else [r + step * p for r, p in zip(row, parts)]
+        rows.append(row)
+    return [np.stack(column) for column in zip(*rows)]
 
 
 def gradcheck(
@@ -73,22 +127,30 @@ def gradcheck(
 ) -> bool:
     """Compare a function's gradients with central differences; True, or an error that shows both.
 
+    `fast_mode` changes nothing: all elements are compared.
+
     >>> import mindtorch_v2 as torch
     >>> torch.autograd.gradcheck(torch.sigmoid, torch.rand(3, dtype=torch.float64, requires_grad=True))
     True
     """
-    if check_forward_ad or check_batched_grad or check_batched_forward_grad:
-        raise NotImplementedError("gradcheck: forward-mode and batched gradients are not available in this runtime")
-    given = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
-    wanted = [t for t in given if isinstance(t, Tensor) and t.requires_grad]
-    if not wanted:
-        raise ValueError("gradcheck expects at least one input tensor to require gradient, but none of them has "
-                         "requires_grad=True.")
-    if any(t.dtype not in (float64,) and not t.dtype.is_complex for t in wanted):
-        warnings.warn("Input to gradcheck requires gradient but is not double precision; the check will likely fail.",
-                      UserWarning, stacklevel=2)
+    if not (check_forward_ad or check_backward_ad):
+        raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
+    if check_batched_grad and not check_backward_ad:
+        raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
+    if check_batched_forward_grad and not check_forward_ad:
+        raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
+    given = _as_tuple(inputs)
     try:
-        _compare(func, given, wanted, eps, atol, rtol)
+        wanted = _checked_inputs(given)
+        outputs = _outputs(func, given)
+        if check_backward_ad:
+            _compare_backward(func, given, wanted, outputs, (eps, atol, rtol), nondet_tol, check_grad_dtypes)
+            if check_batched_grad:
+                _compare_batched(wanted, outputs)
+        if check_forward_ad:
+            for i, tensor in enumerate(wanted):
+                _compare(_by_forward_mode(func, given, tensor), _numerical(func, given, tensor, eps), i, atol, rtol,
+                         "Jacobian computed with forward mode mismatch")
     except GradcheckError:
         if raise_exception:
             raise
@@ -96,20 +158,84 @@ def gradcheck(
     return True
 
 
-def _compare(func: Callable[..., Any], given: tuple[Any, ...], wanted: list[Tensor], eps: float, atol: float,
-             rtol: float) -> None:
-    outputs = [o for o in _outputs(func, given) if o.requires_grad]
-    if not outputs:
+def _checked_inputs(given: tuple[Any, ...]) -> list[Tensor]:
+    """The tensors to differentiate by."""
+    wanted = [t for t in given if isinstance(t, Tensor) and t.requires_grad]
+    if not wanted:
+        raise ValueError("gradcheck expects at least one input tensor to require gradient, but none of them have "
+                         "requires_grad=True.")
+    for i, tensor in enumerate(given):
+        if not (isinstance(tensor, Tensor) and tensor.requires_grad):
+            continue
+        if tensor.dtype not in (float64, complex128):
+            warnings.warn(f"Input #{i} requires gradient and is not a double precision floating point or complex. This "
+                          "check will likely fail if all the inputs are not of double precision floating point or "
+                          "complex. ", UserWarning, stacklevel=3)
+        if not tensor.is_sparse and any(s == 0 and n > 1 for s, n in zip(tensor.stride(), tensor.shape)):
+            raise RuntimeError(f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs that "
+                               "are non-overlapping to be able to compute the numerical gradients correctly. You "
+                               "should call .contiguous on the input before passing it to gradcheck.")
+        if not tensor.is_leaf:
+            tensor.retain_grad()
+    return wanted
+
+
+def _compare_backward(func: Callable[..., Any], given: tuple[Any, ...], wanted: list[Tensor], outputs: list[Tensor],
+                      limits: tuple[float, float, float], nondet_tol: float, check_dtypes: bool) -> None:
+    eps, atol, rtol = limits
+    if not any(o.requires_grad for o in outputs):
+        for tensor in wanted:
+            if any(np.any(matrix) for matrix in _numerical(func, given, tensor, eps)):
+                raise GradcheckError("Numerical gradient for function expected to be zero")
         return
-    analytical = [_analytical(o, wanted) for o in outputs]
+    analytical = [_analytical(o, wanted) if o.requires_grad else None for o in outputs]
     for i, tensor in enumerate(wanted):
+        if check_dtypes:
+            _check_dtypes(outputs, tensor)
         numerical = _numerical(func, given, tensor, eps)
-        for j in range(len(outputs)):
-            if not np.allclose(analytical[j][i], numerical[j], rtol, atol, equal_nan=True):
+        found = [n * 0 if a is None else a[i] for a, n in zip(analytical, numerical)]
+        _compare(found, numerical, i, atol, rtol, "Jacobian mismatch")
+    again = [_analytical(o, wanted) if o.requires_grad else None for o in outputs]
+    for first, second in zip(analytical, again):
+        for a, b in zip(first or (), second or ()):
+            if not np.allclose(a, b, 0, nondet_tol, equal_nan=True):
                 raise GradcheckError(
-                    f"Jacobian mismatch for output {j} with respect to input {i},\nnumerical:{numerical[j]}\n"
-                    f"analytical:{analytical[j][i]}\n"
-                )
+                    "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times "
+                    "gives different values, although analytical gradient matches numerical gradient. The tolerance "
+                    f"for nondeterminism was {nondet_tol}.")
+
+
+def _check_dtypes(outputs: list[Tensor], tensor: Tensor) -> None:
+    for output in outputs:
+        if output.requires_grad:
+            found = grad(output, tensor, aten.ones_like(output), retain_graph=True, allow_unused=True)[0]
+            if found is not None and found.dtype is not tensor.dtype:
+                raise GradcheckError(f"Gradient has dtype mismatch: the gradient is {found.dtype}, the input "
+                                     f"{tensor.dtype}")
+
+
+def _compare_batched(wanted: list[Tensor], outputs: list[Tensor]) -> None:
+    """Gradients of a batch of output gradients are those of its members."""
+    for j, output in enumerate(outputs):
+        if not output.requires_grad or not output._a.size:
+            continue
+        seeds = [aten.randn(output.shape, dtype=output.dtype, device=output.device) for _ in range(2)]
+        single = [grad(output, wanted, seed, retain_graph=True, allow_unused=True) for seed in seeds]
+        whole = grad(output, wanted, aten.stack(seeds), retain_graph=True, allow_unused=True, is_grads_batched=True)
+        for i, together in enumerate(whole):
+            if together is not None and not np.allclose(to_host(together._a), np.stack(
+                    [to_host(one[i]._a) for one in single])):
+                raise GradcheckError("gradcheck expects the gradients of a batch to be those of its members, but for "
+                                     f"output {j} and input {i} they differ")
+
+
+def _compare(found: list[np.ndarray], numerical: list[np.ndarray], i: int, atol: float, rtol: float,
+             label: str) -> None:
+    for j, (analytical, measured) in enumerate(zip(found, numerical)):
+        if analytical.shape == measured.shape and np.allclose(analytical, measured, rtol, atol, equal_nan=True):
+            continue
+        raise GradcheckError(f"{label} for output {j} with respect to input {i},\nnumerical:"
+                             f"{wrap(np.asarray(measured))}\nanalytical:{wrap(np.asarray(analytical))}\n")
 
 
 def gradgradcheck(
@@ -122,21 +248,43 @@ def gradgradcheck(
     rtol: float = 1e-3,
     gen_non_contig_grad_outputs: bool = False,
     raise_exception: bool = True,
-    **options: Any,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
+    fast_mode: bool = False,
+    masked: bool = False,
 ) -> bool:
     """`gradcheck` of the gradient."""
-    given = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
-    outputs = _outputs(func, given)
+    if not (check_fwd_over_rev or check_rev_over_rev):
+        raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
+    given = _as_tuple(inputs)
+
+    def differentiable(arguments: tuple[Any, ...]) -> list[Tensor]:
+        return [o for o in _as_tuple(func(*arguments)) if isinstance(o, Tensor) and o.requires_grad]
+
     if grad_outputs is None:
-        seeds = [aten.randn(o.shape, dtype=o.dtype).requires_grad_() for o in outputs if o.requires_grad]
+        seeds = [aten.randn(o.shape, dtype=float64 if not (o.dtype.is_floating_point or o.dtype.is_complex)
+                            else o.dtype, device=o.device) for o in differentiable(given)]
+        if gen_non_contig_grad_outputs:
+            seeds = [aten.select(aten.stack([s, s], -1), -1, 0) for s in seeds]
+        seeds = [aten.detach(s).requires_grad_() for s in seeds]
     else:
-        seeds = list(grad_outputs) if isinstance(grad_outputs, (tuple, list)) else [grad_outputs]
+        seeds = list(_as_tuple(grad_outputs))
     count = len(given)
 
     def first(*both: Any) -> Any:
-        results = [o for o in _outputs(func, both[:count]) if o.requires_grad]
-        wanted = [t for t in both[:count] if isinstance(t, Tensor) and t.requires_grad]
+        # Aliases, so that an input that is returned as it is has a place in the graph.
+        arguments = tuple(aten.view_as(x, x) if isinstance(x, Tensor) and x.requires_grad else x for x in both[:count])
+        results = differentiable(arguments)
+        wanted = [t for t in arguments if isinstance(t, Tensor) and t.requires_grad]
         return tuple(g for g in grad(results, wanted, both[count:], create_graph=True, allow_unused=True)
                      if g is not None)
 
-    return gradcheck(first, (*given, *seeds), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception)
+    return gradcheck(first, (*given, *seeds), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception,
+                     nondet_tol=nondet_tol, check_undefined_grad=check_undefined_grad,
+                     check_grad_dtypes=check_grad_dtypes, check_batched_grad=check_batched_grad,
+                     check_forward_ad=check_fwd_over_rev, check_backward_ad=check_rev_over_rev, fast_mode=fast_mode,
+                     masked=masked)

@@ -7,9 +7,7 @@ from collections.abc import Callable
 from sys import getrefcount
 from typing import Any
 
-from numpy import ndarray
-
-from .._backends.cpu.memory import is_dense
+from .._backends.geometry import is_dense
 from .._backends.sparse import SparseArray
 from .._dispatch.namespace import aten
 from .._dispatch.state import THREAD
@@ -118,10 +116,45 @@ class Node:
             if hasattr(type(self), slot):
                 value = getattr(self, slot)
                 return unpack(self, value) if slot in self.saved_names else value
+        if name.startswith("_raw_saved_") and "v_" + name[len("_raw_saved_"):] in self.saved_names:
+            return SavedTensor(self, "v_" + name[len("_raw_saved_"):])
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def __dir__(self) -> list[str]:
+        slots = [slot[2:] for slot in getattr(type(self), "__slots__", ()) if slot.startswith("v_")]
+        raw = [f"_raw_saved_{slot[2:]}" for slot in self.saved_names]
+        return [*super().__dir__(), *[f"_saved_{slot}" for slot in slots], *raw]
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} object at {id(self):#x}>"
+
+
+class SavedTensor:
+    """What a node has saved, for hooks that say how it is kept."""
+
+    def __init__(self, node: Node, slot: str) -> None:
+        self.node, self.slot = node, slot
+
+    def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
+        """Pack the saved tensor now; unpack it when backward needs it."""
+        for hook in (pack_hook, unpack_hook):
+            if not callable(hook):
+                raise TypeError("incompatible function arguments: both hooks must be callable")
+        saved = getattr(self.node, self.slot)
+        if saved is RELEASED:
+            raise RuntimeError(SECOND_BACKWARD)
+        if type(saved) is Packed:
+            raise RuntimeError("Calling register_hooks on a saved tensor whose hooks have already been set.")
+        if type(saved) is not tuple or saved[0] is None:
+            raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
+        before = saved[0]._version if isinstance(saved[0], Tensor) else saved[1].version
+        setattr(self.node, self.slot, packed(saved, pack_hook, unpack_hook))
+        after = saved[0]._version if isinstance(saved[0], Tensor) else saved[1].version
+        if before != after:
+            raise RuntimeError("A saved tensor pack hook is modifying its input in place. Tensors provided as input to "
+                               "pack hook can not be modified by in-place operations as this can lead to unexpected "
+                               "side-effects.")
+        self.node.ensure_hooks()
 
 
 class RemovableHandle:
@@ -149,6 +182,23 @@ class RemovableHandle:
 
 # AccumulateGrad nodes run before anything else that is ready, as in PyTorch.
 LAST = 2**62
+
+
+class GradientEdge(tuple[Any, ...]):
+    """Where a tensor's gradient goes: `(node, output_nr)`."""
+
+    def __new__(cls, node: Node, output_nr: int) -> GradientEdge:
+        return tuple.__new__(cls, (node, output_nr))
+
+    @property
+    def node(self) -> Node:
+        """The node."""
+        return self[0]
+
+    @property
+    def output_nr(self) -> int:
+        """Which of its outputs."""
+        return self[1]
 
 
 class AccumulateGrad(Node):
@@ -202,7 +252,7 @@ class AccumulateGrad(Node):
 def laid_out_as(variable: Tensor, grad: Tensor) -> Tensor:
     """A copy of a gradient in the memory order of its leaf, or row by row where that has gaps."""
     array = variable._a
-    if type(array) is not ndarray or not is_dense(array):
+    if not is_dense(array):
         return aten.clone(grad, memory_format=contiguous_format)
     steps = tuple(s // array.dtype.itemsize for s in array.strides)
     return aten.copy_(aten.new_empty_strided(grad, array.shape, steps), grad)
@@ -229,7 +279,7 @@ def leaf_edge(tensor: Tensor) -> Edge:
 
 def edge(tensor: Tensor) -> Edge | None:
     """Where this tensor's gradient goes, or None."""
-    if tensor._base is not None:
+    if tensor._of is not None:
         found = VIEW_EDGE[0](tensor)
         if found is not None:
             return found

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
-from numpy import ndarray
+from numpy import may_share_memory, ndarray
 
+from .._backends.base import device_of
 from .._backends.cpu.memory import preserving_clone_step
 from .._dispatch.namespace import aten
 from .._dispatch.observer import HOOK
@@ -49,10 +51,62 @@ class CopySlices(Node):
         self.fn.release()
 
 
+# How a view was made, in the third place of `Tensor._of`: 0 if autograd can follow in-place changes of it.
+NO_GRAD, MANY, INFERENCE, CUSTOM = 1, 2, 3, 4
+REFUSED = {
+    NO_GRAD: "Whether the change is to be recorded is not clear: move both the view and the in-place operation inside "
+             "the no_grad block, or both outside.",
+    MANY: "This view is the output of a function that returns multiple views. Such functions do not allow the output "
+          "views to be modified inplace. Use an out-of-place operation instead.",
+    INFERENCE: "Move both the view and the in-place operation inside the inference_mode block, or both outside.",
+    CUSTOM: "This view was created inside a custom Function (or because an input was returned as-is) and the "
+            "autograd logic to handle view+inplace would override the custom backward associated with the custom "
+            "Function. Clone the output of the custom Function.",
+}
+
+
+def refuse_view(view: Tensor, kind: int, doing: str) -> None:
+    """Say why autograd cannot follow an in-place change of a view, or of its base."""
+    made = view._edge
+    if kind in (NO_GRAD, INFERENCE) or made is None:
+        mode, now = ("inference", "in normal mode") if kind == INFERENCE else ("no_grad", "with grad mode enabled")
+        raise RuntimeError(f"A view was created in {mode} mode and {doing} modified inplace {now}. {REFUSED[kind]}")
+    name = made[0].name()
+    name = re.sub(r"Backward\d*$", "", name)
+    raise RuntimeError(f"Output {made[1]} of {name} is a view and {doing} modified inplace. {REFUSED[kind]}")
+
+
+def check_inference(tensor: Tensor) -> None:
+    """Memory of inference mode is not changed outside of it."""
+    if not THREAD.state.inference:
+        raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed. "
+                           "Clone it to get a normal tensor before doing inplace update.")
+
+
+def check_overlap(target: Any, source: Any) -> None:
+    """Refuse to write where a part of the same memory is still read."""
+    if target is source or type(target) is not ndarray or type(source) is not ndarray or (
+            target.base is None and source.base is None):
+        return  # the same, or two that own their memory
+    if (target.size and source.size
+            and (target.shape != source.shape or target.strides != source.strides
+                 or target.__array_interface__["data"][0] != source.__array_interface__["data"][0])
+            and may_share_memory(target, source) and dense(target) and dense(source)):
+        raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer "
+                           "to a single memory location. Please clone() the tensor before performing the operation.")
+
+
+def dense(array: Any) -> bool:
+    """Whether an array fills the memory between its first and its last element."""
+    return sum((n - 1) * s for n, s in zip(array.shape, array.strides)) == (array.size - 1) * array.itemsize
+
+
 def check_inplace(tensor: Tensor) -> None:
     """PyTorch's refusals: a leaf that requires grad, or a view of one, is not changed in place."""
-    if tensor._base is not None:
-        base = tensor._base[0]
+    if tensor._of is not None:
+        base, _, kind = tensor._of
+        if kind:
+            refuse_view(tensor, kind, "is being")
         if base._rg and base._edge is None:
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
     if tensor._rg and tensor.grad_fn is None:
@@ -70,7 +124,7 @@ def bump(tensor: Tensor) -> None:
 def original(tensor: Tensor) -> Tensor:
     """The value before an in-place op, for formulas that need it, with the history it had."""
     array = tensor._a
-    kept = wrap(preserving_clone_step(array) if type(array) is ndarray else array.copy())
+    kept = wrap(preserving_clone_step(array) if type(array) is ndarray else device_of(array).clone(array))
     kept._rg = tensor._rg
     kept._edge = edge(tensor) if tensor._rg else None
     return kept
@@ -78,11 +132,12 @@ def original(tensor: Tensor) -> Tensor:
 
 def rebase(tensor: Tensor, node: Node) -> None:
     """Make `node` the history of a tensor that was just changed in place; its base and views follow."""
-    if tensor._base is None:
+    if tensor._of is None:
+        before, tensor._edge = tensor._edge, (node, 0)
         tensor._rg = True
-        tensor._edge = (node, 0)
+        follow(tensor, before)
         return
-    base = tensor._base[0]
+    base, _, kind = tensor._of
     copy = new(CopySlices)
     copy.fn = node
     copy.window = window_of(base, tensor)
@@ -92,11 +147,24 @@ def rebase(tensor: Tensor, node: Node) -> None:
     copy.meta = ((base._a.shape, base._a.dtype),)
     copy.hooks = None
     base._rg = True
-    base._edge = (copy, 0)
-    tensor._edge = None
+    before, base._edge = base._edge, (copy, 0)
+    follow(base, before)
     tensor._rg = True
     # An impossible version makes the next look at this view's edge derive it from the base.
-    tensor._base = (base, -1)
+    tensor._of = (base, -1, kind)
+    if tensor._ag is not None and tensor._ag.retains_grad:
+        view_edge(tensor)
+    else:
+        tensor._edge = None
+
+
+def follow(tensor: Tensor, before: Edge | None) -> None:
+    """A tensor that keeps its gradient keeps that of its new value."""
+    if before is None or tensor._ag is None or not tensor._ag.retains_grad or before[0].hooks is None:
+        return
+    kept = before[0].hooks.capture.pop(before[1], None)
+    if kept is not None and tensor._edge is not None:
+        tensor._edge[0].ensure_hooks().capture[tensor._edge[1]] = kept
 
 
 def window_of(base: Tensor, view: Tensor) -> Callable[[Tensor], Tensor]:
@@ -120,18 +188,22 @@ def with_layout(tensor: Tensor, steps: tuple[int, ...]) -> Tensor:
 
 def view_edge(view: Tensor) -> Edge | None:
     """The edge of a view. If its base was changed in place since, the view is derived from the base anew."""
-    base, seen = view._base  # type: ignore[misc]
-    if seen == view._version or base._edge is None or not base._rg:
+    base, seen, kind = view._of  # type: ignore[misc]
+    version = view._st.version  # type: ignore[union-attr]
+    if seen == version or base._edge is None or not base._rg:
         return view._edge
+    if kind and seen >= 0:
+        refuse_view(view, kind, "its base or another view of its base has been")
     state = THREAD.state
     enabled, state.grad = state.grad, True
     try:
         fresh = window_of(base, view)(base)
     finally:
         state.grad = enabled
-    view._edge = fresh._edge
+    before, view._edge = view._edge, fresh._edge
     view._rg = True
-    view._base = (base, view._version)
+    view._of = (base, version, kind)
+    follow(view, before)
     return view._edge
 
 

@@ -14,19 +14,21 @@ from typing import Any
 import numpy as np
 
 from .._dtype import bfloat16, dtype, float16, float32, float64
+from .._forking import held_across_forks
 from .._tensor import TENSOR_TYPES, Tensor
 from .namespace import aten
 from .observer import HOOK
 from .registry import Op
 from .state import THREAD, ThreadState
 
-# The device types that PyTorch has autocast for, and the dtype each starts with. Only the CPU's ops are cast here.
+# The device types that PyTorch has autocast for, and the dtype each starts with. Casts happen where tensors can be: on
+# the CPU, on NPUs and on devices that are registered.
 DEFAULT_DTYPES = {"cpu": bfloat16, "cuda": float16, "npu": float16, "xpu": float16, "mps": float16, "hpu": bfloat16,
                   "mtia": float16, "maia": bfloat16, "ipu": float16, "xla": bfloat16}
 
 
 class _Settings(threading.local):
-    """What a thread has set; the switch for the CPU itself is `ThreadState.autocast`, where ops look."""
+    """What a thread has set; whether there is any is in `ThreadState.autocast` too, where ops look."""
 
     def __init__(self) -> None:
         self.enabled: set[str] = set()
@@ -38,7 +40,7 @@ class _Settings(threading.local):
 
 
 SETTINGS = _Settings()
-_LOCK = threading.Lock()
+_LOCK = held_across_forks(threading.Lock())
 _threads_inside = 0
 
 
@@ -50,54 +52,75 @@ def set_enabled(device_type: str, enabled: bool) -> None:
     else:
         SETTINGS.enabled.discard(device_type)
     state = THREAD.state
-    if device_type == "cpu" and state.autocast != enabled:
-        state.autocast = enabled
+    inside = bool(SETTINGS.enabled)
+    if state.autocast != inside:
+        state.autocast = inside
         with _LOCK:
-            _threads_inside += 1 if enabled else -1
+            _threads_inside += 1 if inside else -1
             HOOK["AUTOCAST"] = _threads_inside > 0
 
 
 def autocast_call(op: Op, policy: str, values: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """Call a listed op with its arguments cast; None if it is not for this thread or device to cast them."""
     state = THREAD.state
-    if not state.autocast or not any(on_cpu(value) for value in (*values, *named.values())):
+    where = device_type_of((*values, *named.values())) if state.autocast else None
+    if where not in SETTINGS.enabled:
         return None
+    low = SETTINGS.dtypes[where]
     state.autocast = False
     try:
         target = float32
         if policy == "lower":
-            target = SETTINGS.dtypes["cpu"]
+            target = low
         elif policy == "widest":
-            target = widest(values, SETTINGS.dtypes["cpu"])
+            target = widest(values, low)
         # The last argument first, as PyTorch does: the order of casts is seen in the order of backward.
-        options = {name: cast(value, target, state) for name, value in named.items()}
-        arguments = [cast(value, target, state) for value in reversed(values)]
+        options = {name: cast(value, target, state, low) for name, value in named.items()}
+        arguments = [cast(value, target, state, low) for value in reversed(values)]
         return op.forms[False](*reversed(arguments), **options)
     finally:
         state.autocast = True
 
 
+def device_type_of(values: Any) -> str | None:
+    """The kind of device that arguments are on: that of the first tensor that is not on the CPU, else the CPU's."""
+    found = None
+    for value in values:
+        kind = None
+        if type(value) in TENSOR_TYPES:
+            kind = "cpu" if type(value._a) is np.ndarray else value._a.device.type
+        elif type(value) in (list, tuple):
+            kind = device_type_of(value)
+        if kind is not None and kind != "cpu":
+            return kind
+        found = found or kind
+    return found
+
+
+def casts(values: Any) -> bool:
+    """Whether autocast is on in this thread for the device that arguments are on."""
+    return THREAD.state.autocast and device_type_of(values) in SETTINGS.enabled
+
+
 def on_cpu(value: Any) -> bool:
-    """Whether an argument is a tensor on the CPU, or a list with one."""
-    if type(value) in TENSOR_TYPES:
-        return type(value._a) is np.ndarray
-    return type(value) in (list, tuple) and any(on_cpu(item) for item in value)
+    """Whether autocast for the CPU is on, and an argument is a tensor there, or a list with one."""
+    return "cpu" in SETTINGS.enabled and device_type_of((value,)) == "cpu"
 
 
 def eligible(tensor: Tensor) -> bool:
     """Whether autocast may change the dtype: float64 was asked for, and stays."""
     kind = tensor.dtype
-    return kind.is_floating_point and kind is not float64 and type(tensor._a) is np.ndarray
+    return kind.is_floating_point and kind is not float64 and not tensor.is_meta
 
 
-def cast(value: Any, target: dtype, state: ThreadState) -> Any:
+def cast(value: Any, target: dtype, state: ThreadState, low: dtype) -> Any:
     """An argument in the target dtype if it is an eligible tensor, else as it is."""
     if type(value) in (list, tuple):
-        return [cast(item, target, state) for item in value] if value and type(value[0]) in TENSOR_TYPES else value
+        return [cast(item, target, state, low) for item in value] if value and type(value[0]) in TENSOR_TYPES else value
     if type(value) not in TENSOR_TYPES or value.dtype is target or not eligible(value):
         return value
-    is_parameter = value._rg and value._edge is None and value._base is None and value.dtype is float32
-    if not (is_parameter and SETTINGS.cache_enabled and not state.inference and target is SETTINGS.dtypes["cpu"]):
+    is_parameter = value._rg and value._edge is None and value._of is None and value.dtype is float32
+    if not (is_parameter and SETTINGS.cache_enabled and not state.inference and target is low):
         return aten.to__dtype(value, target)
     found = SETTINGS.cache.get((id(value), target))
     if found is None:

@@ -9,7 +9,7 @@ written out; at call time nothing loops over arguments or asks what kind of op t
             if OBSERVING: ...                       # the profiler's hook: describe inputs, read the clock
             a0 = input._a
             ...                                     # array of `other`, both in one dtype
-            r_ = (kernel_ if type(a0) is ndarray else device_kernel(op_, a0))(a0, a1)
+            r_ = (kernel_ if type(a0) is ndarray else device_kernel(op_, a0, 'new'))(a0, a1)
             t_ = new(Tensor); ...                   # wrap
             if v0._rg or v1._rg ...: ...            # record a node
             return t_
@@ -30,6 +30,7 @@ import numpy as np
 from .autocast_lists import POLICIES
 from .graph_codegen import GraphWriter, formula_parameters
 from .native import NATIVE
+from .out_rules import COMPOSITES
 from .registry import Op
 
 PROMOTE_PAIR = {"binary": "promote_arrays", "compare": "promote_arrays", "difference": "differing_arrays",
@@ -48,13 +49,19 @@ def ufunc_of(kernel: Any) -> Any:
 VARIADIC_OR = {"view": "dtype"}
 
 
+# Ops that old programs call with factors among the tensors.
+OLDER = frozenset({"add.Tensor", "sub.Tensor", "addcmul", "addcdiv", "addmm", "addmv", "addr", "addbmm", "baddbmm"})
+
+
 class Writer(GraphWriter):
     """Collects the lines of an op's function."""
 
     def __init__(self, op: Op, inplace: bool) -> None:
         super().__init__(op, inplace)
         self.pairwise = op.promote in PROMOTE_PAIR
-        self.has_out = not inplace and not op.view and op.composite is None and "out" not in self.argument_names()
+        self.older = op.key in OLDER
+        self.has_out = (not inplace and not op.view and (op.composite is None or op.name in COMPOSITES)
+                        and "out" not in self.argument_names())
 
     # -- signature -------------------------------------------------------------------------------------------------
 
@@ -83,11 +90,20 @@ class Writer(GraphWriter):
             extra.append("axis=None")
         if "keepdim" in names and self.op.where != "n":
             extra.append("keepdims=None")
+        if self.older:
+            # Old programs put a factor among the tensors: `torch.add(x, 2, y)`.
+            at = parts.index("*") if "*" in parts else len(parts)
+            parts[at:at + 1] = ["*older_"]
+            starred = True
         if extra and not starred:
             parts.append("*")
         return ", ".join(parts + extra)
 
     def normalise(self) -> None:
+        if self.older:
+            tensors = ", ".join(a.python_name for a in self.tensors)
+            self.add(3, f"if older_: return older_form({self.name}, ({tensors}, *older_)"
+                        f"{', out=out' if self.has_out else ''})")
         variadic = self.op.variadic
         if variadic is not None:
             name = "input" if variadic == "self" else variadic
@@ -161,13 +177,15 @@ class Writer(GraphWriter):
     def call(self) -> None:
         arrays = {a.name: f"a{i}" for i, a in enumerate(self.tensors)}
         full = ", ".join(arrays.get(a.name, a.python_name) for a in self.schema.arguments)
+        form = "'inplace'" if self.inplace else "'new'"
         if self.op.cpu_full is not None and not (self.inplace and self.op.cpu_inplace):
             short = ", ".join(arrays.values())
             kernel_call = (f"r_ = kernel_({short}) if {self.other_defaults()} and type(a0) is ndarray else "
-                           f"(kernel_full_ if type(a0) is ndarray else device_kernel(op_, a0))({full})")
+                           f"(kernel_full_ if type(a0) is ndarray else device_kernel(op_, a0, {form}))({full})")
         elif self.tensors:
             first, empty = ("a0[0]", "not a0 or ") if self.tensors[0].is_list else ("a0", "")
-            kernel_call = f"r_ = (kernel_ if {empty}type({first}) is ndarray else device_kernel(op_, {first}))({full})"
+            kernel_call = (f"r_ = (kernel_ if {empty}type({first}) is ndarray else "
+                           f"device_kernel(op_, {first}, {form}))({full})")
         else:
             kernel_call = f"r_ = kernel_({full})"
         self.add(3, kernel_call)
@@ -204,7 +222,9 @@ class Writer(GraphWriter):
         names = [a.python_name for a in self.schema.arguments] + ["out"] * self.has_out
         given = ", ".join(f"{name!r}: {name}" for name in names)
         # A tap notes the arguments and calls this function again, which it then does not take.
-        tap = ("    if (tap_ := TAP) is not None and tap_.takes(): "
+        # It may be a mode of the program's, whose calls are noted.
+        heard = "(p_ is None or setprofile(p_)); " if NATIVE is None else ""
+        tap = (f"    if (tap_ := TAP) is not None and tap_.takes(): {heard}"
                f"return tap_.run(op_, {self.inplace}, {{{given}}})")
         # As in PyTorch, an op without tensor arguments has no place in the graph.
         in_graph = bool(self.tensors)
@@ -229,6 +249,7 @@ class Writer(GraphWriter):
             tap,
             "    o_ = THREAD.state",
             "    seq_ = o_.seq if o_.grad else -1" if in_graph else "    seq_ = -1",
+            "    if CALLS: seq_ += place()",
             uses,
             f"    d_ = {inputs}",
             "    start_ = clock()",
@@ -282,10 +303,12 @@ class Writer(GraphWriter):
                     "st_ = v0._st",
                     "if st_ is None: st_ = v0.shared()",
                     "t_._st = st_",
-                    "t_._base = (v0 if v0._base is None else v0._base[0], st_.version)",
+                    "of_ = v0._of",
+                    "t_._of = (v0, st_.version, 0) if of_ is None else (of_[0], st_.version, of_[2])",
                 )
             else:
-                self.add(3, "t_._edge = t_._ag = t_._st = t_._base = None")
+                self.add(3, "t_._edge = t_._ag = t_._st = t_._of = None",
+                         "if INFERENCE and THREAD.state.inference: t_._st = InferenceShared()")
         elif self.op.view:
             self.add(3, "t_ = wrap_views(v0, r_)")
         else:
@@ -309,10 +332,15 @@ class Writer(GraphWriter):
         self.describe()
         self.autocast()
         if op.composite is not None:
-            self.add(3, f"return kernel_({', '.join(a.python_name for a in self.schema.arguments)})")
+            called = f"kernel_({', '.join(a.python_name for a in self.schema.arguments)})"
+            self.add(3, f"return {called}" if not self.has_out else
+                     f"return {called} if out is None else write_out(op_, out, {called})")
         else:
             self.kernel_body()
         self.add(2, "except Exception as error_:")
+        if NATIVE is None:
+            # An argument may answer in the op's place, with the program's code.
+            self.add(3, "if p_ is not None: setprofile(p_)")
         # The exception knows this frame: a frame that also knows the exception would keep the arguments alive.
         self.add(3, "try:",
                  f"    problem_ = explain(op_, error_, {self.values()}, {self.name!r}, operator_)",
@@ -330,12 +358,17 @@ class Writer(GraphWriter):
         self.unwrap()
         graph = bool(self.differentiable())
         if self.inplace:
-            self.add(3, "target_ = v0._a", "graph_ = False")
+            self.add(3, "target_ = v0._a", "graph_ = False",
+                     "if INFERENCE_SEEN and type(v0._st) is InferenceShared: check_inference(v0)")
+            if self.pairwise:
+                self.add(3, "if (st_ := v0._st) is not None and v1._st is st_ and a1 is not target_: "
+                            "check_overlap(target_, a1)")
             if graph:
                 self.add(3, f"if {self.needs_grad()}:", "    graph_ = True", "    check_inplace(v0)")
                 if any("self" in formula_parameters(f) for _, f in self.groups):
                     self.add(3, "    kept_ = original(v0)")
-        if self.inplace and isinstance(self.op.cpu, np.ufunc) and not self.op.cpu_full and not self.op.cpu_inplace:
+        if (self.inplace and isinstance(ufunc_of(self.op.cpu), np.ufunc) and not self.op.cpu_full
+                and not self.op.cpu_inplace):
             # A ufunc can write straight into its target.
             arrays = ", ".join(f"a{i}" for i in range(len(self.tensors)))
             self.add(3, f"if a0 is target_ and type(a0) is ndarray: r_ = kernel_({arrays}, target_)", "else:")
@@ -356,9 +389,21 @@ class Writer(GraphWriter):
                 self.add(3, "if graph_:")
             elif self.has_out:
                 self.add(3, f"if {condition}:", "    if out is not None: raise_out_grad(op_)")
+            elif self.op.view:
+                tests, _, enabled = self.needs_grad().rpartition(" and ")
+                if self.op.name == "view":
+                    tests += " and r_.dtype in FLOAT_DTYPES"  # the same bytes as integers have no gradient
+                self.add(3, f"if {tests}:", f"    if {enabled}:")
+                self.record(5)
+                if self.schema.returns == ("Tensor",):
+                    # In-place changes of it are refused later, since they would go unrecorded.
+                    self.add(3, "    else: t_._of = (t_._of[0], t_._of[1], 3 if s_.inference else 1)")
+                graph = False
             else:
                 self.add(3, f"if {condition}:")
-            self.record(4)
+            if graph:
+                self.record(4)
         if self.has_out:
-            self.add(3, "if out is not None: return write_out(op_, out, t_)")
+            arrays = "".join(f"*a{i}, " if a.is_list else f"a{i}, " for i, a in enumerate(self.tensors))
+            self.add(3, f"if out is not None: return write_out(op_, out, t_, ({arrays}))")
         self.add(3, "return t_")

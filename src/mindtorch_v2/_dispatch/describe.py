@@ -33,28 +33,29 @@ _SCALAR_TYPES = {"uint8": 0, "int8": 1, "int16": 2, "int32": 3, "int64": 4, "flo
                  "complex64": 9, "complex128": 10, "bool": 11, "bfloat16": 15, "uint16": 27, "uint32": 28, "uint64": 29}
 CODES: dict[Any, int] = {known: _SCALAR_TYPES[known.name] for known in ALL_DTYPES if known.name in _SCALAR_TYPES}
 CODES |= {contiguous_format: 0, preserve_format: 1, channels_last: 2, channels_last_3d: 3}
+DEEPEST = 6  # lists inside lists that are described: no op takes deeper ones, and a list can contain itself
 ATOMS = frozenset((int, float, bool, complex, str, type(None)))
 
 
-def describe_value(value: Any) -> Any:
+def describe_value(value: Any, depth: int = 0) -> Any:
     """A tensor as `(shape, dtype, strides in bytes)`, a dtype as its number, sequences item by item, else the value."""
     array = value if type(value) is ndarray else value._a if isinstance(value, Tensor) else None
     if array is not None:
         return (array.shape, array.dtype, array.strides)
     if isinstance(value, (list, tuple)):
-        return tuple([describe_value(v) for v in value])
+        return "..." if depth == DEEPEST else tuple([describe_value(v, depth + 1) for v in value])
     if isinstance(value, (dtype, memory_format)) and value in CODES:
         return CODES[value]
     return value if type(value) in ATOMS else repr(value)
 
 
-def key_of(value: Any) -> Any:
+def key_of(value: Any, depth: int = 0) -> Any:
     """Something hashable that differs where descriptions differ; 1, 1.0 and True are equal but not the same."""
     kind = type(value)
     if kind in ATOMS:
         return (kind, value)
     if isinstance(value, (list, tuple)):
-        return tuple([key_of(v) for v in value])
+        return "..." if depth == DEEPEST else tuple([key_of(v, depth + 1) for v in value])
     described = describe_value(value)
     return described if kind is ndarray or isinstance(value, Tensor) else (kind, described)
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .._tensor import Tensor
+from .autocast import casts
 from .autocast_lists import POLICIES
 from .dispatcher import compile_op
 from .observer import HOOK, tap
@@ -69,7 +70,7 @@ class _Tap:
                 op.name in WHOLE or op.name.startswith(WHOLE_FAMILIES)):
             return self.undisturbed(compile_op(op, inplace), arguments)
         state = THREAD.state
-        if HOOK["AUTOCAST"] and state.autocast and op.key in POLICIES and not inplace:
+        if HOOK["AUTOCAST"] and op.key in POLICIES and not inplace and casts(arguments.values()):
             # Its arguments are cast first; then it asks again.
             return self.undisturbed(compile_op(op), arguments)
         # An in-place op is recorded as it runs: its formula may need what it is about to overwrite.

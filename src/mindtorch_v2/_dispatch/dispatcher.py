@@ -6,25 +6,38 @@ globals dictionary, `observer.HOOK`, so that switching the profiler on is one st
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from .._autograd.graph import Node, apply_pack_hooks, edge, leaf_edge, save, save_list, unpack, unpack_result
-from .._autograd.inplace import bump, check_inplace, original, rebase
-from .._backends.device import device_kernel
+from .._autograd.inplace import (
+    INFERENCE,
+    MANY,
+    NO_GRAD,
+    bump,
+    check_inference,
+    check_inplace,
+    check_overlap,
+    original,
+    rebase,
+)
+from .._backends.base import copy_array, device_kernel
 from .._dtype import as_dtype, dtype
-from .._storage import Shared
+from .._storage import InferenceShared, Shared
 from .._tensor import TENSOR_TYPES, Tensor, new, wrap, wrap_known
+from .._warn import warn_once
 from . import promotion
 from .autocast import autocast_call
+from .code_cache import CACHE
 from .codegen import Writer, ufunc_of
 from .describe import describe_any, describer_source, key_of, note, noting, remembering
 from .explain import explain
-from .namespace import COMPILER, aten
-from .observer import HOOK, event_id, open_stretch
+from .layouts import following
+from .namespace import COMPILER, LOCK, aten
+from .observer import NAMES, event_id, first_use, open_stretch
+from .out_rules import check_out
 from .overriding import Taken
 from .promotion import check_cast
 from .registry import Op
@@ -35,7 +48,7 @@ class _NoTensor:
     """Stands where a tensor could be: a Python number or an absent optional argument. Gradients never flow to it."""
 
     _rg = False
-    _edge = _base = _st = None
+    _edge = _of = _st = None
 
 
 NO_TENSOR = _NoTensor()
@@ -66,26 +79,44 @@ def store(target: Any, result: Any) -> Any:
         )
     if result.dtype != target.dtype:
         check_cast(result.dtype, target.dtype)
-    target[...] = result
-    return target
+    if type(target) is np.ndarray and type(result) is np.ndarray:
+        target[...] = result
+        return target
+    return copy_array(target, result)
 
 
-def write_out(op: Op, out: Any, result: Any) -> Any:
+def write_out(op: Op, out: Any, result: Any, inputs: tuple[Any, ...] = ()) -> Any:
     """Store results into the tensors given as `out=`, resizing empty or differently shaped ones."""
-    if isinstance(result, tuple):
+    if isinstance(result, (tuple, list)):
+        if not isinstance(out, (tuple, list)):
+            raise TypeError(f"{op.name}(): argument 'out' must be tuple of Tensors, not {type(out).__name__}")
+        if len(out) != len(result):
+            raise TypeError(f"{op.name}() expected {len(result)} elements in 'out' but got {len(out)}")
         for one, value in zip(out, result):
-            write_out(op, one, value)
+            write_out(op, one, value, inputs)
         return out
     if not isinstance(out, Tensor):
         raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
-    if out._rg and THREAD.state.grad:
+    if out._rg and THREAD.state.grad and (op.grad or op.composite is not None):
         raise_out_grad(op)
-    check_cast(result._a.dtype, out._a.dtype)
+    if type(out._st) is InferenceShared:
+        check_inference(out)
+    if result._a.dtype != out._a.dtype:
+        check_out(op, result._a.dtype, out._a.dtype)
+    if result.requires_grad:
+        raise_out_grad(op)
+    for array in inputs:
+        check_overlap(out._a, array)
     if out._a.shape != result._a.shape:
         aten.resize_(out, result._a.shape)
-    out._a[...] = result._a
+    copy_array(out._a, result._a)
     bump(out)
     return out
+
+
+def write_results(name: str, out: Any, result: Any) -> Any:
+    """`write_out` for a function that is no op of its own."""
+    return write_out(Op(f"{name}(Tensor self) -> Tensor", composite=write_results), out, result)
 
 
 def writes_into(kernel: Any, out: Any, *arrays: Any) -> bool:
@@ -97,9 +128,35 @@ def writes_into(kernel: Any, out: Any, *arrays: Any) -> bool:
         return False
     if ufunc_of(kernel).resolve_dtypes((*[a.dtype for a in arrays], None))[-1] != target.dtype:
         return False
+    if type(out._st) is InferenceShared:
+        check_inference(out)
+    for array in arrays:
+        check_overlap(target, array)
     kernel(*arrays, out=target)
     bump(out)
     return True
+
+
+def older_form(function: Callable[..., Any], values: tuple[Any, ...], out: Any = None) -> Any:
+    """A call with factors among the tensors, as programs for old versions of PyTorch have it."""
+    name = function.__name__
+    tensors = [v for v in values if isinstance(v, Tensor)]
+    factors = [v for v in values if not isinstance(v, Tensor)]
+    names = ("alpha",) if name.startswith(("add_", "sub")) or name == "add" else (
+        ("value",) if name.startswith("addc") else ("beta", "alpha"))
+    wanted = 2 if names == ("alpha",) else 3
+    if len(tensors) != wanted or not 1 <= len(factors) <= len(names) or not all(
+            isinstance(f, (bool, int, float, complex)) for f in factors):
+        kinds = ", ".join("Tensor" if isinstance(v, Tensor) else type(v).__name__ for v in values)
+        raise TypeError(f"{name}() received an invalid combination of arguments - got ({kinds})")
+    warn_once(f"This overload of {name} is deprecated: give {' and '.join(names)} by name")
+    return function(*tensors, **dict(zip(names, factors)), **({} if out is None else {"out": out}))
+
+
+def refuse_saving() -> None:
+    """Memory of inference mode may change unnoticed, so that no backward can rely on it."""
+    raise RuntimeError("Inference tensors cannot be saved for backward. Clone them outside inference mode, or compute "
+                       "with them under no_grad or inference_mode.")
 
 
 def first_share(tensor: Tensor) -> Shared:
@@ -121,20 +178,23 @@ def raise_out_grad(op: Op) -> None:
 def wrap_views(source: Tensor, arrays: Any) -> tuple[Tensor, ...]:
     """Tensors for several views of one source."""
     shared = source.shared()
-    base = (source if source._base is None else source._base[0], shared.version)
+    state = THREAD.state
+    kind = MANY if state.grad else INFERENCE if state.inference else NO_GRAD
+    base = (source if source._of is None else source._of[0], shared.version, kind)
     views = []
     for array in arrays:
         view = wrap_known(array)
         view._st = shared
-        view._base = base
+        view._of = base
         views.append(view)
     return tuple(views)
 
 
 def zeros_for(node: Node, grads: tuple[Any, ...]) -> tuple[Any, ...]:
     """Zero gradients for outputs that were not used, so that formulas need not ask."""
+    where = next((g.device for g in grads if g is not None), None)
     return tuple(
-        aten.zeros(shape, dtype=promotion.FROM_NUMPY[d]) if g is None else g
+        aten.zeros(shape, dtype=promotion.FROM_NUMPY[d], device=where) if g is None else g
         for g, (shape, d) in zip(grads, node.meta)
     )
 
@@ -146,7 +206,7 @@ def geometry(tensor: Tensor) -> tuple[tuple[int, ...], tuple[int, ...], int]:
     return array.shape, tuple(s // item for s in array.strides), tensor.storage_offset()
 
 
-HOOK.update(
+NAMES.update(
     {
         "AUTOCAST": False,
         "DTYPE": dtype,
@@ -159,11 +219,14 @@ HOOK.update(
         "Tensor": Tensor,
         "__name__": "mindtorch_v2._dispatch.generated",
         "apply_pack_hooks": apply_pack_hooks,
+        "InferenceShared": InferenceShared,
         "as_array": as_array,
         "as_dtype": as_dtype,
         "autocast_call": autocast_call,
         "bump": bump,
+        "check_inference": check_inference,
         "check_inplace": check_inplace,
+        "check_overlap": check_overlap,
         "describe_any": describe_any,
         "device_kernel": device_kernel,
         "edge": edge,
@@ -182,9 +245,11 @@ HOOK.update(
         "promote_list": promotion.promote_list,
         "promote_number": promotion.promote_number,
         "number_tensor": number_tensor,
+        "older_form": older_form,
         "open_stretch": open_stretch,
         "raise_out_grad": raise_out_grad,
         "rebase": rebase,
+        "refuse_saving": refuse_saving,
         "save": save,
         "save_list": save_list,
         "store": store,
@@ -196,17 +261,15 @@ HOOK.update(
     }
 )
 
-_LOCK = threading.RLock()
-
-
 def compile_op(op: Op, inplace: bool = False) -> Callable[..., Any]:
     """The function of an op, written and compiled at its first use."""
     found = op.forms.get(inplace)
     if found is not None:
         return found
-    with _LOCK:
+    with LOCK:
         if inplace not in op.forms:
-            op.forms[inplace] = _compile(op, inplace)
+            with first_use(f"{op.namespace}::{op.name}{'_' * inplace}"):
+                op.forms[inplace] = _compile(op, inplace)
     return op.forms[inplace]
 
 
@@ -222,6 +285,8 @@ def _compile(op: Op, inplace: bool) -> Callable[..., Any]:
     kernel = op.composite or (op.cpu_inplace if inplace and op.cpu_inplace is not None else op.cpu)
     if kernel is None:
         raise NotImplementedError(f"aten::{op.key} exists only in its in-place form")
+    if op.composite is None:
+        kernel = following(op.name, kernel)
     function = execute(text, f"<mindtorch_v2 {'op' if op.namespace == 'aten' else op.namespace} {writer.name}>")(
         op, kernel, op.cpu_full, node, label, scalar_label, describer(op), None
     )
@@ -234,7 +299,7 @@ def _compile(op: Op, inplace: bool) -> Callable[..., Any]:
 def execute(text: str, filename: str) -> Callable[..., Any]:
     """Run generated source, which defines `make`, in the shared namespace and return `make`."""
     space: dict[str, Any] = {}
-    exec(compile(text, filename, "exec"), HOOK, space)
+    exec(CACHE.compiled(text, filename), NAMES, space)
     return space["make"]
 
 

@@ -5,6 +5,9 @@ Checks that only matter when something is wrong are made here, after the failure
 
 from __future__ import annotations
 
+import dis
+import os
+import reprlib
 import sys
 from typing import Any
 
@@ -12,12 +15,15 @@ import numpy as np
 
 from .._shape import broadcast_shapes
 from .._tensor import Tensor
+from .namespace import aten
 from .observer import tell_refusal
-from .overriding import PACKAGE, claim
+from .overriding import PACKAGE, Taken, claim
 from .registry import Op
 from .schema import as_given
 
 OPERANDS = (Tensor, int, float, complex, np.number, np.bool_)  # what stands beside a tensor in `x + y`
+PACKAGE_FILES = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+NUMPY_FILES = os.path.dirname(os.path.abspath(np.__file__))
 _TOO_BIG = ("array is too big", "Maximum allowed dimension exceeded")
 
 
@@ -51,10 +57,15 @@ def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str, operat
             f"not {type(value).__name__}"
         )
     tensors = [v for v in values if isinstance(v, Tensor)]
-    devices = {str(t.device) for t in tensors if t._a.shape or t.device.type != "cpu"}
-    if len(devices) > 1:
-        found = ", ".join(sorted(devices))
-        return RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {found}!")
+    if any(type(t._a) is not np.ndarray for t in [*tensors, *listed(values)]):
+        settled = on_devices(op, values, form, sys._getframe(1).f_locals.get("out"))
+        if settled is not None:
+            return settled
+    if isinstance(error, ValueError) and "read-only" in str(error):
+        out = sys._getframe(1).f_locals.get("out")
+        settled = on_locked_memory(op, values, form, out)
+        if settled is not None:
+            return settled
     if op.promote not in (None, "float", "list") and isinstance(error, ValueError):
         try:
             shape = broadcast_shapes(*(t._a.shape for t in tensors))
@@ -78,7 +89,100 @@ def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str, operat
         if sizes is not None:
             shown = ", ".join(map(str, sizes if isinstance(sizes, (list, tuple)) else [sizes]))
             return RuntimeError(f"Storage size calculation overflowed with sizes=[{shown}]")
-    return error
+    return in_own_words(error, values, form, tensors)
+
+
+_RAISES = frozenset({dis.opmap["RAISE_VARARGS"], dis.opmap["RERAISE"]})
+
+
+def is_foreign(error: Exception) -> bool:
+    """Whether an error was raised by NumPy or by Python itself, not by a `raise` in this package."""
+    trace = error.__traceback__
+    if trace is None:
+        return False
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    code = trace.tb_frame.f_code
+    if code.co_filename.startswith(("<mindtorch_v2", PACKAGE_FILES)):
+        return code.co_code[trace.tb_lasti] not in _RAISES
+    return code.co_filename.startswith(NUMPY_FILES)
+
+
+def in_own_words(error: Exception, values: tuple[Any, ...], form: str, tensors: list[Tensor]) -> Exception:
+    """An error that NumPy raised, as one that speaks of the op and of what it was given."""
+    if not isinstance(error, (ValueError, TypeError, IndexError, AttributeError)) or not is_foreign(error):
+        return error
+    if isinstance(error, IndexError):
+        if any(not t._a.shape for t in tensors):
+            return IndexError(f"{form}(): Dimension specified as 0 but tensor has no dimensions")
+        return IndexError(f"{form}(): index out of range, given {given(values)}")
+    if isinstance(error, (TypeError, AttributeError)) or any(isinstance(v, np.ndarray) for v in values):
+        kinds = ", ".join("Tensor" if isinstance(v, Tensor) else type(v).__name__ for v in values if v is not None)
+        return TypeError(f"{form}() received an invalid combination of arguments - got ({kinds})")
+    return RuntimeError(f"{form}(): the arguments do not fit together: {given(values)}")
+
+
+def given(values: tuple[Any, ...]) -> str:
+    """Arguments in short."""
+    return ", ".join(f"a tensor of shape {list(v._a.shape)} and type {v.dtype}" if isinstance(v, Tensor) else
+                     reprlib.repr(v) for v in values if v is not None)
+
+
+def listed(values: tuple[Any, ...]) -> list[Tensor]:
+    """The tensors in lists among the arguments."""
+    return [one for value in values if isinstance(value, (list, tuple)) for one in value if isinstance(one, Tensor)]
+
+
+def on_devices(op: Op, values: tuple[Any, ...], form: str, out: Any) -> Any:
+    """What comes of operands of which some are on a device that is not the CPU; None if that is not what is wrong.
+
+    A tensor of the CPU without dimensions goes along with any device, as a number does.
+    """
+    tensors = [v for v in values if isinstance(v, Tensor)]
+    numbers = [t for t in tensors if t.is_cpu and not t._a.shape]
+    placed = [t.device for t in [*tensors, *listed(values)] if not any(t is n for n in numbers)]
+    if len(set(placed)) > 1:
+        other = next(where for where in placed if where != placed[0])
+        if "meta" in (placed[0].type, other.type):
+            return RuntimeError(f"Tensor on device {other} is not on the expected device {placed[0]}!")
+        return RuntimeError("Expected all tensors to be on the same device, but found at least two devices, "
+                            f"{placed[0]} and {other}!")
+    if not numbers or not placed or op.promote in (None, "float", "list") or not tensors[0].is_cpu:
+        return None
+    if form.endswith("_"):
+        return RuntimeError("Expected all tensors to be on the same device, but found at least two devices, "
+                            f"{placed[0]} and cpu!")
+    moved = tuple([aten.to(v, placed[0]) if any(v is n for n in numbers) else v for v in values])
+    args, named = as_given(op.schema, moved)
+    return Taken(op.forms[False](*args, **named, **({} if out is None else {"out": out})))
+
+
+# What may write the same value to an element more than once.
+REPEATABLE = frozenset({"fill_", "zero_", "index_fill_", "masked_fill_", "index_put_", "_index_put_impl_", "tril_",
+                        "triu_"})
+
+
+def on_locked_memory(op: Op, values: tuple[Any, ...], form: str, out: Any) -> Any:
+    """What comes of writing to memory that is locked since it shows elements twice, or is a view of such; or None."""
+    targets = [t for t in ((values[0],) if out is None else out if isinstance(out, (tuple, list)) else (out,))
+               if isinstance(t, Tensor) and type(t._a) is np.ndarray and not t._a.flags.writeable]
+    again = [t for t in targets if any(s == 0 and n > 1 for s, n in zip(t._a.strides, t._a.shape))]
+    if again and form not in REPEATABLE:
+        return RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            "Please clone() the tensor before performing the operation.")
+    try:
+        for tensor in targets:
+            tensor._a.flags.writeable = True
+    except ValueError:
+        return None  # memory that its owner does not let be written to
+    try:
+        args, named = as_given(op.schema, values)
+        return Taken(op.forms[form != op.name](*args, **named, **({} if out is None else {"out": out}))
+                     ) if targets else None
+    finally:
+        for tensor in again:
+            tensor._a.flags.writeable = False
 
 
 def public_call(op: Op, values: tuple[Any, ...], form: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:

@@ -54,9 +54,9 @@ class GraphWriter:
         for i, argument in self.differentiable():
             if argument.is_list:
                 name = argument.python_name
-                tests.append(f"any(t_._rg or t_._base is not None and t_._base[0]._rg for t_ in {name})")
+                tests.append(f"any(t_._rg or t_._of is not None and t_._of[0]._rg for t_ in {name})")
             else:
-                tests.append(f"v{i}._rg or v{i}._base is not None and v{i}._base[0]._rg")
+                tests.append(f"v{i}._rg or v{i}._of is not None and v{i}._of[0]._rg")
         return "(" + " or ".join(tests) + ") and (s_ := THREAD.state).grad"
 
     def edges(self, indent: int) -> None:
@@ -67,7 +67,7 @@ class GraphWriter:
                 parts.append(f"*e{i}")
             else:
                 plain = f"v{i}._edge or (leaf_edge(v{i}) if v{i}._rg else None)"
-                self.add(indent, f"e{i} = ({plain}) if v{i}._base is None else edge(v{i})")
+                self.add(indent, f"e{i} = ({plain}) if v{i}._of is None else edge(v{i})")
                 parts.append(f"e{i}")
         self.add(indent, f"node_.edges = ({', '.join(parts)},)")
 
@@ -89,6 +89,9 @@ class GraphWriter:
                     test = " or ".join(f"e{index[n]} is not None" for n in dict.fromkeys(wanted))
                     value = f"({value}) if {test} else None"
             self.add(indent, f"node_.{slot} = {value}")
+        kept = [f"type(v{index[p]}._st)" for p in users if p in index and not self.tensors[index[p]].is_list]
+        if kept:
+            self.add(indent, f"if INFERENCE_SEEN and InferenceShared in ({', '.join(kept)},): refuse_saving()")
 
     def saved_value(self, parameter: str, index: dict[str, int]) -> tuple[str, bool]:
         if parameter in index:
@@ -169,7 +172,8 @@ class GraphWriter:
             raise TypeError(f"{self.op.key}: a tensor list may only be differentiated alone")
         position = {name: i for i, name in enumerate(order)}
         results: dict[str, str] = {}
-        for g, (names, formula) in enumerate(self.groups):
+        # By name, as in PyTorch, so that a profile shows the same order.
+        for g, (names, formula) in sorted(enumerate(self.groups), key=lambda group: group[1][0]):
             arguments = []
             for parameter in formula_parameters(formula):
                 arguments.append(self.apply_argument(parameter, names, position))

@@ -10,6 +10,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from .._forking import held_across_forks
+from .observer import first_use
 from .registry import CHOOSERS, OPS, OVERLOADS, Op
 
 # Set by the dispatcher: compiles one form (plain or in-place) of an op.
@@ -20,15 +22,17 @@ LATE: list[Callable[[], None]] = []
 LOOKUPS: list[Callable[[str, Any], None]] = []
 
 
-_LOCK = threading.RLock()
+# Held while ops are declared or compiled, at their first use.
+LOCK = held_across_forks(threading.RLock())
 
 
 def load_late() -> bool:
     """Load what was left for later; whether there was anything."""
-    with _LOCK:
+    with LOCK:
         if not LATE:
             return False
-        LATE[0]()
+        with first_use("further families of ops"):
+            LATE[0]()
         LATE.clear()
         return True
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from types import ModuleType
 
-VERSION = 12  # of the interface: a build from older sources is as good as none
+VERSION = 15  # of the interface: a build from older sources is as good as none
 
 
 def load(wish: str) -> ModuleType | None:
@@ -23,11 +23,11 @@ def load(wish: str) -> ModuleType | None:
     if wish == "0":
         return None
     try:
-        module = import_module("._native", __package__)
+        module = import_module(".._native._recorder", __package__)
         if module.VERSION != VERSION:
-            raise ImportError(f"_native has version {module.VERSION}, this needs {VERSION}: run 'make native'")
+            raise ImportError(f"_recorder has version {module.VERSION}, this needs {VERSION}: run 'make native'")
         if time.get_clock_info("perf_counter").implementation != "clock_gettime(CLOCK_MONOTONIC)":
-            raise ImportError("_native reads CLOCK_MONOTONIC, but time.perf_counter() does not")
+            raise ImportError("_native._recorder reads CLOCK_MONOTONIC, but time.perf_counter() does not")
     except ImportError:
         if wish == "1":
             raise

@@ -7,8 +7,22 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from .._backends.base import device_of
 from .._backends.cpu.memory import to
-from .._dtype import BOOL, COMPLEX, FLOAT, FROM_NUMPY, INTEGER, PROMOTION, DefaultDtype, bool_, dtype, float32, int64
+from .._dtype import (
+    BOOL,
+    COMPLEX,
+    FLOAT,
+    FROM_NUMPY,
+    INTEGER,
+    PROMOTION,
+    DefaultDtype,
+    bool_,
+    cpp_name,
+    dtype,
+    float32,
+    int64,
+)
 
 # 0-d operand arrays by (value, type of value, dtype); zero is left out since 0.0 and -0.0 are one key.
 NUMBER_DTYPES = frozenset(map(np.dtype, (np.float64, np.int64, np.bool_, np.complex128)))
@@ -52,7 +66,7 @@ def result_dtype(arrays: list[Any], numbers: list[Any]) -> dtype:
         if result is None:
             result = candidate
         elif candidate.category > result.category:
-            result = PROMOTION[result, candidate] if candidate.category == COMPLEX else candidate
+            result = result.to_complex() if candidate.category == COMPLEX and result.category == FLOAT else candidate
     if result is None:
         raise ValueError("result_dtype of nothing")
     return result
@@ -60,12 +74,16 @@ def result_dtype(arrays: list[Any], numbers: list[Any]) -> dtype:
 
 def cast(array: Any, wanted: np.dtype) -> Any:
     """The array in a dtype, itself if it has it already."""
-    return array if array.dtype == wanted else array.astype(wanted)
+    if array.dtype == wanted:
+        return array
+    return array.astype(wanted) if type(array) is np.ndarray else device_of(array).convert(array, wanted)
 
 
 def operand(array: Any, wanted: np.dtype) -> Any:
     """An operand in the dtype an op computes in; a conversion is a step of its own."""
-    return array if array.dtype == wanted else to(array, wanted) if type(array) is np.ndarray else array.astype(wanted)
+    if array.dtype == wanted:
+        return array
+    return to(array, wanted) if type(array) is np.ndarray else device_of(array).convert(array, wanted)
 
 
 def promote_arrays(a: Any, b: Any) -> tuple[Any, Any]:
@@ -231,11 +249,7 @@ def check_cast(result: np.dtype, wanted: np.dtype) -> None:
 
 def pretty(d: dtype) -> str:
     """PyTorch's C++ name of a dtype, as its error messages use it."""
-    names = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long",
-             "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool",
-             "uint16": "UInt16", "uint32": "UInt32", "uint64": "UInt64", "complex64": "ComplexFloat",
-             "complex128": "ComplexDouble"}
-    return names[d.name]
+    return cpp_name(d.name)
 
 
 FLOAT32 = float32.np

@@ -31,8 +31,8 @@ NOWHERE = Nowhere()
 class ThreadState:
     """The runtime's view of one thread."""
 
-    __slots__ = ("__weakref__", "autocast", "default_device", "events", "extend", "grad", "ident", "inference",
-                 "native_id", "pack_hooks", "paused", "probe", "seq", "thread")
+    __slots__ = ("__weakref__", "autocast", "default_device", "endings", "events", "extend", "grad", "ident",
+                 "inference", "native_id", "outer_devices", "pack_hooks", "paused", "probe", "seq", "thread")
 
     def __init__(self) -> None:
         self.grad = True
@@ -43,7 +43,9 @@ class ThreadState:
         self.native_id = threading.get_native_id()
         self.thread = weakref.ref(threading.current_thread())
         self.pack_hooks: list[tuple[Callable[[Any], Any], Callable[[Any], Any]]] = []
+        self.endings: list[Callable[[], None]] | None = None  # called when the backward that runs now has ended
         self.default_device: Any = None
+        self.outer_devices: list[Any] = []  # the defaults that contexts of devices put back
         # The Python function that notes this thread's calls now, and one that has paused for the op that begins.
         self.probe: Callable[..., None] | None = None
         self.paused: Callable[..., None] | None = None

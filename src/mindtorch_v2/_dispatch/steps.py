@@ -12,9 +12,10 @@ from typing import Any
 
 from numpy import ndarray
 
+from .code_cache import CACHE
 from .describe import describe_all, remembering
 from .native import NATIVE
-from .observer import HOOK, event_id
+from .observer import HOOK, NAMES, event_id
 
 # `inputs_` says what the step's arguments are in terms of the op's signature, `describe_` gives the number of their
 # description. An array is new if it has memory of its own, and is not what the step was given.
@@ -89,7 +90,7 @@ def _maker(source: str, count: int, places: tuple[int, ...] | None = None) -> Ca
     text = source.format(names=names, begin=begin.format(names=names), end=end, others=others, uses=uses)
     space: dict[str, Any] = {}
     HOOK["ndarray_"] = ndarray
-    exec(compile(text, f"<mindtorch_v2 step of {count}>", "exec"), HOOK, space)
+    exec(CACHE.compiled(text, f"<mindtorch_v2 step of {count}>"), NAMES, space)
     return space["make"]
 
 

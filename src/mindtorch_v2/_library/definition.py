@@ -16,8 +16,8 @@ import numpy as np
 
 from .._autograd.graph import Node, edge
 from .._autograd.inplace import bump
+from .._dispatch.autocast import SETTINGS, on_cpu
 from .._dispatch.autocast import cast as autocast_value
-from .._dispatch.autocast import on_cpu
 from .._dispatch.dispatcher import compile_op
 from .._dispatch.observer import HOOK
 from .._dispatch.registry import Op
@@ -34,8 +34,14 @@ DEVICE_KEYS = {"cpu": "CPU", "meta": "Meta", "npu": "PrivateUse1", "cuda": "CUDA
                "lazy": "Lazy", "vulkan": "Vulkan", "mps": "MPS", "hpu": "HPU", "mtia": "MTIA",
                "privateuseone": "PrivateUse1"}
 EXPLICIT, IMPLICIT = "CompositeExplicitAutograd", "CompositeImplicitAutograd"
+AUTOCAST = "AutocastCPU"
 KEYS = frozenset({*DEVICE_KEYS.values(), *(f"Autograd{key}" for key in DEVICE_KEYS.values()), "Autograd", EXPLICIT,
-                  IMPLICIT})
+                  IMPLICIT, AUTOCAST, "AutocastCUDA", "AutocastXPU"})
+
+
+def key_of(device_type: str) -> str:
+    """PyTorch's dispatch key of a device; devices that are registered are private."""
+    return DEVICE_KEYS.get(device_type, "PrivateUse1")
 
 
 class _Below(threading.local):
@@ -114,9 +120,11 @@ class Definition:
         state = THREAD.state
         if self.autocast and HOOK["AUTOCAST"] and state.autocast and any(map(on_cpu, values)):
             return self._cast_and_run(values)
+        if AUTOCAST in self.kernels and HOOK["AUTOCAST"] and state.autocast and any(map(on_cpu, values)):
+            return results(self.schema, self._call(self.kernels[AUTOCAST], values))
         if BELOW.level:
             return self._backend(values)
-        key = DEVICE_KEYS[self._device(values)]
+        key = key_of(self._device(values))
         kernel = self.kernels.get(f"Autograd{key}") or self.kernels.get("Autograd")
         if kernel is fallthrough_kernel:
             return self._backend(values)
@@ -143,7 +151,8 @@ class Definition:
         target = self.autocast.get("cpu")
         state.autocast = False
         try:
-            given = values if target is None else [autocast_value(value, target, state) for value in values]
+            given = values if target is None else [autocast_value(value, target, state, SETTINGS.dtypes["cpu"])
+                                                   for value in values]
             return compile_op(self.op)(*given)
         finally:
             state.autocast = True
@@ -157,7 +166,7 @@ class Definition:
         where = self._device(values)
         if where == "meta" and (self.fake is not None or self.missing_fake):
             return results(self.schema, self._call(self._fake_kernel(), values))
-        kernel = self._kernel(DEVICE_KEYS[where])
+        kernel = self._kernel(key_of(where))
         if kernel is None:
             self._complain(where)
         level, BELOW.level = BELOW.level, 0
@@ -225,7 +234,7 @@ class Definition:
             place = device_place(self.schema)
             if place is not None and self.is_custom_op and values[place] is not None:
                 found = values[place].type
-                if EXPLICIT not in self.kernels and DEVICE_KEYS[found] not in self.kernels:
+                if EXPLICIT not in self.kernels and key_of(found) not in self.kernels:
                     raise RuntimeError(f"{self.name} does not have a kernel registered for {found}. Please use "
                                        "register_kernel to do so.")
         return found or "cpu"
@@ -235,7 +244,7 @@ class Definition:
             raise NotImplementedError(f"{self.qualname}: attempted to run this operator with Meta tensors, but there "
                                       "was no fake impl or Meta kernel registered.")
         have = ", ".join(sorted(key for key in self.kernels if not key.startswith("Autograd")))
-        raise NotImplementedError(f"Could not run '{self.qualname}' with arguments from the '{DEVICE_KEYS[where]}' "
+        raise NotImplementedError(f"Could not run '{self.qualname}' with arguments from the '{key_of(where)}' "
                                   "backend. This could be because the operator doesn't exist for this backend. "
                                   f"'{self.qualname}' is only available for these backends: [{have}].")
 

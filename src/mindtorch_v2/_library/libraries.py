@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from . import table
-from .definition import DEVICE_KEYS, IMPLICIT, KEYS, Definition
+from .definition import DEVICE_KEYS, IMPLICIT, KEYS, Definition, fallthrough_kernel
 from .generated import Formula
 from .replacing import replace, replaceable
 from .schema import parse
@@ -21,7 +21,7 @@ RESERVED = ("prim",)
 _OWNERS: dict[str, str] = {"aten": "the op table"}
 # Keys of PyTorch's dispatcher that are concerns which this runtime does not have, or has another way.
 FOREIGN_KEYS = frozenset({
-    "ADInplaceOrView", "AutocastCPU", "AutocastCUDA", "BackendSelect", "Batched", "FuncTorchBatched", "Functionalize",
+    "ADInplaceOrView", "BackendSelect", "Batched", "FuncTorchBatched", "Functionalize",
     "Python", "PreDispatch", "Conjugate", "Negative", "SparseCPU", "SparseCsrCPU", "QuantizedCPU", "MkldnnCPU",
     "NestedTensorCPU", "ZeroTensor", "CompositeExplicitAutogradNonFunctional", "CompositeImplicitAutogradNestedTensor",
     "PythonTLSSnapshot", "PythonDispatcher", "FuncTorchVmapMode", "FuncTorchGradWrapper",
@@ -105,6 +105,8 @@ class Library:
                                       "runtime does not have; use torch._C._AutoDispatchBelowAutograd()")
         name = _op_name(op_name)
         if self.ns == "aten":
+            if fn is fallthrough_kernel and (dispatch_key or self.dispatch_key) == "CPU":
+                return  # what is below the kernel for a device is the kernel that is there
             self._undo.append(replace(replaceable(name, dispatch_key or self.dispatch_key), fn))
             return
         key = _checked_key(dispatch_key or self.dispatch_key)

@@ -7,6 +7,7 @@ from typing import Any
 
 from .._backends.cpu import activation as kernels
 from .._dispatch.namespace import aten
+from .._dispatch.promotion import scalar_array
 from .._dispatch.registry import choose, declare
 from .._tensor import Tensor
 
@@ -101,7 +102,12 @@ def _shrink(name: str, kernel: Any, grad_name: str, where: str) -> None:
             where="n", meta="same", grad={grad_name: back, "self": _zeros})
 
 
-_shrink("hardshrink", kernels.hardshrink, "grad_out", "fm")
+def _hardshrink(a: Any, bound: Any) -> Any:
+    # The bound is rounded to the operand's type first, also where the kernel computes in a wider one.
+    return kernels.hardshrink(a, bound if a.dtype.itemsize != 2 else float(scalar_array(bound, a.dtype)))
+
+
+_shrink("hardshrink", _hardshrink, "grad_out", "fm")
 _shrink("softshrink", kernels.softshrink, "grad_output", "n")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._dispatch.dispatcher import write_results
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
 from .._dtype import float64
@@ -115,6 +116,7 @@ declare("float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", com
 
 
 @choose("float_power")
-def float_power(input: Any, exponent: Any) -> Tensor:
+def float_power(input: Any, exponent: Any, *, out: Any = None) -> Tensor:
     """`input ** exponent` computed in double precision."""
-    return aten.float_power__Tensor_Tensor(input, exponent)
+    made = aten.float_power__Tensor_Tensor(input, exponent)
+    return made if out is None else write_results("float_power", out, made)

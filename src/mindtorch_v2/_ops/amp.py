@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from .._autograd.inplace import bump
+from .._backends.base import device_of, on_device, to_host
 from .._backends.cpu import amp as kernels
 from .._dispatch.promotion import pretty
 from .._dispatch.registry import declare
 from .._dtype import float32, int32
 from .._tensor import Tensor
+
+unscale, update_scale = on_device(kernels.unscale), on_device(kernels.update_scale)
 
 
 def _check(tensor: Tensor, name: str, dtype: Any = float32) -> None:
@@ -19,8 +20,6 @@ def _check(tensor: Tensor, name: str, dtype: Any = float32) -> None:
         raise RuntimeError(f"{name} must be a 1-element tensor.")
     if tensor.dtype is not dtype:
         raise RuntimeError(f"{name} must be {'a float' if dtype is float32 else 'an int'} tensor.")
-    if type(tensor._a) is not np.ndarray:
-        raise NotImplementedError("gradient scaling is implemented for CPU tensors only")
 
 
 def _unscale(self: Any, found_inf: Tensor, inv_scale: Tensor) -> None:
@@ -28,15 +27,13 @@ def _unscale(self: Any, found_inf: Tensor, inv_scale: Tensor) -> None:
         return
     _check(inv_scale, "inv_scale")
     _check(found_inf, "found_inf")
-    inverse = inv_scale._a.reshape(())[()]
+    inverse = to_host(inv_scale._a).reshape(())[()]
     for grad in self:
         if not grad.dtype.is_floating_point:
             raise NotImplementedError('"_amp_foreach_non_finite_check_and_unscale_cpu" not implemented for '
                                       f"'{pretty(grad.dtype)}'")
-        if type(grad._a) is not np.ndarray:
-            raise NotImplementedError("gradient scaling is implemented for CPU tensors only")
-        if kernels.unscale(grad._a, inverse):
-            found_inf._a[...] = 1.0
+        if unscale(grad._a, inverse):
+            device_of(found_inf._a).fill(found_inf._a, 1.0)
         bump(grad)
     bump(found_inf)
 
@@ -46,8 +43,7 @@ def _update_scale(self: Tensor, growth_tracker: Tensor, found_inf: Tensor, scale
     _check(growth_tracker, "growth_tracker", int32)
     _check(self, "current_scale")
     _check(found_inf, "found_inf")
-    kernels.update_scale(self._a, growth_tracker._a, found_inf._a, scale_growth_factor, scale_backoff_factor,
-                         growth_interval)
+    update_scale(self._a, growth_tracker._a, found_inf._a, scale_growth_factor, scale_backoff_factor, growth_interval)
     bump(self)
     bump(growth_tracker)
     return self

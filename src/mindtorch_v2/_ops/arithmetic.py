@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from .._backends.cpu import elements
 from .._backends.cpu.arithmetic import (
+    difference,
     divide_rounded,
     floor_divide,
     fmod,
@@ -42,12 +44,13 @@ def _subtract_scaled(a: Any, b: Any, alpha: Any) -> Any:
 
 declare(
     "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-    cpu=np.add, cpu_full=_add_scaled, cpu_inplace=add_into, promote="binary", meta="broadcast", flops="elementwise",
+    cpu=elements.add, cpu_full=_add_scaled, cpu_inplace=add_into, promote="binary", meta="broadcast",
+    flops="elementwise",
     grad={"self": lambda grad: grad, "other": lambda grad, alpha: scaled(grad, alpha)},
 )
 declare(
     "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-    cpu=subtract, cpu_full=_subtract_scaled, cpu_inplace=subtract_into, promote="difference", meta="broadcast",
+    cpu=difference, cpu_full=_subtract_scaled, cpu_inplace=subtract_into, promote="difference", meta="broadcast",
     grad={"self": lambda grad: grad, "other": lambda grad, alpha: -scaled(grad, alpha)},
 )
 
@@ -94,13 +97,13 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
 
 declare(
     "mul.Tensor(Tensor self, Tensor other) -> Tensor",
-    cpu=np.multiply, promote="binary", inplace=True, meta="broadcast", flops="elementwise",
+    cpu=elements.multiply, promote="binary", inplace=True, meta="broadcast", flops="elementwise",
     grad={"self": lambda grad, other: grad * conj(other), "other": lambda grad, self: grad * conj(self)},
 )
 # What formulas and composites use for a number beside a tensor; Python's `x * 2` is mul.Tensor, as in PyTorch.
 declare(
     "mul.Scalar(Tensor self, Scalar other) -> Tensor",
-    cpu=lambda a, other: np.multiply(*promote_number(a, other)), node="MulBackward1", where="n", meta="same",
+    cpu=lambda a, other: elements.multiply(*promote_number(a, other)), node="MulBackward1", where="n", meta="same",
     flops="elementwise",
     grad={"self": lambda grad, other: aten.mul__Scalar(grad, conj(other))},
 )
@@ -116,23 +119,28 @@ def _with_number(combine: Any, promote: Any) -> Any:
     return kernel
 
 
-for _name, _combine, _promote in (("add", np.add, promote_number), ("sub", subtract, differing_number)):
+for _name, _combine, _promote in (("add", elements.add, promote_number), ("sub", difference, differing_number)):
     declare(
         f"{_name}.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", where="n", meta="same", inplace=True,
         cpu=_with_number(_combine, _promote),
         node=f"{_name.capitalize()}Backward1", grad={"self": lambda grad: grad},
     )
+def _negative_times(grad: Any, factor: Any) -> Any:
+    """`-grad * factor`, with the factor computed first, as in PyTorch."""
+    return -grad * factor
+
+
 declare(
     "div.Tensor(Tensor self, Tensor other) -> Tensor",
-    cpu=np.true_divide, promote="binary_float", inplace=True, meta="broadcast",
+    cpu=elements.divide, promote="binary_float", inplace=True, meta="broadcast",
     grad={
         "self": lambda grad, other: grad / conj(other),
-        "other": lambda grad, self, other: -grad * conj((self / other) / other),
+        "other": lambda grad, self, other: _negative_times(grad, conj((self / other) / other)),
     },
 )
 declare(
     "div.Scalar(Tensor self, Scalar other) -> Tensor",
-    cpu=lambda a, other: np.true_divide(*promote_number(a, other)), node="DivBackward1", where="n", promote="float",
+    cpu=lambda a, other: elements.divide(*promote_number(a, other)), node="DivBackward1", where="n", promote="float",
     meta="same", grad={"self": lambda grad, other: aten.div__Scalar(grad, conj(other))},
 )
 declare(
@@ -229,7 +237,8 @@ def _pow_grad_self(grad: Any, self: Any, exponent: Any) -> Any:
 
 def _pow_grad_exponent(grad: Any, self: Any, exponent: Any, result: Any) -> Any:
     # log(0) is -inf and 0 * -inf is nan; where the base is 0 and the exponent is not negative, the limit is 0.
-    undefined = aten.logical_and(self == 0, exponent >= 0)
+    size = aten.real(exponent) if exponent.is_complex() else exponent
+    undefined = aten.logical_and(self == 0, size >= 0)
     return grad * aten.where(undefined, aten.zeros_like(result), conj(result * aten.log(self)))
 
 
@@ -255,7 +264,8 @@ def _pow_grad_scalar_base(grad: Any, self: Any, exponent: Any, result: Any) -> A
     log = np.log(self).item()
     if self == 0:
         # log(0) is -inf; where the exponent is not negative, the limit is 0.
-        return grad * aten.where(exponent >= 0, 0.0, result * log)
+        size = aten.real(exponent) if exponent.is_complex() else exponent
+        return grad * aten.where(size >= 0, 0.0, result * log)
     return grad * conj(result * log)
 
 

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from .._attention_backends import ALLOWED, FLASH, MATH
+from .._backends.base import has_kernel
 from .._backends.cpu import attention as kernels
 from .._backends.cpu.compare import put_where
 from .._dispatch.namespace import aten
@@ -19,7 +20,7 @@ def _no_second_gradient(grads: Any) -> Any:
     raise RuntimeError("derivative for aten::_scaled_dot_product_flash_attention_for_cpu_backward is not implemented")
 
 
-declare(
+FUSED = declare(
     "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, "
     "bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor, Tensor)",
     cpu=kernels.forward, where="n", differentiable=(0,),
@@ -41,7 +42,7 @@ def _safe_softmax(array: Any, dim: int, dtype: Any) -> Any:
     made = aten.softmax(scores, dim, dtype)
     # Where everything is masked the softmax is 0/0; nothing is to be attended to there.
     nothing = aten.all(aten.isneginf(scores), dim, True)
-    zero = aten.scalar_tensor(0.0, dtype=made.dtype)
+    zero = aten.scalar_tensor(0.0, dtype=made.dtype, device=made.device)
     return put_where(made._a, nothing._a, zero._a)
 
 
@@ -53,7 +54,7 @@ declare(
 
 def _additive(mask: Tensor, dtype: Any) -> Tensor:
     """A mask of what may be seen, as what is added to the scores."""
-    return aten.where(mask, 0.0, aten.scalar_tensor(-math.inf, dtype=dtype))
+    return aten.where(mask, 0.0, aten.scalar_tensor(-math.inf, dtype=dtype, device=mask.device))
 
 
 def _repeat_heads(query: Tensor, tensor: Tensor) -> Tensor:
@@ -148,7 +149,8 @@ def _attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | No
     if attn_mask is not None and attn_mask.dtype is bool_:
         attn_mask = _additive(attn_mask, query.dtype)
     allowed = ALLOWED.numbers
-    if FLASH in allowed and _can_fuse(query, key, value, attn_mask, dropout_p, enable_gqa):
+    if FLASH in allowed and has_kernel(FUSED, query._a) and _can_fuse(query, key, value, attn_mask, dropout_p,
+                                                                      enable_gqa):
         return aten._scaled_dot_product_flash_attention_for_cpu(query, key, value, dropout_p, is_causal,
                                                                 attn_mask=attn_mask, scale=scale)[0]
     if MATH not in allowed:

@@ -74,7 +74,8 @@ def _bounds(input: Tensor, min: Any, max: Any) -> tuple[bool, Any, Any]:
     if not (isinstance(min, Tensor) or isinstance(max, Tensor)):
         return False, min, max
     low, high = (bound if bound is None or isinstance(bound, Tensor) else
-                 aten.scalar_tensor(bound, dtype=aten.result_type(input, bound)) for bound in (min, max))
+                 aten.scalar_tensor(bound, dtype=aten.result_type(input, bound), device=input.device)
+                 for bound in (min, max))
     return True, low, high
 
 

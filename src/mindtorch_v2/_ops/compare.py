@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._backends.base import on_device
 from .._backends.cpu import compare as kernels
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import pretty, promote_number, result_dtype
@@ -121,7 +122,8 @@ declare(f"isclose(Tensor self, Tensor other, {_TOLERANCES}) -> Tensor", composit
 declare(f"allclose(Tensor self, Tensor other, {_TOLERANCES}) -> bool",
         composite=lambda self, other, rtol, atol, equal_nan: bool(
             aten.item(aten.all(aten.isclose(self, other, rtol, atol, equal_nan)))))
-declare("equal(Tensor self, Tensor other) -> bool", composite=lambda self, other: kernels.equal(self._a, other._a))
+_equal = on_device(kernels.equal)
+declare("equal(Tensor self, Tensor other) -> bool", composite=lambda self, other: _equal(self._a, other._a))
 
 # -- larger and smaller --------------------------------------------------------------------------------------------
 
@@ -181,11 +183,12 @@ _nan_ignoring("fmin", np.fmin, "le")
 def _where_number(condition: Tensor, self: Any, other: Any) -> Tensor:
     """`where` with numbers: they do not widen a tensor within its category."""
     if type(other) in (int, float) and self.__class__ is Tensor and self._a.dtype.kind == "f":
-        return aten.where__self(condition, self, aten.scalar_tensor(other, dtype=self.dtype))
+        return aten.where__self(condition, self, aten.scalar_tensor(other, dtype=self.dtype, device=self.device))
     operands = (self, other)
     kind = result_dtype([v._a for v in operands if isinstance(v, Tensor)],
                         [v for v in operands if not isinstance(v, Tensor)])
-    first, second = (v if isinstance(v, Tensor) else aten.scalar_tensor(v, dtype=kind) for v in operands)
+    first, second = (v if isinstance(v, Tensor) else aten.scalar_tensor(v, dtype=kind, device=condition.device)
+                     for v in operands)
     return aten.where__self(condition, first, second)
 
 

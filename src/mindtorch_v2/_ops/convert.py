@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._backends.base import resolved, transfer
 from .._backends.cpu.memory import to_copy
-from .._backends.transfer import transfer
 from .._device import as_device, device
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
@@ -34,13 +34,14 @@ def _suits(self: Tensor, memory_format: Any) -> bool:
     return self.is_contiguous(memory_format=memory_format)
 
 
-def _to(self: Tensor, dtype: Any, device: Any, copy: bool, memory_format: Any) -> Tensor:
-    same_device = device is None or as_device(device) == self.device
+def _to(self: Tensor, dtype: Any, device: Any, non_blocking: bool, copy: bool, memory_format: Any) -> Tensor:
+    where = None if device is None else resolved(as_device(device))
+    same_device = where is None or where == self.device
     if not copy and same_device and (dtype is None or dtype.np == self._a.dtype) and _suits(self, memory_format):
         return self
     made = self
     if not same_device:
-        made = aten._to_device(made, as_device(device))
+        made = aten._to_device(made, where, non_blocking)
     if made is self or (dtype is not None and dtype is not made.dtype):
         made = aten._to_copy(made, dtype=dtype, memory_format=memory_format)
     return made
@@ -57,17 +58,18 @@ declare(
     cpu=_to_copy_kernel, where="n", node="ToCopyBackward0", grad={"self": _back},
 )
 declare(
-    "_to_device(Tensor self, Device device) -> Tensor", cpu=transfer, meta=transfer, where="n",
+    "_to_device(Tensor self, Device device, bool non_blocking=False) -> Tensor", cpu=transfer, where="n",
     node="ToCopyBackward0", grad={"self": _back},
 )
 declare(f"to.dtype(Tensor self, ScalarType dtype, {LAST}) -> Tensor", where="n",
-        composite=lambda self, dtype, non_blocking, copy, memory_format: _to(self, dtype, None, copy, memory_format))
+        composite=lambda self, dtype, non_blocking, copy, memory_format: _to(
+            self, dtype, None, non_blocking, copy, memory_format))
 declare(f"to.device(Tensor self, Device device, ScalarType dtype, {LAST}) -> Tensor", where="n",
         composite=lambda self, device, dtype, non_blocking, copy, memory_format: _to(
-            self, dtype, device, copy, memory_format))
+            self, dtype, device, non_blocking, copy, memory_format))
 declare(f"to.dtype_layout(Tensor self, *, {OPTIONS}, {LAST}) -> Tensor", where="n",
         composite=lambda self, dtype, layout, device, pin_memory, non_blocking, copy, memory_format: _to(
-            self, dtype, device, copy, memory_format))
+            self, dtype, device, non_blocking, copy, memory_format))
 
 
 @choose("to", where="m")

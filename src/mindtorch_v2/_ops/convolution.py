@@ -1,7 +1,7 @@
 """Convolutions of one, two and three dimensions, plain and transposed.
 
-Nested as in PyTorch: `conv2d > convolution > _convolution`, and below them `mkldnn_convolution` where oneDNN does the
-work; NumPy's own way has no name of its own.
+Nested as in PyTorch: `conv2d > convolution > _convolution`, and below them `mkldnn_convolution` where a library does
+the work; NumPy's own way has no name of its own.
 """
 
 from __future__ import annotations
@@ -136,6 +136,8 @@ def _declare_plain(spatial: int) -> None:
         batch, was_batched = _batched(input, spatial, name)
         made = aten.convolution(batch, weight, bias, _sequence(stride, spatial), _sequence(padding, spatial),
                                 _sequence(dilation, spatial), False, (0,) * spatial, groups)
+        if not batch._a.shape[1]:
+            made = aten.narrow(made, 1, 0, 0)  # PyTorch's result without channels has none either
         return made if was_batched else aten.squeeze(made, 0)
 
     def by_word(input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes, padding: str, dilation: Sizes,

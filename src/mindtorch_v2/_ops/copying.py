@@ -6,18 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from .._autograd.inplace import bump
+from .._autograd.inplace import bump, check_overlap
+from .._backends.base import device_of, empty_array, format_strides, to_host
 from .._backends.cpu import copy as kernels
 from .._backends.cpu.memory import formatted
 from .._backends.cpu.view import strided
-from .._backends.transfer import transfer
-from .._device import as_device
 from .._dispatch.namespace import aten
 from .._dispatch.observer import HOOK
 from .._dispatch.registry import choose, declare
 from .._dispatch.steps import step
 from .._memory_format import CHANNELS_LAST_ORDER, contiguous_format
 from .._shape import as_shape
+from .._storage import BorrowedShared
 from .._tensor import Tensor, alias, move
 
 declare(
@@ -33,7 +33,9 @@ def _copy(self: Tensor, src: Tensor, non_blocking: bool) -> Tensor:
     if not isinstance(src, Tensor):
         raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}")
     if type(src._a) is not type(self._a):
-        src = aten.to(src, self.device)
+        src = aten.to(src, self.device, non_blocking=non_blocking)
+    elif src._st is not None and src._st is self._st:
+        check_overlap(self._a, src._a)
     return aten.copy___default(self, src, non_blocking)
 
 
@@ -101,7 +103,7 @@ def _forget_history(self: Tensor) -> Tensor:
 
 
 def _detach_in_place(self: Tensor) -> Tensor:
-    if self._base is not None and self.requires_grad:
+    if self._of is not None and self.requires_grad:
         raise RuntimeError("Can't detach views in-place. Use detach() instead.")
     return _forget_history(self)
 
@@ -116,10 +118,9 @@ def _item(self: Tensor) -> Any:
 
 
 def _local_scalar_dense(self: Tensor) -> Any:
-    array = self._a if isinstance(self._a, np.ndarray) else transfer(self._a, as_device("cpu"))
     if self.is_meta:
         raise RuntimeError("Tensor.item() cannot be called on meta tensors")
-    value = array.item()
+    value = to_host(self._a).item()
     return value if isinstance(value, (bool, int, float, complex)) else float(value)
 
 
@@ -142,17 +143,29 @@ def _resize(self: Tensor, size: Any, memory_format: Any) -> Tensor:
     if shape == array.shape:
         return self
     item = array.dtype.itemsize
-    fresh = formatted(shape, array.dtype, memory_format)
+    on_host = type(array) is np.ndarray
+    fresh = formatted(shape, array.dtype, memory_format) if on_host else empty_array(
+        shape, array.dtype, self.device, format_strides(shape, array.dtype, memory_format))
     if self.storage_offset() * item + fresh.nbytes <= self.untyped_storage().nbytes():
-        self._a = strided(array, shape, fresh.strides)
+        self._a = strided(array, shape, fresh.strides) if on_host else device_of(array).as_strided(
+            array, shape, fresh.strides, array.offset)
     else:
-        kept = min(fresh.size, array.size)
-        fresh.reshape(-1)[:kept] = array.reshape(-1)[:kept]
+        offset = self.storage_offset()
+        held = self.untyped_storage().nbytes() // item - offset if on_host and array.size else array.size
+        kept = min(fresh.size, held)
+        if type(self._st) is BorrowedShared:
+            raise RuntimeError("Trying to resize storage that is not resizable")
+        if on_host:
+            if kept:
+                fresh.reshape(-1)[:kept] = strided(array, (kept,), (item,))
+        elif kept:
+            old = array if array.flags.c_contiguous else device_of(array).clone(array, contiguous_format)
+            device_of(array).copy(*[one.over((kept,), (item,), one.offset, one.dtype) for one in (fresh, old)])
         if HOOK["ALLOCATED"] is not None:
             HOOK["ALLOCATED"](fresh)
         move(self, fresh)
         self._st = None
-    self._base = None
+    self._of = None
     bump(self)
     return self
 

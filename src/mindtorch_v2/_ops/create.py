@@ -7,19 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from .._backends.allocate import empty_array
+from .._backends.base import device_of, empty_array, format_strides
 from .._backends.cpu.memory import empty, empty_in_format, empty_strided, formatted
 from .._backends.cpu.spaced import spaced
 from .._backends.cpu.view import strided
+from .._backends.geometry import dense_strides
 from .._device import CPU, as_device
 from .._dispatch.namespace import aten
+from .._dispatch.observer import HOOK
 from .._dispatch.promotion import number_dtype, pretty, result_dtype, scalar_array
 from .._dispatch.registry import choose, declare
 from .._dispatch.state import THREAD
 from .._dispatch.steps import step as kernel_step
-from .._dtype import DefaultDtype, dtype, int64
+from .._dtype import FLOAT, DefaultDtype, dtype, int64
 from .._memory_format import contiguous_format, preserve_format
 from .._shape import as_shape
+from .._storage import Shared
 from .._tensor import Tensor, wrap, wrap_known
 
 OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
@@ -39,9 +42,9 @@ def _empty(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, mem
     shape, kind = check_size(size), (dtype or DefaultDtype.value).np
     if memory_format is preserve_format:
         raise RuntimeError("unsupported memory format option Preserve")
-    if memory_format is not None and where.type == "cpu":
-        return wrap(formatted(shape, kind, memory_format))
-    return wrap(empty_array(shape, kind, where))
+    if where.type == "cpu":
+        return wrap(np.empty(shape, kind) if memory_format is None else formatted(shape, kind, memory_format))
+    return wrap(empty_array(shape, kind, where, format_strides(shape, kind, memory_format)))
 
 
 def _empty_strided(size: Any, stride: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
@@ -52,15 +55,22 @@ def _empty_strided(size: Any, stride: Any, dtype: Any, layout: Any, device: Any,
         raise RuntimeError("Tensors with negative strides are not supported")
     span = 1 + sum((n - 1) * s for n, s in zip(shape, steps)) if 0 not in shape else 0
     where = as_device(device if device is not None else THREAD.state.default_device)
-    if where.type != "cpu":
-        return wrap(aten.as_strided(aten.empty((span,), dtype=dtype, device=device), shape, steps)._a)
     kind = (dtype or DefaultDtype.value).np
+    if where.type != "cpu":
+        return wrap(empty_array(shape, kind, where, tuple(s * kind.itemsize for s in steps)))
     return wrap(strided(np.empty(span, kind), shape, tuple(s * kind.itemsize for s in steps)))
 
 
 declare(f"empty.memory_format(int[] size, *, {OPTIONS}, MemoryFormat? memory_format=None) -> Tensor",
         composite=_empty, where="n")
-declare(f"empty_strided(int[] size, int[] stride, *, {OPTIONS}) -> Tensor", composite=_empty_strided, where="f")
+declare(f"empty_strided(int[] size, int[] stride, *, {OPTIONS}) -> Tensor", composite=_empty_strided, where="n")
+
+
+@choose("empty_strided", where="f")
+def empty_strided_(size: Any, stride: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
+                   pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
+    """Memory in any geometry."""
+    return with_flags(aten.empty_strided__default(size, stride, dtype=dtype, device=device), requires_grad)
 
 
 def _filled(value: Any) -> Any:
@@ -75,7 +85,8 @@ def _filled(value: Any) -> Any:
 
 def fresh(tensor: Tensor) -> Tensor:
     """A tensor as its maker hands it out: filling it did not count as a change."""
-    tensor._st = None
+    if type(tensor._st) is Shared:
+        tensor._st = None
     return tensor
 
 
@@ -114,9 +125,13 @@ def _empty_like(self: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any
     kind = (dtype.np if dtype is not None else array.dtype)
     where = self.device if device is None else as_device(device)
     if where.type != "cpu":
-        return wrap(empty_array(array.shape, kind, where))
+        if type(array) is not np.ndarray and where == array.device:
+            return wrap(device_of(array).empty_in(memory_format, array, kind))
+        strides = (dense_strides(array, kind.itemsize) if memory_format is None or memory_format is preserve_format
+                   else format_strides(array.shape, kind, memory_format))
+        return wrap(empty_array(array.shape, kind, where, strides))
     if type(array) is np.ndarray and (memory_format is None or memory_format is preserve_format):
-        return wrap_known(empty_strided(array, kind))
+        return (wrap if HOOK["INFERENCE"] and HOOK["ALLOCATED"] is None else wrap_known)(empty_strided(array, kind))
     return wrap(empty_in_format(array.shape, kind, memory_format or contiguous_format))
 
 
@@ -127,7 +142,14 @@ _like("ones_like")
 _like("full_like", has_value=True)
 declare("scalar_tensor(Scalar s, *, " + OPTIONS + ") -> Tensor",
         composite=lambda s, dtype, layout, device, pin_memory: _placed(scalar_array(
-            s, (dtype or DefaultDtype.value).np).copy(), device), where="f")
+            s, (dtype or DefaultDtype.value).np).copy(), device), where="n")
+
+
+@choose("scalar_tensor", where="f")
+def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
+                  requires_grad: bool = False) -> Tensor:
+    """A number as a tensor without dimensions."""
+    return with_flags(aten.scalar_tensor__default(s, dtype=dtype, device=device), requires_grad)
 
 
 def with_flags(tensor: Tensor, requires_grad: bool, out: Any = None) -> Tensor:
@@ -151,7 +173,7 @@ def out_dtype(name: str, out: Tensor, dtype: Any) -> Any:
     return out.dtype
 
 
-def _range_out(made: Tensor, requires_grad: bool, out: Any) -> Tensor:
+def range_out(made: Tensor, requires_grad: bool, out: Any) -> Tensor:
     """`with_flags` for a vector: a tensor of as many elements keeps its shape."""
     if out is None or out._a.size != made._a.size:
         return with_flags(made, requires_grad, out)
@@ -270,7 +292,7 @@ def arange(start: Any = None, end: Any = None, step: Any = None, *, out: Any = N
         made = aten.arange__start(start, end, dtype=dtype, device=device)
     else:
         made = aten.arange__default(end, dtype=dtype, device=device)
-    return _range_out(made, requires_grad, out)
+    return range_out(made, requires_grad, out)
 
 
 def _linspace(start: Any, end: Any, steps: int, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
@@ -299,17 +321,36 @@ def linspace(start: Any, end: Any, steps: int, *, out: Any = None, dtype: Any = 
     start, end = (v.item() if isinstance(v, Tensor) else v for v in (start, end))
     if out is not None:
         dtype = out_dtype("linspace", out, dtype)
-    return _range_out(aten.linspace__default(start, end, steps, dtype=dtype, device=device), requires_grad, out)
+    return range_out(aten.linspace__default(start, end, steps, dtype=dtype, device=device), requires_grad, out)
 
 
 def _logspace(start: Any, end: Any, steps: int, base: float, dtype: Any, layout: Any, device: Any,
               pin_memory: Any) -> Tensor:
     kind = dtype or DefaultDtype.value
-    return _placed(np.power(float(base), np.linspace(start, end, steps)).astype(kind.np), device)
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    if kind.category < FLOAT:
+        # PyTorch brings both ends and the step to the result's type first.
+        start, end = int(start), int(end)
+        step = (end - start) / (steps - 1) if steps > 1 else 0.0
+        powers = start + step * np.arange(steps)
+    else:
+        powers = np.linspace(start, end, steps)
+    return _placed(np.power(float(base), powers).astype(kind.np), device)
 
 
 declare(f"logspace(Scalar start, Scalar end, int steps, float base=10.0, *, {OPTIONS}) -> Tensor",
-        composite=_logspace, where="f")
+        composite=_logspace, where="n")
+
+
+@choose("logspace", where="f")
+def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, out: Any = None, dtype: Any = None,
+             layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
+    """`steps` numbers from `base ** start` to `base ** end`, evenly spaced on a logarithmic scale."""
+    start, end = (v.item() if isinstance(v, Tensor) else v for v in (start, end))
+    if out is not None:
+        dtype = out_dtype("logspace", out, dtype)
+    return range_out(aten.logspace__default(start, end, steps, base, dtype=dtype, device=device), requires_grad, out)
 
 
 def _eye(n: int, m: int | None, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:

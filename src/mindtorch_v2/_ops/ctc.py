@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._backends.base import to_host
 from .._backends.cpu import ctc as kernels
 from .._construct import tensor
 from .._dispatch.namespace import aten
@@ -35,7 +36,7 @@ def _numbers(name: str, lengths: Any) -> list[int]:
         return list(lengths)
     if lengths.dtype.is_floating_point or lengths.dtype.is_complex:
         raise RuntimeError(f"{name} must be integral")
-    return lengths._a.reshape(-1).tolist()
+    return to_host(lengths._a).reshape(-1).tolist()
 
 
 def _ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int, reduction: int,
@@ -45,9 +46,9 @@ def _ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_len
     labels = targets if batched or targets._a.ndim == 2 else aten.unsqueeze(targets, 0)
     loss = aten._ctc_loss(spoken, labels, input_lengths, target_lengths, blank, zero_infinity)[0]
     if zero_infinity:
-        loss = aten.where(aten.eq(loss, float("inf")), aten.zeros((), dtype=loss.dtype), loss)
+        loss = aten.where(aten.eq(loss, float("inf")), aten.zeros((), dtype=loss.dtype, device=loss.device), loss)
     if reduction == 1:
-        counts = aten.clamp_min(tensor(target_lengths, dtype=loss.dtype), 1)
+        counts = aten.clamp_min(tensor(target_lengths, dtype=loss.dtype, device=loss.device), 1)
         return aten.mean(aten.div(loss, counts))
     if reduction == 2:
         return aten.sum(loss)

@@ -99,6 +99,10 @@ declare("gradient.array(Tensor self, *, int[] dim, int edge_order=1) -> Tensor[]
 def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order: int = 1) -> tuple[Tensor, ...]:
     """The derivative along each dimension, estimated from neighbouring elements."""
     several = isinstance(dim, (list, tuple))
+    wrapped = [wrap_dim(d, input.ndim) for d in dim] if several else []
+    if len(set(wrapped)) != len(wrapped):
+        twice = next(d for d in wrapped if wrapped.count(d) > 1)
+        raise RuntimeError(f"dim {twice} appears multiple times in the list of dims")
     if several and spacing is None:
         return aten.gradient__array(input, dim=dim, edge_order=edge_order)
     if not isinstance(spacing, (list, tuple)):

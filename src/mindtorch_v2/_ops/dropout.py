@@ -34,7 +34,7 @@ def _form(by_feature: bool, alpha: bool, inplace: bool) -> Any:
         if p == 0 or not train or input._a.size == 0:
             return input
         if p == 1:
-            return multiply(input, aten.zeros((), dtype=input.dtype))
+            return multiply(input, aten.zeros((), dtype=input.dtype, device=input.device))
         noise = aten.bernoulli___float(_noise_like(input, by_feature), 1 - p)
         if not alpha:
             return multiply(input, aten.div_(noise, 1 - p))

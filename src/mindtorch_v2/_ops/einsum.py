@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from .._backends.base import to_host
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
 from .._shape import wrap_dim
@@ -256,7 +257,7 @@ declare("tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other)
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
     """Contraction of several dimensions: the last `dims` of `a` with the first of `b`, or two lists of dimensions."""
     if isinstance(dims, Tensor):
-        dims = dims._a.tolist()
+        dims = to_host(dims._a).tolist()
     if isinstance(dims, int):
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")

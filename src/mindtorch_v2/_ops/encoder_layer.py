@@ -35,7 +35,7 @@ def _is_left_aligned(t: Tensor, mask: Tensor) -> bool:
     """Whether every row of a mask of what is there has it all in front."""
     if mask._a.dtype != bool or mask.ndim != 2 or mask._a.shape != t._a.shape[:2]:
         raise RuntimeError("expected a boolean mask over the first two dimensions")
-    return not bool((~mask._a[:, :-1] & mask._a[:, 1:]).any())
+    return not bool(aten.any(aten.bitwise_and(aten.bitwise_not(mask[:, :-1]), mask[:, 1:])))
 
 
 declare("_nested_tensor_from_mask_left_aligned(Tensor t, Tensor mask) -> bool", composite=_is_left_aligned, where="f")

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._backends.base import placed, to_host
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import FLOAT_DTYPES
 from .._dispatch.registry import choose, declare
@@ -99,13 +100,13 @@ def fake_quantize_per_channel_affine(input: Tensor, scale: Tensor, zero_point: T
 def batch_norm_update_stats(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None,
                             momentum: float) -> tuple[Tensor, Tensor]:
     """Mean and variance of each channel; running estimates that are given move towards them."""
-    x = input._a
+    x = to_host(input._a)
     others = tuple(d for d in range(x.ndim) if d != 1)
     count = x.size // max(x.shape[1], 1)
     wide = x.astype(np.float64)
     mean, variance = wide.mean(others), wide.var(others)
     for running, fresh in ((running_mean, mean), (running_var, variance * count / max(count - 1, 1))):
         if running is not None:
-            moved = (1 - momentum) * running._a + momentum * fresh
+            moved = (1 - momentum) * to_host(running._a) + momentum * fresh
             aten.copy_(running, wrap(moved.astype(running._a.dtype)))
-    return wrap(mean.astype(x.dtype)), wrap(variance.astype(x.dtype))
+    return (wrap(placed(mean.astype(x.dtype), input.device)), wrap(placed(variance.astype(x.dtype), input.device)))

@@ -4,21 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from .._autograd.inplace import bump
+from .._backends.base import on_device
 from .._backends.cpu import optimizer as kernels
 from .._dispatch.namespace import aten
 from .._dispatch.registry import declare
 from .._tensor import Tensor
 
 
-def arrays(op: str, tensors: Any) -> list[np.ndarray]:
-    """The memory of tensors, which has to be the host's."""
-    found = [tensor._a for tensor in tensors]
-    if not all(type(array) is np.ndarray for array in found):
-        raise NotImplementedError(f"aten::{op} is implemented for CPU tensors only")
-    return found
+def arrays(tensors: Any) -> list[Any]:
+    """The arrays of tensors."""
+    return [tensor._a for tensor in tensors]
+
+
+def by_blocks(count: int, kernel: Any) -> Any:
+    """A kernel whose first arrays are cut into blocks that fit the cache, as a function that devices can replace."""
+
+    def run(*arguments: Any) -> None:
+        for block in kernels.blocks(*arguments[:count]):
+            kernel(*block, *arguments[count:])
+
+    run.__name__ = kernel.__name__
+    return on_device(run)
+
+
+sgd, adam, adagrad = by_blocks(3, kernels.sgd), by_blocks(5, kernels.adam), by_blocks(3, kernels.adagrad)
 
 
 def changed(*lists: Any) -> None:
@@ -44,10 +54,9 @@ def _sgd(self: Any, grads: Any, momentum_buffer_list: Any, weight_decay: float, 
         return
     rate = _number(lr)
     scale = None if grad_scale is None else grad_scale._a
-    buffers = arrays("_fused_sgd_", momentum_buffer_list) if momentum_buffer_list else [None] * len(self)
-    for parameter, grad, buffer in zip(arrays("_fused_sgd_", self), arrays("_fused_sgd_", grads), buffers, strict=True):
-        for block in kernels.blocks(parameter, grad, buffer):
-            kernels.sgd(*block, weight_decay, momentum, rate, dampening, nesterov, maximize, is_first_step, scale)  # type: ignore[call-arg]
+    buffers = arrays(momentum_buffer_list) if momentum_buffer_list else [None] * len(self)
+    for parameter, grad, buffer in zip(arrays(self), arrays(grads), buffers, strict=True):
+        sgd(parameter, grad, buffer, weight_decay, momentum, rate, dampening, nesterov, maximize, is_first_step, scale)
     changed(self, momentum_buffer_list)
 
 
@@ -59,12 +68,12 @@ def _adam(name: str, decoupled: bool) -> Any:
             return
         rate = _number(lr)
         scale = None if grad_scale is None else grad_scale._a
-        largest = arrays(name, max_exp_avg_sqs) if amsgrad else [None] * len(self)
-        columns = (arrays(name, tensors) for tensors in (self, grads, exp_avgs, exp_avg_sqs))
+        largest = arrays(max_exp_avg_sqs) if amsgrad else [None] * len(self)
+        columns = (arrays(tensors) for tensors in (self, grads, exp_avgs, exp_avg_sqs))
         for parameter, grad, average, square, top, step in zip(*columns, largest, state_steps, strict=True):
             count = aten.item(step)
-            for block in kernels.blocks(parameter, grad, average, square, top):
-                kernels.adam(*block, count, rate, beta1, beta2, weight_decay, eps, maximize, decoupled, scale)  # type: ignore[call-arg]
+            adam(parameter, grad, average, square, top, count, rate, beta1, beta2, weight_decay, eps, maximize,
+                 decoupled, scale)
         changed(self, exp_avgs, exp_avg_sqs, max_exp_avg_sqs)
 
     return run
@@ -76,11 +85,10 @@ def _adagrad(self: Any, grads: Any, state_sums: Any, state_steps: Any, lr: Any, 
         return
     rate = _number(lr)
     scale = None if grad_scale is None else grad_scale._a
-    columns = (arrays("_fused_adagrad_", tensors) for tensors in (self, grads, state_sums))
+    columns = (arrays(tensors) for tensors in (self, grads, state_sums))
     for parameter, grad, total, step in zip(*columns, state_steps, strict=True):
         count = aten.item(step)
-        for block in kernels.blocks(parameter, grad, total):
-            kernels.adagrad(*block, count, rate, lr_decay, weight_decay, eps, maximize, scale)  # type: ignore[call-arg]
+        adagrad(parameter, grad, total, count, rate, lr_decay, weight_decay, eps, maximize, scale)
     changed(self, state_sums)
 
 

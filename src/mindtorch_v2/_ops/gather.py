@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from .._backends.base import on_device
 from .._backends.cpu import gather as kernels
 from .._backends.cpu.view import diagonal as diagonal_view
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
+from .._dispatch.state import THREAD
 from .._dtype import int64
 from .._shape import broadcast_shapes, numel
 from .._tensor import Tensor, wrap
@@ -20,7 +22,10 @@ from .scatter import on_copy
 
 
 def _distinct(index: Tensor) -> Tensor:
-    return wrap(np.unique(index._a))
+    return wrap(_unique(index._a))
+
+
+_unique = on_device(lambda array: np.unique(array))
 
 
 declare(
@@ -55,12 +60,14 @@ def index_fill_(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
 declare(
     "take(Tensor self, Tensor index) -> Tensor", cpu=kernels.take,
     grad={"self": lambda grad, self_shape, index: aten.put_(
-        aten.zeros(self_shape, dtype=grad.dtype), index, grad, True)},
+        aten.zeros(self_shape, dtype=grad.dtype, device=grad.device), index, grad, True)},
 )
 
 
 def _put_grad_self(grad: Tensor, index: Tensor, source_shape: Any, accumulate: bool) -> Tensor:
-    return grad if accumulate else aten.put(grad, index, aten.zeros(source_shape, dtype=grad.dtype), False)
+    if accumulate:
+        return grad
+    return aten.put(grad, index, aten.zeros(source_shape, dtype=grad.dtype, device=grad.device), False)
 
 
 declare(
@@ -101,14 +108,14 @@ def masked_fill_(input: Tensor, mask: Tensor, value: Any) -> Tensor:
 
 def _masked_select_backward(grad: Tensor, input: Tensor, mask: Tensor) -> Tensor:
     shape = broadcast_shapes(input._a.shape, mask._a.shape)
-    return aten.masked_scatter_(aten.zeros(shape, dtype=grad.dtype), mask, grad)
+    return aten.masked_scatter_(aten.zeros(shape, dtype=grad.dtype, device=grad.device), mask, grad)
 
 
 def _masked_scatter_backward(grad_output: Tensor, mask: Tensor, sizes: Any) -> Tensor:
     chosen = aten.masked_select(grad_output, mask)
     missing = numel(sizes) - chosen._a.size
     if missing:
-        chosen = aten.cat([chosen, aten.zeros((missing,), dtype=grad_output.dtype)], 0)
+        chosen = aten.cat([chosen, aten.zeros((missing,), dtype=grad_output.dtype, device=grad_output.device)], 0)
     return aten.view(chosen, tuple(sizes))
 
 
@@ -153,6 +160,7 @@ def _triangles(name: str) -> None:
         return getattr(aten, name)(grad, diagonal)
 
     def indices(row: int, col: int, offset: int, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+        device = THREAD.state.default_device if device is None else device
         made = wrap(kernels.triangle_indices(name, row, col, offset))
         return aten.to(made, dtype or int64, device=device) if dtype is not None or device is not None else made
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._backends.base import ON_DEVICE, placed, transfer
 from .._backends.cpu import indexing as kernels
 from .._construct import from_sequence
 from .._dispatch.namespace import aten
@@ -40,6 +41,12 @@ class Indices(list[Any]):
         """The arrays of the tensors."""
         return [None if t is None else t._a for t in self]
 
+    def on_device(self, where: Any) -> list[Any]:
+        """The arrays of the tensors on a device; indices of the host may be used with any."""
+        if any(t is not None and t.device != where and not t.is_cpu for t in self):
+            raise RuntimeError(f"indices should be either on cpu or on the same device as the indexed tensor ({where})")
+        return [None if t is None else t._a if t.device == where else transfer(t._a, where) for t in self]
+
     def unchanged(self) -> Indices:
         """These indices for a backward pass, which must see what the forward pass saw."""
         for tensor, version in zip(self, self.versions, strict=True):
@@ -64,28 +71,46 @@ def _index_backward(grad: Tensor, self_shape: Any, indices: Indices) -> Tensor:
 def _index_put_grad_self(grad: Tensor, indices: Indices, accumulate: bool) -> Tensor:
     if accumulate:
         return grad
-    return aten.index_put__default(grad, indices.unchanged(), aten.zeros((), dtype=grad.dtype), False)
+    zero = aten.zeros((), dtype=grad.dtype, device=grad.device)
+    return aten.index_put__default(grad, indices.unchanged(), zero, False)
 
 
 def _index_put_grad_values(grad: Tensor, indices: Indices) -> Tensor:
     return aten.index__Tensor(grad, indices.unchanged())
 
 
+ON_DEVICE.add(Indices)
+
+
+def index_arrays(indices: Any) -> list[Any]:
+    """What a kernel works with: the arrays of the tensors, unless it is given these."""
+    return indices.arrays() if type(indices) is Indices else indices
+
+
+def index_tensors(indices: Any) -> Indices:
+    """Arrays as tensors again."""
+    if type(indices) is Indices:
+        return indices
+    return Indices([None if array is None else wrap_known(array) for array in indices])
+
+
 def _put_into(a: Any, indices: Indices, values: Any, accumulate: bool) -> Any:
-    return aten._index_put_impl_(wrap_known(a), indices, wrap_known(values), accumulate)._a
+    return aten._index_put_impl_(wrap_known(a), index_tensors(indices), wrap_known(values), accumulate)._a
 
 
 def _put_into_copy(a: Any, indices: Indices, values: Any, accumulate: bool) -> Any:
-    return aten.index_put___default(aten.clone(wrap_known(a)), indices, wrap_known(values), accumulate)._a
+    return aten.index_put___default(aten.clone(wrap_known(a)), index_tensors(indices), wrap_known(values),
+                                    accumulate)._a
 
 
 declare(
     "index.Tensor(Tensor self, Any indices) -> Tensor", where="n",
-    cpu=lambda a, indices: kernels.index(a, indices.arrays()), grad={"self": _index_backward},
+    cpu=lambda a, indices: kernels.index(a, index_arrays(indices)), grad={"self": _index_backward},
 )
 declare(
     "_index_put_impl(Tensor self, Any indices, Tensor values, bool accumulate=False, bool unsafe=False) -> Tensor",
-    cpu_inplace=lambda a, indices, values, accumulate, unsafe: kernels.put(a, indices.arrays(), values, accumulate),
+    cpu_inplace=lambda a, indices, values, accumulate, unsafe: kernels.put(
+        a, index_arrays(indices), values, accumulate),
     where="n", grad={"self": _index_put_grad_self, "values": _index_put_grad_values},
 )
 declare(
@@ -234,11 +259,11 @@ def take_apart(self: Tensor, index: tuple[Any, ...]) -> tuple[Tensor, list[tuple
             missing = 0  # a second ellipsis stands for nothing
         elif kind is bool:
             found = aten.unsqueeze(found, dim)
-            recorded.append((dim, wrap(np.zeros(int(part), np.int64))))
+            recorded.append((dim, wrap(placed(np.zeros(int(part), np.int64), self.device))))
             dim += 1
         else:
             if kind is Sequenced:
-                part = part.tensor()
+                part = part.tensor(self.device)
             recorded.append((dim, part))
             dim += part._a.ndim if part._a.dtype in MASK_KINDS else 1
     return found, recorded
@@ -253,10 +278,10 @@ class Sequenced:
         self.given = given
         self.array = given if isinstance(given, np.ndarray) else sequence_array(given)
 
-    def tensor(self) -> Tensor:
-        """The index tensor."""
+    def tensor(self, where: Any) -> Tensor:
+        """The index tensor, on a device."""
         kind = FROM_NUMPY[self.array.dtype if self.array.dtype in MASK_KINDS else np.dtype(np.int64)]
-        return from_sequence(self.array if self.given is self.array else self.array.tolist(), kind)
+        return from_sequence(self.array if self.given is self.array else self.array.tolist(), kind, where)
 
 
 def plain_part(part: Any) -> Any:

@@ -19,7 +19,7 @@ def _cat_backward(grad: Tensor, tensors_shape: Any, dim: int) -> list[Tensor]:
     at = wrap_dim(dim, grad.ndim)
     for shape in tensors_shape:
         if shape == (0,):
-            pieces.append(aten.zeros((0,), dtype=grad.dtype))
+            pieces.append(aten.zeros((0,), dtype=grad.dtype, device=grad.device))
             continue
         pieces.append(aten.narrow(grad, at, start, shape[at]))
         start += shape[at]

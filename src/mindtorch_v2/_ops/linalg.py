@@ -49,7 +49,7 @@ declare(
 
 def _inv(a: Tensor) -> Tensor:
     check_matrix("linalg.inv", a, square=True)
-    return aten.linalg_inv_ex(a, check_errors=True)[0]
+    return aten.linalg_inv_ex__default(a, check_errors=True)[0]
 
 
 declare("linalg_inv(Tensor A) -> Tensor", composite=_inv, where="n")
@@ -159,9 +159,9 @@ def _halved_lower(x: Any) -> Any:
 def _cholesky_backward(grad: Any, result0: Any, upper: bool) -> Any:
     factor, slope = (adjoint(result0), adjoint(grad)) if upper else (result0, grad)
     inverse = aten.linalg_inv(factor)
-    inner = _halved_lower(aten.matmul(adjoint(factor), slope))
-    whole = aten.matmul(adjoint(inverse), aten.matmul(inner, inverse))
-    return (whole + adjoint(whole)) * 0.5
+    lower = aten.matmul(adjoint(factor), slope)
+    inner = (aten.tril(lower) + adjoint(aten.tril(lower, -1))) * 0.5
+    return aten.matmul(adjoint(inverse), aten.matmul(inner, inverse))
 
 
 declare(
@@ -172,7 +172,7 @@ declare(
 
 def _cholesky(self: Tensor, upper: bool) -> Tensor:
     check_matrix("linalg.cholesky", self, square=True)
-    return aten.linalg_cholesky_ex(self, upper=upper, check_errors=True)[0]
+    return aten.linalg_cholesky_ex__default(self, upper=upper, check_errors=True)[0]
 
 
 declare("linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", composite=_cholesky, where="n")
@@ -239,3 +239,11 @@ def linalg_qr(A: Tensor, mode: str = "reduced") -> Any:
 
 declare("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)",
         composite=lambda self, some: named("qr", ("Q", "R"))(aten.linalg_qr(self, "reduced" if some else "complete")))
+
+
+choose("linalg_inv_ex", where="n")(
+    lambda A, *, check_errors=False: named("linalg_inv_ex", ("inverse", "info"))(
+        aten.linalg_inv_ex__default(A, check_errors=check_errors)))
+choose("linalg_cholesky_ex", where="n")(
+    lambda self, *, upper=False, check_errors=False: named("linalg_cholesky_ex", ("L", "info"))(
+        aten.linalg_cholesky_ex__default(self, upper=upper, check_errors=check_errors)))

@@ -29,7 +29,7 @@ def _eig_backward(grads: Any, self: Any, result0: Any, result1: Any) -> Any:
     # The vectors have length 1: nothing flows along them.
     along = aten.real(aten.diagonal(inner, 0, -2, -1))
     inner = inner - aten.matmul(adjoint(vectors), vectors * aten.unsqueeze(along, -2))
-    one = aten.eye(values._a.shape[-1], dtype=values.dtype)
+    one = aten.eye(values._a.shape[-1], dtype=values.dtype, device=values.device)
     gaps = conj(aten.unsqueeze(values, -2) - aten.unsqueeze(values, -1))
     off_diagonal = inner / (gaps + one) * (1 - one)
     whole = off_diagonal + aten.diag_embed(grad_values, 0, -2, -1)
@@ -103,7 +103,7 @@ def geqrf(input: Tensor) -> Any:
 def _reflectors(a: Tensor, tau: Tensor) -> list[tuple[Any, Any]]:
     """Each reflection's vector, as a column, and its factor, as a matrix."""
     rows, count = a._a.shape[-2], tau._a.shape[-1]
-    lower = aten.tril(aten.narrow(a, -1, 0, count), -1) + aten.eye(rows, count, dtype=a.dtype)
+    lower = aten.tril(aten.narrow(a, -1, 0, count), -1) + aten.eye(rows, count, dtype=a.dtype, device=a.device)
     return [(aten.narrow(lower, -1, k, 1), aten.unsqueeze(aten.narrow(tau, -1, k, 1), -1)) for k in range(count)]
 
 
@@ -125,7 +125,7 @@ def _householder_product(a: Tensor, tau: Tensor) -> Tensor:
                            f"{tau.ndim} and input.ndim is equal to {a.ndim}")
     if a.dtype is not tau.dtype:
         raise RuntimeError(f"{name}: tau dtype {pretty(tau.dtype)} does not match input dtype {pretty(a.dtype)}")
-    made = aten.expand(aten.eye(rows, columns, dtype=a.dtype), a._a.shape)
+    made = aten.expand(aten.eye(rows, columns, dtype=a.dtype, device=a.device), a._a.shape)
     for vector, factor in reversed(_reflectors(a, tau)):
         made = _reflect(made, vector, factor)
     return made
@@ -172,16 +172,16 @@ def _cond(self: Tensor, p: Any) -> Tensor:
     if not isinstance(p, str) and abs(p) not in (1, math.inf):
         raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
     inverse, infos = aten.linalg_inv_ex(self)
-    if np.any(infos._a):
+    if bool(aten.any(infos)):
         # The condition of a singular matrix is infinite.
         inverse = aten.masked_fill(inverse, aten.unsqueeze(aten.unsqueeze(infos != 0, -1), -1), math.inf)
     made = aten.linalg_matrix_norm(self, p) * aten.linalg_matrix_norm(inverse, p) if p != "nuc" else _nuclear(
         self, inverse, infos)
-    return aten.where(infos != 0, math.inf, made) if np.any(infos._a) else made
+    return aten.where(infos != 0, math.inf, made) if bool(aten.any(infos)) else made
 
 
 def _nuclear(a: Tensor, inverse: Tensor, infos: Tensor) -> Tensor:
-    if np.any(infos._a):
+    if bool(aten.any(infos)):
         inverse = aten.where(aten.isfinite(inverse), inverse, 0.0)
     return aten.linalg_matrix_norm(a, "nuc") * aten.linalg_matrix_norm(inverse, "nuc")
 
@@ -213,7 +213,7 @@ def _linalg_vander(x: Tensor, count: int | None) -> Tensor:
     if size < 1:
         raise RuntimeError("N must be greater than 1.")
     kind = int64 if x.dtype.category <= INTEGER else x.dtype
-    ones = aten.ones((*x._a.shape, 1), dtype=kind)
+    ones = aten.ones((*x._a.shape, 1), dtype=kind, device=x.device)
     if size == 1:
         return ones
     powers = aten.expand(aten.unsqueeze(x, -1), (*x._a.shape, size - 1))
@@ -231,8 +231,8 @@ def _vander(x: Tensor, count: int | None, increasing: bool) -> Tensor:
         raise RuntimeError("N must be non-negative.")
     kind = int64 if x.dtype.category <= INTEGER else x.dtype
     if size == 0:
-        return aten.empty((x._a.shape[0], 0), dtype=kind)
-    made = aten.linalg_vander(x, N=size) if x._a.size else aten.empty((0, size), dtype=kind)
+        return aten.empty((x._a.shape[0], 0), dtype=kind, device=x.device)
+    made = aten.linalg_vander(x, N=size) if x._a.size else aten.empty((0, size), dtype=kind, device=x.device)
     return made if increasing else aten.flip(made, (1,))
 
 
@@ -281,7 +281,7 @@ def _basis(a: Tensor, q: int, niter: int, mean: Any) -> Tensor:
         made = aten.matmul(a, x)
         return made if mean is None else made - aten.matmul(mean, x)
 
-    start = aten.randn(a._a.shape[-1], q, dtype=a.dtype)
+    start = aten.randn(a._a.shape[-1], q, dtype=a.dtype, device=a.device)
     found = aten.linalg_qr(centred(start, False))[0]
     for _ in range(niter):
         found = aten.linalg_qr(centred(found, True))[0]

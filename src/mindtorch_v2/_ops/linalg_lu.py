@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._backends.base import on_device
 from .._backends.cpu import factorization as kernels
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import pretty
@@ -54,14 +55,17 @@ def _solve(a: Any, b: Any, *, upper: bool, left: bool = True, unitriangular: boo
 
 def _exchanged(pivots: Any, x: Any) -> Any:
     """P x."""
-    matrix = kernels.permutation_matrix(pivots._a, x._a.shape[-2], x._a.dtype)
+    matrix = _permutation_matrix(pivots._a, x._a.shape[-2], x._a.dtype)
     return aten.matmul(wrap(matrix), x)
+
+
+_permutation_matrix = on_device(kernels.permutation_matrix)
 
 
 def _factor_backward(grads: Any, pivot: bool, result0: Any, result1: Any) -> Any:
     grad = grads[0]
     count = min(grad._a.shape[-2:])
-    one = aten.eye(grad._a.shape[-2], count, dtype=grad.dtype)
+    one = aten.eye(grad._a.shape[-2], count, dtype=grad.dtype, device=grad.device)
     lower = aten.tril(aten.narrow(result0, -1, 0, count), -1) + one
     upper = aten.triu(aten.narrow(result0, -2, 0, count))
     made = _lu_backward(aten.tril(aten.narrow(grad, -1, 0, count), -1), aten.triu(aten.narrow(grad, -2, 0, count)),
@@ -230,7 +234,7 @@ declare("lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor",
 def _solve_ex(a: Tensor, b: Tensor, left: bool, check_errors: bool) -> Any:
     check_matrix("linalg.solve", a, square=True)
     infos = aten.linalg_lu_factor_ex(aten.detach(a))[2]
-    if not check_errors and bool(np.any(infos._a)):
+    if not check_errors and bool(aten.any(infos)):
         made = aten.full_like(b, float("nan"))
     else:
         made = aten.linalg_solve(a, b, left=left)

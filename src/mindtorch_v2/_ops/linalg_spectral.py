@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._backends.base import placed, to_host
 from .._backends.cpu import linalg as kernels
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
@@ -152,12 +153,13 @@ declare(
 )
 
 
-def _limit(value: Any) -> Any:
-    return value if value is None or isinstance(value, Tensor) else aten.scalar_tensor(float(value))
+def _limit(value: Any, where: Any) -> Any:
+    return value if value is None or isinstance(value, Tensor) else aten.scalar_tensor(float(value), device=where)
 
 
 def _pinv(self: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
-    return aten.linalg_pinv__atol_rtol_tensor(self, atol=_limit(atol), rtol=_limit(rtol), hermitian=hermitian)
+    atol, rtol = _limit(atol, self.device), _limit(rtol, self.device)
+    return aten.linalg_pinv__atol_rtol_tensor(self, atol=atol, rtol=rtol, hermitian=hermitian)
 
 
 declare("linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> "
@@ -186,6 +188,8 @@ def _lstsq(self: Tensor, b: Tensor, rcond: Any, driver: Any) -> Any:
     if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
         raise RuntimeError("torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
     vector = b.ndim == self.ndim - 1
+    if self.shape[-2] != b.shape[-1 if vector else -2]:
+        raise RuntimeError(f"torch.linalg.lstsq: input.size(-2) should match other.size(-{1 if vector else 2})")
     right = aten.unsqueeze(b, -1) if vector else b
     rows, columns = self._a.shape[-2:]
     limit = rcond if rcond is not None else float(np.finfo(self._a.dtype).eps) * max(rows, columns)
@@ -195,7 +199,7 @@ def _lstsq(self: Tensor, b: Tensor, rcond: Any, driver: Any) -> Any:
     nothing = aten.empty((0,), dtype=int64, device=self.device)
     residuals = aten.empty((0,), dtype=singular.dtype, device=self.device)
     # The default driver, gelsy, does not give residuals.
-    if driver not in (None, "gelsy") and rows > columns and bool(np.all(rank._a == columns)):
+    if driver not in (None, "gelsy") and rows > columns and bool(aten.all(aten.eq(rank, columns))):
         residuals = aten.sum__dim_IntList(aten.pow(aten.abs(aten.matmul(self, solution) - right), 2), (-2,))
     return named("linalg_lstsq", ("solution", "residuals", "rank", "singular_values"))((
         aten.squeeze__dim(solution, -1) if vector else solution, residuals,
@@ -211,14 +215,15 @@ def _matrix_rank(self: Tensor, tol: Any, hermitian: bool, atol: Any, rtol: Any) 
     check_matrix("linalg.matrix_rank", self, square=hermitian)
     plain = aten.detach(self)
     if not self._a.size:
-        return aten.zeros(self._a.shape[:-2], dtype=int64)
+        return aten.zeros(self._a.shape[:-2], dtype=int64, device=self.device)
     values = aten.abs(aten.linalg_eigvalsh(plain)) if hermitian else aten.linalg_svdvals(plain)
     if tol is not None:
         atol, rtol = tol, 0.0
-    low, relative = kernels.tolerances(plain._a, atol._a if isinstance(atol, Tensor) else atol,
-                                       rtol._a if isinstance(rtol, Tensor) else rtol)
-    limit = np.maximum(low, relative * values._a.max(-1))[..., None].astype(values._a.dtype)
-    return aten.sum__dim_IntList(aten.gt(values, wrap(limit)), (-1,), dtype=int64)
+    low, relative = kernels.tolerances(plain._a, to_host(atol._a) if isinstance(atol, Tensor) else atol,
+                                       to_host(rtol._a) if isinstance(rtol, Tensor) else rtol)
+    found = to_host(values._a)
+    limit = np.maximum(low, relative * found.max(-1))[..., None].astype(found.dtype)
+    return aten.sum__dim_IntList(aten.gt(values, wrap(placed(limit, self.device))), (-1,), dtype=int64)
 
 
 for _overload, _kind, _self in (("", "float", "self"), (".tol_tensor", "Tensor", "input")):

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from .._backends.cpu import matmul as kernels
+from .._dispatch.dispatcher import write_results
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
 from .._dispatch.state import THREAD
@@ -206,8 +207,7 @@ def _matmul_out(self: Tensor, other: Tensor, out: Tensor) -> Tensor:
     if (self.requires_grad or other.requires_grad) and THREAD.state.grad:
         raise RuntimeError("matmul(): functions with out=... arguments don't support automatic differentiation, "
                            "but one of the arguments requires grad.")
-    made = _matmul(self, other)
-    return aten.copy_(aten.resize_(out, made._a.shape), made)
+    return write_results("matmul", out, _matmul(self, other))
 
 
 declare("matmul.out(Tensor self, Tensor other, *, Tensor out) -> Tensor", composite=_matmul_out, where="n")
@@ -288,16 +288,15 @@ def _multi_dot(tensors: Any) -> Tensor:
         if tensor.ndim != 2:
             raise RuntimeError(f"multi_dot(): tensor {i} must be 2D but got {tensor.ndim}D")
     extents = [t._a.shape[0] for t in tensors] + [tensors[-1]._a.shape[1]]
-    memory: dict[Any, Any] = {}
-
-    def multiply(first: int, last: int) -> Tensor:
-        if first == last:
-            return tensors[first]
-        cut = _cheapest_order(extents, first, last, memory)[1]
-        return aten.mm(multiply(first, cut), multiply(cut + 1, last))
-
     shape = ([] if row else [extents[0]]) + ([] if column else [extents[-1]])
-    return aten.view(multiply(0, len(tensors) - 1), shape)
+    return aten.view(_multiply(tensors, extents, 0, len(tensors) - 1, {}), shape)
+
+
+def _multiply(tensors: list[Tensor], extents: list[int], first: int, last: int, memory: dict[Any, Any]) -> Tensor:
+    if first == last:
+        return tensors[first]
+    cut = _cheapest_order(extents, first, last, memory)[1]
+    return aten.mm(_multiply(tensors, extents, first, cut, memory), _multiply(tensors, extents, cut + 1, last, memory))
 
 
 declare("linalg_multi_dot(Tensor[] tensors) -> Tensor", composite=_multi_dot, where="n")

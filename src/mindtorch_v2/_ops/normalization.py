@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 from .._backends.cpu import normalization as kernels
+from .._dispatch.layouts import is_channels_last
 from .._dispatch.namespace import aten
 from .._dispatch.registry import declare
 from .._dispatch.state import THREAD
@@ -138,7 +139,8 @@ def _group_norm(input: Tensor, num_groups: int, weight: Tensor | None, bias: Ten
         if parameter is not None and parameter._a.shape != (shape[1],):
             raise RuntimeError(f"Expected {name} to be a vector of size equal to the number of channels in input, but "
                                f"got {name} of shape {list(parameter._a.shape)} and input of shape {list(shape)}")
-    return aten.native_group_norm(aten.contiguous(input), weight, bias, shape[0], shape[1], math.prod(shape[2:]),
+    laid_out = input if is_channels_last(input._a) else aten.contiguous(input)
+    return aten.native_group_norm(laid_out, weight, bias, shape[0], shape[1], math.prod(shape[2:]),
                                   num_groups, eps)[0]
 
 
@@ -194,7 +196,14 @@ def _batch_norm_impl(input: Tensor, weight: Any, bias: Any, running_mean: Any, r
     for name, parameter in (("running_mean", running_mean), ("running_var", running_var), ("weight", weight),
                             ("bias", bias)):
         _check_channels(name, parameter, shape[1])
-    reserve = aten.empty((0,), dtype=uint8)
+    reserve = aten.empty((0,), dtype=uint8, device=input.device)
+    if 0 in shape:
+        # Nothing to learn from; the parameters get gradients of zero.
+        made = aten.clone(input)
+        for factor, combine in ((weight, aten.mul), (bias, aten.add)):
+            made = made if factor is None or not factor._a.size else combine(made, aten.select(factor, 0, 0))
+        nothing = aten.empty((0,), dtype=input.dtype, device=input.device)
+        return (made, nothing, nothing, reserve, 0)
     made = aten.native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
     return (*made, reserve, 0)
 

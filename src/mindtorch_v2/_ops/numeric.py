@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._backends.base import placed, to_host
 from .._backends.cpu import numeric as kernels
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import pretty
@@ -14,7 +15,7 @@ from .._dispatch.registry import choose, declare
 from .._dtype import INTEGER, DefaultDtype, float64
 from .._shape import as_shape, wrap_dim
 from .._tensor import Tensor, wrap
-from .create import OPTIONS, with_flags
+from .create import OPTIONS, out_dtype, range_out
 from .formulas import conj
 from .return_types import named
 
@@ -182,7 +183,7 @@ def _weights(name: str, weights: Any, count: int, integral: bool) -> Any:
     if weights._a.size != count:
         raise RuntimeError(f"cov(): expected {name} to have the same numel as there are observations in the input but "
                            f"got {weights._a.size} != {count}")
-    if np.any(weights._a < 0):
+    if bool(aten.any(aten.lt(weights, 0))):
         raise RuntimeError(f"cov(): {name} cannot be negative")
     return weights
 
@@ -290,17 +291,17 @@ declare(
 
 def _histogramdd(input: Tensor, bins: Any, range: Any, weight: Tensor | None, density: bool) -> Any:
     columns = input._a.shape[-1]
-    points = aten.reshape(input, (-1, columns))._a
+    points = to_host(aten.reshape(input, (-1, columns))._a)
     if isinstance(bins, (list, tuple)) and bins and isinstance(bins[0], Tensor):
-        wanted: Any = [b._a for b in bins]
+        wanted: Any = [to_host(b._a) for b in bins]
     else:
         wanted = [bins] * columns if isinstance(bins, int) else list(bins)
     if len(wanted) != columns:
         raise RuntimeError(f"torch.histogramdd: Expected number of bin edges/bins to equal the size of the innermost "
                            f"dimension of input, got {len(wanted)} and {columns}")
-    flat_weight = None if weight is None else weight._a.reshape(-1)
+    flat_weight = None if weight is None else to_host(weight._a).reshape(-1)
     counts, edges = kernels.histogramdd(points, wanted, range, flat_weight, density)
-    return wrap(counts), tuple(wrap(e) for e in edges)
+    return wrap(placed(counts, input.device)), tuple(wrap(placed(e, input.device)) for e in edges)
 
 
 for _overload, _bins in (("", "int[] bins"), (".int_bins", "int bins"), (".TensorList_bins", "Tensor[] bins")):
@@ -337,7 +338,10 @@ declare(f"range.step(Scalar start, Scalar end, Scalar step=1, *, {OPTIONS}) -> T
 def range_(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dtype: Any = None, layout: Any = None,
            device: Any = None, requires_grad: bool = False) -> Tensor:
     """Numbers from `start` to `end`, which is included."""
-    return with_flags(aten.range__step(start, end, step, dtype=dtype, device=device), requires_grad, out)
+    if out is not None:
+        dtype = out_dtype("range", out, dtype)
+    made = aten.range__step(start, end, step, dtype=dtype, device=device)
+    return range_out(made, requires_grad, out)
 
 
 declare(f"empty_permuted(int[] size, int[] physical_layout, *, {OPTIONS}) -> Tensor", where="f",

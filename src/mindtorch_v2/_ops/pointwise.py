@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._backends.cpu import activation, special
+from .._backends.cpu import activation, elements, special
 from .._backends.cpu import pointwise as kernels
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
@@ -31,14 +31,14 @@ def unary(name: str, cpu: Any, formula: Callable[..., Any] | None = None, *, pro
 
 # -- exponentials and roots ----------------------------------------------------------------------------------------
 
-unary("exp", np.exp, lambda grad, result: grad * conj(result))
+unary("exp", elements.exp, lambda grad, result: grad * conj(result))
 unary("exp2", np.exp2, lambda grad, result: grad * (conj(result) * LN2))
 unary("expm1", np.expm1, lambda grad, result: grad * (conj(result) + 1))
-unary("log", np.log, lambda grad, self: grad / conj(self))
+unary("log", elements.log, lambda grad, self: grad / conj(self))
 unary("log2", np.log2, lambda grad, self: grad / (conj(self) * LN2))
 unary("log10", np.log10, lambda grad, self: grad / (conj(self) * LN10))
-unary("log1p", np.log1p, lambda grad, self: grad / (conj(self) + 1), node="Log1PBackward0")
-unary("sqrt", np.sqrt, lambda grad, result: grad / aten.mul__Scalar(conj(result), 2))
+unary("log1p", kernels.log1p, lambda grad, self: grad / (conj(self) + 1), node="Log1PBackward0")
+unary("sqrt", elements.sqrt, lambda grad, result: grad / aten.mul__Scalar(conj(result), 2))
 unary("rsqrt", kernels.rsqrt, lambda grad, result: -0.5 * grad * conj(aten.pow(result, 3)))
 unary("reciprocal", kernels.reciprocal, lambda grad, result: -grad * conj(result * result))
 declare("square(Tensor self) -> Tensor", composite=lambda self: aten.pow(self, 2))
@@ -101,7 +101,7 @@ unary("acos", np.arccos, lambda grad, self: grad * -conj(aten.rsqrt(-self * self
 unary("atan", np.arctan, lambda grad, self: grad / conj(self * self + 1))
 unary("sinh", np.sinh, lambda grad, self: grad * conj(aten.cosh(self)))
 unary("cosh", np.cosh, lambda grad, self: grad * conj(aten.sinh(self)))
-unary("tanh", np.tanh, lambda grad, result: aten.tanh_backward(grad, result))
+unary("tanh", elements.tanh, lambda grad, result: aten.tanh_backward(grad, result))
 unary("asinh", np.arcsinh, lambda grad, self: grad * conj(aten.rsqrt(aten.pow(self, 2) + 1)))
 unary("acosh", np.arccosh, lambda grad, self: grad * conj(aten.rsqrt(self * self - 1)))
 unary("atanh", np.arctanh, lambda grad, self: grad / conj(1 - aten.pow(self, 2)))

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from .._backends.base import on_device
 from .._backends.cpu import random as kernels
+from .._device import CPU
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
 from .._dispatch.steps import step
 from .._dtype import FROM_NUMPY, int64
-from .._random import engine_of
+from .._random import engine_of, generator_for
 from .._shape import as_shape, broadcast_shapes
 from .._tensor import Tensor, wrap_known
 from .create import OPTIONS, check_size, fresh, with_flags
@@ -258,10 +260,11 @@ def randint_like(input: Tensor, *args: Any, low: Any = None, high: Any = None, g
 def _randperm(n: int, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
     kind = dtype or int64
     made = aten.empty__memory_format((n,), dtype=kind, device=device)
-    _permute_into(made._a, n, generator)
+    _permute_into(made._a, n, generator if made.is_cpu else generator_for(made.device, generator))
     return made
 
 
+@on_device
 @step("aten::randperm", "generator_out", lambda made, n, generator: (n, generator, made), places=(2,))
 def _permute_into(made: Any, n: int, generator: Any) -> None:
     made[...] = engine_of(generator).permutation(n, made.dtype)
@@ -366,7 +369,7 @@ def _multinomial(weights: Any, count: int, replacement: bool, generator: Any) ->
         return engine_of(generator).multinomial(weights, count, replacement)
     # One sample is the fastest of exponential clocks with these rates, through ops, as in PyTorch.
     rates = wrap_known(weights)
-    made = aten.empty((*weights.shape[:-1], 1), dtype=int64)
+    made = aten.empty((*weights.shape[:-1], 1), dtype=int64, device=CPU)
     low, high = aten.aminmax(rates)
     aten._assert_async(aten.bitwise_and(aten.ge(low, 0), aten.lt(high, np.inf)),
                        "probability tensor contains either `inf`, `nan` or element < 0")

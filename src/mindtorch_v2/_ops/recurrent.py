@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._autograd.grad_mode import is_grad_enabled
+from .._backends.base import has_kernel, to_host
 from .._backends.cpu import recurrent as kernels
 from .._backends.cpu.memory import zeros_like
 from .._backends.cpu.view import split
@@ -53,7 +54,7 @@ def _mkldnn_gradients(given_grads: Any, input: Tensor, weight0: Tensor, weight1:
 
 
 # PyTorch runs a plain LSTM layer in one op too, under this name.
-declare(
+FUSED_LAYER = declare(
     "mkldnn_rnn_layer(Tensor input, Tensor weight0, Tensor weight1, Tensor weight2, Tensor weight3, Tensor hx_, "
     "Tensor cx_, bool reverse, int[] batch_sizes, int mode, int hidden_size, int num_layers, bool has_biases, "
     "bool bidirectional, bool batch_first, bool train) -> (Tensor, Tensor, Tensor, Tensor)",
@@ -91,7 +92,8 @@ class Stack:
 
     def fuses(self, data: Tensor) -> bool:
         """Whether a layer of padded sequences is one op."""
-        return self.mode == LSTM and not self.projects and data.dtype.name in FUSED_DTYPES
+        return (self.mode == LSTM and not self.projects and data.dtype.name in FUSED_DTYPES
+                and has_kernel(FUSED_LAYER, data._a))
 
     def run(self, data: Tensor, batch_sizes: Sequence[int] | None) -> list[Any]:
         """The output of the last layer, then the final states of all layers, stacked."""
@@ -123,7 +125,7 @@ class Stack:
         if self.has_biases:
             b_ih, b_hh = weights[2:4]
         else:
-            b_ih = b_hh = aten.zeros((w_ih._a.shape[0],), dtype=w_ih.dtype)
+            b_ih = b_hh = aten.zeros((w_ih._a.shape[0],), dtype=w_ih.dtype, device=w_ih.device)
         made = aten.mkldnn_rnn_layer(data, w_ih, w_hh, b_ih, b_hh, states[0], states[1], reverse, [], self.mode,
                                      states[1]._a.shape[1], self.num_layers, self.has_biases, self.directions == 2,
                                      False, self.train)
@@ -156,7 +158,7 @@ def _packed(mode: int) -> Any:
         if mode == LSTM and len(states) != 2:
             raise RuntimeError("lstm expects two hidden states")
         stack = Stack(mode, states, params, has_biases, num_layers, dropout, train, bidirectional)
-        return tuple(stack.run(data, batch_sizes._a.tolist()))
+        return tuple(stack.run(data, to_host(batch_sizes._a).tolist()))
 
     return apply
 

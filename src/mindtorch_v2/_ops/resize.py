@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from .._backends.cpu import resize as kernels
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
@@ -54,13 +56,31 @@ def _formulas(name: str, spatial: int, corners: bool) -> tuple[Any, Any]:
     return (with_corners if corners else plain)[spatial]
 
 
+def _of_bytes(kernel: Any) -> Any:
+    """A kernel that also knows images of bytes, which are rounded after each of the two directions."""
+
+    def rounded(x: Any, *rest: Any) -> Any:
+        return np.clip(np.rint(kernel(x.astype(np.float32), *rest)), 0, 255).astype(np.uint8)
+
+    def run(x: Any, output_size: Any, align_corners: bool, scale_h: Any = None, scale_w: Any = None) -> Any:
+        if x.dtype != np.uint8:
+            return kernel(x, output_size, align_corners, scale_h, scale_w)
+        wide = rounded(x, (x.shape[2], output_size[1]), align_corners, None, scale_w)
+        return rounded(wide, output_size, align_corners, scale_h, None)
+
+    return run
+
+
 def _declare(name: str, mode: str, spatial: int) -> None:
     corners = mode in ("linear", "cubic")
     middle = "bool align_corners, " if corners else ""
     scales = ", ".join(f"float? {scale}=None" for scale in SCALES[spatial])
     first, second = _formulas(name, spatial, corners)
+    kernel = kernels.upsample(name, mode, spatial)
+    if corners and spatial == 2:
+        kernel = _of_bytes(kernel)
     declare(f"{name}(Tensor self, int[{spatial}] output_size, {middle}{scales}) -> Tensor",
-            cpu=kernels.upsample(name, mode, spatial), where="n", node=f"{_camel(name)}Backward0", grad={"self": first})
+            cpu=kernel, where="n", node=f"{_camel(name)}Backward0", grad={"self": first})
     declare(f"{name}_backward(Tensor grad_output, int[{spatial}] output_size, int[{spatial + 2}] input_size, {middle}"
             f"{scales}) -> Tensor", cpu=kernels.upsample_backward(name, mode, spatial), where="n",
             node=f"{_camel(name)}BackwardBackward0", grad={"grad_output": second})
@@ -72,8 +92,6 @@ def _declare(name: str, mode: str, spatial: int) -> None:
         return output_size, [None] * spatial if factors is None else [float(f) for f in factors]
 
     # The form with either sizes or factors, which `interpolate` calls. It is not shown as the other one inside.
-    kernel = kernels.upsample(name, mode, spatial)
-
     def by_factors(input: Any, output_size: Sequence[int] | None, *rest: Any) -> Any:
         sizes, given = resolved(input.shape, output_size, rest[-1])
         return kernel(input, sizes, *rest[:-1], *given)

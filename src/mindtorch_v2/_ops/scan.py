@@ -142,10 +142,10 @@ def _diff(self: Tensor, n: int, dim: int, prepend: Tensor | None, append: Tensor
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
     dim = wrap_dim(dim, self.ndim)
+    if n == 0:
+        return aten.copy_(aten.zeros_like(self), self)
     pieces = [piece for piece in (prepend, self, append) if piece is not None]
     made = self if len(pieces) == 1 else aten.cat(pieces, dim)
-    if n == 0:
-        return aten.copy_(aten.zeros_like(made), made)
     subtract = aten.logical_xor if made.dtype is bool_ else aten.sub
     for _ in range(min(n, made._a.shape[dim])):
         count = made._a.shape[dim] - 1

@@ -53,7 +53,7 @@ declare("rot90(Tensor self, int k=1, int[] dims=(0, 1)) -> Tensor", cpu=kernels.
 
 def _repeat_backward(grad: Tensor, self_shape: Any, repeats: Sequence[int]) -> Tensor:
     if 0 in repeats:
-        return aten.zeros(self_shape, dtype=grad.dtype)
+        return aten.zeros(self_shape, dtype=grad.dtype, device=grad.device)
     lead = len(repeats) - len(self_shape)
     shape: list[int] = []
     summed: list[int] = list(range(lead))
@@ -196,8 +196,8 @@ def _combinations(self: Tensor, r: int, with_replacement: bool) -> Tensor:
     if r == 0:
         return aten.new_empty(self, (0,))
     grids = aten.meshgrid__default([self] * r)
-    order = aten.meshgrid__default([aten.arange(self._a.size)] * r)
-    mask = aten.full(grids[0]._a.shape, True)
+    order = aten.meshgrid__default([aten.arange(self._a.size, device=self.device)] * r)
+    mask = aten.full(grids[0]._a.shape, True, device=self.device)
     before = aten.le if with_replacement else aten.lt
     for first, second in itertools.pairwise(order):
         mask = aten.mul_(mask, before(first, second))
@@ -214,7 +214,7 @@ def _one_hot(self: Tensor, num_classes: int) -> Tensor:
     if not array.size:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
-        return aten.zeros((*array.shape, num_classes), dtype=self.dtype)
+        return aten.zeros((*array.shape, num_classes), dtype=self.dtype, device=self.device)
     low, high = aten.aminmax(self)
     if aten.item(low) < 0:
         raise RuntimeError("Class values must be non-negative.")
@@ -223,7 +223,7 @@ def _one_hot(self: Tensor, num_classes: int) -> Tensor:
         num_classes = highest + 1
     elif highest >= num_classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
-    made = aten.zeros((*array.shape, num_classes), dtype=self.dtype)
+    made = aten.zeros((*array.shape, num_classes), dtype=self.dtype, device=self.device)
     return aten.scatter___value(made, -1, aten.unsqueeze(self, -1), 1)
 
 
@@ -233,7 +233,7 @@ declare("one_hot(Tensor self, int num_classes=-1) -> Tensor", composite=_one_hot
 
 
 def _zeros_for(grad: Tensor, shape: Any) -> Tensor:
-    return aten.zeros(shape, dtype=grad.dtype)
+    return aten.zeros(shape, dtype=grad.dtype, device=grad.device)
 
 
 declare(

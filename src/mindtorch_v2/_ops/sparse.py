@@ -1,4 +1,4 @@
-"""Sparse tensors in coordinate form: making them, taking them apart, and their product with dense ones."""
+"""Sparse tensors: making them, taking them apart, and their product with dense ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from .._backends import sparse as kernels
-from .._backends.sparse import SparseArray
+from .._backends.base import to_host
+from .._backends.sparse import COO, CSC, CSR, SparseArray
 from .._construct import as_tensor
 from .._device import as_device
 from .._dispatch.namespace import aten
@@ -53,9 +54,23 @@ def sparse_coo_tensor(indices: Any, values: Any, size: Any = None, *, dtype: Any
     return made.requires_grad_(True) if requires_grad else made
 
 
-def _sparse(self: Tensor, name: str) -> SparseArray:
-    if not isinstance(self._a, SparseArray):
-        raise RuntimeError(f"{name} expected sparse coordinate tensor layout but got Strided")
+_WORDS = {COO: "Sparse", CSR: "SparseCsr", CSC: "SparseCsc"}
+
+
+def _layout_word(self: Tensor) -> str:
+    return _WORDS[self._a.layout] if isinstance(self._a, SparseArray) else "Strided"
+
+
+def _sparse(self: Tensor, name: str, any_layout: bool = False) -> SparseArray:
+    if not isinstance(self._a, SparseArray) or (self._a.layout != COO and not any_layout):
+        raise RuntimeError(f"{name} expected sparse coordinate tensor layout but got {_layout_word(self)}")
+    return self._a
+
+
+def _compressed(self: Tensor, name: str, layout: str) -> SparseArray:
+    if not isinstance(self._a, SparseArray) or self._a.layout != layout:
+        word = "row" if layout == CSR else "column"
+        raise RuntimeError(f"{name} expected sparse {word} compressed tensor layout but got {_layout_word(self)}")
     return self._a
 
 
@@ -65,14 +80,14 @@ declare("coalesce(Tensor self) -> Tensor", where="n",
 choose("coalesce", where="m")(lambda self: aten.coalesce__default(self))
 declare(
     "values(Tensor self) -> Tensor", cpu=lambda a: a, where="n", node="ValuesBackward0",
-    grad={"self": lambda grad, self: aten.sparse_coo_tensor(_indices(self), grad, self.shape).to_dense()},
+    grad={"self": lambda grad, self: aten.sparse_coo_tensor(wrap_known(self._a.indices), grad, self.shape).to_dense()},
 )
 
 
 @choose("values", where="m")
 def values(self: Tensor) -> Tensor:
     """The values of a coalesced tensor."""
-    if not _sparse(self, "values").coalesced:
+    if not _sparse(self, "values", True).coalesced:
         raise RuntimeError("Cannot get values on an uncoalesced tensor, please call .coalesce() first")
     return aten.values__default(self)
 
@@ -97,13 +112,20 @@ def _values(self: Tensor) -> Tensor:
 
 @choose("_nnz", where="m")
 def _nnz(self: Tensor) -> int:
-    return int(_sparse(self, "_nnz").indices.shape[1])
+    return int(_sparse(self, "_nnz", True).indices.shape[1])
 
 
 @choose("is_coalesced", where="m")
 def is_coalesced(self: Tensor) -> bool:
     """Whether positions are sorted and each occurs once."""
     return bool(_sparse(self, "is_coalesced").coalesced)
+
+
+@choose("_coalesced_", where="m")
+def _coalesced_(self: Tensor, coalesced: bool) -> Tensor:
+    """Say that positions are sorted and different, without a look."""
+    _sparse(self, "_coalesced_").coalesced = bool(coalesced)
+    return self
 
 
 def _to_sparse(a: Any, sparse_dim: int | None) -> SparseArray:
@@ -119,12 +141,100 @@ declare("to_sparse(Tensor self, int? sparse_dim=None) -> Tensor", where="n",
 @choose("to_sparse", where="m")
 def to_sparse(self: Tensor, sparse_dim: int | None = None, *, layout: Any = None, **options: Any) -> Tensor:
     """The elements that are not zero, with their positions."""
-    if (layout is not None and repr(layout) != "torch.sparse_coo") or options:
-        raise NotImplementedError("to_sparse: this runtime has only the layout torch.sparse_coo")
-    return self if isinstance(self._a, SparseArray) else aten.to_sparse__default(self, sparse_dim)
+    name = COO if layout is None else repr(layout).removeprefix("torch.")
+    if name not in _WORDS or options.get("blocksize") is not None:
+        raise NotImplementedError("to_sparse: this runtime has the layouts torch.sparse_coo, sparse_csr and sparse_csc")
+    if isinstance(self._a, SparseArray) and self._a.layout == name:
+        return self
+    if name == COO:
+        return aten.to_sparse__default(self, sparse_dim)
+    return aten._to_sparse_csr(self) if name == CSR else aten._to_sparse_csc(self)
 
 
 choose("to_sparse_coo", where="m")(lambda self: to_sparse(self))
+for _name, _layout in (("_to_sparse_csr", CSR), ("_to_sparse_csc", CSC)):
+    declare(f"{_name}(Tensor self, int? dense_dim=None) -> Tensor", where="n",
+            cpu=lambda a, dense_dim=None, _layout=_layout: kernels.compressed(kernels.from_dense(a, a.ndim), _layout),
+            node=f"ToSparse{_layout[-3:].capitalize()}Backward0", grad={"self": lambda grad: grad.to_dense()})
+    choose(_name[1:], where="m")(lambda self, dense_dim=None, _name=_name: getattr(aten, _name)(self, dense_dim))
+
+
+def _compress(starts: Any, others: Any, values: Any, size: Any, column_major: bool) -> SparseArray:
+    return kernels.from_compressed(starts, others, values, size, CSC if column_major else CSR)
+
+
+def _picked_compressed(grad: Tensor, starts: Tensor, others: Tensor, column_major: bool) -> Tensor:
+    """The gradient at the positions that have values."""
+    main = _convert_indices_from_csr_to_coo(starts, others)[0]
+    rows, columns = (others, main) if column_major else (main, others)
+    return grad.to_dense()[rows, columns]
+
+
+declare(
+    "_sparse_compressed_tensor_from_parts(Tensor compressed_indices, Tensor plain_indices, Tensor values, int[]? size, "
+    "bool column_major) -> Tensor", cpu=_compress, where="n",
+    grad={"values": lambda grad, compressed_indices, plain_indices, column_major: _picked_compressed(
+        grad, compressed_indices, plain_indices, column_major)},
+)
+
+
+@choose("sparse_compressed_tensor", where="f")
+def sparse_compressed_tensor(compressed_indices: Any, plain_indices: Any, values: Any, size: Any = None, *,
+                             dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
+                             requires_grad: bool = False, check_invariants: bool | None = None) -> Tensor:
+    """A matrix by its rows (`torch.sparse_csr`) or columns (`torch.sparse_csc`)."""
+    name = str(layout).removeprefix("torch.")
+    if name not in (CSR, CSC):
+        raise NotImplementedError(f"sparse_compressed_tensor: this runtime has sparse_csr and sparse_csc, not {layout}")
+    if device is not None and as_device(device).type != "cpu":
+        raise NotImplementedError("sparse tensors are supported on the CPU only")
+    starts, others, held = (one if isinstance(one, Tensor) else as_tensor(one)
+                            for one in (compressed_indices, plain_indices, values))
+    starts, others = (one if one.dtype is int64 else aten.to(one, int64) for one in (starts, others))
+    held = held if dtype is None else aten.to(held, dtype)
+    made: Tensor = aten._sparse_compressed_tensor_from_parts(starts, others, held, size, name == CSC)
+    return made.requires_grad_(True) if requires_grad else made
+
+
+@choose("sparse_csr_tensor", where="f")
+def sparse_csr_tensor(crow_indices: Any, col_indices: Any, values: Any, size: Any = None, **options: Any) -> Tensor:
+    """A matrix by its rows: where each begins, the columns and the values of its elements."""
+    return sparse_compressed_tensor(crow_indices, col_indices, values, size,
+                                    **{**options, "layout": "torch.sparse_csr"})
+
+
+@choose("sparse_csc_tensor", where="f")
+def sparse_csc_tensor(ccol_indices: Any, row_indices: Any, values: Any, size: Any = None, **options: Any) -> Tensor:
+    """A matrix by its columns."""
+    return sparse_compressed_tensor(ccol_indices, row_indices, values, size,
+                                    **{**options, "layout": "torch.sparse_csc"})
+
+
+choose("crow_indices", where="m")(
+    lambda self: wrap_known(kernels.starts_of(_compressed(self, "crow_indices", CSR))))
+choose("col_indices", where="m")(lambda self: wrap_known(_compressed(self, "col_indices", CSR).indices[1]))
+choose("ccol_indices", where="m")(
+    lambda self: wrap_known(kernels.starts_of(_compressed(self, "ccol_indices", CSC))))
+choose("row_indices", where="m")(lambda self: wrap_known(_compressed(self, "row_indices", CSC).indices[0]))
+
+
+@choose("_convert_indices_from_coo_to_csr", where="f")
+def _convert_indices_from_coo_to_csr(input: Tensor, size: int, *, out_int32: bool = False) -> Tensor:
+    """Where each row begins in a sorted list of rows."""
+    starts = np.searchsorted(to_host(input._a), np.arange(size + 1))
+    return wrap_known(starts.astype(np.int32 if out_int32 else np.int64))
+
+
+@choose("_convert_indices_from_csr_to_coo", where="f")
+def _convert_indices_from_csr_to_coo(crow_indices: Tensor, col_indices: Tensor, *, out_int32: bool = False,
+                                     transpose: bool = False) -> Tensor:
+    """Rows and columns of compressed rows."""
+    starts, others = to_host(crow_indices._a), to_host(col_indices._a)
+    rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    places = np.stack((others, rows) if transpose else (rows, others))
+    return wrap_known(places.astype(np.int32 if out_int32 else np.int64))
+
+
 declare("_to_dense(Tensor self) -> Tensor", cpu=np.asarray, where="n", node="ToDenseBackward0",
         grad={"self": lambda grad: grad})
 declare("to_dense(Tensor self) -> Tensor", composite=lambda self: aten._to_dense(self), where="n")

@@ -13,6 +13,7 @@ from .._backends.cpu import special_gamma as gamma
 from .._backends.cpu import special_normal as normal
 from .._backends.cpu import special_polynomials as polynomials
 from .._backends.cpu.pointwise import unsupported
+from .._dispatch.dispatcher import write_results
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import promote_number
 from .._dispatch.registry import choose, declare, default_node_name
@@ -201,5 +202,10 @@ declare("mvlgamma(Tensor self, int p) -> Tensor", promote="float", inplace=True,
         cpu=in_double("mvlgamma", gamma.mvlgamma, halves=True), grad={"self": _mvlgamma_backward})
 declare("special_multigammaln(Tensor self, int p) -> Tensor", where="n",
         composite=lambda self, p: aten.mvlgamma(self, p))
-declare("polygamma_(Tensor self, int n) -> Tensor", where="m",
-        composite=lambda self, n: aten.copy_(self, aten.polygamma(n, aten.clone(self))))
+def _polygamma_inplace(self: Tensor, n: int) -> Tensor:
+    made = aten.polygamma(n, aten.clone(self))
+    # Of integers the result is a float, which they cannot hold.
+    return aten.copy_(self, made) if self.is_floating_point() else write_results("polygamma_", self, made)
+
+
+declare("polygamma_(Tensor self, int n) -> Tensor", where="m", composite=_polygamma_inplace)

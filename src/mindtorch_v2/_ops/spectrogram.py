@@ -12,6 +12,7 @@ import numpy as np
 from .._backends.cpu.special_bessel import bessel_i
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
+from .._dispatch.state import THREAD
 from .._dtype import FLOAT, DefaultDtype
 from .._tensor import Tensor, wrap
 from .create import OPTIONS, with_flags
@@ -49,6 +50,7 @@ def _declare_window(name: str, shape: Callable[..., Any], defaults: dict[str, fl
             position = np.arange(window_length) / (window_length if periodic else window_length - 1)
             made = shape(position, *values)
         tensor = wrap(made.astype(kind.np))
+        device = THREAD.state.default_device if device is None else device
         return tensor if device is None else aten.to(tensor, device)
 
     keys, known = list(defaults), list(defaults.values())
@@ -235,7 +237,7 @@ def _istft(input: Tensor, n_fft: int, hop_length: int | None, win_length: int | 
     end = start + length if length is not None else total - n_fft // 2 if center else total
     signal = aten.slice(signal, 1, start, min(end, total), 1)
     envelope = aten.slice(envelope, 1, start, min(end, total), 1)
-    if not np.all(np.abs(envelope._a) > 1e-11):
+    if not bool(aten.all(aten.gt(aten.abs(envelope), 1e-11))):
         raise RuntimeError(f"{label} window overlap add min: 1")
     made = signal / envelope
     made = aten.squeeze__dim(made, 0) if single else made

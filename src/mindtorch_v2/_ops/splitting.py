@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+from .._backends.base import to_host
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
 from .._dtype import int64
@@ -18,6 +19,8 @@ def _cut(self: Tensor, cuts: list[int], dim: int) -> tuple[Tensor, ...]:
 
 
 def _tensor_split_sections(self: Tensor, sections: int, dim: int) -> tuple[Tensor, ...]:
+    if not self._a.ndim:
+        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
     if sections <= 0:
         raise RuntimeError(f"number of sections must be larger than 0, got {sections}")
     extent = self._a.shape[wrap_dim(dim, self.ndim)]
@@ -35,7 +38,7 @@ def _tensor_split_by_tensor(self: Tensor, tensor_indices_or_sections: Tensor, di
         raise RuntimeError("tensor_split expected tensor_indices_or_sections to be a zero-dimensional or "
                            "one-dimensional tensor of dtype long")
     form = _tensor_split_indices if given.ndim else _tensor_split_sections
-    return form(self, given._a.tolist(), dim)
+    return form(self, to_host(given._a).tolist(), dim)
 
 
 declare("tensor_split.sections(Tensor self, int sections, int dim=0) -> Tensor[]", composite=_tensor_split_sections,
@@ -47,8 +50,14 @@ declare("tensor_split.tensor_indices_or_sections(Tensor self, Tensor tensor_indi
 
 
 @choose("tensor_split")
-def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Parts of almost equal size, or parts between indices."""
+def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, *, sections: int | None = None,
+                 indices: Any = None, tensor_indices_or_sections: Tensor | None = None) -> tuple[Tensor, ...]:
+    """Parts of almost equal size, or parts between indices; either may be given by its own name."""
+    given = [one for one in (indices_or_sections, sections, indices, tensor_indices_or_sections) if one is not None]
+    if len(given) != 1:
+        raise TypeError("tensor_split() takes one of indices_or_sections, sections, indices and "
+                        f"tensor_indices_or_sections, but got {len(given)} of them")
+    indices_or_sections = given[0]
     if isinstance(indices_or_sections, Tensor):
         return aten.tensor_split__tensor_indices_or_sections(input, indices_or_sections, dim)
     form = aten.tensor_split__sections if isinstance(indices_or_sections, int) else aten.tensor_split__indices

@@ -7,6 +7,7 @@ from typing import Any
 
 from .._backends.cpu import statistics as kernels
 from .._backends.cpu.reduce import extent
+from .._dispatch.dispatcher import write_results
 from .._dispatch.namespace import aten, find
 from .._dispatch.registry import choose, declare
 from .._dtype import float32, float64, int64
@@ -289,9 +290,10 @@ def _quantiles(name: str) -> None:
 
     @choose(name)
     def quantile(input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *,
-                 interpolation: str = "linear") -> Tensor:
+                 interpolation: str = "linear", out: Any = None) -> Tensor:
         form = getattr(aten, f"{name}__default" if isinstance(q, Tensor) else f"{name}__scalar")
-        return form(input, q, dim, keepdim, interpolation=interpolation)
+        made = form(input, q, dim, keepdim, interpolation=interpolation)
+        return made if out is None else write_results(name, out, made)
 
     quantile.__name__ = name
     quantile.__doc__ = "The q-th quantiles of the elements."

@@ -15,6 +15,7 @@ from .._dispatch.registry import choose, declare
 from .._memory_format import contiguous_format
 from .._shape import as_shape, broadcast_shapes, infer_size, numel, view_strides, wrap_dim
 from .._tensor import Tensor
+from .._warn import warn_once
 
 
 def _inverse(dims: Sequence[int]) -> list[int]:
@@ -288,7 +289,8 @@ declare(
     where="n", grad={"grad_in": lambda grad, dim, size, step: aten.unfold(grad, dim, size, step)},
 )
 declare("view_as_real(Tensor self) -> Tensor", cpu=kernels.view_as_real, view=True, where="f",
-        grad={"self": lambda grad: aten.view_as_complex(aten.contiguous(grad))})
+        grad={"self": lambda grad: aten.view_as_complex(aten.clone(grad, memory_format=contiguous_format)
+                                                         if grad.stride(-1) != 1 else aten.contiguous(grad))})
 declare("view_as_complex(Tensor self) -> Tensor", cpu=kernels.view_as_complex, view=True, where="f",
         grad={"self": lambda grad: aten.view_as_real(grad)})
 declare("alias(Tensor self) -> Tensor", cpu=lambda a: a.view(), view=True, where="n",
@@ -297,13 +299,20 @@ declare("alias(Tensor self) -> Tensor", cpu=lambda a: a.view(), view=True, where
 # -- made of the above -----------------------------------------------------------------------------------------------
 
 
+def _listed(dims: Any) -> list[int]:
+    return [dims] if isinstance(dims, int) else list(dims)
+
+
 def _movedim(self: Tensor, source: Any, destination: Any) -> Tensor:
     ndim = self.ndim
     sources = [wrap_dim(d, ndim) for d in ((source,) if isinstance(source, int) else source)]
     targets = [wrap_dim(d, ndim) for d in ((destination,) if isinstance(destination, int) else destination)]
     if len(sources) != len(targets):
-        raise RuntimeError("movedim: Invalid source or destination dims: source and destination must have the same "
-                           "number of elements")
+        raise RuntimeError(f"movedim: Invalid source or destination dims: source ({_listed(source)} dims) should "
+                           f"contain the same number of dims as destination ({_listed(destination)} dims)")
+    for name, dims, as_given in (("source", sources, source), ("destination", targets, destination)):
+        if len(set(dims)) != len(dims):
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({_listed(as_given)})")
     order = [-1] * ndim
     for s, t in zip(sources, targets):
         order[t] = s
@@ -317,10 +326,17 @@ declare("swapaxes(Tensor self, int axis0, int axis1) -> Tensor", composite=lambd
     self, axis0, axis1))
 declare("swapdims(Tensor self, int dim0, int dim1) -> Tensor", composite=lambda self, dim0, dim1: aten.transpose(
     self, dim0, dim1))
-declare("numpy_T(Tensor self) -> Tensor", composite=lambda self: aten.permute(self, range(self.ndim)[::-1]), where="n")
+def _numpy_T(self: Tensor) -> Tensor:
+    if self.ndim not in (0, 2):
+        warn_once("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated: use "
+                  "`x.mT` for batches of matrices, `x.permute(*range(x.ndim)[::-1])` to reverse the dimensions.")
+    return aten.permute(self, range(self.ndim)[::-1])
+
+
+declare("numpy_T(Tensor self) -> Tensor", composite=_numpy_T, where="n")
 declare("mT(Tensor self) -> Tensor", composite=lambda self: _matrix_transpose(self), where="n")
 declare("mH(Tensor self) -> Tensor", composite=lambda self: _adjoint(self), where="n")
-declare("adjoint(Tensor self) -> Tensor", composite=lambda self: _adjoint(self))
+declare("adjoint(Tensor self) -> Tensor", composite=lambda self: _adjoint(self, "tensor.adjoint()"))
 
 
 def _matrix_h(self: Tensor) -> Tensor:
@@ -333,15 +349,15 @@ def _matrix_h(self: Tensor) -> Tensor:
 declare("matrix_H(Tensor self) -> Tensor", composite=_matrix_h, where="n")
 
 
-def _adjoint(self: Tensor) -> Tensor:
-    turned = _matrix_transpose(self)
+def _adjoint(self: Tensor, name: str = "tensor.mH") -> Tensor:
+    turned = _matrix_transpose(self, name)
     return aten.conj(turned) if self._a.dtype.kind == "c" else turned
 
 
-def _matrix_transpose(self: Tensor) -> Tensor:
+def _matrix_transpose(self: Tensor, name: str = "tensor.mT") -> Tensor:
     if self.ndim < 2:
         raise RuntimeError(
-            f"tensor.mT is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor."
+            f"{name} is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor."
         )
     return aten.transpose(self, -2, -1)
 
@@ -366,6 +382,8 @@ declare("ravel(Tensor self) -> Tensor", composite=lambda self: aten.view(
 
 
 def _unflatten(self: Tensor, dim: int, sizes: Any) -> Tensor:
+    if not isinstance(sizes, int) and not len(sizes):
+        raise RuntimeError("unflatten: sizes must be non-empty")
     at = wrap_dim(dim, self.ndim)
     shape = self._a.shape
     try:

@@ -23,9 +23,9 @@ def become(tensor: Tensor, view: Tensor) -> Tensor:
     if view._edge is not None:
         tensor._edge, tensor._rg = view._edge, True
     bump(tensor)
-    if tensor._base is not None:
+    if tensor._of is not None:
         # Seen at this version: the view's own edge is its history, not one derived from the base.
-        tensor._base = (tensor._base[0], tensor._version)
+        tensor._of = (tensor._of[0], tensor._version, tensor._of[2])
     if tensor._ag is not None and tensor._ag.accumulator is not None:
         tensor._ag.accumulator[0].meta = ((tensor._a.shape, tensor._a.dtype),)
     return tensor
@@ -76,8 +76,7 @@ def squeeze_(self: Tensor, dim: Any = None) -> Tensor:
 def _copying(view: Callable[..., Any]) -> Callable[..., Any]:
     def kernel(*args: Any) -> Any:
         made = view(*args)
-        # In the same geometry where it is dense, as a clone would have it.
-        return [piece.copy("K") for piece in made] if isinstance(made, list) else made.copy("K")
+        return [piece.copy() for piece in made] if isinstance(made, list) else made.copy()
 
     return kernel
 
@@ -100,11 +99,12 @@ declare("detach_copy(Tensor self) -> Tensor", cpu=lambda a: a.copy("K"), where="
 
 
 @choose("squeeze_copy", where="f")
-def squeeze_copy(input: Tensor, dim: Any = None) -> Tensor:
+def squeeze_copy(input: Tensor, dim: Any = None, *, out: Any = None) -> Tensor:
     """`squeeze` into new memory."""
     if dim is None:
-        return aten.squeeze_copy__default(input)
-    return aten.squeeze_copy__dim(input, dim) if isinstance(dim, int) else aten.squeeze_copy__dims(input, dim)
+        return aten.squeeze_copy__default(input, out=out)
+    form = aten.squeeze_copy__dim if isinstance(dim, int) else aten.squeeze_copy__dims
+    return form(input, dim, out=out)
 
 
 declare("unsafe_split_with_sizes(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]",

@@ -87,7 +87,10 @@ def _problem(device_type: str, fast_dtype: Any) -> str | None:
     if device_type == "cuda":
         return "CUDA is not available or torch_xla is imported. Disabling autocast."
     if device_type == "npu":
-        return "NPU is not available. Disabling autocast."
+        from .._backends.npu.runtime import unavailable_reason
+
+        if unavailable_reason() is not None:
+            return "NPU is not available. Disabling autocast."
     if fast_dtype not in SUPPORTED:
         name = device_type.upper()
         return (f"In {name} autocast, but the target dtype is not supported. Disabling autocast.\n"

@@ -34,7 +34,7 @@ def is_autocast_enabled(device_type: str = "cuda") -> bool:
     kind = _checked("is_autocast_enabled", device_type)
     if kind not in DEFAULT_DTYPES:
         raise RuntimeError("unknown device type for autocast in get_autocast_dispatch_key_from_device_type")
-    return THREAD.state.autocast if kind == "cpu" else kind in SETTINGS.enabled
+    return kind in SETTINGS.enabled and (THREAD.state.autocast or kind not in ("cpu", "npu"))
 
 
 def set_autocast_enabled(*args: Any) -> None:

@@ -12,6 +12,7 @@ from .._autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad
 from .._autograd.gradcheck import gradcheck, gradgradcheck
 from ..profiler.record_function import _record_function_with_args_enter, _record_function_with_args_exit
 from . import function, graph, profiler, profiler_util
+from .graph import _unsafe_preserve_version_counter
 from .variable import Variable
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Variable",
     "_record_function_with_args_enter",
     "_record_function_with_args_exit",
+    "_unsafe_preserve_version_counter",
     "backward",
     "detect_anomaly",
     "enable_grad",
@@ -28,11 +30,13 @@ __all__ = [
     "gradgradcheck",
     "graph",
     "inference_mode",
+    "is_multithreading_enabled",
     "no_grad",
     "profiler",
     "profiler_util",
     "set_detect_anomaly",
     "set_grad_enabled",
+    "set_multithreading_enabled",
 ]
 
 # Loaded when first asked for: few programs touch them.
@@ -41,6 +45,27 @@ _LATE = dict.fromkeys(("DeviceType", "_KinetoEvent", "_ProfilerResult", "_add_me
                        "_enable_profiler", "_kineto_step", "_prepare_profiler", "_profiler_enabled", "_profiler_type",
                        "_supported_activities", "_toggle_collection_dynamic", "kineto_available"), "._C._autograd")
 _LATE.update(dict.fromkeys(("ProfilerActivity", "ProfilerConfig", "ProfilerState"), "._C._profiler"))
+
+
+class set_multithreading_enabled:
+    """Accepted for the programs that call it: backward runs in the thread that calls it."""
+
+    def __init__(self, mode: bool) -> None:
+        self.before, _MULTITHREADING[0] = _MULTITHREADING[0], bool(mode)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: object) -> None:
+        _MULTITHREADING[0] = self.before
+
+
+_MULTITHREADING = [True]
+
+
+def is_multithreading_enabled() -> bool:
+    """What `set_multithreading_enabled` was told."""
+    return _MULTITHREADING[0]
 
 
 def __getattr__(name: str) -> Any:

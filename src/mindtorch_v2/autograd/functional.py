@@ -35,10 +35,10 @@ def _leaves(inputs: Tensors, create_graph: bool) -> Tensors:
                  for x in inputs)
 
 
-def _same_shapes(v: Tensors, others: Tensors, is_tuple: bool) -> None:
+def _same_shapes(v: Tensors, others: Tensors, is_tuple: bool, wants_tuple: bool) -> None:
     if len(v) != len(others):
         raise RuntimeError("v is a tuple of invalid length: should be "
-                           f"{len(others)} but got {len(v)}." if is_tuple else
+                           f"{len(others)} but got {len(v)}." if wants_tuple else
                            "The given v should contain a single Tensor.")
     for number, (one, other) in enumerate(zip(v, others, strict=True)):
         if one.size() != other.size():
@@ -52,8 +52,24 @@ def _checked(strict: bool, values: Tensors, label: str) -> None:
         return
     for number, value in enumerate(values):
         if not value.requires_grad:
-            raise RuntimeError(f"Output {number} of the user-provided function {label}. This is not allowed in strict "
-                               "mode.")
+            raise RuntimeError(f"Output {number} of the user-provided function {label}. The outputs must be computed "
+                               "in a differentiable manner from the input when running in strict mode.")
+
+
+INDEPENDENT = {
+    "plain": "The output of the user-provided function is independent of input {0}.",
+    "row": "Output 0 of the user-provided function is independent of input {0}.",
+    "jacobian": "While computing the hessian, found that the jacobian of the user-provided function with respect to "
+                "input {0} is independent of the input.",
+}
+
+
+def _refuse_constants(found: Any) -> None:
+    """With `strict` and a graph, the derivative must depend on the inputs too."""
+    for number, one in enumerate(found):
+        if not one.requires_grad:
+            raise RuntimeError(f"The jacobian of the user-provided function is independent of input {number}. This is "
+                               "not allowed in strict mode when create_graph=True.")
 
 
 def _gradients(outputs: Tensors, inputs: Tensors, grads: Tensors, create_graph: bool, strict: bool,
@@ -67,10 +83,9 @@ def _gradients(outputs: Tensors, inputs: Tensors, grads: Tensors, create_graph: 
                      retain_graph=True, allow_unused=True)
     if strict and any(one is None for one in found):
         number = [one is None for one in found].index(True)
-        raise RuntimeError(f"The output of the user-provided function is independent of input {number}. This is not "
-                           "allowed in strict mode." if stage == "plain" else
-                           f"The {stage} of the user-provided function is independent of input {number}. This is not "
-                           "allowed in strict mode.")
+        raise RuntimeError(INDEPENDENT[stage].format(number) + " This is not allowed in strict mode.")
+    if strict and stage in ("plain", "row") and create_graph:
+        _refuse_constants(found)
     return tuple(aten.zeros_like(x) if one is None else one for one, x in zip(found, inputs, strict=True))
 
 
@@ -93,7 +108,7 @@ def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
         _checked(strict, outputs, "does not require gradients")
         if v is not None:
             v_tuple, vector = _as_tuple(v, "v", "vjp")
-            _same_shapes(vector, outputs, v_tuple)
+            _same_shapes(vector, outputs, v_tuple, many)
         elif len(outputs) == 1 and outputs[0].nelement() == 1:
             vector = (aten.ones_like(outputs[0]),)
         else:
@@ -106,11 +121,11 @@ def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
 def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
     """The output of `func`, and the product of its Jacobian with `v`, by differentiating twice."""
     with enable_grad():
-        _, given = _as_tuple(inputs, "inputs", "jvp")
+        is_tuple, given = _as_tuple(inputs, "inputs", "jvp")
         leaves = _leaves(given, create_graph)
         if v is not None:
             v_tuple, vector = _as_tuple(v, "v", "jvp")
-            _same_shapes(vector, given, v_tuple)
+            _same_shapes(vector, given, v_tuple, is_tuple)
         elif len(given) == 1 and given[0].nelement() == 1:
             vector = (aten.ones_like(given[0]),)
         else:
@@ -120,7 +135,9 @@ def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
         _checked(strict, outputs, "does not require gradients")
         # The gradient is linear in the output gradients: its derivative by them is the transposed Jacobian.
         probes = tuple(aten.zeros_like(output).requires_grad_(True) for output in outputs)
-        pulled = _gradients(outputs, leaves, probes, True, strict, "plain")
+        pulled = _gradients(outputs, leaves, probes, True, False, "plain")
+        if strict:
+            _gradients(outputs, leaves, tuple(aten.ones_like(o) for o in outputs), create_graph, True, "plain")
         found = _gradients(pulled, probes, vector, create_graph, False, "plain")
     return _single(_finished(outputs, create_graph), many), _single(_finished(found, create_graph), many)
 
@@ -129,12 +146,12 @@ def jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, 
              vectorize: bool = False, strategy: str = "reverse-mode") -> Any:
     """The Jacobian of `func`: for each output and input, output dimensions followed by input dimensions.
 
-    `vectorize` changes nothing here: there is one backward pass for each number of the output.
+    `vectorize` and `strategy` change nothing here: there is one backward pass for each number of the output.
     """
-    if strategy == "forward-mode":
-        raise NotImplementedError("jacobian(strategy='forward-mode'): this runtime has no forward-mode "
-                                  "differentiation; the reverse mode gives the same Jacobian")
-    if strategy != "reverse-mode":
+    if strategy == "forward-mode" and not vectorize:
+        raise NotImplementedError("Computing Jacobian using forward-AD or forward-over-reverse Hessian is only "
+                                  "implemented for `vectorize=True`.")
+    if strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your '
                              'function has more outputs than inputs, "forward-mode" tends to be more performant. '
                              'Otherwise, prefer to use "reverse-mode".')
@@ -143,6 +160,9 @@ def jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, 
         leaves = _leaves(given, create_graph)
         many, outputs = _as_tuple(func(*leaves), "outputs of the user-provided function", "jacobian")
         _checked(strict, outputs, "does not require gradients")
+        if strict and (vectorize or strategy == "forward-mode"):
+            raise RuntimeError("torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not "
+                               "supported together. Set one of them to False.")
         made = tuple(_rows(output, leaves, create_graph, strict) for output in outputs)
     made = _finished(made, create_graph)
     rows = tuple(_single(row, is_tuple) for row in made)
@@ -151,21 +171,22 @@ def jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, 
 
 def _rows(output: Any, leaves: Tensors, create_graph: bool, strict: bool) -> Tensors:
     count = output.nelement()
-    basis = aten.eye(count, dtype=output.dtype)
-    rows = [_gradients((output,), leaves, (basis[i].reshape(output.shape),), create_graph, strict, "plain")
+    basis = aten.eye(count, dtype=output.dtype, device=output.device)
+    rows = [_gradients((output,), leaves, (basis[i].reshape(output.shape),), create_graph, strict, "row")
             for i in range(count)]
     if not rows:
-        return tuple(aten.zeros((*output.shape, *leaf.shape), dtype=leaf.dtype) for leaf in leaves)
+        return tuple(aten.zeros((*output.shape, *leaf.shape), dtype=leaf.dtype, device=leaf.device) for leaf in leaves)
     return tuple(aten.stack(list(column)).reshape((*output.shape, *leaf.shape))
                  for column, leaf in zip(zip(*rows, strict=True), leaves, strict=True))
 
 
-def _number(func: Callable[..., Any], function: str) -> Callable[..., Any]:
+def _number(func: Callable[..., Any], function: str, strict: bool = False) -> Callable[..., Any]:
     """`func`, refused unless its output is a single number."""
 
     def checked(*args: Any) -> Any:
         output = func(*args)
         _, outputs = _as_tuple(output, "outputs of the user-provided function", function)
+        _checked(strict, outputs, "does not require gradients")
         if isinstance(output, tuple):
             raise RuntimeError(f"The function given to {function} should return a single Tensor")
         if outputs[0].nelement() != 1:
@@ -181,15 +202,28 @@ def hessian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, s
     """The second derivatives of a function with one number as its output."""
     if outer_jacobian_strategy not in ("reverse-mode", "forward-mode"):
         raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
+    if outer_jacobian_strategy == "forward-mode" and not vectorize:
+        raise NotImplementedError("Computing Jacobian using forward-AD or forward-over-reverse Hessian is only "
+                                  "implemented for `vectorize=True`.")
     is_tuple, given = _as_tuple(inputs, "inputs", "hessian")
-    checked = _number(func, "hessian")
+    checked = _number(func, "hessian", strict)
 
     def first(*args: Any) -> Any:
-        found = jacobian(checked, args, create_graph=True, strict=strict)
+        found = jacobian(checked, args, create_graph=True)
+        if strict:
+            _strict_hessian(checked(*args), found)
         return found if is_tuple else found[0]
 
     return jacobian(first, inputs if is_tuple else given[0], create_graph=create_graph, strict=strict,
-                    strategy=outer_jacobian_strategy)
+                    vectorize=vectorize and not strict, strategy=outer_jacobian_strategy)
+
+
+def _strict_hessian(output: Any, found: Tensors) -> None:
+    """Refuse a function, or a gradient, that does not depend on the inputs."""
+    _checked(True, (output,), "does not require gradients")
+    for number, one in enumerate(found):
+        if not one.requires_grad:
+            raise RuntimeError(INDEPENDENT["jacobian"].format(number) + " This is not allowed in strict mode.")
 
 
 def _second(func: Callable[..., Any], inputs: Any, v: Any, create_graph: bool, strict: bool, name: str) -> Any:
@@ -198,16 +232,18 @@ def _second(func: Callable[..., Any], inputs: Any, v: Any, create_graph: bool, s
     leaves = _leaves(given, create_graph)
     if v is not None:
         v_tuple, vector = _as_tuple(v, "v", name)
-        _same_shapes(vector, given, v_tuple)
+        _same_shapes(vector, given, v_tuple, is_tuple)
     elif len(given) == 1 and given[0].nelement() == 1:
         vector = (aten.ones_like(given[0]),)
     else:
         raise RuntimeError("The vector v can only be None if the input to the user-provided function is a single "
                            "Tensor with a single element.")
     output = func(*leaves)
-    _number(lambda: output, name)()
-    _checked(strict, (output,), "does not require gradients")
-    first = _gradients((output,), leaves, (aten.ones_like(output),), True, strict, "plain")
+    _number(lambda: output, name, strict)()
+    first = _gradients((output,), leaves, (aten.ones_like(output),), True, False, "plain")
+    if strict:
+        _gradients((output,), leaves, (aten.ones_like(output),), False, True, "plain")
+        _strict_hessian(output, first)
     return is_tuple, leaves, vector, output, first
 
 
@@ -225,3 +261,14 @@ def hvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
         is_tuple, leaves, vector, output, first = _second(func, inputs, v, create_graph, strict, "hvp")
         found = _gradients(first, leaves, vector, create_graph, strict, "jacobian")
     return _finished(output, create_graph), _single(_finished(found, create_graph), is_tuple)
+
+
+def _construct_standard_basis_for(tensors: Tensors, tensor_numels: tuple[int, ...]) -> Tensors:
+    """The unit vectors of all numbers of some tensors, as one matrix per tensor."""
+    total, made, start = sum(tensor_numels), [], 0
+    for tensor, count in zip(tensors, tensor_numels, strict=True):
+        part = aten.zeros((total, count), dtype=tensor.dtype, device=tensor.device)
+        aten.fill_(aten.diagonal(part, -start), 1)
+        made.append(part)
+        start += count
+    return tuple(made)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._autograd.graph import Node, RemovableHandle, edge
+from .._autograd.graph import GradientEdge, Node, RemovableHandle, edge
 from .._autograd.inplace import bump
 from .._dispatch.namespace import aten
 from .._dispatch.state import THREAD
@@ -28,10 +29,115 @@ class saved_tensors_hooks:
         self.hooks = (pack_hook, unpack_hook)
 
     def __enter__(self) -> None:
+        if _DISABLED:
+            raise RuntimeError(_DISABLED[-1])
         THREAD.state.pack_hooks.append(self.hooks)
 
     def __exit__(self, *exc: object) -> None:
         THREAD.state.pack_hooks.pop()
+
+
+_DISABLED: list[str] = []  # why hooks on saved tensors may not be used now
+
+
+class disable_saved_tensors_hooks:
+    """Refuse hooks on saved tensors inside, with a message."""
+
+    def __init__(self, error_message: str) -> None:
+        self.message = error_message
+
+    def __enter__(self) -> None:
+        if THREAD.state.pack_hooks:
+            raise RuntimeError(self.message)
+        _DISABLED.append(self.message)
+
+    def __exit__(self, *exc: object) -> None:
+        _DISABLED.pop()
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def inside(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return function(*args, **kwargs)
+
+        return inside
+
+
+class _Kept:
+    """The contents of saved tensors while they may be changed in place."""
+
+    def __init__(self) -> None:
+        self.is_open = True
+        self.copies: list[Any] = []
+
+    def clear(self) -> None:
+        """Forget all copies."""
+        for kept in self.copies:
+            kept.clear()
+        self.copies.clear()
+
+
+class allow_mutation_on_saved_tensors(saved_tensors_hooks):
+    """Let tensors that backward needs be changed in place inside: backward uses the contents that were saved.
+
+    Every saved tensor is copied when it is saved. Backward has to run inside too.
+
+    >>> import mindtorch_v2 as torch
+    >>> with torch.autograd.graph.allow_mutation_on_saved_tensors():
+    ...     x = torch.ones(2, requires_grad=True)
+    ...     y = x.clone()
+    ...     z = y ** 2
+    ...     y.zero_().detach()
+    ...     torch.autograd.grad(z.sum(), x)
+    tensor([0., 0.])
+    (tensor([2., 2.]),)
+    """
+
+    _active = False
+
+    def __init__(self) -> None:
+        self.kept = _Kept()
+        super().__init__(self._pack, self._unpack)
+
+    def _pack(self, tensor: Tensor) -> Any:
+        held = {"tensor": tensor, "version": tensor._version, "copy": aten.clone(aten.detach(tensor))}
+        self.kept.copies.append(held)
+        return held
+
+    def _unpack(self, held: dict[str, Any]) -> Tensor:
+        if not self.kept.is_open:
+            raise RuntimeError("Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in which "
+                               "the graph was originally recorded.")
+        if not held:
+            raise RuntimeError("The saved tensors of this graph were cleared")
+        return held["tensor"] if held["tensor"]._version == held["version"] else held["copy"]
+
+    def __enter__(self) -> Any:
+        if allow_mutation_on_saved_tensors._active:
+            raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+        super().__enter__()
+        allow_mutation_on_saved_tensors._active = True
+        return self.kept
+
+    def __exit__(self, *exc: object) -> None:
+        allow_mutation_on_saved_tensors._active = False
+        self.kept.is_open = False
+        self.kept.clear()
+        super().__exit__(*exc)
+
+
+class _unsafe_preserve_version_counter:
+    """In-place changes inside do not count: backward will not notice them."""
+
+    def __init__(self, tensors: Any) -> None:
+        self.tensors = (tensors,) if isinstance(tensors, Tensor) else tuple(tensors)
+
+    def __enter__(self) -> None:
+        self.before = [tensor._version for tensor in self.tensors]
+
+    def __exit__(self, *exc: object) -> None:
+        for tensor, version in zip(self.tensors, self.before):
+            tensor.shared().version = version
 
 
 class save_on_cpu(saved_tensors_hooks):
@@ -39,23 +145,6 @@ class save_on_cpu(saved_tensors_hooks):
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
         super().__init__(lambda t: (t.device, aten.to(t, "cpu")), lambda kept: aten.to(kept[1], kept[0]))
-
-
-class GradientEdge(tuple[Any, ...]):
-    """Where a tensor's gradient goes: `(node, output_nr)`."""
-
-    def __new__(cls, node: Node, output_nr: int) -> GradientEdge:
-        return tuple.__new__(cls, (node, output_nr))
-
-    @property
-    def node(self) -> Node:
-        """The node."""
-        return self[0]
-
-    @property
-    def output_nr(self) -> int:
-        """Which of its outputs."""
-        return self[1]
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
@@ -106,5 +195,6 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[..., Any], 
     return Handles()
 
 
-__all__ = ["GradientEdge", "Node", "get_gradient_edge", "increment_version", "register_multi_grad_hook",
+__all__ = ["GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks",
+           "get_gradient_edge", "increment_version", "register_multi_grad_hook",
            "save_on_cpu", "saved_tensors_hooks"]

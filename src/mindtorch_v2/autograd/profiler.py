@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from mtprof.devices import DeviceType
+
 from ..profiler.activity import ProfilerActivity, kineto_available
-from ..profiler.device_type import DeviceType
 from ..profiler.record_function import record_function
 from ..profiler.recorder import Recorder
 from ..profiler.session import profile
@@ -92,7 +93,7 @@ def parse_nvprof_trace(path: str) -> Any:
 def __getattr__(name: str) -> Any:
     # Whether anything records; a variable in PyTorch, asked here so that it is never out of date.
     if name == "_is_profiler_enabled":
-        return Recorder.session is not None
+        return Recorder.running is not None
     if name in _LATE:
         return getattr(importlib.import_module(_LATE[name], __name__.partition(".")[0]), name)
     raise AttributeError(f"module 'torch.autograd.profiler' has no attribute '{name}'")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..profiler.device_type import DeviceType
-from ..profiler.views.event_list import EventList
-from ..profiler.views.event_metadata import (
+from mtprof.devices import DeviceType
+from mtprof.views.event_list import EventList
+from mtprof.views.event_metadata import (
     _EVENT_METADATA_KEYS,
     EventMetadata,
     _build_metadata,
     _to_bool,
     _to_str,
 )
-from ..profiler.views.formatting import (
+from mtprof.views.formatting import (
     MEMORY_EVENT_NAME,
     OUT_OF_MEMORY_EVENT_NAME,
     _attr_formatter,
@@ -24,11 +24,11 @@ from ..profiler.views.formatting import (
     _format_time_share,
     _rewrite_name,
 )
-from ..profiler.views.function_event import FormattedTimesMixin, FunctionEvent, Interval, Kernel
-from ..profiler.views.function_event_avg import FunctionEventAvg
-from ..profiler.views.mem_records import MemRecordsAcc
-from ..profiler.views.string_table import StringTable
-from ..profiler.views.table import build_table as _build_table
+from mtprof.views.function_event import FormattedTimesMixin, FunctionEvent, Interval, Kernel
+from mtprof.views.function_event_avg import FunctionEventAvg
+from mtprof.views.mem_records import MemRecordsAcc
+from mtprof.views.string_table import StringTable
+from mtprof.views.table import build_table as _build_table
 
 __all__ = [
     "MEMORY_EVENT_NAME",

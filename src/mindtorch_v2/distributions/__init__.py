@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from .._absent import refusing_class
 from . import _kl_cross, _kl_formulas, constraint_registry, constraints, kl, transforms, utils  # noqa: F401
 from .bernoulli import Bernoulli
 from .beta import Beta
@@ -69,9 +68,7 @@ from .transforms import (
 from .uniform import Uniform
 from .von_mises import VonMises
 from .weibull import Weibull
-
-_REASON = "torch.distributions.{0} is not part of this runtime"
-Wishart = refusing_class("Wishart", NotImplementedError, _REASON.format("Wishart"))
+from .wishart import Wishart
 
 __all__ = [
     "AbsTransform", "AffineTransform", "Bernoulli", "Beta", "Binomial", "CatTransform", "Categorical", "Cauchy",

@@ -48,7 +48,7 @@ class ReshapeTransform(Transform):
         return y.reshape((*y.shape[:y.dim() - len(self.out_shape)], *self.in_shape))
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        return aten.zeros(x.shape[:x.dim() - len(self.in_shape)], dtype=x.dtype)
+        return aten.zeros(x.shape[:x.dim() - len(self.in_shape)], dtype=x.dtype, device=x.device)
 
     def _changed(self, shape: Any, before: Size, after: Size) -> Any:
         if len(shape) < len(before):
@@ -187,7 +187,7 @@ class CorrCholeskyTransform(Transform):
         squares = bounded**2
         # Each entry takes a share of the length that its row has left.
         left = (1 - squares).sqrt().cumprod(-1)
-        identity = aten.eye(bounded.shape[-1], dtype=bounded.dtype)
+        identity = aten.eye(bounded.shape[-1], dtype=bounded.dtype, device=bounded.device)
         return (bounded + identity) * aten.pad(left[..., :-1], [1, 0], value=1)
 
     def _inverse(self, y: Any) -> Any:

@@ -91,7 +91,7 @@ class Bernoulli(BinaryParameter, ExponentialFamily):
         return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
 
     def enumerate_support(self, expand: bool = True) -> Any:
-        values = aten.arange(2, dtype=self._param.dtype or float32)
+        values = aten.arange(2, dtype=self._param.dtype or float32, device=self._param.device)
         values = values.view((-1, *(1,) * len(self._batch_shape)))
         return values.expand((-1, *self._batch_shape)) if expand else values
 

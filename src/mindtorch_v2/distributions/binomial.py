@@ -88,5 +88,6 @@ class Binomial(Counted):
         total = int(self.total_count.max())
         if not self.total_count.min() == total:
             raise NotImplementedError("Inhomogeneous total count not supported by `enumerate_support`.")
-        values = aten.arange(1 + total, dtype=self._param.dtype).view((-1, *(1,) * len(self._batch_shape)))
+        values = aten.arange(1 + total, dtype=self._param.dtype, device=self._param.device)
+        values = values.view((-1, *(1,) * len(self._batch_shape)))
         return values.expand((-1, *self._batch_shape)) if expand else values

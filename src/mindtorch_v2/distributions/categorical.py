@@ -62,7 +62,7 @@ class Categorical(Distribution):
 
     @property
     def mean(self) -> Any:
-        return aten.full(self._extended_shape(), float("nan"), dtype=self.probs.dtype)
+        return aten.full(self._extended_shape(), float("nan"), dtype=self.probs.dtype, device=self.probs.device)
 
     @property
     def mode(self) -> Any:
@@ -70,7 +70,7 @@ class Categorical(Distribution):
 
     @property
     def variance(self) -> Any:
-        return aten.full(self._extended_shape(), float("nan"), dtype=self.probs.dtype)
+        return aten.full(self._extended_shape(), float("nan"), dtype=self.probs.dtype, device=self.probs.device)
 
     def sample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
         sample_shape = Size(sample_shape)
@@ -92,5 +92,6 @@ class Categorical(Distribution):
         return -(logits * self.probs).sum(-1)
 
     def enumerate_support(self, expand: bool = True) -> Any:
-        values = aten.arange(self._num_events, dtype=int64).view((-1, *(1,) * len(self._batch_shape)))
+        values = aten.arange(self._num_events, dtype=int64, device=self._param.device)
+        values = values.view((-1, *(1,) * len(self._batch_shape)))
         return values.expand((-1, *self._batch_shape)) if expand else values

@@ -30,7 +30,7 @@ class Cauchy(Distribution):
 
     @property
     def mean(self) -> Any:
-        return aten.full(self._extended_shape(), math.nan, dtype=self.loc.dtype)
+        return aten.full(self._extended_shape(), math.nan, dtype=self.loc.dtype, device=self.loc.device)
 
     @property
     def mode(self) -> Any:
@@ -38,10 +38,10 @@ class Cauchy(Distribution):
 
     @property
     def variance(self) -> Any:
-        return aten.full(self._extended_shape(), math.inf, dtype=self.loc.dtype)
+        return aten.full(self._extended_shape(), math.inf, dtype=self.loc.dtype, device=self.loc.device)
 
     def rsample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
-        drawn = aten.empty(self._extended_shape(sample_shape), dtype=self.loc.dtype).cauchy_()
+        drawn = aten.empty(self._extended_shape(sample_shape), dtype=self.loc.dtype, device=self.loc.device).cauchy_()
         return self.loc + drawn * self.scale
 
     def log_prob(self, value: Any) -> Any:

@@ -283,7 +283,7 @@ class _Square(Constraint):
     event_dim = 2
 
     def check(self, value: Any) -> Any:
-        return aten.full(value.shape[:-2], value.shape[-2] == value.shape[-1], dtype=bool_)
+        return aten.full(value.shape[:-2], value.shape[-2] == value.shape[-1], dtype=bool_, device=value.device)
 
 
 class _Symmetric(_Square):

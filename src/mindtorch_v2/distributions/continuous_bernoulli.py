@@ -84,7 +84,8 @@ class ContinuousBernoulli(BinaryParameter, ExponentialFamily):
             return self.rsample(sample_shape)
 
     def rsample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
-        return self.icdf(aten.rand(self._extended_shape(sample_shape), dtype=self.probs.dtype))
+        shape = self._extended_shape(sample_shape)
+        return self.icdf(aten.rand(shape, dtype=self.probs.dtype, device=self.probs.device))
 
     def log_prob(self, value: Any) -> Any:
         if self._validate_args:

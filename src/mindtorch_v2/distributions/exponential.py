@@ -45,7 +45,7 @@ class Exponential(ExponentialFamily):
 
     def rsample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
         shape = self._extended_shape(sample_shape)
-        return aten.empty(shape, dtype=self.rate.dtype).exponential_() / self.rate
+        return aten.empty(shape, dtype=self.rate.dtype, device=self.rate.device).exponential_() / self.rate
 
     def log_prob(self, value: Any) -> Any:
         if self._validate_args:

@@ -45,7 +45,7 @@ class Geometric(BinaryParameter):
 
     def sample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
         with no_grad():
-            drawn = aten.empty(self._extended_shape(sample_shape), dtype=self.probs.dtype)
+            drawn = aten.empty(self._extended_shape(sample_shape), dtype=self.probs.dtype, device=self.probs.device)
             drawn.uniform_(finfo(self.probs.dtype).tiny, 1)
             return (drawn.log() / (-self.probs).log1p()).floor()
 

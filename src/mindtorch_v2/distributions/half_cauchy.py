@@ -36,7 +36,7 @@ class HalfCauchy(TransformedDistribution):
 
     @property
     def mean(self) -> Any:
-        return aten.full(self._extended_shape(), math.inf, dtype=self.scale.dtype)
+        return aten.full(self._extended_shape(), math.inf, dtype=self.scale.dtype, device=self.scale.device)
 
     @property
     def variance(self) -> Any:

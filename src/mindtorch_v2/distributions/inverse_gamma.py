@@ -22,7 +22,7 @@ class InverseGamma(TransformedDistribution):
 
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
         base = Gamma(concentration, rate, validate_args=validate_args)
-        super().__init__(base, PowerTransform(-aten.ones((), dtype=base.rate.dtype)), validate_args=validate_args)
+        super().__init__(base, PowerTransform(-base.rate.new_ones(())), validate_args=validate_args)
 
     @property
     def concentration(self) -> Any:

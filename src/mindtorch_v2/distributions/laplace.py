@@ -46,7 +46,8 @@ class Laplace(Distribution):
 
     def rsample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
         shape = self._extended_shape(sample_shape)
-        drawn = aten.empty(shape, dtype=self.loc.dtype).uniform_(finfo(self.loc.dtype).eps - 1, 1)
+        drawn = aten.empty(shape, dtype=self.loc.dtype, device=self.loc.device)
+        drawn.uniform_(finfo(self.loc.dtype).eps - 1, 1)
         return self.loc - self.scale * drawn.sign() * aten.log1p(-drawn.abs())
 
     def log_prob(self, value: Any) -> Any:

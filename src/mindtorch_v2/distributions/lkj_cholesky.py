@@ -30,8 +30,8 @@ class LKJCholesky(Distribution):
         self.dim = dim
         (self.concentration,) = broadcast_all(concentration)
         # The squared length of row i below the diagonal is a beta number.
-        before = aten.cat([aten.zeros(1, dtype=self.concentration.dtype),
-                           aten.arange(dim - 1, dtype=self.concentration.dtype)])
+        before = aten.cat([aten.zeros(1, dtype=self.concentration.dtype, device=self.concentration.device),
+                           aten.arange(dim - 1, dtype=self.concentration.dtype, device=self.concentration.device)])
         first = self.concentration + 0.5 * (dim - 2)
         self._beta = Beta(before + 0.5, first.unsqueeze(-1) - 0.5 * before)
         super().__init__(self.concentration.size(), (dim, dim), validate_args=validate_args)
@@ -44,7 +44,7 @@ class LKJCholesky(Distribution):
         """Row by row: a direction at random, and its length from the beta distribution (the onion method)."""
         with no_grad():
             squares = self._beta.sample(sample_shape).unsqueeze(-1)
-            rows = aten.randn(self._extended_shape(sample_shape), dtype=squares.dtype).tril(-1)
+            rows = aten.randn(self._extended_shape(sample_shape), dtype=squares.dtype, device=squares.device).tril(-1)
             rows = rows / rows.norm(dim=-1, keepdim=True)
             rows[..., 0, :] = 0.0  # the first row has nothing below the diagonal
             below = aten.sqrt(squares) * rows
@@ -55,7 +55,7 @@ class LKJCholesky(Distribution):
         if self._validate_args:
             self._validate_sample(value)
         diagonal = aten.diagonal(value, 0, -2, -1)[..., 1:]
-        rows = aten.arange(2, self.dim + 1)
+        rows = aten.arange(2, self.dim + 1, device=value.device)
         powers = 2 * (self.concentration - 1).unsqueeze(-1) + (self.dim - rows)
         count = self.dim - 1
         alpha = self.concentration + 0.5 * count

@@ -48,7 +48,7 @@ class LowRankMultivariateNormal(Distribution):
         self.loc, self.cov_diag = places[..., 0], widths[..., 0]
         self._factor, self._diagonal = cov_factor, cov_diag
         weighted = cov_factor.mT / cov_diag.unsqueeze(-2)
-        identity = aten.eye(cov_factor.size(-1), dtype=cov_factor.dtype)
+        identity = aten.eye(cov_factor.size(-1), dtype=cov_factor.dtype, device=cov_factor.device)
         self._capacitance_tril = aten.linalg_cholesky(aten.matmul(weighted, cov_factor) + identity)
         super().__init__(self.loc.shape[:-1], event_shape, validate_args=validate_args)
 
@@ -78,7 +78,7 @@ class LowRankMultivariateNormal(Distribution):
         """The lower Cholesky factor of the covariance, by way of a matrix whose eigenvalues are at least 1."""
         root = self._diagonal.sqrt().unsqueeze(-1)
         scaled = self._factor / root
-        identity = aten.eye(self._event_shape[0], dtype=scaled.dtype)
+        identity = aten.eye(self._event_shape[0], dtype=scaled.dtype, device=scaled.device)
         return self._full(root * aten.linalg_cholesky(aten.matmul(scaled, scaled.mT) + identity))
 
     @lazy_property

@@ -76,12 +76,12 @@ class Multinomial(Distribution):
         with no_grad():
             drawn = self._categorical.sample(Size((self.total_count, *sample_shape)))
             drawn = drawn.permute(*range(1, drawn.dim()), 0)
-            counts = aten.empty(self._extended_shape(sample_shape), dtype=drawn.dtype).zero_()
+            counts = aten.empty(self._extended_shape(sample_shape), dtype=drawn.dtype, device=drawn.device).zero_()
             counts.scatter_add_(-1, drawn, aten.ones_like(drawn))
             return counts.type_as(self.probs)
 
     def entropy(self) -> Any:
-        n = tensor(self.total_count)
+        n = tensor(self.total_count, device=self.logits.device)
         draws = n * self._categorical.entropy() - aten.lgamma(n + 1)
         support = self._binomial.enumerate_support(expand=False)[1:]
         weights = aten.exp(self._binomial.log_prob(support)) * aten.lgamma(support + 1)

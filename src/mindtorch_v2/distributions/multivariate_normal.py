@@ -55,7 +55,7 @@ def factor_of_precision(precision: Any) -> Any:
     """The Cholesky factor of the inverse: that of the reversed matrix, inverted, is triangular the right way."""
     flipped = aten.linalg_cholesky(aten.flip(precision, (-2, -1)))
     inverse = aten.transpose(aten.flip(flipped, (-2, -1)), -2, -1)
-    identity = aten.eye(precision.shape[-1], dtype=precision.dtype).expand(precision.shape)
+    identity = aten.eye(precision.shape[-1], dtype=precision.dtype, device=precision.device).expand(precision.shape)
     return aten.tril(aten.linalg_solve(inverse, identity))
 
 
@@ -115,7 +115,7 @@ class MultivariateNormal(Distribution):
     def precision_matrix(self) -> Any:
         """The inverse of the covariance."""
         factor = self._unbroadcasted_scale_tril
-        identity = aten.eye(factor.shape[-1], dtype=factor.dtype).expand(factor.shape)
+        identity = aten.eye(factor.shape[-1], dtype=factor.dtype, device=factor.device).expand(factor.shape)
         inverse = aten.linalg_solve(factor, identity)
         return self._full(aten.matmul(inverse.mT, inverse))
 

@@ -25,8 +25,9 @@ def broadcast_all(*values: Any) -> tuple[Any, ...]:
     if not all(isinstance(value, (Tensor, Number)) for value in values):
         raise ValueError("Input arguments must all be instances of Number, torch.Tensor or objects implementing "
                          "__torch_function__.")
-    dtype = next((value.dtype for value in values if isinstance(value, Tensor)), get_default_dtype())
-    made = [value if isinstance(value, Tensor) else tensor(value, dtype=dtype) for value in values]
+    first = next((value for value in values if isinstance(value, Tensor)), None)
+    dtype, device = (get_default_dtype(), None) if first is None else (first.dtype, first.device)
+    made = [value if isinstance(value, Tensor) else tensor(value, dtype=dtype, device=device) for value in values]
     return tuple(aten.broadcast_tensors(made))
 
 
@@ -80,7 +81,7 @@ def tril_matrix_to_vec(mat: Any, diag: int = 0) -> Any:
     n = mat.shape[-1]
     if not -n <= diag < n:
         raise ValueError(f"diag ({diag}) provided is outside [{-n}, {n - 1}].")
-    numbers = aten.arange(n)
+    numbers = aten.arange(n, device=mat.device)
     below = numbers < numbers.view(-1, 1) + (diag + 1)
     return mat[..., below]
 
@@ -92,8 +93,8 @@ def vec_to_tril_matrix(vec: Any, diag: int = 0) -> Any:
         raise ValueError(f"The size of last dimension is {vec.shape[-1]} which cannot be expressed as "
                          "the lower triangular part of a square D x D matrix.")
     size = round(n)
-    made = aten.zeros((*vec.shape[:-1], size, size), dtype=vec.dtype)
-    numbers = aten.arange(size)
+    made = aten.zeros((*vec.shape[:-1], size, size), dtype=vec.dtype, device=vec.device)
+    numbers = aten.arange(size, device=vec.device)
     made[..., numbers < numbers.view(-1, 1) + (diag + 1)] = vec
     return made
 

@@ -61,10 +61,10 @@ class VonMises(Distribution):
             rho = (root - aten.sqrt(2 * root)) / (2 * kappa)
             # For a small concentration the formula cancels; its series does not.
             r = aten.where(kappa < 1e-5, 1 / kappa + kappa, (1 + rho**2) / (2 * rho))
-            angles = aten.zeros(shape, dtype=float64)
-            done = aten.zeros(shape, dtype=bool_)
+            angles = aten.zeros(shape, dtype=float64, device=kappa.device)
+            done = aten.zeros(shape, dtype=bool_, device=kappa.device)
             while not done.all():
-                turn, level, side = aten.unbind(aten.rand((3, *shape), dtype=float64))
+                turn, level, side = aten.unbind(aten.rand((3, *shape), dtype=float64, device=kappa.device))
                 z = aten.cos(math.pi * turn)
                 f = (1 + r * z) / (r + z)
                 c = kappa * (r - f)

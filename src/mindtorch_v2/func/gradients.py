@@ -230,12 +230,12 @@ def jacrev(func: Callable[..., Any], argnums: Argnums = 0, *, has_aux: bool = Fa
 def _rows(call: _Call, output: Any, keep: bool) -> Any:
     """The Jacobian of one output: for each argument, output dimensions followed by the argument's."""
     count = output.numel()
-    basis = aten.eye(count, dtype=output.dtype)
+    basis = aten.eye(count, dtype=output.dtype, device=output.device)
     rows = [call.gradients([output], [basis[i].reshape(output.shape)], create_graph=keep, retain_graph=True)
             for i in range(count)]
     if not rows:
         template = call.gradients([], [], create_graph=False)
-        return tree_map(lambda leaf: aten.zeros((*output.shape, *leaf.shape), dtype=leaf.dtype), template)
+        return tree_map(lambda leaf: leaf.new_zeros((*output.shape, *leaf.shape)), template)
     flat = [tree_flatten(row) for row in rows]
     stacked = [aten.stack(list(column)).reshape((*output.shape, *column[0].shape))
                for column in zip(*[leaves for leaves, _ in flat], strict=True)]
