@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import enum
 import importlib
+import os
+import pickle
+from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from ._device import CPU, device
 from ._dispatch.namespace import aten
-from ._dtype import dtype, dtype_from_name
+from ._dtype import dtype, dtype_from_name, uint8
 from ._serialization import (
+    UNTYPED,
+    SparseRecord,
     StorageRecord,
     TensorRecord,
+    numpy_dtype,
     read_archive,
     reduce_device,
     reduce_dtype,
@@ -20,7 +29,8 @@ from ._serialization import (
 )
 from ._shape import Size
 from ._storage import Shared, Storage
-from ._tensor import Tensor, wrap
+from ._tensor import Layout, Tensor, wrap
+from ._typed_storage import TypedStorage
 from .nn.parameter import Parameter
 
 _SAFE: dict[tuple[str, str], Any] = {}
@@ -33,15 +43,42 @@ class _Describer:
         self.storages: dict[int, tuple[StorageRecord, Any]] = {}
 
     def __call__(self, obj: object) -> TensorRecord | StorageRecord | None:
+        if isinstance(obj, Storage):
+            return self.storage(obj, UNTYPED, obj.bytes())
+        if isinstance(obj, TypedStorage):
+            raw = obj.untyped()
+            return self.storage(raw, obj.dtype.name, raw.bytes().view(obj.dtype.np))
         if not isinstance(obj, Tensor):
             return None
+        record = self.tensor(obj)
+        record.state = dict(obj.__dict__) or None
+        record.subclass = None if type(obj) in (Tensor, Parameter) or record.is_parameter else type(obj)
+        return record
+
+    def storage(self, storage: Any, name: str, data: Any) -> StorageRecord:
+        """A storage, once for all that use it."""
+        key = id(storage.array)
+        if key not in self.storages:
+            if _SKIPPING:
+                data = np.zeros_like(data)
+            self.storages[key] = (StorageRecord(str(len(self.storages)), name, str(storage.device), data), storage)
+        return self.storages[key][0]
+
+    def tensor(self, obj: Tensor) -> TensorRecord:
+        """A window on a storage."""
         tensor: Tensor = obj if obj.is_leaf else aten.detach(obj)
         where = tensor.device
+        if where.type == "meta":
+            record = StorageRecord("", tensor.dtype.name, "meta", np.empty(0, numpy_dtype(tensor.dtype.name)))
+            return TensorRecord(record, 0, tuple(tensor._a.shape), tuple(tensor.stride()), bool(tensor.requires_grad),
+                                isinstance(obj, Parameter))
         host: Tensor = tensor if where == CPU else aten.to(aten.detach(tensor), "cpu")
         storage = host.untyped_storage()
         key = id(storage.array)
         if key not in self.storages:
             flat = storage.bytes().view(host._a.dtype)
+            if _SKIPPING:
+                flat = np.zeros_like(flat)
             self.storages[key] = (StorageRecord(str(len(self.storages)), host.dtype.name, str(where), flat), storage)
         record = self.storages[key][0]
         if record.dtype_name != host.dtype.name:
@@ -69,9 +106,10 @@ def _reduce(obj: object) -> Any:
 def save(obj: object, f: Any, pickle_module: Any = None, pickle_protocol: int = 2,
          _use_new_zipfile_serialization: bool = True, _disable_byteorder_record: bool = False) -> None:
     """Write an object with its tensors to a file that PyTorch can read too. An existing file survives a failure."""
-    if not _use_new_zipfile_serialization:
-        raise NotImplementedError("torch.save: the format from before PyTorch 1.6 is not written by this runtime")
-    write_archive(f, obj, describe=_Describer(), extra_reduce=_reduce, pickle_protocol=pickle_protocol)
+    if not isinstance(f, (str, os.PathLike)) and not hasattr(f, "write"):
+        raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
+    write_archive(f, obj, describe=_Describer(), extra_reduce=_reduce, pickle_protocol=pickle_protocol,
+                  legacy=not _use_new_zipfile_serialization)
 
 
 def load(f: Any, map_location: Any = None, pickle_module: Any = None, *, weights_only: bool = True,
@@ -80,35 +118,81 @@ def load(f: Any, map_location: Any = None, pickle_module: Any = None, *, weights
 
     Only plain data is accepted unless `weights_only=False`, which trusts the file and may run code from it.
     """
-    storages: dict[int, Any] = {}
-
-    def build(record: TensorRecord) -> Tensor:
-        return _build(record, storages, map_location)
-
+    builder = _Builder(map_location)
     return read_archive(
-        f, build=build, build_dtype=dtype_from_name, build_device=device, build_size=Size,
-        mmap=bool(mmap), weights_only=weights_only, allowed=_SAFE, resolve_torch_name=_resolve)
+        f, build=builder.tensor, build_dtype=dtype_from_name, build_device=device, build_size=Size,
+        build_storage=builder.storage, build_sparse=builder.sparse, build_layout=_layout, mmap=bool(mmap),
+        weights_only=weights_only, allowed=_SAFE, resolve_torch_name=_resolve, **pickle_load_args)
 
 
-def _build(record: TensorRecord, storages: dict[int, Any], map_location: Any) -> Tensor:
-    array = record.to_array()
-    made = wrap(array)
-    shared = storages.get(id(record.storage.data))
-    if shared is None:
-        shared = storages[id(record.storage.data)] = Storage(array, CPU)
-    made._st = Shared(shared)
-    if callable(map_location):
-        moved = map_location(shared, record.storage.location)
-        target = device(record.storage.location) if moved is None else moved.device
-    else:
-        target = _location(map_location, record.storage.location)
-    if target is not None and target != CPU:
-        made = aten.to(made, target)
-    if record.is_parameter:
-        return Parameter(made, record.requires_grad)
-    if record.requires_grad:
-        made.requires_grad = True
-    return made
+class _Builder:
+    """Makes tensors and storages of records; what shares memory in the file shares it again."""
+
+    def __init__(self, map_location: Any) -> None:
+        self.map_location = map_location
+        self.storages: dict[int, Storage] = {}
+
+    def tensor(self, record: TensorRecord) -> Tensor:
+        """A tensor, or a parameter, with the attributes it had."""
+        if record.storage.location == "meta":
+            kind = dtype_from_name(record.storage.dtype_name)
+            made = aten.empty_strided(record.size, record.stride, dtype=kind, device="meta")
+        else:
+            array = record.to_array()
+            made = wrap(array)
+            shared = self._shared(record.storage, array)
+            made._st = Shared(shared)
+            target = self._target(shared, record.storage.location)
+            if target is not None and target != CPU:
+                made = aten.to(made, target)
+        if record.is_parameter:
+            made = Parameter(made, record.requires_grad)
+        elif record.requires_grad:
+            made.requires_grad = True
+        if record.subclass is not None:
+            made = made.as_subclass(record.subclass)
+        if record.state:
+            _give_state(made, record.state)
+        return made
+
+    def storage(self, record: StorageRecord) -> TypedStorage:
+        """A storage that stands by itself; without an element type it is one of bytes."""
+        kind = uint8 if record.dtype_name == UNTYPED else dtype_from_name(record.dtype_name)
+        return TypedStorage(wrap_storage=self._shared(record, record.data), dtype=kind, _internal=True)
+
+    def sparse(self, record: SparseRecord) -> Tensor:
+        """A tensor in coordinate form."""
+        return aten.sparse_coo_tensor(record.indices, record.values, record.size, is_coalesced=record.is_coalesced)
+
+    def _shared(self, record: StorageRecord, array: Any) -> Storage:
+        if id(record.data) not in self.storages:
+            self.storages[id(record.data)] = Storage(array, CPU)
+        return self.storages[id(record.data)]
+
+    def _target(self, storage: Storage, saved: str) -> device | None:
+        if not callable(self.map_location) or isinstance(self.map_location, device):
+            return _location(self.map_location, saved)
+        moved = self.map_location(storage, saved)
+        return device(saved) if moved is None else moved.device
+
+
+def _give_state(tensor: Tensor, state: Any) -> None:
+    """Python attributes; those in slots only if a subclass added the slot, since ours hold the tensor itself."""
+    attributes, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)
+    if not isinstance(attributes or {}, dict) or not isinstance(slots or {}, dict):
+        raise pickle.UnpicklingError(f"the attributes of a tensor should be a dict, and are {type(state).__name__}")
+    vars(tensor).update(attributes or {})
+    for name, value in (slots or {}).items():
+        if hasattr(Tensor, name):
+            raise pickle.UnpicklingError(f"the file wants to set {name!r} of a tensor")
+        setattr(tensor, name, value)
+
+
+def _layout(name: str) -> Any:
+    found = getattr(importlib.import_module("mindtorch_v2"), name.removeprefix("torch."), None)
+    if not isinstance(found, Layout):
+        raise pickle.UnpicklingError(f"{name[:40]!r} is not a layout")
+    return found
 
 
 def _location(map_location: Any, saved: str) -> device | None:
@@ -162,3 +246,143 @@ def get_safe_globals() -> list[Any]:
     return list(_SAFE.values())
 
 
+# -- settings --------------------------------------------------------------------------------------------------------
+
+
+class LoadEndianness(enum.Enum):
+    """The byte order of files that do not say theirs."""
+
+    NATIVE = 1
+    LITTLE = 2
+    BIG = 3
+
+
+_SETTINGS: dict[str, Any] = {"endianness": None, "mmap": 2, "crc32": True}  # 2 is mmap.MAP_PRIVATE
+_SKIPPING: list[bool] = []  # not empty while storages are written without their contents
+
+
+def get_default_load_endianness() -> LoadEndianness | None:
+    """What `set_default_load_endianness` was told."""
+    return _SETTINGS["endianness"]
+
+
+def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
+    """The byte order to assume of files that do not say theirs; all that this runtime and PyTorch write do."""
+    if not isinstance(endianness, LoadEndianness) and endianness is not None:
+        raise TypeError("Invalid argument type in function set_default_load_endianness")
+    _SETTINGS["endianness"] = endianness
+
+
+def get_default_mmap_options() -> int:
+    """The flags that files are mapped with: private."""
+    return _SETTINGS["mmap"]
+
+
+class set_default_mmap_options:
+    """Only MAP_PRIVATE is supported: changing a loaded tensor never changes the file."""
+
+    def __init__(self, flags: int) -> None:
+        if flags != _SETTINGS["mmap"]:
+            raise ValueError(f"Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE, the "
+                             f"only kind of mapping in this runtime, but got {flags}")
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: object) -> None:
+        pass
+
+
+def get_crc32_options() -> bool:
+    """Whether sums are computed over the records of a file: always, in this runtime."""
+    return _SETTINGS["crc32"]
+
+
+def set_crc32_options(compute_crc32: bool) -> None:
+    """Accepted for the programs that call it: sums are always computed."""
+    _SETTINGS["crc32"] = bool(compute_crc32)
+
+
+class skip_data:
+    """A context in which `save` writes zeros for the contents of storages, to be filled in later."""
+
+    def __init__(self, materialize_fake_tensors: bool = False) -> None:
+        self.materialize_fake_tensors = materialize_fake_tensors
+
+    def __enter__(self) -> None:
+        _SKIPPING.append(True)
+
+    def __exit__(self, *exc: object) -> None:
+        _SKIPPING.pop()
+
+
+# -- places ----------------------------------------------------------------------------------------------------------
+
+_PACKAGES: list[tuple[int, Callable[[Any], Any], Callable[[Any, str], Any]]] = []
+
+
+def register_package(priority: int, tagger: Callable[[Any], Any], deserializer: Callable[[Any, str], Any]) -> None:
+    """Let somebody else say where storages are from, and bring them back there."""
+    _PACKAGES.append((priority, tagger, deserializer))
+    _PACKAGES.sort(key=lambda one: one[0])
+
+
+def location_tag(storage: Any) -> str:
+    """The name of the place of a storage, as files have it."""
+    for _, tagger, _ in _PACKAGES:
+        found = tagger(storage)
+        if found:
+            return found
+    return str(storage.device)
+
+
+def default_restore_location(storage: Any, location: str) -> Any:
+    """A storage, brought to the place that a file names."""
+    for _, _, deserializer in _PACKAGES:
+        found = deserializer(storage, location)
+        if found is not None:
+            return found
+    if device(location) != CPU:
+        raise RuntimeError(f"don't know how to restore data location of {type(storage).__name__} (tagged with "
+                           f"{location})")
+    return storage
+
+
+def _is_zipfile(f: Any) -> bool:
+    """Whether a file begins as a zip file does."""
+    start = f.tell()
+    head = f.read(4)
+    f.seek(start)
+    return head == b"PK\x03\x04"
+
+
+def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
+    """The names in a checkpoint that `load` would refuse."""
+    missing: list[str] = []
+    while True:
+        if hasattr(f, "seek"):
+            f.seek(0)
+        allowed = {(one.rpartition(".")[0], one.rpartition(".")[2]): _Anything for one in missing}
+        try:
+            read_archive(f, build=lambda record: wrap(record.to_array()), build_dtype=dtype_from_name,
+                         build_device=device, build_size=Size, allowed={**_SAFE, **allowed})
+        except pickle.UnpicklingError as error:
+            found = str(error).partition("Unsupported global: GLOBAL ")[2].partition(" ")[0]
+            if not found or found in missing:
+                return missing
+            missing.append(found)
+            continue
+        return missing
+
+
+class _Anything:
+    """Takes any arguments and state, and does nothing with them."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> _Anything:
+        return object.__new__(cls)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+    def __setstate__(self, state: Any) -> None:
+        pass

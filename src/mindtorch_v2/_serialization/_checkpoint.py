@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import pickle
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any
 
 import numpy as np
 
+from mindtorch_v2._serialization._legacy_reader import LEGACY_MAGIC, LegacyReader
+from mindtorch_v2._serialization._legacy_writer import write_legacy
 from mindtorch_v2._serialization._pickle_writer import Describe, ExtraReduce, dump
-from mindtorch_v2._serialization._rebuild import Builders, Rebuilder
+from mindtorch_v2._serialization._rebuild import Builders, Rebuilder, SparseRecord
 from mindtorch_v2._serialization._records import StorageRecord, TensorRecord, numpy_dtype
 from mindtorch_v2._serialization._safe_unpickler import SafeUnpickler, refusal
 from mindtorch_v2._serialization._zip_reader import RecordReader
@@ -37,6 +40,7 @@ def write_archive(
     describe: Describe,
     extra_reduce: ExtraReduce | None = None,
     pickle_protocol: int = 2,
+    legacy: bool = False,
 ) -> None:
     """Write ``obj`` as a checkpoint that PyTorch reads.
 
@@ -48,7 +52,12 @@ def write_archive(
         extra_reduce: for objects that PyTorch writes in a way of its own (dtypes, devices, sizes, and classes that
             have another name there) a `TorchGlobal` or a reduction ``(callable, arguments)``, else None.
         pickle_protocol: ``torch.load(weights_only=True)`` reads only 2.
+        legacy: in the format from before PyTorch 1.6.
     """
+    if legacy:
+        write_legacy(path_or_file, obj, describe=describe, extra_reduce=extra_reduce, pickle_protocol=pickle_protocol,
+                     payload=_payload)
+        return
     pickled, storages = dump(obj, describe=describe, extra_reduce=extra_reduce, protocol=pickle_protocol)
     payloads = {key: _payload(record) for key, record in storages.items()}
     if isinstance(path_or_file, (str, os.PathLike)):
@@ -66,6 +75,8 @@ def read_archive(
     build_device: Callable[..., Any],
     build_size: Callable[[tuple[int, ...]], Any],
     build_storage: Callable[[StorageRecord], Any] | None = None,
+    build_sparse: Callable[[SparseRecord], Any] | None = None,
+    build_layout: Callable[[str], Any] = str,
     mmap: bool = False,
     weights_only: bool = True,
     allowed: Mapping[tuple[str, str], Any] | None = None,
@@ -83,6 +94,8 @@ def read_archive(
         build_size: makes a ``torch.Size``.
         build_storage: makes a storage that stands in the checkpoint by itself; without it such a storage comes back as
             its StorageRecord. It is called once for every storage in the file.
+        build_sparse: makes a sparse tensor; without it they are refused.
+        build_layout: makes a ``torch.layout`` from its name, ``"torch.strided"``.
         mmap: map the file instead of reading it; changes to the tensors stay in memory.
         weights_only: refuse everything but plain data. False lets the file run any code: only for trusted files.
         allowed: further globals the file may use, as ``{("module", "name"): object}``.
@@ -94,9 +107,10 @@ def read_archive(
         pickle.UnpicklingError: the file is not a checkpoint, or it asks for what is not allowed.
         RuntimeError: the file is damaged, or of a kind that is not supported (NotImplementedError).
     """
-    builders = Builders(build, build_dtype, build_device, build_size, build_storage or _unchanged)
-    with RecordReader(path_or_file, mmap=mmap) as reader:
-        rebuilder = Rebuilder(reader, builders)
+    builders = Builders(
+        build, build_dtype, build_device, build_size, build_storage or _unchanged, build_sparse, build_layout)
+    with _opened(path_or_file, mmap) as reader:
+        rebuilder = Rebuilder(reader, builders, allowed or {})
         pickled = reader.read("data.pkl")
         if not weights_only:
             return _TrustingUnpickler(pickled, rebuilder, allowed or {}, resolve_torch_name, encoding).load()
@@ -119,6 +133,7 @@ class _TrustingUnpickler(pickle.Unpickler):
     ) -> None:
         super().__init__(io.BytesIO(pickled), encoding=encoding)
         self._rebuilder = rebuilder
+        rebuilder.is_trusting = True
         self._allowed = allowed
         self._resolve_torch_name = resolve_torch_name
 
@@ -137,8 +152,35 @@ class _TrustingUnpickler(pickle.Unpickler):
         return self._resolve_torch_name(module, name)
 
     def persistent_load(self, pid: Any) -> Any:
-        """The storage with this id."""
+        """The storage with this id; of a class whose source the oldest files carry along, the class."""
+        if type(pid) is tuple and len(pid) == 4 and pid[0] == "module":
+            return pid[1]
         return self._rebuilder.persistent_load(pid)
+
+
+@contextlib.contextmanager
+def _opened(path_or_file: str | os.PathLike[str] | IO[bytes], mmap: bool) -> Iterator[RecordReader | LegacyReader]:
+    """The reader that a file's first bytes ask for."""
+    if isinstance(path_or_file, (str, os.PathLike)):
+        label = os.fspath(path_or_file)
+        with open(label, "rb") as file:
+            if file.read(len(LEGACY_MAGIC)) == LEGACY_MAGIC:
+                if mmap:
+                    raise RuntimeError(f"{label} has the format PyTorch wrote before version 1.6, which rules out "
+                                       "mmap=True: load it without and save it again")
+                file.seek(0)
+                yield LegacyReader(file, label)
+                return
+    elif all(hasattr(path_or_file, name) for name in ("read", "seek", "tell")):
+        start = path_or_file.tell()
+        head = path_or_file.read(len(LEGACY_MAGIC))
+        path_or_file.seek(start)
+        if head == LEGACY_MAGIC:
+            yield LegacyReader(path_or_file, str(getattr(path_or_file, "name", None) or
+                                                 f"<{type(path_or_file).__name__}>"))
+            return
+    with RecordReader(path_or_file, mmap=mmap) as reader:
+        yield reader
 
 
 def _unchanged(record: StorageRecord) -> StorageRecord:

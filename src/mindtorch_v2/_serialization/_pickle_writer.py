@@ -22,6 +22,7 @@ __all__ = [
     "Describe",
     "ExtraReduce",
     "TorchGlobal",
+    "TorchPickler",
     "dump",
     "reduce_device",
     "reduce_dtype",
@@ -82,7 +83,7 @@ def dump(
 ) -> tuple[bytes, dict[str, StorageRecord]]:
     """Pickle ``obj``; returns the pickle and the storages it refers to by their keys in the archive, in order."""
     buffer = io.BytesIO()
-    pickler = _TorchPickler(buffer, describe, extra_reduce, protocol)
+    pickler = TorchPickler(buffer, describe, extra_reduce, protocol)
     pickler.dump(obj)
     return buffer.getvalue(), pickler.storages
 
@@ -101,7 +102,7 @@ class _ParameterData:
     record: TensorRecord
 
 
-class _TorchPickler(_PythonPickler):
+class TorchPickler(_PythonPickler):
     """The pure Python pickler, because only that one lets us write a global that does not exist here."""
 
     def __init__(self, file: io.BytesIO, describe: Describe, extra_reduce: ExtraReduce | None, protocol: int) -> None:
@@ -183,12 +184,12 @@ def _reduce_described(record: TensorRecord) -> Reduction:
             rebuild = torch_global("torch._utils", "_rebuild_parameter_with_state")
             return (rebuild, (data, record.requires_grad, hooks, record.state))
         return (torch_global("torch._utils", "_rebuild_parameter"), (data, record.requires_grad, hooks))
-    if record.state:
+    if record.state or record.subclass is not None:
         rebuild, arguments = _reduce_tensor(record)
-        tensor_class = torch_global("torch", "Tensor")
+        tensor_class = torch_global("torch", "Tensor") if record.subclass is None else record.subclass
         return (
             torch_global("torch._tensor", "_rebuild_from_type_v2"),
-            (rebuild, tensor_class, arguments, record.state),
+            (rebuild, tensor_class, arguments, {} if record.state is None else record.state),
         )
     return _reduce_tensor(record)
 

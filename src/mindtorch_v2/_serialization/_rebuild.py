@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
 import pickle
 import reprlib
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -24,20 +25,25 @@ from mindtorch_v2._serialization._records import (
     TensorRecord,
     numpy_dtype,
 )
-from mindtorch_v2._serialization._zip_reader import RecordReader
 
-__all__ = ["Builders", "Rebuilder", "StorageClass"]
+__all__ = ["Builders", "Rebuilder", "SparseRecord", "StorageClass"]
 
 _DTYPE_BY_STORAGE_CLASS = {class_name: name for name, class_name in STORAGE_CLASS_BY_DTYPE.items()}
 
 _UNSUPPORTED = {
-    "_rebuild_sparse_tensor": "sparse tensors",
     "_rebuild_qtensor": "quantized tensors",
     "_rebuild_nested_tensor": "nested tensors",
     "_rebuild_wrapper_subclass": "tensor subclasses that wrap others",
     "_rebuild_device_tensor_from_numpy": "tensors of devices without storages",
     "_rebuild_device_tensor_from_cpu_tensor": "tensors of devices without storages",
 }
+
+
+_NO_NUMPY_DTYPES = frozenset({
+    "complex32", "bits1x8", "bits2x4", "bits4x2", "bits8", "bits16", "float4_e2m1fn_x2",
+    "qint8", "quint8", "qint32", "quint4x2", "quint2x4",
+})
+_MAX_BYTES = 1 << 63
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,6 +55,18 @@ class Builders:
     device: Callable[..., Any]
     size: Callable[[tuple[int, ...]], Any]
     storage: Callable[[StorageRecord], Any]
+    sparse: Callable[[SparseRecord], Any] | None = None
+    layout: Callable[[str], Any] = str
+
+
+@dataclasses.dataclass(eq=False)
+class SparseRecord:
+    """A tensor that only has some of its elements, in coordinate form."""
+
+    indices: Any
+    values: Any
+    size: tuple[int, ...]
+    is_coalesced: bool | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,12 +80,24 @@ class _TensorClass:
     """What ``torch.Tensor`` becomes; it is only ever named as an argument."""
 
 
+class Reader(Protocol):
+    """What a file is asked for; the format decides who answers."""
+
+    label: str
+
+    @property
+    def needs_byteswap(self) -> bool: ...
+
+    def read_elements(self, key: str, count: int, dtype: np.dtype[Any]) -> np.ndarray: ...
+
+
 class Rebuilder:
     """Answers the globals and the persistent ids of one checkpoint."""
 
-    def __init__(self, reader: RecordReader, builders: Builders) -> None:
+    def __init__(self, reader: Reader, builders: Builders, allowed: Mapping[tuple[str, str], Any]) -> None:
         self._reader = reader
         self._builders = builders
+        self._allowed_ids = {id(value) for value in allowed.values()}
         self._dtype_by_key: dict[str, str] = {}
         self._storages: dict[tuple[str, str], StorageRecord] = {}
         # Built objects by identity, with the object itself, which keeps the identity from being used again.
@@ -85,7 +115,11 @@ class Rebuilder:
             ("torch._tensor", "_rebuild_from_type_v2"): self.from_type,
             ("torch", "Size"): self.size,
             ("torch", "device"): self.device,
+            ("torch._utils", "_rebuild_sparse_tensor"): self.sparse_tensor,
+            ("torch.serialization", "_get_layout"): self.layout,
         }
+        self.is_trusting = False
+        """Whether the file may name any class."""
         self._signatures = {function: inspect.signature(function) for function in self._functions.values()}
         self._dtypes: dict[int, tuple[Any, str]] = {}
 
@@ -102,6 +136,9 @@ class Rebuilder:
             return _TensorClass
         if module in ("torch", "torch.storage") and name.endswith("Storage"):
             return self._storage_class(name)
+        if module == "torch" and name in _NO_NUMPY_DTYPES:
+            raise NotImplementedError(f"{self._reader.label}: torch.{name} is not supported in checkpoints: NumPy has "
+                                      "no such type")
         if module == "torch" and name in DTYPE_NAMES:
             dtype = self._builders.dtype(name)
             self._dtypes[id(dtype)] = (dtype, name)
@@ -122,13 +159,16 @@ class Rebuilder:
 
     def persistent_load(self, persistent_id: Any) -> Any:
         """The storage behind ``("storage", class, key, location, count)``; the same object for the same key."""
-        if type(persistent_id) is not tuple or len(persistent_id) != 5 or persistent_id[0] != "storage":
+        if type(persistent_id) is not tuple or len(persistent_id) not in (5, 6) or persistent_id[0] != "storage":
             shown = reprlib.repr(persistent_id)
             raise pickle.UnpicklingError(f"Only persistent_load of storage is allowed, but got {shown}")
-        _, storage_class, key, location, count = persistent_id
+        _, storage_class, key, location, count, *view = persistent_id
         is_sound = isinstance(storage_class, StorageClass) and type(key) is str and type(location) is str
         if not is_sound or type(count) is not int or count < 0:
             raise pickle.UnpicklingError(f"this is not the id of a storage: {reprlib.repr(persistent_id)}")
+        if view not in ([], [None]):
+            raise NotImplementedError(f"{self._reader.label}: storage {key} is a part of another, as PyTorch wrote "
+                                      "before version 0.4: load it with PyTorch and save it again")
         identity = (key, storage_class.dtype_name)
         if identity not in self._built_by_key:
             record = self._typed_storage(key, storage_class.dtype_name, location, count)
@@ -151,7 +191,7 @@ class Rebuilder:
     ) -> Any:
         """A tensor whose storage knows the element type."""
         record = self._window(self._record_of(storage), offset, size, stride)
-        return self._finish(_with_flags(record, requires_grad, metadata))
+        return self._finish(self._flagged(record, requires_grad, metadata))
 
     def tensor_v3(
         self,
@@ -167,13 +207,13 @@ class Rebuilder:
         """A tensor on an untyped storage, with its element type."""
         whole = self._record_of(storage)
         typed = self._retyped(whole, self._dtype_name(dtype))
-        return self._finish(_with_flags(self._window(typed, offset, size, stride), requires_grad, metadata))
+        return self._finish(self._flagged(self._window(typed, offset, size, stride), requires_grad, metadata))
 
     def meta_tensor(self, dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Any:
         """A tensor without data."""
         dtype_name = self._dtype_name(dtype)
         storage = StorageRecord("", dtype_name, "meta", np.empty(0, dtype=numpy_dtype(dtype_name)))
-        return self._finish(_with_flags(self._window(storage, 0, size, stride), requires_grad, None))
+        return self._finish(self._flagged(self._window(storage, 0, size, stride), requires_grad, None))
 
     def parameter(self, data: Any, requires_grad: Any, _hooks: Any, state: Any = None) -> Any:
         """A parameter around a tensor that was rebuilt just before."""
@@ -181,16 +221,41 @@ class Rebuilder:
         if record is None:
             raise pickle.UnpicklingError(f"a parameter needs a tensor of the same file, but got {type(data)}")
         record = dataclasses.replace(record, is_parameter=True, state=state)
-        return self._finish(_with_flags(record, requires_grad, {"conj": record.is_conj, "neg": record.is_neg}))
+        return self._finish(self._flagged(record, requires_grad, None))
 
     def from_type(self, rebuild: Any, tensor_type: Any, arguments: Any, state: Any) -> Any:
-        """A tensor that carries Python attributes."""
-        if tensor_type is not _TensorClass:
-            raise NotImplementedError(f"{self._reader.label}: tensors of a subclass are not supported")
+        """A tensor that carries Python attributes, or one of a subclass that the caller knows."""
         if rebuild not in self._plain_rebuilds:
             raise pickle.UnpicklingError(f"Trying to call reduce for unrecognized function {reprlib.repr(rebuild)}")
+        subclass = None if tensor_type is _TensorClass else tensor_type
+        if subclass is not None and id(subclass) not in self._allowed_ids and not self.is_trusting:
+            raise pickle.UnpicklingError(f"tensors of the subclass {reprlib.repr(tensor_type)} were not allowed")
         _, record = self._built_tensors[id(self.call(rebuild, arguments))]
-        return self._finish(dataclasses.replace(record, state=state))
+        return self._finish(dataclasses.replace(record, state=state, subclass=subclass))
+
+    def sparse_tensor(self, layout: Any, data: Any) -> Any:
+        """A tensor in coordinate form; the compressed forms are not supported."""
+        if self._builders.sparse is None:
+            raise NotImplementedError(f"{self._reader.label}: sparse tensors are not supported")
+        if str(layout) != "torch.sparse_coo":
+            raise NotImplementedError(f"{self._reader.label}: sparse tensors of the layout {str(layout)[:40]} are not "
+                                      "supported, only those in coordinate form (torch.sparse_coo)")
+        if type(data) is not tuple or len(data) not in (3, 4):
+            raise pickle.UnpicklingError(f"this is not a sparse tensor: {reprlib.repr(data)}")
+        indices, values, size, *coalesced = data
+        if id(indices) not in self._built_tensors or id(values) not in self._built_tensors:
+            raise pickle.UnpicklingError("a sparse tensor needs indices and values that are tensors of the same file")
+        is_coalesced = coalesced[0] if coalesced else None
+        if not (is_coalesced is None or type(is_coalesced) is bool):
+            raise pickle.UnpicklingError(f"a sparse tensor is coalesced or not, but got {reprlib.repr(is_coalesced)}")
+        sizes = _integers(size, "a size")
+        return self._builders.sparse(SparseRecord(indices, values, sizes, is_coalesced))
+
+    def layout(self, name: Any) -> Any:
+        """A ``torch.layout``."""
+        if type(name) is not str:
+            raise pickle.UnpicklingError(f"this is not the name of a layout: {reprlib.repr(name)}")
+        return self._builders.layout(name)
 
     def size(self, sizes: Any = ()) -> Any:
         """A ``torch.Size``."""
@@ -258,6 +323,9 @@ class Rebuilder:
         sizes, strides = _integers(size, "a size"), _integers(stride, "a stride")
         if type(offset) is not int or offset < 0 or len(sizes) != len(strides) or min((0, *sizes, *strides)) < 0:
             raise pickle.UnpicklingError(f"not a tensor: offset {reprlib.repr(offset)}, size {sizes}, stride {strides}")
+        if math.prod(n for n in sizes if n) * storage.data.itemsize >= _MAX_BYTES:
+            raise NotImplementedError(f"{self._reader.label}: a tensor with sizes {list(sizes)} is not supported: "
+                                      "NumPy counts the bytes of an array in 63 bits")
         needed = 0 if 0 in sizes else 1 + offset + sum((n - 1) * step for n, step in zip(sizes, strides, strict=True))
         if storage.location != "meta" and needed > storage.data.size:
             raise RuntimeError(
@@ -267,19 +335,38 @@ class Rebuilder:
             )
         return TensorRecord(storage, offset, sizes, strides)
 
+    def _flagged(self, record: TensorRecord, requires_grad: Any, metadata: Any) -> TensorRecord:
+        """The record with its flags; of a conjugate or negative view, with a storage that holds what it shows."""
+        flags = {} if metadata is None else metadata
+        if type(requires_grad) is not bool or type(flags) is not dict or not set(flags) <= {"conj", "neg"}:
+            shown = f"{reprlib.repr(requires_grad)}, {reprlib.repr(metadata)}"
+            raise pickle.UnpicklingError(f"not flags of a tensor: {shown}")
+        storage = record.storage
+        if flags.get("conj"):
+            storage = self._changed(storage, "conj", np.conjugate)
+        if flags.get("neg"):
+            storage = self._changed(storage, "neg", np.negative)
+        return dataclasses.replace(record, storage=storage, requires_grad=requires_grad)
+
+    def _changed(self, storage: StorageRecord, name: str, change: Callable[[np.ndarray], np.ndarray]) -> StorageRecord:
+        """The storage after a function of its elements; one for all views of the same kind, so that they stay shared.
+
+        A view of its negative or conjugate cannot follow what is written to the storage itself.
+        """
+        if storage.location == "meta":
+            return storage
+        if storage.dtype_name == "bool":
+            raise pickle.UnpicklingError(f"storage {storage.key} of bool has no {name}")
+        key = f"{storage.key} ({name})"
+        if (key, storage.dtype_name) not in self._storages:
+            self._storages[key, storage.dtype_name] = dataclasses.replace(storage, key=key, data=change(storage.data))
+        return self._storages[key, storage.dtype_name]
+
 
 def _integers(values: Any, what: str) -> tuple[int, ...]:
     if not isinstance(values, (tuple, list)) or any(type(value) is not int for value in values):
         raise pickle.UnpicklingError(f"{what} must be a tuple of integers, but got {reprlib.repr(values)}")
     return tuple(values)
-
-
-def _with_flags(record: TensorRecord, requires_grad: Any, metadata: Any) -> TensorRecord:
-    flags = {} if metadata is None else metadata
-    if type(requires_grad) is not bool or type(flags) is not dict or not set(flags) <= {"conj", "neg"}:
-        raise pickle.UnpicklingError(f"not flags of a tensor: {reprlib.repr(requires_grad)}, {reprlib.repr(metadata)}")
-    is_conj, is_neg = bool(flags.get("conj")), bool(flags.get("neg"))
-    return dataclasses.replace(record, requires_grad=requires_grad, is_conj=is_conj, is_neg=is_neg)
 
 
 def _swap_bytes(data: np.ndarray) -> None:

@@ -20,6 +20,8 @@ __all__ = [
     "numpy_dtype",
 ]
 
+_MAX_BYTES = 1 << 63
+
 UNTYPED = "untyped"
 """The ``dtype_name`` of a storage that is only bytes; its data is of uint8."""
 
@@ -98,10 +100,12 @@ class TensorRecord:
     is_parameter: bool = False
     state: Any = None
     """Python attributes of the tensor object (its ``__dict__``), or None."""
+    subclass: Any = None
+    """The subclass of Tensor that it is of, or None."""
     is_conj: bool = False
-    """The values are the conjugates of what the storage holds."""
+    """The values are the conjugates of what the storage holds; only when writing, readers get a storage that does."""
     is_neg: bool = False
-    """The values are the negatives of what the storage holds."""
+    """The values are the negatives of what the storage holds; only when writing, too."""
 
     @property
     def name(self) -> str:
@@ -109,14 +113,18 @@ class TensorRecord:
         return "Parameter" if self.is_parameter else "Tensor"
 
     def to_array(self) -> np.ndarray:
-        """A view of the storage with this tensor's shape and strides; ``is_conj`` and ``is_neg`` are left to do.
+        """A view of the storage with this tensor's shape and strides.
+
+        Where a step leads nowhere (the size is 0 or 1) and has too many bytes for NumPy, the array has another.
 
         Following ``base`` from array to array leads from every view of a storage to the same owner, which holds that
         storage and nothing else.
         """
         data = self.storage.data
-        if 0 in self.size:
-            return data[:0].reshape(self.size)
-        strides = tuple(step * data.itemsize for step in self.stride)
+        strides = tuple(
+            step * data.itemsize if n > 1 or step < _MAX_BYTES // data.itemsize else 0
+            for n, step in zip(self.size, self.stride, strict=True)
+        )
+        offset = min(self.offset, data.size) if 0 in self.size else self.offset
         # Not as_strided, which cannot name every ml_dtypes type; this also refuses a window larger than the storage.
-        return np.ndarray(self.size, data.dtype, data.view(np.uint8), self.offset * data.itemsize, strides)
+        return np.ndarray(self.size, data.dtype, data.view(np.uint8), offset * data.itemsize, strides)

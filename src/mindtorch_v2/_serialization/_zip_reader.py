@@ -16,17 +16,33 @@ from typing import IO, Any, cast
 
 import numpy as np
 
-__all__ = ["RecordReader"]
+__all__ = ["RecordReader", "UnknownByteOrder"]
 
 _ZIP_MAGIC = b"PK\x03\x04"
-_LEGACY_MAGIC = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 _TAR_MAGIC, _TAR_MAGIC_OFFSET = b"ustar", 257
 _MAX_VERSION = 10
 _MAX_ITEM_BYTES = 16
 _CHUNK_BYTES = 1 << 24
+_LIMIT_SETTING = "MINDTORCH_LOAD_LIMIT_BYTES"
+# PyTorch does not compress; who does it afterwards gains a few percent, or much on zeros.
+_MOST_TIMES_FILE, _LEAST_LIMIT_BYTES = 100, 1 << 28
 # What zipfile raises on damaged archives, beside its own error.
 _READ_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError, OverflowError)
 _LOCAL_HEADER = struct.Struct("<26xHH")  # of which only the lengths of the name and of the extra field matter here
+
+
+def _limit_bytes(file_bytes: int) -> int:
+    """How much a file of this size may unpack to."""
+    chosen = os.environ.get(_LIMIT_SETTING)
+    if chosen is None:
+        return max(_LEAST_LIMIT_BYTES, _MOST_TIMES_FILE * file_bytes)
+    if not chosen.isdecimal():
+        raise ValueError(f"the environment variable {_LIMIT_SETTING} should be a number of bytes, and is {chosen!r}")
+    return int(chosen)
+
+
+class UnknownByteOrder(RuntimeError, ValueError):
+    """The file does not say "little" or "big". PyTorch raises ValueError; other damage is a RuntimeError."""
 
 
 class RecordReader:
@@ -48,6 +64,7 @@ class RecordReader:
             self._file = path_or_file
         self._zip: zipfile.ZipFile | None = None
         self._mapping: np.ndarray | None = None
+        self._unpacked_bytes = 0
         try:
             self._open_archive()
             if mmap:
@@ -73,6 +90,7 @@ class RecordReader:
     def read(self, name: str) -> bytes:
         """The contents of a record."""
         info = self._info(name)
+        self._count(name, info)
         try:
             return self._archive.read(info)
         except _READ_ERRORS as error:
@@ -90,6 +108,8 @@ class RecordReader:
             )
         if info.compress_type == zipfile.ZIP_STORED and info.header_offset + info.file_size > self._file_bytes:
             raise self._corrupt(f"failed reading file {name}: it is said to end beyond the end of the archive")
+        if self._mapping is None:
+            self._count(name, info)
         raw = self._read_bytes(name, info) if self._mapping is None else self._map_bytes(name, info)
         if raw.ctypes.data % _MAX_ITEM_BYTES:
             raw = raw.copy()  # mapped from an archive that was not aligned when it was written
@@ -119,7 +139,8 @@ class RecordReader:
         self._check_version()
         self.byteorder = self.read("byteorder").decode("ascii", "replace") if self._has("byteorder") else "little"
         if self.byteorder not in ("little", "big"):
-            raise ValueError(f"{self.label}: Unknown endianness type: {self.byteorder}")
+            raise UnknownByteOrder(f"{self.label}: Unknown endianness type: {self.byteorder[:20]!r}, which should be "
+                                   "'little' or 'big'. The checkpoint is probably corrupted.")
 
     @property
     def needs_byteswap(self) -> bool:
@@ -142,10 +163,10 @@ class RecordReader:
             )
 
     def _not_a_zip(self, head: bytes) -> Exception:
-        if head.startswith(_LEGACY_MAGIC) or head[_TAR_MAGIC_OFFSET:] == _TAR_MAGIC:
+        if head[_TAR_MAGIC_OFFSET:] == _TAR_MAGIC:
             return NotImplementedError(
-                f"{self.label} has the format PyTorch wrote before version 1.6, which is not supported: load it with "
-                "PyTorch and save it again"
+                f"{self.label} is a tar archive as PyTorch wrote before version 0.2, which is not supported: load it "
+                "with PyTorch and save it again"
             )
         if not head:
             return EOFError(f"{self.label} is empty: Ran out of input")
@@ -158,6 +179,17 @@ class RecordReader:
             f"PytorchStreamReader {what}. File: {self.label}. The checkpoint is probably corrupted: it was not saved "
             "completely, damaged on the way, or changed after saving."
         )
+
+    def _count(self, name: str, info: zipfile.ZipInfo) -> None:
+        """Refuse a file that would unpack to much more than it is, before memory is taken for it."""
+        self._unpacked_bytes += info.file_size
+        limit = _limit_bytes(self._file_bytes)
+        if self._unpacked_bytes > limit:
+            raise RuntimeError(
+                f"{self.label}: record {name} would unpack to {info.file_size} bytes, {self._unpacked_bytes} with "
+                f"those before it, from a file of {self._file_bytes}. The limit is {limit}; if you trust the file, set "
+                f"{_LIMIT_SETTING} to more."
+            )
 
     def _has(self, name: str) -> bool:
         return f"{self._root}/{name}" in self._archive.NameToInfo

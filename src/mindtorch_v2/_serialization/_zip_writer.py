@@ -69,6 +69,13 @@ class _CountingStream(io.RawIOBase):
         return False
 
 
+class _Zip(zipfile.ZipFile):
+    """A zip file whose directory is written by `close` only, never because it is forgotten after a failure."""
+
+    def __del__(self) -> None:
+        """Nothing: half an archive must not look like a whole one, and its file may be closed by now."""
+
+
 class RecordWriter:
     """Writes named records below one folder of a new zip file; use as a context manager.
 
@@ -79,15 +86,13 @@ class RecordWriter:
     def __init__(self, target: Writable, root: str) -> None:
         self._root = root
         self._stream = _CountingStream(target)
-        self._zip = zipfile.ZipFile(self._stream, "w", zipfile.ZIP_STORED)  # type: ignore[arg-type]
+        self._zip = _Zip(self._stream, "w", zipfile.ZIP_STORED)  # type: ignore[arg-type]
 
     def __enter__(self) -> RecordWriter:
         return self
 
     def __exit__(self, exception_type: type[BaseException] | None, *_: object) -> None:
         if exception_type is not None:
-            # Closing would write a directory; a ZipFile that no longer has a file closes without.
-            self._zip.fp = None
             return
         self.write("version", b"3\n")
         self.write(".data/serialization_id", self._serialization_id())
@@ -132,7 +137,9 @@ def atomic_output(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             yield device
         return
     # A name of our own rather than tempfile's, whose files only their owner may read.
-    temporary = os.path.join(folder, f".{base[:100]}.{uuid.uuid4().hex}.tmp")
+    # Names are limited in bytes, so it has not all of a long one.
+    start = os.fsencode(base)[:100].decode("utf-8", "ignore")
+    temporary = os.path.join(folder, f".{start}.{uuid.uuid4().hex}.tmp")
     try:
         with open(temporary, "xb") as output:
             yield output

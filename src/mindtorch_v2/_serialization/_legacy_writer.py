@@ -1,0 +1,54 @@
+"""Writes the format from before PyTorch 1.6; `_legacy_reader` says what it is."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import struct
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from mindtorch_v2._serialization._pickle_writer import Describe, ExtraReduce, TorchPickler
+from mindtorch_v2._serialization._records import StorageRecord
+from mindtorch_v2._serialization._zip_writer import Writable, atomic_output
+
+__all__ = ["write_legacy"]
+
+MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
+PROTOCOL_VERSION = 1001
+_COUNT = struct.Struct("<q")
+_FACTS = {"protocol_version": PROTOCOL_VERSION, "little_endian": sys.byteorder == "little",
+          "type_sizes": {"short": 2, "int": 4, "long": 4}}
+
+
+class _LegacyPickler(TorchPickler):
+    """Ids of storages have a sixth part, once used for views of storages."""
+
+    def persistent_id(self, obj: Any) -> tuple[Any, ...] | None:
+        """Storages come after the pickle."""
+        found = super().persistent_id(obj)
+        return None if found is None else (*found, None)
+
+
+def write_legacy(path_or_file: str | os.PathLike[str] | Writable, obj: object, *, describe: Describe,
+                 extra_reduce: ExtraReduce | None, pickle_protocol: int,
+                 payload: Callable[[StorageRecord], memoryview]) -> None:
+    """Write an object in the old format."""
+    buffer = io.BytesIO()
+    for part in (MAGIC_NUMBER, PROTOCOL_VERSION, _FACTS):
+        pickle.dump(part, buffer, protocol=pickle_protocol)
+    pickler = _LegacyPickler(buffer, describe, extra_reduce, pickle_protocol)
+    pickler.dump(obj)
+    keys = sorted(pickler.storages)
+    pickle.dump(keys, buffer, protocol=pickle_protocol)
+    for key in keys:
+        record = pickler.storages[key]
+        buffer.write(_COUNT.pack(record.data.size))
+        buffer.write(payload(record))
+    if isinstance(path_or_file, (str, os.PathLike)):
+        with atomic_output(path_or_file) as output:
+            output.write(buffer.getvalue())
+    else:
+        path_or_file.write(buffer.getvalue())
