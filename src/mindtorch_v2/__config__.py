@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy
 
+from ._backends.cpu import providers
 from ._dispatch.native import NATIVE
 from ._settings import get_num_interop_threads, get_num_threads
 
@@ -11,7 +12,8 @@ from ._settings import get_num_interop_threads, get_num_threads
 def show() -> str:
     """What the runtime consists of."""
     recorder = "C extension" if NATIVE is not None else "Python"
-    return f"mindtorch_v2 on NumPy {numpy.__version__}:\n  - CPU only, no CUDA\n  - recorder: {recorder}\n"
+    return (f"mindtorch_v2 on NumPy {numpy.__version__}:\n  - CPU only, no CUDA\n  - kernels: {providers.describe()}\n"
+            f"  - recorder: {recorder}\n")
 
 
 def parallel_info() -> str:

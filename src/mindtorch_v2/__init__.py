@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib as _importlib
+import sys as _sys
 import warnings as _warnings
 from typing import Any
 
@@ -19,6 +20,7 @@ from ._autograd.grad_mode import (
     set_grad_enabled,
 )
 from ._backends import meta as _meta
+from ._backends.cpu import device as _cpu_device
 from ._construct import as_tensor, asarray, from_dlpack, from_numpy, frombuffer, tensor
 from ._device import device
 from ._dispatch import dispatcher as _dispatcher
@@ -28,28 +30,31 @@ from ._dispatch.namespace import load_late as _load_late
 from ._dispatch.registry import is_public as _is_public
 from ._dispatch.registry import public_names as _public_names
 from ._dtype import ALL_DTYPES as _ALL_DTYPES
+from ._dtype import FLOAT8 as _FLOAT8
 from ._dtype import dtype, finfo, get_default_dtype, iinfo, promote_types, set_default_dtype
 from ._memory_format import channels_last, channels_last_3d, contiguous_format, memory_format, preserve_format
 from ._numpy_names import accept_axis as _accept_axis
+from ._outside import FINDER as _OUTSIDE
 from ._random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from ._refused import TORCH_NAMES as _REFUSED
 from ._refused import refused as _make_refused
 from ._shape import Size
 from ._tensor import Tensor, is_tensor, strided
 from ._tensor_str import get_printoptions, set_printoptions
-
-# The PyTorch version whose API this follows, then our own; programs compare the former.
-__version__ = "2.13.0+mindtorch.0.1.0"
+from .torch_version import __version__
 
 # PyTorch computes inf and nan silently. NumPy's error state is per thread and starts anew in each, so other threads
 # are covered by the filter.
 _np.seterr(all="ignore")
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"mindtorch_v2\b")
 
-for _dtype in _ALL_DTYPES:
+for _dtype in (*_ALL_DTYPES, *_FLOAT8):
     globals()[_dtype.name] = _dtype
     for _alias in _dtype.aliases:
         globals()[_alias] = _dtype
+
+if _OUTSIDE not in _sys.meta_path:
+    _sys.meta_path.append(_OUTSIDE)
 
 _tensor_methods.attach()
 _methods.attach(_ops.LATE_METHODS)
@@ -58,13 +63,15 @@ inf, nan, pi, e = _np.inf, _np.nan, _np.pi, _np.e
 
 # Loaded when first asked for, so that importing the package stays cheap.
 _SUBMODULES = frozenset({
-    "_C", "__config__", "__future__", "_dynamo", "_environment", "_jit_internal", "_utils", "accelerator", "amp", "ao",
-    "autograd", "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "fft", "func", "functional",
-    "futures", "fx", "hub", "jit", "library", "linalg", "mps", "multiprocessing", "nested", "nn", "npu", "onnx", "ops",
-    "optim", "overrides", "profiler", "quantization", "random", "return_types", "serialization", "signal", "sparse",
-    "special", "storage", "testing", "torch_alias", "types", "utils", "version", "xpu",
+    "_C", "__config__", "__future__", "_custom_ops", "_dynamo", "_environment", "_export", "_inductor",
+    "_jit_internal", "_utils", "accelerator", "amp", "ao", "autograd", "backends", "compiler", "cpu", "cuda",
+    "distributed", "distributions", "export", "fft", "func", "functional", "futures", "fx", "hub", "jit", "library",
+    "linalg", "masked", "mps", "mtia", "multiprocessing", "nested", "nn", "npu", "onnx", "ops", "optim", "overrides",
+    "package", "profiler", "quantization", "random", "return_types", "serialization", "signal", "sparse", "special",
+    "storage", "testing", "torch_alias", "torch_version", "types", "utils", "version", "xpu",
 })
-_FROM_SUBMODULES = {"Tag": "_library.tags", "load": "serialization", "save": "serialization"}
+_FROM_SUBMODULES = {"DispatchKey": "_library.keys", "DispatchKeySet": "_library.keys", "Tag": "_library.tags",
+                    "classes": "_classes", "load": "serialization", "save": "serialization"}
 _FROM_SUBMODULES.update(dict.fromkeys((
     "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor",
     "IntTensor", "LongTensor", "ShortTensor", "numel", "typename"), "_legacy"))
@@ -74,6 +81,9 @@ _FROM_SUBMODULES.update(dict.fromkeys((
     "is_deterministic_algorithms_warn_only_enabled", "is_warn_always_enabled", "set_default_device",
     "set_default_tensor_type", "set_deterministic_debug_mode", "set_float32_matmul_precision",
     "set_num_interop_threads", "set_num_threads", "set_warn_always", "use_deterministic_algorithms"), "_settings"))
+_FROM_SUBMODULES.update(dict.fromkeys((
+    "_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_tensor_all", "_check_tensor_all_with",
+    "_check_type", "_check_value", "_check_with"), "_checks"))
 _FROM_SUBMODULES.update({"autocast": "amp", "compile": "_compile", "GradScaler": "amp", "vmap": "func"})
 _FROM_SUBMODULES.update(dict.fromkeys((
     "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache", "get_autocast_cpu_dtype",

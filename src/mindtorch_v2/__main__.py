@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import runpy
 import sys
@@ -28,7 +27,6 @@ def main(arguments: list[str]) -> int:
         which = True
         arguments = arguments[1:]
     torch_alias.enable(force=True)
-    importlib.import_module("._alias_in_children", __package__)
     if which:
         print(torch_alias.describe(), file=sys.stderr if arguments else sys.stdout)
         if not arguments:

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ._device import as_device
+from ._device import CPU, as_device
 from ._dispatch.namespace import aten
 from ._dispatch.state import THREAD
 from ._dtype import as_dtype, dtype, dtype_of_array
 from ._python_data import Nest, check_range
 from ._shape import Size
-from ._storage import Storage
+from ._storage import BorrowedShared, Storage
 from ._tensor import LEGACY, Tensor, alias, wrap
 from ._warn import warn_once
 
@@ -31,7 +31,7 @@ def _from_data(data: Any, dtype: Any, device: Any, copy: bool) -> Tensor:
     nest = Nest(data)
     kind = nest.kind() if dtype is None else as_dtype(dtype, "tensor")
     # The same steps as PyTorch's, so that a profile shows the same ops.
-    made = aten.empty(nest.sizes, dtype=kind)
+    made = aten.empty(nest.sizes, dtype=kind, device=CPU)
     values = nest.values(kind)
     check_range(values, kind)
     made._a[...] = values
@@ -75,7 +75,10 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
             "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. Writing to "
             "this tensor raises; copy the array first if you need to.", UserWarning, stacklevel=2)
     # A subclass (memmap, matrix) shares its memory as a plain array, which is what kernels and devices know.
-    return aten.lift_fresh(wrap(np.asarray(ndarray)))
+    made = wrap(np.asarray(ndarray))
+    if made._st is None:
+        made._st = BorrowedShared()
+    return aten.lift_fresh(made)
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
@@ -86,9 +89,9 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     return _from_data(data, dtype, device, copy=False)
 
 
-def from_sequence(data: Any, kind: dtype) -> Tensor:
+def from_sequence(data: Any, kind: dtype, device: Any = None) -> Tensor:
     """A tensor of a list, or of an array whose memory it shares if the dtype is the same: the old constructors' way."""
-    return _from_data(data, kind, None, copy=False)
+    return _from_data(data, kind, device, copy=False)
 
 
 def construct(kind: dtype, args: tuple[Any, ...]) -> Tensor:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
-KNOWN_TYPES = ("cpu", "meta", "npu")
+from ._dispatch.state import THREAD
+
+# Devices that are registered (`_backends/base.py`) are added.
+KNOWN_TYPES = ["cpu", "meta", "npu"]
 # Named by programs that probe for hardware; building the value is allowed, using it is not.
 FOREIGN_TYPES = ("cuda", "mps", "xpu", "hpu", "mtia", "xla", "vulkan", "ipu", "privateuseone")
 
 
 class device:
-    """Where a tensor lives.
+    """Where a tensor lives; as a context, where new ones are made.
 
     >>> import mindtorch_v2 as torch
     >>> torch.device("npu:0").index
@@ -37,7 +42,7 @@ class device:
             number = int(text) if separator else None
             if kind not in KNOWN_TYPES and kind not in FOREIGN_TYPES:
                 raise RuntimeError(
-                    f"Expected one of {', '.join(KNOWN_TYPES + FOREIGN_TYPES)} device type at start of "
+                    f"Expected one of {', '.join((*KNOWN_TYPES, *FOREIGN_TYPES))} device type at start of "
                     f"device string: {kind}"
                 )
         else:
@@ -65,6 +70,27 @@ class device:
 
     def __hash__(self) -> int:
         return hash((self.type, self.index))
+
+    def __enter__(self) -> device:
+        """Make new tensors of this thread here until the context ends."""
+        state = THREAD.state
+        state.outer_devices.append(state.default_device)
+        state.default_device = self
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        state = THREAD.state
+        state.default_device = state.outer_devices.pop()
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A function that runs in the context, as a decorator."""
+
+        @functools.wraps(function)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return function(*args, **kwargs)
+
+        return run
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (device, (self.type,) if self.index is None else (self.type, self.index))

@@ -1,4 +1,4 @@
-"""Writes the generated pages: `python -m mindtorch_v2._docs docs` makes docs/ops.md and docs/coverage.md."""
+"""Writes the generated pages: `python -m mindtorch_v2._docs docs` makes docs/ops.md, docs/kernels.md and coverage."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from . import _coverage, _ops
+from ._backends.cpu import providers
 from ._dispatch.namespace import load_late
 from ._dispatch.registry import CHOOSERS, OPS, Op
 
@@ -47,6 +48,9 @@ def main(folder: Path) -> None:
     target = folder / "ops.md"
     target.write_text(ops_page(), encoding="utf-8")
     print(f"wrote {target}")
+    kernels = folder / "kernels.md"
+    kernels.write_text(providers.page(), encoding="utf-8")
+    print(f"wrote {kernels}")
     if (folder / "pytorch_names.json").exists():
         print(f"wrote {_coverage.write(folder)}")
 

@@ -27,7 +27,7 @@ class dtype:
         self.itemsize = self.np.itemsize
         self.is_floating_point = category == FLOAT
         self.is_complex = category == COMPLEX
-        self.is_signed = category >= FLOAT or name.startswith("int")
+        self.is_signed = (category >= FLOAT or name.startswith("int")) and name != "float8_e8m0fnu"
         self.aliases = aliases
 
     def __repr__(self) -> str:
@@ -63,13 +63,22 @@ complex128 = dtype("complex128", np.complex128, COMPLEX, ("cdouble",))
 
 ALL_DTYPES = (float16, bfloat16, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64, bool_,
               complex64, complex128)
+# Eight bits: stored, copied and converted. Tensors of them meet others only after a conversion.
+FLOAT8 = tuple(dtype(name, getattr(ml_dtypes, name), FLOAT) for name in (
+    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu") if hasattr(ml_dtypes, name))
 # PyTorch stores and converts these but promotes them only to real floating types.
 WIDE_UNSIGNED = (uint16, uint32, uint64)
 HALF_TYPES = (float16.np, bfloat16.np)
 
-FROM_NUMPY: dict[np.dtype, dtype] = {d.np: d for d in ALL_DTYPES}
-_BY_NAME = {d.name: d for d in ALL_DTYPES}
+FROM_NUMPY: dict[np.dtype, dtype] = {d.np: d for d in (*ALL_DTYPES, *FLOAT8)}
+_BY_NAME = {d.name: d for d in (*ALL_DTYPES, *FLOAT8)}
 
+
+# PyTorch's C++ names, as its messages use them; those of the types with eight bits begin with a capital letter.
+CPP_NAMES = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long",
+             "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool",
+             "uint16": "UInt16", "uint32": "UInt32", "uint64": "UInt64", "complex64": "ComplexFloat",
+             "complex128": "ComplexDouble"}
 
 # Python's types stand for the dtypes of their width: `torch.zeros(2, dtype=float)` is of float64.
 PYTHON_DTYPES: dict[Any, dtype] = {float: float64, int: int64, bool: bool_, complex: complex128}
@@ -127,11 +136,19 @@ def _promote(a: dtype, b: dtype) -> dtype:
     return max(low, high, key=lambda d: _INT_ORDER[d.np])
 
 
+def cpp_name(name: str) -> str:
+    """PyTorch's C++ name of a dtype."""
+    return CPP_NAMES.get(name, name.capitalize())
+
+
 class _Promotion(dict[tuple[dtype, dtype], dtype]):
     """The result of every pair that has one."""
 
     def __missing__(self, pair: tuple[dtype, dtype]) -> dtype:
         first, second = (d.name for d in pair)
+        if pair[0] in FLOAT8 or pair[1] in FLOAT8:
+            raise RuntimeError("Promotion for Float8 Types is not supported, attempted to promote "
+                               f"{cpp_name(first)} and {cpp_name(second)}")
         raise RuntimeError("Promotion for uint16, uint32, uint64 types is not supported, attempted to promote "
                            f"{first} and {second}")
 
@@ -141,6 +158,7 @@ def _has_promotion(a: dtype, b: dtype) -> bool:
 
 
 PROMOTION = _Promotion({(a, b): _promote(a, b) for a in ALL_DTYPES for b in ALL_DTYPES if _has_promotion(a, b)})
+PROMOTION.update({(d, d): d for d in FLOAT8})
 
 
 def promote_types(type1: dtype, type2: dtype) -> dtype:
@@ -200,7 +218,7 @@ class finfo:
         self.max = float(info.max)
         self.min = float(info.min)
         self.tiny = self.smallest_normal = float(info.tiny)
-        self.resolution = float(info.resolution)
+        self.resolution = 1.0 if real in FLOAT8 else float(info.resolution)
 
     def __repr__(self) -> str:
         shown = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")

@@ -16,9 +16,17 @@ from ._device import as_device
 from ._dispatch.namespace import aten
 from ._dispatch.overriding import DisableTorchFunction, DisableTorchFunctionSubclass  # noqa: F401  (torch has them)
 from ._dtype import DefaultDtype
+from ._errors import AcceleratorError, OutOfMemoryError  # noqa: F401  (torch has them)
 from ._memory_format import contiguous_format
 from ._shape import Size
-from ._tensor import Tensor, sparse_coo, strided, wrap  # noqa: F401  (torch.sparse_coo is found here)
+from ._tensor import (  # noqa: F401  (the layouts are found here)
+    Tensor,
+    sparse_coo,
+    sparse_csc,
+    sparse_csr,
+    strided,
+    wrap,
+)
 
 # -- shapes and control flow -----------------------------------------------------------------------------------------
 
@@ -85,8 +93,8 @@ def is_distributed(input: Tensor) -> bool:
 
 
 def is_inference(input: Tensor) -> bool:
-    """False: no tensor is marked as made in inference mode."""
-    return False
+    """Whether a tensor's memory was made in `inference_mode`."""
+    return input.is_inference()
 
 
 def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
@@ -189,9 +197,7 @@ has_mkl = has_openmp = False
 newaxis = None
 legacy_contiguous_format = contiguous_format
 layout = type(strided)
-sparse_csr, sparse_csc, sparse_bsr, sparse_bsc, jagged = (
-    layout(f"torch.{name}")
-    for name in ("sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged"))
+sparse_bsr, sparse_bsc, jagged = (layout(f"torch.{name}") for name in ("sparse_bsr", "sparse_bsc", "jagged"))
 
 
 def compiled_with_cxx11_abi() -> bool:
@@ -221,14 +227,6 @@ def set_flush_denormal(mode: bool) -> bool:
 def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
     """Switch the search for NaN in backward on or off."""
     AnomalyState.enabled, AnomalyState.check_nan = mode, check_nan
-
-
-class AcceleratorError(RuntimeError):
-    """A device reported an error."""
-
-
-class OutOfMemoryError(RuntimeError):
-    """A device has no memory left."""
 
 
 class FatalError(Exception):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from ._dtype import COMPLEX, FLOAT, INTEGER, dtype
+from ._dtype import COMPLEX, FLOAT, FLOAT8, INTEGER, dtype
 
 REASON = "tensors of torch.{} are not supported: this runtime has the dtype as a name only"
 
@@ -40,10 +40,11 @@ class NamedDtype(dtype):
 
 
 def _all() -> dict[str, NamedDtype]:
-    found = [NamedDtype("complex32", 4, COMPLEX, True), NamedDtype("float8_e8m0fnu", 1, FLOAT, False),
+    found = [NamedDtype("complex32", 4, COMPLEX, True), NamedDtype("float4_e2m1fn_x2", 1, FLOAT, True),
              NamedDtype("bits16", 2, INTEGER, None), NamedDtype("qint32", 4, INTEGER, None)]
-    found += [NamedDtype(name, 1, FLOAT, True) for name in (
-        "float4_e2m1fn_x2", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")]
+    present = [d.name for d in FLOAT8]  # the others, where ml_dtypes is too old for them
+    found += [NamedDtype(name, 1, FLOAT, name != "float8_e8m0fnu") for name in (
+        "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu") if name not in present]
     for bits in range(1, 8):
         found += [NamedDtype(f"int{bits}", 1, INTEGER, True), NamedDtype(f"uint{bits}", 1, INTEGER, False)]
     found += [NamedDtype(name, 1, INTEGER, None) for name in (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ._dispatch.dispatcher import write_results
 from ._dispatch.namespace import LOOKUPS, aten, load_late
 
 
@@ -13,15 +14,7 @@ def op_function(module: str, name: str, op: str) -> Callable[..., Any]:
 
     def function(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         made = getattr(aten, op)(*args, **kwargs)
-        if out is None:
-            return made
-        targets, results = (out, made) if isinstance(made, tuple) else ((out,), (made,))
-        for target, result in zip(targets, results, strict=True):
-            if result.requires_grad:
-                raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic "
-                                   "differentiation, but one of the arguments requires grad.")
-            aten.copy_(aten.resize_(target, result.shape), result)
-        return out
+        return made if out is None else write_results(op, out, made)
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = f"torch.{module}"

@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+from ._backends.base import GENERATORS, device_named, to_host
+from ._backends.cpu import device as cpu_device  # noqa: F401  (registers the CPU)
 from ._backends.cpu.rng import MersenneGenerator
 from ._device import CPU, as_device, device
 from ._tensor import Tensor, wrap
@@ -20,18 +22,18 @@ class Generator:
     tensor([4, 9, 3])
     """
 
-    __slots__ = ("__weakref__", "_engine")
+    __slots__ = ("__weakref__", "_device", "_engine")
+    _device: device
 
     def __init__(self, device: Any = "cpu") -> None:
-        where = as_device(device)
-        if where.type != "cpu":
-            raise RuntimeError(f"Generator: only the CPU has a random number generator here, not {where}")
-        self._engine = MersenneGenerator()
+        on = device_named(as_device(device))
+        self._device = on.resolve(as_device(device))
+        self._engine = on.new_engine(self._device)
 
     @property
     def device(self) -> device:
         """Where its numbers are made."""
-        return CPU
+        return self._device
 
     def manual_seed(self, seed: int) -> Generator:
         """Restart the stream."""
@@ -54,19 +56,19 @@ class Generator:
         """Continue from a state that `get_state` returned."""
         if not isinstance(new_state, Tensor):
             raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
-        self._engine.set_state(new_state._a)
+        self._engine.set_state(to_host(new_state._a))
         return self
 
     def clone_state(self) -> Generator:
         """A generator that continues the same stream independently."""
-        return Generator().set_state(self.get_state())
+        return Generator(self._device).set_state(self.get_state())
 
     def __reduce__(self) -> Any:
-        return _rebuild, (self.get_state(),)
+        return _rebuild, (self.get_state(), self._device)
 
 
-def _rebuild(state: Tensor) -> Generator:
-    return Generator().set_state(state)
+def _rebuild(state: Tensor, where: device = CPU) -> Generator:
+    return Generator(where).set_state(state)
 
 
 def _as_seed(seed: Any) -> Any:
@@ -76,6 +78,30 @@ def _as_seed(seed: Any) -> Any:
 
 
 default_generator = Generator()
+# The default stream of each device.
+DEFAULTS: dict[device, Generator] = {CPU: default_generator}
+
+
+def generator_on(where: device) -> Generator:
+    """The default generator of a device, made when it is first drawn from: seeded as the CPU's was."""
+    found = DEFAULTS.get(where)
+    if found is None:
+        found = DEFAULTS[where] = Generator(where).manual_seed(default_generator.initial_seed())
+    return found
+
+
+def generator_for(where: device, generator: Any) -> Generator:
+    """What an op on a device that is not the CPU draws from."""
+    if generator is None:
+        return generator_on(where)
+    if not isinstance(generator, Generator):
+        raise TypeError(f"generator must be a torch.Generator, not {type(generator).__name__}")
+    if generator.device.type != where.type:
+        raise RuntimeError(f"Expected a '{where.type}' device type for generator but found '{generator.device.type}'")
+    return generator
+
+
+GENERATORS.append(generator_for)
 
 
 def engine_of(generator: Generator | None) -> MersenneGenerator:
@@ -84,12 +110,16 @@ def engine_of(generator: Generator | None) -> MersenneGenerator:
         return default_generator._engine
     if not isinstance(generator, Generator):
         raise TypeError(f"generator must be a torch.Generator, not {type(generator).__name__}")
+    if generator._device is not CPU and generator._device.type != "cpu":
+        raise RuntimeError(f"Expected a 'cpu' device type for generator but found '{generator._device.type}'")
     return generator._engine
 
 
 def manual_seed(seed: Any) -> Generator:
-    """Restart the default stream."""
-    return default_generator.manual_seed(seed)
+    """Restart the default streams of all devices."""
+    for generator in DEFAULTS.values():
+        generator.manual_seed(seed)
+    return default_generator
 
 
 def seed() -> int:

@@ -10,7 +10,8 @@ from typing import Any
 
 from ._absent import refusing, refusing_class
 
-SPARSE = "{} is not supported: of sparse tensors this runtime has only the coordinate form and its basic functions"
+SPARSE = ("{} is not supported: of sparse tensors this runtime has coordinates, compressed rows and columns, and their "
+          "basic functions")
 QUANTIZED = "{} needs quantized tensors, which this runtime does not have"
 VENDOR = ("{} calls a vendor's library (cuDNN, MIOpen, oneDNN, FBGEMM), which programs cannot call here; call the op "
           "itself")
@@ -24,8 +25,8 @@ DEVICE = "{} needs a device that this runtime does not support; tensors live on 
 
 FUNCTIONS: dict[str, str] = {
     SPARSE: """ccol_indices_copy col_indices_copy crow_indices_copy dsmm hsmm hspmm indices_copy resize_as_sparse_
-        native_norm row_indices_copy saddmm smm sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor
-        sparse_csc_tensor sparse_csr_tensor sspaddmm values_copy""",
+        native_norm row_indices_copy saddmm smm sparse_bsc_tensor sparse_bsr_tensor
+        sspaddmm values_copy""",
     QUANTIZED: """choose_qparams_optimized dequantize empty_quantized fused_moving_avg_obs_fake_quant int_repr
         q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale q_zero_point quantize_per_channel
         quantize_per_tensor quantize_per_tensor_dynamic quantized_batch_norm quantized_gru quantized_gru_cell
@@ -59,7 +60,7 @@ CLASSES: dict[str, str] = {
         SymIntType TensorType ThroughputBenchmark TracingState TupleType Type UnionType Use Value""",
     SYMBOLIC: "SymBool SymFloat SymInt",
     INTERNAL: """AggregationType BenchmarkConfig BenchmarkExecutionStats BufferDict DeepCopyMemoTable
-        DeserializationStorageContext DispatchKey DispatchKeySet ExcludeDispatchKeyGuard Future LockingLogger LoggerBase
+        DeserializationStorageContext ExcludeDispatchKeyGuard Future LockingLogger LoggerBase
         ModuleDict NoopLogger ParameterDict PyTorchFileReader PyTorchFileWriter SerializationStorageContext""",
     QUANTIZED: "QInt32Storage QInt8Storage QUInt2x4Storage QUInt4x2Storage QUInt8Storage",
 }
@@ -68,12 +69,12 @@ LINALG: dict[str, str] = {
     "torch.linalg.lu_factor": "ldl_factor ldl_factor_ex ldl_solve",
 }
 METHODS: dict[str, str] = {
-    SPARSE: """ccol_indices col_indices crow_indices resize_as_sparse_ row_indices smm sparse_resize_
-        sparse_resize_and_clear_ sspaddmm to_sparse_bsc to_sparse_bsr to_sparse_csc to_sparse_csr""",
+    SPARSE: """resize_as_sparse_ smm sparse_resize_
+        sparse_resize_and_clear_ sspaddmm to_sparse_bsc to_sparse_bsr""",
     QUANTIZED: """dequantize int_repr q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale
         q_zero_point qscheme""",
     VENDOR: "to_mkldnn",
-    DEVICE: "ipu mtia record_stream",
+    DEVICE: "ipu mtia",
     "{} needs first-class dimensions, which this runtime does not have": "index",
     NO_CUDA: "cuda",
     NO_XPU: "xpu",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from typing import Any
 
+from ._backends.cpu import providers
 from ._device import CPU, as_device, device
 from ._dispatch.state import THREAD
 from ._dtype import dtype, set_default_dtype
@@ -15,7 +15,7 @@ from ._legacy import LegacyType, type_by_name
 class _Settings:
     """What was set."""
 
-    threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    threads = providers.first_threads()
     interop_threads = threads
     deterministic = False
     deterministic_warn_only = False
@@ -32,14 +32,16 @@ def _thread_count(name: str, value: Any) -> int:
 
 
 def get_num_threads() -> int:
-    """What `set_num_threads` was given, at first the number of processors this process may use."""
+    """What `set_num_threads` was given, at first OMP_NUM_THREADS or the number of processors this process may use."""
     return _Settings.threads
 
 
 def set_num_threads(num: int) -> None:
-    """Remember a number. It has no effect: NumPy's BLAS takes its threads from the environment when it is loaded
-    (OMP_NUM_THREADS, OPENBLAS_NUM_THREADS, MKL_NUM_THREADS)."""
+    """How many threads the C kernels use from now on. Products in float64 are NumPy's: its BLAS takes its threads from
+    the environment when it is loaded (OMP_NUM_THREADS, OPENBLAS_NUM_THREADS, MKL_NUM_THREADS)."""
     _Settings.threads = _thread_count("set_num_threads", num)
+    if providers.native is not None:
+        providers.native.set_threads(num)
 
 
 def get_num_interop_threads() -> int:

@@ -83,8 +83,8 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
         if len(shape) > len(result):
             result = [1] * (len(shape) - len(result)) + result
         shift = len(result) - len(shape)
-        for i, extent in enumerate(shape):
-            known = result[shift + i]
+        for i in range(len(shape) - 1, -1, -1):
+            extent, known = shape[i], result[shift + i]
             if known == 1:
                 result[shift + i] = extent
             elif extent not in (1, known):
@@ -122,7 +122,7 @@ def infer_size(shape: Sequence[int], count: int) -> Shape:
                 raise RuntimeError("only one dimension can be inferred")
             unknown = i
         elif extent < 0:
-            raise RuntimeError(f"invalid shape dimension {extent}")
+            raise RuntimeError(f"invalid shape dimension {extent} at index {i} of shape {list(shape)}")
         else:
             known *= extent
     wanted = list(shape)

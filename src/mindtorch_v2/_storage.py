@@ -6,20 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from ._device import device
+from ._backends.array import phantom, seen_through
+from ._backends.base import copy_array, device_of, to_host
+from ._device import CPU, device
 
 
 class Storage:
     """The bytes behind one or more tensors; made on demand, since most tensors are never viewed."""
 
-    __slots__ = ("__weakref__", "array", "device")
+    __slots__ = ("__dict__", "__weakref__", "array", "device")
 
     def __init__(self, array: Any, where: device) -> None:
         # The array that owns the memory (or wraps a buffer of somebody else's), not a view of it.
         base = array
         while isinstance(base, np.ndarray) and isinstance(base.base, np.ndarray):
             base = base.base
-        self.array = base
+        self.array = base if isinstance(base, np.ndarray) else device_of(base).whole(base)
         self.device = where
 
     def nbytes(self) -> int:
@@ -35,8 +37,12 @@ class Storage:
         return int(array.ctypes.data) if isinstance(array, np.ndarray) else int(array.data_ptr)
 
     def bytes(self) -> np.ndarray:
-        """The memory as a flat array of bytes that shares it."""
+        """The memory as a flat array of bytes that shares it; of another device, a copy that cannot be written to."""
         array = self.array
+        if type(array) is not np.ndarray:
+            copy = to_host(array)
+            copy.flags.writeable = False
+            return copy
         if not array.flags.c_contiguous:
             # An owner is dense: some permutation of its dimensions is row-major.
             array = array.transpose(sorted(range(array.ndim), key=lambda d: -array.strides[d]))
@@ -52,23 +58,29 @@ class Storage:
 
     def fill_(self, value: int) -> Storage:
         """Set every byte."""
-        self.bytes()[...] = value
+        device_of(self.array).fill(self._flat(), value)
         return self
 
     def copy_(self, source: Storage, non_blocking: bool = False) -> Storage:
         """Take over another storage's bytes."""
-        self.bytes()[...] = source.bytes()
+        copy_array(self._flat(), source._flat(), non_blocking)
         return self
 
     def clone(self) -> Storage:
         """The same bytes in new memory."""
-        return Storage(self.bytes().copy(), self.device)
+        return Storage(device_of(self.array).clone(self._flat()), self.device)
+
+    def _flat(self) -> Any:
+        return self.bytes() if type(self.array) is np.ndarray else self.array
+
+    @property
+    def owner(self) -> Any:
+        """What storages of the same memory have in common."""
+        return self.array if isinstance(self.array, np.ndarray) else self.array.memory
 
     def cpu(self) -> Storage:
-        """This storage if its memory is the host's."""
-        if not isinstance(self.array, np.ndarray):
-            raise NotImplementedError(f"UntypedStorage.cpu() from {self.device}: copy the tensor instead")
-        return self
+        """This storage if its memory is the host's, else a copy there."""
+        return self if isinstance(self.array, np.ndarray) else Storage(to_host(self.array), CPU)
 
     def resize_(self, size: int) -> Storage:
         """Nothing if this is the size already; the tensors on this memory could not follow to other memory."""
@@ -89,13 +101,16 @@ class Storage:
         return Storage(np.frombuffer(memoryview(found), np.uint8), self.device)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self.bytes()[index] = value
+        if type(self.array) is np.ndarray:
+            self.bytes()[index] = value
+            return
+        device_of(self.array).fill(seen_through(self.array, phantom(self.array)[index]), value)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Storage) and self.array is other.array
+        return isinstance(other, Storage) and self.owner is other.owner
 
     def __hash__(self) -> int:
-        return id(self.array)
+        return id(self.owner)
 
     def __repr__(self) -> str:
         return f"[torch.storage.UntypedStorage(device={self.device}) of size {self.nbytes()}]"
@@ -112,3 +127,27 @@ class Shared:
     def __init__(self, storage: Storage | None = None, version: int = 0) -> None:
         self.storage = storage
         self.version = version
+
+
+UNTRACKED = -2  # the version of what keeps none
+
+
+class InferenceShared(Shared):
+    """What views of memory that was made in inference mode have in common: no versions are counted."""
+
+    __slots__ = ()
+
+    @property
+    def version(self) -> int:  # type: ignore[override]
+        """Always the same: nothing is counted."""
+        return UNTRACKED
+
+    @version.setter
+    def version(self, value: int) -> None:
+        pass
+
+
+class BorrowedShared(Shared):
+    """What views of memory that another library owns have in common: it cannot grow."""
+
+    __slots__ = ()

@@ -6,7 +6,7 @@ Six slots, because creating a tensor is on every op's path:
 - `_edge`  `(node, output number)` in the autograd graph, None for leaves
 - `_ag`    rarely needed autograd extras (`Extras`): grad, hooks, accumulator
 - `_st`    what it shares with its views (`Shared`), made on demand
-- `_base`  `(base tensor, version at which _edge was made)` if it is a view
+- `_of`    `(base tensor, version at which _edge was made, how it was made)` if it is a view (`VIEW_KINDS`)
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._backends.sparse import SparseArray
+from ._backends.sparse import COO, CSC, CSR, SparseArray
 from ._device import CPU, device
 from ._dispatch.observer import HOOK
+from ._dispatch.state import THREAD
 from ._dtype import COMPLEX, FLOAT, FROM_NUMPY, DefaultDtype, dtype, dtype_of_array
 from ._shape import Size
-from ._storage import Shared, Storage
+from ._storage import InferenceShared, Shared, Storage
 
 new = object.__new__
 
@@ -72,13 +73,13 @@ class Tensor(metaclass=TensorMeta):
     tensor([2., 4.])
     """
 
-    __slots__ = ("__dict__", "__weakref__", "_a", "_ag", "_base", "_edge", "_rg", "_st")
+    __slots__ = ("__dict__", "__weakref__", "_a", "_ag", "_edge", "_of", "_rg", "_st")
     _a: Any
     _rg: bool
     _edge: tuple[Any, int] | None
     _ag: Extras | None
     _st: Shared | None
-    _base: tuple[Tensor, int] | None
+    _of: tuple[Tensor, int, int] | None
 
     if TYPE_CHECKING:
         # Ops are hung on the class by `_methods`; type checkers are told that they exist.
@@ -180,15 +181,20 @@ class Tensor(metaclass=TensorMeta):
 
     @property
     def layout(self) -> Any:
-        """`torch.strided`, or `torch.sparse_coo`."""
-        return sparse_coo if type(self._a) is SparseArray else strided
+        """`torch.strided`, or that of a sparse tensor."""
+        return LAYOUTS[self._a.layout] if type(self._a) is SparseArray else strided
 
     @property
     def is_sparse(self) -> bool:
         """Whether only some elements are held, with their positions."""
-        return type(self._a) is SparseArray
+        return type(self._a) is SparseArray and self._a.layout == COO
 
-    is_cuda = is_mps = is_xpu = is_sparse_csr = is_quantized = is_mkldnn = is_nested = False
+    @property
+    def is_sparse_csr(self) -> bool:
+        """Whether it is sparse, by its rows."""
+        return type(self._a) is SparseArray and self._a.layout == CSR
+
+    is_cuda = is_mps = is_xpu = is_quantized = is_mkldnn = is_nested = False
 
     # -- autograd state ----------------------------------------------------------------------------------------
 
@@ -200,7 +206,7 @@ class Tensor(metaclass=TensorMeta):
     @property
     def requires_grad(self) -> bool:
         """Whether gradients are computed for it."""
-        return self._rg or (self._base is not None and self._base[0]._rg)
+        return self._rg or (self._of is not None and self._of[0]._rg)
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
@@ -215,12 +221,14 @@ class Tensor(metaclass=TensorMeta):
             return
         if value and self.dtype.category < FLOAT:
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
+        if value and type(self._st) is InferenceShared and not THREAD.state.inference:
+            raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
         self._rg = value
 
     @property
     def grad_fn(self) -> Any:
         """The node that computes this tensor's gradient, None for leaves."""
-        edge = self._edge if self._base is None else VIEW_EDGE[0](self)
+        edge = self._edge if self._of is None else VIEW_EDGE[0](self)
         return None if edge is None else edge[0]
 
     @property
@@ -275,7 +283,23 @@ class Tensor(metaclass=TensorMeta):
 
     @property
     def _version(self) -> int:
-        return 0 if self._st is None else self._st.version
+        shared = self._st
+        if type(shared) is InferenceShared:
+            raise RuntimeError("Inference tensors do not track version counter.")
+        return 0 if shared is None else shared.version
+
+    @property
+    def _base(self) -> Tensor | None:
+        """The tensor whose memory this one views, None if it is no view."""
+        return None if self._of is None else self._of[0]
+
+    def _is_view(self) -> bool:
+        """Whether this is a view that autograd knows of."""
+        return self._of is not None
+
+    def is_inference(self) -> bool:
+        """Whether its memory was made in `inference_mode`."""
+        return type(self._st) is InferenceShared
 
     def untyped_storage(self) -> Storage:
         """The storage, shared by all views."""
@@ -301,7 +325,7 @@ class Tensor(metaclass=TensorMeta):
     def data(self) -> Tensor:
         """The same memory without autograd history and with a version counter of its own."""
         plain = wrap_known(self._a)
-        plain._st = Shared(self.untyped_storage())
+        plain._st = (Shared if type(self._st) is not InferenceShared else InferenceShared)(self.untyped_storage())
         return plain
 
     @data.setter
@@ -326,7 +350,10 @@ def wrap(array: Any) -> Tensor:
     """A plain tensor around a new array."""
     if HOOK["ALLOCATED"] is not None:
         HOOK["ALLOCATED"](array)
-    return wrap_known(array)
+    tensor = wrap_known(array)
+    if HOOK["INFERENCE"] and THREAD.state.inference:
+        tensor._st = InferenceShared()
+    return tensor
 
 
 def move(tensor: Tensor, array: Any) -> None:
@@ -341,7 +368,7 @@ def wrap_known(array: Any) -> Tensor:
     tensor = new(Tensor)
     tensor._a = array
     tensor._rg = False
-    tensor._edge = tensor._ag = tensor._st = tensor._base = None
+    tensor._edge = tensor._ag = tensor._st = tensor._of = None
     return tensor
 
 
@@ -359,7 +386,7 @@ def wrap_as(cls: type, array: Any) -> Any:
     tensor: Any = new(cls)
     tensor._a = array
     tensor._rg = False
-    tensor._edge = tensor._ag = tensor._st = tensor._base = None
+    tensor._edge = tensor._ag = tensor._st = tensor._of = None
     return tensor
 
 
@@ -371,8 +398,8 @@ def check_assigned_grad(tensor: Tensor, value: Any) -> None:
         raise RuntimeError("can't assign Variable as its own grad")
     if value._a.dtype != tensor._a.dtype:
         raise RuntimeError(
-            f"attempting to assign a gradient with dtype '{value.dtype.name}' to a tensor with dtype "
-            f"'{tensor.dtype.name}'. The gradient must match the tensor's dtype."
+            f"attempting to assign a gradient with dtype '{value.dtype.name}' to a tensor with grad_dtype "
+            f"'{tensor.dtype.name}'. The gradient must match the tensor's grad_dtype, which is its dtype."
         )
     if value.device.type != tensor.device.type:
         raise RuntimeError(
@@ -412,7 +439,9 @@ class Layout:
         return self.name
 
 
-strided, sparse_coo = Layout("torch.strided"), Layout("torch.sparse_coo")
+strided = Layout("torch.strided")
+LAYOUTS = {name: Layout(f"torch.{name}") for name in (COO, CSR, CSC)}
+sparse_coo, sparse_csr, sparse_csc = LAYOUTS.values()
 # Set by the autograd graph: finds the edge of a view, whose history follows its base's in-place changes.
 VIEW_EDGE: list[Any] = []
 

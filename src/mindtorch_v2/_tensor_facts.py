@@ -11,10 +11,13 @@ import numpy as np
 
 from ._absent import refusing
 from ._autograd.inplace import bump
+from ._backends.array import phantom, seen_through
+from ._backends.base import empty_array
 from ._backends.cpu.view import as_strided as strided_view
 from ._backends.sparse import SparseArray
 from ._construct import construct
 from ._construct import tensor as make_tensor
+from ._device import CPU
 from ._dispatch.namespace import aten
 from ._dispatch.steps import step
 from ._dtype import dtype, uint8
@@ -36,8 +39,10 @@ def _false(name: str, why: str) -> Callable[[Tensor], bool]:
 
 
 def is_pinned(self: Tensor, device: Any = None) -> bool:
-    """False: host memory is not pinned by this runtime."""
-    return False
+    """Whether its memory is host memory that a device copies from while the program goes on."""
+    from ._backends.npu.host import is_pinned_array
+
+    return type(self._a) is np.ndarray and is_pinned_array(self._a)
 
 
 def is_shared(self: Tensor) -> bool:
@@ -92,6 +97,8 @@ def storage_type(self: Tensor) -> Any:
 
 def share_memory_(self: Tensor) -> Tensor:
     """Move the elements to memory that processes forked from now on share; views made before keep the old memory."""
+    if not self.is_cpu:
+        return self  # memory of a device is shared by its own means
     if not is_shared(self) and self._a.size:
         memory = mmap.mmap(-1, self._a.nbytes)
         array = np.frombuffer(memory, self._a.dtype).reshape(self._a.shape)
@@ -104,25 +111,37 @@ def share_memory_(self: Tensor) -> Tensor:
 def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
     """Make this tensor a view of other memory."""
     if source is None:
-        array, kept = _nothing(self._a), None
+        array, kept = _nothing(self._a) if self.is_cpu else empty_array((0,), self._a.dtype, self.device), None
     elif isinstance(source, Tensor):
         if source.dtype is not self.dtype:
             raise RuntimeError(f"Could not set tensor of type {source.dtype.name} to a tensor of type "
                                f"{self.dtype.name}")
         array, kept = _other(self._a, source._a), source.untyped_storage()
         if size is not None:
-            array = strided_view(array, tuple(size), _steps(size, stride), storage_offset)
+            view = strided_view if self.is_cpu else view_on_device
+            array = view(array, tuple(size), _steps(size, stride), storage_offset)
     else:
         kept = source.untyped() if isinstance(source, TypedStorage) else source
         if not isinstance(kept, Storage):
             raise TypeError(f"set_(): argument 'source' must be a Tensor or a storage, not {type(source).__name__}")
-        array = (_whole(self._a, kept) if size is None else
-                 _part(self._a, kept, storage_offset, tuple(size), _steps(size, stride)))
+        if self.is_cpu:
+            array = (_whole(self._a, kept) if size is None else
+                     _part(self._a, kept, storage_offset, tuple(size), _steps(size, stride)))
+        else:
+            count = kept.nbytes() // self._a.itemsize
+            array = view_on_device(kept.array.over((count,), (self._a.itemsize,), 0, self._a.dtype),
+                                   (count,) if size is None else tuple(size),
+                                   (1,) if size is None else _steps(size, stride), storage_offset)
     move(self, array)
     self._st = Shared(kept, self._version)
-    self._base = None
+    self._of = None
     bump(self)
     return self
+
+
+def view_on_device(array: Any, size: tuple[int, ...], stride: tuple[int, ...], offset: int) -> Any:
+    """`strided_view` of memory that is not the host's."""
+    return seen_through(array, strided_view(phantom(array), size, stride, offset))
 
 
 @step("aten::set_")
@@ -154,8 +173,10 @@ def _part(own: Any, source: Storage, offset: int, size: tuple[int, ...], stride:
 
 def copied(storage: Storage) -> Storage:
     """The same bytes in new memory."""
+    if type(storage.array) is not np.ndarray:
+        return storage.clone()
     made = Storage(np.empty(storage.nbytes(), np.uint8), storage.device)
-    new, old = (set_(aten.empty(0, dtype=uint8), one) for one in (made, storage))
+    new, old = (set_(aten.empty(0, dtype=uint8, device=CPU), one) for one in (made, storage))
     aten.copy_(new, old)
     return made
 
@@ -194,7 +215,7 @@ def as_subclass(self: Tensor, cls: type) -> Any:
         raise RuntimeError("cls must be a type that inherits from Tensor")
     view = aten.alias(self)
     made = wrap_as(cls, view._a)
-    made._st, made._base, made._edge, made._rg = view._st, view._base, view._edge, view._rg
+    made._st, made._of, made._edge, made._rg = view._st, view._of, view._edge, view._rg
     return made
 
 
@@ -241,6 +262,8 @@ def _mapped(name: str, self: Tensor, others: tuple[Tensor, ...], function: Calla
     for other in others:
         if not isinstance(other, Tensor) or other.dtype is not self.dtype:
             raise TypeError(f"{name}: arguments must be tensors of dtype {self.dtype}")
+    if not self.is_cpu:
+        raise TypeError(f"{name} is only implemented on CPU tensors")
     arrays = [t._a.astype(np.float32) if t.dtype.name == "bfloat16" else t._a for t in (self, *others)]
     made = np.frompyfunc(function, len(arrays), 1)(*[a.astype(object) for a in arrays])
     self._a[...] = np.broadcast_to(np.asarray(made), self._a.shape).astype(self._a.dtype)
@@ -297,7 +320,6 @@ METHODS: dict[str, Any] = {function.__name__: function for function in (
     map2_,
     _false("is_conj", "conjugates are computed at once"), _false("is_neg", "negation is computed at once"),
     _false("is_distributed", "no tensor is spread over processes"),
-    _false("is_inference", "no tensor is marked as made in inference mode"),
 )}
 METHODS.update({"__dlpack__": _dlpack, "__dlpack_device__": _dlpack_device, "const_data_ptr": Tensor.data_ptr})
 PROPERTIES: dict[str, Callable[[Tensor], Any]] = {"grad_dtype": _grad_dtype, "volatile": _volatile}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import weakref
 from collections.abc import Callable, Iterator
@@ -11,13 +12,17 @@ import numpy as np
 
 from ._autograd.api import backward as run
 from ._autograd.graph import RemovableHandle, edge
+from ._backends.base import device_of, placed, to_host
+from ._backends.cpu.view import owner
+from ._backends.sparse import starts_of
 from ._construct import from_numpy
+from ._device import CPU, device
 from ._dispatch.namespace import aten
 from ._dispatch.state import THREAD
 from ._dtype import DefaultDtype, bool_, int64
 from ._refused import refused_methods
 from ._shape import Size
-from ._tensor import Tensor, wrap_as, wrap_known
+from ._tensor import Tensor, strided, wrap, wrap_as, wrap_known
 from ._tensor_facts import attach as attach_facts
 from ._tensor_facts import copied, set_
 from ._tensor_str import _append_suffixes as append_suffixes
@@ -34,9 +39,7 @@ def backward(self: Tensor, gradient: Any = None, retain_graph: bool | None = Non
 def host(self: Tensor) -> np.ndarray:
     """The array in host memory."""
     array = self._a
-    if isinstance(array, np.ndarray):
-        return array
-    return aten.to(self.detach(), "cpu")._a
+    return array if isinstance(array, np.ndarray) else to_host(array)
 
 
 def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
@@ -50,7 +53,15 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
                         "to host memory first.")
     if self.dtype.name == "bfloat16":
         raise TypeError("Got unsupported ScalarType BFloat16")
-    return self._a
+    return free_to_write(self._a)
+
+
+def free_to_write(array: np.ndarray) -> np.ndarray:
+    """An array that another library may write to, although an element is seen more than once."""
+    if not array.flags.writeable and 0 in array.strides and owner(array).flags.writeable:
+        array = array.view()
+        array.flags.writeable = True
+    return array
 
 
 def tolist(self: Tensor) -> Any:
@@ -111,20 +122,26 @@ def _array_wrap(self: Tensor, array: np.ndarray, context: Any = None, return_sca
 
 def _sparse_repr(self: Tensor) -> str:
     held = self._a
-    places, values = (_repr(wrap_known(array)).replace("\n", "\n" + " " * width)
-                      for array, width in ((held.indices, 15), (held.values, 14)))
+    parts = {"indices": held.indices} if held.layout == "sparse_coo" else {
+        "crow_indices": starts_of(held), "col_indices": held.indices[1]} if held.layout == "sparse_csr" else {
+        "ccol_indices": starts_of(held), "row_indices": held.indices[0]}
+    places = ",\n       ".join(
+        f"{name}={_repr(wrap_known(array)).replace(chr(10), chr(10) + ' ' * (8 + len(name)))}"
+        for name, array in parts.items())
+    values = _repr(wrap_known(held.values)).replace("\n", "\n" + " " * 14)
     values = values.split(", dtype=")[0].rstrip(")") + ")"
     node = self.grad_fn
     facts = [f"size={tuple(held.shape)}", f"nnz={held.indices.shape[1]}"]
     facts += [] if self.dtype in (DefaultDtype.value, int64, bool_) else [f"dtype={self.dtype}"]
-    facts += ["layout=torch.sparse_coo"]
+    facts += [f"layout=torch.{held.layout}"]
     facts += [f"grad_fn=<{type(node).__name__}>"] if node is not None else []
     facts += ["requires_grad=True"] if self.requires_grad and node is None else []
-    return append_suffixes(f"tensor(indices={places},\n       values={values},\n       {facts[0]}", facts[1:], 7)
+    between = ",\n       " if held.layout == "sparse_coo" else ", "
+    return append_suffixes(f"tensor({places},\n       values={values}{between}{facts[0]}", facts[1:], 7)
 
 
 def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:
-    if self.is_sparse:
+    if self.layout is not strided:
         return _sparse_repr(self)
     node = self.grad_fn
     where = str(self.device)
@@ -156,8 +173,8 @@ def _checked(dim: int, ndim: int) -> int:
 def stride(self: Tensor, dim: int | None = None) -> Any:
     """Strides in elements."""
     array = self._a
-    if not array.size and array.flags.c_contiguous:
-        # NumPy has no steps for arrays without elements.
+    if not array.size and not any(array.strides):
+        # NumPy has no steps for new arrays without elements; parts of others keep theirs.
         steps = tuple(math.prod(max(n, 1) for n in array.shape[i + 1:]) for i in range(array.ndim))
     else:
         item_size = array.dtype.itemsize
@@ -240,12 +257,14 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
             "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, "
             "see https://github.com/pytorch/pytorch/pull/103001"
         )
-    made = _with_copied_storage(self, memo) if type(self._a) is np.ndarray else wrap_as(type(self), self._a.copy())
+    made = (_with_copied_storage(self, memo) if device_of(self._a).has_data else
+            wrap_as(type(self), device_of(self._a).clone(self._a)))
     made._rg = self._rg
     memo[id(self)] = made
     if self.grad is not None:
         made.grad = _deepcopy(self.grad, memo)
-    made.__dict__.update(self.__dict__)
+    if self.__dict__:
+        made.__dict__.update(copy.deepcopy(self.__dict__, memo))
     return made
 
 
@@ -256,10 +275,22 @@ def _copy(self: Tensor) -> Tensor:
     return made
 
 
-def rebuild(cls: type, array: np.ndarray, requires_grad: bool) -> Tensor:
-    """What a pickled tensor comes back through."""
-    made = wrap_as(cls, array)
+def rebuild(cls: type, contents: Any, requires_grad: bool, where: device = CPU,
+            attributes: dict[str, Any] | None = None, order: tuple[int, ...] | None = None) -> Tensor:
+    """What a pickled tensor comes back through, to the device that it was on.
+
+    Of one without memory the contents are shape, strides and dtype. `order` says which dimensions these are, if they do
+    not lie in memory in their own order.
+    """
+    if isinstance(contents, tuple):
+        shape, stride, kind = contents
+        made = wrap_as(cls, aten.empty_strided(shape, stride, dtype=kind, device="meta")._a)
+    elif order is not None:
+        made = wrap_as(cls, aten.permute(wrap(placed(contents, where)), tuple(np.argsort(order).tolist()))._a)
+    else:
+        made = wrap_as(cls, placed(contents, where))
     made._rg = requires_grad
+    made.__dict__.update(attributes or {})
     return made
 
 
@@ -270,7 +301,16 @@ def _reduce(self: Tensor, protocol: Any = None) -> Any:
             "crossing process boundaries.  If you just want to transfer the data, call detach() on the tensor before "
             "serializing (e.g., putting it on the queue)."
         )
-    return (rebuild, (type(self), np.ascontiguousarray(host(self)).reshape(self._a.shape), self._rg))
+    order = None
+    if self.is_meta:
+        contents: Any = (self._a.shape, self.stride(), self.dtype)
+    else:
+        array = host(self)
+        if not array.flags.c_contiguous and array.ndim > 1:
+            order = tuple(sorted(range(array.ndim), key=lambda d: -array.strides[d]))
+            array = array.transpose(order)
+        contents = np.ascontiguousarray(array).reshape(array.shape)
+    return (rebuild, (type(self), contents, self._rg, self.device, self.__dict__, order))
 
 
 def is_same_size(self: Tensor, other: Tensor) -> bool:
@@ -279,8 +319,19 @@ def is_same_size(self: Tensor, other: Tensor) -> bool:
 
 
 def pin_memory(self: Tensor, device: Any = None) -> Tensor:
-    """Host memory is not pinned by this runtime; the tensor itself is returned."""
-    return self
+    """A copy in host memory that a device copies from while the program goes on; without a device, the tensor itself.
+    """
+    if not self.is_cpu:
+        raise RuntimeError(f"cannot pin '{self.type()}' only dense CPU tensors can be pinned")
+    from ._backends.npu.host import pinned_copy
+    from ._backends.npu.runtime import unavailable_reason
+
+    return self if unavailable_reason() is not None or self.is_pinned() else wrap(pinned_copy(self._a))
+
+
+def record_stream(self: Tensor, stream: Any) -> None:
+    """A stream other than the one this tensor was made on uses its memory, which is kept until that has passed."""
+    device_of(self._a).record_stream(self._a, stream)
 
 
 def _format(self: Tensor, spec: str) -> str:
@@ -290,11 +341,24 @@ def _format(self: Tensor, spec: str) -> str:
     return object.__format__(self, spec)
 
 
+def _part_getter(part: str) -> Callable[[Tensor], Tensor]:
+    return lambda self: getattr(aten, part)(self)
+
+
+def _part_setter(part: str) -> Callable[[Tensor, Any], None]:
+    def put(self: Tensor, value: Any) -> None:
+        target = getattr(aten, part)(self)
+        aten.copy_(target, value if isinstance(value, Tensor) else aten.full(target.shape, value, dtype=target.dtype))
+
+    return put
+
+
 def attach() -> None:
     """Put these methods on Tensor."""
     attach_facts()
     for function in (backward, numpy, tolist, size, stride, numel, dim, element_size, requires_grad_,
-                     retain_grad, register_hook, register_post_accumulate_grad_hook, is_same_size, pin_memory):
+                     retain_grad, register_hook, register_post_accumulate_grad_hook, is_same_size, pin_memory,
+                     record_stream):
         setattr(Tensor, function.__name__, function)
     special: dict[str, Any] = {
         "__bool__": _bool, "__index__": _index, "__len__": _len, "__iter__": _iter, "__contains__": _contains,
@@ -315,8 +379,8 @@ def attach() -> None:
         "mT": lambda self: aten.mT(self),
         "H": lambda self: aten.matrix_H(self),
         "mH": lambda self: aten.mH(self),
-        "real": lambda self: aten.real(self),
-        "imag": lambda self: aten.imag(self),
     }
     for name, getter in properties.items():
         setattr(Tensor, name, property(getter))
+    for part in ("real", "imag"):
+        setattr(Tensor, part, property(_part_getter(part), _part_setter(part)))

@@ -50,6 +50,7 @@ _PROFILES: dict[str, dict[str, Any]] = {
 }
 
 _options = PrintOptions()
+PRINT_OPTS = _options
 
 
 def set_printoptions(
@@ -270,3 +271,9 @@ def _choose_style(values: np.ndarray) -> tuple[Callable[[float], str], int]:
     else:
         write = fixed
     return write, max(len(write(value)) for value in telling.tolist())
+
+
+def _tensor_str(tensor: Any, indent: int) -> str:
+    """The bracketed values of a tensor, without the word around them."""
+    array = tensor.detach().numpy()
+    return _body(array, str(tensor.dtype).removeprefix("torch."), indent) if array.size else "[]"

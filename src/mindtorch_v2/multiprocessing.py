@@ -8,7 +8,7 @@ from multiprocessing import connection, get_context
 from typing import Any
 
 __all__ = [*_multiprocessing.__all__, "connection", "get_all_sharing_strategies",  # type: ignore[attr-defined]
-           "get_sharing_strategy", "set_sharing_strategy", "spawn"]
+           "get_sharing_strategy", "set_sharing_strategy", "spawn", "start_processes"]
 
 _STRATEGIES = frozenset({"file_descriptor", "file_system"})
 _strategy = "file_descriptor"
@@ -30,6 +30,12 @@ def set_sharing_strategy(new_strategy: str) -> None:
     if new_strategy not in _STRATEGIES:
         raise AssertionError(f"unknown sharing strategy: {new_strategy}")
     _strategy = new_strategy
+
+
+def start_processes(fn: Any, args: tuple[Any, ...] = (), nprocs: int = 1, join: bool = True, daemon: bool = False,
+                    start_method: str = "spawn") -> Any:
+    """`spawn`, by whatever method."""
+    return spawn(fn, args, nprocs, join, daemon, start_method)
 
 
 def spawn(fn: Any, args: tuple[Any, ...] = (), nprocs: int = 1, join: bool = True, daemon: bool = False,

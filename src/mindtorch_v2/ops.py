@@ -17,6 +17,7 @@ from ._dispatch.dispatcher import compile_op
 from ._dispatch.namespace import find, load_late
 from ._dispatch.registry import CHOOSERS, OVERLOADS, Op
 from ._library import table
+from ._library.absent_ops import ABSENT, ABSENT_OVERLOADS, absent
 from ._library.custom_op import OVERLOAD
 from ._library.definition import Definition
 from ._library.schema import FunctionSchema, of_op
@@ -112,6 +113,8 @@ class OpOverloadPacket:
     def __getattr__(self, name: str) -> OpOverload:
         op = self.__dict__.get("_overloads", {}).get(name)
         if op is None:
+            if name in ABSENT_OVERLOADS.get(self.__dict__.get("_name", ""), ()):
+                return absent(self._name, name)  # type: ignore[return-value]
             raise AttributeError(f"The underlying op of '{self.__dict__.get('_space')}.{self.__dict__.get('_name')}' "
                                  f"has no overload name '{name}'")
         definition = self._definitions.get("" if name == "default" else name)
@@ -166,6 +169,8 @@ class _OpNamespace(ModuleType):
         space = self.__dict__["name"]
         own = name in table.DEFINITIONS.get(space, {})
         if not own and (space != "aten" or not (known(name) or (load_late() and known(name)))):
+            if space == "aten" and name in ABSENT:
+                return absent(name)  # type: ignore[return-value]
             raise AttributeError(f"'_OpNamespace' '{space}' object has no attribute '{name}'")
         found = self.__dict__[name] = OpOverloadPacket(space, name)
         return found
@@ -208,10 +213,19 @@ table.FORGET.append(_forget)
 aten = namespace("aten")
 
 
-def load_library(path: str) -> None:
-    """Load a shared library that registers ops of PyTorch's C++ side."""
-    raise NotImplementedError(f"torch.ops.load_library({path!r}): libraries of compiled ops need PyTorch's C++ side, "
-                              "which this runtime does not have; define ops with torch.library")
+# Libraries whose ops this runtime has itself: the end of the file's path -> the module that defines them.
+OWN_LIBRARIES = {f"torchvision/{name}.{end}": "_vision" for name in ("_C", "_C_stable") for end in ("so", "pyd")}
+
+
+def load_library(path: Any) -> None:
+    """Load a shared library that registers ops of PyTorch's C++ side: only those whose ops are written here as well."""
+    place = str(path).replace("\\", "/")
+    for end, module in OWN_LIBRARIES.items():
+        if place.endswith(end):
+            importlib.import_module(f".{module}", __package__).define()
+            return
+    raise OSError(f"torch.ops.load_library({path!r}): libraries of compiled ops need PyTorch's C++ side, which this "
+                  "runtime does not have; define ops with torch.library")
 
 
 def __getattr__(name: str) -> Any:

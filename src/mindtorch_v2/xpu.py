@@ -60,6 +60,20 @@ def empty_cache() -> None:
     """Nothing: there is no memory to give back."""
 
 
+reset_peak_memory_stats = reset_accumulated_memory_stats = empty_cache
+
+
+def is_current_stream_capturing() -> bool:
+    """False."""
+    return False
+
+
+def set_rng_state_all(new_states: Any) -> None:
+    """Set the states of no devices; a state for one is refused."""
+    for _ in new_states:
+        raise AssertionError(NOT_COMPILED)
+
+
 def get_arch_list() -> list[str]:
     """Nothing was compiled for any architecture."""
     return []

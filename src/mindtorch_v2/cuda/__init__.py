@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 from .._absent import AbsentDevice, AbsentStream, refusing, refusing_class
-from . import amp
+from . import amp, profiler, random
+from .random import get_rng_state_all, manual_seed, manual_seed_all, seed, seed_all, set_rng_state_all
 
 NOT_COMPILED = "Torch not compiled with CUDA enabled"
+
+
+default_generators: tuple[Any, ...] = ()
 
 
 def is_available() -> bool:
@@ -32,22 +36,6 @@ def device_count() -> int:
     return 0
 
 
-def manual_seed(seed: int) -> None:
-    """Nothing: as in PyTorch, a seed for a device that never comes is forgotten."""
-
-
-def manual_seed_all(seed: int) -> None:
-    """Nothing, as `manual_seed`."""
-
-
-def seed() -> None:
-    """Nothing, as `manual_seed`."""
-
-
-def seed_all() -> None:
-    """Nothing, as `manual_seed`."""
-
-
 def empty_cache() -> None:
     """Nothing: there is no memory to give back."""
 
@@ -55,17 +43,6 @@ def empty_cache() -> None:
 def get_arch_list() -> list[str]:
     """Nothing was compiled for any architecture."""
     return []
-
-
-def get_rng_state_all() -> list[Any]:
-    """The states of no devices."""
-    return []
-
-
-def set_rng_state_all(new_states: Any) -> None:
-    """Set the states of no devices; a state for one is refused."""
-    for _ in new_states:
-        _refuse()
 
 
 def memory_stats(device: Any = None) -> dict[str, Any]:
@@ -80,10 +57,6 @@ def memory_allocated(device: Any = None) -> int:
 
 max_memory_allocated = memory_reserved = max_memory_reserved = memory_allocated
 memory_cached = max_memory_cached = memory_allocated
-
-
-def _refuse() -> NoReturn:
-    raise AssertionError(NOT_COMPILED)
 
 
 class device(AbsentDevice):
@@ -104,12 +77,13 @@ def stream(stream: Any) -> StreamContext:
 
 
 _REFUSED = frozenset({
-    "can_device_access_peer", "current_blas_handle", "current_device", "current_stream", "default_stream",
+    "can_device_access_peer", "cudart", "current_blas_handle", "current_device", "current_stream", "default_stream",
     "get_device_capability", "get_device_name", "get_device_properties", "get_rng_state", "get_sync_debug_mode",
-    "init", "initial_seed", "ipc_collect", "is_current_stream_capturing", "mem_get_info", "memory_snapshot",
-    "memory_summary", "reset_accumulated_memory_stats", "reset_max_memory_allocated", "reset_max_memory_cached",
-    "reset_peak_memory_stats", "set_device", "set_per_process_memory_fraction", "set_rng_state", "set_stream",
-    "set_sync_debug_mode", "synchronize", "utilization", "make_graphed_callables", "graph",
+    "graph", "init", "initial_seed", "ipc_collect", "is_current_stream_capturing", "make_graphed_callables",
+    "mem_get_info", "memory_snapshot", "memory_summary", "reset_accumulated_memory_stats",
+    "reset_max_memory_allocated", "reset_max_memory_cached", "reset_peak_memory_stats", "set_device",
+    "set_per_process_memory_fraction", "set_rng_state", "set_stream", "set_sync_debug_mode", "synchronize",
+    "utilization",
 })
 _REFUSED_CLASSES = {"Event": "Tried to instantiate dummy base class Event",
                     "Stream": "torch.cuda.Stream requires CUDA support",
@@ -135,5 +109,21 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_REFUSED, *_REFUSED_CLASSES})
 
 
-__all__ = ["StreamContext", "amp", "device", "device_count", "empty_cache", "is_available", "is_initialized",
-           "manual_seed", "manual_seed_all", "stream"]
+__all__ = [
+    "StreamContext",
+    "amp",
+    "device",
+    "device_count",
+    "empty_cache",
+    "get_rng_state_all",
+    "is_available",
+    "is_initialized",
+    "manual_seed",
+    "manual_seed_all",
+    "profiler",
+    "random",
+    "seed",
+    "seed_all",
+    "set_rng_state_all",
+    "stream",
+]

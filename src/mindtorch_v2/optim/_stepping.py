@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from .._autograd.grad_mode import set_grad_enabled
+from .._backends.base import device_of
 from .._construct import tensor
 from .._dispatch.namespace import aten
 from .._dtype import DefaultDtype, dtype, float32, float64
@@ -148,7 +149,7 @@ def check_fused(optimizer: Optimizer) -> None:
 def check_fusable(parameters: list[Tensor]) -> None:
     """What fused kernels exist for."""
     for parameter in parameters:
-        if not (parameter.dtype.is_floating_point and parameter.is_cpu):
+        if not (parameter.dtype.is_floating_point and device_of(parameter._a).has_data):
             raise RuntimeError(
                 "`fused=True` requires all the params to be floating point Tensors of supported devices: "
                 f"{FUSED_DEVICES} but {parameter.dtype} and {parameter.device.type}"

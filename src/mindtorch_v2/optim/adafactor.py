@@ -47,8 +47,8 @@ class Adafactor(ParameterOptimizer):
         state["step"] = zero_step()
         if grad.ndim > 1:
             shape = tuple(grad.shape)
-            state["row_var"] = aten.zeros((*shape[:-1], 1), dtype=grad.dtype)
-            state["col_var"] = aten.zeros((*shape[:-2], 1, shape[-1]), dtype=grad.dtype)
+            state["row_var"] = aten.zeros((*shape[:-1], 1), dtype=grad.dtype, device=grad.device)
+            state["col_var"] = aten.zeros((*shape[:-2], 1, shape[-1]), dtype=grad.dtype, device=grad.device)
         else:
             state["variance"] = aten.zeros_like(grad)
 

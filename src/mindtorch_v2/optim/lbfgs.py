@@ -43,7 +43,7 @@ class LBFGS(Optimizer):
         pieces = []
         for parameter in self._params:
             if parameter.grad is None:
-                piece = aten.zeros(parameter.numel(), dtype=parameter.dtype)
+                piece = aten.zeros(parameter.numel(), dtype=parameter.dtype, device=parameter.device)
             else:
                 piece = parameter.grad.reshape(-1)
             pieces.append(aten.view_as_real(piece).view(-1) if piece.dtype.is_complex else piece)

@@ -137,7 +137,8 @@ class Optimizer:
                 try:
                     outcome = func(*args, **kwargs)
                 finally:
-                    del quiet
+                    if quiet is not None:
+                        quiet.resume()
                 if "_opt_called" in self.__dict__:
                     # A learning rate schedule wants to know that steps come before its own.
                     self._opt_called = True
@@ -151,7 +152,9 @@ class Optimizer:
 
     def _optimizer_step_code(self) -> None:
         """Tell the profiler of a step that was made; calls of this are what shows it in a recording of calls."""
-        HOOK["STEPPED"](self)
+        stepped = HOOK["STEPPED"]
+        if stepped is not None:
+            stepped(self)
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(optimizer, args, kwargs)` before a step; it may return new `(args, kwargs)`."""
