@@ -1,0 +1,88 @@
+"""The C parts under address and undefined-behaviour sanitizers, and under Python's debugging allocator.
+
+    python tests/sanitize.py             build a copy with sanitizers, run the tests of the C parts twice
+    python tests/sanitize.py -k stacks   only tests whose name contains a word
+
+The extensions are those of `setup.py`. They are built in a temporary copy of the sources, so that what is installed
+stays as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+# What runs C: the recorder, the reader of Chrome traces, the kernels.
+TESTS = ("tests/mindtorch_v2/test_recorder*.py", "tests/mindtorch_v2/test_profiler.py",
+         "tests/mindtorch_v2/test_profiler_stacks.py", "tests/mindtorch_v2/test_profiler_stack_truth.py",
+         "tests/mindtorch_v2/test_profiler_memory_rows.py", "tests/mindtorch_v2/test_profiler_modules.py",
+         "tests/mindtorch_v2/test_profiler_gc.py", "tests/mindtorch_v2/test_memory_timeline.py",
+         "tests/mindtorch_v2/test_native_kernels.py", "tests/mtprof/test_kineto_reading.py")
+SANITIZERS = "-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g -O1"
+# Python keeps memory until the process ends, which is no leak; reports end the process, so that none is overlooked.
+OPTIONS = {
+    "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1:allocator_may_return_null=1:detect_odr_violation=0",
+    "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+}
+
+
+def library(name: str) -> str | None:
+    """Where the compiler has a library of its own, or None."""
+    compiler = os.environ.get("CC", "gcc")
+    found = subprocess.run([compiler, f"-print-file-name={name}"], capture_output=True, text=True).stdout.strip()
+    return found if os.path.isabs(found) else None
+
+
+def build(directory: pathlib.Path, flags: str) -> None:
+    """Copy the project and build its extensions there."""
+    for name in ("src", "tests"):
+        shutil.copytree(ROOT / name, directory / name, ignore=shutil.ignore_patterns("*.so", "__pycache__", "findings"))
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, directory / name)
+    environment = {**os.environ, "CFLAGS": f"{os.environ.get('CFLAGS', '')} {flags}", "LDFLAGS": flags}
+    subprocess.run([sys.executable, "setup.py", "--quiet", "build_ext", "--inplace", "-j2"], cwd=directory, check=True,
+                   env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    made = sorted(path.name for path in directory.rglob("*.so"))
+    print(f"-- built {', '.join(made)}", flush=True)
+    if not any("_recorder" in name for name in made):
+        raise SystemExit("the recorder could not be built")
+
+
+def run(directory: pathlib.Path, title: str, extra: dict[str, str], arguments: list[str]) -> int:
+    """Run the tests of the C parts; the number of what is wrong."""
+    tests = sorted(str(path.relative_to(directory)) for pattern in TESTS for path in directory.glob(pattern))
+    print(f"-- {title}: {len(tests)} files of tests", flush=True)
+    began = time.monotonic()
+    environment = {**os.environ, **extra, "MINDTORCH_NATIVE": "1"}
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-x", "--capture=sys",
+                           *arguments, *tests],
+                          cwd=directory, env=environment)
+    print(f"-- {title}: exit code {done.returncode} after {time.monotonic() - began:.0f} s", flush=True)
+    return done.returncode
+
+
+def main() -> int:
+    """Both runs; 0 if both are clean."""
+    asan, ubsan = library("libasan.so"), library("libubsan.so")
+    codes = []
+    if asan is None or ubsan is None:
+        print("-- the compiler has no libasan or libubsan: sanitizers are skipped")
+    else:
+        with tempfile.TemporaryDirectory(prefix="sanitize-") as directory:
+            build(pathlib.Path(directory), SANITIZERS)
+            preload = {"LD_PRELOAD": f"{asan}:{ubsan}", "PYTHONMALLOC": "malloc", **OPTIONS}
+            codes.append(run(pathlib.Path(directory), "address and undefined behaviour", preload, sys.argv[1:]))
+    with tempfile.TemporaryDirectory(prefix="sanitize-") as directory:
+        build(pathlib.Path(directory), "-O1 -g")
+        codes.append(run(pathlib.Path(directory), "PYTHONMALLOC=debug", {"PYTHONMALLOC": "debug"}, sys.argv[1:]))
+    return 1 if any(codes) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
