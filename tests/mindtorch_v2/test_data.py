@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import collections
+import gc
 import pickle
+import weakref
 
 import numpy as np
 import pytest
@@ -95,7 +97,6 @@ def test_random_split_covers_everything_once():
     (lambda: BatchSampler([1], 0, False), ValueError, "batch_size=0"),
     (lambda: BatchSampler([1], 1, 3), ValueError, "drop_last=3"),
     (lambda: WeightedRandomSampler([[1.0]], 1), ValueError, "1d sequence"),
-    (lambda: DistributedSampler([1, 2]), RuntimeError, "Requires distributed"),
     (lambda: DistributedSampler([1, 2], 2, 2), ValueError, "Invalid rank 2"),
     (lambda: DataLoader([1], num_workers=-1), ValueError, "non-negative"),
     (lambda: DataLoader([1], prefetch_factor=2), ValueError, "prefetch_factor"),
@@ -126,6 +127,12 @@ def test_samplers():
     shares = [list(DistributedSampler(range(7), 3, rank, shuffle=False)) for rank in range(3)]
     assert shares == [[0, 3, 6], [1, 4, 0], [2, 5, 1]]
     assert [len(list(DistributedSampler(range(7), 3, rank, drop_last=True))) for rank in range(3)] == [2, 2, 2]
+
+
+def test_a_sampler_asks_the_process_group():
+    # Without MPI there is none; with it, none was made.
+    with pytest.raises((RuntimeError, ValueError), match=r"Requires distributed package|has not been initialized"):
+        DistributedSampler([1, 2])
 
 
 def test_a_distributed_epoch_changes_the_order():
@@ -239,3 +246,20 @@ def test_timer_counts_what_it_ran():
     assert sum(benchmark.Timer("1 + 1").blocked_autorange(min_run_time=0.01).raw_times) >= 0.01
     with pytest.raises(NotImplementedError):
         benchmark.Timer(language="c++")
+
+
+@pytest.mark.parametrize("use", [
+    pytree.tree_flatten, pytree.tree_flatten_with_path, lambda tree: pytree.tree_map(lambda x: x, tree),
+    lambda tree: pytree.tree_map_only(torch.Tensor, lambda x: x, tree),
+    lambda tree: pytree.tree_map(lambda x, y: x, tree, tree),
+    lambda tree: pytree.tree_map_with_path(lambda path, x: x, tree)])
+def test_trees_do_not_keep_their_leaves(use):
+    leaf = torch.ones(3)
+    seen = weakref.ref(leaf)
+    gc.disable()
+    try:
+        use({"a": [leaf, (leaf,)]})
+        del leaf
+        assert seen() is None
+    finally:
+        gc.enable()

@@ -11,7 +11,7 @@ import pytest
 import mindtorch_v2
 
 MODULES = sorted(m.name for m in pkgutil.walk_packages(mindtorch_v2.__path__, "mindtorch_v2.")
-                 if not m.name.endswith(("__main__", "_alias_in_children", "_native", "tensorboard")))
+                 if not m.name.endswith(("__main__", "_alias_in_children", "_recorder", "tensorboard")))
 
 
 @pytest.mark.parametrize("name", MODULES)

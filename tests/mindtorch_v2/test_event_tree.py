@@ -8,14 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import mindtorch_v2 as mt
 from mindtorch_v2._C._profiler import _EventType, _ExtraFields_PyCall, _RecordFunctionFast, _TensorMetadata
-from mindtorch_v2.profiler.trace import Kind, ThreadInfo, TraceBuilder, kineto
-from mindtorch_v2.profiler.trace.held import HeldByModule, HeldByOptimizer, HeldTensor, Holdings
-from mindtorch_v2.profiler.trace.trace import TensorInput
-from mindtorch_v2.profiler.views.event_tree import event_trees
+from mtprof.builder import TraceBuilder, joined
+from mtprof.schema import TABLES, Kind
+from mtprof.store import kineto
+from mtprof.trace import TensorInput, ThreadInfo, Trace
+from mtprof.views.event_tree import event_trees
 
 
 def everything(roots: list[Any]) -> Iterator[Any]:
@@ -39,9 +41,9 @@ def test_ops_scopes_calls_and_memory_are_one_tree() -> None:
     build.add(name="mine", kind=Kind.SCOPE, start_ns=10, end_ns=90, thread=main)
     build.add(name="b.py(2): g", kind=Kind.PYTHON, start_ns=20, end_ns=60, thread=main)
     build.add(name="aten::add", kind=Kind.OP, start_ns=30, end_ns=50, thread=main)
-    build.add_memory(time_ns=40, thread=main, size_bytes=8, address=1, total_bytes=8)
-    build.add_memory(time_ns=55, thread=main, size_bytes=-8, address=1, total_bytes=0)
-    build.add_memory(time_ns=110, thread=main, size_bytes=16, address=1, total_bytes=16)
+    build.add_row("memory", time_ns=40, thread=main, size_bytes=8, address=1, total_bytes=8)
+    build.add_row("memory", time_ns=55, thread=main, size_bytes=-8, address=1, total_bytes=0)
+    build.add_row("memory", time_ns=110, thread=main, size_bytes=16, address=1, total_bytes=16)
     roots = event_trees(build.finish(epoch_ns=1000))
     assert outline(roots) == [
         ("a.py(1): f", [("mine", [("b.py(2): g", [("aten::add", ["[memory]"]), "[memory]"])])]), "[memory]"]
@@ -185,25 +187,36 @@ def test_what_modules_and_optimizers_held() -> None:
     with mt.profiler.profile(with_stack=True, profile_memory=True, record_shapes=True) as prof:
         model(mt.ones(1, 2))
 
-    def fields(held: Holdings | None) -> Any:
-        roots = event_trees(replace(prof.trace, held=held))
-        return next(event for event in everything(roots) if event.name == "nn.Module: Linear_0").extra_fields
+    def fields(**tables: dict[str, list[int]] | None) -> Any:
+        events = everything(event_trees(with_rows(prof.trace, **tables)))
+        return next(event for event in events if event.name == "nn.Module: Linear_0").extra_fields
 
-    seen = prof.trace.roles["address"].item(0)
-    weight = HeldTensor(seen, TensorInput((1, 2), "float32", (2, 1)))
-    unseen = HeldTensor(12, TensorInput((1,), "float32", (1,)))
-    end = prof.trace.end_ns
-    module = HeldByModule(end, (("weight", weight, None), ("bias", unseen, weight)))
+    seen, end = prof.trace.roles["address"].item(0), prof.trace.end_ns
+    linear, bias = prof.trace.names.index("Linear_0"), prof.trace.names.index("bias")
+    weight = prof.trace.names.index("weight")
+    shapes = [prof.trace.inputs.index((TensorInput(*shape),))
+              for shape in (((1, 2), "float32", (2, 1)), ((1,), "float32", (1,)))]
+    module = {"holder": [0, 0, 0], "parameter": [0, 1, 1], "role": [1, 1, 2], "name": [weight, bias, 0],
+              "description": [shapes[0], shapes[1], shapes[0]], "address": [seen, 12, seen], "tensor": [1, 2, 3]}
     (name, parameter, gradient), (second, other, of_other) = fields(
-        Holdings({"Linear_0": module})).module.parameters
+        holders={"time_ns": [end], "label": [linear], "optimizer": [0]}, held=module).module.parameters
     assert (name, parameter.sizes, parameter.storage_data_ptr, gradient) == ("weight", [1, 2], seen, None)
     assert parameter.id is not None
     assert parameter.id == of_other.id
     assert (second, other.id, other.storage_data_ptr) == ("bias", None, 12)
-    assert fields(Holdings()).module.parameters == []
-    assert fields(Holdings()).optimizer is None
+    nothing = fields(holders={"time_ns": []}, held={"holder": []}, optimizer_steps={"time_ns": []})
+    assert nothing.module.parameters == []
+    assert nothing.optimizer is None
     with pytest.raises(NotImplementedError, match="Linear_0"):
-        _ = fields(None).module.parameters
+        _ = fields(holders=None, held=None, optimizer_steps=None).module.parameters
+
+
+def with_rows(trace: Trace, **tables: dict[str, list[int]] | None) -> Trace:
+    """The trace with tables of these rows in place of its own, or without them."""
+    kept = {name: table for name, table in trace.tables.items() if name not in tables}
+    given = {name: joined(TABLES[name], [{key: np.array(value) for key, value in rows.items()}])
+             for name, rows in tables.items() if rows is not None}
+    return replace(trace, tables={**kept, **given})
 
 
 def test_whose_step_a_call_is() -> None:
@@ -212,9 +225,12 @@ def test_whose_step_a_call_is() -> None:
     for start in (10, 30):
         build.add(name="torch/optim/optimizer.py(3): _optimizer_step_code", kind=Kind.PYTHON, start_ns=start,
                   end_ns=start + 10, thread=main)
-    weight, state = (HeldTensor(address, TensorInput((2,), "float32", (1,))) for address in (11, 12))
-    held = HeldByOptimizer(15, ((weight, None, (("momentum_buffer", state),)),))
-    trace = replace(build.finish(), held=Holdings(optimizers={5: held}, steps=((15, 5), (35, 5), (50, 5))))
+    weight = build.input((TensorInput((2,), "float32", (1,)),))
+    trace = with_rows(
+        build.finish(), holders={"time_ns": [15], "optimizer": [5]},
+        held={"holder": [0, 0], "role": [1, 3], "name": [0, build.name("momentum_buffer")], "description": [weight] * 2,
+              "address": [11, 12]},
+        optimizer_steps={"time_ns": [15, 35, 50], "holder": [0, 0, 0]})
     outer, *steps = everything(event_trees(trace))
     assert outer.extra_fields.optimizer is None
     for step in steps:

@@ -21,8 +21,8 @@ from mindtorch_v2._dispatch.observer import HOOK
 from mindtorch_v2._dispatch.state import NOWHERE, THREAD
 from mindtorch_v2.autograd import _record_function_with_args_enter, _record_function_with_args_exit
 from mindtorch_v2.profiler import ExecutionTraceObserver, ProfilerActivity, profile, record_function, schedule
-from mindtorch_v2.profiler.execution_trace import observer as module
-from mindtorch_v2.profiler.trace import kineto
+from mindtorch_v2.profiler.execution_trace import face as module
+from mtprof.store import kineto
 
 PROCESS = "[pytorch|profiler|execution_trace|process]"
 THREAD_NODE = "[pytorch|profiler|execution_trace|thread]"

@@ -13,13 +13,7 @@ ROOT = Path(mindtorch_v2.__file__).parent
 
 # Folder (or file) -> what it must not import, as dotted names below the package.
 FORBIDDEN = {
-    "profiler/trace": ["_tensor", "_ops", "_dispatch", "_autograd", "_backends", "nn", "optim", "profiler.recorder",
-                       "profiler.views", "profiler.export", "profiler.session"],
-    "profiler/views": ["_tensor", "_ops", "_dispatch", "_autograd", "_backends", "nn", "optim", "profiler.recorder",
-                       "profiler.session"],
-    "profiler/export": ["_tensor", "_ops", "_dispatch", "_autograd", "_backends", "nn", "optim", "profiler.recorder",
-                        "profiler.session"],
-    "profiler/recorder": ["profiler.views", "profiler.export", "profiler.session", "_ops", "optim"],
+    "profiler/recorder": ["profiler.session", "_ops", "optim"],
     "_dispatch": ["_ops", "nn", "optim", "profiler"],
     "_autograd": ["_ops", "nn", "optim", "profiler"],
     "_backends": ["_tensor", "_ops", "_autograd", "nn", "optim", "profiler"],
@@ -62,14 +56,14 @@ def test_imports(place):
 
 
 def test_no_file_imports_the_package_face():
-    for path in ROOT.rglob("*.py"):
+    for path in set(ROOT.rglob("*.py")) - set((ROOT / "_as_torch").rglob("*.py")):  # what stands for the face outside
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
                 assert all(a.name != "mindtorch_v2" for a in node.names) or path.name in ("__main__.py",), path
 
 
 def test_nobody_depends_on_other_runtimes():
-    for path in ROOT.rglob("*.py"):
+    for path in set(ROOT.rglob("*.py")) - set((ROOT / "_as_torch").rglob("*.py")):  # there `torch` is this package
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else (
                 [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else [])

@@ -14,11 +14,13 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler._memory_profiler import Action, Category, MemoryProfile, MemoryProfileTimeline
-from mindtorch_v2.profiler.export.memory_page import page_data
-from mindtorch_v2.profiler.trace import Kind, ThreadInfo, Trace, TraceBuilder
-from mindtorch_v2.profiler.trace.columns import Role
-from mindtorch_v2.profiler.views.memory_blocks import blocks_of
-from mindtorch_v2.profiler.views.memory_timeline import ORDER, totals
+from mtprof.builder import TraceBuilder
+from mtprof.export.memory_page import page_data
+from mtprof.schema import Kind, Role
+from mtprof.tables.check import check
+from mtprof.trace import ThreadInfo, Trace
+from mtprof.views.memory_blocks import blocks_of
+from mtprof.views.memory_timeline import ORDER, totals
 
 FLAGS = {"record_shapes": True, "profile_memory": True, "with_stack": True}
 
@@ -37,7 +39,7 @@ class Story:
         self.uses.extend((start, position, address, size) for position, (address, size) in enumerate(used))
 
     def change(self, time: int, address: int, size: int) -> None:
-        self.build.add_memory(time_ns=time, thread=self.thread, size_bytes=size, address=address)
+        self.build.add_row("memory", time_ns=time, thread=self.thread, size_bytes=size, address=address)
 
     def role(self, time: int, address: int, size: int, role: Role) -> None:
         self.roles.append((time, address, size, int(role)))
@@ -45,21 +47,20 @@ class Story:
     def trace(self) -> Trace:
         if self.uses:
             time, argument, address, size = np.array(self.uses, np.int64).T
-            self.build.add_use_columns(np.zeros_like(time), time,
-                                       {"argument": argument, "address": address, "size_bytes": size,
-                                        "written": self._written()})
+            self.build.add_columns("uses", {"thread": np.zeros_like(time), "time_ns": time, "argument": argument,
+                                            "address": address, "size_bytes": size, "written": self._written()})
         if self.roles:
             time, address, size, role = np.array(self.roles, np.int64).T
-            self.build.add_role_columns({"time_ns": time, "address": address, "size_bytes": size, "role": role})
+            self.build.add_columns("roles", {"time_ns": time, "address": address, "size_bytes": size, "role": role})
         return self.build.finish(start_ns=1, end_ns=1000, epoch_ns=0)
 
     def _written(self) -> np.ndarray:
-        names = {row["start_ns"]: self.build.names[row["name"]] for row in self.build._rows}
+        names = {row["start_ns"]: self.build.names[row["name"]] for row in self.build._rows["events"]}
         return np.array([names[time].endswith("_") and argument == 0 for time, argument, *_ in self.uses], np.uint8)
 
 
 def profile_of(story: Story) -> MemoryProfile:
-    return MemoryProfile(story.trace().check())
+    return MemoryProfile(check(story.trace()))
 
 
 def lines(profile: MemoryProfile) -> list[tuple[str, int, int, str | None]]:

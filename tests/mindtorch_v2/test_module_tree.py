@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import mindtorch_v2 as torch
-from mindtorch_v2.profiler.views.module_tree import MEASURES, ModuleTree
 from mindtorch_v2.utils.checkpoint import checkpoint
+from mtprof.views.module_tree import MEASURES, ModuleTree
 
 nn = torch.nn
 

@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
-from mindtorch_v2._backends.cpu.onednn import elementwise, gemm, plan
 from mindtorch_v2._backends.cpu.onednn import library as opening
+from mindtorch_v2._backends.cpu.onednn import plan
 from mindtorch_v2._backends.cpu.onednn.layouts import DESTINATION, FORWARD_TRAINING, SOURCE
 
 functional = torch.nn.functional
 needs_library = pytest.mark.skipif(opening.library() is None, reason="oneDNN is not installed: pip install .[fast]")
 Arrays = list[np.ndarray]
+GELU = 49  # the library's number of it
 
 
 @pytest.fixture
@@ -114,44 +115,6 @@ def test_strided_operands(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @needs_library
-@pytest.mark.parametrize("approximate", ["none", "tanh"])
-def test_gelu(monkeypatch: pytest.MonkeyPatch, approximate: str) -> None:
-    compare(monkeypatch, lambda x: functional.gelu(x, approximate=approximate), [3 * normal(100, 333)], primitives=2)
-
-
-@needs_library
-def test_layer_norm(monkeypatch: pytest.MonkeyPatch) -> None:
-    arrays = [normal(4, 64, 128) * 3 + 1, normal(128, seed=1), normal(128, seed=2)]
-    compare(monkeypatch, lambda x, w, b: functional.layer_norm(x, (128,), w, b), arrays, primitives=2)
-
-
-@needs_library
-@pytest.mark.parametrize("turned", [False, True])
-def test_products(monkeypatch: pytest.MonkeyPatch, turned: bool) -> None:
-    a, b, c = normal(150, 70), normal(90, 70, seed=1), normal(90, seed=2)
-    left = a.T.copy().T if turned else a
-    wanted = a @ b.T
-    np.testing.assert_allclose(gemm.product(left, b.T), wanted, rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(gemm.product(left, b.T, c), wanted + c, rtol=1e-4, atol=1e-4)
-    out = np.ones_like(wanted)
-    assert gemm.multiply_into(out, left, b.T, add=True)
-    np.testing.assert_allclose(out, wanted + 1, rtol=1e-4, atol=1e-4)
-    assert gemm.product(left[::2, ::2], b.T[::2]) is None  # neither rows nor columns are contiguous
-    assert gemm.product(a.astype(np.float64), b.T.astype(np.float64)) is None
-
-
-@needs_library
-def test_lstm(monkeypatch: pytest.MonkeyPatch) -> None:
-    torch.manual_seed(0)
-    layer = torch.nn.LSTM(64, 128)
-    x = normal(5, 16, 64)
-    with_library = run(lambda x: layer(x)[0], x)
-    monkeypatch.setitem(opening._state, "opened", None)
-    for got, want in zip(with_library, run(lambda x: layer(x)[0], x), strict=True):
-        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
-
-
-@needs_library
 def test_threads_share_plans() -> None:
     x, w = torch.tensor(normal(2, 16, 40, 40)), torch.tensor(normal(16, 16, 3, 3, seed=1))
     inputs = [x * k for k in range(1, 5)]
@@ -183,7 +146,7 @@ def test_plans_are_freed() -> None:
 def _gelu_description(found: Any) -> tuple[Any, ...]:
     flat = plan.plain(found, (64,))
     descriptor = found.describe("dnnl_eltwise_forward_primitive_desc_create", found.engine, FORWARD_TRAINING,
-                                elementwise.GELU, flat, flat, 0.0, 0.0, None)
+                                GELU, flat, flat, 0.0, 0.0, None)
     return descriptor, [plan.Role(SOURCE), plan.Role(DESTINATION, written=True)], [(64,), (64,)]
 
 
@@ -207,7 +170,6 @@ def test_a_forked_child_uses_numpy() -> None:
 def test_without_the_library() -> None:
     x, w = torch.tensor(normal(2, 16, 20, 20)), torch.tensor(normal(32, 16, 3, 3, seed=1))
     assert functional.conv2d(x, w, padding=1).shape == (2, 32, 20, 20)
-    assert gemm.product(normal(200, 200), normal(200, 200)) is None
 
 
 def test_it_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:

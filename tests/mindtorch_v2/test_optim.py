@@ -345,14 +345,15 @@ def recorded(run: Any) -> list[str]:
     """Names of what a piece of code reports, in the order it began."""
     log: list[Any] = []
     before = THREAD.state.events
-    observe(lambda state: state.record_into(log), False)
+    observe(lambda state: state.record_into(log))
     try:
         run()
     finally:
         unobserve()
         THREAD.state.record_into(before)
     events = [log[i:i + FIELDS] for i in range(0, len(log), FIELDS)]
-    return [EVENTS[event[0]][0] for event in sorted(events, key=lambda event: (event[1], -event[2]))]
+    return [EVENTS[event[0]][0] for event in sorted(events, key=lambda event: (event[1], -event[2]))
+            if EVENTS[event[0]][1] != "first_use"]
 
 
 def steady(name: str, **options: Any) -> list[str]:

@@ -14,8 +14,9 @@ import mindtorch_v2 as mt
 from mindtorch_v2.profiler import _pattern_matcher as patterns
 from mindtorch_v2.profiler import _utils
 from mindtorch_v2.profiler.result import ProfilerResult
-from mindtorch_v2.profiler.trace import Kind, ThreadInfo, TraceBuilder
-from mindtorch_v2.profiler.trace.trace import TensorInput
+from mtprof.builder import TraceBuilder
+from mtprof.schema import Kind
+from mtprof.trace import TensorInput, ThreadInfo
 
 NPU = 20
 VECTOR = TensorInput((4,), "float32", (1,))
@@ -35,9 +36,11 @@ def moved_to_a_device(fill: str) -> Any:
             ("aten::to", 20, 40, (VECTOR,)), ("aten::_to_copy", 21, 39, (VECTOR,)),
             ("aten::empty_strided", 22, 25, None), ("aten::copy_", 26, 38, (VECTOR, VECTOR, False))]:
         build.add(name=name, kind=Kind.OP, start_ns=start, end_ns=end, thread=main, inputs=inputs)
-    build.add_memory(time_ns=2, thread=main, size_bytes=16, address=100, total_bytes=16)
-    build.add_memory(time_ns=23, thread=main, size_bytes=16, address=200, total_bytes=16, device=NPU, device_index=0)
-    build.add_use_columns(np.full(2, main), np.array([26, 26]), {
+    build.add_row("memory", time_ns=2, thread=main, size_bytes=16, address=100, total_bytes=16)
+    build.add_row("memory", time_ns=23, thread=main, size_bytes=16, address=200, total_bytes=16, device=NPU,
+                  device_index=0)
+    build.add_columns("uses", {
+        "thread": np.full(2, main), "time_ns": np.array([26, 26]),
         "argument": np.array([0, 1]), "address": np.array([200, 100]), "size_bytes": np.array([16, 16])})
     return finished(build)
 

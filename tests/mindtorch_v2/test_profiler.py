@@ -14,7 +14,8 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2 import nn, optim
 from mindtorch_v2.profiler import ProfilerAction, ProfilerActivity, profile, record_function, schedule
-from mindtorch_v2.profiler.export import chrome
+from mtprof.export import chrome
+from mtprof.tables.check import check
 
 
 def names(prof):
@@ -353,7 +354,7 @@ class TestThreads:
             stop.set()
             thread.join()
         assert "aten::add" in names(prof)
-        prof.trace.check()
+        check(prof.trace)
 
     def test_scope_closed_on_another_thread(self):
         scope = record_function("handed over")
@@ -363,7 +364,7 @@ class TestThreads:
             thread.start()
             thread.join()
         assert "handed over" in names(prof)
-        prof.trace.check()
+        check(prof.trace)
 
     def test_step_from_another_thread(self):
         with profile() as prof:
@@ -386,7 +387,7 @@ class TestThreads:
                 next(generator)
             next(generator)
             list(generator)
-        prof.trace.check()
+        check(prof.trace)
         assert all(row.self_cpu_time_total >= 0 for row in prof.key_averages())
 
     @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -441,7 +442,7 @@ def test_self_times_add_up():
     with profile() as prof, record_function("all"):
         for _ in range(5):
             model(torch.ones(2, 4)).sum().backward()
-    trace = prof.trace.check()
+    trace = check(prof.trace)
     own = trace.self_ns()
     assert (own >= 0).all()
     assert own.sum() == next(e for e in prof.events() if e.name == "all")["duration_ns"]

@@ -17,7 +17,9 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2._dispatch.module_flag import Flag
 from mindtorch_v2.profiler import profile
-from mindtorch_v2.profiler.trace import Kind, kineto
+from mtprof.schema import Kind
+from mtprof.store import kineto
+from mtprof.tables.check import check
 
 
 class Block(torch.nn.Module):
@@ -52,7 +54,7 @@ def test_forward() -> None:
         torch.ones(1).cos()
         net(torch.ones(3, 4))
         torch.ones(1).cos()
-    prof.trace.check()
+    check(prof.trace)
     assert modules_of(prof, "aten::linear") == ["blocks.0.inner", "blocks.1.inner", "head"]
     assert modules_of(prof, "aten::addmm") == ["blocks.0.inner", "blocks.1.inner", "head"]
     assert modules_of(prof, "aten::relu") == ["blocks.0.act", "blocks.1.act"]
@@ -315,7 +317,7 @@ def test_through_a_file(tmp_path: pathlib.Path) -> None:
     with profile(with_modules=True, with_stack=True) as prof:
         net(torch.ones(3, 4)).sum().backward()
     prof.export_chrome_trace(tmp_path / "trace.json")
-    again = kineto.read(tmp_path / "trace.json").check()
+    again = check(kineto.read(tmp_path / "trace.json"))
 
     def modules(trace: Any) -> list[tuple[str, str | None]]:
         return [(trace.names[n], trace.names[m] if m >= 0 else None)

@@ -17,11 +17,13 @@ from mindtorch_v2._dispatch.describe import INPUTS
 from mindtorch_v2._dispatch.observer import HOOK
 from mindtorch_v2.profiler import _ExperimentalConfig, profile, record_function
 from mindtorch_v2.profiler import session as session_module
-from mindtorch_v2.profiler.recorder import RecorderOptions, overhead
+from mindtorch_v2.profiler.options import Options
+from mindtorch_v2.profiler.recorder import overhead
 from mindtorch_v2.profiler.recorder import recorder as recorder_module
-from mindtorch_v2.profiler.recorder.call_limit import EXIT, CallBudget
-from mindtorch_v2.profiler.trace.kineto import read
-from mindtorch_v2.profiler.views.averages import averages_of
+from mindtorch_v2.profiler.sources.call_limit import EXIT, CallBudget
+from mtprof.store.kineto import read
+from mtprof.tables.check import check
+from mtprof.views.averages import averages_of
 
 MODES = [{}, {"record_shapes": True}, {"profile_memory": True}, {"with_stack": True}, {"with_modules": True},
          {"record_shapes": True, "profile_memory": True, "with_stack": True, "with_modules": True, "with_flops": True},
@@ -48,20 +50,20 @@ class TestCost:
             model(torch.ones(1, 2))
         kinds = [event["kind"] for event in prof.events()]
         modules = 1 if options.get("with_modules") or options.get("with_stack") else 0
-        changes, calls = len(prof.trace.memory["time_ns"]), kinds.count("python")
+        changes, calls = len(prof.trace.optional("memory")["time_ns"]), kinds.count("python")
         ops = kinds.count("op")
         assert prof.trace.metadata["profiler_overhead_events"] == ops + 1 + modules + changes + calls
         assert prof.trace.metadata["profiler_overhead_us"] == ops + 10 * (1 + modules) + 100 * changes + 1000 * calls
 
     def test_measured_once_and_not_while_recording(self, uncalibrated):
-        options = RecorderOptions(shapes=True)
+        options = Options(shapes=True)
         with profile() as prof:
             torch.ones(2)
             assert overhead.costs_of(options) is None
         assert overhead._KNOWN == {}
         count = len(prof.trace)
         costs = overhead.costs_of(options)
-        assert overhead.costs_of(RecorderOptions(shapes=True, max_events=7)) is costs
+        assert overhead.costs_of(Options(shapes=True, max_events=7)) is costs
         assert costs.op >= 0
         assert costs.scope >= 0
         assert costs.memory_change == costs.python_call == 0
@@ -70,7 +72,7 @@ class TestCost:
         assert gc.isenabled()
 
     def test_all_costs_with_all_options(self, uncalibrated):
-        costs = overhead.costs_of(RecorderOptions(shapes=True, memory=True, stacks=True, modules=True))
+        costs = overhead.costs_of(Options(shapes=True, memory=True, stacks=True, modules=True))
         assert costs.op >= 0
         assert costs.scope >= 0
         assert costs.python_call >= 0
@@ -126,9 +128,9 @@ class TestLimit:
         with profile(with_stack=True, max_events=limit) as prof:
             for _ in range(30):
                 self.nested(2)
-        trace = prof.trace.check()
+        trace = check(prof.trace)
         calls = [e for e in prof.events() if e.is_python_function]
-        opened = len(prof.profiler._recorder.calls[0].base)
+        opened = len(prof.profiler._recorder.taken("calls")[0][0].base)
         assert len(calls) <= limit + opened
         assert trace.dropped >= 30 * 3 - limit + 30 * 3 - limit
         # A call that was kept ends when it ended.

@@ -22,7 +22,8 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler import profile, record_function
-from mindtorch_v2.profiler.recorder import processes
+from mindtorch_v2.profiler.sources import processes
+from mtprof.tables.check import check
 
 # Python 3.12 and later warn about fork when NumPy has started threads of its own.
 pytestmark = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
@@ -116,7 +117,7 @@ def test_events_of_an_executor_s_workers_come_home(method):
             pids = list(pool.map(work, [1, 2, 3, 4]))
         end = time.perf_counter_ns()
         torch.ones(1).exp()
-    trace = prof.trace.check()
+    trace = check(prof.trace)
     found = counts_by_process(prof)
     assert {pid for pid, _ in found} == set(pids)
     assert {name for _, name in found} <= {"ProcessPoolExecutor worker 0", "ProcessPoolExecutor worker 1"}

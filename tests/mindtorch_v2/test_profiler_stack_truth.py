@@ -23,8 +23,10 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2._dispatch.native import NATIVE
 from mindtorch_v2.profiler import profile, record_function
-from mindtorch_v2.profiler.recorder import python_calls
-from mindtorch_v2.profiler.trace import Kind, Trace
+from mindtorch_v2.profiler.sources import python_calls
+from mtprof.schema import Kind
+from mtprof.tables.check import check
+from mtprof.trace import Trace
 
 WAYS = ["profile function"] + (["monitoring"] if sys.version_info >= (3, 12) else [])
 # Before Python 3.11 the interpreter copies a frame's variables for a profile function that is written in Python, so
@@ -427,7 +429,7 @@ def test_stacks_are_true(run: Callable[[], object], way: str) -> None:
     truth.clear()
     with profile(with_stack=True) as prof:
         run()
-    prof.trace.check()
+    check(prof.trace)
     assert ops(prof.trace) == ops(plain.trace)
     events = {event.name: event for event in prof.events()}
     assert len(truth) >= 3

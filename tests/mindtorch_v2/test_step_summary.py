@@ -18,10 +18,12 @@ from hypothesis import strategies as st
 import mindtorch_v2 as torch
 from mindtorch_v2 import nn, optim
 from mindtorch_v2.profiler import profile, record_function, schedule
-from mindtorch_v2.profiler.trace import Kind, ThreadInfo, TraceBuilder
-from mindtorch_v2.profiler.trace.kineto import read
-from mindtorch_v2.profiler.views.step_summary import PARTS, step_summary
 from mindtorch_v2.utils.data import DataLoader, Dataset
+from mtprof.builder import TraceBuilder
+from mtprof.schema import Kind
+from mtprof.store.kineto import read
+from mtprof.trace import ThreadInfo
+from mtprof.views.step_summary import PARTS, step_summary
 
 DATA = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 NODE = "autograd::engine::evaluate_function: MulBackward0"
@@ -258,7 +260,7 @@ class TestFaces:
 def test_the_view_does_not_load_the_runtime():
     code = textwrap.dedent("""
         import sys, types, importlib, os
-        import mindtorch_v2.profiler.views.step_summary as view
+        import mtprof.views.step_summary as view
         reached = {name for name, value in vars(view).items() if isinstance(value, types.ModuleType)}
         assert reached <= {"np"}, reached
         from_package = {getattr(value, "__module__", "") for value in vars(view).values()}

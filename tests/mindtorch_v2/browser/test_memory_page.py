@@ -12,7 +12,8 @@ from chromium_devtools import Chromium, find_chromium
 
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler._memory_profiler import MemoryProfile, MemoryProfileTimeline
-from mindtorch_v2.profiler.trace import ThreadInfo, TraceBuilder
+from mtprof.builder import TraceBuilder
+from mtprof.trace import ThreadInfo
 
 EVIL = "</script><script>document.title = 'broken'</script>"
 
@@ -106,7 +107,7 @@ def test_a_peak_of_a_nanosecond_is_painted(browser: Chromium, tmp_path: Path) ->
     build = TraceBuilder()
     thread = build.thread(ThreadInfo(1, 1))
     for time, address, size in ((10, 1, 100), (500_000_000, 2, 9900), (500_000_001, 2, -9900), (999_999_999, 1, -100)):
-        build.add_memory(time_ns=time, thread=thread, size_bytes=size, address=address)
+        build.add_row("memory", time_ns=time, thread=thread, size_bytes=size, address=address)
     profile = MemoryProfile(build.finish(start_ns=0, end_ns=1_000_000_000))
     MemoryProfileTimeline(profile).export_memory_timeline_html(tmp_path / "peak.html", "cpu")
     opened(browser, tmp_path / "peak.html")

@@ -20,7 +20,7 @@ from row_agreement import events_of
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "examples"
-PROGRAMS = sorted(path.stem for path in EXAMPLES.glob("*.py") if path.stem != "demo")
+PROGRAMS = sorted(path.stem for path in EXAMPLES.glob("*.py") if not path.stem.startswith("demo"))
 PROFILED = (3, 4)
 
 

@@ -64,7 +64,7 @@ def flat(result: Any) -> list[Any]:
 def to_numpy(tensor: Any) -> np.ndarray:
     """Contents as an array NumPy can compare."""
     name = str(tensor.dtype).removeprefix("torch.")
-    tensor = tensor.detach()
+    tensor = tensor.detach().cpu()
     if isinstance(tensor, theirs.Tensor):
         # PyTorch's lazily conjugated, negated and all-zero tensors have no memory NumPy could look at.
         tensor = tensor.resolve_conj().resolve_neg() + 0 if tensor.dtype.is_complex else tensor.resolve_neg().clone()

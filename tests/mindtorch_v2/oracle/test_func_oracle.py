@@ -219,12 +219,15 @@ def test_refused(name):
     assert ours.vmap is ours.func.vmap
 
 
-def test_forward_mode_is_refused():
-    forward = importlib.import_module("mindtorch_v2.autograd.forward_ad")
-    with pytest.raises(NotImplementedError, match="forward-mode"), forward.dual_level():
-        pass
-    with pytest.raises(NotImplementedError, match="make_dual"):
-        ours.autograd.forward_ad.make_dual(ours.ones(1), ours.ones(1))
+def test_forward_mode():
+    def run(t):
+        forward = t.autograd.forward_ad
+        with forward.dual_level():
+            made = forward.unpack_dual(t.sin(forward.make_dual(t.arange(3.0), t.ones(3))))
+            return made.primal, made.tangent
+
+    for got, want in zip(run(ours), run(torch), strict=True):
+        assert_same(got, want, "dual")
 
 
 def square(x, y):
@@ -278,6 +281,7 @@ def test_autograd_functional_errors(number):
     check_error(lambda t: FUNCTIONAL_ERRORS[number](importlib.import_module(f"{t.__name__}.autograd.functional"), t))
 
 
-def test_forward_strategy_is_refused():
-    with pytest.raises(NotImplementedError, match="forward"):
-        ours.autograd.functional.jacobian(lambda x: x, ours.ones(2), vectorize=True, strategy="forward-mode")
+def test_forward_strategy():
+    made = [t.autograd.functional.jacobian(lambda x: x.pow(2), t.arange(3.0), vectorize=True, strategy="forward-mode")
+            for t in (ours, torch)]
+    assert_same(*made, "forward")

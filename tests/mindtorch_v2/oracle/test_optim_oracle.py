@@ -373,7 +373,7 @@ HIDDEN = frozenset((
 def our_events(run_step: Callable[[], Any]) -> list[str]:
     log: list[Any] = []
     before = THREAD.state.events
-    observe(lambda state: state.record_into(log), False)
+    observe(lambda state: state.record_into(log))
     try:
         run_step()
     finally:

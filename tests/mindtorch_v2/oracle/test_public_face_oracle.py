@@ -8,7 +8,7 @@ import pytest
 from harness import ours, theirs
 
 # Parameters of ours that PyTorch does not have.
-ADDITIONS = {"max_events", "group_by_module"}
+ADDITIONS = {"max_events", "group_by_module", "save_to"}
 
 MODULES = {
     "profiler": ["profile", "schedule", "supported_activities", "tensorboard_trace_handler", "ProfilerAction",

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import mindtorch_v2
-from mindtorch_v2.profiler.trace import Kind
-from mindtorch_v2.profiler.trace.kineto import read
-from mindtorch_v2.profiler.views.step_summary import PARTS, step_summary
+from mtprof.schema import Kind
+from mtprof.store.kineto import read
+from mtprof.views.step_summary import PARTS, step_summary
 
 torch = pytest.importorskip("torch", reason="the oracle, torch==2.13.0, is not installed")
 

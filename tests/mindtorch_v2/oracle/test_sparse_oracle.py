@@ -127,8 +127,8 @@ def test_errors(number):
     check_error(ERRORS[number])
 
 
-@pytest.mark.parametrize("call", [lambda a: a.exp(), lambda a: ours.ones(2, 3) @ a, lambda a: ours.ones(3, 4) * a,
-                                  lambda a: a.to_sparse_csr()])
+@pytest.mark.parametrize("call", [lambda a: a.exp(), lambda a: ours.ones(3, 4) * a,
+                                  lambda a: a.to_sparse_bsr((1, 1))])
 def test_what_is_missing_says_so(call):
     with pytest.raises(NotImplementedError):
         call(matrix(ours)[1])

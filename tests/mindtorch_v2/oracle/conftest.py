@@ -1,0 +1,78 @@
+"""Runs the oracle's tests on another device of this runtime, if `MINDTORCH_TEST_DEVICE` names one.
+
+`MINDTORCH_TEST_DEVICE=null` makes new tensors on a device whose memory the host cannot see (`null_device.py`), `npu` on
+an NPU, which with `MINDTORCH_NPU=sim` is the simulator; an op that the NPU does not have skips its test there. What is
+about the CPU alone, or about what only one device has, is in `ELSEWHERE` with the reason.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import mindtorch_v2 as ours
+
+DEVICE = os.environ.get("MINDTORCH_TEST_DEVICE", "cpu")
+if DEVICE == "null":
+    import null_device  # noqa: F401
+
+# Parts of test names, and why they say nothing about another device.
+ELSEWHERE = {
+    r"profiler|execution_trace|event_tree|memory_timeline|pattern_matcher|recording|rows_oracle|memory_profiler":
+        "profiles show what the CPU does",
+    r"public_face|module_names|coverage": "names have no device",
+    r"autocast|amp_oracle": "autocast for the CPU does not touch tensors elsewhere",
+    r"test_random_oracle|test_rng_oracle|test_samplers|test_loader|generator|streams_in_workers|drawn_between|"
+    r"dropout_draws": "another device has streams of its own",
+    r"test_ops_of_a_step|test_layout_and_ops|test_profile|test_deepcopy|rows_of_converting|test_to_forms|"
+    r"what_pytorch_has": "which ops run inside is the device's affair",
+    r"python_conversions|operators_with_what_is_no_tensor|functions_of_numpy|dlpack|grid_of_all_pixels|"
+    r"test_segments_with_ties|averaging_a_model|python_functions_on_elements|memory_mapped|old_constructors|"
+    r"test_bessel|test_airy|modes_see_every|test_opcheck": "the test looks into the host's memory",
+    r"test_repr|test_description|named_results|plain_subclass|a_subclass_is_asked|new_parameters_on_a_device|"
+    r"tensor_str": "the text names the device",
+    r"capturable_is_refused|test_sparse|shared_memory|test_storage|untyped_storage|test_geometry|kernel_of_an_aten_op|"
+    r"test_names_of_dtypes|skip_init|test_examples": "it is about the CPU",
+}
+# On the NPU besides: its random numbers are others than the CPU's, indices are checked when the kernel runs, and
+# attention is made of other ops.
+if DEVICE == "npu":
+    ELSEWHERE |= {
+        r"init_oracle|nn_oracle|nn_more|nn_behaviour|nn_utils|nn_vision|rnn_oracle|transformer|distributions|"
+        r"self_attention|cross_attention|without_batch|test_fusion|lazy_modules|training_oracle|optim|examples|idioms|"
+        r"test_data|collate|prune|orthogonal|ratesandstate|vmap": "it begins with random numbers",
+        r"test_errors|index_put_errors|positions_and_errors|_error": "indices and types are checked on the device",
+        r"test_masks|grouped_queries|fused_form|transposed_heads": "attention is made of other ops",
+        r"remainders_of_many|complex|linalg|fft|special|library": "the operators do not have it",
+    }
+# How a device says that it does not have an op or a type.
+LACKING = re.compile(r"from the '\w+' backend: there is no kernel|the NPU has (it for|no tensors of)|(on|of) the NPU")
+
+
+def pytest_collection_modifyitems(items: list[Any]) -> None:
+    if DEVICE == "cpu":
+        return
+    for item in items:
+        for pattern, reason in ELSEWHERE.items():
+            if re.search(pattern, item.nodeid):
+                item.add_marker(pytest.mark.skip(reason=f"on {DEVICE}: {reason}"))
+                break
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item: Any) -> Iterator[None]:
+    outcome: Any = yield
+    if DEVICE == "npu" and outcome.excinfo is not None and LACKING.search(str(outcome.excinfo[1])):
+        outcome.force_exception(pytest.skip.Exception(str(outcome.excinfo[1]).splitlines()[0][:200]))
+
+
+@pytest.fixture(autouse=DEVICE != "cpu")
+def on_device() -> Iterator[None]:
+    """New tensors of this runtime are on the device."""
+    ours.set_default_device(DEVICE)
+    yield
+    ours.set_default_device("cpu")

@@ -1,0 +1,120 @@
+"""The first use of an op: an event of its own in recordings, and compiled code that is kept on disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+
+import pytest
+
+import mindtorch_v2 as torch
+from mindtorch_v2._dispatch.code_cache import CodeCache
+
+SOURCE = Path(torch.__file__).parent.parent
+PROGRAM = """
+    import json, sys
+    import mindtorch_v2 as torch
+    with torch.profiler.profile() as prof:
+        with torch.profiler.record_function("mine"):
+            torch.ones(4).cosh()
+    trace = prof.trace
+    prof.export_chrome_trace(sys.argv[1])
+    again = torch.profiler.load(sys.argv[1])
+    print(json.dumps({
+        "prepared": [trace.names[n] for n in trace.events["name"][trace.events["kind"] == 13].tolist()],
+        "prepared_us": float(trace.duration_ns[trace.events["kind"] == 13].sum()) / 1000,
+        "names": [e.name for e in prof.events()], "rows": [r.key for r in prof.key_averages()],
+        "tree": [root.name for root in prof.profiler.kineto_results.experimental_event_tree()],
+        "self_us": next(r.self_cpu_time_total for r in prof.key_averages() if r.key == "mine"),
+        "total_us": next(r.cpu_time_total for r in prof.key_averages() if r.key == "mine"),
+        "footer": [line for line in prof.key_averages().table().splitlines() if line.startswith("First use")],
+        "again": [r.key for r in again.key_averages()],
+    }))
+    """
+
+
+def run(path, cache):
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(PROGRAM), str(path)], capture_output=True, text=True,
+                          env={**os.environ, "PYTHONPATH": str(SOURCE), "MINDTORCH_CACHE": str(cache)}, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_first_use_is_an_event_of_its_own(tmp_path):
+    found = run(tmp_path / "trace.json", 0)
+    assert "first use of aten::cosh" in found["prepared"]
+    assert found["names"] == ["mine", "aten::ones", "aten::empty", "aten::fill_", "aten::cosh"]
+    assert found["rows"] == found["again"] == found["names"]
+    assert found["tree"] == ["mine"]
+    assert found["self_us"] + found["prepared_us"] <= found["total_us"] + 1
+    assert len(found["footer"]) == 1
+    assert "ops ready" in found["footer"][0]
+    cats = {e["name"]: e.get("cat") for e in json.loads((tmp_path / "trace.json").read_text())["traceEvents"]}
+    assert cats["first use of aten::cosh"] == "first_use"
+
+
+def test_code_is_kept_between_processes(tmp_path):
+    run(tmp_path / "trace.json", tmp_path / "cache")
+    (file,) = (tmp_path / "cache").iterdir()
+    kept = file.read_bytes()
+    run(tmp_path / "trace.json", tmp_path / "cache")
+    assert file.read_bytes() == kept  # nothing was compiled that was not there
+
+
+class TestCache:
+    def test_round_trip(self, tmp_path):
+        first, second = CodeCache(tmp_path), CodeCache(tmp_path)
+        code = first.compiled("x = 1", "<a>")
+        first.write()
+        assert second.compiled("x = 1", "<a>") == code
+        assert not second._new
+        assert second.compiled("x = 1", "<b>").co_filename == "<b>"
+        assert second._new
+
+    @pytest.mark.parametrize("damage", [lambda kept: b"", lambda kept: kept[:40], lambda kept: kept[:-1] + b"?",
+                                        lambda kept: b"\0" * len(kept)])
+    def test_damaged(self, tmp_path, damage):
+        cache = CodeCache(tmp_path)
+        cache.compiled("x = 1", "<a>")
+        cache.write()
+        cache.path.write_bytes(damage(cache.path.read_bytes()))
+        again = CodeCache(tmp_path)
+        exec(again.compiled("x = 1", "<a>"), space := {})
+        assert space["x"] == 1
+        again.write()
+        assert CodeCache(tmp_path)._read()
+
+    def test_what_others_can_write_is_not_read(self, tmp_path):
+        cache = CodeCache(tmp_path)
+        cache.compiled("x = 1", "<a>")
+        cache.write()
+        cache.path.chmod(0o666)
+        assert CodeCache(tmp_path)._read() == {}
+
+    def test_nowhere_to_write(self, tmp_path):
+        (tmp_path / "file").write_text("")
+        for directory in (None, tmp_path / "file" / "below"):
+            cache = CodeCache(directory)
+            exec(cache.compiled("x = 2", "<a>"), space := {})
+            cache.write()
+            assert space["x"] == 2
+
+    def test_several_writers(self, tmp_path):
+        caches = [CodeCache(tmp_path) for _ in range(8)]
+
+        def use(number):
+            caches[number].compiled(f"x = {number}", "<a>")
+            caches[number].write()
+
+        threads = [threading.Thread(target=use, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert CodeCache(tmp_path)._read()  # whole, whoever was last
+        assert len(list(tmp_path.iterdir())) == 1

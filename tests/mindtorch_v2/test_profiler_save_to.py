@@ -1,0 +1,159 @@
+"""`profile(save_to=path)`: a recording that is written while it runs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+import warnings
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mindtorch_v2 as torch
+import mtprof
+from mindtorch_v2._dispatch.state import THREAD
+from mindtorch_v2.profiler import profile, record_function, saving, schedule
+from mtprof.tables.check import check
+
+SOURCE = Path(torch.__file__).parent.parent
+pytest.importorskip("pyarrow")
+
+
+def work(count):
+    x = torch.ones(4, 4)
+    for _ in range(count):
+        with record_function("round"):
+            (x * 2).sum()
+
+
+def rows(trace):
+    """What a trace says of its events besides times."""
+    events = trace.events
+    return Counter(zip([trace.names[n] for n in events["name"].tolist()], events["kind"].tolist(),
+                       [repr(trace.inputs[n]) if n >= 0 else "" for n in events["inputs"].tolist()],
+                       events["flops"].tolist(),
+                       [trace.names[events["name"][p]] if p >= 0 else "" for p in events["parent"].tolist()]))
+
+
+@pytest.mark.parametrize("options", [{}, {"record_shapes": True, "with_flops": True}, {"profile_memory": True},
+                                     {"record_shapes": True, "profile_memory": True}])
+def test_the_file_has_what_memory_would_have(tmp_path, monkeypatch, options):
+    monkeypatch.setattr(saving, "INTERVAL_S", 0.002)
+    work(2)  # no first use in either
+    with profile(save_to=tmp_path / "saved.mtp", **options) as saved:
+        work(300)
+    with profile(**options) as kept:
+        work(300)
+    assert rows(saved.trace) == rows(kept.trace)
+    assert len(check(saved.trace)) == len(kept.trace)
+    again = mtprof.load(tmp_path / "saved.mtp")
+    assert rows(again.trace) == rows(kept.trace)
+    assert {row.key: row.count for row in saved.key_averages()} == {row.key: row.count for row in kept.key_averages()}
+    if "profile_memory" in options:
+        for column in ("size_bytes", "total_bytes"):
+            assert (saved.trace.memory[column] == kept.trace.memory[column]).all()
+        assert (np.diff(saved.trace.memory["time_ns"]) >= 0).all()
+
+
+def test_it_was_written_in_pieces_and_memory_was_let_go(tmp_path, monkeypatch):
+    monkeypatch.setattr(saving, "INTERVAL_S", 0.002)
+    path = tmp_path / "saved.mtp"
+    lengths, sizes = [], []
+    with profile(save_to=path) as prof:
+        state = THREAD.state
+        for _ in range(40):
+            work(50)
+            time.sleep(0.004)
+            lengths.append(len(state.events))
+            sizes.append(path.stat().st_size)
+    assert sizes[-1] > sizes[0] > 0
+    assert max(lengths) < 40 * 50 * 3
+    assert Counter(e.name for e in prof.events())["round"] == 2000
+
+
+def test_killed(tmp_path):
+    """What was written is there after `kill -9`."""
+    path = tmp_path / "killed.mtp"
+    program = f"""
+        import mindtorch_v2 as torch
+        from mindtorch_v2.profiler import profile, record_function, saving
+        saving.INTERVAL_S = 0.05
+        x = torch.ones(4)
+        with profile(save_to={str(path)!r}, record_shapes=True):
+            for number in range(10**9):
+                with record_function("round"):
+                    x + 1
+                if number == 1000:
+                    print("going", flush=True)
+        """
+    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE,
+                               env={**os.environ, "PYTHONPATH": str(SOURCE)}, text=True)
+    try:
+        assert process.stdout.readline().strip() == "going"
+        deadline = time.monotonic() + 60
+        sizes = {path.stat().st_size}
+        while len(sizes) < 6 and time.monotonic() < deadline:  # so that some of it was written whole
+            time.sleep(0.1)
+            sizes.add(path.stat().st_size)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it says that the file is cut short
+        recording = mtprof.load(path)
+    counts = {row.key: row.count for row in recording.key_averages()}
+    assert counts["aten::add"] > 100
+    assert abs(counts["aten::add"] - counts["round"]) <= 1
+
+
+def test_another_profiler_at_the_same_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(saving, "INTERVAL_S", 0.002)
+    with profile(save_to=tmp_path / "saved.mtp") as outer:
+        work(50)
+        with profile() as inner:
+            work(50)
+            time.sleep(0.02)
+        work(50)
+    assert Counter(e.name for e in inner.events())["round"] == 50
+    assert Counter(e.name for e in outer.events())["round"] == 150
+
+
+def test_what_cannot_be_saved_while_it_is_recorded(tmp_path):
+    path = tmp_path / "saved.mtp"
+    for options in ({"with_stack": True}, {"with_modules": True}, {"schedule": schedule(wait=0, warmup=1, active=1)}):
+        with pytest.raises(NotImplementedError, match="save_to together with"):
+            profile(save_to=path, **options)
+    assert not path.exists()
+
+
+def test_no_place_for_the_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere"), profile(save_to=tmp_path / "nowhere" / "saved.mtp"):
+        pass
+    with profile() as prof:
+        torch.ones(1)
+    assert len(prof.events()) == 3
+
+
+def test_a_disk_that_is_full(tmp_path, monkeypatch):
+    monkeypatch.setattr(saving, "INTERVAL_S", 0.002)
+
+    def full(self, trace):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(saving.ChunkFile, "add", full)
+    prof = profile(save_to=tmp_path / "saved.mtp")
+    prof.start()
+    work(20)
+    time.sleep(0.05)
+    with pytest.raises(OSError, match="No space left"):
+        prof.stop()
+    with profile() as prof:
+        torch.ones(1)
+    assert len(prof.events()) == 3
