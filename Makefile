@@ -4,10 +4,11 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo native test oracle browser bench lint types docs clean
+.PHONY: help demo demo-npu npu null native test oracle browser faults fuzz sanitize bench lint types docs clean wheels \
+        sanitize-npu-sim sanitize-kernels libraries libraries-quick
 
 help: ## show this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
 
 $(VENV)/base: pyproject.toml
 	@echo "-- creating $(VENV) and installing mindtorch-v2 with its test tools"
@@ -25,32 +26,81 @@ $(VENV)/browser: $(VENV)/base
 	@$(PIP) -e '.[browser]'
 	@touch $@
 
+LIBRARIES = $(VENV)-libraries
+$(LIBRARIES)/base: pyproject.toml requirements-libraries.txt requirements-libraries-base.txt
+	@echo "-- creating $(LIBRARIES) and installing libraries that run on PyTorch, without PyTorch"
+	@$(PYTHON) -m venv $(LIBRARIES)
+	@$(LIBRARIES)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[arrow]' -r requirements-libraries-base.txt
+	@$(LIBRARIES)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements-libraries.txt
+	@touch $@
+
 $(VENV)/tools: $(VENV)/base
 	@echo "-- installing linters"
 	@$(PIP) -e '.[lint]'
 	@touch $@
 
-demo: $(VENV)/base ## train a small model under the profiler; prints a table, writes a trace
-	@$(BIN)/python examples/demo.py
+demo: $(VENV)/base ## profile a small training program; prints a summary and a finding, writes a recording and a report
+	@mkdir -p demo-out
+	@$(BIN)/mtprof run --force -o demo-out/demo.mtp --chrome=demo-out/demo.json.gz --steps 100-119 examples/demo.py
 
-native: $(VENV)/base ## build the C twin of the recorder into src/, to use it without installing again
+demo-npu: $(VENV)/base ## the same on an NPU: the simulator, unless MINDTORCH_NPU says otherwise
+	@MINDTORCH_NPU=$${MINDTORCH_NPU:-sim} $(BIN)/python examples/demo_npu.py
+
+native: $(VENV)/base ## build the C parts into src/, to use them without installing again
 	@$(PIP) 'setuptools>=69' 'numpy>=2.0'
 	@$(BIN)/python setup.py --quiet build_ext --inplace
 
 test: $(VENV)/base ## run all tests (those that need PyTorch skip where it is missing)
 	@echo "-- running the tests"
-	@$(BIN)/python -m pytest
+	@bash -c 'time $(BIN)/python -m pytest -rs --durations=5'
+	@echo "-- besides these: make oracle (PyTorch), browser (Perfetto), faults, fuzz, sanitize, bench; .ci/run runs oracle, browser, lint, types and libraries-quick"
 
 oracle: $(VENV)/oracle ## compare with real PyTorch 2.13
 	@echo "-- comparing with PyTorch"
 	@$(BIN)/python -m pytest tests/mindtorch_v2/oracle tests/mindtorch_v2/test_onednn.py
 
+npu: $(VENV)/oracle ## the simulator, the NPU on it, and the oracle's tests for the ops that the NPU has
+	@echo "-- running the NPU's tests on the simulator"
+	@$(BIN)/python -m pytest tests/npu tests/npu_device
+	@MINDTORCH_NPU=sim MINDTORCH_NPU_SIM_MODEL=zero MINDTORCH_TEST_DEVICE=npu $(BIN)/python -m pytest tests/mindtorch_v2/oracle
+
+null: $(VENV)/oracle ## the oracle's tests on a device whose memory the host cannot see
+	@MINDTORCH_TEST_DEVICE=null $(BIN)/python -m pytest tests/mindtorch_v2/oracle
+
 browser: $(VENV)/browser ## open traces in the Perfetto UI, in Chromium (skips where that is missing)
 	@echo "-- opening traces in a browser"
 	@$(BIN)/python -m pytest tests/mindtorch_v2/browser
 
+faults: $(VENV)/base ## what must hold whatever goes wrong: cases in child processes, both recorders (FAULTS='-k word')
+	@$(BIN)/python -m tests.faults $(FAULTS)
+	@MINDTORCH_INTERRUPTS_STEP=1 $(BIN)/python -m pytest tests/mindtorch_v2/test_recorder_faults.py -k interrupted
+
+fuzz: $(VENV)/base ## change files at random and read them, a minute a target (FUZZ='--seconds 7200 -t checkpoint')
+	@$(BIN)/python -m tests.fuzz $(FUZZ)
+
+sanitize: $(VENV)/base ## the C parts under address and undefined-behaviour sanitizers and a debugging allocator
+	@$(PIP) 'setuptools>=69' 'numpy>=2.0'
+	@$(BIN)/python tests/sanitize.py $(SANITIZE)
+
+wheels: ## build wheels for every Python from 3.10 to 3.13 that is here, into dist/
+	@PYTHON=$(PYTHON) bash tools/wheels.sh
+
 bench: $(VENV)/oracle ## print speed as ratios to PyTorch
 	@$(BIN)/python -m benchmarks
+
+sanitize-npu-sim: $(VENV)/oracle ## run the NPU simulator under the address, leak, undefined and thread sanitizers
+	@MINDTORCH_SANITIZE=1 $(BIN)/python -m pytest tests/npu/test_sanitizers.py
+
+sanitize-kernels: $(VENV)/oracle ## run the C kernels under the address, undefined and thread sanitizers
+	@MINDTORCH_SANITIZE=1 $(BIN)/python -m pytest tests/mindtorch_v2/test_kernel_sanitizers.py
+
+libraries: $(LIBRARIES)/base ## run Hugging Face and other libraries and compare with PyTorch's figures; writes docs/libraries.md
+	@echo "-- running libraries on top of torch"
+	@PYTHONPATH=tests $(LIBRARIES)/bin/python -m libraries.check --page docs/libraries.md
+
+libraries-quick: $(LIBRARIES)/base ## a case or two of each library
+	@echo "-- running libraries on top of torch, a few cases of each"
+	@PYTHONPATH=tests $(LIBRARIES)/bin/python -m libraries.check --quick
 
 lint: $(VENV)/tools ## check style
 	@$(BIN)/ruff check src tests benchmarks examples
@@ -58,10 +108,11 @@ lint: $(VENV)/tools ## check style
 types: $(VENV)/tools ## check types
 	@$(BIN)/mypy
 
-docs: $(VENV)/base ## write the generated pages (docs/ops.md, docs/coverage.md) anew
+docs: $(VENV)/base ## write the generated pages (docs/ops.md, docs/kernels.md, docs/coverage.md, docs/schema.md) anew
 	@$(BIN)/python -m mindtorch_v2._docs docs
+	@$(BIN)/python -m mtprof.schema_page docs/schema.md
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) build demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info
-	find src -name '_native.*.so' -delete
+	find src \( -name '_recorder.*.so' -o -name '_kernels.*.so' \) -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

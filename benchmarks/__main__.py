@@ -6,7 +6,8 @@ import importlib
 import importlib.util
 import sys
 
-ALL = ("importing", "ops", "kernels", "mlp", "models", "recording", "recording_models", "views")
+ALL = ("importing", "ops", "kernels", "mlp", "models", "recording", "recording_models", "views", "traces", "npu",
+       "holistic")
 
 
 def main(names: list[str]) -> None:

@@ -105,6 +105,24 @@ CASES: dict[str, Case] = {
         lambda torch, x: torch.nn.functional.interpolate(x, scale_factor=2, mode="bilinear"), IMAGES),
     "grid_sample": _backward(lambda torch, x, g: torch.nn.functional.grid_sample(x, g, align_corners=False), IMAGES,
                              (8, 32, 32, 2)),
+    "gelu": _backward(lambda torch, x: torch.nn.functional.gelu(x), ROWS),
+    "silu": _backward(lambda torch, x: torch.nn.functional.silu(x), ROWS),
+    "tanh": _backward(lambda torch, x: torch.tanh(x), ROWS),
+    "log_softmax": _backward(lambda torch, x: x.log_softmax(1), ROWS),
+    "add and multiply": _backward(lambda torch, x, y: (x + y) * x, ROWS, ROWS),
+    "linear 512-128-512": _backward(lambda torch, x, w, b: torch.nn.functional.linear(x, w, b), (512, 128), (512, 128),
+                                    (512,)),
+    "bmm 8 of 64": _backward(lambda torch, x, y: torch.bmm(x, y), (8, 64, 64), (8, 64, 64)),
+    "attention, causal": _backward(
+        lambda torch, q, k, v: torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True),
+        *((4, 4, 128, 32),) * 3),
+    "conv2d 3x3": _backward(lambda torch, x, w: torch.nn.functional.conv2d(x, w, padding=1), IMAGES, (32, 16, 3, 3)),
+    "conv2d 3x3, stride 2": _backward(lambda torch, x, w: torch.nn.functional.conv2d(x, w, stride=2, padding=1), IMAGES,
+                                      (32, 16, 3, 3)),
+    "conv2d, depthwise": _backward(lambda torch, x, w: torch.nn.functional.conv2d(x, w, padding=1, groups=16), IMAGES,
+                                   (16, 1, 3, 3)),
+    "batch_norm": _backward(lambda torch, x: torch.nn.functional.batch_norm(x, None, None, training=True), IMAGES),
+    "LSTM 64-128, 32 steps": _layer(lambda torch: (torch.nn.LSTM(64, 128), torch.randn(32, 16, 64))),
     "group_norm": _backward(lambda torch, x: torch.nn.functional.group_norm(x, 4), IMAGES),
     "RNN 64-128, 32 steps": _layer(lambda torch: (torch.nn.RNN(64, 128), torch.randn(32, 16, 64))),
     "GRU 64-128, 32 steps": _layer(lambda torch: (torch.nn.GRU(64, 128), torch.randn(32, 16, 64))),
@@ -114,6 +132,7 @@ CASES: dict[str, Case] = {
 def run() -> None:
     """Print one row per kernel, the slowest compared with PyTorch first."""
     theirs.set_num_threads(1)
+    ours.set_num_threads(1)
     print("\nkernels, forward and backward, processor time: ours, PyTorch, ratio")
     found = [(name, *best_of([build(ours), build(theirs)], 7, 0.02, thread_time)) for name, build in CASES.items()]
     for name, mine, other in sorted(found, key=lambda row: -row[1] / row[2]):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .apart import best_apart
+from .apart import best_apart, memory_apart
 from .timing import Work, line
 
 VOCABULARY = 256
@@ -139,11 +139,17 @@ def resnet18(torch: Any, batch: int = 2, size: int = 64) -> Work:
     return step
 
 
+def gpt_larger(torch: Any) -> Work:
+    """One step of a GPT of 6 layers and 384 features, at a context of 256."""
+    return gpt(torch, layers=6, width=384, heads=6, batch=4, length=256)
+
+
 CASES = [
-    ("GPT 2 x 128, 4 heads, batch 8x64", gpt, 1.5),
-    ("CNN 1x28x28, batch 16", cnn, 2.0),
-    ("LSTM 64-128, batch 16, 32 steps", lstm, 2.0),
-    ("ResNet-18 64x64, batch 2, no step", resnet18, 2.5),
+    ("GPT 2 x 128, 4 heads, batch 8x64", gpt, 1.0),
+    ("CNN 1x28x28, batch 16", cnn, 1.0),
+    ("LSTM 64-128, batch 16, 32 steps", lstm, 1.0),
+    ("ResNet-18 64x64, batch 2, no step", resnet18, 1.1),
+    ("GPT 6 x 384, 6 heads, batch 4x256", gpt_larger, 1.1),
 ]
 
 
@@ -152,3 +158,10 @@ def run() -> None:
     print("\ntraining steps of models, each runtime in processes of its own: ours, PyTorch, ratio")
     for name, build, aim in CASES:
         print(line(name, *best_apart(build.__name__), aim, "ms"), flush=True)
+    print("\nthe same on one thread, processor time")
+    for name, build, aim in CASES:
+        print(line(name, *best_apart(build.__name__, threads=1), aim, "ms"), flush=True)
+    print("\nmost memory that a process of such steps has had, MB")
+    for name, build, _ in CASES:
+        mine, other = (memory_apart(build.__name__, which) for which in ("ours", "theirs"))
+        print(f"{name:36s} {mine:8.0f}   {other:8.0f} MB  ratio {mine / other:5.2f}", flush=True)
