@@ -103,7 +103,7 @@ libraries-quick: $(LIBRARIES)/base ## a case or two of each library
 	@PYTHONPATH=tests $(LIBRARIES)/bin/python -m libraries.check --quick
 
 lint: $(VENV)/tools ## check style
-	@$(BIN)/ruff check src tests benchmarks examples
+	@$(BIN)/ruff check src tests benchmarks examples as-torch
 
 types: $(VENV)/tools ## check types
 	@$(BIN)/mypy

@@ -57,4 +57,7 @@ if [ "$made" = 0 ]; then
   echo "no Python from 3.10 to 3.13 was found" >&2
   exit 1
 fi
+echo "-- building mindtorch-v2-as-torch, which gives the package the name torch"
+python=$(ls "$work"/3.*/bin/python | head -1) # an environment without PyTorch
+"$python" -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist ./as-torch
 ls -l dist/*.whl

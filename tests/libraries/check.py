@@ -121,10 +121,18 @@ def page(outcomes: list[Outcome]) -> str:
               "mnasnet0_5, mobilenet_v2 and regnet_y_400mf in float64 agree with PyTorch over three steps to 3e-8.",
               "Resized bytes (`transforms`) differ by at most 1."] if bad else []
     lines += ["", *(f"- {one.library} {one.case}: {one.note or f'differs by {one.difference:.1e}'}" for one in bad)]
-    lines += ["", "How to use them: `pip install` the library without PyTorch (`--no-deps` where it asks for it), then",
-              "`python -m mindtorch_v2 script.py`. `torch.compile` runs functions as they are; quantized, nested and",
-              "block-sparse tensors, `torch.export` and ONNX say that they are not supported.", ""]
-    return "\n".join(lines)
+    return "\n".join(lines) + USE
+
+
+USE = """
+How to use them, in an environment without PyTorch: `pip install . ./as-torch` in a checkout, then
+`pip install` the library. `as-torch` (`mindtorch-v2-as-torch`) gives this package the name `torch` there,
+also for pip, which then installs libraries that require PyTorch. It refuses to be installed beside
+PyTorch. Without it: `pip install --no-deps` the library, then `python -m mindtorch_v2 script.py`.
+
+`torch.compile` runs functions as they are; quantized, nested and block-sparse tensors, `torch.export` and
+ONNX say that they are not supported.
+"""
 
 
 def main() -> int:
