@@ -57,7 +57,8 @@ test: $(VENV)/base ## run all tests (those that need PyTorch skip where it is mi
 
 oracle: $(VENV)/oracle ## compare with real PyTorch 2.13
 	@echo "-- comparing with PyTorch"
-	@$(BIN)/python -m pytest tests/mindtorch_v2/oracle tests/mindtorch_v2/test_onednn.py
+	@$(BIN)/python -m pytest tests/mindtorch_v2/oracle tests/mindtorch_v2/test_onednn.py tests/mtprof/cli/test_pytorch.py \
+	  tests/npu/test_operators.py tests/test_docs.py
 
 npu: $(VENV)/oracle ## the simulator, the NPU on it, and the oracle's tests for the ops that the NPU has
 	@echo "-- running the NPU's tests on the simulator"
