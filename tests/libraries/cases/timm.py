@@ -9,7 +9,7 @@ import timm
 import timm.optim
 import torch
 
-from ..harness import Figures, case, learn, summary
+from ..harness import Figures, case, learn, learn_exactly, summary
 
 MODELS: dict[str, dict[str, Any]] = {
     "resnet18": {}, "resnet26d": {}, "mobilenetv3_small_050": {}, "efficientnet_b0": {}, "convnext_atto": {},
@@ -18,6 +18,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "mixer_s32_224": {"img_size": 64}, "regnetx_002": {}, "densenet121": {"block_config": (2, 2, 2, 2)},
     "ghostnet_050": {}, "repvgg_a0": {},
 }
+AMPLIFYING = ("efficientnet_b0", "densenet121", "mobilenetv3_small_050", "ghostnet_050")
 
 
 def picture(size: int = 64) -> torch.Tensor:
@@ -30,10 +31,10 @@ def _train(name: str) -> Figures:
     x, labels = picture(MODELS[name].get("img_size", 64)), torch.tensor([1, 4])
 
     def run(m: Any) -> tuple[Any, Any]:
-        out = m(x)
+        out = m(x.to(next(m.parameters()).dtype))
         return out, torch.nn.functional.cross_entropy(out, labels)
 
-    return learn(model, run, lr=1e-2, optimizer="SGD")
+    return learn_exactly(model, run) if name in AMPLIFYING else learn(model, run, lr=1e-2, optimizer="SGD")
 
 
 for _name in MODELS:
