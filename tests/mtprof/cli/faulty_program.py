@@ -1,4 +1,8 @@
-"""A training program with one fault, which its first argument names; `healthy` has none. Run by the tests of advice."""
+"""A training program with one fault, which its argument names; `healthy` has none.
+
+Each fault is large by construction: what waits waits for three times as long as the rest of the step took, whatever
+the machine does meanwhile.
+"""
 
 import gc
 import queue
@@ -10,35 +14,38 @@ import torch
 from torch import nn, optim
 from torch.utils.data import DataLoader, Dataset
 
-FAULT = sys.argv[1]
-STEPS, BATCH, WIDTH = 12, 128, 512
+STEPS, BATCH, WIDTH = 12, 64, 16
 
 
 class Batches(Dataset):
+    def __init__(self, slow):
+        self.slow, self.given = slow, None
+        self.inputs, self.labels = torch.randn(BATCH, WIDTH), torch.randint(0, 10, (BATCH,))
+
     def __len__(self):
         return STEPS
 
     def __getitem__(self, index):
-        if FAULT == "input-bound":
-            time.sleep(0.03)
+        if self.slow and self.given is not None:
+            time.sleep(3 * (time.monotonic() - self.given))
+        self.given = time.monotonic()
         return self.inputs, self.labels
-
-    inputs = torch.randn(BATCH, WIDTH)
-    labels = torch.randint(0, 10, (BATCH,))
 
 
 class Model(nn.Module):
-    def __init__(self):
+    def __init__(self, fault):
         super().__init__()
-        self.layers = nn.Sequential(*(nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.ReLU()) for _ in range(4)))
+        self.fault = fault
+        deep = 60 if fault == "unfused-optimizer" else 2
+        self.layers = nn.Sequential(*(nn.Linear(WIDTH, WIDTH) for _ in range(deep)))
         self.head = nn.Linear(WIDTH, 10)
 
     def forward(self, x):
-        if FAULT == "tiny-ops":
+        if self.fault == "tiny-ops":
             x = row_by_row(x)
         x = self.layers(x)
-        if FAULT == "memory-peak":
-            x = x + distances(x).mean()
+        if self.fault == "memory-peak":
+            x = x + distances(torch.cat([x] * 50)).mean().item()
         return self.head(x)
 
 
@@ -48,8 +55,9 @@ def row_by_row(x):
     return torch.stack(rows)
 
 
+@torch.no_grad()
 def distances(x):
-    return (x[:, None] - x[None]).pow(2).sum(-1)
+    return x @ x.t()
 
 
 def build_table():
@@ -61,44 +69,39 @@ def build_table():
     return table
 
 
-def answer():
-    while True:
-        number = questions.get()
-        time.sleep(0.05)
-        answers.put(number)
+def answer(questions, answers):
+    while (began := questions.get()) is not None:
+        time.sleep(3 * (time.monotonic() - began))
+        answers.put(began)
 
 
-heap = []
-if FAULT == "garbage-collector":
-    heap = [[number] for number in range(400_000)]
-questions, answers = queue.Queue(), queue.Queue()
-if FAULT == "waiting":
-    threading.Thread(target=answer, daemon=True).start()
-kept = []
-model = Model()
-optimizer = optim.Adam(model.parameters(), fused=FAULT != "unfused-optimizer")
-table = None
-
-
-def train():
-    global table
-    for step, (x, y) in enumerate(DataLoader(Batches(), batch_size=None)):
-        if FAULT == "changing-shapes":
+def train(fault):
+    heap = [[number] for number in range(300_000)] if fault == "garbage-collector" else []
+    questions, answers = queue.Queue(), queue.Queue()
+    threading.Thread(target=answer, args=(questions, answers), daemon=True).start()
+    model = Model(fault)
+    optimizer = optim.Adam(model.parameters(), fused=fault != "unfused-optimizer")
+    kept, table = [], None
+    for step, (x, y) in enumerate(DataLoader(Batches(fault == "input-bound"), batch_size=None)):
+        began = time.monotonic()
+        if fault == "changing-shapes":
             x, y = x[: BATCH - step], y[: BATCH - step]
-        if FAULT == "slow-first-steps" and table is None:
+        if fault == "slow-first-steps" and table is None:
             table = build_table()
-        if FAULT == "waiting":
-            questions.put(step)
-            answers.get()
-        if FAULT == "garbage-collector":
+        if fault == "garbage-collector":
             gc.collect()
         optimizer.zero_grad()
-        output = model(x)
-        loss = nn.functional.cross_entropy(output, y)
+        loss = nn.functional.cross_entropy(model(x), y)
         loss.backward()
+        if fault == "memory-growth":
+            kept.append(torch.ones(1 << 19) + step)
+        if fault == "waiting":
+            questions.put(began)
+            answers.get()
         optimizer.step()
-        if FAULT == "memory-growth":
-            kept.append(model.layers(model.layers(x)))
+    questions.put(None)
+    return heap, kept, table
 
 
-train()
+if __name__ == "__main__":
+    train(sys.argv[1])

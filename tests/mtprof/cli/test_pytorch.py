@@ -8,7 +8,7 @@ import sys
 from importlib.util import find_spec
 
 import pytest
-from command import PROGRAM
+from command import PROGRAM, Inside
 
 import mtprof
 from mtprof.analysis import Analysis, StepSource
@@ -19,9 +19,7 @@ pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is n
 @pytest.fixture(scope="module")
 def profiled(tmp_path_factory):
     """A directory in which `mtprof run --torch` has run the program that other tests run on our runtime."""
-    from command import Command
-
-    command = Command(tmp_path_factory.mktemp("torch"))
+    command = Inside(tmp_path_factory.mktemp("torch"))
     (command.folder / "train.py").write_text(PROGRAM)
     done = command("run", "--torch", "--no-report", "--json", "train.py", "argument", timeout=300)
     assert done.returncode == 0, done.stderr

@@ -60,9 +60,11 @@ def _lows(analysis: Analysis, rows: np.ndarray) -> np.ndarray:
 
 
 def _kept_rows(analysis: Analysis, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Events that made what was never released, after the first step and before the last one; and its sizes."""
+    """Events that made what was not released until the last step's end, after the first step and before the last one;
+    and its sizes.
+    """
     memory, steps = analysis.trace.optional("memory"), analysis.steps
-    rows = np.flatnonzero(rows)
+    rows = np.flatnonzero(rows & (memory["time_ns"] < steps.end_ns[-1]))
     address, size = memory["address"][rows], memory["size_bytes"][rows]
     last = np.full(len(rows), True)
     order = np.argsort(address, kind="stable")

@@ -15,8 +15,8 @@ from .finding import Clean, Figure, Finding, Result
 if TYPE_CHECKING:
     from ..analysis import Analysis
 
-# A call costs some microseconds of Python and dispatch: an op of 50 µs on average is mostly that when a hundred of them
-# at one place could be one.
+# A call costs some microseconds of Python and dispatch: an op that usually takes less than 50 µs is mostly that when a
+# hundred of them at one place could be one. Usually: the median, since another program may interrupt an op for long.
 SMALL_NS = 50_000
 CALLS_PER_STEP = 100
 SHARE = 0.15
@@ -40,9 +40,9 @@ def look(analysis: Analysis) -> Result:
     pairs, pair = np.unique(place * len(trace.names) + events["name"][rows], return_inverse=True)
     pair = pair.reshape(-1)
     calls = np.bincount(pair)
-    mean = np.bincount(pair, end - start) / calls
+    usual = _medians(pair, end - start)
     steps = step_count(analysis)
-    repeated = (calls >= CALLS_PER_STEP * steps) & (mean < SMALL_NS)
+    repeated = (calls >= CALLS_PER_STEP * steps) & (usual < SMALL_NS)
     most = int(calls.max(initial=0)) / steps
     if not repeated.any():
         return Clean(f"no op runs {CALLS_PER_STEP} times a step at one place; the most frequent runs {most:.0f} times")
@@ -50,10 +50,10 @@ def look(analysis: Analysis) -> Result:
     worst_place = -1
     worst_cost = -1.0
     for number in np.unique(pairs[repeated] // len(trace.names)).tolist():
-        here = (place == number) & (mean < SMALL_NS)[pair]
+        here = (place == number) & (usual < SMALL_NS)[pair]
         if float(cost[here].sum()) > worst_cost:
             worst_place, worst_cost = int(number), float(cost[here].sum())
-    here = (place == worst_place) & (mean < SMALL_NS)[pair]
+    here = (place == worst_place) & (usual < SMALL_NS)[pair]
     backward = _backward_ns(analysis, rows[here])
     total = worst_cost + backward
     share = total / span_ns(analysis)
@@ -76,6 +76,13 @@ def look(analysis: Analysis) -> Result:
                    analysis.places.at(int(frames[worst_place])), max(0, int(total - ideal)),
                    max(0.0, (total - ideal) / span_ns(analysis)), page="operators",
                    query=most_named[0] if most_named else "")
+
+
+def _medians(group: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """The median of each group of values; groups are numbered from 0 and have members."""
+    order = np.lexsort((values, group))
+    first = np.searchsorted(group[order], np.arange(int(group.max(initial=-1)) + 1))
+    return values[order][first + (np.bincount(group) - 1) // 2]
 
 
 def _in_backward(analysis: Analysis) -> np.ndarray:
