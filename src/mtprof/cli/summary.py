@@ -88,10 +88,11 @@ def show(analysis: Analysis, rows: int, by: list[str]) -> None:
     operator_table(analysis.operators(by), rows, by)
     for peak in analysis.memory_peaks:
         line()
-        line(f"memory peak on {peak.device}: {size_text(peak.peak_bytes)}")
         # Categories also count what is older than the recording, so that shares are of their sum.
         holders = peak.by_category or peak.by_op
         whole = sum(holder.bytes for holder in holders) or 1
+        older = f", {size_text(whole)} with what is older than the recording" if whole > peak.peak_bytes else ""
+        line(f"memory peak on {peak.device}: {size_text(peak.peak_bytes)}{older}")
         table(("held by", "bytes", "share"), [(holder.name, size_text(holder.bytes), share_text(holder.bytes / whole))
                                               for holder in holders[:5]])
     line()

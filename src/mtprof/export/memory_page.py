@@ -22,23 +22,33 @@ from ..views.memory_profile import BEFORE, Action, MemoryProfile
 from ..views.memory_timeline import ORDER, POSITION
 
 NODE_PREFIX = "autograd::engine::evaluate_function: "
-MARKERS = re.compile(r"\{\{(title|style|script|data)\}\}")
+MARKERS = re.compile(r"\{\{(title|style|body|script|data)\}\}")
 SCRIPTS = ("model.js", "chart.js", "alive.js", "page.js")  # one program, in this order
 MOST_SPANS = 4000
 
 
 def page_of(profile: MemoryProfile, device: str, title: str | None = None) -> str:
     """The whole page as text."""
-    files = resources.files(__package__) / "memory_page_files"
-    parts = {
-        "title": html.escape(title or f"Memory timeline, {device}"),
-        "style": (files / "page.css").read_text("utf-8"),
-        "script": "\n".join((files / name).read_text("utf-8") for name in SCRIPTS),
-        "data": embedded(page_data(profile, device)),
-    }
+    parts = {"title": html.escape(title or f"Memory timeline, {device}"), "data": embedded(page_data(profile, device)),
+             **chart_parts()}
     # Split first, fill in afterwards: what is filled in may look like a marker itself.
-    pieces = MARKERS.split((files / "page.html").read_text("utf-8"))
+    pieces = MARKERS.split(_file("page.html"))
     return "".join(parts[piece] if i % 2 else piece for i, piece in enumerate(pieces))
+
+
+def chart_parts() -> dict[str, str]:
+    """What a page needs to show memory over time: `style`, `body` (the markup) and `script`, which declares
+    `memoryChart(root, host, data, state, changed)`. `root` is the document or the shadow root with the markup in it,
+    `host` the element whose style has the colours, `changed` is told what to keep in an address.
+    """
+    script = "\n".join(map(_file, SCRIPTS))
+    return {"style": _file("page.css"), "body": _file("body.html"),
+            "script": "function memoryChart(root, host, data, state = {}, changed = () => {}) {\n"
+                      f"const element = id => root.getElementById(id);\n{script}\n}}"}
+
+
+def _file(name: str) -> str:
+    return (resources.files(__package__) / "memory_page_files" / name).read_text("utf-8")
 
 
 def embedded(value: Any) -> str:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
+import platform
+import shlex
 import sys
 import threading
 import traceback
 from collections.abc import Callable
 from typing import Any
 
-from .settings import Settings, numbered
+from .settings import PROGRAM, Settings, numbered
 from .step_finder import StepFinder
 
 
@@ -46,7 +49,19 @@ class Profiling:
         if settings.counts_steps:
             more["schedule"] = self._schedule()
             more["on_trace_ready"] = lambda profile: self._save()
-        return profiler.profile(**settings.flags, **more)
+        made = profiler.profile(**settings.flags, **more)
+        if settings.runtime == "torch":
+            made.preset_metadata_json(PROGRAM, json.dumps(self._facts()))
+        return made
+
+    def _facts(self) -> dict[str, Any]:
+        """What ran, on what."""
+        settings = self.settings
+        command = {"module": ["-m", settings.program], "code": ["-c", settings.program]}.get(settings.how,
+                                                                                               [settings.program])
+        return {"command": shlex.join([*command, *settings.arguments])[:1000],
+                "runtime": f"{settings.runtime} {getattr(self.torch, '__version__', '')}".strip(),
+                "python": platform.python_version(), "platform": platform.platform(), "processors": os.cpu_count()}
 
     def _schedule(self) -> Callable[[int], Any]:
         import warnings
@@ -146,4 +161,5 @@ class Profiling:
         if self.settings.runtime == "torch":
             self._profile.export_chrome_trace(path)
         else:
+            self._profile.profiler.recording.trace.metadata[PROGRAM] = self._facts()
             self._profile.save(path)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 
+PROGRAM = "program"  # where the recording's metadata say what ran: command line, versions, machine
+
 
 @dataclass(frozen=True)
 class Settings:

@@ -8,13 +8,18 @@ from dataclasses import asdict
 from datetime import datetime, timezone
 from typing import Any
 
+import numpy as np
+
 from ..analysis import Analysis, OperatorRow, compare
 from ..analysis.health import examine
 from ..errors import MissingTable
-from ..export.memory_page import page_of as memory_page
+from ..export.memory_page import page_data as memory_chart
+from ..json_text import text
+from ..launch.settings import PROGRAM
 from ..schema import FLAGS
 from ..views.module_tree import OUTSIDE
 from ..views.step_summary import PARTS, StepRow
+from .columns import packed
 from .flame import flames_of
 from .timeline import timeline_of
 
@@ -97,12 +102,12 @@ def operator(row: OperatorRow) -> dict[str, Any]:
 
 
 def memory(analysis: Analysis) -> dict[str, Any]:
-    """Who held the peak; and, where the recording has all it takes, the page of memory over time."""
+    """Who held the peak; and, where the recording has all it takes, memory over time by what it is for."""
     trace = analysis.trace
     if not trace.has("memory"):
         return {"why": "Memory was not recorded. Record with profile_memory=True (mtprof run does).", "peaks": []}
     peaks = [asdict(peak) for peak in analysis.memory_peaks]
-    pages, why = {}, ""
+    charts, why = {}, ""
     for peak in peaks:
         for block in peak["largest"]:
             place = block.pop("place")
@@ -112,10 +117,12 @@ def memory(analysis: Analysis) -> dict[str, Any]:
             why = "There are too many allocations to draw each; the table of the peak is exact."
         else:
             profile = analysis.recording.memory_profile()
-            pages = {peak["device"]: memory_page(profile, peak["device"]) for peak in peaks}
+            charts = {peak["device"]: memory_chart(profile, peak["device"]) for peak in peaks}
     except MissingTable as error:
         why = f"Memory over time by category needs more than was recorded: {error}"
-    return {"why": why, "peaks": peaks, "pages": pages}
+    for chart in charts.values():
+        chart["segments"] = {key: packed(np.array(column)) for key, column in chart["segments"].items()}
+    return {"why": why, "peaks": peaks, "charts": charts}
 
 
 def modules(analysis: Analysis) -> dict[str, Any]:
@@ -148,6 +155,7 @@ def run(analysis: Analysis) -> dict[str, Any]:
     """How the recording was made, and what it cost."""
     trace = analysis.trace
     metadata = {key: value for key, value in trace.metadata.items() if key not in FLAGS}
+    program = metadata.pop(PROGRAM, None)
     seconds = (trace.epoch_ns + trace.start_ns) / 1e9
     began = datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="seconds") if seconds > 1e8 else "unknown"
     facts: dict[str, Any] = {
@@ -160,7 +168,8 @@ def run(analysis: Analysis) -> dict[str, Any]:
     }
     clocks = [asdict(row) for row in analysis.recording.clocks()] if trace.has("clocks") else []
     return {"facts": facts, "flags": {flag: bool(trace.metadata.get(flag)) for flag in FLAGS}, "clocks": clocks,
-            "metadata": {key: value if isinstance(value, (int, float, bool, str)) else str(value)[:2000]
+            "program": {str(key): str(value) for key, value in program.items()} if isinstance(program, dict) else {},
+            "metadata": {key: value if isinstance(value, (int, float, bool, str)) else text(value)[:2000]
                          for key, value in metadata.items()},
             "ailments": [asdict(one) for one in examine(trace)]}
 

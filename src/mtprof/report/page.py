@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from importlib import resources
 
 from ..analysis import Analysis
-from ..export.memory_page import embedded
+from ..export.memory_page import chart_parts, embedded
 from ..files import write_atomically
 from ..recording import Recording
 from .content import content_of
 
-_MARKERS = re.compile(r"\{\{(title|style|script|data)\}\}")
+_MARKERS = re.compile(r"\{\{(title|style|script|data|memory)\}\}")
 # One program, in this order.
 SCRIPTS = ("format.js", "columns.js", "table.js", "overview.js", "operators.js", "timeline.js", "flame.js", "memory.js",
            "modules.js", "compare.js", "run.js", "page.js")
@@ -27,10 +27,13 @@ def page_of(recordings: Sequence[Recording], *, most_events: int | None = None) 
     analyses = [Analysis(recording) for recording in recordings]
     content = content_of(analyses, most_events)
     files = resources.files(__package__) / "page_files"
+    chart = chart_parts()
     parts = {
         "title": html.escape(f"{content['title']} – mtprof report"),
         "style": (files / "page.css").read_text("utf-8"),
-        "script": "\n".join((files / name).read_text("utf-8") for name in SCRIPTS),
+        "script": "\n".join([chart["script"], *((files / name).read_text("utf-8") for name in SCRIPTS)]),
+        # The page of memory, which is also one by itself: its style stays with its markup.
+        "memory": f"<style>{chart['style']}{(files / 'memory.css').read_text('utf-8')}</style>{chart['body']}",
         "data": embedded(content),
     }
     # Split first, fill in afterwards: what is filled in may look like a marker itself.

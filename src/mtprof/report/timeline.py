@@ -11,16 +11,10 @@ from ..devices import device_name
 from ..schema import DEVICE_KINDS, PYTHON_KINDS, Kind
 from ..tables.derived import callers
 from .columns import packed
+from .phases import PHASES, phases
 
 MOST_EVENTS = 200_000
-# What a kind is drawn as: the words of the page's legend.
-CLASSES = ("op", "backward", "scope", "optimizer", "data", "python", "module", "kernel", "copy", "launch", "gc",
-           "other")
-_CLASS_OF_KIND = {
-    Kind.OP: "op", Kind.BACKWARD: "backward", Kind.BACKWARD_FUNCTION: "backward", Kind.SCOPE: "scope",
-    Kind.STEP: "scope", Kind.PYTHON: "python", Kind.MODULE: "module", Kind.KERNEL: "kernel", Kind.COPY: "copy",
-    Kind.FILL: "copy", Kind.LAUNCH: "launch", Kind.GC: "gc",
-}
+MOST_STEPS = 20_000
 
 
 def timeline_of(analysis: Analysis, most_events: int | None = None) -> dict[str, Any]:
@@ -28,10 +22,12 @@ def timeline_of(analysis: Analysis, most_events: int | None = None) -> dict[str,
     trace = analysis.trace
     events = trace.events
     most = MOST_EVENTS if most_events is None else most_events
-    rows = np.arange(len(trace))
+    # Steps begin and end where they like among Python calls; they have a lane of their own, stated or found.
+    rows = np.flatnonzero((events["kind"] != Kind.STEP) | (events["device"] != 0))
+    total = len(rows)
     duration = trace.duration_ns
     if len(rows) > most:
-        rows = _longest(events["thread"], duration, most)
+        rows = rows[_longest(events["thread"][rows], duration[rows], most)]
     start = events["start_ns"][rows]
     origin = int(min(start.min(initial=trace.start_ns), trace.start_ns))
     depth = _depths(events, rows)
@@ -39,12 +35,12 @@ def timeline_of(analysis: Analysis, most_events: int | None = None) -> dict[str,
     name, names = np.unique(events["name"][rows], return_inverse=True)
     order = np.lexsort((start, lane))
     columns = {"start": start - origin, "duration": duration[rows], "lane": lane, "depth": depth,
-               "name": names.reshape(-1), "class": _classes(trace, rows), "row": rows}
+               "name": names.reshape(-1), "phase": phases(trace)[rows], "row": rows}
     launched = _launched(analysis, rows, order)
     return {
         "origin": origin - trace.start_ns, "span": int(max(trace.end_ns, int((start + duration[rows]).max(initial=0)))
                                                        - origin),
-        "shown": len(rows), "total": len(trace), "lanes": lanes, "classes": list(CLASSES),
+        "shown": len(rows), "total": total, "lanes": lanes, "steps": _steps(analysis, origin), "phases": list(PHASES),
         "names": [trace.names[number] for number in name.tolist()],
         "columns": {key: packed(value[order], delta=key in ("start", "row")) for key, value in columns.items()},
         "launched": {key: packed(value) for key, value in launched.items()},
@@ -63,22 +59,12 @@ def _longest(thread: np.ndarray, duration: np.ndarray, most: int) -> np.ndarray:
     return np.sort(order[kept])[:most]
 
 
-def _classes(trace: Any, rows: np.ndarray) -> np.ndarray:
-    events = trace.events
-    table = np.full(max(int(kind) for kind in Kind) + 1, CLASSES.index("other"), np.int64)
-    for kind, word in _CLASS_OF_KIND.items():
-        table[int(kind)] = CLASSES.index(word)
-    result = table[events["kind"][rows]]
-    name = events["name"][rows]
-    for prefix, word in (("Optimizer.", "optimizer"), ("enumerate(DataLoader)#", "data")):
-        marked = np.array([text.startswith(prefix) for text in trace.names], bool)
-        result[marked[name] & (events["kind"][rows] == Kind.SCOPE)] = CLASSES.index(word)
-    return result
-
-
 def _depths(events: Any, rows: np.ndarray) -> np.ndarray:
     """How many drawn events are around each: Python calls and ops share the lane of their thread."""
     parent = events["parent"].astype(np.int64)
+    step = (events["kind"] == Kind.STEP) & (events["device"] == 0)
+    while (inside := (parent >= 0) & step[parent]).any():
+        parent[inside] = parent[parent[inside]]
     python = np.isin(events["kind"], PYTHON_KINDS)
     caller = callers(events)
     # An op stands below the innermost of the op and the Python call around it, which is the one that began later.
@@ -115,6 +101,14 @@ def _lanes(analysis: Analysis, rows: np.ndarray) -> tuple[list[dict[str, Any]], 
             label, group = info.name or f"thread {info.tid}", info.process_name or f"process {info.pid}"
         lanes.append({"label": label, "group": group, "device": bool(kind), "main": place == analysis.steps.thread})
     return lanes, lane.reshape(-1)
+
+
+def _steps(analysis: Analysis, origin: int) -> dict[str, Any]:
+    """Number, start and length of each step, if there are any."""
+    steps = analysis.steps
+    kept = slice(0, MOST_STEPS if steps.known else 0)
+    return {"number": steps.number[kept].tolist(), "start": (steps.start_ns[kept] - origin).tolist(),
+            "duration": steps.duration_ns[kept].tolist()}
 
 
 def _launched(analysis: Analysis, rows: np.ndarray, order: np.ndarray) -> dict[str, np.ndarray]:

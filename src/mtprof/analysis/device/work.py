@@ -51,7 +51,7 @@ def device_work(analysis: Analysis) -> list[DeviceWork]:
     if not len(rows):
         return []
     communicates = np.array([is_communication(name) for name in trace.names], bool)
-    work = np.where(events["kind"][rows] == Kind.COPY, Work.MEMORY,
+    work = np.where(np.isin(events["kind"][rows], (Kind.COPY, Kind.FILL)), Work.MEMORY,
                     np.where(communicates[events["name"][rows]], Work.COMMUNICATION, Work.COMPUTATION))
     keys = events["device"][rows].astype(np.int64) * (1 << 16) + events["device_index"][rows]
     found = []

@@ -26,6 +26,7 @@ function pin(time) {
   pinned = time;
   list();
   draw();
+  remember();
 }
 
 function list() {

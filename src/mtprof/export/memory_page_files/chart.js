@@ -29,11 +29,12 @@ function byteStep(rough) {
 // What does not change when the pointer moves is painted once and kept.
 const layer = document.createElement("canvas");
 let painted = "";
-const colorOf = name => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`);
+const colorOf = name => getComputedStyle(host).getPropertyValue(`--${name}`);
 
 function draw() {
   const scale = window.devicePixelRatio || 1;
   const width = Math.round(canvas.clientWidth * scale), height = Math.round(canvas.clientHeight * scale);
+  if (!width || !height) return; // not on the screen, or not any more
   const state = JSON.stringify([from, to, shown, width, height, colorOf("ink")]);
   if (state !== painted) {
     painted = state;

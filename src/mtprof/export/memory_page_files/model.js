@@ -1,7 +1,5 @@
 // Data: stretches of memory, and from them the bytes per category at each change. And how it is put into words.
 
-const data = JSON.parse(document.getElementById("data").textContent);
-const element = id => document.getElementById(id);
 const KINDS = data.categories.length;
 const LABELS = data.categories.map(name => name[0] + name.slice(1).toLowerCase().replaceAll("_", " "));
 

@@ -57,6 +57,12 @@ function legend() {
   });
 }
 
+// What is shown, for whoever keeps it in an address; from the first look on.
+let settled = false;
+function remember() {
+  if (settled) changed({by: grouping === "block" ? "" : grouping, q: element("filter").value, at: pinned === times[peak] ? "" : Math.round(pinned)});
+}
+
 function toPeak() {
   bringIntoView(times[peak]);
   pin(times[peak]);
@@ -108,17 +114,20 @@ canvas.addEventListener("keydown", event => {
 element("to-peak").addEventListener("click", toPeak);
 element("reset").addEventListener("click", () => zoom(0, duration));
 element("more").addEventListener("click", listMore);
-element("filter").addEventListener("input", event => { wanted = event.target.value.trim().toLowerCase(); list(); });
-window.addEventListener("resize", draw);
+element("filter").addEventListener("input", event => { wanted = event.target.value.trim().toLowerCase(); list(); remember(); });
+new ResizeObserver(draw).observe(canvas);
 window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 
+if (groupings[state.by] && (state.by !== "module" || data.modulesKnown)) grouping = state.by;
 choices(element("grouping"), [["block", "Blocks"], ["category", "Category"], ["module", "Module"], ["op", "Op"],
                               ["place", "Place"]].filter(([value]) => value !== "module" || data.modulesKnown),
-        grouping, value => { grouping = value; list(); });
+        grouping, value => { grouping = value; list(); remember(); });
 element("then").hidden = !count;
 if (!data.modulesKnown)
   element("note").textContent = "Recorded without with_modules=True, so no block knows its module.";
 sumShown();
 describe();
 legend();
-pin(times[peak]);
+if (state.q) { element("filter").value = state.q; wanted = state.q.trim().toLowerCase(); }
+pin(state.at ? Number(state.at) || 0 : times[peak]);
+settled = true;

@@ -2,7 +2,7 @@
 // Two recordings side by side.
 function comparePage(state, changed) {
   const c = D.compare;
-  if (!c) return [el("p", {}, "One trace was given. `mtprof report before.mtp after.mtp` compares two.")];
+  if (!c) return [el("p", {class: "empty"}, "One trace was given. `mtprof report before.mtp after.mtp` compares two.")];
   const what = ["operators", "modules", "parts"].includes(state.what) ? state.what : "operators";
   const columns = [
     {key: "name", title: "Name", kind: "text"}, {key: "change", title: "Verdict", kind: "text"},
@@ -17,5 +17,5 @@ function comparePage(state, changed) {
     c.peak_bytes ? el("p", {}, `Memory peak: ${format.size(c.peak_bytes[0])} before, ${format.size(c.peak_bytes[1])} after.`) : null,
     el("div", {class: "tools"}, ["operators", "modules", "parts"].filter((k) => c[k].length).map((k) => el("button", {type: "button", "aria-pressed": String(k === what),
       onclick: () => changed({...state, what: k}, true)}, k))),
-    new DataTable(columns, c[what], state, (s) => changed({...state, ...s, what}), {sort: "size"}).element];
+    new DataTable(columns, c[what], state, (s) => changed({...state, ...s, what}), {sort: "size", label: `Differences of ${what}`}).element];
 }

@@ -2,7 +2,7 @@
 // Numbers as people say them, and elements whose content is always text.
 const D = JSON.parse(document.getElementById("data").textContent);
 const COLOURS = {data: "--data", forward: "--forward", backward: "--backward", optimizer: "--optimizer",
-  communication: "--communication", device: "--device", python: "--python", other: "--other"};
+  communication: "--communication", device: "--device", python: "--python", idle: "--idle", other: "--other"};
 function colour(name) { return getComputedStyle(document.documentElement).getPropertyValue(COLOURS[name] || name).trim(); }
 // Text on a fill: dark where the fill is light.
 function inkOn(fill) {
@@ -37,7 +37,7 @@ const exact = {
   time: (v) => v == null ? "" : Math.round(v).toLocaleString("en") + " ns",
   size: (v) => v == null ? "" : Math.round(v).toLocaleString("en") + " bytes",
   count: (v) => v == null ? "" : String(v), work: (v) => v == null ? "" : Math.round(v).toLocaleString("en"),
-  share: (v) => v == null ? "" : String(v), ratio: (v) => v == null ? "" : String(v), text: (v) => v == null ? "" : String(v),
+  share: (v) => v == null ? "" : (100 * v).toPrecision(6) + " %", ratio: (v) => v == null ? "" : String(v), text: (v) => v == null ? "" : String(v),
 };
 function el(tag, options, ...children) {
   const made = document.createElement(tag);
@@ -61,7 +61,14 @@ const tip = {
   },
   hide() { document.getElementById("tip").hidden = true; },
 };
+// Entries are a text, what it is the colour of and, where there are rows for it, their address.
 function legendOf(entries) {
-  return el("div", {class: "legend"}, entries.map(([name, key]) =>
-    el("span", {}, el("span", {class: "swatch", style: {background: `var(${COLOURS[key] || "--other"})`}}), name)));
+  return el("div", {class: "legend"}, entries.map(([name, key, href]) => el(href ? "a" : "span", {href},
+    el("span", {class: "swatch", style: {background: `var(${COLOURS[key] || "--other"})`}}), name)));
+}
+// A horizontal bar of parts: [name, key of its colour, time]. Read aloud as a sentence, since it is a picture.
+function partsBar(parts, whole, label) {
+  return el("div", {class: "stack", role: "img", "aria-label": `${label}: ` + parts.map(([name, , time]) => `${name} ${format.time(time)}, ${format.share(time / whole)}`).join("; ")},
+    parts.filter(([, , time]) => time > 0).map(([name, key, time]) => el("span", {style: {background: `var(${COLOURS[key]})`, color: inkOn(colour(key)), width: `${100 * time / whole}%`, ...(time / whole > 0.07 ? {} : {padding: "0"})},
+      title: `${name}: ${exact.time(time)}, ${format.share(time / whole)}`}, time / whole > 0.07 ? `${name} ${format.share(time / whole)}` : "")));
 }

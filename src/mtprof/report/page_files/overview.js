@@ -1,41 +1,49 @@
 "use strict";
 // The first screen: where the time goes, and what to change.
-function stackedBar(step, parts) {
-  return el("div", {class: "stack", role: "img", "aria-label": parts.map((p) => `${p} ${format.share(step[p] / step.wall)}`).join(", ")},
-    parts.filter((p) => step[p] > 0).map((p) => el("span", {style: {background: `var(${COLOURS[p]})`, width: `${100 * step[p] / step.wall}%`},
-      title: `${p}: ${exact.time(step[p])}`}, step[p] / step.wall > 0.06 ? `${p} ${format.time(step[p])}` : "")));
+function rowsOf(part) {  // where a part of a step is looked at
+  const words = {data: "#/timeline?q=enumerate(DataLoader)", backward: "#/operators?q=backward", optimizer: "#/operators?q=Optimizer."};
+  return words[part] || (part === "forward" ? (D.modules.rows.length ? "#/modules" : "#/operators") : "#/timeline");
 }
-function findingCard(finding) {
-  const link = finding.page && finding.page !== "overview"
-    ? el("a", {href: `#/${finding.page}${finding.query ? "?q=" + encodeURIComponent(finding.query) : ""}`}, "Show the evidence") : null;
-  return el("article", {class: "finding"}, el("h3", {}, finding.title),
-    el("dl", {class: "figures"}, finding.figures.flatMap((f) => [el("dt", {}, f.name), el("dd", {}, f.text)])),
-    finding.place ? el("p", {class: "place"}, `${finding.place.file}:${finding.place.line} (${finding.place.function})`) : null,
-    el("p", {}, finding.change), el("p", {class: "dim"}, `Saves ${finding.saving}.`), link);
+function findingCard(finding, number) {
+  const href = finding.page && finding.page !== "overview" ? `#/${finding.page}${finding.query ? "?q=" + encodeURIComponent(finding.query) : ""}` : null;
+  const place = finding.place && `${finding.place.file}:${finding.place.line} (${finding.place.function})`;
+  return el("li", {class: "finding"}, el("h3", {}, href ? el("a", {href}, finding.title) : finding.title),
+    place ? el("p", {class: "place"}, place) : null, el("p", {}, finding.change.split("`").map((part, i) => i % 2 ? el("code", {}, part) : part)), el("p", {class: "dim"}, `Saves ${finding.saving}.`),
+    el("details", {}, el("summary", {}, "Figures"), el("dl", {class: "figures"}, finding.figures.flatMap((f) => [el("dt", {}, f.name), el("dd", {title: typeof f.value === "number" ? String(f.value) : null}, f.text)]))));
+}
+function deviceBars(o) {
+  return o.device_idle.flatMap((d) => {
+    const parts = [["computing", "device", d.computation_ns], ["communication", "communication", d.communication_ns], ["copies", "data", d.memory_ns], ["idle", "idle", d.idle_ns]];
+    return [el("p", {class: "dim"}, `${d.device}, over the ${format.time(d.total_ns)} from its first to its last work:`), partsBar(parts, d.total_ns, d.device),
+      legendOf(parts.map(([name, key, time]) => [`${name} ${format.time(time)}, ${format.share(time / d.total_ns)}`, key, "#/timeline"]))];
+  });
+}
+function stepsChart(o) {
+  // Slow first steps would leave no room for the others; what is cut off says so.
+  const walls = o.steps.map((s) => s.wall).sort((a, b) => a - b), median = walls[walls.length >> 1], top = Math.min(walls[walls.length - 1], 4 * median);
+  const bars = o.steps.map((s, i) => el("a", {href: `#/timeline?from=${Math.round(o.starts[i] - o.begin)}&span=${Math.round(s.wall)}`, class: s.wall > top ? "cut" : null,
+    title: `step ${s.step}: ${format.time(s.wall)}${s.wall > top ? " (taller than the chart)" : ""}\n` + o.parts.map((p) => `${p} ${format.time(s[p])}`).join("\n"), "aria-label": `step ${s.step}, ${format.time(s.wall)}`},
+    o.parts.map((p) => el("span", {style: {background: `var(${COLOURS[p]})`, height: `${100 * s[p] / Math.max(top, s.wall)}%`}}))));
+  return [el("h2", {}, "Steps"), el("p", {class: "dim"}, `${o.count.toLocaleString("en")} steps; the median takes ${format.time(median)}, the fastest ${format.time(walls[0])}, the slowest ${format.time(walls[walls.length - 1])}.` +
+    (o.count > o.steps.length ? ` The first ${o.steps.length.toLocaleString("en")} are drawn.` : "") + " A click shows a step in the timeline."),
+    el("div", {class: "chart"}, el("div", {class: "axis", "aria-hidden": "true"}, el("span", {}, format.time(top)), el("span", {}, format.time(top / 2)), el("span", {}, "0")), el("div", {class: "spark"}, bars))];
 }
 function overviewPage() {
   const o = D.overview, made = [el("p", {class: "headline"}, o.headline)];
   if (o.typical && o.typical.wall) {
-    made.push(el("p", {class: "dim"}, o.known ? `A median step, of ${o.count} (steps from ${o.source}${o.warmup ? `; the first ${o.warmup} warmed up` : ""}):`
-      : "The whole recording (no steps were found):"), stackedBar(o.typical, o.parts),
-      legendOf(o.parts.map((p) => [`${p} ${format.time(o.typical[p])}, ${format.share(o.typical[p] / o.typical.wall)}`, p])));
+    const parts = o.parts.map((p) => [p, p, o.typical[p]]);
+    made.push(el("p", {class: "dim"}, o.known ? `A median step of ${o.count.toLocaleString("en")}, ${format.time(o.typical.wall)} (known by ${o.source}${o.warmup === 1 ? "; the first one warmed up and does not count" : o.warmup ? `; the first ${o.warmup} warmed up and do not count` : ""}):`
+      : `The whole recording, ${format.time(o.typical.wall)} (no steps were found):`), partsBar(parts, o.typical.wall, "A median step"),
+      legendOf(parts.map(([p, , time]) => [`${p} ${format.time(time)}, ${format.share(time / o.typical.wall)}`, p, rowsOf(p)])));
   }
-  for (const d of o.device_idle) made.push(el("p", {}, `${d.device}: computing ${format.time(d.computation_ns)}, memory ${format.time(d.memory_ns)}, ` +
-    `communication ${format.time(d.communication_ns)}, idle ${format.time(d.idle_ns)} (${format.share(d.idle_ns / d.total_ns)}).`));
-  const findings = o.findings.slice(0, 5);
-  made.push(el("h2", {}, findings.length ? "What to change" : "Nothing stands out"));
-  made.push(el("div", {class: "findings"}, findings.length ? findings.map(findingCard)
-    : el("article", {class: "finding healthy"}, el("p", {}, "No check found something worth a change. What was looked at:"))));
-  if (o.findings.length > 5) made.push(el("details", {}, el("summary", {}, `${o.findings.length - 5} more`), el("div", {class: "findings"}, o.findings.slice(5).map(findingCard))));
-  made.push(el("details", {open: !findings.length}, el("summary", {}, "All checks"), el("div", {class: "scroll"}, el("table", {},
-    el("thead", {}, el("tr", {}, ["Check", "Verdict", "Why"].map((t) => el("th", {class: "text"}, t)))),
-    el("tbody", {}, o.checks.map((c) => el("tr", {}, [c.kind, c.verdict, c.why].map((t) => el("td", {class: "text"}, t)))))))));
-  if (o.known && o.steps.length > 1) {
-    // Slow first steps would leave no room for the others; what is cut off says so.
-    const walls = o.steps.map((s) => s.wall).sort((a, b) => a - b), top = Math.min(walls[walls.length - 1], 4 * walls[walls.length >> 1]);
-    made.push(el("h2", {}, "Steps"), el("div", {class: "spark"}, o.steps.map((s, i) => el("a", {href: `#/timeline?from=${Math.round(o.starts[i] - o.begin)}&span=${Math.round(s.wall)}`,
-      title: `step ${s.step}: ${format.time(s.wall)}${s.wall > top ? " (taller than the chart)" : ""}`, "aria-label": `step ${s.step}, ${format.time(s.wall)}`},
-      o.parts.map((p) => el("span", {style: {background: `var(${COLOURS[p]})`, height: `${100 * s[p] / Math.max(top, s.wall)}%`}}))))));
-  }
+  made.push(...deviceBars(o));
+  const findings = o.findings.slice(0, 5), looked = o.checks.filter((c) => c.verdict !== "cannot tell").length;
+  if (findings.length) made.push(el("h2", {}, "What to change"), el("ol", {class: "findings"}, findings.map(findingCard)));
+  else made.push(el("p", {class: "healthy"}, looked ? `Nothing to change: ${looked} of ${o.checks.length} checks had evidence, and all of it is in order.` : "The recording has no evidence for any check."));
+  if (o.findings.length > 5) made.push(el("details", {}, el("summary", {}, `${o.findings.length - 5} more`), el("ol", {class: "findings", start: "6"}, o.findings.slice(5).map(findingCard))));
+  if (o.known && o.steps.length > 1) made.push(...stepsChart(o));
+  made.push(el("details", {class: "checks", open: !findings.length}, el("summary", {}, "What was checked"), el("div", {class: "scroll"}, el("table", {"aria-label": "Checks"},
+    el("thead", {}, el("tr", {}, ["Check", "Verdict", "Because"].map((t) => el("th", {class: "text", scope: "col"}, t)))),
+    el("tbody", {}, o.checks.map((c) => el("tr", {}, el("th", {class: "text", scope: "row"}, c.kind), [c.verdict, c.why].map((t) => el("td", {class: "text"}, t)))))))));
   return made;
 }

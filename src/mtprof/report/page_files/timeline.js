@@ -2,55 +2,68 @@
 // Threads, streams and processes side by side. Each depth of a lane is a row of events that do not overlap, sorted by time:
 // a frame looks at as many events as there are pixels, however many there are.
 const ROW = 17, GAP = 22, GUTTER = 150, AXIS = 20;
-const CLASS_COLOURS = {op: "forward", backward: "backward", scope: "other", optimizer: "optimizer", data: "data", python: "python", module: "python",
-  kernel: "device", copy: "data", launch: "other", gc: "communication", other: "other"};
+const LEGEND = [["forward and other ops", "forward"], ["backward", "backward"], ["optimizer", "optimizer"], ["data", "data"], ["communication", "communication"], ["device", "device"], ["Python", "python"], ["scopes, other", "other"]];
 class Timeline {
   constructor(state, changed) {
     this.state = state; this.changed = changed; this.t = D.timeline;
     this.canvas = el("canvas", {tabindex: "0", role: "application", "aria-label": "Timeline. W and S zoom, A and D pan, F fits, arrow keys walk between events."});
-    this.detail = el("aside", {class: "detail", "aria-live": "polite"}, el("p", {class: "dim"}, "Click an event, or drag with Shift to add up a span."));
+    this.detail = el("aside", {class: "detail", "aria-live": "polite"}, this.hint());
     this.search = el("input", {type: "search", placeholder: "Search (press /)", "aria-label": "Search events", value: state.q || "", oninput: () => this.find()});
     this.hits = el("span", {class: "dim", role: "status"});
     const note = this.t.shown < this.t.total ? `Down-sampled to the longest ${this.t.shown.toLocaleString("en")} of ${this.t.total.toLocaleString("en")} events; totals on other pages are exact.` : "";
     this.element = el("div", {}, el("div", {class: "tools"}, this.search, this.hits, el("button", {type: "button", onclick: () => this.fit()}, "Fit (f)"),
-      el("span", {class: "dim"}, "Wheel zooms, drag pans, Shift and drag selects. " + note)),
-      legendOf([["op", "forward"], ["backward", "backward"], ["optimizer", "optimizer"], ["data, copies", "data"], ["device", "device"], ["Python", "python"], ["garbage collection", "communication"], ["scopes, other", "other"]]),
+      el("span", {class: "dim"}, "Wheel zooms, drag pans, Shift and drag adds up. " + note)),
+      this.legend = el("div"),
       el("div", {class: "split"}, el("div", {class: "lanes"}, this.canvas), this.detail));
     this.ready = this.load();
   }
+  withSteps(c) {  // a lane more, of the steps, which are no events
+    const {number, start, duration} = this.t.steps, others = this.t.lanes.length, names = this.t.names.length, first = c.start.length;
+    this.lanes = [...this.t.lanes]; this.names = [...this.t.names, ...number.map((n) => `step ${n}`)];
+    if (!number.length) return c;
+    this.lanes.push({label: "steps", group: "", steps: true, main: true, device: false});
+    const more = {start, duration, lane: number.map(() => others), depth: number.map(() => 0), name: number.map((_, i) => names + i), phase: number.map(() => this.t.phases.indexOf("other")), row: number.map(() => -1)};
+    return Object.fromEntries(Object.entries(c).map(([key, column]) => { const all = new Float64Array(first + number.length); all.set(column); all.set(more[key], first); return [key, all]; }));
+  }
+  hint() { return el("p", {class: "dim"}, "Click an event for its figures, or drag with Shift to add up a span."); }
   async load() {
-    const c = this.c = await unpackAll(this.t.columns);
+    const c = this.withSteps(await unpackAll(this.t.columns));
+    const seen = new Set(c.phase);
+    this.legend.replaceWith(legendOf(LEGEND.filter(([, key]) => seen.has(this.t.phases.indexOf(key)))));
     this.launched = await unpackAll(this.t.launched);
     this.arrows = new Map();
     for (let i = 0; i < this.launched.host.length; i++) this.arrows.set(this.launched.device[i], this.launched.host[i]);
     this.partners = new Map([...this.arrows].map(([d, h]) => [h, d]));
+    this.c = c;
     this.rows = [];  // {lane, depth, events}
     let y = AXIS;
-    const byLane = this.t.lanes.map(() => []);
+    const byLane = this.lanes.map(() => []);
     for (let i = 0; i < c.start.length; i++) {
       const depths = byLane[c.lane[i]];
       (depths[c.depth[i]] ||= []).push(i);
     }
     this.laneTop = [];
-    const order = this.t.lanes.map((_, i) => i).sort((a, b) => (this.t.lanes[a].device - this.t.lanes[b].device) || (this.t.lanes[b].main - this.t.lanes[a].main) || a - b);
+    const order = this.lanes.map((_, i) => i).sort((a, b) => (this.lanes[a].device - this.lanes[b].device) || (this.lanes[b].main - this.lanes[a].main) || (Boolean(this.lanes[b].steps) - Boolean(this.lanes[a].steps)) || a - b);
     for (const lane of order) {
       this.laneTop[lane] = y;
-      y += GAP - ROW;
+      y += 4;
       byLane[lane].forEach((events, depth) => { this.rows.push({lane, depth, events, y: y + depth * ROW}); });
-      y += Math.max(byLane[lane].length, 1) * ROW;
+      y += Math.max(byLane[lane].length * ROW, this.lanes[lane].steps ? ROW : 2 * ROW) + 4;
     }
     this.height = y + 10;
     this.scroll = 0;
     this.from = Number(this.state.from) - this.t.origin || 0;
     this.span = Number(this.state.span) || Math.max(this.t.span, 1);
     if (this.state.from === undefined) this.from = 0;
+    if (this.state.e !== undefined) { const event = c.row.indexOf(Number(this.state.e)); if (event >= 0) this.chosen = event; }
     this.bind();
     this.resize();
     new ResizeObserver(() => this.resize()).observe(this.canvas.parentElement);
     if (this.state.q) this.find();
+    if (this.chosen !== undefined) this.select(this.chosen);
   }
   resize() {
-    const width = this.canvas.parentElement.clientWidth, height = Math.max(200, Math.min(this.height, innerHeight * 0.74));
+    const width = this.canvas.parentElement.clientWidth, height = Math.max(200, Math.min(this.height, innerHeight - this.canvas.getBoundingClientRect().top - scrollY - 24, 4000), Math.min(this.height, innerHeight * 0.5));
     const ratio = devicePixelRatio || 1;
     this.width = width; this.view = height;
     this.canvas.style.height = height + "px";
@@ -64,12 +77,17 @@ class Timeline {
     const g = this.canvas.getContext("2d"), ratio = devicePixelRatio || 1, c = this.c;
     const style = getComputedStyle(document.documentElement);
     const text = style.getPropertyValue("--text"), dim = style.getPropertyValue("--dim"), line = style.getPropertyValue("--line"), panel = style.getPropertyValue("--panel"), back = style.getPropertyValue("--back");
-    const fills = this.t.classes.map((name) => colour(CLASS_COLOURS[name]));
+    const fills = this.t.phases.map(colour);
     const inks = fills.map(inkOn);
     g.setTransform(ratio, 0, 0, ratio, 0, 0);
     g.clearRect(0, 0, this.width, this.view);
     g.font = "11px system-ui, sans-serif"; g.textBaseline = "middle";
     const end = this.from + this.span;
+    const step = 10 ** Math.floor(Math.log10(this.span / 4)), stride = this.span / step > 20 ? step * 5 : this.span / step > 10 ? step * 2 : step;
+    const ticks = [];
+    for (let t = Math.ceil(this.from / stride) * stride; t < end; t += stride) if (this.x(t) >= GUTTER) ticks.push(t);
+    g.strokeStyle = line; g.lineWidth = 1;
+    for (const t of ticks) { const x = Math.round(this.x(t)) + 0.5; g.beginPath(); g.moveTo(x, AXIS); g.lineTo(x, this.view); g.stroke(); }
     let drawn = 0;
     for (const row of this.rows) {
       const y = row.y - this.scroll;
@@ -82,14 +100,14 @@ class Timeline {
         if (start > end) break;
         const left = Math.max(this.x(start), GUTTER), right = Math.min(this.x(start + c.duration[event]), this.width);
         const hit = this.marks && this.marks[c.name[event]];
-        g.globalAlpha = this.marks && !hit ? 0.25 : 1;
-        g.fillStyle = fills[c.class[event]];
+        g.globalAlpha = this.marks && !hit ? 0.2 : 1;
+        g.fillStyle = fills[c.phase[event]];
         g.fillRect(left, y, Math.max(right - left - (right - left > 3 ? 1 : 0), 1), ROW - 2);
         drawn++;
         if (event === this.selected) { g.strokeStyle = text; g.lineWidth = 2; g.strokeRect(left, y, Math.max(right - left, 2), ROW - 2); }
         if (right - left > 36) {
           g.save(); g.beginPath(); g.rect(left, y, right - left - 3, ROW); g.clip();
-          g.fillStyle = inks[c.class[event]]; g.fillText(this.t.names[c.name[event]], left + 3, y + ROW / 2); g.restore();
+          g.globalAlpha = 1; g.fillStyle = this.marks && !hit ? dim : inks[c.phase[event]]; g.fillText(this.names[c.name[event]], left + 3, y + ROW / 2); g.restore();
         }
         i++;
         if (right - left < 1) {  // the next that begins in another pixel
@@ -104,21 +122,15 @@ class Timeline {
     this.drawnEvents = drawn;
     g.fillStyle = panel; g.fillRect(0, 0, GUTTER, this.view);
     g.strokeStyle = line; g.lineWidth = 1;
-    this.t.lanes.forEach((lane, i) => {
+    this.lanes.forEach((lane, i) => {
       const y = this.laneTop[i] - this.scroll;
       if (y < -GAP || y > this.view) return;
-      g.beginPath(); g.moveTo(0, y + 2); g.lineTo(this.width, y + 2); g.stroke();
+      g.beginPath(); g.moveTo(0, y + 0.5); g.lineTo(this.width, y + 0.5); g.stroke();
       g.save(); g.beginPath(); g.rect(0, y, GUTTER - 4, 40); g.clip();
-      g.fillStyle = text; g.fillText(lane.label, 6, y + 13); g.fillStyle = dim; g.fillText(lane.group, 6, y + 27); g.restore();
+      g.fillStyle = text; g.fillText(lane.label, 6, y + 13); g.fillStyle = dim; if (!lane.steps) g.fillText(lane.group, 6, y + 28); g.restore();
     });
     g.fillStyle = back; g.fillRect(0, 0, this.width, AXIS); g.fillStyle = dim;
-    const step = 10 ** Math.floor(Math.log10(this.span / 4)), stride = this.span / step > 20 ? step * 5 : this.span / step > 10 ? step * 2 : step;
-    for (let t = Math.ceil(this.from / stride) * stride; t < end; t += stride) {
-      const x = this.x(t);
-      if (x < GUTTER) continue;
-      g.fillText(format.time(Math.round(t)), x + 3, AXIS / 2);
-      g.strokeStyle = line; g.beginPath(); g.moveTo(x, 0); g.lineTo(x, this.view); g.globalAlpha = 0.5; g.stroke(); g.globalAlpha = 1;
-    }
+    ticks.forEach((t, i) => g.fillText(tickText(t, stride), this.x(t) + 3, AXIS / 2));
     if (this.hover !== undefined) this.arrow(g, this.hover, text);
     if (this.selection) {
       const [a, b] = this.selection.map((t) => this.x(t));
@@ -167,8 +179,10 @@ class Timeline {
       }
       const event = this.at(e.offsetX, e.offsetY);
       if (event !== this.hover) { this.hover = event; this.draw(); }
-      if (event === undefined) tip.hide();
-      else tip.show(`${this.t.names[this.c.name[event]]}\n${format.time(this.c.duration[event])}`, e.clientX, e.clientY);
+      const lane = e.offsetX < GUTTER ? this.lanes[this.laneTop.findLastIndex((top, i) => top !== undefined && e.offsetY >= top - this.scroll && this.laneTop.every((other) => !(other > top && e.offsetY >= other - this.scroll)))] : undefined;
+      if (lane) tip.show(`${lane.label}\n${lane.group}`.trim(), e.clientX, e.clientY);
+      else if (event === undefined) tip.hide();
+      else tip.show(`${this.names[this.c.name[event]]}\n${format.time(this.c.duration[event])}`, e.clientX, e.clientY);
     });
     canvas.addEventListener("pointerleave", () => { tip.hide(); this.hover = undefined; this.draw(); });
     canvas.addEventListener("pointerup", (e) => {
@@ -190,7 +204,7 @@ class Timeline {
   }
   pan(time, y) { this.from += time; this.scroll = Math.max(0, Math.min(this.scroll + y, this.height - this.view)); this.draw(); }
   fit() { this.from = 0; this.span = Math.max(this.t.span, 1); this.scroll = 0; this.draw(); this.remember(); }
-  remember() { this.changed({q: this.search.value, from: Math.round(this.from + this.t.origin), span: Math.round(this.span)}); }
+  remember() { this.changed({q: this.search.value, from: Math.round(this.from + this.t.origin), span: Math.round(this.span), e: this.selected === undefined ? "" : this.c.row[this.selected]}); }
   walk(side, level) {
     const c = this.c;
     if (this.selected === undefined) { this.select(this.rows[0] && this.rows[0].events[0]); return; }
@@ -204,8 +218,8 @@ class Timeline {
   }
   select(event, follow) {
     this.selected = event;
-    if (event === undefined) { this.draw(); return; }
-    const c = this.c, name = this.t.names[c.name[event]], lane = this.t.lanes[c.lane[event]];
+    if (event === undefined) { this.detail.replaceChildren(this.hint()); this.draw(); return; }
+    const c = this.c, name = this.names[c.name[event]], lane = this.lanes[c.lane[event]];
     if (follow && (c.start[event] < this.from || c.start[event] + c.duration[event] > this.from + this.span)) {
       this.from = c.start[event] - this.span / 10;
       if (c.duration[event] > this.span * 0.8) { this.span = c.duration[event] * 1.25; this.from = c.start[event] - c.duration[event] * 0.1; }
@@ -213,10 +227,16 @@ class Timeline {
     let calls = 0, sum = 0;
     for (let i = 0; i < c.name.length; i++) if (c.name[i] === c.name[event]) { calls++; sum += c.duration[i]; }
     this.detail.replaceChildren(el("h3", {}, name), el("dl", {class: "figures"}, [["took", format.time(c.duration[event])], ["began at", format.time(c.start[event] + this.t.origin)],
-      ["lane", `${lane.label}, ${lane.group}`], ["class", this.t.classes[c.class[event]]], ["events of this name", format.count(calls)], ["together", format.time(sum)]]
-      .flatMap(([k, v]) => [el("dt", {}, k), el("dd", {}, v)])),
-      el("p", {}, el("a", {href: `#/operators?q=${encodeURIComponent(name)}`}, "Its rows in Operators")));
+      ["self", format.time(this.own(event))], ["share of the view", format.share(c.duration[event] / this.span)], ["lane", [lane.label, lane.group].filter(Boolean).join(", ")], ["part of", this.t.phases[c.phase[event]]], ["events of this name", format.count(calls)], ["together", format.time(sum)]]
+      .flatMap(([k, v]) => [el("dt", {}, k), el("dd", {title: k === "took" ? exact.time(c.duration[event]) : null}, v)])),
+      el("p", {}, el("a", {href: `#/operators?q=${encodeURIComponent(name)}`}, "Its rows in Operators"), " · ", el("button", {type: "button", onclick: () => { this.from = c.start[event] - c.duration[event] * 0.05; this.span = Math.max(c.duration[event] * 1.1, 20); this.draw(); this.remember(); }}, "Zoom to it")));
     this.draw();
+  }
+  own(event) {  // without what is drawn inside it
+    const c = this.c, end = c.start[event] + c.duration[event];
+    let inside = 0;
+    for (let i = event + 1; i < c.start.length && c.lane[i] === c.lane[event] && c.start[i] < end; i++) if (c.depth[i] === c.depth[event] + 1) inside += c.duration[i];
+    return Math.max(0, c.duration[event] - inside);
   }
   total() {
     const [a, b] = [...this.selection].sort((x, y) => x - y), c = this.c;
@@ -225,26 +245,32 @@ class Timeline {
     let lane = -1;
     for (let i = 0; i < c.start.length; i++) {
       if (c.lane[i] !== lane) { lane = c.lane[i]; last.length = 0; }
+      if (this.lanes[lane].steps) continue;
       last[c.depth[i]] = i;
       const part = Math.min(c.start[i] + c.duration[i], b) - Math.max(c.start[i], a);
       if (part <= 0) continue;
       add(i, part, 1);
       if (c.depth[i] && last[c.depth[i] - 1] !== undefined) add(last[c.depth[i] - 1], -part, 0);
     }
-    const rows = [...own].map(([name, [time, calls]]) => ({name: this.t.names[name], time, calls})).filter((r) => r.calls);
+    const rows = [...own].map(([name, [time, calls]]) => ({name: this.names[name], time, calls})).filter((r) => r.calls);
     this.detail.replaceChildren(el("h3", {}, `Selected: ${format.time(b - a)}`), el("p", {class: "dim"}, "Self time by name inside the span, over all lanes."),
-      new DataTable([{key: "name", title: "Name", kind: "text"}, {key: "time", title: "Self time", kind: "time", share: true, always: true}, {key: "calls", title: "Events", kind: "count"}], rows, {}, null, {sort: "time"}).element);
+      new DataTable([{key: "name", title: "Name", kind: "text"}, {key: "time", title: "Self time", kind: "time", share: true, always: true}, {key: "calls", title: "Events", kind: "count"}], rows, {}, null, {sort: "time", label: "Self time in the span"}).element);
   }
   find() {
     const word = this.search.value.toLowerCase();
-    this.marks = word ? this.t.names.map((name) => name.toLowerCase().includes(word)) : null;
+    this.marks = word ? this.names.map((name) => name.toLowerCase().includes(word)) : null;
     let hits = 0, sum = 0;
     if (this.marks) for (let i = 0; i < this.c.name.length; i++) if (this.marks[this.c.name[i]]) { hits++; sum += this.c.duration[i]; }
     this.hits.textContent = word ? `${hits.toLocaleString("en")} events, ${format.time(sum)}` : "";
     this.draw(); this.remember();
   }
 }
+function tickText(time, stride) {  // as many digits as tell two ticks apart
+  const [size, unit] = TIMES.find(([size]) => Math.abs(time) >= size * 0.9995) || [1, "ns"];
+  return time === 0 ? "0" : `${(time / size).toFixed(Math.min(9, Math.max(0, Math.ceil(-Math.log10(stride / size) - 1e-9))))} ${unit}`;
+}
 function timelinePage(state, changed) {
+  if (!D.timeline.total) return [el("p", {class: "empty"}, "Nothing was recorded.")];
   const made = new Timeline(state, changed);
   window.timeline = made;
   return [made.element];
