@@ -10,6 +10,7 @@ import mindtorch_v2 as torch
 from mindtorch_v2._dispatch.autocast import SETTINGS
 from mindtorch_v2._dispatch.autocast_lists import FLOAT32, LOWER_PRECISION, POLICIES, WIDEST
 from mindtorch_v2._dispatch.codegen import Writer
+from mindtorch_v2._dispatch.facts import facts_of
 from mindtorch_v2._dispatch.observer import HOOK
 from mindtorch_v2._dispatch.registry import OPS
 from mindtorch_v2._ops.amp import kernels
@@ -30,8 +31,8 @@ def test_only_listed_ops_ask_for_the_flag():
     for key, op in OPS.items():
         if op.cpu is None and op.composite is None:
             continue
-        assert ("AUTOCAST" in Writer(op, False).source()) == (key in POLICIES), key
-    assert "AUTOCAST" not in Writer(OPS["addmm"], True).source()
+        assert ("AUTOCAST" in Writer(facts_of(op, False)).source()) == (key in POLICIES), key
+    assert "AUTOCAST" not in Writer(facts_of(OPS["addmm"], True)).source()
 
 
 def test_an_op_is_on_one_list():

@@ -608,7 +608,7 @@ def python_describer(count):
 
     arguments = [f"argument{i}" for i in range(count)]
     text = describer_source(arguments, set(arguments[:2]))
-    return execute(text, "<mindtorch_v2 test>")(key_of, note), noted
+    return execute(compile(text, "<mindtorch_v2 test>", "exec"))(key_of, note), noted
 
 
 atoms = st.one_of(st.none(), st.booleans(), st.integers(-2, 2), st.integers(), st.floats(), st.complex_numbers(),

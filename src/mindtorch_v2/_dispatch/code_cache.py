@@ -1,10 +1,10 @@
-"""Compiled code of generated functions, kept on disk: compiling is most of what the first use of an op takes.
+"""Generated code, kept on disk: writing and compiling it is most of what the first use of an op takes.
 
-An entry is found by a digest of the source and of all that the result depends on besides, so that it cannot be out of
-date, and its content is checked, so that a damaged file is as good as none. The file is read at the first question and
-written when the process ends, whole, under another name and then renamed: several processes never see half a file, and
-the entries of one that writes at the same time are made again another day. Where nothing can be written, nothing is
-kept.
+An entry is found by a digest of all that it depends on, so that it cannot be out of date, and its content is checked,
+so that a damaged file is as good as none. The file begins with a table of where each entry is; an entry is looked at
+when it is asked for. It is written when the process ends, whole, under another name and then renamed: several processes
+never see half a file, and the entries of one that writes at the same time are made again another day. Where nothing can
+be written, nothing is kept.
 
 `MINDTORCH_CACHE` names another directory than the user's directory for caches; `0` keeps nothing.
 """
@@ -17,12 +17,17 @@ import os
 import sys
 import tempfile
 import threading
+from collections.abc import Callable
 from hashlib import blake2b
 from importlib.util import MAGIC_NUMBER
 from pathlib import Path
 from types import CodeType
+from typing import Any
+from zlib import crc32
 
-DIGEST_BYTES = 16
+KEY_BYTES = 16
+CHECK_BYTES = 4
+SIZE_BYTES = 8
 MOST_BYTES = 32 << 20  # a file beyond this is begun anew: it has what older versions left
 
 
@@ -43,54 +48,42 @@ def _directory() -> Path | None:
 
 
 class CodeCache:
-    """Entries by digest: a checksum and the marshalled code."""
+    """Marshalled values by digest."""
 
     def __init__(self, directory: Path | None) -> None:
         self.path = None if directory is None else directory / f"ops-{sys.implementation.cache_tag}.bin"
-        self._known: dict[bytes, bytes] | None = None
+        self._kept: _Content | None = None
         self._new: dict[bytes, bytes] = {}
         self._owner = os.getpid()
         self._lock = threading.Lock()
 
     def compiled(self, text: str, filename: str) -> CodeType:
         """`compile(text, filename, "exec")`, from the file if it has it."""
-        if self.path is None:
-            return compile(text, filename, "exec")
-        key = blake2b(b"\0".join((MAGIC_NUMBER, bytes([sys.flags.optimize]), filename.encode(), text.encode())),
-                      digest_size=DIGEST_BYTES).digest()
+        return self.kept(f"{MAGIC_NUMBER!r} {sys.flags.optimize} {filename}", text,
+                         lambda: (compile(text, filename, "exec"),))[0]
+
+    def kept(self, stamp: str | None, text: str, make: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
+        """What `make` returns, from the file if that has it. Stamp and text say all that it depends on.
+
+        Without a stamp nothing is kept.
+        """
+        if self.path is None or stamp is None:
+            return make()
+        key = blake2b(f"{stamp}\0{text}".encode(), digest_size=KEY_BYTES).digest()
         with self._lock:
-            if self._known is None:
-                self._known = self._read()
-            found = self._new.get(key) or self._known.get(key)
-        if found is not None and _checksum(found[DIGEST_BYTES:]) == found[:DIGEST_BYTES]:
-            code = marshal.loads(found[DIGEST_BYTES:])
-            if isinstance(code, CodeType):
-                return code
-        code = compile(text, filename, "exec")
-        content = marshal.dumps(code)
+            if self._kept is None:
+                self._kept = _Content(self.path)
+            found = self._new.get(key) or self._kept.find(key)
+        if found is not None:
+            value = marshal.loads(found)
+            if isinstance(value, tuple):
+                return value
+        made = tuple(make())
         with self._lock:
             if not self._new:
                 atexit.register(self.write)
-            self._new[key] = _checksum(content) + content
-        return code
-
-    def _read(self) -> dict[bytes, bytes]:
-        """What is in the file; nothing if it is not there, not ours, or damaged."""
-        try:
-            assert self.path is not None
-            with open(self.path, "rb") as file:
-                facts = os.fstat(file.fileno())
-                # What others can write may hold anything, and is run as it is.
-                if facts.st_size > MOST_BYTES or (hasattr(os, "getuid") and (
-                        facts.st_uid != os.getuid() or facts.st_mode & 0o022)):
-                    return {}
-                checksum, content = file.read(DIGEST_BYTES), file.read()
-        except OSError:
-            return {}
-        if _checksum(content) != checksum:
-            return {}
-        found = marshal.loads(content)
-        return found if isinstance(found, dict) else {}
+            self._new[key] = marshal.dumps(made)
+        return made
 
     def write(self) -> None:
         """Add what is new to the file. An error is no reason to trouble a program that is about to end."""
@@ -98,21 +91,68 @@ class CodeCache:
             new, self._new = self._new, {}
         if self.path is None or not new or os.getpid() != self._owner:
             return
-        content = marshal.dumps({**self._read(), **new})
+        places: dict[bytes, tuple[int, int]] = {}
+        entries: list[bytes] = []
+        size = 0
+        for key, content in {**_Content(self.path).entries(), **new}.items():
+            entry = b"".join((_checksum(content), content))
+            places[key] = size, len(entry)
+            entries.append(entry)
+            size += len(entry)
+        table = marshal.dumps(places)
         temporary = None
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             number, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=self.path.name)
             with open(number, "wb") as file:
-                file.write(_checksum(content) + content)
+                file.write(_checksum(table) + len(table).to_bytes(SIZE_BYTES, "little") + table + b"".join(entries))
             os.replace(temporary, self.path)
         except OSError:
             if temporary is not None and os.path.exists(temporary):
                 os.unlink(temporary)
 
 
-def _checksum(content: bytes) -> bytes:
-    return blake2b(content, digest_size=DIGEST_BYTES).digest()
+class _Content:
+    """What is in a file: a checksum of the table, its size, the table, the entries, each with a checksum of its own.
+
+    Nothing is if it is not there, not ours, or damaged.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._places: dict[bytes, tuple[int, int]] = {}
+        self._entries = memoryview(b"")
+        try:
+            with open(path, "rb", buffering=0) as file:
+                facts = os.fstat(file.fileno())
+                # What others can write may hold anything, and is run as it is.
+                if facts.st_size > MOST_BYTES or (hasattr(os, "getuid") and (
+                        facts.st_uid != os.getuid() or facts.st_mode & 0o022)):
+                    return
+                content = memoryview(file.read())
+        except OSError:
+            return
+        head = CHECK_BYTES + SIZE_BYTES
+        begin = head + int.from_bytes(content[CHECK_BYTES:head], "little")
+        table = content[head:begin]
+        if len(table) and _checksum(table) == content[:CHECK_BYTES]:
+            self._places, self._entries = marshal.loads(table), content[begin:]
+
+    def find(self, key: bytes) -> memoryview | None:
+        """A marshalled value, if it is there and whole."""
+        if key not in self._places:
+            return None
+        start, size = self._places[key]
+        content = self._entries[start + CHECK_BYTES:start + size]
+        return content if _checksum(content) == self._entries[start:start + CHECK_BYTES] else None
+
+    def entries(self) -> dict[bytes, memoryview]:
+        """All marshalled values that are whole."""
+        found = ((key, self.find(key)) for key in self._places)
+        return {key: content for key, content in found if content is not None}
+
+
+def _checksum(content: bytes | memoryview) -> bytes:
+    return crc32(content).to_bytes(CHECK_BYTES, "little")
 
 
 CACHE = CodeCache(_directory())

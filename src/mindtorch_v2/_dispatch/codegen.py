@@ -23,26 +23,17 @@ Other local names end in `_`, which no argument's does.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
 from .autocast_lists import POLICIES
-from .graph_codegen import GraphWriter, formula_parameters
+from .facts import Facts
+from .graph_codegen import GraphWriter
 from .native import NATIVE
 from .out_rules import COMPOSITES
-from .registry import Op
 
 PROMOTE_PAIR = {"binary": "promote_arrays", "compare": "promote_arrays", "difference": "differing_arrays",
                 "binary_float": "float_pair"}
 NUMBERS_ADD = frozenset({"add", "sub", "mul", "div", "floor_divide"})  # `torch.add(1, 2)` is a tensor
 PROMOTE_SCALAR = {"binary": "promote_number", "compare": "promote_number", "difference": "differing_number",
                   "binary_float": "float_number"}
-
-
-def ufunc_of(kernel: Any) -> Any:
-    """The ufunc that a kernel is, or that it says it calls after its own checks, with the `out` that it is given."""
-    return getattr(kernel, "ufunc", kernel)
 
 
 # Ops whose variadic argument can be something else by another keyword: `x.view(dtype=torch.int32)`.
@@ -56,11 +47,12 @@ OLDER = frozenset({"add.Tensor", "sub.Tensor", "addcmul", "addcdiv", "addmm", "a
 class Writer(GraphWriter):
     """Collects the lines of an op's function."""
 
-    def __init__(self, op: Op, inplace: bool) -> None:
-        super().__init__(op, inplace)
-        self.pairwise = op.promote in PROMOTE_PAIR
-        self.older = op.key in OLDER
-        self.has_out = (not inplace and not op.view and (op.composite is None or op.name in COMPOSITES)
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self.pairwise = facts.promote in PROMOTE_PAIR
+        self.older = facts.key in OLDER
+        self.has_out = (not facts.inplace and not facts.view
+                        and (not facts.composite or self.schema.name in COMPOSITES)
                         and "out" not in self.argument_names())
 
     # -- signature -------------------------------------------------------------------------------------------------
@@ -70,7 +62,7 @@ class Writer(GraphWriter):
         starred = False
         for argument in self.schema.arguments:
             name = argument.python_name
-            if self.op.variadic == argument.name:
+            if self.facts.variadic == argument.name:
                 parts.append(f"*{name}_")
                 starred = True
                 parts.append(f"{name}=None")
@@ -86,9 +78,9 @@ class Writer(GraphWriter):
             parts.append(name if argument.default is None else f"{name}={default}")
         extra = ["out=None"] if self.has_out else []
         names = self.argument_names()
-        if "dim" in names and self.op.where != "n":
+        if "dim" in names and self.facts.where != "n":
             extra.append("axis=None")
-        if "keepdim" in names and self.op.where != "n":
+        if "keepdim" in names and self.facts.where != "n":
             extra.append("keepdims=None")
         if self.older:
             # Old programs put a factor among the tensors: `torch.add(x, 2, y)`.
@@ -104,7 +96,7 @@ class Writer(GraphWriter):
             tensors = ", ".join(a.python_name for a in self.tensors)
             self.add(3, f"if older_: return older_form({self.name}, ({tensors}, *older_)"
                         f"{', out=out' if self.has_out else ''})")
-        variadic = self.op.variadic
+        variadic = self.facts.variadic
         if variadic is not None:
             name = "input" if variadic == "self" else variadic
             other = VARIADIC_OR.get(self.schema.name)
@@ -112,7 +104,7 @@ class Writer(GraphWriter):
             self.add(3, f"if {name} is None: {name} = {either}")
             self.add(3, f"if len({name}) == 1 and not hasattr({name}[0], '__index__'): {name} = {name}[0]")
         names = self.argument_names()
-        if self.op.where != "n":
+        if self.facts.where != "n":
             if "dim" in names:
                 self.add(3, "if axis is not None: dim = axis")
             if "keepdim" in names:
@@ -132,33 +124,33 @@ class Writer(GraphWriter):
             name = argument.python_name
             if argument.is_list:
                 self.add(3, f"a{i} = [t_._a for t_ in {name}]")
-                if self.op.promote == "list":
+                if self.facts.promote == "list":
                     self.add(3, f"a{i} = promote_list(a{i})")
             elif self.pairwise and i == 1:
                 self.unwrap_second(name)
             elif argument.is_optional:
                 self.add(3, f"if {name} is None: v{i} = NO_TENSOR; a{i} = None",
                          f"else: v{i} = {name}; a{i} = {name}._a")
-            elif i == 0 and self.op.name in NUMBERS_ADD and not self.inplace:
+            elif i == 0 and self.schema.name in NUMBERS_ADD and not self.inplace:
                 # Both may be numbers. An exception costs nothing where there is none.
                 self.add(3, f"try: a0 = (v0 := {name})._a",
                          f"except AttributeError: v0 = number_tensor({name}); a0 = v0._a")
             else:
                 self.add(3, f"v{i} = {name}", f"a{i} = v{i}._a")
-        if self.op.promote == "float":
+        if self.facts.promote == "float":
             self.add(3, "if a0.dtype is not FLOAT32 and a0.dtype not in FLOAT_DTYPES: a0 = to_float(a0)")
-        elif self.op.promote in ("ternary", "ternary_float"):
+        elif self.facts.promote in ("ternary", "ternary_float"):
             names = [f"a{i}" for i, a in enumerate(self.tensors)]
             joined = ", ".join(names)
             self.add(3, f"{joined} = promote_list([{joined}])")
-            if self.op.promote == "ternary_float":
+            if self.facts.promote == "ternary_float":
                 self.add(3, f"if a0.dtype not in FLOAT_DTYPES: {joined} = [to_float(a) for a in ({joined})]")
 
     def unwrap_second(self, name: str) -> None:
-        op = self.op
-        pair, scalar = PROMOTE_PAIR[op.promote or ""], PROMOTE_SCALAR[op.promote or ""]
+        promote = self.facts.promote or ""
+        pair, scalar = PROMOTE_PAIR[promote], PROMOTE_SCALAR[promote]
         test = "a0.dtype is not a1.dtype"
-        if op.promote == "binary_float":
+        if promote == "binary_float":
             test += " or a0.dtype not in FLOAT_DTYPES"
         self.add(
             3,
@@ -178,7 +170,7 @@ class Writer(GraphWriter):
         arrays = {a.name: f"a{i}" for i, a in enumerate(self.tensors)}
         full = ", ".join(arrays.get(a.name, a.python_name) for a in self.schema.arguments)
         form = "'inplace'" if self.inplace else "'new'"
-        if self.op.cpu_full is not None and not (self.inplace and self.op.cpu_inplace):
+        if self.facts.cpu_full and not (self.inplace and self.facts.cpu_inplace):
             short = ", ".join(arrays.values())
             kernel_call = (f"r_ = kernel_({short}) if {self.other_defaults()} and type(a0) is ndarray else "
                            f"(kernel_full_ if type(a0) is ndarray else device_kernel(op_, a0, {form}))({full})")
@@ -197,10 +189,10 @@ class Writer(GraphWriter):
 
     def write_directly(self) -> None:
         """A ufunc writes straight into `out`, if that fits; otherwise the result is stored there afterwards."""
-        if not self.has_out or not isinstance(ufunc_of(self.op.cpu), np.ufunc):
+        if not self.has_out or not self.facts.ufunc:
             return
         tests = ["out is not None"]
-        if self.op.cpu_full is not None:
+        if self.facts.cpu_full:
             tests.append(self.other_defaults())
         if self.differentiable():
             tests.append(f"not ({self.needs_grad()})")
@@ -228,7 +220,7 @@ class Writer(GraphWriter):
                f"return tap_.run(op_, {self.inplace}, {{{given}}})")
         # As in PyTorch, an op without tensor arguments has no place in the graph.
         in_graph = bool(self.tensors)
-        if self.op.namespace != "aten":
+        if self.facts.namespace != "aten":
             # What runs inside is a program's code, whose calls are noted like any other's.
             place = "s_.seq if (s_ := THREAD.state).grad else -1" if in_graph else "-1"
             self.add(3, "if OBSERVING:", tap, uses, f"    start_ = open_stretch({inputs}, {place})")
@@ -256,12 +248,12 @@ class Writer(GraphWriter):
         )
 
     def report(self) -> None:
-        scalar = self.op.scalar_overload and self.pairwise
+        scalar = self.facts.scalar_overload and self.pairwise
         event = "id_ if v1 is not NO_TENSOR else id_scalar_" if scalar else "id_"
-        end = f"start_.end({event})" if NATIVE is not None or self.op.namespace != "aten" else (
+        end = f"start_.end({event})" if NATIVE is not None or self.facts.namespace != "aten" else (
             f"o_.extend(({event}, start_, clock(), seq_, d_))")
         # Converted operands are let go of first: a profile of memory shows them freed in the op, as PyTorch's does.
-        freed = "".join(f"a{i} = " for i in range(len(self.tensors))) + "None; " if self.op.promote else ""
+        freed = "".join(f"a{i} = " for i in range(len(self.tensors))) + "None; " if self.facts.promote else ""
         self.add(3, f"if start_ is not None: {freed}{end}")
         if NATIVE is None:
             self.add(3, "if p_ is not None: setprofile(p_)")
@@ -269,7 +261,7 @@ class Writer(GraphWriter):
     # -- autocast, for the ops that it casts -----------------------------------------------------------------------
 
     def autocast(self) -> None:
-        policy = POLICIES.get(self.op.key)
+        policy = POLICIES.get(self.facts.key)
         if policy is None or self.inplace:
             return
         arguments = self.schema.arguments
@@ -291,12 +283,12 @@ class Writer(GraphWriter):
             self.add(
                 3,
                 "if type(r_) is not ndarray: r_ = as_array(r_)",
-                *([] if self.op.view else ["if ALLOCATED is not None: ALLOCATED(r_)"]),
+                *([] if self.facts.view else ["if ALLOCATED is not None: ALLOCATED(r_)"]),
                 "t_ = new(Tensor)",
                 "t_._a = r_",
                 "t_._rg = False",
             )
-            if self.op.view:
+            if self.facts.view:
                 self.add(
                     3,
                     "t_._edge = t_._ag = None",
@@ -309,13 +301,12 @@ class Writer(GraphWriter):
             else:
                 self.add(3, "t_._edge = t_._ag = t_._st = t_._of = None",
                          "if INFERENCE and THREAD.state.inference: t_._st = InferenceShared()")
-        elif self.op.view:
+        elif self.facts.view:
             self.add(3, "t_ = wrap_views(v0, r_)")
         else:
             self.add(3, "t_ = tuple([wrap(x if type(x) is ndarray else as_array(x)) for x in r_])")
 
     def source(self) -> str:
-        op = self.op
         constants = "op_, kernel_, kernel_full_, node_class_, id_, id_scalar_, describe_, operator_"
         self.add(0, f"def make({constants}):")
         self.add(1, f"def {self.name}({self.signature()}):")
@@ -325,13 +316,13 @@ class Writer(GraphWriter):
             # note, and noting costs more than the op.
             self.add(2, "p_ = None", "if OBSERVING and (p_ := THREAD.state.paused) is not None: "
                                      "THREAD.state.paused = None")
-        if op.scalar_overload and self.pairwise:
+        if self.facts.scalar_overload and self.pairwise:
             self.add(2, "v1 = None")
         self.add(2, "try:")
         self.normalise()
         self.describe()
         self.autocast()
-        if op.composite is not None:
+        if self.facts.composite:
             called = f"kernel_({', '.join(a.python_name for a in self.schema.arguments)})"
             self.add(3, f"return {called}" if not self.has_out else
                      f"return {called} if out is None else write_out(op_, out, {called})")
@@ -365,10 +356,10 @@ class Writer(GraphWriter):
                             "check_overlap(target_, a1)")
             if graph:
                 self.add(3, f"if {self.needs_grad()}:", "    graph_ = True", "    check_inplace(v0)")
-                if any("self" in formula_parameters(f) for _, f in self.groups):
+                if any("self" in parameters for _, parameters in self.facts.formulas):
                     self.add(3, "    kept_ = original(v0)")
-        if (self.inplace and isinstance(ufunc_of(self.op.cpu), np.ufunc) and not self.op.cpu_full
-                and not self.op.cpu_inplace):
+        if (self.inplace and self.facts.ufunc and not self.facts.cpu_full
+                and not self.facts.cpu_inplace):
             # A ufunc can write straight into its target.
             arrays = ", ".join(f"a{i}" for i in range(len(self.tensors)))
             self.add(3, f"if a0 is target_ and type(a0) is ndarray: r_ = kernel_({arrays}, target_)", "else:")
@@ -389,9 +380,9 @@ class Writer(GraphWriter):
                 self.add(3, "if graph_:")
             elif self.has_out:
                 self.add(3, f"if {condition}:", "    if out is not None: raise_out_grad(op_)")
-            elif self.op.view:
+            elif self.facts.view:
                 tests, _, enabled = self.needs_grad().rpartition(" and ")
-                if self.op.name == "view":
+                if self.schema.name == "view":
                     tests += " and r_.dtype in FLOAT_DTYPES"  # the same bytes as integers have no gradient
                 self.add(3, f"if {tests}:", f"    if {enabled}:")
                 self.record(5)

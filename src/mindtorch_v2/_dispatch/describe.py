@@ -69,9 +69,13 @@ def note(known: dict[Any, int], key: Any, values: tuple[Any, ...]) -> int:
     return found
 
 
-def noting(arguments: Sequence[Argument]) -> Callable[..., int]:
+def list_lengths(arguments: Sequence[Argument]) -> list[int]:
+    """For each argument of an op how long a list a number stands for that is given there; 0 if for none."""
+    return [list_length(a.type) if a.type.startswith(("int[", "float[")) else 0 for a in arguments]
+
+
+def noting(lengths: Sequence[int]) -> Callable[..., int]:
     """`note` for an op: a number that stands for a list is shown as the list, as PyTorch's ops get it."""
-    lengths = [list_length(a.type) if a.type.startswith(("int[", "float[")) else 0 for a in arguments]
     if not any(lengths):
         return note
 

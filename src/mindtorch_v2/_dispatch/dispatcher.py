@@ -7,6 +7,7 @@ globals dictionary, `observer.HOOK`, so that switching the profiler on is one st
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -30,16 +31,16 @@ from .._tensor import TENSOR_TYPES, Tensor, new, wrap, wrap_known
 from .._warn import warn_once
 from . import promotion
 from .autocast import autocast_call
-from .code_cache import CACHE
-from .codegen import Writer, ufunc_of
-from .describe import describe_any, describer_source, key_of, note, noting, remembering
+from .describe import describe_any, key_of, note, noting, remembering
 from .explain import explain
+from .facts import facts_of, ufunc_of
 from .layouts import following
 from .namespace import COMPILER, LOCK, aten
 from .observer import NAMES, event_id, first_use, open_stretch
 from .out_rules import check_out
 from .overriding import Taken
 from .promotion import check_cast
+from .recipes import Recipe, inputs_recipe, recipe
 from .registry import Op
 from .state import THREAD
 
@@ -274,61 +275,53 @@ def compile_op(op: Op, inplace: bool = False) -> Callable[..., Any]:
 
 
 def _compile(op: Op, inplace: bool) -> Callable[..., Any]:
-    writer = Writer(op, inplace)
-    text = writer.source()
-    node = node_class(op, writer) if op.grad else None
-    name = f"{op.namespace}::{op.name}{'_' * inplace}"
+    made = recipe(facts_of(op, inplace))
+    full_name = f"{op.namespace}::{op.name}{'_' * inplace}"
     # Like PyTorch, count FLOPs of the functional form only.
     counted = None if inplace else op
-    label = event_id(name, "op", op.overload, counted)
-    scalar_label = event_id(name, "op", op.scalar_overload, counted) if op.scalar_overload else label
+    label = event_id(full_name, "op", op.overload, counted)
+    scalar_label = event_id(full_name, "op", op.scalar_overload, counted) if op.scalar_overload else label
     kernel = op.composite or (op.cpu_inplace if inplace and op.cpu_inplace is not None else op.cpu)
     if kernel is None:
         raise NotImplementedError(f"aten::{op.key} exists only in its in-place form")
     if op.composite is None:
         kernel = following(op.name, kernel)
-    function = execute(text, f"<mindtorch_v2 {'op' if op.namespace == 'aten' else op.namespace} {writer.name}>")(
-        op, kernel, op.cpu_full, node, label, scalar_label, describer(op), None
-    )
+    function = execute(made.function)(op, kernel, op.cpu_full, node_class(op, made, inplace), label, scalar_label,
+                                      describer(op), None)
     function.__module__ = "torch"
-    function.__qualname__ = writer.name
     function.__doc__ = f"{op.namespace}::{op.signature or op.schema_text}"
+    function.__qualname__ = function.__name__
     return function
 
 
-def execute(text: str, filename: str) -> Callable[..., Any]:
-    """Run generated source, which defines `make`, in the shared namespace and return `make`."""
+def execute(code: CodeType) -> Callable[..., Any]:
+    """Run generated code, which defines `make`, in the shared namespace and return `make`."""
     space: dict[str, Any] = {}
-    exec(CACHE.compiled(text, filename), NAMES, space)
+    exec(code, NAMES, space)
     return space["make"]
 
 
-
-def node_class(op: Op, writer: Writer) -> type[Node]:
+def node_class(op: Op, made: Recipe, inplace: bool) -> type[Node] | None:
     """The class of the nodes this op records, named as PyTorch names it."""
-    name = op.inplace_node if writer.inplace else op.node
-    functions = [formula for _, formula in writer.groups]
-    apply = execute(writer.apply_source(), f"<mindtorch_v2 backward of {op.name}>")(
-        unpack, unpack_result, functions, zeros_for
-    )
+    if made.apply is None:
+        return None
+    name = op.inplace_node if inplace else op.node
     return type(name.rpartition("::")[2], (Node,), {
         "full_name": name,
         "may_run_user_code": False,
-        "__slots__": tuple(dict.fromkeys(writer.slots.values())),
-        "apply": apply,
-        "saved_names": tuple(writer.saved),
+        "__slots__": made.slots,
+        "apply": execute(made.apply)(unpack, unpack_result, list(op.grad.values()), zeros_for),
+        "saved_names": made.saved,
     })
 
 
 def describer(op: Op) -> list[Callable[..., int]]:
-    """A cell with a function from an op's arguments to the number of their description, compiled at its first call."""
+    """A cell with a function from an op's arguments to the number of their description, made at its first call."""
 
     def first_call(*values: Any) -> int:
-        arguments = op.schema.arguments
-        tensors = {a.python_name for a in arguments if a.is_tensor and not a.is_list}
-        text = describer_source([a.python_name for a in arguments], tensors)
-        typed = noting(arguments)
-        cell[0] = remembering(execute(text, f"<mindtorch_v2 inputs of {op.name}>")(key_of, typed), typed is note)
+        code, lengths = inputs_recipe(op.schema_text)
+        typed = noting(lengths)
+        cell[0] = remembering(execute(code)(key_of, typed), typed is note)
         return cell[0](*values)
 
     cell: list[Callable[..., int]] = [first_call]

@@ -5,17 +5,8 @@ Names are those of `codegen`. A formula's parameter names say what the node keep
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from .registry import Op
-from .schema import Argument
-
-
-def formula_parameters(formula: Callable[..., Any]) -> tuple[str, ...]:
-    """A formula's parameter names, which say what it needs."""
-    code = formula.__code__
-    return code.co_varnames[: code.co_argcount]
+from .facts import Facts
+from .schema import Argument, parse_schema
 
 
 class GraphWriter:
@@ -23,22 +14,18 @@ class GraphWriter:
 
     pairwise: bool  # whether two operands are brought to one dtype
 
-    def __init__(self, op: Op, inplace: bool) -> None:
-        self.op = op
-        self.inplace = inplace
-        self.schema = op.schema
-        self.name = op.name + ("_" if inplace else "")
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self.inplace = facts.inplace
+        self.schema = parse_schema(facts.schema_text)
+        self.name = self.schema.name + "_" * facts.inplace
         self.lines: list[str] = []
         self.tensors = list(self.schema.tensors)
         self.slots: dict[str, str] = {}
         self.saved: list[str] = []
-        self.groups = self.formula_groups()
 
     def argument_names(self) -> list[str]:
         return [a.name for a in self.schema.arguments]
-
-    def formula_groups(self) -> list[tuple[tuple[str, ...], Callable[..., Any]]]:
-        return [((key,) if isinstance(key, str) else tuple(key), fn) for key, fn in self.op.grad.items()]
 
     def add(self, indent: int, *lines: str) -> None:
         self.lines += ["    " * indent + line for line in lines]
@@ -46,7 +33,7 @@ class GraphWriter:
     # -- recording a node ------------------------------------------------------------------------------------------
 
     def differentiable(self) -> list[tuple[int, Argument]]:
-        named = {name for names, _ in self.groups for name in names}
+        named = {name for names, _ in self.facts.formulas for name in names}
         return [(i, a) for i, a in enumerate(self.tensors) if a.name in named]
 
     def needs_grad(self) -> str:
@@ -74,8 +61,8 @@ class GraphWriter:
     def saves(self, indent: int) -> None:
         index = {a.name: i for i, a in enumerate(self.tensors)}
         users: dict[str, list[str]] = {}
-        for names, formula in self.groups:
-            for parameter in formula_parameters(formula):
+        for names, parameters in self.facts.formulas:
+            for parameter in parameters:
                 if parameter not in ("grad", "grads", "given_grads", "needs"):
                     users.setdefault(parameter, []).extend(names)
         for parameter, wanted in users.items():
@@ -108,7 +95,7 @@ class GraphWriter:
         if parameter.startswith("result"):
             number = int(parameter[len("result"):] or 0)
             # Array, what it shares with the output, version: the output itself would keep this node alive.
-            if self.schema.returns == ("Tensor",) and not self.inplace and not self.op.view:
+            if self.schema.returns == ("Tensor",) and not self.inplace and not self.facts.view:
                 return "(r_, first_share(t_), 0)", True
             output = self.output(number)
             return f"({output}._a, {output}._st or {output}.shared(), {output}._version)", True
@@ -129,7 +116,7 @@ class GraphWriter:
             return f"a{i}.shape", False
         names = {a.name: a.python_name for a in self.schema.arguments}
         if parameter not in names:
-            raise TypeError(f"{self.op.key}: formula asks for unknown {parameter!r}")
+            raise TypeError(f"{self.facts.key}: formula asks for unknown {parameter!r}")
         return names[parameter], False
 
     def output(self, number: int) -> str:
@@ -149,7 +136,7 @@ class GraphWriter:
                 self.add(indent, "t_._rg = True", "t_._edge = (node_, 0)")
         else:
             self.add(indent, "node_.meta = tuple((x._a.shape, x._a.dtype) for x in t_)")
-            chosen = "range(len(t_))" if self.op.differentiable is None else repr(self.op.differentiable)
+            chosen = "range(len(t_))" if self.facts.differentiable is None else repr(self.facts.differentiable)
             self.add(indent, f"for i in {chosen}: t_[i]._rg = True; t_[i]._edge = (node_, i)")
         self.add(indent, "if s_.pack_hooks: apply_pack_hooks(node_)")
 
@@ -161,22 +148,20 @@ class GraphWriter:
         lines = ["def make(" + ", ".join(["unpack", "unpack_result", "F", "zeros_for"]) + "):"]
         multiple = self.schema.returns != ("Tensor",)
         lines.append("    def apply(node, *grads):")
-        uses_grads = any("grads" in formula_parameters(f) for _, f in self.groups)
+        uses_grads = any("grads" in parameters for _, parameters in self.facts.formulas)
         if multiple and uses_grads:
             lines.append("        grads = zeros_for(node, grads)")
-        lines.append("        grad = grads[0]" if self.op.differentiable in (None, (0,)) else
-                     f"        grad = grads[{self.op.differentiable[0]}]")
+        lines.append("        grad = grads[0]" if self.facts.differentiable in (None, (0,)) else
+                     f"        grad = grads[{self.facts.differentiable[0]}]")
         lines.append("        edges = node.edges")
         listed = [a for _, a in self.differentiable() if a.is_list]
         if listed and len(order) > 1:
-            raise TypeError(f"{self.op.key}: a tensor list may only be differentiated alone")
+            raise TypeError(f"{self.facts.key}: a tensor list may only be differentiated alone")
         position = {name: i for i, name in enumerate(order)}
         results: dict[str, str] = {}
         # By name, as in PyTorch, so that a profile shows the same order.
-        for g, (names, formula) in sorted(enumerate(self.groups), key=lambda group: group[1][0]):
-            arguments = []
-            for parameter in formula_parameters(formula):
-                arguments.append(self.apply_argument(parameter, names, position))
+        for g, (names, parameters) in sorted(enumerate(self.facts.formulas), key=lambda group: group[1][0]):
+            arguments = [self.apply_argument(parameter, names, position) for parameter in parameters]
             call = f"F[{g}]({', '.join(arguments)})"
             if listed:
                 lines.append(f"        return tuple({call})")

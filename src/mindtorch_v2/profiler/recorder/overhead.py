@@ -28,9 +28,10 @@ import numpy as np
 from mtprof.schema import Kind
 from mtprof.trace import Trace
 
-from ..._dispatch.codegen import Writer
 from ..._dispatch.dispatcher import describer
+from ..._dispatch.facts import facts_of
 from ..._dispatch.observer import HOOK, describe, event_id, note_uses
+from ..._dispatch.recipes import recipe
 from ..._dispatch.registry import OPS
 from ..._dispatch.state import THREAD
 from ..._tensor import wrap_known
@@ -137,7 +138,7 @@ def _op_ns(options: Options) -> float:
     facts = {"DESCRIBE": options.shapes, "USES": None if uses is None else uses.used, "ALLOCATED": None, "TAP": None,
              "AUTOCAST": False}
     functions = []
-    code = compile(Writer(op, False).source(), "<calibration of an op>", "exec")
+    code = recipe(facts_of(op, False)).function
     for watched in (False, True):
         space: dict[str, Any] = {}
         exec(code, {**HOOK, **facts, "OBSERVING": watched}, space)
