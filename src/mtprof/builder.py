@@ -11,6 +11,8 @@ from .schema import FACTS, TABLES, Column, Kind, Table
 from .tables.nesting import all_parents, next_rows, rows_around
 from .trace import Columns, Frame, ThreadInfo, Trace, frozen
 
+_PLACING = ("thread", "time_ns")  # where a row stands among events, whether or not its table keeps that
+
 
 class TraceBuilder:
     """Collects rows of tables and the values that they refer to.
@@ -97,6 +99,7 @@ class TraceBuilder:
 
     def add_row(self, table: str, /, **row: int) -> None:
         """Add one row to a table; missing columns get their defaults."""
+        _check_known(table, row)
         self._chunks.setdefault(table, [])
         self._rows.setdefault(table, []).append(row)
 
@@ -107,6 +110,7 @@ class TraceBuilder:
         them. Other references to rows are numbers in the order of adding, and follow when rows are sorted. No column
         at all says that the table was recorded and that nothing happened.
         """
+        _check_known(table, columns)
         self._chunks.setdefault(table, [])
         if columns:
             self._chunks[table].append(columns)
@@ -155,7 +159,7 @@ class TraceBuilder:
         """A table with the events that its rows belong to."""
         if not self._has_places(table):
             return self._table(table.name)
-        rows = self._table(table.name, ("thread", "time_ns"))
+        rows = self._table(table.name, _PLACING)
         rows["row"] = (rows_around if table.placed == "around" else next_rows)(events, rows["thread"], rows["time_ns"])
         if table.by_name["row"].owned:
             kept = rows["row"] >= 0
@@ -165,6 +169,16 @@ class TraceBuilder:
     def _table(self, name: str, also: Iterable[str] = ()) -> dict[str, np.ndarray]:
         """A table's chunks as one; `also` are columns that only place its rows."""
         return joined(TABLES[name], [*self._chunks[name], *_as_chunk(self._rows.get(name, []))], also)
+
+
+def _check_known(table: str, columns: Iterable[str]) -> None:
+    """Refuse what the schema does not know, which would be lost without a word."""
+    if table not in TABLES:
+        raise ValueError(f"there is no table {table!r} in the schema of traces; tables are {', '.join(TABLES)}")
+    known = TABLES[table].by_name
+    for name in columns:
+        if name not in known and not (TABLES[table].placed and name in _PLACING):
+            raise ValueError(f"table {table!r} has no column {name!r}; its columns are {', '.join(known)}")
 
 
 def put_in_order(trace: Trace) -> Trace:

@@ -157,3 +157,15 @@ def test_times_too_far_apart_to_add_up():
     far = 2**62
     thread, start, end = np.array([0, 0, 5, 5]), np.array([-far, 1, 0, 1]), np.array([far, 2, 3, 2])
     assert parents(thread, start, end).tolist() == [-1, 0, -1, 2]
+
+
+@pytest.mark.parametrize(("table", "row", "message"), [
+    ("events", {"name": 0, "durration": 1}, "table 'events' has no column 'durration'"),
+    ("stacks", {"time_ns": 1}, "table 'stacks' has no column 'time_ns'"),
+    ("evnts", {"name": 0}, "no table 'evnts'"),
+])
+def test_columns_that_the_schema_does_not_know(table, row, message):
+    with pytest.raises(ValueError, match=message):
+        TraceBuilder().add_row(table, **row)
+    with pytest.raises(ValueError, match=message):
+        TraceBuilder().add_columns(table, {name: np.array([value]) for name, value in row.items()})

@@ -16,7 +16,7 @@ from .device_notes import device_notes
 from .event_list import EventList
 from .function_event_avg import FunctionEventAvg
 from .trace_events import Lazy, TraceEvent, event_at
-from .trace_view import TraceView, outermost_first_uses
+from .trace_view import ShownNames, TraceView, outermost_first_uses
 
 _DEVICE_COUNT = 1 + max(DeviceType)
 _CHUNK_ROWS = 1 << 16
@@ -76,7 +76,9 @@ def averages_of(trace: Trace, *, group_by_input_shapes: bool = False, group_by_s
                                 "by_overload": group_by_overload_name, "by_module": group_by_module}
     alone = not group_by_stack_n and not profile_memory  # what a piece needs is within it, but for work on devices
     if len(trace) > 2 * _CHUNK_ROWS and alone and not trace.events["device"].any():
-        columns = _merged([_columns(TraceView(piece, **options), low, **grouping) for low, piece in pieces(trace)])
+        names = ShownNames(trace.names)
+        columns = _merged([_columns(TraceView(piece, names=names, **options), low, **grouping)
+                           for low, piece in pieces(trace)])
     else:
         columns = _columns(whole.view, 0, **grouping)
     same = {"node_id": -1, "use_device": use_device}
@@ -121,13 +123,15 @@ def _columns(view: TraceView, low: int, *, by_shapes: bool, stack_n: int, by_ove
 
     def total(column: np.ndarray) -> list[int]:
         if not column.any():
-            return [0] * len(first)
+            return nothing
         # bincount adds floats; in two parts they stay exact for half a billion events of any size that occurs.
         low, high = column & 0xFFFFFF, column >> 24
         sums = np.bincount(group, low, len(first)).astype(np.int64)
         return (sums + (np.bincount(group, high, len(first)).astype(np.int64) << 24) if high.any() else sums).tolist()
 
     row = view.row[first]
+    nothing = [0] * len(first)
+    on_devices = bool(view.device.any())
     return {
         "first": list(zip(np.where(row >= 0, row + low, -1).tolist(), first.tolist())),
         "when": list(zip(view.start_ns[first].tolist(), (-view.end_ns[first]).tolist(), (row + low).tolist())),
@@ -135,12 +139,12 @@ def _columns(view: TraceView, low: int, *, by_shapes: bool, stack_n: int, by_ove
         "count": np.bincount(group, minlength=len(first)).tolist(),
         "cpu_time_total": total(view.cpu_ns),
         "self_cpu_time_total": total(view.self_cpu_ns),
-        "device_time_total": total(view.device_ns),
-        "self_device_time_total": total(view.self_device_ns),
-        "cpu_memory_usage": total(view.cpu_bytes),
-        "self_cpu_memory_usage": total(view.self_cpu_bytes),
-        "device_memory_usage": total(view.device_bytes),
-        "self_device_memory_usage": total(view.self_device_bytes),
+        "device_time_total": total(view.device_ns) if on_devices else nothing,
+        "self_device_time_total": total(view.self_device_ns) if on_devices else nothing,
+        "cpu_memory_usage": total(view.cpu_bytes) if view.profile_memory else nothing,
+        "self_cpu_memory_usage": total(view.self_cpu_bytes) if view.profile_memory else nothing,
+        "device_memory_usage": total(view.device_bytes) if view.profile_memory else nothing,
+        "self_device_memory_usage": total(view.self_device_bytes) if view.profile_memory else nothing,
         "flops": total(np.maximum(view.column("flops", 0), 0)),
         "scope": view.scope[first].tolist(),
         "device_type": [DeviceType(number) for number in view.device[first].tolist()],
@@ -156,18 +160,26 @@ def _columns(view: TraceView, low: int, *, by_shapes: bool, stack_n: int, by_ove
 
 def _merged(parts: Sequence[dict[str, list[Any]]]) -> dict[str, list[Any]]:
     """The averages of several parts as one, in the order in which groups first appear."""
-    found: dict[Hashable, dict[str, Any]] = {}
+    numbers: dict[Hashable, int] = {}
+    first: list[tuple[Any, dict[str, list[Any]], int]] = []  # of each group: when it appears, and where in which part
+    places = []
     for part in parts:
-        for values in zip(*part.values(), strict=True):
-            row = dict(zip(part, values, strict=True))
-            key = tuple(str(row[name]) if name == "input_shapes" else row[name] for name in _KEYS)
-            known = found.get(key)
-            if known is not None:
-                early, late = (known, row) if known["when"] <= row["when"] else (row, known)
-                row = early | {name: early[name] + late[name] for name in _SUMS}
-            found[key] = row
-    rows = sorted(found.values(), key=lambda row: row["when"])
-    return {name: [row[name] for row in rows] for name in parts[0]}
+        keys = zip(*(map(str, part[name]) if name == "input_shapes" else part[name] for name in _KEYS))
+        place = [numbers.setdefault(key, len(numbers)) for key in keys]
+        for row, (number, when) in enumerate(zip(place, part["when"])):
+            if number == len(first):
+                first.append((when, part, row))
+            elif when < first[number][0]:
+                first[number] = (when, part, row)
+        places.append(place)
+    order = sorted(range(len(first)), key=lambda number: first[number][0])
+    result = {name: [part[name][row] for _, part, row in map(first.__getitem__, order)] for name in parts[0]}
+    for name in _SUMS:
+        sums = np.zeros(len(first), np.int64)
+        for part, place in zip(parts, places):
+            np.add.at(sums, place, part[name])
+        result[name] = sums[order].tolist()
+    return result
 
 
 def pieces(trace: Trace) -> Iterator[tuple[int, Trace]]:

@@ -11,6 +11,7 @@ ops that it ran among its children, and its own time is without theirs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -36,22 +37,36 @@ _NUMBERED = (Kind.OP, Kind.BACKWARD, Kind.BACKWARD_FUNCTION, Kind.SCOPE, Kind.ST
 _SCOPES = np.array([KINDS[kind].scope for kind in Kind])
 
 
+class ShownNames:
+    """The texts that events have in PyTorch's list, and which of them each name of a trace gets."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        index: dict[str, int] = {}
+        shown = [index.setdefault(_rewrite_name(text, with_wildcard=True), len(index))
+                 for text in [*names, MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME]]
+        self.texts = list(index)
+        *shown, self.memory, self.failure = shown
+        self.shown = np.array(shown or [0], np.int64)
+        self.hidden = np.array([text in HIDDEN_NAMES for text in names], bool)
+
+
 class TraceView:
     """See the module's text. Columns are computed when first asked for."""
 
     with_metadata = False  # whether events say what they are called in a file
 
-    def __init__(self, trace: Trace, *, use_device: str | None = None, profile_memory: bool = False) -> None:
+    def __init__(self, trace: Trace, *, use_device: str | None = None, profile_memory: bool = False,
+                 names: ShownNames | None = None) -> None:
         self.trace = trace
         self.use_device = use_device
         self.profile_memory = profile_memory
         events = trace.events
         count = len(trace)
-        shown = self._name_tables()
-        name = shown[events["name"]]
+        self._shown = shown = ShownNames(trace.names) if names is None else names
+        self.names = shown.texts
+        name = shown.shown[events["name"]]
         on_cpu = events["device"] == 0
-        hidden = np.array([text in HIDDEN_NAMES for text in trace.names], bool)
-        kept = ~hidden[events["name"]] if hidden.any() else np.ones(count, bool)
+        kept = ~shown.hidden[events["name"]] if shown.hidden.any() else np.ones(count, bool)
         kept &= events["kind"] != Kind.FIRST_USE
         # Only CPU events have parents and children.
         parent = lifted(events["parent"], kept & on_cpu)
@@ -66,10 +81,9 @@ class TraceView:
             children += np.bincount(caller[kept & (caller >= 0)], minlength=count)
             kept[above[children[parent[above]] == 1]] = False
             parent = lifted(parent, kept)
-        # Where what belongs to a row that is not shown goes.
-        self._home = nearest(events["parent"], kept & on_cpu)
+        self._is_home = kept & on_cpu
         # A call that is not shown hands what it ran to the one that it repeats.
-        self._caller_of_row = np.where(caller >= 0, self._home[caller], -1) if count else caller
+        self._caller_of_row = np.where(caller >= 0, self._home[caller], -1) if (caller >= 0).any() else caller
         rows = np.flatnonzero(kept)
         changes = self._outside_changes()
         self.row_count = len(rows)
@@ -92,20 +106,10 @@ class TraceView:
     def __len__(self) -> int:
         return len(self.row)
 
-    def _name_tables(self) -> np.ndarray:
-        """Fill `names`, the texts to show; return which of them each name of the trace gets."""
-        self.names: list[str] = []
-        index: dict[str, int] = {}
-        shown = np.zeros(max(1, len(self.trace.names)), np.int64)
-        for number, text in enumerate([*self.trace.names, MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME]):
-            text = _rewrite_name(text, with_wildcard=True)
-            if text not in index:
-                index[text] = len(self.names)
-                self.names.append(text)
-            if number < len(self.trace.names):
-                shown[number] = index[text]
-        self._memory_name, self._failure_name = index[MEMORY_EVENT_NAME], index[OUT_OF_MEMORY_EVENT_NAME]
-        return shown
+    @cached_property
+    def _home(self) -> np.ndarray:
+        """By row of the trace: the row to which goes what belongs to it, if it is not shown itself, or -1."""
+        return nearest(self.trace.events["parent"], self._is_home)
 
     def _outside_changes(self) -> np.ndarray:
         """Memory changes outside any event that is shown, and all allocations that failed."""
@@ -191,7 +195,7 @@ class TraceView:
     @property
     def _names_of_changes(self) -> np.ndarray:
         changes = len(self.trace.optional("memory")["time_ns"])
-        return np.where(self.change < changes, self._memory_name, self._failure_name)
+        return np.where(self.change < changes, self._shown.memory, self._shown.failure)
 
     @cached_property
     def kind(self) -> np.ndarray:
@@ -430,5 +434,8 @@ class TraceView:
 def outermost_first_uses(trace: Trace) -> np.ndarray:
     """The rows in which something was made ready at its first use, without those inside others."""
     events = trace.events
-    prepared = np.append(events["kind"] == Kind.FIRST_USE, False)
-    return np.flatnonzero(prepared[:-1] & ~prepared[events["parent"]])
+    rows = np.flatnonzero(events["kind"] == Kind.FIRST_USE)
+    parent = events["parent"][rows]
+    inside = parent >= 0
+    inside[inside] = events["kind"][parent[inside]] == Kind.FIRST_USE
+    return rows[~inside]
