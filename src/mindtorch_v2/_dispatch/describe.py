@@ -21,6 +21,7 @@ from .._memory_format import (
     preserve_format,
 )
 from .._tensor import Tensor
+from .interning import place_of_new
 from .native import NATIVE
 from .schema import Argument, list_length
 
@@ -62,10 +63,14 @@ def key_of(value: Any, depth: int = 0) -> Any:
 
 def note(known: dict[Any, int], key: Any, values: tuple[Any, ...]) -> int:
     """Store a description that was not seen before and return its number."""
+    return store(known, key, tuple([describe_value(v) for v in values]))
+
+
+def store(known: dict[Any, int], key: Any, described: tuple[Any, ...]) -> int:
+    """The number of a new description, which a table knows from now on until all are forgotten."""
     if not known:
         _TABLES.append(known)
-    INPUTS.append(tuple([describe_value(v) for v in values]))
-    found = known[key] = len(INPUTS) - 1
+    found = known[key] = place_of_new(INPUTS, described)
     return found
 
 

@@ -13,6 +13,7 @@ from threading import get_ident
 from time import perf_counter_ns
 from typing import Any, TypedDict
 
+from .interning import place_of_new
 from .native import NATIVE
 from .state import NEW_THREAD, STATES, THREAD, ThreadState
 
@@ -70,8 +71,8 @@ def event_id(name: str, kind: str, overload: str = "", op: Any = None) -> int:
     key = (name, kind, overload)
     found = _IDS.get(key)
     if found is None:
-        found = _IDS[key] = len(EVENTS)
-        EVENTS.append((name, kind, overload, op))
+        # If another thread has been quicker, its number counts.
+        found = _IDS.setdefault(key, place_of_new(EVENTS, (name, kind, overload, op)))
     return found
 
 

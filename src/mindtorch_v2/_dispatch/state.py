@@ -51,8 +51,11 @@ class ThreadState:
         self.paused: Callable[..., None] | None = None
         self.record_into(NOWHERE)
         STATES.add(self)
-        if NEW_THREAD[0] is not None:
-            NEW_THREAD[0](self)
+        given: Callable[[ThreadState], None] | None = None
+        while NEW_THREAD[0] is not given:  # another recorder may take over meanwhile
+            given = NEW_THREAD[0]
+            if given is not None:
+                given(self)
 
     def record_into(self, events: Any) -> None:
         """Send this thread's events to a list or a native buffer. `extend` is bound here once, off the hot path."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from mtprof.trace import Arguments
 
-from .._dispatch.describe import INPUTS, describe_all, describe_value
+from .._dispatch.describe import describe_all, describe_value, store
 from .._dispatch.observer import HOOK, event_id
 from .._dispatch.state import THREAD
 
@@ -78,8 +78,7 @@ class _RecordFunctionFast:
         key = repr((described, named))
         found = _NUMBERS.get(key)
         if found is None:
-            found = _NUMBERS[key] = len(INPUTS)
-            INPUTS.append(Arguments(described, named))
+            found = store(_NUMBERS, key, Arguments(described, named))
         return found
 
 

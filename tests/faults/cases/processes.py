@@ -204,11 +204,7 @@ def ctrl_c_at_any_moment(directory: pathlib.Path) -> None:
         assert process.stdout.readline() == "ready\n"
         time.sleep(0.05 + chance.random() * 0.15)
         process.send_signal(signal.SIGINT)
-        try:
-            output, errors = process.communicate(timeout=10)
-        except subprocess.TimeoutExpired:  # Python drops it in a finalizer: once more
-            process.send_signal(signal.SIGINT)
-            output, errors = process.communicate(timeout=60)
+        output, errors = process.communicate()  # a lost interrupt is a program that does not end
         assert output == "sound\n", (number, errors[-600:])
         assert json.loads(path.read_text())["traceEvents"]
         assert [item.name for item in directory.iterdir()] == ["t.json"], list(directory.iterdir())

@@ -76,12 +76,13 @@ note_function(CallLane *lane, PyObject *function, int enters)
 }
 
 static int
-on_event(PyObject *self, PyFrameObject *frame, int what, PyObject *argument)
+note_event(CallProbe *probe, PyFrameObject *frame, int what, PyObject *argument)
 {
-    CallProbe *probe = (CallProbe *)self;
     int of_frame = what == PyTrace_CALL || what == PyTrace_RETURN;
     if (probe->retired) {
-        PyObject *done = of_frame ? PyObject_CallNoArgs(probe->restore) : Py_NewRef(Py_None);
+        if (!of_frame || probe->restore == NULL)
+            return 0;
+        PyObject *done = PyObject_CallNoArgs(probe->restore);
         Py_XDECREF(done);
         return done == NULL ? -1 : 0;
     }
@@ -101,6 +102,17 @@ on_event(PyObject *self, PyFrameObject *frame, int what, PyObject *argument)
     else if (!of_frame && kind == USERS)
         result = note_function(probe->lane, argument, what == PyTrace_C_CALL);
     Py_DECREF(code);
+    return result;
+}
+
+/* The interpreter does not hold on to what it calls. Noting asks Python code, during which another thread may end the
+ * recording, begin the next one and put that one's probe in this one's place. */
+static int
+on_event(PyObject *self, PyFrameObject *frame, int what, PyObject *argument)
+{
+    Py_INCREF(self);
+    int result = note_event((CallProbe *)self, frame, what, argument);
+    Py_DECREF(self);
     return result;
 }
 
@@ -173,10 +185,13 @@ probe_install_on(CallProbe *self, PyObject *argument)
     if (other == NULL || (other->c_profilefunc != NULL && !(other->c_profilefunc == on_event &&
                                                             ((CallProbe *)other->c_profileobj)->retired)))
         Py_RETURN_FALSE;
-    /* The interpreter sets the function of the thread that it takes for the current one. */
+    /* The interpreter sets the function of the thread that it takes for the current one. What was there must not die
+     * meanwhile, because what it holds may run code when it goes. */
+    PyObject *before = Py_XNewRef(other->c_profileobj);
     PyThreadState *here = PyThreadState_Swap(other);
     PyEval_SetProfile(on_event, (PyObject *)self);
     PyThreadState_Swap(here);
+    Py_XDECREF(before);
     Py_RETURN_TRUE;
 #else /* sys.monitoring sees all threads */
     Py_RETURN_FALSE;

@@ -102,9 +102,10 @@ def costs_of(options: Options) -> Costs | None:
     """The costs with some options, measured now if they never were."""
     key = replace(options, max_events=None, collections=False, flops=False)
     if key not in _KNOWN:
-        if Recorder.running is not None or HOOK["TAP"] is not None:
-            return None
-        _KNOWN[key] = _measure(key)
+        with Recorder.lock:  # so that none begins meanwhile
+            if Recorder.running is not None or HOOK["TAP"] is not None:
+                return None
+            _KNOWN[key] = _measure(key)
     return _KNOWN[key]
 
 

@@ -92,11 +92,11 @@ def stand_in_codes() -> dict[int, list[str]]:
                sum(_class_of(*place) is not None for place in _PYTHON_CLASSES))
     if counted != _counted:
         found: dict[int, list[str]] = {}
-        named = [(name, function) for name, (function, _) in CHOOSERS.items()]
-        named += [(name, value) for name, value in public.items() if name not in PYTHON_FUNCTIONS]
-        named += [(name, value) for name, value in vars(Tensor).items() if name not in PYTHON_METHODS]
+        named = [(name, function) for name, (function, _) in list(CHOOSERS.items())]
+        named += [(name, value) for name, value in list(public.items()) if name not in PYTHON_FUNCTIONS]
+        named += [(name, value) for name, value in list(vars(Tensor).items()) if name not in PYTHON_METHODS]
         for module, names in further:
-            named += [(name, value) for name, value in names.items() if module != _FUNCTIONAL or name in FUNCTIONAL]
+            named += [(name, value) for name, value in list(names.items()) if module != _FUNCTIONAL or name in FUNCTIONAL]
         for name, value in named:
             if isinstance(value, FunctionType) and not name.startswith("_"):
                 known = found.setdefault(id(value.__code__), [])

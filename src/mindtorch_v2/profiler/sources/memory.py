@@ -9,6 +9,7 @@ another sees released is part of both. So there is one log for the process, whic
 from __future__ import annotations
 
 import weakref
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import get_ident
@@ -35,15 +36,33 @@ class Block(weakref.ref):  # type: ignore[type-arg]
     address: int  # of the memory
     identity: int  # of the array
     size_bytes: int
+    # A key of its own: arrays have no hash.
+    __hash__ = object.__hash__
+    __eq__ = object.__eq__
+
+
+def _figure(name: str, meaning: str) -> property:
+    def settled(log: MemoryLog) -> int:
+        log.settle()
+        return int(getattr(log, name))
+
+    return property(settled, doc=meaning)
 
 
 class MemoryLog:
-    """Appends `(time, thread, bytes, address)` for every allocation, with negative bytes for releases."""
+    """Appends `(time, thread, bytes, address)` for every allocation, with negative bytes for releases.
+
+    No Python code runs when an array dies: a Ctrl-C that falls into a callback of a weak reference is lost. The callback
+    is the look-up in a dictionary that makes its missing entries from the clock; `settle` makes rows of them.
+    """
 
     def __init__(self) -> None:
         self.changes: list[int] = []
         self.live: dict[int, Block] = {}
-        self.live_bytes = self.peak_bytes = 0  # of all that is watched: now, and the most since it was reset
+        self._dead: defaultdict[Block, tuple[int, int]] = defaultdict(
+            zip(iter(clock, None), iter(get_ident, None), strict=False).__next__)  # time and thread, in order of death
+        self._died = self._dead.__getitem__
+        self._live_bytes = self._peak_bytes = 0
         self.resting = False
         self.reset_sums()
 
@@ -57,37 +76,54 @@ class MemoryLog:
             array = array.base
         size = array.nbytes
         identity = id(array)
-        if not size or identity in self.live:
+        if self._dead:
+            self.settle()
+        known = self.live.get(identity)
+        if not size or (known is not None and known() is array):
             return
-        block = Block(array, self.released)
+        block = Block(array, self._died)
         block.identity = identity
         block.size_bytes = size
         block.address = array.__array_interface__["data"][0]
         self.live[identity] = block
-        self._note(size, block.address)
+        self._note(size, block.address, clock(), get_ident())
 
-    def released(self, block: Block) -> None:
-        """Called when a watched array dies."""
-        if self.live.pop(block.identity, None) is not None:
-            self._note(-block.size_bytes, block.address)
+    def settle(self) -> None:
+        """Note what has died. Several threads may be here at once."""
+        for block in list(self._dead):
+            death = self._dead.pop(block, None)
+            if death is not None:
+                newer = self.live.pop(block.identity, None)
+                if newer is not None and newer is not block:
+                    self.live[block.identity] = newer
+                self._note(-block.size_bytes, block.address, *death)
 
-    def _note(self, size_bytes: int, address: int) -> None:
-        self.live_bytes += size_bytes
+    def _note(self, size_bytes: int, address: int, time_ns: int, thread: int) -> None:
+        self._live_bytes += size_bytes
         if size_bytes > 0:
-            self.allocated_bytes += size_bytes
-            self.allocations += 1
-            self.peak_bytes = max(self.peak_bytes, self.live_bytes)
+            self._allocated_bytes += size_bytes
+            self._allocations += 1
+            self._peak_bytes = max(self._peak_bytes, self._live_bytes)
         else:
-            self.freed_bytes -= size_bytes
-            self.releases += 1
+            self._freed_bytes -= size_bytes
+            self._releases += 1
         if not self.resting:
-            self.changes.extend((clock(), get_ident(), size_bytes, address))
+            self.changes.extend((time_ns, thread, size_bytes, address))
+
+    live_bytes = _figure("_live_bytes", "Of all that is watched, now.")
+    peak_bytes = _figure("_peak_bytes", "The most that was alive since this was reset.")
+    allocated_bytes = _figure("_allocated_bytes", "Since the sums were reset.")
+    freed_bytes = _figure("_freed_bytes", "Since the sums were reset.")
+    allocations = _figure("_allocations", "Since the sums were reset.")
+    releases = _figure("_releases", "Since the sums were reset.")
 
     def __len__(self) -> int:
+        self.settle()
         return len(self.changes) // MEMORY_FIELDS
 
     def since(self, begin: int) -> tuple[np.ndarray, ...]:
         """Time, thread, bytes and address of the changes from this one on, as int64 arrays."""
+        self.settle()
         return tuple(np.array(self.changes[begin * MEMORY_FIELDS:], np.int64).reshape(-1, MEMORY_FIELDS).T)
 
     def drain(self) -> tuple[np.ndarray, ...]:
@@ -99,19 +135,22 @@ class MemoryLog:
 
     def rest(self) -> None:
         """Forget what was noted and note nothing, but keep watching."""
+        self.settle()
         self.resting, self.changes = True, []
 
     def wake(self) -> None:
         """Note again."""
+        self.settle()
         self.resting = False
 
     def reset_peak(self) -> None:
         """Let the peak be what is alive now."""
-        self.peak_bytes = self.live_bytes
+        self._peak_bytes = self.live_bytes
 
     def reset_sums(self) -> None:
         """Count from zero what is allocated and freed."""
-        self.allocated_bytes = self.freed_bytes = self.allocations = self.releases = 0
+        self.settle()
+        self._allocated_bytes = self._freed_bytes = self._allocations = self._releases = 0
 
 
 # The twin in C, where it is built, watches and notes the same.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import warnings
 from collections.abc import Callable
 from sys import setprofile
 from types import CodeType, FrameType
@@ -86,16 +87,20 @@ class ProfileFunctions:
             lane.retire()
         function = getattr(self.mine, "function", None)
         if function is not None and sys.getprofile() is function:
-            sys.setprofile(self.mine.before)
+            put_back(self.mine.before)
 
     def arm(self, state: ThreadState) -> None:
         """Let another thread set its function when it next reports an op."""
         extend = state.extend
+        joined = False
 
         def shim(event: Any) -> None:
-            state.extend = extend  # type: ignore[method-assign,unused-ignore]
-            # The caller of the op is what was open when the op began.
-            self.join(sys._getframe(1), event[1])
+            # It stays until `stop`: to take it away here could take away what a later recording has set meanwhile.
+            nonlocal joined
+            if not joined:
+                joined = True
+                # The caller of the op is what was open when the op began.
+                self.join(sys._getframe(1), event[1])
             extend(event)
 
         state.extend = shim  # type: ignore[method-assign,assignment,unused-ignore]
@@ -112,7 +117,7 @@ class ProfileFunctions:
     def first_event(self, frame: FrameType, event: str, argument: object) -> None:
         """The profile function of new threads: gives way to one of the thread's own."""
         if not self.active:
-            sys.setprofile(self.before_threads)
+            put_back(self.before_threads)
             return
         if event not in ("call", "return"):
             return
@@ -150,7 +155,7 @@ class ProfileFunctions:
 
         def restore() -> None:
             if sys.getprofile() is installed:
-                sys.setprofile(before)
+                put_back(before)
 
         if self.log.native is not None:
             installed = self.log.native.CallProbe(lane.rows, restore)
@@ -158,6 +163,18 @@ class ProfileFunctions:
         else:
             installed, lane.retire = profile_function(self.log, lane, restore)
         return installed
+
+
+def put_back(before: Any) -> None:
+    """Give a thread back the profile function that it had."""
+    sys.setprofile(before if callable(before) else None)
+    if before is not None and not callable(before):
+        # Not a function of Python's: cProfile, which only it can set.
+        if hasattr(before, "enable"):
+            before.enable()
+        else:
+            warnings.warn(f"the profile function of {type(before).__name__} is not there any more: a recording with "
+                          "stacks was in its place, and only its owner can set it again", RuntimeWarning, stacklevel=2)
 
 
 def profile_function(log: CallLog, lane: CallLane, restore: Callable[[], None],
