@@ -12,7 +12,7 @@ from .._dtype import FLOAT, FROM_NUMPY
 from .._tensor import Tensor
 from .engine import run_backward
 from .grad_mode import no_grad
-from .graph import Edge, GradientEdge, edge, laid_out_as
+from .graph import AccumulateGrad, Edge, GradientEdge, edge
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:
@@ -106,18 +106,10 @@ def backward(
     if not wanted:
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     targets = [_target(t, i) for i, t in enumerate(wanted)]
-    found = run_backward(roots, values, keep, create_graph, targets, accumulate=False)
-    for tensor, grad in zip(wanted, found):
-        if grad is None or isinstance(tensor, GradientEdge):
-            continue
-        extras = tensor.extras()
-        if extras.grad is None:
-            alike = grad._a.strides == tensor._a.strides
-            extras.grad = grad if create_graph else aten.detach(grad) if alike else laid_out_as(tensor, grad)
-        else:
-            extras.grad = aten.add(extras.grad, grad)
-        for hook in tuple((extras.post_hooks or {}).values()):
-            hook(tensor)
+    for tensor, (node, _) in zip(wanted, targets):
+        if not isinstance(tensor, GradientEdge) and not isinstance(node, AccumulateGrad):
+            tensor.retain_grad()
+    run_backward(roots, values, keep, create_graph, targets)
 
 
 def _target(tensor: Any, position: int) -> Edge:

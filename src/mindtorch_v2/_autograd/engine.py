@@ -5,22 +5,22 @@ The walk is a loop over a heap, so its depth is not limited by the Python stack.
 
 from __future__ import annotations
 
-import heapq
-import weakref
 from collections.abc import Callable, Sequence
-from sys import getrefcount
+from heapq import heappop, heappush
 from typing import Any
 
 import numpy as np
 
 from .._backends.base import to_host
+from .._backends.sparse import SparseArray
 from .._dispatch.namespace import aten
 from .._dispatch.observer import HOOK, event_id, hush, open_stretch, span
 from .._dispatch.state import THREAD
 from .._dtype import FROM_NUMPY
-from .._tensor import Tensor, wrap
+from .._tensor import Tensor
 from .anomaly import AnomalyState
-from .graph import LAST, UNSHARED, AccumulateGrad, Edge, Node, NodeHooks
+from .graph import LAST, AccumulateGrad, Edge, Node, NodeHooks
+from .ownership import SEEN, Marks, all_seen, in_common, leave, memory, passed_on
 from .watched import apply_watched, event_ids
 
 # As PyTorch's engine, which has a node in front of several roots.
@@ -36,14 +36,17 @@ def run_backward(
     targets: Sequence[Edge] | None = None,
     accumulate: bool = True,
 ) -> list[Tensor | None]:
-    """Propagate `grads` from `roots`. With `targets`, return the gradients that arrive there.
+    """Propagate `grads` from `roots`, with `targets` only on paths that lead there.
 
-    With `accumulate` every reachable leaf gets its `.grad`; otherwise only paths to the targets are walked.
+    With `accumulate` the leaves that are reached get their `.grad`; otherwise the targets' gradients are returned.
     """
     captured: list[Tensor | None] = [None] * len(targets or ())
     wanted: dict[int, list[tuple[int, int]]] = {}
     for position, (node, number) in enumerate(targets or ()):
-        wanted.setdefault(id(node), []).append((number, position))
+        if not accumulate:
+            wanted.setdefault(id(node), []).append((number, position))
+        elif not isinstance(node, AccumulateGrad):
+            wanted[id(node)] = []  # the walk ends there all the same
     state = THREAD.state
     before = state.grad
     state.grad = create_graph
@@ -51,7 +54,7 @@ def run_backward(
     walk = Walk(keep_graph, wanted, captured)
     try:
         walk.hush()
-        walk.explore(roots, None if accumulate else {id(node) for node, _ in targets or ()})
+        walk.explore(roots, None if targets is None else {id(node) for node, _ in targets})
         walk.run(roots, grads)
         while state.endings:
             endings, state.endings = state.endings, None
@@ -75,8 +78,8 @@ def at_end_of_backward(ending: Callable[[], None]) -> None:
 class Walk:
     """One pass over the graph."""
 
-    __slots__ = ("arrived", "buffers", "captured", "keep_graph", "needed", "quiet", "ready", "selective", "waiting",
-                 "wanted")
+    __slots__ = ("arrived", "buffers", "captured", "exposed", "keep_graph", "marks", "needed", "quiet", "ready",
+                 "selective", "waiting", "wanted")
 
     def __init__(self, keep_graph: bool, wanted: dict[int, list[tuple[int, int]]],
                  captured: list[Tensor | None]) -> None:
@@ -88,6 +91,8 @@ class Walk:
         self.waiting: dict[int, int] = {}
         self.needed: set[int] | None = None
         self.buffers: dict[int, list[Tensor | None]] = {}
+        self.marks: dict[int, Marks] = {}  # of what is in the buffers and not the engine's alone
+        self.exposed = THREAD.state.exposed
         self.ready: list[tuple[int, int, Node]] = []
         self.arrived = 0  # breaks ties in the heap: among equals, first come first served
 
@@ -111,14 +116,14 @@ class Walk:
 
     def push(self, node: Node) -> None:
         """Put a node that has all its gradients into the heap."""
-        heapq.heappush(self.ready, (-node.seq, self.arrived, node))
+        heappush(self.ready, (-node.seq, self.arrived, node))
         self.arrived += 1
 
     def place(self, roots: Sequence[Edge], grads: Sequence[Tensor]) -> None:
         """Give the roots their gradients."""
         for (node, number), grad in zip(roots, grads):
             buffer = self.buffers.setdefault(id(node), [None] * len(node.meta))
-            buffer[number] = grad if buffer[number] is None else aten.add(buffer[number], grad)
+            self.deposit(buffer, id(node), number, grad, SEEN)
 
     def run(self, roots: Sequence[Edge], grads: Sequence[Tensor]) -> None:
         """Walk until nothing is ready."""
@@ -132,7 +137,7 @@ class Walk:
                 self.push(node)
         ready, hook = self.ready, HOOK
         while ready:
-            node = heapq.heappop(ready)[2]
+            node = heappop(ready)[2]
             if not hook["OBSERVING"]:
                 self.evaluate(node, -1)
                 continue
@@ -157,30 +162,51 @@ class Walk:
     def evaluate(self, node: Node, event: int) -> None:
         """Run one node, from what came for it to what it sends on; `event` is its id if a profiler listens, or -1.
 
-        Nothing here may hold on to a gradient longer than needed: AccumulateGrad takes over, and `deposit` adds into,
-        what only the engine still sees.
+        Nothing here may hold on to a gradient longer than needed: memory is freed where PyTorch frees it.
         """
         received: Any = self.buffers.pop(id(node))
-        hooks = node.hooks
-        if hooks is not None:
+        marks = self.marks.pop(id(node), None) if self.marks else None
+        hooks, edges = node.hooks, node.edges
+        seen = False
+        if hooks is not None and hooks.see_gradients():
+            marks, seen = all_seen(received, marks), True
             received = run_prehooks(node, hooks, received)
-        edges = node.edges
-        if self.selective and self.ends_at(node, received):
-            return
+        if self.selective:
+            if self.ends_at(node, received):
+                leave(() if marks is None else marks.values())
+                return
+            if id(node) in self.wanted:
+                marks = all_seen(received, marks)
         results: Any
-        if received[0] is None and all(g is None for g in received):
+        if not edges and isinstance(node, AccumulateGrad):
+            mine = self.only_here(received[0], marks, 0)
+            if marks is not None:
+                leave(marks.values())
+            results = node.apply(received[0], mine) if event < 0 else apply_watched(node, event, received, mine)
+        elif received[0] is None and all(g is None for g in received):
             results = (None,) * len(edges)
-        elif event < 0:
-            results = node.apply(*received)
         else:
-            results = apply_watched(node, event, received)
+            if node.may_run_user_code:
+                marks, seen = all_seen(received, marks), True
+            results = node.apply(*received) if event < 0 else apply_watched(node, event, received)
         if hooks is not None and hooks.post:
             results = run_posthooks(hooks, [fit(node, i, grad) for i, grad in enumerate(results)], received)
         if not self.keep_graph:
             node.release()
-        received = None
         if edges:
-            self.send(node, edges, results)
+            if seen:
+                marks = all_seen(results, None)
+            elif marks is not None:
+                marks = passed_on(received, marks, results)
+            elif len(edges) > 1:
+                marks = in_common(results)
+            received = None
+            self.send(node, edges, results, marks)
+
+    def only_here(self, grad: Any, marks: Marks | None, number: int) -> bool:
+        """Whether nobody sees a gradient but the engine, in the one place that asks."""
+        mark = None if marks is None else marks.get(number)
+        return (mark is None or mark[0] == 1) and type(grad) is Tensor and self.exposed == THREAD.state.exposed
 
     def ends_at(self, node: Node, received: list[Tensor | None]) -> bool:
         """Capture what arrived at a target; whether nothing behind this node is wanted."""
@@ -194,7 +220,7 @@ class Walk:
             or (captures is not None and not any(e is not None and id(e[0]) in needed for e in node.edges))
         )
 
-    def send(self, node: Node, edges: tuple[Edge | None, ...], results: Sequence[Any]) -> None:
+    def send(self, node: Node, edges: tuple[Edge | None, ...], results: Sequence[Any], marks: Marks | None) -> None:
         """Hand results to the next nodes; those that have everything become ready."""
         if len(results) != len(edges):
             raise RuntimeError(
@@ -214,33 +240,65 @@ class Walk:
             buffer = buffers.get(key)
             if buffer is None:
                 buffers[key] = buffer = [None] * len(following.meta)
-            if results[i] is not None:
-                grad = fit(node, i, results[i])
-                if buffer[number] is None:
+            grad = results[i]
+            if grad is not None:
+                shape, dtype = following.meta[number]
+                if type(grad) is not Tensor or grad._a.dtype is not dtype or grad._a.shape != shape:
+                    grad = fit(node, i, grad)
+                mark = None if marks is None else marks.get(i)
+                if mark is None and buffer[number] is None:
                     buffer[number] = grad
                 else:
-                    deposit(buffer, number, grad)
-            left = waiting[key] = waiting[key] - 1
-            if not left:
+                    if mark is not None and grad is not results[i] and memory(grad) is not memory(results[i]):
+                        mark[0] -= 1  # what was made of it is new
+                        mark = None
+                    self.deposit(buffer, key, number, grad, mark)
+            left = waiting[key] - 1
+            if left:
+                waiting[key] = left
+            else:
                 # Even a node that got no gradient has to run, so that what depends on it is not left waiting.
                 self.push(following)
+
+    def deposit(self, buffer: list[Tensor | None], key: int, number: int, grad: Tensor, mark: list[int] | None) -> None:
+        """Add a gradient to what has come so far for the node of this key, in place if nobody else sees that."""
+        known: Any = buffer[number]
+        if known is None:
+            buffer[number] = grad
+            if mark is not None:
+                self.marks.setdefault(key, {})[number] = mark
+            return
+        marks = self.marks.get(key)
+        sparse = type(known._a) is SparseArray
+        if (not THREAD.state.grad and self.only_here(known, marks, number) and known._of is None and not sparse
+                and 0 not in known._a.strides):
+            aten.add_(known, grad)
+        else:
+            buffer[number] = None
+            first, second = (grad, known) if sparse and type(grad._a) is not SparseArray else (known, grad)
+            buffer[number] = aten.add(first, second)
+            if marks is not None and number in marks:
+                leave((marks.pop(number),))
+        if mark is not None:
+            leave((mark,))
 
 
 def count_dependencies(roots: list[Node]) -> dict[int, int]:
     """How many gradients each node has to wait for."""
     waiting: dict[int, int] = {}
-    seen: set[int] = set()
-    stack = list(roots)
+    begun = {id(node) for node in roots}
+    stack = list({id(node): node for node in roots}.values())
     while stack:
-        node = stack.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        for target in node.edges:
+        for target in stack.pop().edges:
             if target is not None:
                 following = target[0]
-                waiting[id(following)] = waiting.get(id(following), 0) + 1
-                if id(following) not in seen:
+                key = id(following)
+                known = waiting.get(key)
+                if known is not None:
+                    waiting[key] = known + 1
+                    continue
+                waiting[key] = 1
+                if key not in begun:
                     stack.append(following)
     return waiting
 
@@ -265,39 +323,6 @@ def reaches(roots: Sequence[Edge], targets: set[int]) -> set[int]:
         if any(e is not None and id(e[0]) in found for e in node.edges):
             found.add(id(node))
     return found
-
-
-def deposit(buffer: list[Tensor | None], number: int, grad: Tensor) -> None:
-    """Add a gradient to what has come so far, in place if nobody else sees that."""
-    known = buffer[number]
-    buffer[number] = None
-    if THREAD.state.grad:
-        buffer[number] = aten.add(known, grad)
-    elif owned(known) and getrefcount(known) <= LOCAL_REFERENCES:
-        buffer[number] = aten.add_(known, grad)
-    else:
-        buffer[number] = aten.add(known, grad)
-
-
-def owned(tensor: Any) -> bool:
-    """Whether a tensor's memory belongs to it alone and holds each element once."""
-    return (tensor._of is None and 0 not in tensor._a.strides
-            and (tensor._st is None or getrefcount(tensor._st) <= STORAGE_REFERENCES))
-
-
-def _local_references() -> int:
-    one = object()
-    return getrefcount(one)
-
-
-def _slot_references() -> int:
-    holder = [object()]
-    return getrefcount(holder[0])
-
-
-# What getrefcount says of a thing that only a local variable, or only a slot, refers to.
-LOCAL_REFERENCES = _local_references()
-STORAGE_REFERENCES = _slot_references()
 
 
 def fit(node: Node, position: int, grad: Any) -> Any:
@@ -388,35 +413,3 @@ def run_posthooks(hooks: NodeHooks, results: Sequence[Any], received: list[Tenso
         if replaced is not None:
             results = tuple(replaced) if isinstance(replaced, (tuple, list)) else (replaced,)
     return results
-
-
-class _RefcountProbe(AccumulateGrad):
-    """Counts the references to a gradient that the engine itself holds, the way AccumulateGrad will see them."""
-
-    __slots__ = ()
-
-    def apply(self, *grads: Any) -> tuple[Any, ...]:
-        grad = grads[0]
-        UNSHARED[0] = getrefcount(grad)
-        return ()
-
-
-def _measure_references() -> None:
-    leaf = wrap(np.zeros(1, np.float32))
-    probe = object.__new__(_RefcountProbe)
-    probe.reference, probe.hooks = weakref.ref(leaf), None
-    probe.meta = ((leaf._a.shape, leaf._a.dtype),)
-    source = object.__new__(_Source)
-    source.edges, source.seq, source.hooks = ((probe, 0),), 0, None
-    source.meta = probe.meta
-    run_backward([(source, 0)], [wrap(np.zeros(1, np.float32))], False, False)
-
-
-class _Source(Node):
-    __slots__ = ()
-
-    def apply(self, *grads: Any) -> tuple[Any, ...]:
-        return (wrap(np.zeros(1, np.float32)),)
-
-
-_measure_references()

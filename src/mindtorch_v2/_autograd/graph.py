@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from sys import getrefcount
 from typing import Any
 
 from .._backends.geometry import is_dense
@@ -43,6 +42,10 @@ class NodeHooks:
         # By output number: hooks of the tensor itself, then a tensor that wants `.grad` (retain_grad).
         self.tensor_pre: dict[int, dict[int, Callable[..., Any]]] = {}
         self.capture: dict[int, weakref.ref[Tensor]] = {}
+
+    def see_gradients(self) -> bool:
+        """Whether gradients get into the program's hands; a node whose saved tensors are packed has hooks, but none."""
+        return bool(self.pre or self.post or self.tensor_pre or self.capture)
 
 
 class Node:
@@ -221,9 +224,8 @@ class AccumulateGrad(Node):
         """The leaf, or None if nobody holds it any more."""
         return self.reference()
 
-    def apply(self, *grads: Any) -> tuple[Any, ...]:
+    def apply(self, grad: Any = None, only_here: bool = False) -> tuple[Any, ...]:  # type: ignore[override]
         """Store or add the gradient. A first gradient that nobody else can see is taken over, not copied."""
-        grad = grads[0]
         if grad is None:
             return ()
         variable = self.reference()
@@ -231,7 +233,7 @@ class AccumulateGrad(Node):
             return ()
         extras = variable.extras()
         if extras.grad is None:
-            if grad._a.strides == variable._a.strides and not THREAD.state.grad and getrefcount(grad) <= UNSHARED[0]:
+            if only_here and grad._a.strides == variable._a.strides and not THREAD.state.grad:
                 extras.grad = aten.detach(grad)
             elif type(grad._a) is SparseArray:
                 extras.grad = aten.clone(grad)
@@ -256,10 +258,6 @@ def laid_out_as(variable: Tensor, grad: Tensor) -> Tensor:
         return aten.clone(grad, memory_format=contiguous_format)
     steps = tuple(s // array.dtype.itemsize for s in array.strides)
     return aten.copy_(aten.new_empty_strided(grad, array.shape, steps), grad)
-
-
-# References to a gradient inside `AccumulateGrad.apply` when only the engine holds it; the engine measures it.
-UNSHARED = [0]
 
 
 def leaf_edge(tensor: Tensor) -> Edge:

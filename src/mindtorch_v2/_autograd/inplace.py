@@ -28,6 +28,11 @@ class CopySlices(Node):
     window: Callable[[Tensor], Tensor]
     full_name = "torch::autograd::CopySlices"
 
+    @property
+    def may_run_user_code(self) -> bool:  # type: ignore[override]
+        """Whether the in-place op's own node does."""
+        return self.fn.may_run_user_code
+
     def apply(self, *grads: Any) -> tuple[Any, ...]:
         """The gradient of the old base, and of the in-place op's other inputs."""
         grad = grads[0]

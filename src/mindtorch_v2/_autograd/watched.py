@@ -23,7 +23,7 @@ def event_ids(node: Node) -> tuple[int, int, type[Node]]:
     return found
 
 
-def apply_watched(node: Node, event: int, received: Any) -> tuple[Any, ...]:
+def apply_watched(node: Node, event: int, received: Any, *more: Any) -> tuple[Any, ...]:
     """Run a node's formula as an event. What an accumulator got is taken out of `received`."""
     given = describe_all(tuple([g for g in received if g is not None])) if HOOK["DESCRIBE"] else None
     number = node.seq if node.seq != LAST else -1
@@ -31,7 +31,7 @@ def apply_watched(node: Node, event: int, received: Any) -> tuple[Any, ...]:
     noted = None if listener is None else listener.enter(event, number, received, node)
     stretch = open_stretch(given, number)
     try:
-        results = node.apply(*received)
+        results = node.apply(*received, *more)
         if not node.edges and node.hooks is None:
             received.clear()  # it has used it up: its memory is freed in here, as in PyTorch
         return results

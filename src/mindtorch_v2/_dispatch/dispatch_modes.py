@@ -106,6 +106,7 @@ class _Tap:
         args, kwargs = as_given(op.schema, values.values())
         if out is not None:
             kwargs["out"] = out
+        THREAD.state.exposed += 1
         mode = MINE.modes.pop()
         try:
             return mode.__torch_dispatch__(OVERLOAD_OF[0](op, inplace), (), args, kwargs)

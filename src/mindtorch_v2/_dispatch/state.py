@@ -31,7 +31,7 @@ NOWHERE = Nowhere()
 class ThreadState:
     """The runtime's view of one thread."""
 
-    __slots__ = ("__weakref__", "autocast", "default_device", "endings", "events", "extend", "grad", "ident",
+    __slots__ = ("__weakref__", "autocast", "default_device", "endings", "events", "exposed", "extend", "grad", "ident",
                  "inference", "native_id", "outer_devices", "pack_hooks", "paused", "probe", "seq", "thread")
 
     def __init__(self) -> None:
@@ -43,6 +43,7 @@ class ThreadState:
         self.native_id = threading.get_native_id()
         self.thread = weakref.ref(threading.current_thread())
         self.pack_hooks: list[tuple[Callable[[Any], Any], Callable[[Any], Any]]] = []
+        self.exposed = 0  # how often a program's code was given what an op works on, by a dispatch mode or as a kernel
         self.endings: list[Callable[[], None]] | None = None  # called when the backward that runs now has ended
         self.default_device: Any = None
         self.outer_devices: list[Any] = []  # the defaults that contexts of devices put back

@@ -69,6 +69,7 @@ def _on_arrays(op: Op, function: Callable[..., Any]) -> Callable[..., Any]:
             else:
                 given.append(value)
         state = THREAD.state
+        state.exposed += 1
         enabled, state.grad = state.grad, False
         try:
             result = function(*given, **named)

@@ -1,0 +1,94 @@
+"""Whose the gradients of a backward pass are: which of them only the engine can see, and so may change or give away.
+
+A gradient that waits for a node is the engine's alone unless it has a mark. A mark is a list with one number: in how
+many places the engine keeps this gradient's memory. Of what the program has given, or code of the program's has seen,
+nobody knows who holds it: its mark never comes down to 1. References are not counted, because debuggers, profilers and
+versions of Python hold them differently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any
+
+from numpy import ndarray
+
+from .._tensor import Tensor
+
+Mark = list[int]
+Marks = dict[int, Mark]  # by number, of the gradients that came for a node, or that it gives
+
+UNKNOWN = 1 << 60
+SEEN: Mark = [UNKNOWN]
+
+
+def memory(grad: Tensor) -> Tensor:
+    """The tensor whose memory a gradient's is."""
+    return grad if grad._of is None else grad._of[0]
+
+
+def all_seen(grads: Sequence[Any], marks: Marks | None) -> Marks:
+    """The marks of gradients that the program sees from now on."""
+    for mark in () if marks is None else marks.values():
+        mark[0] += UNKNOWN
+    return dict.fromkeys(range(len(grads)), SEEN)
+
+
+def in_common(results: Sequence[Any]) -> Marks | None:
+    """The marks of what a node gives, all of its own making: results in the same memory are in each other's way."""
+    if len(results) == 2:
+        one, other = results
+        if one is None or other is None:
+            return None
+        if one is other:
+            mark = [2]
+            return {0: mark, 1: mark}
+    places: dict[int, list[int]] = {}
+    for number, grad in enumerate(results):
+        if isinstance(grad, Tensor):
+            places.setdefault(id(memory(grad)), []).append(number)
+    marks: Marks = {}
+    for numbers in places.values():
+        if len(numbers) > 1 and not apart([results[number] for number in numbers]):
+            mark = [len(numbers)]
+            marks.update((number, mark) for number in numbers)
+    return marks or None
+
+
+def apart(grads: list[Tensor]) -> bool:
+    """Whether views, such as the parts of what was put together, have no memory in common."""
+    if any(grad._of is None or type(grad._a) is not ndarray or min(grad._a.strides, default=0) < 0 for grad in grads):
+        return False
+    bounds = sorted(extent(grad._a) for grad in grads)
+    return all(end <= start for (_, end), (start, _) in pairwise(bounds))
+
+
+def extent(array: Any) -> tuple[int, int]:
+    """From which address to which an array lies, if no step goes backwards."""
+    start = array.__array_interface__["data"][0]
+    return start, start + sum((n - 1) * abs(s) for n, s in zip(array.shape, array.strides)) + array.itemsize
+
+
+def passed_on(received: Sequence[Any], marks: Marks, results: Sequence[Any]) -> Marks | None:
+    """The marks of what a formula of the runtime gives for gradients that have marks: it may pass them on, or views."""
+    found = in_common(results) if len(results) > 1 else None
+    for number, mark in marks.items():
+        given = received[number]
+        mark[0] -= 1
+        if given is None or not mark[0]:
+            continue  # it is in the node's hands alone: what that gives is the engine's
+        whole = given if given._of is None else given._of[0]
+        for i, grad in enumerate(results):
+            if grad is given or (isinstance(grad, Tensor) and (grad if grad._of is None else grad._of[0]) is whole):
+                mark[0] += 1
+                if found is None:
+                    found = {}
+                found[i] = mark
+    return found
+
+
+def leave(marks: Iterable[Mark]) -> None:
+    """What these mark is kept in one place less."""
+    for mark in marks:
+        mark[0] -= 1
