@@ -23,7 +23,7 @@ from ._dispatch.namespace import ASKING, LOOKUPS, aten, offered
 from ._dispatch.overriding import ACTIVE, OUTSIDE, PACKAGE, STATE, is_internal, offer, overriders
 from ._dispatch.registry import is_public
 from ._dtype import dtype
-from ._methods import BINARY, OPERATORS, REFLECTED, SET_METHOD
+from ._methods import BINARY, OPERATORS, REFLECTED, SET_METHOD, set_method
 from ._shape import Size
 from ._tensor import Tensor
 from .nn import init  # noqa: F401
@@ -151,7 +151,8 @@ class Faces:
             if name not in NOT_OFFERED:
                 self._add_attribute(name, value)
         for name, face in self.methods.items():
-            setattr(Tensor, name, face.function)
+            if vars(Tensor).get(name) is self.own(face):
+                setattr(Tensor, name, face.function)
         Tensor.__iter__ = _iterate  # type: ignore[method-assign]
         _set_aten(offered)
 
@@ -163,11 +164,16 @@ class Faces:
         for function, (code, _) in self.codes.items():
             function.__code__ = code
         for name, face in self.methods.items():
-            setattr(Tensor, name, self.function_of.get(face.raw, face.raw))
+            if vars(Tensor).get(name) is face.function:  # and not a function of the program's
+                setattr(Tensor, name, self.own(face))
         Tensor.__iter__ = _OWN_ITER  # type: ignore[method-assign]
         for name, value in list(vars(aten).items()):
             vars(aten)[name] = self.function_of.get(value, value)
         _set_aten(aten)
+
+    def own(self, face: Face) -> Callable[..., Any]:
+        """The method that a face of Tensor stands for."""
+        return self.function_of.get(face.raw, face.raw)
 
     def add_module(self, module: ModuleType) -> None:
         """The functions of a module that PyTorch has under its name."""
@@ -180,6 +186,8 @@ class Faces:
     @staticmethod
     def is_offered(module: ModuleType, name: str, value: Any) -> bool:
         if not isinstance(value, FunctionType) or name.startswith("_") or hasattr(value, "__refused__"):
+            return False
+        if not is_own(value):
             return False
         if module.__name__ == PACKAGE:
             return name in MORE_FUNCTIONS or is_public(name, "f")
@@ -221,7 +229,8 @@ class Faces:
                 self.add(value.fget, value.__get__, form=_ONE)
                 self.add(value.fset, value.__set__, form=_TWO)
         elif isinstance(value, FunctionType) and name not in self.methods and not hasattr(value, "__refused__"):
-            self._add_method(name, value)
+            if is_own(value):
+                self._add_method(name, value)
 
     def _add_method(self, name: str, value: Any) -> Face:
         operator = name in OPERATORS or name in REFLECTED
@@ -237,13 +246,17 @@ class Faces:
             face.func = known.func
         return face
 
-    def set_method(self, name: str, function: Any) -> None:
+    def set_method(self, name: str, old: Any, function: Any) -> None:
         """A method is compiled at its first call, and then replaces what stood for it."""
         face = self.methods.get(name)
-        if face is None or not self.armed:
-            setattr(Tensor, name, function)
+        set_method(name, old, function)
         if face is not None:
             face.raw = self.raw.get(function, function)
+
+
+def is_own(function: FunctionType) -> bool:
+    """Whether a function is of this package, and not one that a program has put in its place."""
+    return f"{function.__globals__.get('__name__')}.".startswith(f"{PACKAGE}.")
 
 
 FACES = Faces()

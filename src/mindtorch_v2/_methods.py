@@ -35,8 +35,15 @@ OPERATORS = {
 }
 BINARY = {name for name in OPERATORS if name not in ("__neg__", "__abs__", "__invert__", "__pos__")}
 
-# Puts a method that has just been compiled in the place of what stood for it.
-SET_METHOD: list[Callable[[str, Any], None]] = [lambda name, function: setattr(Tensor, name, function)]
+
+
+def set_method(name: str, old: Any, function: Any) -> None:
+    """Put a method that has just been compiled in the place of what stood for it, if that is still there."""
+    if vars(Tensor).get(name) is old:
+        setattr(Tensor, name, function)
+
+
+SET_METHOD: list[Callable[[str, Any, Any], None]] = [set_method]
 
 
 def unknown(self: Any, other: Any) -> Any:
@@ -85,17 +92,24 @@ def operator_form(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def lazy_method(attribute: str, op_name: str) -> Callable[..., Any]:
-    """A stand-in that compiles the op at its first call and then replaces itself on the class."""
+    """A stand-in that compiles the op at its first call and then replaces itself on the class.
+
+    A program may have put a function of its own there, which keeps this one and calls it.
+    """
 
     def first_call(*args: Any, **kwargs: Any) -> Any:
+        if made:
+            return made[0](*args, **kwargs)
         function = find(op_name)
         if function is None:
             raise NotImplementedError(f"Tensor.{attribute} needs aten::{op_name}, which this runtime does not have")
         # `aten` has the op itself, also while its public function asks `__torch_function__` first.
         function = operator_form(getattr(aten, op_name)) if attribute in BINARY else accept_axis(attribute, function)
-        SET_METHOD[0](attribute, function)
+        SET_METHOD[0](attribute, first_call, function)
+        made.append(function)
         return function(*args, **kwargs)
 
+    made: list[Callable[..., Any]] = []
     first_call.__name__ = first_call.__qualname__ = attribute
     return first_call
 

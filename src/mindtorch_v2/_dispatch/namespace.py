@@ -6,6 +6,7 @@ without a name.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -91,6 +92,20 @@ class Offered:
         found = getattr(aten, name)
         made = self.__dict__[name] = ASKING.get(found, found)
         return made
+
+
+class Public:
+    """The functions of `torch` as a program finds them, those that it has put in their place included.
+
+    For what PyTorch has in Python and calls by these names, such as random draws.
+    """
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return getattr(sys.modules[PACKAGE], name)
+
+
+PACKAGE = __name__.partition(".")[0]
+public = Public()
 
 
 # Set by `_faces` while functions ask: what asks, by what `aten` has in its place.

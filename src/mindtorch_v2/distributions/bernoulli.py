@@ -6,7 +6,7 @@ from numbers import Number
 from typing import Any, ClassVar
 
 from .._autograd.grad_mode import no_grad
-from .._dispatch.namespace import aten
+from .._dispatch.namespace import aten, public
 from .._dtype import float32
 from .._shape import Size
 from ..nn.functional import binary_cross_entropy_with_logits
@@ -79,7 +79,7 @@ class Bernoulli(BinaryParameter, ExponentialFamily):
 
     def sample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
         with no_grad():
-            return aten.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
+            return public.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Any) -> Any:
         if self._validate_args:

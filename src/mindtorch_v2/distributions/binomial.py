@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from .._autograd.grad_mode import no_grad
-from .._dispatch.namespace import aten
+from .._dispatch.namespace import aten, public
 from .._shape import Size
 from . import constraints
 from .bernoulli import BinaryParameter
@@ -63,7 +63,7 @@ class Binomial(Counted):
     def sample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
         shape = self._extended_shape(sample_shape)
         with no_grad():
-            return aten.binomial(self.total_count.expand(shape), self.probs.expand(shape))
+            return public.binomial(self.total_count.expand(shape), self.probs.expand(shape))
 
     def log_prob(self, value: Any) -> Any:
         if self._validate_args:

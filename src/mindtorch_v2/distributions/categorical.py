@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from .._autograd.grad_mode import no_grad
-from .._dispatch.namespace import aten
+from .._dispatch.namespace import aten, public
 from .._dtype import finfo, int64
 from .._shape import Size
 from . import constraints
@@ -76,7 +76,7 @@ class Categorical(Distribution):
         sample_shape = Size(sample_shape)
         rows = self.probs.reshape(-1, self._num_events)
         with no_grad():
-            drawn = aten.multinomial(rows, sample_shape.numel(), True)
+            drawn = public.multinomial(rows, sample_shape.numel(), True)
             return drawn.T.reshape(self._extended_shape(sample_shape))
 
     def log_prob(self, value: Any) -> Any:

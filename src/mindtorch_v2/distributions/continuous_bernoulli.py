@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from .._autograd.grad_mode import no_grad
-from .._dispatch.namespace import aten
+from .._dispatch.namespace import aten, public
 from .._shape import Size
 from . import constraints
 from .bernoulli import BinaryParameter
@@ -85,7 +85,7 @@ class ContinuousBernoulli(BinaryParameter, ExponentialFamily):
 
     def rsample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
         shape = self._extended_shape(sample_shape)
-        return self.icdf(aten.rand(shape, dtype=self.probs.dtype, device=self.probs.device))
+        return self.icdf(public.rand(shape, dtype=self.probs.dtype, device=self.probs.device))
 
     def log_prob(self, value: Any) -> Any:
         if self._validate_args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from numbers import Number
 from typing import Any, ClassVar
 
-from .._dispatch.namespace import aten
+from .._dispatch.namespace import aten, public
 from .._shape import Size
 from . import constraints
 from .exp_family import ExponentialFamily
@@ -45,7 +45,7 @@ class Exponential(ExponentialFamily):
 
     def rsample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
         shape = self._extended_shape(sample_shape)
-        return aten.empty(shape, dtype=self.rate.dtype, device=self.rate.device).exponential_() / self.rate
+        return public.empty(shape, dtype=self.rate.dtype, device=self.rate.device).exponential_() / self.rate
 
     def log_prob(self, value: Any) -> Any:
         if self._validate_args:

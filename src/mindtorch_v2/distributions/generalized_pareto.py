@@ -6,7 +6,7 @@ import math
 from numbers import Number
 from typing import Any, ClassVar
 
-from .._dispatch.namespace import aten
+from .._dispatch.namespace import aten, public
 from .._shape import Size
 from . import constraints
 from .distribution import Distribution
@@ -57,7 +57,7 @@ class GeneralizedPareto(Distribution):
         return aten.where(finite, self.scale**2 / ((1 - k) ** 2 * (1 - 2 * k)), math.nan)
 
     def rsample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
-        return self.icdf(aten.rand(self._extended_shape(sample_shape), dtype=self.loc.dtype, device=self.loc.device))
+        return self.icdf(public.rand(self._extended_shape(sample_shape), dtype=self.loc.dtype, device=self.loc.device))
 
     def log_survival_function(self, value: Any) -> Any:
         """The logarithm of the probability of more than `value`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from .._autograd.grad_mode import no_grad
-from .._dispatch.namespace import aten
+from .._dispatch.namespace import aten, public
 from .._dtype import finfo
 from .._shape import Size
 from ..nn.functional import binary_cross_entropy_with_logits
@@ -45,7 +45,7 @@ class Geometric(BinaryParameter):
 
     def sample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
         with no_grad():
-            drawn = aten.empty(self._extended_shape(sample_shape), dtype=self.probs.dtype, device=self.probs.device)
+            drawn = public.empty(self._extended_shape(sample_shape), dtype=self.probs.dtype, device=self.probs.device)
             drawn.uniform_(finfo(self.probs.dtype).tiny, 1)
             return (drawn.log() / (-self.probs).log1p()).floor()
 

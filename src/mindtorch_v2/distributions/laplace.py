@@ -5,7 +5,7 @@ from __future__ import annotations
 from numbers import Number
 from typing import Any, ClassVar
 
-from .._dispatch.namespace import aten
+from .._dispatch.namespace import aten, public
 from .._dtype import finfo
 from .._shape import Size
 from . import constraints
@@ -46,7 +46,7 @@ class Laplace(Distribution):
 
     def rsample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
         shape = self._extended_shape(sample_shape)
-        drawn = aten.empty(shape, dtype=self.loc.dtype, device=self.loc.device)
+        drawn = public.empty(shape, dtype=self.loc.dtype, device=self.loc.device)
         drawn.uniform_(finfo(self.loc.dtype).eps - 1, 1)
         return self.loc - self.scale * drawn.sign() * aten.log1p(-drawn.abs())
 

@@ -6,7 +6,7 @@ import math
 from typing import Any, ClassVar
 
 from .._autograd.grad_mode import no_grad
-from .._dispatch.namespace import aten
+from .._dispatch.namespace import aten, public
 from .._dtype import finfo
 from .._shape import Size
 from . import constraints
@@ -44,7 +44,7 @@ class LKJCholesky(Distribution):
         """Row by row: a direction at random, and its length from the beta distribution (the onion method)."""
         with no_grad():
             squares = self._beta.sample(sample_shape).unsqueeze(-1)
-            rows = aten.randn(self._extended_shape(sample_shape), dtype=squares.dtype, device=squares.device).tril(-1)
+            rows = public.randn(self._extended_shape(sample_shape), dtype=squares.dtype, device=squares.device).tril(-1)
             rows = rows / rows.norm(dim=-1, keepdim=True)
             rows[..., 0, :] = 0.0  # the first row has nothing below the diagonal
             below = aten.sqrt(squares) * rows

@@ -10,7 +10,7 @@ from .._shape import Size
 from . import constraints
 from .distribution import Distribution
 from .multivariate_normal import batch_product, half_log_determinant, solve_lower
-from .utils import lazy_property, standard_normal
+from .utils import _standard_normal, lazy_property
 
 __all__ = ["LowRankMultivariateNormal"]
 
@@ -94,8 +94,8 @@ class LowRankMultivariateNormal(Distribution):
 
     def rsample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
         shape = self._extended_shape(sample_shape)
-        low = standard_normal((*shape[:-1], self.cov_factor.shape[-1]), self.loc.dtype)
-        own = standard_normal(shape, self.loc.dtype)
+        low = _standard_normal((*shape[:-1], self.cov_factor.shape[-1]), self.loc.dtype)
+        own = _standard_normal(shape, self.loc.dtype)
         return self.loc + batch_product(self._factor, low) + self._diagonal.sqrt() * own
 
     def _log_determinant(self) -> Any:

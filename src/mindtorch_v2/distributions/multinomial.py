@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from .._autograd.grad_mode import no_grad
 from .._construct import tensor
-from .._dispatch.namespace import aten
+from .._dispatch.namespace import aten, public
 from .._shape import Size
 from . import constraints
 from .binomial import Binomial
@@ -76,7 +76,7 @@ class Multinomial(Distribution):
         with no_grad():
             drawn = self._categorical.sample(Size((self.total_count, *sample_shape)))
             drawn = drawn.permute(*range(1, drawn.dim()), 0)
-            counts = aten.empty(self._extended_shape(sample_shape), dtype=drawn.dtype, device=drawn.device).zero_()
+            counts = public.empty(self._extended_shape(sample_shape), dtype=drawn.dtype, device=drawn.device).zero_()
             counts.scatter_add_(-1, drawn, aten.ones_like(drawn))
             return counts.type_as(self.probs)
 

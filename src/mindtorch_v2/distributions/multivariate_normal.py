@@ -9,7 +9,7 @@ from .._dispatch.namespace import aten
 from .._shape import Size, broadcast_shapes
 from . import constraints
 from .distribution import Distribution
-from .utils import lazy_property, standard_normal
+from .utils import _standard_normal, lazy_property
 
 __all__ = ["MultivariateNormal"]
 
@@ -132,7 +132,7 @@ class MultivariateNormal(Distribution):
         return self._unbroadcasted_scale_tril.pow(2).sum(-1).expand((*self._batch_shape, *self._event_shape))
 
     def rsample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
-        drawn = standard_normal(self._extended_shape(sample_shape), self.loc.dtype, self.loc.device)
+        drawn = _standard_normal(self._extended_shape(sample_shape), self.loc.dtype, self.loc.device)
         return self.loc + batch_product(self._unbroadcasted_scale_tril, drawn)
 
     def log_prob(self, value: Any) -> Any:

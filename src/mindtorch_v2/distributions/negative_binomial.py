@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from .._autograd.grad_mode import no_grad
-from .._dispatch.namespace import aten
+from .._dispatch.namespace import aten, public
 from .._shape import Size
 from . import constraints
 from .binomial import Counted
@@ -45,7 +45,7 @@ class NegativeBinomial(Counted):
 
     def sample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
         with no_grad():
-            return aten.poisson(self._rates.sample(sample_shape))
+            return public.poisson(self._rates.sample(sample_shape))
 
     def log_prob(self, value: Any) -> Any:
         if self._validate_args:

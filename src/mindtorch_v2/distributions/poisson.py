@@ -6,7 +6,7 @@ from numbers import Number
 from typing import Any, ClassVar
 
 from .._autograd.grad_mode import no_grad
-from .._dispatch.namespace import aten
+from .._dispatch.namespace import aten, public
 from .._shape import Size
 from . import constraints
 from .exp_family import ExponentialFamily
@@ -40,7 +40,7 @@ class Poisson(ExponentialFamily):
 
     def sample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
         with no_grad():
-            return aten.poisson(self.rate.expand(self._extended_shape(sample_shape)))
+            return public.poisson(self.rate.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Any) -> Any:
         if self._validate_args:

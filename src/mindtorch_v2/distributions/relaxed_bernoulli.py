@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from .._dispatch.namespace import aten
+from .._dispatch.namespace import public
 from .._shape import Size
 from . import constraints
 from .bernoulli import BinaryParameter
@@ -34,7 +34,7 @@ class LogitRelaxedBernoulli(BinaryParameter):
     def rsample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
         shape = self._extended_shape(sample_shape)
         probs = clamp_probs(self.probs.expand(shape))
-        drawn = clamp_probs(aten.rand(shape, dtype=probs.dtype, device=probs.device))
+        drawn = clamp_probs(public.rand(shape, dtype=probs.dtype, device=probs.device))
         return (drawn.log() - (-drawn).log1p() + probs.log() - (-probs).log1p()) / self.temperature
 
     def log_prob(self, value: Any) -> Any:

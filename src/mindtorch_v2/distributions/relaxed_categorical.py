@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from .._dispatch.namespace import aten
+from .._dispatch.namespace import aten, public
 from .._shape import Size
 from . import constraints
 from .categorical import Categorical
@@ -56,7 +56,7 @@ class ExpRelaxedCategorical(Distribution):
 
     def rsample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
         shape = self._extended_shape(sample_shape)
-        drawn = clamp_probs(aten.rand(shape, dtype=self.logits.dtype, device=self.logits.device))
+        drawn = clamp_probs(public.rand(shape, dtype=self.logits.dtype, device=self.logits.device))
         gumbel = -((-(drawn.log())).log())
         scores = (self.logits + gumbel) / self.temperature
         return scores - scores.logsumexp(dim=-1, keepdim=True)

@@ -11,7 +11,7 @@ from .._shape import Size
 from . import constraints
 from .chi2 import Chi2
 from .distribution import Distribution
-from .utils import broadcast_all, standard_normal
+from .utils import _standard_normal, broadcast_all
 
 __all__ = ["StudentT"]
 
@@ -49,7 +49,7 @@ class StudentT(Distribution):
 
     def rsample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
         shape = self._extended_shape(sample_shape)
-        normal = standard_normal(shape, self.df.dtype, self.df.device)
+        normal = _standard_normal(shape, self.df.dtype, self.df.device)
         squares = self._chi2.rsample(sample_shape)
         return self.loc + self.scale * (normal * aten.rsqrt(squares / self.df))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from numbers import Number
 from typing import Any, ClassVar
 
-from .._dispatch.namespace import aten
+from .._dispatch.namespace import aten, public
 from .._shape import Size
 from . import constraints
 from .distribution import Distribution
@@ -52,7 +52,7 @@ class Uniform(Distribution):
         return (self.high - self.low).pow(2) / 12
 
     def rsample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
-        drawn = aten.rand(self._extended_shape(sample_shape), dtype=self.low.dtype, device=self.low.device)
+        drawn = public.rand(self._extended_shape(sample_shape), dtype=self.low.dtype, device=self.low.device)
         return self.low + drawn * (self.high - self.low)
 
     def log_prob(self, value: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 from .._autograd.grad_mode import enable_grad
 from .._construct import tensor
-from .._dispatch.namespace import aten
+from .._dispatch.namespace import aten, public
 from .._dtype import finfo, get_default_dtype
 from .._shape import Size
 from .._tensor import Tensor
@@ -31,9 +31,9 @@ def broadcast_all(*values: Any) -> tuple[Any, ...]:
     return tuple(aten.broadcast_tensors(made))
 
 
-def standard_normal(shape: Any, dtype: Any, device: Any = None) -> Any:
+def _standard_normal(shape: Any, dtype: Any, device: Any = None) -> Any:
     """Normal numbers of mean 0 and deviation 1."""
-    return aten.normal_(aten.empty(shape, dtype=dtype, device=device))
+    return public.empty(shape, dtype=dtype, device=device).normal_()
 
 
 def sum_rightmost(value: Any, dims: int) -> Any:
@@ -100,5 +100,4 @@ def vec_to_tril_matrix(vec: Any, diag: int = 0) -> Any:
 
 
 # The names that programs import from here, although they are PyTorch's private ones.
-_standard_normal = standard_normal
 _sum_rightmost = sum_rightmost

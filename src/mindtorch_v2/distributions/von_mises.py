@@ -6,7 +6,7 @@ import math
 from typing import Any, ClassVar
 
 from .._autograd.grad_mode import no_grad
-from .._dispatch.namespace import aten
+from .._dispatch.namespace import aten, public
 from .._dtype import bool_, float64
 from .._shape import Size
 from . import constraints
@@ -64,7 +64,7 @@ class VonMises(Distribution):
             angles = aten.zeros(shape, dtype=float64, device=kappa.device)
             done = aten.zeros(shape, dtype=bool_, device=kappa.device)
             while not done.all():
-                turn, level, side = aten.unbind(aten.rand((3, *shape), dtype=float64, device=kappa.device))
+                turn, level, side = aten.unbind(public.rand((3, *shape), dtype=float64, device=kappa.device))
                 z = aten.cos(math.pi * turn)
                 f = (1 + r * z) / (r + z)
                 c = kappa * (r - f)

@@ -7,7 +7,7 @@ import warnings
 from typing import Any
 
 from .._construct import tensor
-from .._dispatch.namespace import aten
+from .._dispatch.namespace import aten, public
 from .._dtype import finfo
 from .._shape import Size, broadcast_shapes
 from . import constraints
@@ -125,7 +125,8 @@ class Wishart(ExponentialFamily):
         roots = Chi2(freedom).rsample(sample_shape).sqrt()
         noise = aten.diag_embed(roots.clamp(min=finfo(kind).eps))
         rows, columns = aten.tril_indices(size, size, -1)
-        noise[..., rows, columns] = aten.randn((*sample_shape, *self._batch_shape, size * (size - 1) // 2), dtype=kind)
+        below = (*sample_shape, *self._batch_shape, size * (size - 1) // 2)
+        noise[..., rows, columns] = public.randn(below, dtype=kind)
         factor = aten.matmul(self._factor, noise)
         return aten.matmul(factor, factor.mT)
 

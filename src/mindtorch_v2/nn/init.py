@@ -17,7 +17,7 @@ from .._autograd.grad_mode import no_grad
 from .._backends.base import to_host
 from .._construct import tensor as make_tensor
 from .._device import CPU
-from .._dispatch.namespace import aten
+from .._dispatch.namespace import aten, public
 from .._tensor import Tensor, wrap
 
 __all__ = [
@@ -71,13 +71,13 @@ def calculate_gain(nonlinearity: str, param: Any = None) -> float:
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
     """Uniform over `[a, b)`."""
     with no_grad():
-        return aten.uniform_(tensor, a, b, generator=generator)
+        return tensor.uniform_(a, b, generator=generator)
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
     """Normal with the given mean and standard deviation."""
     with no_grad():
-        return aten.normal_(tensor, mean, std, generator=generator)
+        return tensor.normal_(mean, std, generator=generator)
 
 
 def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0,
@@ -102,13 +102,13 @@ def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float 
 def _draw_normals_until_inside(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Any) -> Tensor:
     """Most of the bell lies in the interval: draw all, then replace those outside."""
     low, high = (aten.item(make_tensor(bound, dtype=tensor.dtype)) for bound in (a, b))
-    drawn, fresh = aten.normal_(tensor, mean, std, generator=generator), None
+    drawn, fresh = tensor.normal_(mean, std, generator=generator), None
     while True:
         outside = (drawn < low) | (drawn > high)
         if not bool(aten.any(outside)):
             return tensor if fresh is None else aten.copy_(tensor, drawn)
         fresh = aten.empty_like(tensor) if fresh is None else fresh
-        drawn = aten.where(outside, aten.normal_(fresh, mean, std, generator=generator), drawn)
+        drawn = aten.where(outside, fresh.normal_(mean, std, generator=generator), drawn)
 
 
 def _draw_uniforms_until_accepted(tensor: Tensor, mean: float, std: float, a: float, b: float,
@@ -119,14 +119,14 @@ def _draw_uniforms_until_accepted(tensor: Tensor, mean: float, std: float, a: fl
     pending, accepted = None, tensor
     candidates, height = aten.empty_like(tensor), aten.empty_like(tensor)
     while True:
-        aten.uniform_(candidates, a, b, generator=generator)
+        candidates.uniform_(a, b, generator=generator)
         if pending is None:
             aten.copy_(accepted, candidates)
         else:
             accepted = aten.where(pending, candidates, accepted)
         aten.pow_(aten.div_(aten.sub_(candidates, mean), std), 2)
         log_density = aten.sub_(aten.mul_(candidates, -0.5), log_peak)
-        refused = aten.gt(aten.log_(aten.uniform_(height, generator=generator)), log_density)
+        refused = aten.gt(aten.log_(height.uniform_(generator=generator)), log_density)
         pending = refused if pending is None else aten.where(pending, refused, pending)
         if not bool(aten.any(pending)):
             return tensor if accepted is tensor else aten.copy_(tensor, accepted)
@@ -148,7 +148,7 @@ def _no_grad_trunc_normal_(tensor: Tensor, mean: float, std: float, a: float, b:
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """One value everywhere."""
     with no_grad():
-        return aten.fill_(tensor, val)
+        return tensor.fill_(val)
 
 
 def ones_(tensor: Tensor) -> Tensor:
@@ -159,7 +159,7 @@ def ones_(tensor: Tensor) -> Tensor:
 def zeros_(tensor: Tensor) -> Tensor:
     """Zeros."""
     with no_grad():
-        return aten.zero_(tensor)
+        return tensor.zero_()
 
 
 def eye_(tensor: Tensor) -> Tensor:
@@ -167,7 +167,7 @@ def eye_(tensor: Tensor) -> Tensor:
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     with no_grad():
-        return aten.copy_(tensor, aten.eye(*tensor.shape, dtype=tensor.dtype, device=tensor.device))
+        return tensor.copy_(public.eye(*tensor.shape, dtype=tensor.dtype, device=tensor.device))
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
@@ -249,7 +249,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
         return tensor
     rows, columns = tensor._a.shape[0], tensor._a.size // tensor._a.shape[0]
     with no_grad():
-        drawn = aten.normal_(tensor.new_empty((rows, columns)), 0, 1, generator=generator)
+        drawn = tensor.new_empty((rows, columns)).normal_(0, 1, generator=generator)
         q, r = aten.linalg_qr(aten.t_(drawn) if rows < columns else drawn)
         # QR leaves signs open; a positive diagonal of r makes the distribution uniform.
         aten.mul_(q, aten.sign(aten.diag(r)))
@@ -268,9 +268,9 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
     rows, columns = tensor._a.shape
     zeros = math.ceil(sparsity * rows)
     with no_grad():
-        aten.normal_(tensor, 0, std, generator=generator)
+        tensor.normal_(0, std, generator=generator)
         # One permutation a column, because that is how PyTorch consumes its random numbers.
-        chosen = [to_host(aten.randperm(rows, device=CPU)._a)[:zeros] for _ in range(columns)]
+        chosen = [to_host(public.randperm(rows, device=CPU)._a)[:zeros] for _ in range(columns)]
         mask = np.zeros((rows, columns), bool)
         if chosen:
             mask[np.stack(chosen, 1), np.arange(columns)] = True

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from ..._dispatch.namespace import aten
+from ..._dispatch.namespace import public
 from ..._random import Generator
 from .sampler import Sampler
 
@@ -45,7 +45,7 @@ class DistributedSampler(Sampler[int]):
         size = len(self.dataset)
         if self.shuffle:
             generator = Generator().manual_seed(self.seed + self.epoch)
-            order = aten.randperm(size, generator=generator).tolist()
+            order = public.randperm(size, generator=generator).tolist()
         else:
             order = list(range(size))
         # Shares are equal: the order starts over where it is too short, and is cut where it is too long.

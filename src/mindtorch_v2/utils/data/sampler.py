@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, TypeVar
 
 from ..._construct import as_tensor
-from ..._dispatch.namespace import aten
+from ..._dispatch.namespace import public
 from ..._dtype import float64, int64
 from ..._random import Generator
 
@@ -19,7 +19,7 @@ CHUNK = 32
 
 def draw_seed(generator: Generator | None = None) -> int:
     """A 63-bit number from the stream, drawn the way PyTorch's samplers and loaders draw their seeds."""
-    return int(aten.empty((), dtype=int64).random_(generator=generator).item())
+    return int(public.empty((), dtype=int64).random_(generator=generator).item())
 
 
 def check_positive(name: str, value: Any) -> None:
@@ -74,11 +74,11 @@ class RandomSampler(Sampler[int]):
         generator = self.generator if self.generator is not None else Generator().manual_seed(draw_seed())
         if self.replacement:
             for length in [*itertools.repeat(CHUNK, count // CHUNK), count % CHUNK]:
-                yield from aten.randint(size, (length,), dtype=int64, generator=generator).tolist()
+                yield from public.randint(size, (length,), dtype=int64, generator=generator).tolist()
         else:
             # The last permutation is drawn even if nothing of it is needed, which moves a given generator.
             for length in [*itertools.repeat(size, count // size), count % size]:
-                yield from aten.randperm(size, generator=generator).tolist()[:length]
+                yield from public.randperm(size, generator=generator).tolist()[:length]
 
     def __len__(self) -> int:
         return self.num_samples
@@ -92,7 +92,7 @@ class SubsetRandomSampler(Sampler[int]):
         self.generator = generator
 
     def __iter__(self) -> Iterator[int]:
-        for position in aten.randperm(len(self.indices), generator=self.generator).tolist():
+        for position in public.randperm(len(self.indices), generator=self.generator).tolist():
             yield self.indices[position]
 
     def __len__(self) -> int:
@@ -116,7 +116,7 @@ class WeightedRandomSampler(Sampler[int]):
         self.generator = generator
 
     def __iter__(self) -> Iterator[int]:
-        drawn = aten.multinomial(self.weights, self.num_samples, self.replacement, generator=self.generator)
+        drawn = public.multinomial(self.weights, self.num_samples, self.replacement, generator=self.generator)
         yield from drawn.tolist()
 
     def __len__(self) -> int:
