@@ -228,9 +228,9 @@ class Faces:
             if not name.startswith("_") and value.fget is not None:
                 self.add(value.fget, value.__get__, form=_ONE)
                 self.add(value.fset, value.__set__, form=_TWO)
-        elif isinstance(value, FunctionType) and name not in self.methods and not hasattr(value, "__refused__"):
-            if is_own(value):
-                self._add_method(name, value)
+        elif (isinstance(value, FunctionType) and name not in self.methods and is_own(value)
+              and not hasattr(value, "__refused__")):
+            self._add_method(name, value)
 
     def _add_method(self, name: str, value: Any) -> Face:
         operator = name in OPERATORS or name in REFLECTED
