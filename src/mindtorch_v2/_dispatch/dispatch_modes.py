@@ -12,7 +12,6 @@ from collections.abc import Callable
 from types import CellType, FunctionType
 from typing import Any
 
-import numpy as np
 
 from .._tensor import Tensor
 from .autocast import casts
@@ -76,7 +75,7 @@ class _Tap:
         # An in-place op is recorded as it runs: its formula may need what it is about to overwrite.
         recorded = state.grad and bool(op.grad) and not inplace and any(
             one.requires_grad for one in _tensors(arguments.values()))
-        if not recorded or not all(type(one._a) is np.ndarray for one in _tensors(arguments.values())):
+        if not recorded:
             return self.ask(op, inplace, arguments)
         state.grad = False
         try:
@@ -149,7 +148,8 @@ def _delivering(op: Op) -> Callable[..., Any]:
         cells = tuple(CellType(_deliver) if name in ("kernel_", "kernel_full_") else cell
                       for name, cell in zip(made.__code__.co_freevars, made.__closure__, strict=True))
         # It has a namespace of its own: there is nothing left to observe, no new memory and no cast.
-        space = {**HOOK, "OBSERVING": False, "ALLOCATED": None, "AUTOCAST": False}
+        space = {**HOOK, "OBSERVING": False, "ALLOCATED": None, "AUTOCAST": False,
+                 "device_kernel": lambda op, array, form: _deliver}
         copy = FunctionType(made.__code__, space, made.__name__, made.__defaults__, cells)
         copy.__kwdefaults__ = made.__kwdefaults__
         found = _DELIVERING[op] = copy

@@ -39,7 +39,7 @@ def _add_scaled(a: Any, b: Any, alpha: Any) -> Any:
 
 
 def _subtract_scaled(a: Any, b: Any, alpha: Any) -> Any:
-    return np.subtract(a, scaled_operand(b, alpha))
+    return subtract(a, b if a.dtype == np.bool_ else scaled_operand(b, alpha))  # two booleans are refused
 
 
 declare(
@@ -66,8 +66,7 @@ def _number_beside(value: Any, array: Any) -> Any:
 def _subtract_step(a: Any, b: Any, alpha: Any) -> Any:
     if a.dtype is not b.dtype:
         a, b = differing_arrays(a, b)
-    # Two booleans are refused, whatever the factor.
-    made = subtract(a, b) if alpha == 1 or a.dtype == np.bool_ else _subtract_scaled(a, b, alpha)
+    made = subtract(a, b) if alpha == 1 else _subtract_scaled(a, b, alpha)
     return made if type(made) is np.ndarray else np.asarray(made)
 
 

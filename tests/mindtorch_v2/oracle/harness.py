@@ -7,6 +7,7 @@ tensors of equal contents, and compares values, dtypes, shapes, gradients and, u
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from typing import Any
@@ -122,6 +123,11 @@ def run(torch: Any, function: Callable[..., Any], given: tuple[Any, ...], grad: 
     return found
 
 
+def made_elsewhere(names: list[str | None]) -> bool:
+    """Whether results come from other nodes on purpose: on the NPU attention is made of products."""
+    return os.environ.get("MINDTORCH_TEST_DEVICE") == "npu" and any("ScaledDotProduct" in (name or "") for name in names)
+
+
 def check(function: Callable[..., Any], *given: Any, grad: bool = True, second: bool = True,
           tolerance: float | None = None, nodes: bool = True) -> None:
     """Compare a function on both modules."""
@@ -130,7 +136,7 @@ def check(function: Callable[..., Any], *given: Any, grad: bool = True, second: 
     assert got.keys() == want.keys()
     for label in want:
         if label == "grad_fn":
-            assert not nodes or got[label] == want[label], "names of grad_fn"
+            assert not nodes or got[label] == want[label] or made_elsewhere(want[label]), "names of grad_fn"
         elif label == "requires grad":
             assert got[label] == want[label], label
         elif want[label] is None or got[label] is None:

@@ -182,6 +182,7 @@ def load() -> Device:
         raise RuntimeError(f"No NPU is available: {reason}")
     found = NpuDevice()
     composed.HOST.append(found.to_host)
+    composed.TO_DEVICE.append(found.from_host)
     return register(found)
 
 

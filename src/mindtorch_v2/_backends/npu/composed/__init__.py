@@ -16,6 +16,7 @@ from . import (  # noqa: F401  (importing them fills the table)
     places,
     products,
     random_numbers,
+    resampling,
     scaling,
     sums,
     truth,
@@ -23,6 +24,6 @@ from . import (  # noqa: F401  (importing them fills the table)
     windows,
 )
 from .random_numbers import draw
-from .registry import COMPOSED, HOST
+from .registry import COMPOSED, HOST, TO_DEVICE
 
-__all__ = ["COMPOSED", "HOST", "draw"]
+__all__ = ["COMPOSED", "HOST", "TO_DEVICE", "draw"]

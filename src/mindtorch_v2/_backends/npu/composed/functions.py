@@ -200,6 +200,24 @@ def prod_of_all(self: NpuArray, dtype: Any) -> NpuArray:
     return prod(viewed(contiguous(self), (self.size,)), 0, False, dtype)
 
 
+@composed("hardsigmoid_backward")
+def hardsigmoid_backward(grad: NpuArray, self: NpuArray) -> NpuArray:
+    """The gradient of the hard sigmoid: a sixth between -3 and 3."""
+    return _scaled(hardtanh_backward(grad, self, -3.0, 3.0), 1 / 6)
+
+
+@composed("hardtanh_backward")
+def hardtanh_backward(grad: NpuArray, self: NpuArray, low: Any, high: Any) -> NpuArray:
+    """The gradient between two numbers, none outside."""
+    below, above, out = like(self, BOOL), like(self, BOOL), spread(self, grad)
+    CALLS.LeScalar(self, low, below)
+    CALLS.GeScalar(self, high, above)
+    CALLS.InplaceCopy(out, grad)
+    CALLS.InplaceMaskedFillScalar(out, below, 0.0)
+    CALLS.InplaceMaskedFillScalar(out, above, 0.0)
+    return out
+
+
 @composed("hardswish_backward")
 def hardswish_backward(grad: NpuArray, self: NpuArray) -> NpuArray:
     """The gradient of an operand times its hard sigmoid: the gradient above 3, none below -3, a line between."""

@@ -80,6 +80,52 @@ def bce_with_logits(self: NpuArray, target: NpuArray, weight: Any, pos_weight: A
     return out
 
 
+@composed("binary_cross_entropy")
+def bce(self: NpuArray, target: NpuArray, weight: Any, reduction: int) -> NpuArray:
+    """Entropy of truth values against probabilities. Logarithms are -100 at least, so that 0 and 1 have finite ones."""
+    if self.shape != target.shape:
+        raise ValueError(f"Using a target size ({list(target.shape)}) that is different to the input size "
+                         f"({list(self.shape)}) is deprecated. Please ensure they have the same size.")
+    true, false = _bounded_logarithm(self), _bounded_logarithm(_complement(self))
+    difference, out = like(true), like(true)
+    CALLS.Sub(false, true, 1, difference)
+    CALLS.Mul(target, difference, out)  # (t - 1) log(1 - x) - t log(x)
+    CALLS.InplaceSub(out, false, 1)
+    if weight is not None:
+        CALLS.InplaceMul(out, expanded(weight, out.shape))
+    return reduction_of(out, reduction)
+
+
+def _complement(self: NpuArray) -> NpuArray:
+    out = like(self)
+    CALLS.Muls(self, -1, out)
+    CALLS.InplaceAdds(out, 1, 1)
+    return out
+
+
+def _bounded_logarithm(self: NpuArray) -> NpuArray:
+    logarithm, out = like(self), like(self)
+    CALLS.Log(self, logarithm)
+    CALLS.ClampMin(logarithm, -100.0, out)
+    return out
+
+
+@composed("binary_cross_entropy_backward")
+def bce_backward(grad: NpuArray, self: NpuArray, target: NpuArray, weight: Any, reduction: int) -> NpuArray:
+    """The gradient of that entropy."""
+    product, divisor, difference, out = like(self), like(self), like(self), like(self)
+    CALLS.Mul(self, _complement(self), product)
+    CALLS.ClampMin(product, 1e-12, divisor)
+    CALLS.Sub(self, target, 1, difference)
+    CALLS.InplaceMul(difference, expanded(grad, difference.shape))
+    CALLS.Div(difference, divisor, out)
+    if weight is not None:
+        CALLS.InplaceMul(out, expanded(weight, out.shape))
+    if reduction == MEAN:
+        CALLS.InplaceMuls(out, 1 / max(out.size, 1))
+    return out
+
+
 def reduction_of(made: NpuArray, reduction: int) -> NpuArray:
     """Losses of elements, brought together as asked."""
     if reduction == MEAN:

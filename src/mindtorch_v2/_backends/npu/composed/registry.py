@@ -11,6 +11,8 @@ Kernel = Callable[..., Any]
 COMPOSED: dict[str, Kernel] = {}
 # Set by the device: an array's contents on the host, for what has to be known before going on.
 HOST: list[Callable[[Any], np.ndarray]] = []
+# And back: an array of the host on a device.
+TO_DEVICE: list[Callable[[np.ndarray, Any], Any]] = []
 
 
 def composed(*keys: str) -> Callable[[Kernel], Kernel]:

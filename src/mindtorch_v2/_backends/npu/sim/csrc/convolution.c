@@ -40,10 +40,15 @@ static int geometry(Call *call, const Tensor *x, const Tensor *weight, const Ten
     return OK;
 }
 
-static bool output_fits(const Geometry *g)
+/* Whether the sizes of both sides go together; `room` is the output padding of a transposed convolution, else NULL. */
+static bool output_fits(const Geometry *g, const int64_t *room, uint64_t rooms, int spatial)
 {
-    for (int k = 0; k < 3; k++)
-        if (g->out[k] != (g->in[k] + 2 * g->padding[k] - g->dilation[k] * (g->kernel[k] - 1) - 1) / g->stride[k] + 1) return false;
+    for (int k = 0; k < 3; k++) {
+        int64_t reach = g->dilation[k] * (g->kernel[k] - 1) + 1, dim = k - (3 - spatial);
+        int64_t more = !room || dim < 0 ? 0 : room[rooms == 1 ? 0 : dim];
+        if (room ? g->in[k] != (g->out[k] - 1) * g->stride[k] - 2 * g->padding[k] + reach + more
+                 : g->out[k] != (g->in[k] + 2 * g->padding[k] - reach) / g->stride[k] + 1) return false;
+    }
     return true;
 }
 
@@ -135,7 +140,7 @@ int convolution(Call *call)
     bool transposed = INT(6);
     if (transposed) CHECK(geometry(call, out, weight, input, 3, INT(8), &g)); /* it is the gradient of a convolution from out to input */
     else CHECK(geometry(call, input, weight, out, 3, INT(8), &g));
-    REQUIRE(output_fits(&g), "aclnnConvolution: the output does not have the size that stride, padding and dilation give");
+    REQUIRE(output_fits(&g, transposed ? INTS(7)->values : NULL, INTS(7)->size, weight->nd - 2), "aclnnConvolution: the output does not have the size that stride, padding and dilation give");
     REQUIRE(!PRESENT(2) || numel(TENSOR(2)) == out->dims[1], "aclnnConvolution: bias does not have one element per output channel");
     if (call->planning) return OK;
     float *x = dense_float(input), *w = dense_float(weight), *y = need_memory((size_t)numel(out) * sizeof *y);
@@ -162,7 +167,7 @@ int convolution_backward(Call *call)
     const bool *mask = call->args[10].bools.values;
     if (transposed) CHECK(geometry(call, grad, weight, input, 4, INT(9), &g));
     else CHECK(geometry(call, input, weight, grad, 4, INT(9), &g));
-    REQUIRE(output_fits(&g), "aclnnConvolutionBackward: gradOutput does not have the size that stride, padding and dilation give");
+    REQUIRE(output_fits(&g, transposed ? INTS(8)->values : NULL, INTS(8)->size, weight->nd - 2), "aclnnConvolutionBackward: gradOutput does not have the size that stride, padding and dilation give");
     for (int k = 0; k < 3; k++) REQUIRE(!mask[k] || PRESENT(12 + k), "aclnnConvolutionBackward: %s is asked for and NULL", call->args[12 + k].name);
     REQUIRE(!mask[0] || same_shape(TENSOR(12), input), "aclnnConvolutionBackward: gradInput does not have the input's shape");
     REQUIRE(!mask[1] || same_shape(TENSOR(13), weight), "aclnnConvolutionBackward: gradWeight does not have the weight's shape");
