@@ -11,8 +11,10 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from .._dispatch.namespace import aten
-from .._random import get_rng_state, set_rng_state
+from .._random import DEFAULTS, Generator
 from .._tensor import Tensor
 from ..utils._pytree import tree_flatten, tree_unflatten
 
@@ -117,6 +119,11 @@ def _stacked(name: str, out_dims: Any, results: list[Any], size: int) -> Any:
     return tree_unflatten(made, spec)
 
 
+def _streams() -> dict[Generator, np.ndarray]:
+    """Where the default stream of random numbers of each device stands."""
+    return {generator: generator._engine.get_state() for generator in DEFAULTS.values()}
+
+
 def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *,
          chunk_size: int | None = None) -> Callable[..., Any]:
     """A function that applies `func` to every slice of its arguments along `in_dims` and stacks the results.
@@ -135,13 +142,15 @@ def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomne
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         batch = _Batch(name, in_dims, args)
-        before = get_rng_state()
+        before = _streams()
         results = []
         for example in batch.examples():
             if randomness == "same":
-                set_rng_state(before)
+                for generator, state in before.items():
+                    generator._engine.set_state(state)
             results.append(func(*example, **kwargs))
-        if randomness == "error" and not aten.equal(before, get_rng_state()):
+        if randomness == "error" and any(not np.array_equal(state, before.get(generator, state))
+                                         for generator, state in _streams().items()):
             raise RuntimeError("vmap: called random operation while in randomness error mode. Please either use the "
                                "'same' or 'different' randomness flags on vmap or perform the randomness operation out "
                                "of vmap")

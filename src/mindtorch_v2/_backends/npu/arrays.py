@@ -115,8 +115,14 @@ def viewed(array: NpuArray, shape: Shape) -> NpuArray:
     return array.over(tuple(shape), row_major(shape, array.dtype.itemsize), array.offset, array.dtype)
 
 
-def lifted(array: NpuArray) -> NpuArray:
-    """A number on the device as one element of one dimension, which operators on places want; others as they are."""
+def lifted(array: NpuArray, beside: NpuArray | None = None) -> NpuArray:
+    """A number on the device as one element of one dimension, which operators on places want; others as they are.
+
+    What has no elements gets as many dimensions as the array that it is used beside.
+    """
+    if beside is not None and array.ndim != beside.ndim and 0 in array.shape:
+        return array.over((0,) * max(beside.ndim, 1), (array.dtype.itemsize,) * max(beside.ndim, 1), array.offset,
+                          array.dtype)
     return array if array.shape else array.over((1,), (array.dtype.itemsize,), array.offset, array.dtype)
 
 

@@ -231,6 +231,18 @@ def hardswish_backward(grad: NpuArray, self: NpuArray) -> NpuArray:
     return out
 
 
+@composed("leaky_relu_backward")
+def leaky_relu_backward(grad: NpuArray, self: NpuArray, slope: Any, self_is_result: bool) -> NpuArray:
+    """The gradient of a leaky corner."""
+    if self_is_result and slope < 0:
+        raise RuntimeError("In-place leakyReLu backward calculation is triggered with a negative slope which is not "
+                           "supported. This is caused by calling in-place forward function with a negative slope, "
+                           "please call out-of-place version instead.")
+    out = spread(self, grad)
+    CALLS.LeakyReluBackward(grad, self, slope, self_is_result, out)
+    return out
+
+
 @composed("leaky_relu.inplace/inplace")
 def leaky_relu_into(self: NpuArray, negative_slope: Any) -> NpuArray:
     """A leaky corner, in place."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..arrays import NpuArray, expanded, new
+from ..arrays import NpuArray, converted, expanded, new
 from ..call import CALLS
 from ..settings import cube
 from .registry import composed
@@ -95,4 +95,4 @@ def dot(self: NpuArray, tensor: NpuArray) -> NpuArray:
                                                                                       *self.shape, *tensor.shape))
     products = new(self, self.shape)
     CALLS.Mul(self, tensor, products)
-    return total(products, None, False, None)
+    return converted(total(products, None, False, None), self.dtype)
