@@ -142,15 +142,26 @@ def set_rng_state(new_state: Tensor) -> None:
     default_generator.set_state(new_state)
 
 
+def stream_states() -> dict[Generator, Any]:
+    """Where the default stream of each device stands."""
+    return {generator: generator._engine.get_state() for generator in DEFAULTS.values()}
+
+
+def continue_from(states: dict[Generator, Any]) -> None:
+    """Let the default streams go on from where they stood."""
+    for generator, state in states.items():
+        generator._engine.set_state(state)
+
+
 @contextlib.contextmanager
 def fork_rng(devices: Any = None, enabled: bool = True, _caller: str = "fork_rng", _devices_kw: str = "devices",
              device_type: str = "cpu") -> Iterator[None]:
-    """Draw inside the block without moving the stream outside it."""
+    """Draw inside the block without moving the streams outside it, of whatever device."""
     if not enabled:
         yield
         return
-    before = get_rng_state()
+    before = stream_states()
     try:
         yield
     finally:
-        set_rng_state(before)
+        continue_from(before)

@@ -39,6 +39,11 @@ def is_dense(array: Any) -> bool:
     return True
 
 
+def shows_twice(array: Any) -> bool:
+    """Whether an element is at several places of an array, as after `expand`."""
+    return 0 in array.strides and any([s == 0 and n > 1 for s, n in zip(array.strides, array.shape)])
+
+
 def span_bytes(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> int:
     """The bytes from the first element to the end of the last."""
     if 0 in shape:

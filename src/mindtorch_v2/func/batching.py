@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .._dispatch.namespace import aten
-from .._random import DEFAULTS, Generator
+from .._random import continue_from, stream_states
 from .._tensor import Tensor
 from ..utils._pytree import tree_flatten, tree_unflatten
 
@@ -119,11 +119,6 @@ def _stacked(name: str, out_dims: Any, results: list[Any], size: int) -> Any:
     return tree_unflatten(made, spec)
 
 
-def _streams() -> dict[Generator, np.ndarray]:
-    """Where the default stream of random numbers of each device stands."""
-    return {generator: generator._engine.get_state() for generator in DEFAULTS.values()}
-
-
 def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *,
          chunk_size: int | None = None) -> Callable[..., Any]:
     """A function that applies `func` to every slice of its arguments along `in_dims` and stacks the results.
@@ -142,15 +137,14 @@ def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomne
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         batch = _Batch(name, in_dims, args)
-        before = _streams()
+        before = stream_states()
         results = []
         for example in batch.examples():
             if randomness == "same":
-                for generator, state in before.items():
-                    generator._engine.set_state(state)
+                continue_from(before)
             results.append(func(*example, **kwargs))
         if randomness == "error" and any(not np.array_equal(state, before.get(generator, state))
-                                         for generator, state in _streams().items()):
+                                         for generator, state in stream_states().items()):
             raise RuntimeError("vmap: called random operation while in randomness error mode. Please either use the "
                                "'same' or 'different' randomness flags on vmap or perform the randomness operation out "
                                "of vmap")

@@ -11,7 +11,7 @@ from .._autograd.api import backward
 from .._autograd.function import Function
 from .._autograd.grad_mode import enable_grad, set_grad_enabled
 from .._dispatch.state import THREAD
-from .._random import fork_rng, get_rng_state, set_rng_state
+from .._random import continue_from, fork_rng, stream_states
 from .._tensor import Tensor
 from ..amp.autocast_mode import renewed
 from ..nn.modules.container import Sequential
@@ -30,11 +30,11 @@ def noop_context_fn() -> tuple[Any, Any]:
 
 
 @contextlib.contextmanager
-def _replayed(state: Tensor | None) -> Iterator[None]:
+def _replayed(state: dict[Any, Any] | None) -> Iterator[None]:
     """Draw the forward's random numbers again, without moving the stream outside."""
     with fork_rng(enabled=state is not None):
         if state is not None:
-            set_rng_state(state)
+            continue_from(state)
         yield
 
 
@@ -66,7 +66,7 @@ class CheckpointFunction(Function):
         """The function without a graph."""
         check_backward_validity(args)
         ctx.run_function = run_function
-        ctx.rng_state = get_rng_state() if preserve_rng_state else None
+        ctx.rng_state = stream_states() if preserve_rng_state else None
         ctx.autocast = renewed()
         ctx.tensor_places = [i for i, value in enumerate(args) if isinstance(value, Tensor)]
         ctx.other_inputs = [None if isinstance(value, Tensor) else value for value in args]
@@ -125,7 +125,7 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | N
     if not THREAD.state.grad:
         with forward_context:
             return function(*args, **kwargs)
-    state = get_rng_state() if preserve else None
+    state = stream_states() if preserve else None
     autocast = renewed()
 
     def again(inputs: tuple[Any, ...]) -> None:

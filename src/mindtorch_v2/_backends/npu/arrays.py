@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..._shape import broadcast_shapes, numel, reduced_shape, wrap_dims
+from ..._shape import broadcast_shapes, numel, reduced_shape, wrap_dim, wrap_dims
 from ..array import DeviceArray
-from ..geometry import dense_strides, is_dense, is_row_major, row_major
+from ..geometry import dense_strides, is_dense, is_row_major, row_major, shows_twice
 from .call import CALLS
 from .memory import ALLOCATORS, allocator
 from .stream import stream_of
@@ -89,7 +89,7 @@ def reduced(array: NpuArray, dim: Any, keepdim: bool, dtype: np.dtype | None = N
 
 def one_dim(array: NpuArray, dim: int) -> int:
     """A dimension counted from the front; PyTorch's error for one that is not there."""
-    return wrap_dims(dim, array.ndim)[0] if array.ndim else 0
+    return wrap_dim(dim, array.ndim)
 
 
 # -- operands ----------------------------------------------------------------------------------------------------------
@@ -139,6 +139,13 @@ def expanded(array: NpuArray, shape: Shape) -> NpuArray:
             raise RuntimeError(f"The size of tensor a ({extent}) must match the size of tensor b ({own})")
         strides.append(step if own == extent else 0)
     return array.over(shape, tuple(strides), array.offset, array.dtype)
+
+
+def refuse_twice(target: NpuArray) -> None:
+    """PyTorch's error where elements that are written share memory."""
+    if shows_twice(target):
+        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single "
+                           "memory location. Please clone() the tensor before performing the operation.")
 
 
 def converted(array: NpuArray, dtype: np.dtype) -> NpuArray:

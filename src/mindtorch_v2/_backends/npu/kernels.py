@@ -51,6 +51,10 @@ NUMERIC = frozenset({"relu", "hardtanh", "threshold", "abs", "neg", "clamp", "cl
                      "sign"})
 
 
+# Ops of which two operands have one dtype: the place of the second.
+MATCHED = {"scatter.src": 3, "scatter_add": 3, "index_add": 3, "lerp.Scalar": 1}
+
+
 def source(op: Any, key: str) -> str:
     """The kernel that a line of the table is: `print(source(OPS["add.Tensor"], "add.Tensor"))` shows it."""
     results, call, *by_number = TABLE[key]
@@ -82,18 +86,24 @@ def find(op: Any, form: str) -> Kernel | None:
         return None
     key = op.key if form == NEW else f"{op.key}/inplace"
     if key in TABLE:
-        return explained(op, from_table(op, key))
+        return explained(op, from_table(op, key), form)
     if key in COMPOSED:
-        return explained(op, COMPOSED[key])
+        return explained(op, COMPOSED[key], form)
     return None
 
 
-def explained(op: Any, kernel: Kernel) -> Kernel:
+def explained(op: Any, kernel: Kernel, form: str) -> Kernel:
     """A kernel whose refusal of wrong arguments is PyTorch's: found by asking the op's rule for shapes."""
 
     refused = "iub" if op.key in FLOATING else "b" if op.key in NUMERIC else ""
 
+    matched = MATCHED.get(op.key)
+
     def run(*arguments: Any) -> Any:
+        if matched is not None and arguments[0].dtype != arguments[matched].dtype:
+            ask_shapes(op, arguments)
+        if form == INPLACE and 0 in arguments[0].strides:
+            arrays.refuse_twice(arguments[0])
         if refused and arguments[0].dtype.kind in refused:
             ask_shapes(op, arguments)
         try:

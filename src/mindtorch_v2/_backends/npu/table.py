@@ -67,10 +67,6 @@ ROWS: list[Row] = [
     ("amin", "reduced(self, dim, keepdim)", "Amin(self, all_dims(self, dim), keepdim, out)"),
     *[(f"{op}.dim", "reduced(self, dim, keepdim), reduced(self, dim, keepdim, INT64)",
        f"{name}Dim(self, one_dim(self, dim), keepdim, out, out1)") for op, name in (("max", "Max"), ("min", "Min"))],
-    *[row for op, name in (("all", "All"), ("any", "Any")) for row in (
-        (op, "new(self, (), BOOL)", f"{name}(self, all_dims(self), False, out)"),
-        (f"{op}.dim", "reduced(self, dim, keepdim, BOOL)", f"{name}(self, (one_dim(self, dim),), keepdim, out)"),
-        (f"{op}.dims", "reduced(self, dim, keepdim, BOOL)", f"{name}(self, all_dims(self, dim), keepdim, out)"))],
     # -- places --------------------------------------------------------------------------------------------------------
     ("masked_fill.Scalar/inplace", "", "InplaceMaskedFillScalar(self, mask, value)"),
     ("masked_fill.Tensor/inplace", "", "InplaceMaskedFillTensor(self, mask, placed(value, self, self.dtype))"),

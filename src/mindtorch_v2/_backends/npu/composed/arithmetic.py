@@ -60,6 +60,8 @@ def rsub_scalar(self: NpuArray, other: Any, alpha: Any) -> NpuArray:
 def pow_scalar(self: NpuArray, exponent: Any) -> NpuArray:
     """A power with a number as exponent."""
     a, value = promote_number(self, exponent)
+    if a.dtype.kind in "iu" and value < 0:
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
     out = like(a)
     CALLS.PowTensorScalar(a, value, out)
     return out

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ...._dispatch.promotion import result_dtype
+from ...._dispatch.promotion import pretty, result_dtype, stored_scalar
+from ...._dtype import FROM_NUMPY
 from ...._shape import broadcast_shapes, wrap_dims
 from ..arrays import BOOL, INT64, NpuArray, contiguous, converted, empty, expanded, like, new, one_dim, placed, viewed
 from ..call import CALLS
@@ -52,9 +53,17 @@ def stack(tensors: list[NpuArray], dim: int) -> NpuArray:
     return out
 
 
+def _truth(mask: NpuArray) -> None:
+    if mask.dtype != BOOL:
+        raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype "
+                           f"{pretty(FROM_NUMPY[mask.dtype]).lower()}")
+
+
 @composed("masked_fill.Scalar")
 def masked_fill(self: NpuArray, mask: NpuArray, value: Any) -> NpuArray:
     """A copy in which a number is where a mask is true."""
+    stored_scalar(value, self.dtype)  # refuses what the dtype cannot hold
+    _truth(mask)
     out = copied(self, broadcast_shapes(self.shape, mask.shape))
     CALLS.InplaceMaskedFillScalar(out, mask, value)
     return out
@@ -63,6 +72,7 @@ def masked_fill(self: NpuArray, mask: NpuArray, value: Any) -> NpuArray:
 @composed("masked_fill.Tensor")
 def masked_fill_tensor(self: NpuArray, mask: NpuArray, value: Any) -> NpuArray:
     """A copy in which a tensor's number is where a mask is true."""
+    _truth(mask)
     out = copied(self, broadcast_shapes(self.shape, mask.shape))
     CALLS.InplaceMaskedFillTensor(out, mask, placed(value, self, self.dtype))
     return out
@@ -126,6 +136,9 @@ def _indices(self: NpuArray, indices: list[Any]) -> tuple[list[NpuArray], NpuArr
     found: list[Any] = []
     for index in indices:
         if index is not None and index.dtype in (BOOL, np.dtype(np.uint8)) and index.ndim:
+            if index.shape != self.shape[len(found):len(found) + index.ndim]:
+                raise IndexError(f"The shape of the mask {list(index.shape)} at index 0 does not match the shape of "
+                                 f"the indexed tensor {list(self.shape)} at index {len(found)}")
             places = nonzero(index)
             found += [contiguous(places.over(places.shape[:1], places.strides[:1], places.offset + d * 8, INT64))
                       for d in range(index.ndim)]
@@ -272,6 +285,20 @@ def flip(self: NpuArray, dims: Any) -> NpuArray:
     return made if made is not self else copied(self)
 
 
+@composed("rot90")
+def rot90(self: NpuArray, k: int, dims: Any) -> NpuArray:
+    """A plane turned by right angles: flipped, and its two dimensions exchanged."""
+    first, second = wrap_dims(dims, self.ndim)
+    k %= 4
+    if k == 0:
+        return copied(self)
+    if k == 2:
+        return flip(self, (first, second))
+    order = list(range(self.ndim))
+    order[first], order[second] = second, first
+    return flip(self, (second if k == 1 else first,)).transpose(order)
+
+
 @composed("roll")
 def roll(self: NpuArray, shifts: Any, dims: Any) -> NpuArray:
     """Elements moved along dimensions, those beyond the end to the start."""
@@ -281,8 +308,8 @@ def roll(self: NpuArray, shifts: Any, dims: Any) -> NpuArray:
         flat = viewed(contiguous(self), (self.size,))
         return viewed(roll(flat, shifts, (0,)), self.shape)
     made = self
-    for shift, dim in zip(shifts, wrap_dims(dims, self.ndim), strict=True):
-        made = _rolled(made, shift, dim)
+    for shift, dim in zip(shifts, dims, strict=True):
+        made = _rolled(made, shift, one_dim(self, dim))
     return made
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...._dispatch.promotion import pretty
+from ...._dtype import FROM_NUMPY
 from ..arrays import NpuArray, converted, expanded, new
 from ..call import CALLS
 from ..settings import cube
@@ -93,6 +95,9 @@ def dot(self: NpuArray, tensor: NpuArray) -> NpuArray:
         raise RuntimeError("inconsistent tensor size, expected tensor [{}] and src [{}] to have the same number of "
                            "elements, but got {} and {} elements respectively".format(*self.shape, *tensor.shape,
                                                                                       *self.shape, *tensor.shape))
+    if self.dtype != tensor.dtype:
+        raise RuntimeError("dot : expected both vectors to have same dtype, but found "
+                           f"{pretty(FROM_NUMPY[self.dtype])} and {pretty(FROM_NUMPY[tensor.dtype])}")
     products = new(self, self.shape)
     CALLS.Mul(self, tensor, products)
     return converted(total(products, None, False, None), self.dtype)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
 
-from ..arrays import BOOL, INT64, NpuArray, all_dims, contiguous, converted, like, new, one_dim, reduced, viewed
+from ..arrays import BOOL, INT64, NpuArray, all_dims, contiguous, converted, filled, like, new, one_dim, reduced, viewed
 from ..call import CALLS, dtype_code
 from .registry import COMPOSED, Kernel, composed
 from .truth import isinf
@@ -82,10 +83,17 @@ def _correction(correction: Any) -> Any:
     return 1 if correction is None else correction
 
 
+def _warn_of_freedom(name: str, self: NpuArray, dim: Any, correction: float) -> None:
+    if math.prod([self.shape[d] for d in all_dims(self, dim)]) - correction <= 0:
+        warnings.warn(f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction "
+                      "factor (input numel divided by output numel).", UserWarning, stacklevel=8)
+
+
 @composed("std.correction")
-def std(self: NpuArray, dim: Any, correction: Any, keepdim: bool) -> NpuArray:
+def std(self: NpuArray, dim: Any, correction: Any, keepdim: bool, name: str = "std") -> NpuArray:
     """The standard deviation over dimensions."""
     whole = _correction(correction)
+    _warn_of_freedom(name, self, dim, whole)
     if whole == int(whole):
         out = reduced(self, dim, keepdim)
         CALLS.Std(self, all_dims(self, dim), int(whole), keepdim, out)
@@ -96,10 +104,11 @@ def std(self: NpuArray, dim: Any, correction: Any, keepdim: bool) -> NpuArray:
 
 
 @composed("var.correction")
-def var(self: NpuArray, dim: Any, correction: Any, keepdim: bool) -> NpuArray:
+def var(self: NpuArray, dim: Any, correction: Any, keepdim: bool, name: str = "var") -> NpuArray:
     """The variance over dimensions."""
     whole = _correction(correction)
     dims = all_dims(self, dim)
+    _warn_of_freedom(name, self, dim, whole)
     out = reduced(self, dim, keepdim)
     if whole in (0, 1):
         CALLS.Var(self, dims, bool(whole), keepdim, out)
@@ -113,13 +122,13 @@ def var(self: NpuArray, dim: Any, correction: Any, keepdim: bool) -> NpuArray:
 @composed("var_mean.correction")
 def var_mean(self: NpuArray, dim: Any, correction: Any, keepdim: bool) -> tuple[NpuArray, NpuArray]:
     """Variance and mean."""
-    return var(self, dim, correction, keepdim), mean(self, dim, keepdim, None)
+    return var(self, dim, correction, keepdim, "var_mean"), mean(self, dim, keepdim, None)
 
 
 @composed("std_mean.correction")
 def std_mean(self: NpuArray, dim: Any, correction: Any, keepdim: bool) -> tuple[NpuArray, NpuArray]:
     """Standard deviation and mean."""
-    return std(self, dim, correction, keepdim), mean(self, dim, keepdim, None)
+    return std(self, dim, correction, keepdim, "std_mean"), mean(self, dim, keepdim, None)
 
 
 @composed("linalg_vector_norm")
@@ -141,6 +150,8 @@ def norm(self: NpuArray, p: Any, dim: Any, keepdim: bool) -> NpuArray:
 def logsumexp(self: NpuArray, dim: Any, keepdim: bool) -> NpuArray:
     """Logarithm of a sum of exponentials, less their largest so that none is too large."""
     dims = all_dims(self, dim)
+    if any(self.shape[d] == 0 for d in dims):
+        return filled(reduced(self, dim, keepdim).shape, self.dtype, self.memory.device.index, -math.inf)
     top = reduced(self, dim, True)
     CALLS.Amax(self, dims, True, top)
     infinite = isinf(top)

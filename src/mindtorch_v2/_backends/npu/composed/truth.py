@@ -5,11 +5,17 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...._dispatch.promotion import result_dtype
-from ...._shape import broadcast_shapes
+import numpy as np
+
+from ...._dispatch.promotion import pretty, result_dtype
+from ...._dtype import FROM_NUMPY
+from ...._shape import broadcast_shapes, reduced_shape
 from ..arrays import BOOL, NpuArray, all_dims, converted, like, new, placed, spread
 from ..call import CALLS
 from .registry import COMPOSED, HOST, Kernel, composed
+
+
+BYTE = np.dtype(np.uint8)
 
 
 def negated(array: NpuArray) -> NpuArray:
@@ -64,6 +70,9 @@ _of_booleans("bitwise_xor.Tensor", logical_xor)
 def where(condition: NpuArray, self: Any, other: Any) -> NpuArray:
     """One of two by a condition."""
     dtype = result_dtype([self, other], []).np
+    if condition.dtype not in (BOOL, BYTE):
+        raise RuntimeError("where expected condition to be a boolean tensor, but got a tensor with dtype "
+                           f"{pretty(FROM_NUMPY[condition.dtype])}")
     condition = converted(condition, BOOL)
     self, other = converted(placed(self, condition), dtype), converted(placed(other, condition), dtype)
     out = new(condition, broadcast_shapes(condition.shape, self.shape, other.shape), dtype)
@@ -90,6 +99,31 @@ def is_nan(self: NpuArray) -> NpuArray:
     out = like(self, BOOL)
     CALLS.NeTensor(self, self, out)
     return out
+
+
+def _reduced_truth(call: str) -> None:
+    """Whether all or any elements are true. Bytes stay bytes, as in PyTorch."""
+
+    def over(self: NpuArray, dims: tuple[int, ...], keepdim: bool) -> NpuArray:
+        out = new(self, reduced_shape(self.shape, dims, keepdim), BOOL)
+        getattr(CALLS, call)(self, dims, keepdim, out)
+        return converted(out, BYTE) if self.dtype == BYTE else out
+
+    def some(self: NpuArray, dim: Any, keepdim: bool) -> NpuArray:
+        if dim is not None and not len(dim):  # over none: of each element
+            out = like(self, BOOL)
+            CALLS.NeScalar(self, 0, out)
+            return converted(out, BYTE) if self.dtype == BYTE else out
+        return over(self, all_dims(self, dim), keepdim)
+
+    name = call.lower()
+    COMPOSED[name] = lambda self: over(self, all_dims(self), False)
+    COMPOSED[f"{name}.dim"] = lambda self, dim, keepdim: over(self, all_dims(self, dim), keepdim)
+    COMPOSED[f"{name}.dims"] = some
+
+
+_reduced_truth("All")
+_reduced_truth("Any")
 
 
 @composed("isinf")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...cpu.convolution_checks import check_convolution
 from ..arrays import INT32, INT64, NpuArray, contiguous, converted, new, viewed
 from ..call import CALLS
 from ..settings import cube, cube_convolution
@@ -24,9 +25,6 @@ def _convolved(x: NpuArray, weight: NpuArray, stride: Any, padding: Any, dilatio
         if transposed:
             extents.append((n - 1) * stride[i] - 2 * padding[i] + reach + output_padding[i])
         else:
-            if n + 2 * padding[i] < reach:
-                raise RuntimeError(f"Calculated padded input size per channel: ({n + 2 * padding[i]}). Kernel size: "
-                                   f"({reach}). Kernel size can't be greater than actual input size")
             extents.append((n + 2 * padding[i] - reach) // stride[i] + 1)
     channels = weight.shape[1] * groups if transposed else weight.shape[0]
     return (x.shape[0], channels, *extents)
@@ -39,10 +37,7 @@ def convolution(input: NpuArray, weight: NpuArray, bias: Any, stride: Any, paddi
     count = weight.ndim - 2
     single = input.ndim == count + 1
     x = viewed(contiguous(input), (1, *input.shape)) if single else input
-    channels = weight.shape[0] if transposed else weight.shape[1] * groups
-    if x.ndim != weight.ndim or x.shape[1] != channels:
-        raise RuntimeError(f"Given groups={groups}, weight of size {list(weight.shape)}, expected input"
-                           f"{list(input.shape)} to have {channels} channels, but got {x.shape[1]} channels instead")
+    check_convolution(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
     stride, padding, dilation, output_padding = (_each(v, count) for v in (stride, padding, dilation, output_padding))
     out = new(x, _convolved(x, weight, stride, padding, dilation, transposed, output_padding, groups))
     if out.size:
@@ -86,6 +81,13 @@ def _pooled(n: int, kernel: int, stride: int, padding: int, dilation: int, ceil_
 
 
 def _pool_shape(x: NpuArray, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> tuple[int, ...]:
+    if min(stride) == 0:
+        raise RuntimeError("stride should not be zero")
+    if min(kernel) <= 0:
+        raise RuntimeError("kernel size should be greater than zero, but got kH: {} kW: {}".format(*kernel))
+    if 0 in x.shape[-3:]:
+        raise RuntimeError("Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got:"
+                           f"{list(x.shape)}")
     extents = [_pooled(n, k, s, p, d, ceil_mode)
                for n, k, s, p, d in zip(x.shape[-2:], kernel, stride, padding, dilation, strict=True)]
     if min(extents) < 1:
@@ -122,6 +124,8 @@ def max_pool_backward(grad: NpuArray, self: NpuArray, kernel: Any, stride: Any, 
 def avg_pool(self: NpuArray, kernel: Any, stride: Any, padding: Any, ceil_mode: bool, include: bool,
              divisor: Any) -> NpuArray:
     """The mean of each window."""
+    if divisor == 0:
+        raise RuntimeError("divisor must be not zero")
     kernel = _each(kernel, 2)
     stride, padding = _each(stride, 2) or kernel, _each(padding, 2)
     out = new(self, _pool_shape(self, kernel, stride, padding, (1, 1), ceil_mode))
