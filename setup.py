@@ -1,4 +1,4 @@
-"""Builds the optional C parts: recorder, kernels, reader of Chrome traces; all else is in pyproject.toml."""
+"""Builds the optional C parts: recorder, kernels, reader of Chrome traces, launcher of the NPU's work; all else is in pyproject.toml."""
 
 from __future__ import annotations
 
@@ -42,4 +42,12 @@ kernels = [] if numpy is None else [Extension(
     optional=True,  # where it cannot be built, NumPy computes
 )]
 
-setup(ext_modules=[*native, *kernels, reader])
+LAUNCHER = Path("src/mindtorch_v2/_native/launcher")
+launcher = Extension(
+    "mindtorch_v2._backends.npu._launch",
+    sources=[str(LAUNCHER / "launcher.c")],
+    extra_compile_args=["-std=gnu11", "-O2", "-fvisibility=hidden"],
+    optional=True,  # where it cannot be built, Python queues the NPU's work
+)
+
+setup(ext_modules=[*native, *kernels, reader, launcher])

@@ -64,6 +64,8 @@ def number_tensor(value: Any) -> Tensor:
 
 def as_array(value: Any) -> Any:
     """NumPy returns scalars where PyTorch returns 0-d tensors; arrays of other devices pass."""
+    if type(value) in BY_ARRAY:
+        return value
     if type(value) in SCALAR_TYPES or isinstance(value, (np.generic, bool, int, float, complex)):
         return np_array(value)
     return value

@@ -9,8 +9,11 @@ import numpy as np
 from ..._shape import broadcast_shapes, numel, reduced_shape, wrap_dim, wrap_dims
 from ..array import DeviceArray
 from ..geometry import dense_strides, is_dense, is_row_major, row_major, shows_twice
-from .call import CALLS
+from .call import BFLOAT16, CALLS, DTYPES
+from .library import WATCH
 from .memory import ALLOCATORS, allocator
+from .native import LAUNCH
+from .runtime import bind
 from .stream import stream_of
 
 Shape = tuple[int, ...]
@@ -25,6 +28,11 @@ class NpuArray(DeviceArray):
 
     __slots__ = ()
 
+
+if LAUNCH is not None:
+    LAUNCH.tell(NpuArray, WATCH, stream_of, bind, [(dtype, code, dtype.itemsize, dtype.kind == "f" or code == BFLOAT16)
+                                                   for dtype, code in DTYPES.items()],
+                tuple([vars(DeviceArray)[name] for name in ("memory", "shape", "strides", "dtype", "offset")]))
 
 _SIZES: dict[tuple[Shape, int], tuple[Shape, int]] = {}
 _LIKE: dict[tuple[Shape, Shape, int, int], tuple[Shape, int]] = {}

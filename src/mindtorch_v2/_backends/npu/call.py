@@ -18,17 +18,18 @@ import numpy as np
 
 from .library import WATCH, library
 from .memory import ALLOCATORS, allocator
+from .native import LAUNCH
 from .runtime import THREAD, bind
-from .signatures import operators
+from .signatures import Prototype, operators
 from .stream import stream_of
 
 # -- numbers of C ------------------------------------------------------------------------------------------------------
 
-FLOAT, INT64, DOUBLE, BOOL = 0, 9, 11, 12
+FLOAT, INT64, DOUBLE, BOOL, BFLOAT16 = 0, 9, 11, 12, 27
 DTYPES: dict[np.dtype, int] = {np.dtype(kind): code for kind, code in (
     (np.float32, 0), (np.float16, 1), (np.int8, 2), (np.int32, 3), (np.uint8, 4), (np.int16, 6), (np.uint16, 7),
     (np.uint32, 8), (np.int64, 9), (np.uint64, 10), (np.float64, 11), (np.bool_, 12), (np.complex64, 16),
-    (np.complex128, 17), (ml_dtypes.bfloat16, 27), (ml_dtypes.float8_e5m2, 35), (ml_dtypes.float8_e4m3fn, 36))}
+    (np.complex128, 17), (ml_dtypes.bfloat16, BFLOAT16), (ml_dtypes.float8_e5m2, 35), (ml_dtypes.float8_e4m3fn, 36))}
 ND = 2
 FORMATS = {3: 47, 4: 0, 5: 30}  # by the number of dimensions: NCL, NCHW, NCDHW
 
@@ -208,12 +209,17 @@ def queue(name: str, run: Any, index: int, size: int, executor: int, stream: Any
 BLOCKING = os.environ.get("ASCEND_LAUNCH_BLOCKING", "0") == "1"
 
 
+def placing(prototype: Prototype) -> int:
+    """The argument that says on which device an operator runs."""
+    return next(i for i, word in enumerate(prototype.arguments) if word in ("T", "TL") and not prototype.optional[i])
+
+
 def source(name: str) -> str:
     """The function of an operator: `print(source("Add"))` shows it."""
     prototype = operators()[name]
     words, optional = prototype.arguments, prototype.optional
     names = [f"a{i}" for i in range(len(words))]
-    place = next(i for i, word in enumerate(words) if word in ("T", "TL") and not optional[i])
+    place = placing(prototype)
     first = names[place] if words[place] == "T" else f"{names[place]}[0]"
     made = [i for i, word in enumerate(words) if word in DESCRIBED]
     lines = [
@@ -243,6 +249,34 @@ def source(name: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+WORDS = {"T": "T", "S": "S", "IA": "I", "BA": "B", "TL": "L", "cstr": "c", "f32": "f", "f64": "d",
+         **dict.fromkeys(("DT", "b", "i8", "i32", "u32", "i64", "u64", "size"), "i")}
+
+
+def native(name: str, python: Callable[..., None], plan: Any, run: Any) -> Callable[..., None]:
+    """The operator in C, which calls the function given here where it does not know its way; or that function."""
+    prototype = operators()[name]
+    if LAUNCH is None or BLOCKING or any(word not in WORDS for word in prototype.arguments):
+        return python
+    if not hasattr(OBJECTS, "_told"):
+        LAUNCH.objects(*[address(getattr(OBJECTS, f"{verb}_{kind}")) for verb in ("create", "destroy")
+                         for kind in ("tensor", "scalar", "ints", "bools", "tensors")])
+        OBJECTS._told = True
+    words = "".join(["t" if word == "T" and optional else WORDS[word]
+                     for word, optional in zip(prototype.arguments, prototype.optional, strict=True)])
+    return LAUNCH.Operator(name, words, address(plan), address(run), placing(prototype), python, failed)
+
+
+def address(function: Any) -> int:
+    """Where a C function is."""
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def failed(name: str, planned: bool, code: int) -> None:
+    """Raise for a status of one of an operator's phases."""
+    raise library().error(f"aclnn{name}" if planned else f"aclnn{name}GetWorkspaceSize", code)
+
+
 class Calls:
     """The operators, each compiled when it is first called."""
 
@@ -254,8 +288,9 @@ class Calls:
                                  "WATCH": WATCH, "queue": queue, "OBJECTS": OBJECTS, "library": library, "plan": plan,
                                  "run": run, **DESCRIBERS}
         exec(compile(source(name), f"<mindtorch_v2 aclnn{name}>", "exec"), space)
-        setattr(self, name, space[name])
-        return space[name]
+        made = native(name, space[name], plan, run)
+        setattr(self, name, made)
+        return made
 
 
 CALLS = Calls()

@@ -165,6 +165,9 @@ class NpuDevice(Device):
     def kernel(self, op: Any, form: str) -> Kernel | None:
         return kernels.find(op, form)
 
+    def quick(self, op: Any, form: str, kernel: Kernel) -> Kernel:
+        return kernels.quick(op, form, kernel)
+
     def missing(self, op: Any, form: str) -> Kernel:
         if kernels.fallback_wanted():
             return kernels.on_cpu(op, form, self.to_host, self.from_host, self.copy)

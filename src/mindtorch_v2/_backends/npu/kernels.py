@@ -6,6 +6,7 @@ an error that names them.
 
 from __future__ import annotations
 
+import ast
 import os
 import warnings
 from collections.abc import Callable
@@ -19,7 +20,8 @@ from . import arrays
 from .arrays import NpuArray
 from .call import CALLS
 from .composed import COMPOSED, draw
-from .errors import AclError
+from .errors import AclError, MissingSymbol
+from .native import LAUNCH
 from .table import TABLE
 
 Kernel = Callable[..., Any]
@@ -90,6 +92,58 @@ def find(op: Any, form: str) -> Kernel | None:
     if key in COMPOSED:
         return explained(op, COMPOSED[key], form)
     return None
+
+
+RESULTS = {"like": 1, "spread": 1, "boolean": 2}
+OUT_ARRAY, CONSTANT = 100, 200  # in the launcher's templates; smaller numbers are the op's arguments
+
+
+def quick(op: Any, form: str, kernel: Kernel) -> Kernel:
+    """A line of the table in C, which calls the kernel given here where it does not know its way; or that kernel."""
+    key = op.key if form == NEW else f"{op.key}/inplace"
+    if LAUNCH is None or form == OUT or key not in TABLE:
+        return kernel
+    results, call, *by_number = TABLE[key]
+    arguments = op.schema.arguments
+    names = [argument.name for argument in arguments]
+    arrays = tuple([argument.is_tensor for argument in arguments])
+    made = ast.parse(results or "None", mode="eval").body
+    if results and not (isinstance(made, ast.Call) and isinstance(made.func, ast.Name) and made.func.id in RESULTS
+                        and all(isinstance(one, ast.Name) for one in made.args)):
+        return kernel
+    constants: list[Any] = []
+    first, second = (template(text, names, constants) for text in (call, by_number[0] if by_number else call))
+    if first is None or second is None:
+        return kernel
+    numbers = [i for i, is_array in enumerate(arrays) if is_array][1:2]
+    return LAUNCH.Kernel(kernel, arrays, RESULTS[made.func.id] if isinstance(made, ast.Call) else 0,  # type: ignore
+                         numbers[0] if by_number else -1, *first, *((second) if by_number else (None, ())),
+                         tuple(constants))
+
+
+def template(text: str, names: list[str], constants: list[Any]) -> tuple[Any, tuple[int, ...]] | None:
+    """An operator in C and where its arguments come from; None for a call that is not that plain."""
+    call = ast.parse(text, mode="eval").body
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        return None
+    try:
+        operator = getattr(CALLS, call.func.id)
+    except MissingSymbol:
+        return None  # the error is for who calls it
+    if not isinstance(operator, LAUNCH.Operator):
+        return None
+    found = []
+    for one in call.args:
+        if isinstance(one, ast.Constant):
+            constants.append(one.value)
+            found.append(CONSTANT + len(constants) - 1)
+        elif isinstance(one, ast.Name) and one.id == "out":
+            found.append(OUT_ARRAY)
+        elif isinstance(one, ast.Name) and one.id in names:
+            found.append(names.index(one.id))
+        else:
+            return None
+    return operator, tuple(found)
 
 
 def explained(op: Any, kernel: Kernel, form: str) -> Kernel:

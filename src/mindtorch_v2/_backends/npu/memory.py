@@ -21,6 +21,7 @@ from ..._device import device
 from ..._errors import OutOfMemoryError
 from ..array import Memory
 from .errors import NO_MEMORY, AclError
+from .native import LAUNCH
 from .runtime import PROCESS, bind
 from .statistics import Statistics
 
@@ -36,10 +37,22 @@ HUGE_FIRST = 0
 HBM = 1
 
 
-class Segment:
-    """A stretch of memory that the runtime gave, in blocks from end to end."""
+class PlainSegment:
+    """The attributes of a segment."""
 
     __slots__ = ("address", "first", "pool", "size", "stream", "used")
+
+
+class PlainBlock:
+    """The attributes of a block."""
+
+    __slots__ = ("address", "after", "before", "free", "requested", "segment", "size", "streams")
+
+
+class Segment(PlainSegment if LAUNCH is None else LAUNCH.Segment):  # type: ignore[misc]
+    """A stretch of memory that the runtime gave, in blocks from end to end."""
+
+    __slots__ = ()
 
     def __init__(self, address: int, size: int, pool: int, stream: int) -> None:
         self.address, self.size, self.pool, self.stream = address, size, pool, stream
@@ -47,10 +60,10 @@ class Segment:
         self.first: Block = Block(self, address, size)
 
 
-class Block:
+class Block(PlainBlock if LAUNCH is None else LAUNCH.Block):  # type: ignore[misc]
     """A part of a segment."""
 
-    __slots__ = ("address", "after", "before", "free", "requested", "segment", "size", "streams")
+    __slots__ = ()
 
     def __init__(self, segment: Segment, address: int, size: int) -> None:
         self.segment, self.address, self.size = segment, address, size
@@ -100,7 +113,7 @@ def rounded(nbytes: int) -> int:
     return (nbytes + PAD + ROUND - 1) // ROUND * ROUND
 
 
-class NpuMemory(Memory):
+class PlainMemory(Memory):
     """A block that a tensor has, given back when the last array on it is gone."""
 
     __slots__ = ("_allocator", "_block")
@@ -116,13 +129,44 @@ class NpuMemory(Memory):
         self._allocator.give_back(self._block)
 
 
-class Allocator:
-    """The memory of one device."""
+NpuMemory: Any = PlainMemory if LAUNCH is None else LAUNCH.Memory
+
+
+class PlainDepot:
+    """What the launcher knows of an allocator: nothing here, where there is none."""
+
+    busy = 0
+
+    def take(self, nbytes: int, stream: int) -> Any:
+        """Memory for a tensor whose work is on a stream."""
+        return self.take_slowly(nbytes, stream)  # type: ignore[attr-defined]
+
+    def know(self, stream: int, pool: int, recent: dict[int, list[Block]]) -> None:
+        """The blocks by size that were given back last, of a stream and pool."""
+
+
+class Inside:
+    """The lock of an allocator; while it is held, the launcher leaves the allocator alone."""
+
+    def __init__(self, depot: Any) -> None:
+        self.depot, self.lock = depot, threading.RLock()
+
+    def __enter__(self) -> None:
+        self.lock.acquire()
+        self.depot.busy += 1
+
+    def __exit__(self, *exc: object) -> None:
+        self.depot.busy -= 1
+        self.lock.release()
+
+
+class Allocator(PlainDepot if LAUNCH is None else LAUNCH.Depot):  # type: ignore[misc]
+    """The memory of one device. The launcher takes and gives back blocks that are at hand; `take_slowly` is the rule."""
 
     def __init__(self, index: int) -> None:
         self.index = index
         self.where = device("npu", index)
-        self.lock = threading.RLock()
+        self.lock = Inside(self)
         self.statistics = Statistics()
         self.lists: dict[tuple[int, int], FreeList] = {}  # by pool and stream
         self.segments: dict[int, Segment] = {}
@@ -134,7 +178,7 @@ class Allocator:
 
     # -- taking --------------------------------------------------------------------------------------------------------
 
-    def take(self, nbytes: int, stream: int) -> NpuMemory:
+    def take_slowly(self, nbytes: int, stream: int) -> Any:
         """Memory for a tensor whose work is on a stream."""
         size = (nbytes + PAD + ROUND - 1) // ROUND * ROUND
         pool = 0 if size <= SMALL_LIMIT else 1
@@ -155,7 +199,10 @@ class Allocator:
 
     def _search(self, pool: int, stream: int, size: int) -> Block:
         """A block of a size from what is free, or from a new segment."""
-        free = self.lists.setdefault((pool, stream), FreeList())
+        free = self.lists.get((pool, stream))
+        if free is None:
+            free = self.lists[pool, stream] = FreeList()
+            self.know(stream, pool, free.recent)
         block = free.best(size)
         if block is None and free.recent:
             self._merge_recent(free)
@@ -348,7 +395,7 @@ class Allocator:
                 self.statistics.num_device_free += 1
                 self.statistics.shrink(segment.pool, segment=1, reserved_bytes=segment.size)
 
-    def record_stream(self, memory: NpuMemory, stream: Any) -> None:
+    def record_stream(self, memory: Any, stream: Any) -> None:
         """A stream uses a block that was taken on another: it has to pass before the block is used again."""
         block = memory._block
         if stream.npu_stream == block.segment.stream:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from .errors import AclError
 from .library import Library, Unavailable, library
+from .native import LAUNCH
 
 REPEATED_INIT, NO_DEVICE = 100002, 207004
 
@@ -138,6 +139,8 @@ def bind(index: int) -> Library:
         raise RuntimeError(f"Invalid NPU device ordinal {index}: there {_are(device_count())}")
     opened.call("aclrtSetDevice", index)
     THREAD.bound = index
+    if LAUNCH is not None:
+        LAUNCH.bound(index)
     if index not in PROCESS.used:
         PROCESS.used.append(index)
     return opened
@@ -163,6 +166,8 @@ def reset(index: int) -> None:
     bind(index)
     library().call("aclrtResetDevice", index)
     THREAD.bound = -1
+    if LAUNCH is not None:
+        LAUNCH.bound(-1)
     if index in PROCESS.used:
         PROCESS.used.remove(index)
 
@@ -188,6 +193,8 @@ def _after_fork() -> None:
     if PROCESS.initialized:
         PROCESS.forked = True
         THREAD.bound = -1
+        if LAUNCH is not None:
+            LAUNCH.bound(-1)
 
 
 if hasattr(os, "register_at_fork"):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from .native import LAUNCH
+
 POOLS = ("small_pool", "large_pool")
 GROUPS = ("allocation", "segment", "active", "inactive_split", "allocated_bytes", "reserved_bytes", "active_bytes",
           "inactive_split_bytes", "requested_bytes")
@@ -39,7 +41,10 @@ class Counter:
 
 
 class Blocks:
-    """Blocks of one pool that tensors have. Plain numbers, for these are on the way of every new tensor."""
+    """Blocks of one pool that tensors have. Plain numbers, for these are on the way of every new tensor.
+
+    The launcher has them in C, with the same names.
+    """
 
     __slots__ = ("bytes_given", "bytes_peak", "bytes_taken", "given", "peak", "requested_given", "requested_peak",
                  "requested_taken", "taken")
@@ -64,17 +69,25 @@ class Kept:
             setattr(self, group, Counter())
 
 
-class Statistics:
+class PlainTally:
+    """Counts of both pools, and their peaks."""
+
+    def __init__(self) -> None:
+        self.blocks = (Blocks(), Blocks())
+        self.peak = self.bytes_peak = self.requested_peak = 0  # over both pools
+        self.waiting = 0  # blocks that wait for a stream
+
+
+class Statistics(PlainTally if LAUNCH is None else LAUNCH.Tally):  # type: ignore[misc]
     """All counts of a device's allocator. The sums over both pools have peaks of their own.
 
     Blocks that tensors have let go of and that wait for a stream (`held`) count as active, not as allocated.
     """
 
     def __init__(self) -> None:
-        self.blocks = (Blocks(), Blocks())
+        super().__init__()
         self.kept = (Kept(), Kept())
         self.all = Kept()
-        self.peak = self.bytes_peak = self.requested_peak = 0  # over both pools
         self.held = [[0, 0, 0], [0, 0, 0]]  # blocks, bytes and requested bytes that wait, by pool
         self.active_peaks = [[0, 0, 0], [0, 0, 0], [0, 0, 0]]  # while some wait: by pool, and over both
         self.oversize_allocations = Counter()
@@ -107,7 +120,7 @@ class Statistics:
         now += other.requested_taken - other.requested_given
         if now > self.requested_peak:
             self.requested_peak = now
-        if self.held[0][0] or self.held[1][0]:
+        if self.waiting:
             self._raise_active()
 
     def give_back(self, pool: int, size: int, requested: int) -> None:
@@ -120,6 +133,7 @@ class Statistics:
     def hold(self, pool: int, size: int, requested: int, sign: int = 1) -> None:
         """Such a block waits for a stream, or, with a sign of -1, waits no more."""
         held = self.held[pool]
+        self.waiting += sign
         held[0] += sign
         held[1] += sign * size
         held[2] += sign * requested

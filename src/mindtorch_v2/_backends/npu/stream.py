@@ -8,6 +8,7 @@ from typing import Any
 
 from ..._device import device
 from .errors import AclError
+from .native import LAUNCH
 from .runtime import PROCESS, THREAD, bind, current
 
 FAST = 3  # launch and synchronise quickly: what torch_npu asks for
@@ -106,6 +107,8 @@ class Stream:
         else:
             CURRENT.streams[self.device_index] = before
         THREAD.current = index
+        if LAUNCH is not None:
+            LAUNCH.streams_changed()
 
     def __repr__(self) -> str:
         return f"<torch.npu.Stream device={self.device} npu_stream={self.npu_stream:#x}>"
@@ -287,6 +290,8 @@ def set_stream(stream: Stream) -> None:
     bind(stream.device_index)
     THREAD.current = stream.device_index
     CURRENT.streams[stream.device_index] = stream
+    if LAUNCH is not None:
+        LAUNCH.streams_changed()
 
 
 def _forget_streams() -> None:
