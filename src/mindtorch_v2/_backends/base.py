@@ -18,7 +18,7 @@ from .._device import CPU, KNOWN_TYPES, device
 from .._memory_format import CHANNELS_LAST_ORDER, preserve_format
 from .._shape import numel
 from .array import DeviceArray, Memory, view_kernel
-from .geometry import dense_strides, ordered_strides, row_major, span_bytes
+from .geometry import dense_strides, ordered_strides, row_major, shows_twice, span_bytes
 
 Shape = tuple[int, ...]
 Kernel = Callable[..., Any]
@@ -268,15 +268,31 @@ def device_kernel(op: Any, array: Any, form: str = NEW) -> Kernel:
         if kind not in BY_ARRAY:
             raise TypeError(f"{op.name}(): no device has arrays of type {kind.__name__}")
         where = BY_ARRAY[kind]
-        found = FOUND[kind, op, form] = where.quick(op, form, on_one_device(where, kernel_on(where, op, form), op))
+        found = FOUND[kind, op, form] = where.quick(op, form, on_one_device(where, kernel_on(where, op, form), op, form))
     return found
 
 
-def on_one_device(where: Device, kernel: Kernel, op: Any) -> Kernel:
-    """A kernel that refuses operands of other devices; numbers may be the host's."""
+# Ops that may write the same value to an element more than once.
+REPEATABLE = frozenset({"index_fill", "masked_fill", "index_put", "_index_put_impl", "tril", "triu"})
+
+
+def refuse_twice(target: Any) -> Any:
+    """PyTorch's error where elements that are written share memory; the array where they do not."""
+    if shows_twice(target):
+        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single "
+                           "memory location. Please clone() the tensor before performing the operation.")
+    return target
+
+
+def on_one_device(where: Device, kernel: Kernel, op: Any, form: str) -> Kernel:
+    """A kernel that refuses operands of other devices, and to write to memory that shows elements twice.
+
+    Numbers may be the host's.
+    """
     if op.key in GENERIC or op.view or where.type == "cpu":
         return kernel
     drawing = drawn_position(op) if where.has_data else None
+    written = form == INPLACE and where.has_data and op.name not in REPEATABLE
 
     def run(*arguments: Any) -> Any:
         place: Any = None
@@ -298,6 +314,8 @@ def on_one_device(where: Device, kernel: Kernel, op: Any) -> Kernel:
         if drawing is not None:
             generator = GENERATORS[0](place, arguments[drawing])
             arguments = (*arguments[:drawing], generator, *arguments[drawing + 1:])
+        if written:
+            refuse_twice(arguments[0])
         return kernel(*arguments)
 
     return run
@@ -367,6 +385,8 @@ def transfer(array: Any, where: device, non_blocking: bool = False) -> Any:
 def copy_array(target: Any, source: Any, non_blocking: bool = False) -> Any:
     """Write one array into another, wherever they are, broadcast and converted."""
     there = device_of(target)
+    if there.has_data:
+        refuse_twice(target)
     if type(source) is type(target):
         return there.copy(target, source, non_blocking)
     return there.copy(target, transfer(source, where_of(target), non_blocking), non_blocking)
@@ -412,6 +432,14 @@ def _to_copy(where: Device, array: Any, dtype: Any, layout: Any, on: Any, pin_me
     return where.copy(where.empty_in(memory_format, array, array.dtype if dtype is None else dtype.np), array)
 
 
+def once(array: Any) -> Any:
+    """The view of an array that has one of each element that it shows several times."""
+    if not shows_twice(array):
+        return array
+    shape = tuple([n if s else min(n, 1) for n, s in zip(array.shape, array.strides, strict=True)])
+    return array.over(shape, array.strides, array.offset, array.dtype)
+
+
 def _number(value: Any) -> Any:
     if value.shape:
         raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {len(value.shape)} "
@@ -423,7 +451,7 @@ def _number(value: Any) -> Any:
 GENERIC: dict[str, Kernel] = {
     "copy": lambda where, target, source, non_blocking=False: copy_array(target, source, non_blocking),
     "fill.Scalar": lambda where, target, value: where.fill(target, value),
-    "fill.Tensor": lambda where, target, value: copy_array(target, _number(value)),
+    "fill.Tensor": lambda where, target, value: (copy_array(once(target), _number(value)), target)[1],
     "zero": lambda where, target: where.fill(target, 0),
     "clone": lambda where, array, memory_format=None: where.clone(array, memory_format),
     "_to_copy": _to_copy,

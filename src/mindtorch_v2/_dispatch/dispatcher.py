@@ -24,7 +24,7 @@ from .._autograd.inplace import (
     original,
     rebase,
 )
-from .._backends.base import copy_array, device_kernel
+from .._backends.base import BY_ARRAY, copy_array, device_kernel
 from .._dtype import as_dtype, dtype
 from .._storage import InferenceShared, Shared
 from .._tensor import TENSOR_TYPES, Tensor, new, wrap, wrap_known

@@ -124,8 +124,8 @@ def run(torch: Any, function: Callable[..., Any], given: tuple[Any, ...], grad: 
 
 
 def made_elsewhere(names: list[str | None]) -> bool:
-    """Whether results come from other nodes on purpose: on the NPU attention is made of products, packing of parts."""
-    return os.environ.get("MINDTORCH_TEST_DEVICE") == "npu" and any(
+    """Whether results come from other nodes on purpose: elsewhere attention is made of products, packing of parts."""
+    return os.environ.get("MINDTORCH_TEST_DEVICE", "cpu") != "cpu" and any(
         (name or "").startswith(("ScaledDotProduct", "PackPadded")) for name in names)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..._shape import broadcast_shapes, numel, reduced_shape, wrap_dim, wrap_dims
 from ..array import DeviceArray
-from ..geometry import dense_strides, is_dense, is_row_major, row_major, shows_twice
+from ..geometry import dense_strides, is_dense, is_row_major, row_major
 from .call import BFLOAT16, CALLS, DTYPES
 from .library import WATCH
 from .memory import ALLOCATORS, allocator
@@ -60,7 +60,8 @@ def like(array: NpuArray, dtype: np.dtype | None = None) -> NpuArray:
     if known is None:
         if len(_LIKE) > KEPT:
             _LIKE.clear()
-        known = _LIKE[key] = (dense_strides(array, kind.itemsize), numel(array.shape) * kind.itemsize)
+        strides = row_major(array.shape, kind.itemsize) if 0 in array.shape else dense_strides(array, kind.itemsize)
+        known = _LIKE[key] = (strides, numel(array.shape) * kind.itemsize)
     strides, nbytes = known
     index = array.memory.device.index
     memory = (ALLOCATORS.get(index) or allocator(index)).take(nbytes, stream_of(index).npu_stream)
@@ -147,13 +148,6 @@ def expanded(array: NpuArray, shape: Shape) -> NpuArray:
             raise RuntimeError(f"The size of tensor a ({extent}) must match the size of tensor b ({own})")
         strides.append(step if own == extent else 0)
     return array.over(shape, tuple(strides), array.offset, array.dtype)
-
-
-def refuse_twice(target: NpuArray) -> None:
-    """PyTorch's error where elements that are written share memory."""
-    if shows_twice(target):
-        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single "
-                           "memory location. Please clone() the tensor before performing the operation.")
 
 
 def converted(array: NpuArray, dtype: np.dtype) -> NpuArray:

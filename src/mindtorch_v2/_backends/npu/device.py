@@ -9,10 +9,10 @@ import numpy as np
 from ..._device import device
 from ..._dispatch.promotion import stored_scalar
 from ..._shape import numel
-from ..base import Device, Kernel, register
-from ..geometry import is_row_major, shows_twice, span_bytes
+from ..base import Device, Kernel, once, register
+from ..geometry import is_row_major, span_bytes
 from . import composed, kernels, runtime
-from .arrays import BOOL, NpuArray, contiguous, converted, expanded, is_whole, new, refuse_twice
+from .arrays import BOOL, NpuArray, contiguous, converted, expanded, is_whole, new
 from .call import CALLS
 from .generator import NpuEngine
 from .host import PINNED
@@ -92,7 +92,6 @@ class NpuDevice(Device):
         if target.memory.device.index != source.memory.device.index:
             return self._copy_across(target, source)
         source = expanded(source, target.shape)
-        refuse_twice(target)
         if not target.size:
             return target
         if target.dtype == source.dtype and target.strides == source.strides and is_whole(target):
@@ -125,19 +124,16 @@ class NpuDevice(Device):
         if isinstance(value, (np.ndarray, np.generic)):
             value = value.item()
         stored_scalar(value, array.dtype)  # refuses what the dtype cannot hold
-        if shows_twice(array):  # one of each is enough
-            shape = tuple([n if s else min(n, 1) for n, s in zip(array.shape, array.strides, strict=True)])
-            self.fill(array.over(shape, array.strides, array.offset, array.dtype), value)
-            return array
+        whole, array = array, once(array)
         if not array.size:
-            return array
+            return whole
         if not value and value is not None and is_whole(array) and str(value)[:1] != "-":
             nbytes = numel(array.shape) * array.dtype.itemsize
             index = array.memory.device.index
             bind(index).call("aclrtMemsetAsync", array.data_ptr, nbytes, 0, nbytes, stream_of(index).npu_stream)
-            return array
+            return whole
         CALLS.InplaceFillScalar(array, bool(value) if array.dtype == BOOL else value)
-        return array
+        return whole
 
     # -- random numbers, streams and events ----------------------------------------------------------------------------
 

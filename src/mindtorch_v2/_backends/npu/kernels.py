@@ -50,7 +50,7 @@ FLOATING = frozenset({"hardsigmoid", "hardswish", "elu", "celu", "gelu", "silu",
 # Ops that refuse truth values only.
 NUMERIC = frozenset({"relu", "hardtanh", "threshold", "abs", "neg", "clamp", "clamp_min", "clamp_max", "dot", "mm",
                      "bmm", "addmm", "mv", "sub.Tensor", "sub.Scalar", "rsub.Scalar", "addcmul", "addcdiv", "topk",
-                     "sign"})
+                     "sign", "floor", "ceil", "trunc"})
 
 
 # Ops of which two operands have one dtype: the place of the second.
@@ -88,9 +88,9 @@ def find(op: Any, form: str) -> Kernel | None:
         return None
     key = op.key if form == NEW else f"{op.key}/inplace"
     if key in TABLE:
-        return explained(op, from_table(op, key), form)
+        return explained(op, from_table(op, key))
     if key in COMPOSED:
-        return explained(op, COMPOSED[key], form)
+        return explained(op, COMPOSED[key])
     return None
 
 
@@ -146,7 +146,7 @@ def template(text: str, names: list[str], constants: list[Any]) -> tuple[Any, tu
     return operator, tuple(found)
 
 
-def explained(op: Any, kernel: Kernel, form: str) -> Kernel:
+def explained(op: Any, kernel: Kernel) -> Kernel:
     """A kernel whose refusal of wrong arguments is PyTorch's: found by asking the op's rule for shapes."""
 
     refused = "iub" if op.key in FLOATING else "b" if op.key in NUMERIC else ""
@@ -156,8 +156,6 @@ def explained(op: Any, kernel: Kernel, form: str) -> Kernel:
     def run(*arguments: Any) -> Any:
         if matched is not None and arguments[0].dtype != arguments[matched].dtype:
             ask_shapes(op, arguments)
-        if form == INPLACE and 0 in arguments[0].strides:
-            arrays.refuse_twice(arguments[0])
         if refused and arguments[0].dtype.kind in refused:
             ask_shapes(op, arguments)
         try:

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+import numpy as np
+
 from ..arrays import FLOAT32, NpuArray, contiguous, converted, new, viewed
 from ..call import CALLS
 from .registry import COMPOSED, composed
@@ -19,6 +21,11 @@ def ones(beside: NpuArray, shape: tuple[int, ...], dtype: np.dtype | None = None
     return out
 
 
+def _wide(array: NpuArray) -> np.dtype:
+    """The type of means and deviations."""
+    return array.dtype if array.dtype.itemsize == 8 else FLOAT32
+
+
 @composed("native_layer_norm")
 def layer_norm(input: NpuArray, shape: Any, weight: Any, bias: Any, eps: float) -> tuple[NpuArray, NpuArray, NpuArray]:
     """Layer normalisation, with the mean and the inverse deviation."""
@@ -27,7 +34,7 @@ def layer_norm(input: NpuArray, shape: Any, weight: Any, bias: Any, eps: float) 
         raise RuntimeError(f"Given normalized_shape={list(shape)}, expected input with shape "
                            f"[*{''.join(f', {n}' for n in shape)}], but got input of size{list(input.shape)}")
     outer = (*input.shape[:input.ndim - len(shape)], *[1] * len(shape))
-    out, mean_, rstd = new(input, input.shape), new(input, outer, FLOAT32), new(input, outer, FLOAT32)
+    out, mean_, rstd = new(input, input.shape), new(input, outer, _wide(input)), new(input, outer, _wide(input))
     if out.size:
         CALLS.LayerNorm(contiguous(input), shape, weight, bias, eps, out, mean_, rstd)
     return out, mean_, rstd
@@ -113,7 +120,7 @@ def batch_norm(input: NpuArray, weight: Any, bias: Any, running_mean: Any, runni
     running_var = ones(input, channels) if running_var is None else running_var
     out = new(input, input.shape)
     saved = (channels if training else (0,))
-    mean_, invstd = new(input, channels, FLOAT32), new(input, channels, FLOAT32)
+    mean_, invstd = new(input, channels, _wide(input)), new(input, channels, _wide(input))
     CALLS.BatchNorm(contiguous(input), weight, bias, running_mean, running_var, training, momentum, eps, out, mean_,
                     invstd)
     if saved == (0,):

@@ -136,6 +136,9 @@ def vector_norm(self: NpuArray, order: Any, dim: Any, keepdim: bool, dtype: Any)
     """The norm over dimensions."""
     kind = self.dtype if dtype is None else dtype.np
     out = reduced(self, dim, keepdim, kind)
+    if (order < 0 or order == math.inf) and 0 in [self.shape[d] for d in all_dims(self, dim)]:
+        raise RuntimeError(f"linalg.vector_norm cannot compute the {order} norm on an empty tensor because the "
+                           "operation does not have an identity")
     CALLS.LinalgVectorNorm(self, order, all_dims(self, dim), keepdim, dtype_code(kind), out)
     return out
 
