@@ -2,31 +2,53 @@
 
 from __future__ import annotations
 
+import enum
+import functools
 import inspect
 import unittest
-from collections.abc import Callable, Iterable
+from collections import namedtuple
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from .test_case import TestCase
 from .test_conditions import runs_anyway
-from .test_parametrization import bound, expanded
-
-__all__ = ["deviceCountAtLeast", "disableMkldnn", "disablecuDNN", "dtypes", "expectedFailureCUDA", "expectedFailureMPS",
-           "expectedFailureXPU", "get_all_device_types", "instantiate_device_type_tests", "onlyCPU", "onlyCUDA",
-           "onlyNativeDeviceTypes", "onlyOn", "skipCPUIf", "skipCPUIfNoLapack", "skipCUDAIf", "skipCUDAIfNoCudnn",
-           "skipCUDAIfNoMagma", "skipCUDAIfRocm", "skipCUDAVersionIn", "skipMPS", "skipMeta", "skipXPU", "skipXPUIf"]
+from .test_parametrization import bound, expanded, parametrize
 
 Test = Callable[..., Any]
-_DTYPES, _ONLY = "_device_test_dtypes", "_device_test_only"
+_DTYPES, _ONLY, _OPS, _DEVICES = "_device_test_dtypes", "_device_test_only", "_device_test_ops", "_device_test_devices"
+tol = namedtuple("tol", ["atol", "rtol"])  # noqa: PYI024 - as PyTorch's tests make them
+SkipSpec = namedtuple("SkipSpec", ["op", "variant", "device_type", "dtypes", "reason"],  # noqa: PYI024
+                      defaults=(None, None, None, ""))
+
+
+def __getattr__(name: str) -> Any:
+    """Marks that concern other devices leave a test on the CPU as it is."""
+    others = ("CUDA", "ROCM", "Rocm", "XPU", "MPS", "HPU", "XLA", "Lazy", "Meta", "PRIVATEUSE1", "GPU")
+    if name.startswith(tuple(f"skip{one}If" for one in others)):
+        return skipCUDAIf if name.endswith("If") else runs_anyway
+    if name.startswith(tuple(f"{kind}{one}" for kind in ("skip", "expectedFailure") for one in others)):
+        return runs_anyway
+    if name.startswith(("skipCPUIfNo", "disable")):
+        return runs_anyway
+    if name.startswith("onlyNative"):
+        return onlyNativeDeviceTypesAnd
+    if name.startswith("only"):
+        return _only(name.removeprefix("only"))
+    if name.startswith("dtypesIf"):
+        return dtypesIfCUDA
+    if name.isupper():
+        return False
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class dtypes:
-    """Run a test once for each of some element types, which it is given as `dtype`."""
+    """Run a test once for each of some element types, which it is given as `dtype` (of some tuples, as `dtypes`)."""
 
     def __init__(self, *args: Any, device_type: str = "all") -> None:
         self.args, self.device_type = args, device_type
 
     def __call__(self, fn: Test) -> Test:
-        if self.device_type in ("all", "cpu"):
+        if self.device_type in ("all", "cpu") and (self.device_type == "cpu" or not hasattr(fn, _DTYPES)):
             setattr(fn, _DTYPES, self.args)
         return fn
 
@@ -55,15 +77,17 @@ def _only(device: str) -> Callable[[Test], Test]:
 
 onlyCPU = _only("cpu")
 onlyCUDA = _only("cuda")
-onlyMPS = _only("mps")
-onlyXPU = _only("xpu")
-onlyAccelerator = _only("an accelerator")
 
 
-def onlyOn(device_type: str | Iterable[str]) -> Callable[[Test], Test]:
+class onlyOn:
     """Run on some devices only."""
-    wanted = _names(device_type)
-    return (lambda fn: fn) if "cpu" in wanted else _only(" or ".join(wanted))
+
+    def __init__(self, device_type: str | Iterable[str]) -> None:
+        self.device_type = device_type
+
+    def __call__(self, fn: Test) -> Test:
+        wanted = _names(self.device_type)
+        return fn if "cpu" in wanted else _only(" or ".join(wanted))(fn)
 
 
 def onlyNativeDeviceTypes(fn: Test) -> Test:
@@ -71,26 +95,173 @@ def onlyNativeDeviceTypes(fn: Test) -> Test:
     return fn
 
 
-def skipCPUIf(dep: bool, reason: str) -> Callable[[Test], Test]:
+def onlyNativeDeviceTypesAnd(devices: Any = None) -> Callable[[Test], Test]:
+    """Run on the CPU as on other devices of PyTorch itself, and on some more."""
+    return lambda fn: fn
+
+
+def skipIf(dep: Any, reason: str, device_type: Any = None) -> Callable[[Test], Test]:
+    """Skip on a device if something holds; a text names an attribute of the test's class."""
+
+    def decorate(fn: Test) -> Test:
+        if device_type is not None and "cpu" not in _names(device_type):
+            return fn
+
+        @functools.wraps(fn)
+        def test(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if getattr(self, dep, True) if isinstance(dep, str) else dep:
+                raise unittest.SkipTest(reason)
+            return fn(self, *args, **kwargs)
+
+        return test
+
+    return decorate
+
+
+def skipCPUIf(dep: Any, reason: str) -> Callable[[Test], Test]:
     """Skip on the CPU if something holds."""
-    return unittest.skipIf(bool(dep), reason)
+    return skipIf(dep, reason, "cpu")
 
 
-def skipCUDAIf(dep: bool, reason: str) -> Callable[[Test], Test]:
+def skipCUDAIf(dep: Any = None, reason: str = "") -> Callable[[Test], Test]:
     """Skip on CUDA if something holds: the test runs, it is on the CPU."""
     return lambda fn: fn
 
 
-# What concerns other devices leaves a test on the CPU as it is.
-skipCUDAIfRocm = skipCUDAIfNoCudnn = skipCUDAIfNoMagma = skipCUDAIfNotRocm = skipXPU = skipMPS = skipMeta = runs_anyway
-expectedFailureCUDA = expectedFailureMPS = expectedFailureXPU = disablecuDNN = disableMkldnn = runs_anyway
-skipCPUIfNoLapack = runs_anyway
-skipXPUIf = skipCUDAIf
+def expectedFailure(device_type: str) -> Callable[[Test], Test]:
+    """The test must fail on a device."""
+    return unittest.expectedFailure if device_type == "cpu" else lambda fn: fn
+
+
+def expectedFailureCPU(fn: Test) -> Test:
+    """The test must fail on the CPU."""
+    return unittest.expectedFailure(fn)
 
 
 def deviceCountAtLeast(num_required_devices: int) -> Callable[[Test], Test]:
-    """Skip unless there are so many devices of the kind: there is one CPU."""
-    return unittest.skipIf(num_required_devices > 1, f"{num_required_devices} devices needed, there is one CPU")
+    """Give a test a list of devices, and skip it unless there are so many: there is one CPU."""
+
+    def mark(fn: Test) -> Test:
+        setattr(fn, _DEVICES, num_required_devices)
+        return fn
+
+    return mark
+
+
+def largeTensorTest(size: Any, device: Any = None, inductor: bool = False) -> Callable[[Test], Test]:
+    """Skip unless a device has so much memory, in bytes or as "12GB"."""
+    wanted = size if isinstance(size, int) else int(float(size[:-2]) * 1024 ** {"KB": 1, "MB": 2, "GB": 3}[size[-2:].upper()])
+    return skipIf(_free_memory() < wanted, f"Insufficient memory: {size} needed", None)
+
+
+def _free_memory() -> int:
+    try:
+        with open("/proc/meminfo") as file:
+            return 1024 * next(int(line.split()[1]) for line in file if line.startswith("MemAvailable"))
+    except OSError:
+        return 0
+
+
+class _Tolerance:
+    """Tolerances of a test by its dtype."""
+
+    def __init__(self, d: dict[Any, Any]) -> None:
+        self.d = d
+
+    def wide(self, chosen: Any) -> tuple[float, float]:
+        """Absolute and relative."""
+        return float(chosen), 0.0
+
+    def __call__(self, fn: Test) -> Test:
+        fn._device_test_tolerance = self  # type: ignore[attr-defined]
+        return fn
+
+
+class precisionOverride(_Tolerance):
+    """`assertEqual` has other absolute tolerances in this test, by dtype."""
+
+
+class toleranceOverride(_Tolerance):
+    """`assertEqual` has other tolerances in this test, by dtype."""
+
+    def wide(self, chosen: Any) -> tuple[float, float]:
+        return float(chosen.atol), float(chosen.rtol)
+
+
+class OpDTypes(enum.Enum):
+    """Which element types of an op a test runs over."""
+
+    supported = 0
+    unsupported = 1
+    supported_backward = 2
+    unsupported_backward = 3
+    any_one = 4
+    none = 5
+    any_common_cpu_cuda_one = 6
+
+
+class ops:
+    """Run a test once for each op of a list and each of its element types, given as `op` and `dtype`."""
+
+    def __init__(self, op_list: Iterable[Any], *, dtypes: Any = OpDTypes.supported, allowed_dtypes: Any = None,
+                 skip_if_dynamo: bool = True) -> None:
+        self.op_list, self.kinds, self.allowed = list(op_list), dtypes, allowed_dtypes
+
+    def __call__(self, fn: Test) -> Test:
+        setattr(fn, _OPS, self)
+        return fn
+
+    def variants(self) -> Iterator[tuple[str, Any, Any]]:
+        """The op's name, the op, a dtype."""
+        for op in self.op_list:
+            for kind in self._kinds(op):
+                if self.allowed is None or kind is None or kind in self.allowed:
+                    yield getattr(op, "formatted_name", getattr(op, "name", str(op))), op, kind
+
+    def _kinds(self, op: Any) -> Iterable[Any]:
+        if not isinstance(self.kinds, OpDTypes):
+            return self.kinds
+        if self.kinds is OpDTypes.none:
+            return (None,)
+        backward = self.kinds in (OpDTypes.supported_backward, OpDTypes.unsupported_backward)
+        found = set(op.supported_backward_dtypes("cpu") if backward else op.supported_dtypes("cpu"))
+        if self.kinds in (OpDTypes.any_one, OpDTypes.any_common_cpu_cuda_one):
+            return sorted(found, key=str)[:1]
+        if self.kinds in (OpDTypes.unsupported, OpDTypes.unsupported_backward):
+            from .common_dtype import get_all_dtypes
+
+            found = set(get_all_dtypes()) - found
+        return sorted(found, key=str)
+
+
+class DeviceTypeTestBase(TestCase):
+    """What tests of a device have besides: the device."""
+
+    device_type = "generic_device_type"
+
+    @classmethod
+    def get_primary_device(cls) -> str:
+        """The device of tests that use one."""
+        return cls.device_type
+
+    @classmethod
+    def get_all_devices(cls) -> list[str]:
+        """All of the kind."""
+        return [cls.get_primary_device()]
+
+
+class CPUTestBase(DeviceTypeTestBase):
+    """Tests on the CPU."""
+
+    device_type = "cpu"
+
+
+device_type_test_bases = [CPUTestBase]
+
+
+def get_device_type_test_bases() -> list[type[DeviceTypeTestBase]]:
+    """The kinds of devices that are there."""
+    return list(device_type_test_bases)
 
 
 def get_all_device_types() -> list[str]:
@@ -98,9 +269,66 @@ def get_all_device_types() -> list[str]:
     return ["cpu"]
 
 
-def skipCUDAVersionIn(versions: Iterable[Any] | None = None) -> Callable[[Test], Test]:
-    """Skip for some versions of CUDA: the test runs, there is no CUDA."""
-    return lambda fn: fn
+def has_cusolver() -> bool:
+    """Whether there is NVIDIA's library for linear algebra: no."""
+    return False
+
+
+has_hipsolver = has_cusolver
+
+
+def _given(test: Test, kind: Any, more: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a test. As in PyTorch, one that does not name a device is not given one."""
+    names = inspect.signature(test).parameters
+    given = dict(more)
+    if hasattr(test, _DEVICES):
+        given["devices"] = ["cpu"]
+    elif "device" in names:
+        given["device"] = "cpu"
+    if isinstance(kind, (list, tuple)):
+        given["dtypes"] = tuple(kind)
+    elif kind is not None and ("dtype" in names or not hasattr(test, _OPS)):
+        given["dtype"] = kind
+    return given
+
+
+def _tolerant(test: Test, tolerance: _Tolerance | None, kind: Any) -> Test:
+    """The test with the tolerances of a dtype."""
+    if tolerance is None or kind not in tolerance.d:
+        return test
+    absolute, relative = tolerance.wide(tolerance.d[kind])
+
+    @functools.wraps(test)
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = self.precision, self.rel_tol
+        self.precision, self.rel_tol = max(self.precision, absolute), max(self.rel_tol, relative)
+        try:
+            return test(self, *args, **kwargs)
+        finally:
+            self.precision, self.rel_tol = before
+
+    return run
+
+
+def _variants(key: str, function: Test) -> Iterator[tuple[str, Test]]:
+    """The tests for the CPU that one test stands for, with their names."""
+    number = getattr(function, _DEVICES, 1)
+    only = getattr(function, _ONLY, "cpu")
+    over = getattr(function, _OPS, None)
+    for ending, test in expanded(function):
+        choices = over.variants() if over is not None else (
+            ("", None, kind) for kind in getattr(function, _DTYPES, (None,)))
+        for op_name, op, kind in choices:
+            kinds = kind if isinstance(kind, (list, tuple)) else () if kind is None else (kind,)
+            name = "_".join(filter(None, (key, ending, op_name, "cpu", *(one.name for one in kinds))))
+            made = bound(_tolerant(test, getattr(function, "_device_test_tolerance", None), kind),
+                         _given(test, kind, {} if op is None else {"op": op}))
+            made.__name__ = name
+            if only != "cpu":
+                made = unittest.skip(f"only for {only}")(made)
+            elif number > 1:
+                made = unittest.skip(f"fewer than {number} devices detected")(made)
+            yield name, made
 
 
 def instantiate_device_type_tests(generic_test_class: type[unittest.TestCase], scope: dict[str, Any],
@@ -112,29 +340,24 @@ def instantiate_device_type_tests(generic_test_class: type[unittest.TestCase], s
     """
     name = generic_test_class.__name__
     scope.pop(name, None)
+    generic = {key: value for key, value in vars(generic_test_class).items() if key.startswith("test")}
+    for key in generic:
+        delattr(generic_test_class, key)
     if (only_for is not None and "cpu" not in _names(only_for)) or "cpu" in _names(except_for or ()):
         return
-    made: dict[str, Any] = {"device_type": "cpu", "__module__": generic_test_class.__module__}
-    base = type(f"{name}CPUBase", generic_test_class.__bases__,
-                {key: value for key, value in vars(generic_test_class).items()
-                 if not key.startswith("test") and key not in ("__dict__", "__weakref__")})
-    for key, function in vars(generic_test_class).items():
-        if not key.startswith("test"):
-            continue
-        only = getattr(function, _ONLY, "cpu")
-        for ending, test in expanded(function):
-            for kind in getattr(function, _DTYPES, (None,)):
-                # As in PyTorch, a test that does not name a device is not given one.
-                given = {"device": "cpu"} if "device" in inspect.signature(test).parameters else {}
-                if kind is not None:
-                    given["dtype"] = kind
-                whole = "_".join(filter(None, (key, ending, "cpu", "" if kind is None else kind.name)))
-                made[whole] = bound(test, given)
-                made[whole].__name__ = whole
-                if only != "cpu":
-                    made[whole] = unittest.skip(f"only for {only}")(made[whole])
-    scope[f"{name}CPU"] = type(f"{name}CPU", (base,), made)
+    made: dict[str, Any] = {"__module__": generic_test_class.__module__}
+    for key, function in generic.items():
+        made.update(_variants(key, function))
+    # The class itself stays among the bases: its methods call `super()`.
+    scope[f"{name}CPU"] = type(f"{name}CPU", (CPUTestBase, generic_test_class), made)
 
 
 def _names(given: Any) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
+
+
+__all__ = ["CPUTestBase", "DeviceTypeTestBase", "OpDTypes", "deviceCountAtLeast", "dtypes", "dtypesIfCPU",
+           "dtypesIfCUDA", "expectedFailure", "expectedFailureCPU", "get_all_device_types",
+           "get_device_type_test_bases", "instantiate_device_type_tests", "largeTensorTest", "onlyCPU", "onlyCUDA",
+           "onlyNativeDeviceTypes", "onlyNativeDeviceTypesAnd", "onlyOn", "ops", "parametrize", "precisionOverride",
+           "skipCPUIf", "skipCUDAIf", "skipIf", "tol", "toleranceOverride"]

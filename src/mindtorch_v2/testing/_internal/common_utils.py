@@ -1,31 +1,72 @@
-"""`torch.testing._internal.common_utils`: what PyTorch's tests of the profiler use from there.
+"""`torch.testing._internal.common_utils`: what PyTorch's tests use from there.
 
-The flags say what this runtime has: a CPU, and neither compilers nor other vendors' devices.
+The flags say what this runtime has: a CPU, and neither compilers nor other vendors' devices. Flags and marks for what is
+not here are many and come and go with PyTorch's versions, so they are known by how they are named (`__getattr__`).
 """
-
-# ruff: noqa: PT009, PT027 - this is a unittest.TestCase: its methods are what it is made of
 
 from __future__ import annotations
 
 import functools
+import importlib
+import importlib.util
 import os
 import platform
 import random
 import shutil
+import socket
 import sys
 import tempfile
 import unittest
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from ..._random import manual_seed
-from ..._tensor import Tensor
-from .._compare import assert_close
+from ..._random import fork_rng
+from ..._settings import is_warn_always_enabled, set_warn_always
 from .._creation import make_tensor
+from .random_matrices import (
+    make_fullrank_matrices_with_distinct_singular_values,
+    make_symmetric_matrices,
+    make_symmetric_pd_matrices,
+    random_hermitian_matrix,
+    random_hermitian_pd_matrix,
+    random_hermitian_psd_matrix,
+    random_lowrank_matrix,
+    random_matrix,
+    random_sparse_matrix,
+    random_sparse_pd_matrix,
+    random_square_matrix_of_rank,
+    random_symmetric_matrix,
+    random_symmetric_pd_matrix,
+    random_symmetric_psd_matrix,
+    random_well_conditioned_matrix,
+)
+from .tensor_helpers import (
+    BytesIOContext,
+    bytes_to_scalar,
+    chunk_list,
+    clone_input_helper,
+    compare_equal_outs_and_grads,
+    do_test_dtypes,
+    do_test_empty_full,
+    first_sample,
+    get_tensors_from,
+    gradcheck,
+    gradgradcheck,
+    has_corresponding_torch_dtype,
+    is_iterable,
+    is_iterable_of_tensors,
+    iter_indices,
+    noncontiguous_like,
+    numpy_to_torch_dtype,
+    numpy_to_torch_dtype_dict,
+    outs_and_grads,
+    torch_to_numpy_dtype_dict,
+)
+from .tensor_helpers import check_gradients as _assertGradAndGradgradChecks
+from .test_case import SEED, TestCase, set_rng_seed
 from .test_conditions import (
     DeterministicGuard,
     decorateIf,
@@ -51,28 +92,69 @@ from .test_conditions import (
     xfailIfTorchDynamo,
 )
 from .test_conditions import set_default_dtype_to as set_default_dtype
-from .test_parametrization import instantiate_parametrized_tests, parametrize, subtest
+from .test_conditions import _unchanged, runs_anyway
+from .test_conditions import set_default_tensor_type_to as set_default_tensor_type
+from .test_parametrization import instantiate_parametrized_tests, parametrize, reparametrize, subtest
 
 __all__ = [
+    "BytesIOContext",
     "DeterministicGuard",
+    "SEED",
     "TemporaryDirectoryName",
     "TemporaryFileName",
     "TestCase",
+    "_assertGradAndGradgradChecks",
+    "bytes_to_scalar",
+    "chunk_list",
+    "clone_input_helper",
+    "compare_equal_outs_and_grads",
     "decorateIf",
     "disable_gc",
+    "do_test_dtypes",
+    "do_test_empty_full",
     "dtype_name",
+    "first_sample",
     "freeze_rng_state",
+    "get_tensors_from",
+    "gradcheck",
+    "gradgradcheck",
+    "has_corresponding_torch_dtype",
     "instantiate_parametrized_tests",
+    "is_iterable",
+    "is_iterable_of_tensors",
+    "iter_indices",
     "load_tests",
+    "make_fullrank_matrices_with_distinct_singular_values",
+    "make_symmetric_matrices",
+    "make_symmetric_pd_matrices",
     "make_tensor",
     "markDynamoStrictTest",
+    "noncontiguous_like",
+    "numpy_to_torch_dtype",
+    "numpy_to_torch_dtype_dict",
+    "outs_and_grads",
     "parametrize",
+    "random_hermitian_matrix",
+    "random_hermitian_pd_matrix",
+    "random_hermitian_psd_matrix",
+    "random_lowrank_matrix",
+    "random_matrix",
+    "random_sparse_matrix",
+    "random_sparse_pd_matrix",
+    "random_square_matrix_of_rank",
+    "random_symmetric_matrix",
+    "random_symmetric_pd_matrix",
+    "random_symmetric_psd_matrix",
+    "random_well_conditioned_matrix",
+    "reparametrize",
     "requires_cuda",
     "retry",
     "run_tests",
     "serialTest",
     "set_cwd",
     "set_default_dtype",
+    "set_default_tensor_type",
+    "set_rng_seed",
     "skipCUDANonDefaultStreamIf",
     "skipIfFreeThreaded",
     "skipIfHpu",
@@ -86,6 +168,7 @@ __all__ = [
     "slowTest",
     "subtest",
     "suppress_warnings",
+    "torch_to_numpy_dtype_dict",
     "unMarkDynamoStrictTest",
     "xfailIf",
     "xfailIfTorchDynamo",
@@ -102,7 +185,9 @@ IS_JETSON = IS_FBCODE = IS_SANDCASTLE = IS_REMOTE_GPU = IS_CI = False
 
 TEST_NUMPY = True  # what the kernels are made of
 TEST_CUDA = TEST_MPS = TEST_XPU = TEST_HPU = TEST_CUDA_GRAPH = TEST_PRIVATEUSE1 = TEST_ACCELERATOR = False
-TEST_MKL = TEST_MKLDNN = TEST_SCIPY = TEST_CUDNN = False
+TEST_MKL = TEST_MKLDNN = TEST_CUDNN = False
+TEST_SCIPY = importlib.util.find_spec("scipy") is not None
+TEST_DILL = importlib.util.find_spec("dill") is not None
 TEST_WITH_ASAN = TEST_WITH_TSAN = TEST_WITH_UBSAN = TEST_WITH_ROCM = TEST_WITH_CROSSREF = False
 TEST_WITH_TORCHDYNAMO = TEST_WITH_TORCHINDUCTOR = TEST_WITH_AOT_EAGER = TEST_WITH_SLOW_GRADCHECK = False
 TEST_WITH_SLOW = os.getenv("PYTORCH_TEST_WITH_SLOW", "0") == "1"
@@ -112,124 +197,52 @@ GRADCHECK_NONDET_TOL = 0.0
 NO_MULTIPROCESSING_SPAWN = False
 MI300_ARCH: tuple[str, ...] = ()
 
+NATIVE_DEVICES = ("cpu",)
+NAVI_ARCH = MI200_ARCH = MI350_ARCH = NAVI3_ARCH = NAVI4_ARCH = ()
+IS_FILESYSTEM_UTF8_ENCODING = sys.getfilesystemencoding() == "utf-8"
+MACOS_VERSION = -1.0
+ACCELERATOR_TYPE = None
+UNITTEST_ARGS = [sys.argv[0]]
+
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-SEED = 1234
+TestGradients = NestedTensorTestCase = TestCase
 
 
-def set_rng_seed(seed: int | None = None) -> None:
-    """Seed all generators of random numbers that tests use."""
-    seed = SEED if seed is None else seed
-    manual_seed(seed)
-    random.seed(seed)
-    np.random.seed(seed)
+def __getattr__(name: str) -> Any:
+    """Flags and marks for what is not here, by the way they are named."""
+    if name.startswith(("TEST_", "IS_", "PLATFORM_SUPPORTS_")) and name.isupper():
+        return False
+    if name.startswith(("skipIfNo", "skipUnless", "requires_", "runOn")):
+        # A function of this kind guards a package or a device: there is none.
+        return _needs_what_is_absent(name)
+    if name.startswith(("skipIf", "skipRocm", "skipCUDA", "xfailIf", "xpassIf", "runWithout")):
+        return runs_anyway
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _needs_what_is_absent(name: str) -> Callable[..., Any]:
+    skip = unittest.skip(f"{name}: not available here")
+
+    def mark(first: Any = None, *args: Any, **kwargs: Any) -> Any:
+        return skip(first) if callable(first) and not args and not kwargs else skip
+
+    mark.__name__ = name
+    return mark
 
 
 @contextmanager
 def freeze_rng_state() -> Iterator[None]:
-    """Leave the generators of NumPy and Python as they were."""
+    """Leave the generators of tensors, NumPy and Python as they were."""
     numpy_state, python_state = np.random.get_state(), random.getstate()
     try:
-        yield
+        with fork_rng():
+            yield
     finally:
         np.random.set_state(numpy_state)
         random.setstate(python_state)
 
 
-class TestCase(unittest.TestCase):
-    """`unittest.TestCase` that compares tensors, seeds each test, and shows long differences whole."""
-
-    maxDiff = None
-    longMessage = True
-    __test__ = True
-    precision = 0.0
-    rel_tol = 0.0
-
-    def setUp(self) -> None:
-        """Seed, so that a test does the same alone and among others."""
-        set_rng_seed(SEED)
-
-    def assertEqual(self, x: Any, y: Any, msg: Any = None, *, atol: float | None = None,  # type: ignore[override]
-                    rtol: float | None = None, equal_nan: bool = True, exact_dtype: bool = True,
-                    exact_device: bool = False, exact_layout: bool = False, exact_stride: bool = False,
-                    exact_is_coalesced: bool = False) -> None:
-        """Equal; for tensors and numbers up to a tolerance, also inside of containers."""
-        if isinstance(y, str) or not _numeric(x) or not _numeric(y):
-            super().assertEqual(x, y, msg)
-            return
-        if atol is not None and rtol is None:
-            rtol = 0.0
-        elif rtol is not None and atol is None:
-            atol = 0.0
-        both = exact_dtype and _has_tensor(x) and _has_tensor(y)
-        assert_close(_comparable(x, y), _comparable(y, x), rtol=rtol, atol=atol, equal_nan=equal_nan, check_dtype=both,
-                     check_device=exact_device, check_layout=exact_layout, check_stride=exact_stride,
-                     msg=None if msg is None else lambda text: f"{text}\n{msg(text) if callable(msg) else msg}")
-
-    def assertNotEqual(self, x: Any, y: Any, msg: Any = None, *, atol: float | None = None,  # type: ignore[override]
-                       rtol: float | None = None, **options: Any) -> None:
-        """The opposite of `assertEqual`."""
-        with self.assertRaises(AssertionError, msg=msg):
-            self.assertEqual(x, y, msg, atol=atol, rtol=rtol, **options)
-
-    def assertEqualIgnoreType(self, *args: Any, **kwargs: Any) -> None:
-        """`assertEqual` that does not look at element types."""
-        self.assertEqual(*args, exact_dtype=False, **kwargs)
-
-    def assertExpectedInline(self, actual: Any, expect: str, skip: int = 0) -> None:
-        """The text is the expected one. Rewriting it in the file, as PyTorch's helper can, is not supported."""
-        if os.getenv("EXPECTTEST_ACCEPT"):
-            raise NotImplementedError("assertExpectedInline: EXPECTTEST_ACCEPT needs the package expecttest")
-        super().assertEqual(str(actual), expect)
-
-    def assertNotWarn(self, callable: Callable[..., Any], msg: str = "") -> None:
-        """Calling it raises no warning."""
-        with warnings.catch_warnings(record=True) as found:
-            warnings.simplefilter("always")
-            callable()
-        self.assertTrue(not found, msg or f"warnings were raised: {[str(one.message) for one in found]}")
-
-    @contextmanager
-    def assertRaisesRegexIgnoreFrame(self, error: type[BaseException], pattern: str) -> Iterator[None]:
-        """`assertRaisesRegex` under the name that tests of compiled code use."""
-        with self.assertRaisesRegex(error, pattern):
-            yield
-
-    @contextmanager
-    def assertWarnsOnceRegex(self, category: type[Warning], regex: str = "") -> Iterator[None]:
-        """A warning that PyTorch shows once; here each call shows it."""
-        with self.assertWarnsRegex(category, regex):
-            yield
-
-
-def _numeric(value: Any) -> bool:
-    """Whether tolerance makes sense for a value."""
-    if isinstance(value, (Tensor, np.ndarray, np.number, bool, int, float, complex)):
-        return True
-    if isinstance(value, dict):
-        return bool(value) and all(_numeric(item) for item in value.values())
-    return isinstance(value, (list, tuple)) and bool(value) and all(_numeric(item) for item in value)
-
-
-def _has_tensor(value: Any) -> bool:
-    if isinstance(value, dict):
-        return any(map(_has_tensor, value.values()))
-    return any(map(_has_tensor, value)) if isinstance(value, (list, tuple)) else isinstance(value, (Tensor, np.ndarray))
-
-
-def _comparable(value: Any, other: Any) -> Any:
-    """A value in a form that `assert_close` takes: no NumPy types, and a number as large as the tensor beside it."""
-    if isinstance(value, np.number):
-        value = value.item()
-    if isinstance(value, (bool, int, float, complex)) and isinstance(other, Tensor):
-        return other.new_full(other.shape, value)
-    return value
-
-
 # -- decorators --------------------------------------------------------------------------------------------------------
-
-
-def _unchanged(function: Callable[..., Any]) -> Callable[..., Any]:
-    return function
 
 
 def skipIfTorchDynamo(msg: str = "") -> Decorator:
@@ -252,9 +265,113 @@ def skipIfCrossRef(fn: Callable[..., Any]) -> Callable[..., Any]:
     return fn
 
 
-def skipIfNoDill(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Skip where a package is missing."""
-    return unittest.skip("no dill")(fn)
+# Skip where a package is missing.
+skipIfNoDill = unittest.skipIf(not TEST_DILL, "no dill")
+skipIfNoSciPy = unittest.skipIf(not TEST_SCIPY, "test require SciPy, but SciPy not found")
+skipIfCompiledWithoutNumpy = _unchanged  # NumPy is what the kernels are made of
+
+
+def skip_exception_type(exc_type: type[BaseException]) -> Any:
+    """A block whose errors of a kind skip the test."""
+
+    @contextmanager
+    def block() -> Iterator[None]:
+        try:
+            yield
+        except exc_type as error:
+            raise unittest.SkipTest(f"not implemented: {error}") from error
+
+    return block()
+
+
+def skip_but_pass_in_sandcastle_if(condition: bool, reason: str) -> Decorator:
+    """Skip if something holds."""
+    return unittest.skipIf(condition, reason)
+
+
+def lazy_skip_if(condition: Callable[[], bool], reason: str) -> Decorator:
+    """Skip if something holds when the test begins."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def test(*args: Any, **kwargs: Any) -> Any:
+            if condition():
+                raise unittest.SkipTest(reason)
+            return function(*args, **kwargs)
+
+        return test
+
+    return decorate
+
+
+@contextmanager
+def set_warn_always_context(new_val: bool) -> Iterator[None]:
+    """Show warnings each time, or not, inside the block."""
+    before = is_warn_always_enabled()
+    set_warn_always(new_val)
+    try:
+        yield
+    finally:
+        set_warn_always(before)
+
+
+class AlwaysWarnTypedStorageRemoval:
+    """Warn of typed storages each time inside the block: done by `set_warn_always`."""
+
+    def __init__(self, always_warn: bool) -> None:
+        self.block = set_warn_always_context(always_warn)
+
+    def __enter__(self) -> None:
+        self.block.__enter__()
+
+    def __exit__(self, *exc: Any) -> None:
+        self.block.__exit__(*exc)
+
+
+def wrapDeterministicFlagAPITest(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Leave the choice of deterministic algorithms as it was."""
+    from ..._settings import are_deterministic_algorithms_enabled
+
+    @functools.wraps(fn)
+    def test(*args: Any, **kwargs: Any) -> Any:
+        with DeterministicGuard(are_deterministic_algorithms_enabled()):
+            return fn(*args, **kwargs)
+
+    return test
+
+
+def wrapSwapTensorsTest(swap: bool | None = None) -> Decorator:
+    """Run a test with parameters swapped, not copied, by `module.to`."""
+    future = importlib.import_module("mindtorch_v2.__future__")  # `from ...__future__` means Python's own
+
+    def decorate(fn: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(fn)
+        def test(*args: Any, **kwargs: Any) -> Any:
+            before = future.get_swap_module_params_on_conversion()
+            future.set_swap_module_params_on_conversion(bool(swap))
+            try:
+                return fn(*args, **kwargs)
+            finally:
+                future.set_swap_module_params_on_conversion(before)
+
+        return test
+
+    return decorate
+
+
+# Both ways of `module.to` in turn.
+swap = functools.partial(parametrize, "swap")
+
+
+def coalescedonoff(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Run a test of sparse tensors with coalesced ones and others."""
+
+    @functools.wraps(f)
+    def test(self: Any, *args: Any, **kwargs: Any) -> None:
+        for coalesced in (True, False):
+            f(self, *args, **kwargs, coalesced=coalesced)
+
+    return test
 
 
 def skipIfWindows(func: Any = None, *, msg: str = "not supported on Windows") -> Any:
@@ -320,6 +437,19 @@ def TemporaryDirectoryName(suffix: str | None = None) -> Iterator[str]:
         yield name
     finally:
         shutil.rmtree(name, ignore_errors=True)
+
+
+def find_free_port() -> int:
+    """The number of a port that nobody listens at."""
+    with socket.socket() as one:
+        one.bind(("localhost", 0))
+        return int(one.getsockname()[1])
+
+
+def raise_on_run_directly(file_to_call: str) -> None:
+    """What a file of tests does that cannot be run by itself."""
+    raise RuntimeError(f"This test file is not meant to be run directly, use:\n\n\tpython {file_to_call} TESTNAME\n\n"
+                       "instead.")
 
 
 def run_tests(argv: list[str] | None = None) -> None:

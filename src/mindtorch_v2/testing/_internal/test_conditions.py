@@ -50,8 +50,13 @@ def xfailIf(condition: bool) -> Decorator:
 
 
 def decorateIf(decorator: Decorator, predicate_fn: Callable[[dict[str, Any]], bool]) -> Decorator:
-    """Refused: decorating single choices of a test with parameters by a function of them."""
-    raise NotImplementedError("decorateIf: give decorators to single choices with subtest(..., decorators=[...])")
+    """Decorate those variants of a test whose parameters are as wanted."""
+
+    def mark(test: Any) -> Any:
+        test._decorate_if = [*getattr(test, "_decorate_if", ()), (decorator, predicate_fn)]
+        return test
+
+    return mark
 
 
 def suppress_warnings(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -95,6 +100,19 @@ def set_default_dtype_to(kind: dtype) -> Iterator[None]:
     """Another default element type inside the block."""
     before = get_default_dtype()
     set_default_dtype(kind)
+    try:
+        yield
+    finally:
+        set_default_dtype(before)
+
+
+@contextmanager
+def set_default_tensor_type_to(kind: Any) -> Iterator[None]:
+    """Another default kind of tensors inside the block."""
+    from ..._settings import set_default_tensor_type
+
+    before = get_default_dtype()
+    set_default_tensor_type(kind)
     try:
         yield
     finally:

@@ -9,6 +9,9 @@ import unittest
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from ..._device import device
+from ..._dtype import dtype
+
 _PARAMETERS = "_parametrize_with"  # the attribute of a test method that holds its choices
 Variant = tuple[str, dict[str, Any], tuple[Callable[..., Any], ...]]  # end of the name, arguments, decorators
 
@@ -53,7 +56,7 @@ class parametrize:
             elif self.name_fn is not None:
                 name = self.name_fn(*given)
             else:
-                name = "_".join(f"{key}_{_text(item, number)}" for key, item in zip(self.names, given))
+                name = "_".join(_text(key, item, number) for key, item in zip(self.names, given))
             yield name, dict(zip(self.names, given)), chosen.decorators
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -61,12 +64,32 @@ class parametrize:
         return function
 
 
-def _text(value: Any, number: int) -> str:
-    """A value as part of a name; those that have no short text get their number."""
-    if isinstance(value, (bool, int, float, str, type(None))):
-        return str(value).replace(".", "_").replace(" ", "_")
-    return getattr(value, "__name__", None) or (str(value).rpartition(".")[2] if str(value).isidentifier()
-                                                or str(value).startswith("torch.") else str(number))
+def _text(key: str, value: Any, number: int) -> str:
+    """A parameter as part of a name; a value that has no short text gives its number."""
+    if isinstance(value, dtype):
+        return value.name
+    if isinstance(value, device):
+        return str(value)
+    if hasattr(value, "formatted_name"):
+        return str(value.formatted_name)
+    if isinstance(value, (int, float, str)):
+        return f"{key}_{str(value).replace('.', '_')}"
+    return f"{key}{number}"
+
+
+class reparametrize:
+    """Other variants in place of a parametrization's own: a function makes them from each of it."""
+
+    def __init__(self, parametrizer: Any, adapter_fn: Callable[..., Iterable[tuple[str, dict[str, Any]]]]) -> None:
+        self.parametrizer, self.adapter_fn = parametrizer, adapter_fn
+
+    def variants(self) -> Iterator[Variant]:
+        """The choices."""
+        for name, values, decorators in self.parametrizer.variants():
+            for other, changed in self.adapter_fn(name, dict(values)):
+                yield other, changed, decorators
+
+    __call__ = parametrize.__call__
 
 
 def expanded(function: Callable[..., Any]) -> Iterator[tuple[str, Callable[..., Any]]]:
@@ -78,6 +101,7 @@ def expanded(function: Callable[..., Any]) -> Iterator[tuple[str, Callable[..., 
         for _, values, more in combination:
             arguments.update(values)
             decorators += more
+        decorators += tuple(one for one, wanted in getattr(function, "_decorate_if", ()) if wanted(arguments))
         yield "_".join(name for name, _, _ in combination), bound(function, arguments, decorators)
 
 
