@@ -109,6 +109,13 @@ def construct(kind: dtype, args: tuple[Any, ...]) -> Tensor:
         return aten.empty(tuple(int(extent) for extent in args), dtype=kind)
     if len(args) == 1 and isinstance(first, (list, tuple, np.ndarray, range)):
         return from_sequence(list(first) if isinstance(first, range) else first, kind)
+    from ._tensor_facts import set_
+    from ._typed_storage import TypedStorage
+
+    if len(args) == 1 and isinstance(first, TypedStorage):
+        if first.dtype is not kind:
+            raise TypeError(f"expected a storage of dtype {kind}, got {first.dtype}")
+        return set_(aten.empty((0,), dtype=kind), first.untyped(), 0, (first.size(),), (1,))
     if isinstance(first, str):
         raise TypeError("new(): invalid data type 'str'")
     raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")

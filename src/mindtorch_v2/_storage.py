@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -94,6 +95,10 @@ class Storage:
         return self.bytes().tolist()
 
     def __getitem__(self, index: Any) -> Any:
+        if not isinstance(index, (int, np.integer, slice)):
+            raise TypeError(f"can't index a torch.UntypedStorage with {type(index).__name__}")
+        if isinstance(index, slice) and index.step not in (None, 1):
+            raise RuntimeError(f"Trying to slice with a step of {index.step}, but only a step of 1 is supported")
         found = self.bytes()[index]
         if np.ndim(found) == 0:
             return int(found)
@@ -106,6 +111,39 @@ class Storage:
             return
         device_of(self.array).fill(seen_through(self.array, phantom(self.array)[index]), value)
 
+    @property
+    def _cdata(self) -> int:
+        """A number that storages of the same memory have in common."""
+        return id(self.owner)
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether the memory is CUDA's."""
+        return self.device.type == "cuda"
+
+    def is_shared(self) -> bool:
+        """Whether other processes see changes."""
+        return False
+
+    def is_pinned(self, device: Any = None) -> bool:
+        """Whether a device can copy from this memory while the program goes on."""
+        return False
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.tolist())
+
+    def __reduce__(self) -> Any:
+        return (_of_bytes, (self.bytes() if type(self.array) is np.ndarray else to_host(self.array),))
+
+    def __copy__(self) -> Storage:
+        return self.clone()
+
+    def __deepcopy__(self, memo: dict[Any, Any]) -> Storage:
+        copies = memo.setdefault("torch", {})
+        if self not in copies:
+            copies[self] = self.clone()
+        return copies[self]
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Storage) and self.owner is other.owner
 
@@ -114,6 +152,15 @@ class Storage:
 
     def __repr__(self) -> str:
         return f"[torch.storage.UntypedStorage(device={self.device}) of size {self.nbytes()}]"
+
+
+# Programs see it as this.
+Storage.__name__ = Storage.__qualname__ = "UntypedStorage"
+
+
+def _of_bytes(data: np.ndarray) -> Storage:
+    """What a pickled storage comes back through."""
+    return Storage(data if data.flags.writeable else data.copy(), CPU)
 
 
 class Shared:

@@ -19,9 +19,10 @@ from ._construct import from_numpy
 from ._device import CPU, device
 from ._dispatch.namespace import aten
 from ._dispatch.state import THREAD
-from ._dtype import DefaultDtype, bool_, int64
+from ._dtype import DefaultDtype, bool_, dtype, int64
 from ._refused import refused_methods
 from ._shape import Size
+from ._storage import Storage
 from ._tensor import Tensor, strided, wrap, wrap_as, wrap_known
 from ._tensor_facts import attach as attach_facts
 from ._tensor_facts import copied, set_
@@ -301,6 +302,26 @@ def _reduce(self: Tensor, protocol: Any = None) -> Any:
             "crossing process boundaries.  If you just want to transfer the data, call detach() on the tensor before "
             "serializing (e.g., putting it on the queue)."
         )
+    if type(self._a) is np.ndarray:
+        # With the whole memory, as in PyTorch: what shares it now shares it again.
+        return (rebuild_on, (type(self), self.untyped_storage(), self.dtype, self.storage_offset(), tuple(self._a.shape),
+                             self.stride(), self._rg, self.__dict__))
+    return reduce_alone(self)
+
+
+def rebuild_on(cls: type, storage: Storage, kind: dtype, offset: int, shape: tuple[int, ...], stride: tuple[int, ...],
+               requires_grad: bool, attributes: dict[str, Any]) -> Tensor:
+    """What a pickled tensor comes back through: a window on a storage of the same pickle."""
+    window = set_(aten.empty((0,), dtype=kind, device="cpu"), storage, offset, shape, stride)
+    made = wrap_as(cls, window._a)
+    made._st = window._st
+    made._rg = requires_grad
+    made.__dict__.update(attributes)
+    return made
+
+
+def reduce_alone(self: Tensor) -> Any:
+    """A tensor by its own elements, without the rest of the memory they lie in: what goes to another process."""
     order = None
     if self.is_meta:
         contents: Any = (self._a.shape, self.stride(), self.dtype)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import mmap
+import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from ._device import CPU, device
-from ._dtype import ALL_DTYPES, DefaultDtype, dtype
+from ._dtype import ALL_DTYPES, DefaultDtype, dtype, dtype_from_name
 from ._legacy import NAMES
 from ._storage import Storage as Bytes
 
@@ -41,6 +42,11 @@ class UntypedStorage(metaclass=StorageType):
         return Bytes(np.frombuffer(mapped, np.uint8), CPU)
 
 
+def _refuse(reason: str) -> NoReturn:
+    raise RuntimeError("TypedStorage.__init__ received an invalid combination of arguments. Expected a size, a sequence "
+                       f"or wrap_storage.\n{reason}")
+
+
 class TypedStorage:
     """A storage read as elements of one dtype.
 
@@ -55,16 +61,26 @@ class TypedStorage:
     def __init__(self, *args: Any, wrap_storage: Bytes | None = None, dtype: Any = None, device: Any = None,
                  _internal: bool = False) -> None:
         self.dtype = dtype or getattr(type(self), "dtype", None) or DefaultDtype.value
+        if len(args) > 1:
+            _refuse("Too many positional arguments")
         if wrap_storage is not None:
+            if args:
+                _refuse("No positional arguments should be given when using 'wrap_storage'")
+            if dtype is None:
+                _refuse("Argument 'dtype' must be specified")
+            if not isinstance(wrap_storage, Bytes):
+                _refuse(f"Argument 'wrap_storage' must be UntypedStorage, but got {type(wrap_storage)}")
+            if device is not None:
+                _refuse("Argument 'device' should not be specified when 'wrap_storage' is given")
             self._untyped = wrap_storage
         elif not args:
             self._untyped = Bytes(np.empty(0, self.dtype.np), CPU)
-        elif len(args) == 1 and isinstance(args[0], (int, np.integer)):
+        elif isinstance(args[0], (int, np.integer)):
             self._untyped = Bytes(np.empty(int(args[0]), self.dtype.np), CPU)
-        elif len(args) == 1 and hasattr(args[0], "__iter__"):
+        elif hasattr(args[0], "__iter__"):
             self._untyped = Bytes(np.array(list(args[0])).astype(self.dtype.np), CPU)
         else:
-            raise TypeError(f"{type(self).__name__}() takes one size or sequence")
+            _refuse(f"Argument type not recognized: {type(args[0])}")
 
     def _elements(self) -> np.ndarray:
         """The memory as a flat array that shares it."""
@@ -136,13 +152,51 @@ class TypedStorage:
         """False."""
         return False
 
+    @property
+    def _cdata(self) -> int:
+        return self._untyped._cdata
+
+    @property
+    def filename(self) -> None:
+        """The file that the memory is mapped from: not known."""
+
+    def resize_(self, size: int) -> TypedStorage:
+        """Nothing if this is the size already."""
+        self._untyped.resize_(size * self.dtype.itemsize)
+        return self
+
+    def share_memory_(self) -> TypedStorage:
+        """Refused: storages do not move to other memory."""
+        raise NotImplementedError("TypedStorage.share_memory_: storages do not move to other memory here")
+
+    def pickle_storage_type(self) -> str:
+        """The name of the old class, as files have it."""
+        return f"{_old_name(self.dtype)}Storage"
+
+    def _place(self, index: Any) -> int:
+        if not isinstance(index, (int, np.integer)):
+            raise RuntimeError(f"can't index a {type(self)} with {type(index)}")
+        if not -self.size() <= index < self.size():
+            raise IndexError(f"index {index} out of range for storage of size {self.size()}")
+        return int(index)
+
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
-        return self._elements()[index].item()
+        found = self._elements()[self._place(index)]
+        return float(found) if self.dtype.name == "bfloat16" else found.item()
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self._elements()[index] = value
+        self._elements()[index if isinstance(index, slice) else self._place(index)] = value
+
+    def __copy__(self) -> TypedStorage:
+        return self.clone()
+
+    def __deepcopy__(self, memo: dict[Any, Any]) -> TypedStorage:
+        return TypedStorage(wrap_storage=self._untyped.__deepcopy__(memo), dtype=self.dtype)
+
+    def __reduce__(self) -> Any:
+        return (_on, (self._untyped, self.dtype))
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.tolist())
@@ -159,6 +213,26 @@ class TypedStorage:
                 f"{self.size()}]")
 
 
+def _on(untyped: Bytes, kind: dtype) -> TypedStorage:
+    """What a pickled storage comes back through."""
+    return TypedStorage(wrap_storage=untyped, dtype=kind)
+
+
+def _conversion(name: str) -> Any:
+    def convert(self: TypedStorage) -> TypedStorage:
+        return self.type(dtype_from_name(name))
+
+    convert.__name__, convert.__doc__ = name, f"The elements as {name}."
+    return convert
+
+
+# `storage.double()` and its kin.
+for _name, _method in {"float64": "double", "float32": "float", "float16": "half", "int64": "long", "int32": "int",
+                       "int16": "short", "int8": "char", "uint8": "byte", "bool": "bool", "bfloat16": "bfloat16",
+                       "complex64": "complex_float", "complex128": "complex_double"}.items():
+    setattr(TypedStorage, _method, _conversion(_name))
+
+
 class OldStorageType(type):
     """The type of `torch.FloatStorage`: an instance is any typed storage of that dtype."""
 
@@ -168,7 +242,35 @@ class OldStorageType(type):
         return isinstance(instance, TypedStorage) and instance.dtype is cls.dtype
 
     def __call__(cls, *args: Any, **kwargs: Any) -> TypedStorage:
+        if "dtype" in kwargs:
+            raise RuntimeError(f"{cls.__name__}.__new__ received an invalid combination of arguments. Keyword argument "
+                               "'dtype' cannot be specified")
         return TypedStorage(*args, dtype=cls.dtype, **kwargs)
+
+    def from_buffer(cls, buffer: Any, byte_order: str | None = None, count: int = -1, offset: int = 0) -> TypedStorage:
+        """A copy of bytes as elements; those of more than one byte need a `byte_order`."""
+        if byte_order not in ("native", "little", "big", *([None] if cls.dtype.itemsize == 1 else [])):
+            if byte_order is None:
+                raise TypeError(f"from_buffer(): argument 'byte_order' is needed for elements of {cls.dtype}")
+            raise ValueError(f"invalid byte_order '{byte_order}' (expected 'big', 'little', or 'native')")
+        raw, item = memoryview(buffer).cast("B"), cls.dtype.itemsize
+        if not 0 <= offset < len(raw):
+            raise ValueError(f"offset must be non-negative and no greater than buffer length ({len(raw)}), but got "
+                             f"{offset}")
+        if count < 0 and (len(raw) - offset) % item:
+            raise ValueError(f"buffer size ({len(raw)}) must be a multiple of element size ({item})")
+        if count >= 0 and offset + count * item > len(raw):
+            raise ValueError(f"buffer has only {len(raw) - offset} bytes after offset {offset}, but specified a size of "
+                             f"{count}")
+        found = np.frombuffer(raw, np.uint8, -1 if count < 0 else count * item, offset).copy()
+        if byte_order not in (None, "native", sys.byteorder):
+            found = found.reshape(-1, item)[:, ::-1].copy().reshape(-1)
+        return TypedStorage(wrap_storage=Bytes(found.view(cls.dtype.np), CPU), dtype=cls.dtype)
+
+    def from_file(cls, filename: str, shared: bool = False, size: int = 0) -> TypedStorage:
+        """The elements of a file, mapped into memory."""
+        return TypedStorage(wrap_storage=UntypedStorage.from_file(filename, shared, size * cls.dtype.itemsize),
+                            dtype=cls.dtype)
 
 
 def _old_name(kind: dtype) -> str:

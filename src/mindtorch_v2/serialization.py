@@ -29,9 +29,9 @@ from ._serialization import (
 )
 from ._shape import Size
 from ._storage import Shared, Storage
-from ._tensor import Layout, Tensor, wrap
+from ._tensor import Layout, Tensor, strided, wrap
 from ._typed_storage import TypedStorage
-from .nn.parameter import Parameter
+from .nn.parameter import Parameter, UninitializedTensorMixin
 
 _SAFE: dict[tuple[str, str], Any] = {}
 
@@ -48,7 +48,7 @@ class _Describer:
         if isinstance(obj, TypedStorage):
             raw = obj.untyped()
             return self.storage(raw, obj.dtype.name, raw.bytes().view(obj.dtype.np))
-        if not isinstance(obj, Tensor):
+        if not isinstance(obj, Tensor) or isinstance(obj, UninitializedTensorMixin) or obj.layout is not strided:
             return None
         record = self.tensor(obj)
         record.state = dict(obj.__dict__) or None
@@ -70,7 +70,7 @@ class _Describer:
         where = tensor.device
         if where.type == "meta":
             record = StorageRecord("", tensor.dtype.name, "meta", np.empty(0, numpy_dtype(tensor.dtype.name)))
-            return TensorRecord(record, 0, tuple(tensor._a.shape), tuple(tensor.stride()), bool(tensor.requires_grad),
+            return TensorRecord(record, 0, tuple(tensor._a.shape), tuple(tensor.stride()), bool(obj.requires_grad),
                                 isinstance(obj, Parameter))
         host: Tensor = tensor if where == CPU else aten.to(aten.detach(tensor), "cpu")
         storage = host.untyped_storage()
@@ -88,7 +88,7 @@ class _Describer:
             record = StorageRecord(str(len(self.storages)), host.dtype.name, str(where), flat)
             self.storages[id(flat)] = (record, flat)
         return TensorRecord(record, host.storage_offset(), tuple(host._a.shape), tuple(host.stride()),
-                            bool(tensor.requires_grad), isinstance(obj, Parameter))
+                            bool(obj.requires_grad), isinstance(obj, Parameter))
 
 
 def _reduce(obj: object) -> Any:
@@ -98,9 +98,22 @@ def _reduce(obj: object) -> Any:
         return reduce_device(obj.type, obj.index)
     if isinstance(obj, Size):
         return reduce_size(tuple(obj))
+    if isinstance(obj, Layout):
+        return (torch_global("torch.serialization", "_get_layout"), (str(obj),))
+    if isinstance(obj, Tensor) and obj.layout is not strided:
+        return (torch_global("torch._utils", "_rebuild_sparse_tensor"), (obj.layout, _sparse_parts(obj)))
     if isinstance(obj, type) and obj.__module__.startswith("mindtorch_v2"):
         return torch_global("torch" + obj.__module__[len("mindtorch_v2"):], obj.__qualname__)
     return None
+
+
+def _sparse_parts(tensor: Any) -> tuple[Any, ...]:
+    """What a sparse tensor is made of, in the order that files have it."""
+    if tensor.is_sparse:
+        return (tensor._indices(), tensor._values(), tensor.shape, tensor.is_coalesced())
+    if str(tensor.layout) in ("torch.sparse_csr", "torch.sparse_bsr"):
+        return (tensor.crow_indices(), tensor.col_indices(), tensor.values(), tensor.shape)
+    return (tensor.ccol_indices(), tensor.row_indices(), tensor.values(), tensor.shape)
 
 
 def save(obj: object, f: Any, pickle_module: Any = None, pickle_protocol: int = 2,
@@ -118,6 +131,8 @@ def load(f: Any, map_location: Any = None, pickle_module: Any = None, *, weights
 
     Only plain data is accepted unless `weights_only=False`, which trusts the file and may run code from it.
     """
+    if weights_only and pickle_module is not None:
+        raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
     builder = _Builder(map_location)
     return read_archive(
         f, build=builder.tensor, build_dtype=dtype_from_name, build_device=device, build_size=Size,
@@ -161,7 +176,10 @@ class _Builder:
         return TypedStorage(wrap_storage=self._shared(record, record.data), dtype=kind, _internal=True)
 
     def sparse(self, record: SparseRecord) -> Tensor:
-        """A tensor in coordinate form."""
+        """A tensor in coordinate or compressed form."""
+        if record.compressed is not None:
+            return aten.sparse_compressed_tensor(record.compressed, record.indices, record.values, record.size,
+                                                 layout=record.layout)
         return aten.sparse_coo_tensor(record.indices, record.values, record.size, is_coalesced=record.is_coalesced)
 
     def _shared(self, record: StorageRecord, array: Any) -> Storage:
@@ -201,8 +219,17 @@ def _location(map_location: Any, saved: str) -> device | None:
     if isinstance(map_location, dict):
         return device(map_location.get(saved, saved))
     if isinstance(map_location, (str, device)):
+        if device(map_location).type == "cuda":
+            validate_cuda_device(str(map_location))
         return device(map_location)
     raise TypeError(f"map_location must be a device, a string or a dict, got {type(map_location).__name__}")
+
+
+def validate_cuda_device(location: str) -> int:
+    """Refuse: there is no CUDA to bring anything to."""
+    raise RuntimeError(f"Attempting to deserialize object on a CUDA device ({location}) but torch.cuda.is_available() is "
+                       "False. If you are running on a CPU-only machine, please use torch.load with "
+                       "map_location=torch.device('cpu') to map your storages to the CPU.")
 
 
 def _resolve(module: str, name: str) -> Any:
@@ -217,6 +244,8 @@ def add_safe_globals(safe_globals: list[Any]) -> None:
     for one in safe_globals:
         target, name = one if isinstance(one, tuple) else (one, f"{one.__module__}.{one.__qualname__}")
         module, _, last = name.rpartition(".")
+        if module == "mindtorch_v2" or module.startswith("mindtorch_v2."):
+            module = "torch" + module[len("mindtorch_v2"):]  # as files name it
         _SAFE[module, last] = target
 
 

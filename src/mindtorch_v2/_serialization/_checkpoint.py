@@ -166,8 +166,9 @@ def _opened(path_or_file: str | os.PathLike[str] | IO[bytes], mmap: bool) -> Ite
         with open(label, "rb") as file:
             if file.read(len(LEGACY_MAGIC)) == LEGACY_MAGIC:
                 if mmap:
-                    raise RuntimeError(f"{label} has the format PyTorch wrote before version 1.6, which rules out "
-                                       "mmap=True: load it without and save it again")
+                    raise RuntimeError("mmap can only be used with files saved with `torch.save(..., "
+                                       f"_use_new_zipfile_serialization=True)`: {label} has the format from before "
+                                       "PyTorch 1.6; load it without mmap and save it again")
                 file.seek(0)
                 yield LegacyReader(file, label)
                 return

@@ -84,7 +84,12 @@ def dump(
     """Pickle ``obj``; returns the pickle and the storages it refers to by their keys in the archive, in order."""
     buffer = io.BytesIO()
     pickler = TorchPickler(buffer, describe, extra_reduce, protocol)
-    pickler.dump(obj)
+    try:
+        pickler.dump(obj)
+    except pickle.PicklingError as error:
+        if "<locals>" in str(error):  # Python's faster pickler, which PyTorch uses, has another class for these
+            raise AttributeError(str(error).replace("Can't pickle", "Can't pickle local object", 1)) from error
+        raise
     return buffer.getvalue(), pickler.storages
 
 

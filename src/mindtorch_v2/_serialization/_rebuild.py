@@ -44,6 +44,7 @@ _NO_NUMPY_DTYPES = frozenset({
     "qint8", "quint8", "qint32", "quint4x2", "quint2x4",
 })
 _MAX_BYTES = 1 << 63
+_COMPRESSED = frozenset({"torch.sparse_csr", "torch.sparse_csc", "torch.sparse_bsr", "torch.sparse_bsc"})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,12 +62,14 @@ class Builders:
 
 @dataclasses.dataclass(eq=False)
 class SparseRecord:
-    """A tensor that only has some of its elements, in coordinate form."""
+    """A tensor that only has some of its elements: in coordinate form, or `compressed` along one dimension."""
 
     indices: Any
     values: Any
     size: tuple[int, ...]
     is_coalesced: bool | None
+    compressed: Any = None
+    layout: Any = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -234,12 +237,14 @@ class Rebuilder:
         return self._finish(dataclasses.replace(record, state=state, subclass=subclass))
 
     def sparse_tensor(self, layout: Any, data: Any) -> Any:
-        """A tensor in coordinate form; the compressed forms are not supported."""
+        """A tensor in coordinate form or in one of the compressed ones."""
         if self._builders.sparse is None:
             raise NotImplementedError(f"{self._reader.label}: sparse tensors are not supported")
+        if str(layout) in _COMPRESSED:
+            return self._compressed_tensor(layout, data)
         if str(layout) != "torch.sparse_coo":
             raise NotImplementedError(f"{self._reader.label}: sparse tensors of the layout {str(layout)[:40]} are not "
-                                      "supported, only those in coordinate form (torch.sparse_coo)")
+                                      "supported")
         if type(data) is not tuple or len(data) not in (3, 4):
             raise pickle.UnpicklingError(f"this is not a sparse tensor: {reprlib.repr(data)}")
         indices, values, size, *coalesced = data
@@ -250,6 +255,15 @@ class Rebuilder:
             raise pickle.UnpicklingError(f"a sparse tensor is coalesced or not, but got {reprlib.repr(is_coalesced)}")
         sizes = _integers(size, "a size")
         return self._builders.sparse(SparseRecord(indices, values, sizes, is_coalesced))
+
+    def _compressed_tensor(self, layout: Any, data: Any) -> Any:
+        if type(data) is not tuple or len(data) != 4:
+            raise pickle.UnpicklingError(f"this is not a sparse tensor: {reprlib.repr(data)}")
+        compressed, plain, values, size = data
+        if any(id(part) not in self._built_tensors for part in (compressed, plain, values)):
+            raise pickle.UnpicklingError("a sparse tensor needs indices and values that are tensors of the same file")
+        assert self._builders.sparse is not None
+        return self._builders.sparse(SparseRecord(plain, values, _integers(size, "a size"), None, compressed, layout))
 
     def layout(self, name: Any) -> Any:
         """A ``torch.layout``."""

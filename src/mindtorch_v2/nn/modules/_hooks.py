@@ -6,6 +6,7 @@ place through which a hook can come into being (registration, copying and unpick
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -29,6 +30,16 @@ class HookTable(OrderedDict):  # type: ignore[type-arg]
     def __setitem__(self, key: Any, value: Any) -> None:
         Flag.raised = Flag.hooks = True
         super().__setitem__(key, value)
+
+    def __reduce__(self) -> Any:
+        # In a file it is the plain dictionary that PyTorch has there; `Module.__setstate__` takes it back.
+        return (OrderedDict, (), None, None, iter(self.items()))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> HookTable:
+        made = memo[id(self)] = HookTable()
+        for key, hook in self.items():
+            made[key] = copy.deepcopy(hook, memo)
+        return made
 
 
 class Handle(RemovableHandle):

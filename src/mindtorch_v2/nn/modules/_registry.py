@@ -62,8 +62,9 @@ class Registry:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         for name, make in HOOK_TABLES.items():
-            if name not in self.__dict__:
-                self.__dict__[name] = make()
+            kept = self.__dict__.get(name, ())
+            if not isinstance(kept, make):
+                self.__dict__[name] = make(kept)
         self.__dict__.setdefault("_non_persistent_buffers_set", set())
         self.__dict__.setdefault("_is_full_backward_hook", None)
 

@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 
 from ...._random import manual_seed
+from ...._tensor import Tensor
+from ...._tensor_methods import reduce_alone
 from ....profiler.sources.reporting import Reporter
 from .error import ExceptionWrapper
 from .fetch import make_fetcher
@@ -62,6 +64,10 @@ class StreamEnded:
 
     def __init__(self, worker_id: int) -> None:
         self.worker_id = worker_id
+
+
+# A sample is often a small window on a large tensor: only the window travels.
+ForkingPickler.register(Tensor, reduce_alone)
 
 
 class Outbox:
