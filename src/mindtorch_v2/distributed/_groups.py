@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ._clock import Alignment
 from ._errors import DistBackendError
 from ._mpi import LOCK, mpi
 from ._observed import begin
@@ -197,6 +198,8 @@ class _World:
         self.default: ProcessGroup | None = None
         self.groups: list[ProcessGroup] = []
         self.made = 0  # groups that the ranks have made so far, for names that are the same on all of them
+        self.alignment: Alignment | None = None  # of this rank's clock; stays when the group is gone
+        self.described: dict[str, Any] = {}  # what traces said of the groups when they ended
 
 
 WORLD = _World()

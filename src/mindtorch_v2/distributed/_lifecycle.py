@@ -6,6 +6,7 @@ import os
 from datetime import timedelta
 from typing import Any
 
+from ._clock import align
 from ._groups import WORLD, Backend, GroupMember, ProcessGroup, backend_name, default_group, new_communicator, resolve
 from ._mpi import LOCK, installed, launched_rank, local_rank, mpi
 from ._peers import board
@@ -98,6 +99,7 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
         if said_rank is not None and said_rank != place:
             raise RuntimeError(f"init_process_group: rank is {said_rank}, but MPI numbers this process {place}")
         board()
+        WORLD.alignment = align(world)
         WORLD.made = 1
         WORLD.default = ProcessGroup(world.Dup(), list(range(size)), chosen, waits, "0", "default_pg")
         WORLD.groups.append(WORLD.default)
@@ -191,6 +193,7 @@ def destroy_process_group(group: Any = None) -> None:
     if chosen is None:
         return
     if chosen is WORLD.default:
+        WORLD.described = distributed_info(chosen)
         for one in reversed(WORLD.groups):
             one.free()
         WORLD.groups.clear()
@@ -277,11 +280,16 @@ def get_node_local_rank(fallback_rank: int | None = None) -> int:
     raise RuntimeError("LOCAL_RANK is not in the environment: start the program with a launcher, or give fallback_rank")
 
 
-def distributed_info() -> dict[str, Any] | None:
-    """What a trace's metadata say of the ranks, as PyTorch writes it."""
-    world = WORLD.default
-    if world is None:
-        return None
+def trace_metadata() -> dict[str, Any]:
+    """What a trace's metadata say of the ranks: as PyTorch writes it, and how their clocks differ."""
+    if WORLD.alignment is None:
+        return {}
+    info = WORLD.described if WORLD.default is None else distributed_info(WORLD.default)
+    return {"distributedInfo": info, "rank_clock": WORLD.alignment.to_dict()}
+
+
+def distributed_info(world: ProcessGroup) -> dict[str, Any]:
+    """The groups of this process, as PyTorch writes them."""
     return {"backend": str(world.backend), "rank": world.rank(), "world_size": world.size(),
             "pg_count": len(WORLD.groups),
             "pg_config": [{"pg_name": one.group_name, "pg_desc": one.group_desc, "backend_config": f"cpu:{one.backend}",

@@ -3,6 +3,7 @@ takes."""
 
 from __future__ import annotations
 
+import itertools
 import json
 from functools import cache
 from threading import get_ident
@@ -33,6 +34,7 @@ _DTYPES = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16
            "uint8": "Byte", "int16": "Short", "int32": "Int", "int64": "Long", "bool": "Bool",
            "complex64": "ComplexFloat", "complex128": "ComplexDouble", "uint16": "UInt16", "uint32": "UInt32",
            "uint64": "UInt64", "float8_e4m3fn": "Float8_e4m3fn", "float8_e5m2": "Float8_e5m2"}
+_SERIALS = itertools.count(1)
 
 
 @cache
@@ -73,7 +75,7 @@ class Observed:
         source, target = self.peers
         NOTES.append(Note(self.start_ns, self.end_ns, self.ident, bool(self.is_async), _NAMES[self.name][1],
                           _DTYPES.get(dtype, dtype), *self.elements, group.group_name, group.group_desc, group.size(),
-                          _listed(tuple(group.ranks)), group.global_rank(group.rank()), source, target, self.number))
+                          _listed(tuple(group.ranks)), group.global_rank(group.rank()), source, target, self.number, next(_SERIALS)))
 
 
 def begin(group: Any, name: str, number: int, dtype: Any, elements: tuple[int, int],

@@ -152,9 +152,7 @@ class _KinetoProfile:
             session._start_trace()
             for key, value in self.preset_metadata.items():
                 self.add_metadata_json(key, value)
-            info = self._get_distributed_info()
-            if info:
-                self.add_metadata_json("distributedInfo", json.dumps(info))
+            self._note_ranks()
         except BaseException:
             self._give_up()
             raise
@@ -165,6 +163,7 @@ class _KinetoProfile:
         try:
             if self.execution_trace_observer is not None:
                 self.execution_trace_observer.stop()
+            self._note_ranks()  # again: the groups may have been made, or ended, since the start
             session.__exit__(None, None, None)
         except BaseException:
             self._give_up()
@@ -230,10 +229,11 @@ class _KinetoProfile:
         else:
             self.profiler.metadata[key] = value
 
-    def _get_distributed_info(self) -> dict[str, Any] | None:
-        """The ranks and groups of this process, as PyTorch writes them; None where there are none."""
+    def _note_ranks(self) -> None:
+        """Store which rank of which groups this process is, and how its clock differs from that of rank 0."""
         lifecycle = sys.modules.get("mindtorch_v2.distributed._lifecycle")  # not loaded: no groups
-        return None if lifecycle is None else lifecycle.distributed_info()
+        for key, value in ({} if lifecycle is None else lifecycle.trace_metadata()).items():
+            self.add_metadata_json(key, json.dumps(value))
 
     def _stats(self) -> _ProfilerStats | None:
         """What the profiler's own work took; None before there was any."""

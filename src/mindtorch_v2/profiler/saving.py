@@ -136,7 +136,9 @@ class Saver:
                                                    mark.live_bytes, running.memory.failures[mark.failures:])]
                 marks["memory"] = running.memory.mark()
             part.end_ns = clock()
+            part.notes_taken = recorder.notes_taken
         self.file.add(assemble(part, metadata={}, with_flops=recorder.options.flops))
+        recorder.notes_taken = part.notes_taken
 
     def finish(self, rest: Trace | None) -> None:
         """Write the rest and the end of the file."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import uuid
@@ -213,7 +214,7 @@ class profile:
         """Write what is not in the file yet, and the file's end."""
         saver, self._saver = self._saver, None
         if saver is not None and self._recorder is not None:
-            saver.finish(self._make_trace(self._recorder))
+            saver.finish(self._with_stored(self._make_trace(self._recorder)))
             self._recorder.parts = {}
 
     def _leave(self) -> None:
@@ -399,7 +400,11 @@ class profile:
 
     def save(self, path: Any) -> None:
         """Write everything that was recorded to a file of its own, for `mtprof.load`."""
-        self.recording.save(path)
+        arrow.save(self._with_stored(self.trace), path)
+
+    def _with_stored(self, trace: Trace) -> Trace:
+        """The trace with what the program stored besides (`add_metadata`)."""
+        return replace(trace, metadata={**trace.metadata, **{key: json.loads(one) for key, one in self.metadata.items()}})
 
     def export_stacks(self, path: Any, metric: str = "self_cpu_time_total") -> None:
         """Write stacks for a flame graph."""

@@ -21,6 +21,7 @@ from .files import add_force, check_target
 from .output import SETTINGS, note, working
 
 if TYPE_CHECKING:
+    from ..launch.settings import Settings
     from ..recording import Recording
 
 EXAMPLES = """
@@ -29,6 +30,7 @@ mtprof run -o first.mtp --steps 5-9 train.py       record steps 5 to 9, counted 
 mtprof run --light -m package.train --lr 0.1       time of ops only, for the least cost
 mtprof run --after 60 --for 10 --chrome serve.py   ten seconds from the first minute on
 mtprof run --torch train.py                        profile PyTorch itself, with its own profiler
+mtprof run --ranks 2 train.py                      in two processes that train together; a recording of each
 """
 
 FLAGS = {"shapes": "record_shapes", "memory": "profile_memory", "stacks": "with_stack", "modules": "with_modules",
@@ -43,6 +45,8 @@ def prepare(parser: argparse.ArgumentParser) -> None:
     what.add_argument("-c", dest="code", metavar="CODE", help="run a text, as 'python -c' does")
     what.add_argument("--torch", action="store_true", help="run and profile PyTorch, with its own profiler")
     what.add_argument("--no-alias", action="store_true", help="'import torch' stays what it is")
+    what.add_argument("--ranks", type=_ranks, metavar="N",
+                      help="start N processes, as torchrun does; -o names the folder for a recording of each")
     record = parser.add_argument_group("what to record (all of it by default)")
     for word in FLAGS:
         record.add_argument(f"--no-{word}", action="store_true", help=f"no {word}")
@@ -125,10 +129,20 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _ranks(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of processes")
+    return int(text)
+
+
 def run(options: argparse.Namespace) -> int:
     how, program, arguments = _program(options)
     _check_runtime(options)
     base = _base(how, program)
+    if options.ranks:
+        from .run_ranks import run_ranks
+
+        return run_ranks(options, base, lambda recording: _settings(options, how, program, arguments, recording))
     recording = options.output or _free(base)
     check_target(recording, options.force)
     chrome = None
@@ -136,19 +150,7 @@ def run(options: argparse.Namespace) -> int:
         from .files import stem
 
         chrome = check_target(options.chrome or f"{stem(recording)}.json.gz", options.force)
-    from ..launch.settings import Settings
-
-    flags = {flag: not options.light and not getattr(options, f"no_{word}") for word, flag in FLAGS.items()}
-    if options.stream:
-        _check_stream(options)
-        flags |= {"with_stack": False, "with_modules": False}
-    direct = recording if not options.torch else f"{recording}.pt.trace.json"
-    settings = Settings(
-        runtime="torch" if options.torch else "mindtorch_v2", alias=not options.torch and not options.no_alias, how=how,
-        program=program, arguments=arguments, recording=os.path.abspath(direct), flags=flags,
-        max_events=options.max_events, stream=options.stream,
-        first_step=options.steps[0] if options.steps else None, last_step=options.steps[1] if options.steps else None,
-        schedule=options.schedule, after_s=options.after, for_s=options.for_s)
+    settings = _settings(options, how, program, arguments, recording)
     if os.path.exists(recording):
         os.unlink(recording)  # --force was given; what is there after the run is of this run
     code = _wait(settings)
@@ -160,6 +162,22 @@ def run(options: argparse.Namespace) -> int:
         sys.stdout.flush()
         os.kill(os.getpid(), -code)
     return code or outcome
+
+
+def _settings(options: argparse.Namespace, how: str, program: str, arguments: list[str], recording: str) -> Settings:
+    from ..launch.settings import Settings
+
+    flags = {flag: not options.light and not getattr(options, f"no_{word}") for word, flag in FLAGS.items()}
+    if options.stream:
+        _check_stream(options)
+        flags |= {"with_stack": False, "with_modules": False}
+    direct = recording if not options.torch else f"{recording}.pt.trace.json"
+    return Settings(
+        runtime="torch" if options.torch else "mindtorch_v2", alias=not options.torch and not options.no_alias, how=how,
+        program=program, arguments=arguments, recording=os.path.abspath(direct), flags=flags,
+        max_events=options.max_events, stream=options.stream,
+        first_step=options.steps[0] if options.steps else None, last_step=options.steps[1] if options.steps else None,
+        schedule=options.schedule, after_s=options.after, for_s=options.for_s)
 
 
 def _program(options: argparse.Namespace) -> tuple[str, str, list[str]]:

@@ -14,7 +14,7 @@ def main() -> int:
     from mtprof.launch.profiling import Profiling
     from mtprof.launch.settings import Settings
 
-    settings = Settings.parse(sys.argv[1])
+    settings = Settings.parse(sys.argv[1]).of_this_rank()
     if settings.alias:
         import_module(f"{settings.runtime}.torch_alias").enable(force=True)
     torch = import_module(settings.runtime)

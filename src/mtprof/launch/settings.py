@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+import os
+from dataclasses import asdict, dataclass, field, replace
+
+RANK_MARK = "{rank}"
 
 PROGRAM = "program"  # where the recording's metadata say what ran: command line, versions, machine
 
@@ -26,6 +29,7 @@ class Settings:
     schedule: dict[str, int] | None = None  # arguments of torch.profiler.schedule
     after_s: float | None = None
     for_s: float | None = None
+    by_rank: bool = False  # one of several processes: `recording` has RANK_MARK where the rank comes
 
     def text(self) -> str:
         """As JSON."""
@@ -35,6 +39,12 @@ class Settings:
     def parse(cls, text: str) -> Settings:
         """From JSON."""
         return cls(**json.loads(text))
+
+    def of_this_rank(self) -> Settings:
+        """With the file of this process, if it is one of several."""
+        if not self.by_rank:
+            return self
+        return replace(self, recording=self.recording.replace(RANK_MARK, os.environ.get("RANK", "0")))
 
     @property
     def counts_steps(self) -> bool:

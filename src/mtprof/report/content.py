@@ -16,11 +16,13 @@ from ..errors import MissingTable
 from ..export.memory_page import page_data as memory_chart
 from ..json_text import text
 from ..launch.settings import PROGRAM
+from ..ranks import Ranks
 from ..schema import FLAGS
 from ..views.module_tree import OUTSIDE
 from ..views.step_summary import PARTS, StepRow
 from .columns import packed
 from .flame import flames_of
+from .ranks import ranks_of
 from .timeline import timeline_of
 
 MOST_STEPS = 2000
@@ -28,7 +30,8 @@ MOST_ROWS = 5000
 _MOST_MEMORY_EVENTS = 400_000  # a page of more takes too long to add up
 
 
-def content_of(analyses: Sequence[Analysis], most_events: int | None = None) -> dict[str, Any]:
+def content_of(analyses: Sequence[Analysis], most_events: int | None = None,
+               ranks: Ranks | None = None) -> dict[str, Any]:
     """The content of the page; the last analysis is what it is about."""
     analysis = analyses[-1]
     return plain({
@@ -39,6 +42,7 @@ def content_of(analyses: Sequence[Analysis], most_events: int | None = None) -> 
         "flame": flames_of(analysis),
         "memory": memory(analysis),
         "modules": modules(analysis),
+        "ranks": None if ranks is None else ranks_of(ranks),
         "compare": comparison(analyses) if len(analyses) == 2 else None,
         "run": run(analysis),
     })

@@ -11,21 +11,25 @@ from importlib import resources
 from ..analysis import Analysis
 from ..export.memory_page import chart_parts, embedded
 from ..files import write_atomically
+from ..ranks import Ranks
 from ..recording import Recording
 from .content import content_of
 
 _MARKERS = re.compile(r"\{\{(title|style|script|data|memory)\}\}")
 # One program, in this order.
 SCRIPTS = ("format.js", "columns.js", "table.js", "overview.js", "operators.js", "timeline.js", "flame.js", "memory.js",
-           "modules.js", "compare.js", "run.js", "page.js")
+           "modules.js", "ranks.js", "compare.js", "run.js", "page.js")
 
 
-def page_of(recordings: Sequence[Recording], *, most_events: int | None = None) -> str:
-    """The page of a recording; of two, the page of the second with a comparison to the first."""
+def page_of(recordings: Sequence[Recording], *, most_events: int | None = None, ranks: Ranks | None = None) -> str:
+    """The page of a recording; of two, the page of the second with a comparison to the first.
+
+    With `ranks`, those that the recording is one of, there is a page of all of them.
+    """
     if not 1 <= len(recordings) <= 2:
         raise ValueError(f"a report shows one recording, or compares two, but {len(recordings)} were given")
     analyses = [Analysis(recording) for recording in recordings]
-    content = content_of(analyses, most_events)
+    content = content_of(analyses, most_events, ranks)
     files = resources.files(__package__) / "page_files"
     chart = chart_parts()
     parts = {
@@ -42,7 +46,7 @@ def page_of(recordings: Sequence[Recording], *, most_events: int | None = None) 
 
 
 def write_report(recordings: Sequence[Recording], path: str | os.PathLike[str], *,
-                 most_events: int | None = None) -> None:
+                 most_events: int | None = None, ranks: Ranks | None = None) -> None:
     """Write the page; the file appears when it is whole."""
-    text = page_of(recordings, most_events=most_events).encode()
+    text = page_of(recordings, most_events=most_events, ranks=ranks).encode()
     write_atomically(path, [text])

@@ -90,7 +90,7 @@ def assemble(recorder: Recorder, *, metadata: dict[str, Any], with_flops: bool =
     add_failures(build, recorder)
     if devices is not None:
         devices.add_to(build, lambda ident, time: threads_of(build, pieces, ident, time), steps_ns)
-    add_collectives(build, recorder.start_ns, recorder.end_ns, steps_ns,
+    add_collectives(build, recorder, steps_ns,
                     lambda ident, time: threads_of(build, pieces, ident, time))
     add_uses(build, recorder)
     if recorder.taken("holders"):

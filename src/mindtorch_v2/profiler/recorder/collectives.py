@@ -1,7 +1,7 @@
 """Communication between ranks as events: `record_param_comms`, with what was moved, by which group, for how long.
 
-What blocks its caller is an event of the calling thread. What was asynchronous gets a lane of its own; since several
-may be on their way at once, each begins there when the one before has ended.
+What blocks its caller is an event of the calling thread. What was asynchronous gets a lane of its own; where several
+are on their way at once, there are several lanes.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,10 +17,14 @@ from mtprof.builder import TraceBuilder
 from mtprof.schema import Kind
 from mtprof.trace import ThreadInfo
 
+if TYPE_CHECKING:
+    from .recorder import Recorder
+
 __all__ = ["NOTES", "Note", "add_collectives"]
 
 _KEPT = 1_000_000  # the oldest go first: recordings that still want them are long over
 _LANE = "MPI communication"
+_FIRST_LANE = 900_000_000  # thread ids that no thread has
 
 
 class Note(NamedTuple):
@@ -42,6 +46,7 @@ class Note(NamedTuple):
     source: int
     target: int
     number: int
+    serial: int        # of the note in this process, from 1
 
 
 NOTES: deque[Note] = deque(maxlen=_KEPT)
@@ -49,20 +54,26 @@ _NAMES = ("operation", "dtype", "group", "group_description", "ranks")
 _NUMBERS = ("in_elements", "out_elements", "group_size", "rank", "source", "target", "number")
 
 
-def add_collectives(build: TraceBuilder, start_ns: int, end_ns: int, steps_ns: np.ndarray,
+def add_collectives(build: TraceBuilder, recorder: Recorder, steps_ns: np.ndarray,
                     threads: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> None:
-    """Add what was noted during a recording."""
-    notes = [note for note in tuple(NOTES) if note.start_ns >= start_ns and note.end_ns <= end_ns]
+    """Add what was noted during a recording, without what an earlier part of it has."""
+    notes = []
+    for note in tuple(NOTES):
+        if note.serial <= recorder.notes_taken or note.start_ns < recorder.start_ns:
+            continue
+        if note.end_ns > recorder.end_ns:
+            break  # it and what follows are of the next part
+        notes.append(note)
     if not notes:
         return
+    recorder.notes_taken = notes[-1].serial
     start, end, ident = (np.array([note[field] for note in notes], np.int64) for field in range(3))
-    is_async = np.array([note.is_async for note in notes])
     thread = threads(ident, start)
-    order = np.flatnonzero(is_async)[np.argsort(end[is_async], kind="stable")]
-    if len(order):
-        start[order[1:]] = np.maximum(start[order[1:]], end[order[:-1]])
-        pid = os.getpid()
-        thread[order] = build.thread(ThreadInfo(pid, _lane_number(build, pid), _LANE))
+    beside = np.flatnonzero([note.is_async for note in notes])
+    beside = beside[np.argsort(start[beside], kind="stable")]
+    for row, lane in zip(beside.tolist(), _lanes(start[beside], end[beside])):
+        name = _LANE if lane == 0 else f"{_LANE} {lane + 1}"
+        thread[row] = build.thread(ThreadInfo(os.getpid(), _FIRST_LANE + lane, name))
     first = build.count("events")
     build.add_columns("events", {
         "name": np.full(len(notes), build.name("record_param_comms"), np.int32),
@@ -76,7 +87,12 @@ def add_collectives(build: TraceBuilder, start_ns: int, end_ns: int, steps_ns: n
     build.add_columns("collectives", columns)
 
 
-def _lane_number(build: TraceBuilder, pid: int) -> int:
-    """A thread id that no thread of the process has here."""
-    taken = {thread.tid for thread in build.threads if thread.pid == pid}
-    return next(number for number in range(900_000_000, 2**31) if number not in taken)
+def _lanes(start: np.ndarray, end: np.ndarray) -> list[int]:
+    """For each interval, by start, the first lane on which nothing is under way then."""
+    free: list[int] = []  # when each lane is free
+    result = []
+    for low, high in zip(start.tolist(), end.tolist()):
+        lane = next((number for number, time in enumerate(free) if time <= low), len(free))
+        free[lane:lane + 1] = [high]
+        result.append(lane)
+    return result

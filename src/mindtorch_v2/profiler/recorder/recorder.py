@@ -45,6 +45,7 @@ class Recorder:
         self.start_ns = self.end_ns = 0
         self.epoch_ns = 0
         self.dropped = 0
+        self.notes_taken = 0  # collectives that an earlier part of the recording has, by their serial number
         self._marks: dict[str, Any] = {}
         self._dropped_before = 0
         self.children: list[Trace] = []  # of processes that took part

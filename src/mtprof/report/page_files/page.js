@@ -2,7 +2,8 @@
 // Which page is shown. The address holds the state, so that a view can be sent to somebody.
 const PAGES = {
   overview: ["Overview", overviewPage], operators: ["Operators", operatorsPage], timeline: ["Timeline", timelinePage], flame: ["Flame graph", flamePage],
-  memory: ["Memory", memoryPage], modules: ["Modules", modulesPage], ...(D.compare ? {compare: ["Compare", comparePage]} : {}), run: ["Run", runPage],
+  memory: ["Memory", memoryPage], modules: ["Modules", modulesPage], ...(D.ranks ? {ranks: ["Ranks", ranksPage]} : {}),
+  ...(D.compare ? {compare: ["Compare", comparePage]} : {}), run: ["Run", runPage],
 };
 function address() {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");

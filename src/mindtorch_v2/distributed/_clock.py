@@ -1,0 +1,72 @@
+"""How far the clock of each rank is from that of rank 0, found by asking over MPI.
+
+A rank asks another for its time and takes the answer to be of the middle of the wait; so it is wrong by half of the
+wait at most, and of several questions the one with the shortest wait is kept. Ranks ask in rounds: in each, those whose
+clock is known answer one that is not, so that a thousand ranks take ten rounds. A rank's bound is its own half wait
+and that of whom it asked.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from .._dispatch.observer import HOOK
+
+__all__ = ["Alignment", "align"]
+
+_QUESTIONS = 16
+_TAG = 7
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """`offset_ns` is what to add to this rank's clock to get that of rank 0; it is off by `error_ns` at most."""
+
+    run: str            # the same on all ranks of a job, and on no others
+    reference_rank: int
+    time_ns: int        # this rank's clock at the comparison
+    offset_ns: int
+    error_ns: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """As a trace's metadata have it."""
+        return asdict(self)
+
+
+def align(world: Any) -> Alignment:
+    """Compare the clocks of all ranks of a communicator, which all of them call for together."""
+    clock = HOOK["clock"]
+    rank, size = world.Get_rank(), world.Get_size()
+    run = world.bcast(uuid.uuid4().hex[:12] if rank == 0 else None)
+    offset, error, known = 0, 0, 1
+    while known < size:
+        if rank < known and rank + known < size:
+            _answer(world, rank + known, clock, offset, error)
+        elif known <= rank < 2 * known:
+            offset, error = _ask(world, rank - known, clock)
+        known *= 2
+    return Alignment(run, 0, clock(), offset, error)
+
+
+def _answer(world: Any, who: int, clock: Any, offset: int, error: int) -> None:
+    question = np.empty(1, np.int64)
+    for _ in range(_QUESTIONS):
+        world.Recv(question, who, _TAG)
+        world.Send(np.array([clock() + offset, error], np.int64), who, _TAG)
+
+
+def _ask(world: Any, whom: int, clock: Any) -> tuple[int, int]:
+    question, answer = np.zeros(1, np.int64), np.empty(2, np.int64)
+    found = []
+    for _ in range(_QUESTIONS):
+        asked = clock()
+        world.Send(question, whom, _TAG)
+        world.Recv(answer, whom, _TAG)
+        waited = clock() - asked
+        found.append((waited // 2 + 1 + int(answer[1]), int(answer[0]) - asked - waited // 2))
+    error, offset = min(found)
+    return offset, error

@@ -1,0 +1,107 @@
+"""Collectives matched between ranks: who came last, how long each waited, and what kept the last one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from .digest import PARTS, Digest
+
+__all__ = ["Meetings"]
+
+
+@dataclass
+class Meetings:
+    """A row for each rank at each collective of two ranks or more, sorted by collective; `first` has where each one
+    begins."""
+
+    group: np.ndarray      # by collective, as are all up to `first`
+    number: np.ndarray
+    operation: np.ndarray
+    first: np.ndarray
+    rank: np.ndarray       # by row, as are all from here on
+    start: np.ndarray
+    end: np.ndarray
+    parts: np.ndarray      # a column for each of PARTS: what the rank did since its last collective
+    words: list[str]
+
+    @classmethod
+    def of(cls, files: Sequence[Digest]) -> Meetings:
+        """Match them by group and number."""
+        codes: dict[str, int] = {}
+        columns: dict[str, list[np.ndarray]] = {name: [] for name in ("group", "operation", "number", "start", "end",
+                                                                      "rank", *PARTS)}
+        for one in files:
+            new = np.array([codes.setdefault(word, len(codes)) for word in one.words] or [0], np.int64)
+            for name in columns:
+                if name == "rank":
+                    columns[name].append(np.full(len(one.talks["start"]), one.rank, np.int64))
+                else:
+                    column = one.talks[name]
+                    columns[name].append(new[column] if name in ("group", "operation") else column)
+        table = {name: np.concatenate(parts) for name, parts in columns.items()}
+        order = np.lexsort((table["rank"], table["number"], table["group"]))
+        table = {name: column[order] for name, column in table.items()}
+        changes = (np.diff(table["group"]) != 0) | (np.diff(table["number"]) != 0)
+        first = np.flatnonzero(np.append(True, changes)) if len(order) else np.zeros(0, np.int64)
+        counts = np.diff(np.append(first, len(order)))
+        met = np.repeat(counts > 1, counts)
+        table = {name: column[met] for name, column in table.items()}
+        counts = counts[counts > 1]
+        first = np.cumsum(counts) - counts
+        return cls(table["group"][first], table["number"][first], table["operation"][first], first, table["rank"],
+                   table["start"], table["end"], np.stack([table[part] for part in PARTS], axis=1), list(codes))
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """How many ranks were at each."""
+        return np.diff(np.append(self.first, len(self.rank)))
+
+    @cached_property
+    def latest(self) -> np.ndarray:
+        """When the last one came."""
+        return np.maximum.reduceat(self.start, self.first) if len(self) else self.first
+
+    @cached_property
+    def last_row(self) -> np.ndarray:
+        """The row of the one who came last."""
+        is_last = self.start == np.repeat(self.latest, self.counts)
+        rows = np.flatnonzero(is_last)
+        which = np.repeat(np.arange(len(self)), self.counts)[rows]
+        return rows[np.searchsorted(which, np.arange(len(self)))]
+
+    @cached_property
+    def spread(self) -> np.ndarray:
+        """Between the first to come and the last."""
+        return self.latest - np.minimum.reduceat(self.start, self.first) if len(self) else self.first
+
+    @cached_property
+    def transfer(self) -> np.ndarray:
+        """From when the last came until the first one left: what the data took."""
+        return np.maximum(np.minimum.reduceat(self.end, self.first) - self.latest, 0) if len(self) else self.first
+
+    @cached_property
+    def waits(self) -> np.ndarray:
+        """By row, how long it waited until the last had come."""
+        return np.maximum(np.minimum(np.repeat(self.latest, self.counts), self.end) - self.start, 0)
+
+    @cached_property
+    def waited(self) -> np.ndarray:
+        """Of all ranks together, by collective."""
+        return np.add.reduceat(self.waits, self.first) if len(self) else self.first
+
+    @cached_property
+    def excess(self) -> np.ndarray:
+        """By collective, what the last one did longer than the median rank since the collective before, by PARTS."""
+        median = np.empty((len(self), len(PARTS)))
+        for size in np.unique(self.counts).tolist():  # groups of one size at a time, as one block
+            chosen = np.flatnonzero(self.counts == size)
+            rows = self.first[chosen][:, None] + np.arange(size)
+            median[chosen] = np.median(self.parts[rows], axis=1)
+        return self.parts[self.last_row] - median

@@ -1,0 +1,67 @@
+"""The page of a job's ranks: who is slow, when, and who waited for whom."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..ranks import Ranks
+
+MOST_CELLS = 200_000  # of the map; more are joined, and the longest of them is shown
+MOST_ROWS = 2000
+_MEASURES = {"duration": "whole step", "compute": "compute", "input": "input", "communication": "exposed communication",
+             "other": "other"}
+
+
+def ranks_of(ranks: Ranks) -> dict[str, Any]:
+    """The content of the page; times in nanoseconds."""
+    rows = ranks.by_rank()
+    return {
+        "count": len(ranks), "events": ranks.events, "problems": ranks.problems, "imbalance": ranks.imbalance(),
+        "overlap": ranks.overlap(), "gain": ranks.gain_if_slowest_were_median_us() * 1000,
+        "headline": _headline(ranks),
+        "ranks": _nanoseconds(rows.to_dict()[:MOST_ROWS]), "waits": _nanoseconds(ranks.waits(MOST_ROWS).to_dict()),
+        "modules": _nanoseconds(ranks.modules().to_dict()[:MOST_ROWS]), "map": _map(ranks)}
+
+
+def _headline(ranks: Ranks) -> str:
+    first = ranks.by_rank()[0]
+    if not first.waited_for_us:
+        return "No rank waited for another."
+    why = f", for it spent {first.why_us / 1000:,.1f} ms more on {first.why} than the median rank" if first.why else ""
+    return (f"The others waited {first.waited_for_us / 1000:,.1f} ms together for rank {first.rank}, which came last to "
+            f"{first.last:,} of {len(ranks.meetings):,} collectives{why}.")
+
+
+def _nanoseconds(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{key.removesuffix("_us"): value * 1000 if key.endswith("_us") else value for key, value in row.items()}
+            for row in rows]
+
+
+def _map(ranks: Ranks) -> dict[str, Any]:
+    """Steps across, ranks down, for each measure."""
+    files = ranks._files
+    numbers = np.unique(np.concatenate([one.steps["number"] for one in files]))
+    ranks_joined, steps_joined = _joined(len(files), len(numbers))
+    shape = (-(-len(files) // ranks_joined), -(-len(numbers) // steps_joined))
+    values = {}
+    for measure in _MEASURES:
+        whole = np.zeros(shape, np.int64)
+        for row, one in enumerate(files):
+            column = np.searchsorted(numbers, one.steps["number"]) // steps_joined
+            np.maximum.at(whole[row // ranks_joined], column, one.steps[measure])
+        values[measure] = whole.tolist()
+    return {"measures": _MEASURES, "values": values, "ranks": [one.rank for one in files][::ranks_joined],
+            "steps": numbers[::steps_joined].tolist(), "ranks_joined": ranks_joined, "steps_joined": steps_joined}
+
+
+def _joined(rows: int, columns: int) -> tuple[int, int]:
+    """How many ranks and steps become one cell, so that there are not too many."""
+    by_rank = by_step = 1
+    while -(-rows // by_rank) * -(-columns // by_step) * len(_MEASURES) > MOST_CELLS:
+        if columns // by_step >= rows // by_rank:
+            by_step += 1
+        else:
+            by_rank += 1
+    return by_rank, by_step
