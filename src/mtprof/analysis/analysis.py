@@ -93,18 +93,21 @@ class Analysis:
 
     @property
     def headline(self) -> str:
-        """One sentence that says where the time goes."""
-        typical = self.breakdown.typical
-        if typical is None or not len(self.trace):
+        """One sentence that says where the time goes, on average over the steps after the warm-up."""
+        rows = self.breakdown.steady
+        if not rows or not len(self.trace):
             return "Nothing was recorded."
-        shares = sorted(typical.fractions.items(), key=lambda pair: -pair[1])
-        what = "a step" if self.steps.known else "the recording"
-        part, share = shares[0]
-        return f"{share:.0%} of {what} {PART_WORDS[part]} ({_milliseconds(typical.part_us(part))} of " \
-               f"{_milliseconds(typical.wall_us)})."
+        wall = sum(row.wall_us for row in rows) / len(rows)
+        means = {part: sum(row.part_us(part) for row in rows) / len(rows) for part in PART_WORDS}
+        part = max(means, key=lambda part: means[part])
+        share = means[part] / wall if wall else 0.0
+        if not self.steps.known:
+            return f"{share:.0%} of the recording {PART_WORDS[part]} ({_time(means[part])} of {_time(wall)})."
+        often = " on average" if len(rows) > 1 else ""
+        return f"{share:.0%} of a step {PART_WORDS[part]} ({_time(means[part])} of {_time(wall)}{often})."
 
 
-def _milliseconds(time_us: float) -> str:
+def _time(time_us: float) -> str:
     from .figures import time_text
 
     return time_text(time_us * 1000)

@@ -24,12 +24,20 @@ class StepBreakdown:
     rows: list[StepRow]
     source: StepSource
     warmup: int  # how many steps at the start took much longer than those after them
-    typical: StepRow | None  # None if there is no step at all
+
+    @property
+    def typical(self) -> StepRow | None:
+        """The steady row of median length, None if there is no step at all; of an even number the shorter of two."""
+        steady = self.steady
+        return sorted(steady, key=lambda row: row.wall_us)[(len(steady) - 1) // 2] if steady else None
 
     @property
     def steady(self) -> list[StepRow]:
-        """The rows after the warm-up."""
-        return self.rows[self.warmup:]
+        """The rows after the warm-up, without a last one in which no op ran, as where a loader was found empty."""
+        last = len(self.rows)
+        while last > self.warmup + 1 and not self.rows[last - 1].ops:
+            last -= 1
+        return self.rows[self.warmup: last]
 
     @property
     def totals_us(self) -> dict[str, float]:
@@ -48,7 +56,7 @@ def step_breakdown(analysis: Analysis) -> StepBreakdown:
     rows = list(step_summary(analysis.trace, steps.windows))
     wall = np.array([row.wall_us for row in rows])
     warm = warmup(wall)
-    return StepBreakdown(rows, steps.source, warm, _median_row(rows[warm:]))
+    return StepBreakdown(rows, steps.source, warm)
 
 
 def warmup(wall: np.ndarray, ratio: float = 2.0) -> int:
@@ -64,10 +72,3 @@ def warmup(wall: np.ndarray, ratio: float = 2.0) -> int:
     while slow < len(wall) // 3 and wall[slow] >= ratio * usual and usual > 0:
         slow += 1
     return slow
-
-
-def _median_row(rows: list[StepRow]) -> StepRow | None:
-    """The row of median length; of an even number the shorter of the two in the middle."""
-    if not rows:
-        return None
-    return sorted(rows, key=lambda row: row.wall_us)[(len(rows) - 1) // 2]

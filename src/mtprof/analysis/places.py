@@ -30,7 +30,7 @@ class Place:
     function: str
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line} ({self.function})"
+        return f"{self.file}{f':{self.line}' if self.line else ''} ({self.function})"
 
 
 def is_users(frame: Frame) -> bool:

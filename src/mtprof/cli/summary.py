@@ -77,10 +77,12 @@ def show(analysis: Analysis, rows: int, by: list[str]) -> None:
     breakdown = analysis.breakdown
     if breakdown.typical is not None and len(trace):
         line()
-        what = f"{len(breakdown.rows)} steps by {breakdown.source.value}" if analysis.steps.known else "whole recording"
-        warm = f", {breakdown.warmup} of them warming up" if breakdown.warmup else ""
-        shares = breakdown.typical.fractions
-        line(f"{what}{warm}; a typical one takes {time_text(1000 * breakdown.typical.wall_us)}:")
+        shares, took = breakdown.typical.fractions, time_text(1000 * breakdown.typical.wall_us)
+        if analysis.steps.known:
+            warm = f", {breakdown.warmup} of them warming up" if breakdown.warmup else ""
+            line(f"{len(breakdown.rows)} steps by {breakdown.source.value}{warm}; the median one takes {took}:")
+        else:
+            line(f"no steps were found; the whole recording, {took}:")
         table(("part", "time", "share", ""),
               [(part, time_text(1000 * breakdown.typical.part_us(part)), share_text(shares[part]),
                 "#" * round(40 * shares[part])) for part in PARTS], left=(0, 3))
@@ -101,7 +103,7 @@ def show(analysis: Analysis, rows: int, by: list[str]) -> None:
 
 def operator_table(found: list[Any], rows: int, by: list[str]) -> None:
     """The first rows of a list of ops."""
-    from ..analysis.figures import share_text, size_text, time_text
+    from ..analysis.figures import share_text, size_text, three_digits, time_text
 
     shown = found[:rows]
     heads, left = ["name"], [0]
@@ -119,7 +121,7 @@ def operator_table(found: list[Any], rows: int, by: list[str]) -> None:
                 time_text(row.self_ns),
                 share_text(row.self_share), time_text(row.total_ns), time_text(row.mean_ns)]
         cell += ([time_text(row.device_ns)] if on_device else []) + ([size_text(row.self_bytes)] if memory else [])
-        cells.append(cell + ([f"{row.flops / 1e9:.3f}" if row.flops else ""] if flops else []))
+        cells.append(cell + ([three_digits(row.flops / 1e9) if row.flops else ""] if flops else []))
     table(heads, cells, left=left)
     if len(found) > rows:
         line(f"… and {len(found) - rows} more (--rows)", "dim")

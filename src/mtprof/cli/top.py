@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from .errors import CommandError
 from .files import add_input, read
-from .output import SETTINGS, line, print_json
+from .output import SETTINGS, line, note, print_json
 from .summary import add_rows, operator_table
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ def run(options: argparse.Namespace) -> int:
         return 0
     if options.every <= 0:
         raise CommandError(f"--every takes a positive number of seconds, and not {options.every:g}")
+    if not os.path.exists(options.trace):
+        note(f"mtprof: waiting for {options.trace}, which 'mtprof run --stream' writes while the program runs")
     shown, size = 0, -1
     while True:
         now = os.path.getsize(options.trace) if os.path.exists(options.trace) else -1

@@ -17,7 +17,7 @@ from ..export.memory_page import page_data as memory_chart
 from ..json_text import text
 from ..launch.settings import PROGRAM
 from ..ranks import Ranks
-from ..schema import FLAGS
+from ..schema import FLAGS, Kind
 from ..views.module_tree import OUTSIDE
 from ..views.step_summary import PARTS, StepRow
 from .columns import packed
@@ -110,12 +110,8 @@ def memory(analysis: Analysis) -> dict[str, Any]:
     trace = analysis.trace
     if not trace.has("memory"):
         return {"why": "Memory was not recorded. Record with profile_memory=True (mtprof run does).", "peaks": []}
-    peaks = [asdict(peak) for peak in analysis.memory_peaks]
+    peaks = [peak.to_dict() for peak in analysis.memory_peaks]
     charts, why = {}, ""
-    for peak in peaks:
-        for block in peak["largest"]:
-            place = block.pop("place")
-            block["place"] = f"{place['file']}:{place['line']} ({place['function']})" if place else ""
     try:
         if len(trace.tables["memory"]["time_ns"]) > _MOST_MEMORY_EVENTS:
             why = "There are too many allocations to draw each; the table of the peak is exact."
@@ -133,7 +129,10 @@ def modules(analysis: Analysis) -> dict[str, Any]:
     """The tree of modules."""
     tree = analysis.modules
     if tree is None:
-        return {"why": "Modules were not recorded. Record with with_modules=True (mtprof run does).", "rows": []}
+        named = (analysis.trace.events["kind"] == Kind.MODULE).any()
+        return {"why": "This trace names calls of modules in its Python stacks alone, as PyTorch's do: the flame graph "
+                       "and the timeline show them." if named else
+                       "Modules were not recorded. Record with with_modules=True (mtprof run does).", "rows": []}
     rows: list[dict[str, Any]] = []
 
     def add(node: Any, depth: int) -> None:

@@ -8,8 +8,7 @@ import numpy as np
 
 from ..analysis import Analysis
 from ..devices import device_name
-from ..schema import DEVICE_KINDS, PYTHON_KINDS, Kind
-from ..tables.derived import callers
+from ..schema import DEVICE_KINDS, Kind
 from .columns import packed
 from .phases import PHASES, phases
 
@@ -30,10 +29,10 @@ def timeline_of(analysis: Analysis, most_events: int | None = None) -> dict[str,
         rows = rows[_longest(events["thread"][rows], duration[rows], most)]
     start = events["start_ns"][rows]
     origin = int(min(start.min(initial=trace.start_ns), trace.start_ns))
-    depth = _depths(events, rows)
     lanes, lane = _lanes(analysis, rows)
+    depth = _depths(start, events["end_ns"][rows], lane)
     name, names = np.unique(events["name"][rows], return_inverse=True)
-    order = np.lexsort((start, lane))
+    order = np.lexsort((depth, start, lane))
     columns = {"start": start - origin, "duration": duration[rows], "lane": lane, "depth": depth,
                "name": names.reshape(-1), "phase": phases(trace)[rows], "row": rows}
     launched = _launched(analysis, rows, order)
@@ -59,29 +58,25 @@ def _longest(thread: np.ndarray, duration: np.ndarray, most: int) -> np.ndarray:
     return np.sort(order[kept])[:most]
 
 
-def _depths(events: Any, rows: np.ndarray) -> np.ndarray:
-    """How many drawn events are around each: Python calls and ops share the lane of their thread."""
-    parent = events["parent"].astype(np.int64)
-    step = (events["kind"] == Kind.STEP) & (events["device"] == 0)
-    while (inside := (parent >= 0) & step[parent]).any():
-        parent[inside] = parent[parent[inside]]
-    python = np.isin(events["kind"], PYTHON_KINDS)
-    caller = callers(events)
-    # An op stands below the innermost of the op and the Python call around it, which is the one that began later.
-    above = parent.copy()
-    both = ~python & (caller >= 0)
-    later = both & ((parent < 0) | (events["start_ns"][caller] >= events["start_ns"][np.maximum(parent, 0)]))
-    above[later] = caller[later]
-    drawn = np.zeros(len(parent), bool)
-    drawn[rows] = True
-    depth = np.zeros(len(rows), np.int64)
-    at = above[rows]
-    while (at >= 0).any():
-        live = at >= 0
-        depth[live] += drawn[at[live]]
-        at = np.where(live, above[at], -1)
-        if depth.max(initial=0) > 4000:  # deep recursion: what is below is drawn at this depth
-            break
+def _depths(start: np.ndarray, end: np.ndarray, lane: np.ndarray) -> np.ndarray:
+    """How many drawn events are around each in its lane: Python calls, scopes and ops share the lane of their thread.
+
+    Calls and scopes may cross, since a scope may end after the function that began it. What begins while another runs
+    stands below it, whichever ends first.
+    """
+    order = np.lexsort((-end, start, lane))
+    depth = np.zeros(len(order), np.int64)
+    around: list[tuple[int, int]] = []  # end and depth of what still runs
+    before = -1
+    for place, begins, ends, where in zip(order.tolist(), start[order].tolist(), end[order].tolist(),
+                                          lane[order].tolist()):
+        if where != before:
+            around.clear()
+            before = where
+        while around and around[-1][0] <= begins:
+            around.pop()
+        depth[place] = here = around[-1][1] + 1 if around else 0
+        around.append((ends, here))
     return np.minimum(depth, 255)
 
 

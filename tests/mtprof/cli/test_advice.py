@@ -45,6 +45,17 @@ def tiny_ops(count: int = 100, each: float = 16, slow_ones: int = 0) -> Loop:
     return loop
 
 
+def computes_in_python(share: float) -> Loop:
+    """Steps of 10 ms; a function of the program takes a share of each, which another of it calls."""
+    loop = Loop()
+    for _ in range(10):
+        loop.step(10_000)
+        loop.event("train.py(20): step", Kind.PYTHON, 10, 9_990)
+        loop.event("features.py(9): count", Kind.PYTHON, 20, 10_000 * share)
+        loop.event("aten::mm", Kind.OP, 10_000 * share + 10, 9_980)
+    return loop
+
+
 def unfused(ops: int = 40, length: float = 150) -> Loop:
     loop = Loop()
     for _ in range(10):
@@ -127,9 +138,10 @@ def grows(by: int) -> Loop:
 CASES = {
     "input-bound": (waits_for_data(0.16), 7, [waits_for_data(0.14), waits_for_data(0.01)]),
     "tiny-ops": (tiny_ops(), 12, [tiny_ops(each=14), tiny_ops(count=99), tiny_ops(each=51)]),
+    "python-bound": (computes_in_python(0.35), 9, [computes_in_python(0.3)]),
     "unfused-optimizer": (unfused(), 30, [unfused(ops=39), unfused(length=90)]),
     "waiting": (waits_for_a_lock(0.11), 15, [waits_for_a_lock(0.09)]),
-    "garbage-collector": (collects(1_200), 18, [collects(900), collects(800)]),
+    "garbage-collector": (collects(1_200), 18, [collects(900), collects(980)]),
     "slow-first-steps": (starts_slowly(150_000), 3, [starts_slowly(90_000), starts_slowly(5_000)]),
     "changing-shapes": (changes_shapes(10), 22, [changes_shapes(2), changes_shapes(3)]),
     "memory-peak": (peaks(20 * MIB, 10), 41, [peaks(20 * MIB, 20), peaks(15 * MIB, 4)]),
@@ -176,6 +188,7 @@ def faulty_program():
 FAULTS = {
     "input-bound": {"train", "__getitem__"},
     "tiny-ops": {"row_by_row", "<listcomp>"},
+    "python-bound": {"features"},
     "unfused-optimizer": {"train"},
     "waiting": {"train"},
     "garbage-collector": {"train"},

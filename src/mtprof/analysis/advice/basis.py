@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...schema import Kind
+from ...schema import PYTHON_KINDS, Kind
+from ...tables.derived import callers
 from ...tables.tree import nearest
 from ..steps import LOADER
 
@@ -73,6 +74,19 @@ def top_ops(analysis: Analysis) -> np.ndarray:
     above = events["parent"]
     outer = op & ~np.append(op, False)[above]
     return np.flatnonzero(outer & (step_of(analysis) >= 0))
+
+
+def python_own_ns(analysis: Analysis) -> np.ndarray:
+    """For each Python call the time in it that is neither in another call nor in an op or scope; 0 for other events."""
+    trace, events, view = analysis.trace, analysis.trace.events, analysis.view
+    own = np.zeros(len(trace), np.int64)
+    shown = view.row >= 0
+    own[view.row[shown]] = view.self_cpu_ns[shown]
+    own[~np.isin(events["kind"], PYTHON_KINDS)] = 0
+    caller = callers(events)
+    direct = np.flatnonzero((caller >= 0) & (events["kind"] != Kind.STEP))
+    own -= np.bincount(caller[direct], trace.duration_ns[direct], len(own)).astype(np.int64)
+    return np.maximum(own, 0)
 
 
 DATA = (LOADER,)

@@ -12,7 +12,7 @@ from ...schema import Kind
 from ..breakdown import warmup
 from ..figures import time_text
 from ..places import is_users
-from .basis import any_step_of
+from .basis import any_step_of, python_own_ns
 from .finding import Clean, Figure, Finding, Result, Unknown
 
 if TYPE_CHECKING:
@@ -41,10 +41,8 @@ def look(analysis: Analysis) -> Result:
     ratio = wall[0] / usual if usual else 1.0
     if not slow:
         return Clean(f"the first step takes {ratio:.1f} times the median of the later ones")
-    view = analysis.view
-    own = np.zeros(len(trace), np.int64)
-    own[view.row[view.row >= 0]] = view.self_cpu_ns[view.row >= 0]
-    changeable = np.array([_is_the_programs(name) for name in trace.names], bool)
+    own = python_own_ns(analysis)
+    changeable = np.array([is_the_programs(name) for name in trace.names], bool)
     step = any_step_of(analysis)
     rows = np.flatnonzero((step >= 0) & (events["kind"] == Kind.PYTHON) & changeable[events["name"]])
     early = step[rows] < slow
@@ -74,7 +72,7 @@ def look(analysis: Analysis) -> Result:
                    place, int(excess), excess / float(wall.sum()), page="timeline", query=trace.names[worst])
 
 
-def _is_the_programs(name: str) -> bool:
+def is_the_programs(name: str) -> bool:
     """Whether a Python call is the user's code, or a built-in function that is not one of the runtime."""
     if name.startswith("<built-in"):
         return not _RUNTIME.match(name)

@@ -45,8 +45,8 @@ def look(analysis: Analysis) -> Result:
     if busiest:
         figures.append(Figure("most of it in", busiest, "text"))
     # With workers the wait can go to zero. So it can without, if there is a core to spare.
-    return Finding("input-bound", f"{share:.0%} of a step waits for data ({time_text(each)}).", figures, change,
-                   analysis.places.of_rows(scopes), int(data), share, page="timeline", query=LOADER)
+    return Finding("input-bound", f"{share:.0%} of a step waits for data ({time_text(each)} on average).",
+                   figures, change, analysis.places.of_rows(scopes), int(data), share, page="timeline", query=LOADER)
 
 
 def _busiest(analysis: Analysis, scopes: np.ndarray) -> str:

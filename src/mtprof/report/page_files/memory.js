@@ -10,8 +10,10 @@ function memoryChartOf(device, state, changed) {
   return host;
 }
 function peakTables(device, state, changed) {
-  const kinds = {category: device.by_category, module: device.by_module, place: device.by_place, op: device.by_op};
-  const names = Object.keys(kinds).filter((name) => kinds[name].length);
+  const kinds = {category: device.by_category, place: device.by_place, module: device.by_module, op: device.by_op};
+  // A kind of which the recording knows nothing has one row, for all of it.
+  const names = Object.keys(kinds).filter((name) => kinds[name].length > 1 || (kinds[name].length && (name === "op" || !kinds[name][0].name.startsWith("("))));
+  for (const block of device.largest) if (block.step < 0) block.step = null;
   const by = names.includes(state.by) ? state.by : names[0];
   return [el("div", {class: "cards"}, [["Peak", format.size(device.peak_bytes)], ["At", format.time(device.time_ns - D.overview.begin)],
     ["Step", device.step >= 0 ? String(device.step) : "–"], ["Between steps", format.size(device.low_bytes)],

@@ -6,7 +6,7 @@ function rowsOf(part) {  // where a part of a step is looked at
 }
 function findingCard(finding, number) {
   const href = finding.page && finding.page !== "overview" ? `#/${finding.page}${finding.query ? "?q=" + encodeURIComponent(finding.query) : ""}` : null;
-  const place = finding.place && `${finding.place.file}:${finding.place.line} (${finding.place.function})`;
+  const place = finding.place && `${finding.place.file}${finding.place.line ? ":" + finding.place.line : ""} (${finding.place.function})`;
   return el("li", {class: "finding"}, el("h3", {}, href ? el("a", {href}, finding.title) : finding.title),
     place ? el("p", {class: "place"}, place) : null, el("p", {}, finding.change.split("`").map((part, i) => i % 2 ? el("code", {}, part) : part)), el("p", {class: "dim"}, `Saves ${finding.saving}.`),
     el("details", {}, el("summary", {}, "Figures"), el("dl", {class: "figures"}, finding.figures.flatMap((f) => [el("dt", {}, f.name), el("dd", {title: typeof f.value === "number" ? String(f.value) : null}, f.text)]))));

@@ -1,0 +1,55 @@
+"""Steps that the program's own Python code takes, rather than ops."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...names import parse_frame
+from ...schema import Kind
+from ..figures import time_text
+from ..places import Place, is_users
+from .basis import DATA, during, python_own_ns, span_ns, step_count, step_of
+from .finding import Clean, Figure, Finding, Result, Unknown
+from .first_steps import is_the_programs
+from .waiting import is_wait
+
+if TYPE_CHECKING:
+    from ..analysis import Analysis
+
+# Recording Python calls makes them slower, so that a third of a step is said to be Python where a quarter is.
+SHARE = 0.33
+LEAST_NS = 1_000_000  # in a step: the loop's own lines take some tenths of a millisecond in every program
+
+
+def look(analysis: Analysis) -> Result:
+    """Own time of the user's functions, and of built-in functions that they call, outside of ops, waits and loaders."""
+    trace, events = analysis.trace, analysis.trace.events
+    if not (events["kind"] == Kind.PYTHON).any():
+        return Unknown("Python calls were not recorded (with_stack=True)")
+    if not analysis.steps.known:
+        return Unknown("no steps in the recording: what a program does once is no reason to change it")
+    own_work = np.array([is_the_programs(name) and not is_wait(name) for name in trace.names], bool)
+    rows = np.flatnonzero((events["kind"] == Kind.PYTHON) & own_work[events["name"]] & (step_of(analysis) >= 0))
+    rows = rows[~during(analysis, rows, *DATA)]
+    # A function that began before the first step, as the one with the loop, counts for none of them.
+    took = python_own_ns(analysis)[rows]
+    total, steps = int(took.sum()), step_count(analysis)
+    share = total / span_ns(analysis)
+    if share < SHARE or total < LEAST_NS * steps:
+        return Clean(f"the program's own Python code is {share:.1%} of the steps, {time_text(total / steps)} each")
+    functions = np.array([is_users(parse_frame(name)) for name in trace.names], bool)
+    sums = np.bincount(events["name"][rows], took, len(trace.names))
+    worst = int(np.argmax(np.where(functions, sums, -1)))
+    place = Place(*parse_frame(trace.names[worst]))
+    calls = int((events["name"][rows] == worst).sum())
+    return Finding("python-bound", f"{share:.0%} of a step is the program's own Python code, most of it in "
+                   f"{place.function}.",
+                   [Figure("per step", total / steps, "ns"), Figure("share of a step", share, "share"),
+                    Figure(f"own time of {place.function}", float(sums[worst]), "ns"),
+                    Figure("its calls a step", calls / steps, "count")],
+                   "Do it once before the loop, in workers of the loader, or with ops on whole tensors in place of "
+                   "loops over elements. (Recording Python calls makes them slower: `--no-stacks` shows the step "
+                   "without that.)",
+                   place, total, share, page="timeline", query=trace.names[worst])
