@@ -48,3 +48,11 @@ def share_text(share: float) -> str:
     ('12.3%', '0.4%')
     """
     return f"{100 * share:.1f}%"
+
+
+def counted(number: int, word: str) -> str:
+    """
+    >>> counted(1, "thread"), counted(2500, "step")
+    ('1 thread', '2,500 steps')
+    """
+    return f"{number:,} {word}{'' if number == 1 else 's'}"

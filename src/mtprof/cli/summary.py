@@ -67,12 +67,13 @@ def as_dict(analysis: Analysis, rows: int, by: list[str]) -> dict[str, Any]:
 
 def show(analysis: Analysis, rows: int, by: list[str]) -> None:
     """Print the summary."""
-    from ..analysis.figures import share_text, size_text, time_text
+    from ..analysis.figures import counted, share_text, size_text, time_text
     from ..views.step_summary import PARTS
 
     trace = analysis.trace
-    line(f"{analysis.recording.source or 'recording'}: {len(trace):,} events on {len(trace.threads)} threads in "
-         f"{time_text(trace.end_ns - trace.start_ns)}" + (f", {trace.dropped:,} dropped" if trace.dropped else ""))
+    dropped = f", {trace.dropped:,} dropped" if trace.dropped else ""
+    line(f"{analysis.recording.source or 'recording'}: {counted(len(trace), 'event')} on "
+         f"{counted(len(trace.threads), 'thread')} in {time_text(trace.end_ns - trace.start_ns)}{dropped}")
     line(analysis.headline, "bold")
     breakdown = analysis.breakdown
     if breakdown.typical is not None and len(trace):
@@ -80,7 +81,8 @@ def show(analysis: Analysis, rows: int, by: list[str]) -> None:
         shares, took = breakdown.typical.fractions, time_text(1000 * breakdown.typical.wall_us)
         if analysis.steps.known:
             warm = f", {breakdown.warmup} of them warming up" if breakdown.warmup else ""
-            line(f"{len(breakdown.rows)} steps by {breakdown.source.value}{warm}; the median one takes {took}:")
+            steps = counted(len(breakdown.rows), "step")
+            line(f"{steps} by {breakdown.source.value}{warm}; the median one takes {took}:")
         else:
             line(f"no steps were found; the whole recording, {took}:")
         table(("part", "time", "share", ""),

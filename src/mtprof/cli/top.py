@@ -82,11 +82,14 @@ def is_whole(path: str) -> bool:
 
 
 def _show(analysis: Analysis, options: argparse.Namespace) -> None:
+    from ..analysis.figures import counted
+
     rows = analysis.operators(options.by)
     if SETTINGS.json:
         print_json([row.to_dict() for row in rows[: options.rows]])
         return
     trace = analysis.trace
-    line(f"{len(trace):,} events, {len(analysis.steps) if analysis.steps.known else 'no'} steps, "
+    steps = counted(len(analysis.steps), "step") if analysis.steps.known else "no steps"
+    line(f"{counted(len(trace), 'event')}, {steps}, "
          f"{(trace.end_ns - trace.start_ns) / 1e9:.1f} s", "bold")
     operator_table(rows, options.rows, options.by)

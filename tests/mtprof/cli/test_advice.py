@@ -97,11 +97,12 @@ def starts_slowly(first: float) -> Loop:
     return loop
 
 
-def changes_shapes(different: int) -> Loop:
+def changes_shapes(different: int, share: float = 0.9) -> Loop:
     loop = Loop()
     for number in range(10):
         loop.step(1000)
-        loop.event("aten::mm", Kind.OP, 0, 900, line=22,
+        loop.event("aten::sum", Kind.OP, 901, 901 + 90 * (1 - share), inputs=(TensorInput((8,), "float32", (1,)),))
+        loop.event("aten::mm", Kind.OP, 0, 90 * share, line=22,
                    inputs=(TensorInput((8, 16 + number % different), "float32", (1, 1)),))
     return loop
 
@@ -143,7 +144,7 @@ CASES = {
     "waiting": (waits_for_a_lock(0.11), 15, [waits_for_a_lock(0.09)]),
     "garbage-collector": (collects(1_200), 18, [collects(900), collects(980)]),
     "slow-first-steps": (starts_slowly(150_000), 3, [starts_slowly(90_000), starts_slowly(5_000)]),
-    "changing-shapes": (changes_shapes(10), 22, [changes_shapes(2), changes_shapes(3)]),
+    "changing-shapes": (changes_shapes(10), 22, [changes_shapes(2), changes_shapes(3), changes_shapes(10, 0.15)]),
     "memory-peak": (peaks(20 * MIB, 10), 41, [peaks(20 * MIB, 20), peaks(15 * MIB, 4)]),
     "memory-growth": (grows(2 * MIB), 44, [grows(0), grows(MIB // 2)]),
 }

@@ -12,7 +12,8 @@ import pytest
 READERS = {
     "summary": ["summary"], "advise": ["advise"], "top": ["top"], "diff": ["diff", "good.mtp"], "analyse": ["analyse"],
     "dump": ["dump"], "doctor": ["doctor"], "convert": ["convert"], "trim": ["trim", "--steps", "0", "-o", "out.mtp"],
-    "merge": ["merge", "good.mtp", "-o", "out.mtp"], "view": ["view", "--no-browser", "--port", "0", "--once"],
+    "merge": ["merge", "good.mtp", "-o", "out.mtp"], "report": ["report"],
+    "view": ["view", "--no-browser", "--port", "0", "--once"],
 }
 
 EVENT = {"ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 1, "tid": 1, "ts": 1.0, "dur": 2.0}

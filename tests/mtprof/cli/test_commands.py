@@ -60,6 +60,22 @@ def test_every_command_has_help_with_examples_and_json(command, name):
     assert max(map(len, done.stdout.splitlines())) <= 130
 
 
+WITH_JSON = [
+    ["report", "run.mtp", "-o", "page.html"], ["summary", "run.mtp"], ["advise", "run.mtp"], ["top", "run.mtp"],
+    ["diff", "run.mtp", "run.json.gz"], ["analyse", "run.mtp"], ["convert", "run.mtp", "out.csv"], ["dump", "run.mtp"],
+    ["trim", "--steps", "1-2", "run.mtp", "-o", "out.mtp"], ["merge", "run.mtp", "run.json.gz", "-o", "out.mtp"],
+    ["doctor", "run.mtp"], ["completion", "bash"],
+]
+
+
+@pytest.mark.parametrize("arguments", WITH_JSON, ids=lambda words: words[0])
+def test_results_can_be_had_as_json(stage, arguments):
+    done = stage(*arguments, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)
+    assert done.stderr == ""
+
+
 def test_version_and_wrong_commands(command):
     assert re.match(r"mtprof \d", command("--version").stdout)
     assert command().returncode == 2

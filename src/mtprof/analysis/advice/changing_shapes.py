@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 FEWEST_STEPS = 5
 FEWEST_SHAPES = 4
 SHARE_OF_STEPS = 0.4  # a last batch that is smaller, or training and evaluation in turns, are two shapes
+SHARE_OF_OPS = 0.2  # of the time of all ops: an episode's few numbers may have any length
 
 
 def look(analysis: Analysis) -> Result:
@@ -30,6 +31,7 @@ def look(analysis: Analysis) -> Result:
     rows = rows[~inside(analysis, *DATA, *OPTIMIZER_SCOPES)[rows] & (events["inputs"][rows] >= 0)]
     rows = rows[np.argsort(events["start_ns"][rows], kind="stable")]
     step = any_step_of(analysis)[rows]
+    times = np.bincount(events["name"][rows], trace.duration_ns[rows], len(trace.names))
     # One row per op and step: its first call in the step.
     _, first = np.unique(step * len(trace.names) + events["name"][rows], return_index=True)
     rows, step = rows[first], step[first]
@@ -47,6 +49,9 @@ def look(analysis: Analysis) -> Result:
             found.append((-distinct / seen, -seen, int(events["start_ns"][rows[here]].min()), name, distinct))
     if not found:
         return Clean("the ops of a step have the same input shapes in nearly every step")
+    share_of_ops = float(times[[name for *_, name, _ in found]].sum() / max(times.sum(), 1.0))
+    if share_of_ops < SHARE_OF_OPS:
+        return Clean(f"ops whose input shapes change from step to step take {share_of_ops:.1%} of the time of ops")
     worst, variety = min(found)[3:]  # of equals the one that runs first
     here = np.flatnonzero(events["name"][rows] == worst)
     new = np.zeros(len(steps), bool)
@@ -57,6 +62,7 @@ def look(analysis: Analysis) -> Result:
     later = np.arange(len(steps)) >= max(1, analysis.breakdown.warmup)
     figures = [Figure("different input shapes", variety, "count"), Figure("steps", len(here), "count"),
                Figure("op", trace.names[worst], "text"),
+               Figure("ops like it, of the time of ops", share_of_ops, "share"),
                Figure("for example",
                       " then ".join(shapes[int(events["inputs"][rows[at]])] for at in here[-3:].tolist()), "text")]
     saves, share = _cost(analysis, new & later, ~new & later)

@@ -26,7 +26,8 @@ class Figure:
             return self.value
         if self.unit in _WRITERS:
             return _WRITERS[self.unit](self.value)
-        return f"{round(self.value):,}" if float(self.value).is_integer() or self.value >= 1000 else three_digits(self.value)
+        whole = float(self.value).is_integer() or self.value >= 1000
+        return f"{round(self.value):,}" if whole else three_digits(self.value)
 
 
 @dataclass(frozen=True)

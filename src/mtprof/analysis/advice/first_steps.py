@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 FEWEST_STEPS = 4
 RATIO = 2.0
 SHARE = 0.05
-LEAST_NS = 100_000_000  # who waits less for the first step does not notice
+# In one function: who waits less for the first step does not notice, and small parts of many are noise.
+LEAST_NS = 100_000_000
 
 # Built-in functions of the runtime: what they do at their first use is nothing that a program can change.
 _RUNTIME = re.compile(r"<built-in method \w+ of (type|Tensor|torch|mindtorch|PyCapsule|module)\b")
@@ -51,10 +52,10 @@ def look(analysis: Analysis) -> Result:
     later = np.bincount(events["name"][rows[~early]], own[rows[~early]], count) / (len(steps) - slow) * slow
     more = first - later
     excess = float(more.sum())
-    if excess < LEAST_NS or excess < SHARE * wall.sum():
+    worst = int(np.argmax(more))
+    if more[worst] < LEAST_NS or excess < SHARE * wall.sum():
         return Clean(f"the first step takes {ratio:.1f} times the median of the later ones; the program's own part of "
                      f"that is {time_text(max(excess, 0.0))}")
-    worst = int(np.argmax(more))
     those = rows[early & (events["name"][rows] == worst)]
     frame = parse_frame(trace.names[worst])
     place = analysis.places.of_rows(those, own[those].astype(float))

@@ -16,6 +16,7 @@ from .finding import Clean, Figure, Finding, Result
 if TYPE_CHECKING:
     from ..analysis import Analysis
 
+FUSED = ("Adam", "AdamW", "SGD", "Adagrad")  # PyTorch's optimizers that have it
 SHARE = 0.10
 OPS_PER_STEP = 40
 
@@ -49,7 +50,7 @@ def look(analysis: Analysis) -> Result:
                    f"{time_text(time_ns / steps)} a step, {share:.0%} of it.",
                    [Figure("ops a step", per_step, "count"), Figure("ops a parameter", per_parameter, "count"),
                     Figure("time a step", time_ns / steps, "ns"), Figure("share of a step", share, "share")],
-                   f"Create it with `fused=True` (one op for a whole step), or `foreach=True`: `optim.{name}(..., "
-                   f"fused=True)`.",
+                   f"Create it as `optim.{name}(..., fused=True)`, one op for a whole step, or with `foreach=True`."
+                   if name in FUSED else f"Create it as `optim.{name}(..., foreach=True)`, some ops for all parameters.",
                    analysis.places.of_rows(np.flatnonzero(scope)), saves, saves / span_ns(analysis), page="operators",
                    query=OPTIMIZER)

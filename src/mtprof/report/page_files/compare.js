@@ -7,8 +7,8 @@ function comparePage(state, changed) {
   const columns = [
     {key: "name", title: "Name", kind: "text"}, {key: "change", title: "Verdict", kind: "text"},
     {key: "before_ns", title: "Before", kind: "time"}, {key: "after_ns", title: "After", kind: "time"},
-    {key: "difference_ns", title: "Difference", kind: "time", always: true}, {key: "ratio", title: "Relative", kind: "ratio"},
-    {key: "low_ns", title: "95 % from", kind: "time"}, {key: "high_ns", title: "95 % to", kind: "time"},
+    {key: "difference_ns", title: "Difference", kind: "change", always: true}, {key: "ratio", title: "Relative", kind: "ratio"},
+    {key: "low_ns", title: "95 % from", kind: "change"}, {key: "high_ns", title: "95 % to", kind: "change"},
     {key: "before_calls", title: "Calls before", kind: "count"}, {key: "after_calls", title: "Calls after", kind: "count"}, {key: "size", title: "Size", kind: "time", hidden: true},
   ];
   for (const row of c[what]) row.size = Math.abs(row.difference_ns || 0);

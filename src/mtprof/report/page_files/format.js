@@ -14,7 +14,7 @@ function inkOn(fill) {
 function digits(value) {
   if (!value) return "0";
   const places = Math.max(0, 2 - Math.floor(Math.log10(Math.abs(value))));
-  return value.toFixed(Math.min(places, 20));
+  return value.toFixed(Math.min(places, 20)).replace("-", "−");
 }
 function scaled(value, steps) {
   for (const [size, unit] of steps) if (Math.abs(value) >= size * 0.9995) return digits(value / size) + " " + unit;
@@ -30,14 +30,16 @@ const format = {
   count: (v) => v == null ? "–" : Number.isInteger(v) ? v.toLocaleString("en") : digits(v),
   work: (v) => v ? scaled(v, COUNTS) : "",
   share: (v) => v == null ? "–" : (100 * v).toFixed(1) + " %",
-  ratio: (v) => v == null ? "–" : (v >= 0 ? "+" : "−") + Math.abs(100 * v).toFixed(1) + " %",
+  change: (v) => v == null ? "–" : (v > 0 ? "+" : "") + scaled(v, TIMES),
+  ratio: (v) => v == null ? "–" : v > 9 ? `× ${digits(1 + v)}` : (v >= 0 ? "+" : "−") + Math.abs(100 * v).toFixed(1) + " %",
   text: (v) => v == null ? "" : String(v),
 };
 const exact = {
   time: (v) => v == null ? "" : Math.round(v).toLocaleString("en") + " ns",
   size: (v) => v == null ? "" : Math.round(v).toLocaleString("en") + " bytes",
+  change: (v) => v == null ? "" : Math.round(v).toLocaleString("en") + " ns",
   count: (v) => v == null ? "" : String(v), work: (v) => v == null ? "" : Math.round(v).toLocaleString("en"),
-  share: (v) => v == null ? "" : (100 * v).toPrecision(6) + " %", ratio: (v) => v == null ? "" : String(v), text: (v) => v == null ? "" : String(v),
+  share: (v) => v == null ? "" : (100 * v).toPrecision(6) + " %", ratio: (v) => v == null ? "" : (100 * v).toPrecision(6) + " %", text: (v) => v == null ? "" : String(v),
 };
 function el(tag, options, ...children) {
   const made = document.createElement(tag);

@@ -1,6 +1,6 @@
 "use strict";
 // A table that sorts by any column, searches as one types, hides columns, opens rows and copies as TSV.
-const UNITS = {time: " (ns)", size: " (bytes)"};
+const UNITS = {time: " (ns)", change: " (ns)", size: " (bytes)"};
 class DataTable {
   // columns: {key, title, kind, share, hidden, help}; rows: objects; state: sort, down, q, hide; changed(state)
   // options: sort, ordered (a tree: no sorting), total, tools, label, detail(row): elements below a row, or nothing
