@@ -51,6 +51,6 @@ def look(analysis: Analysis) -> Result:
                    [Figure("ops a step", per_step, "count"), Figure("ops a parameter", per_parameter, "count"),
                     Figure("time a step", time_ns / steps, "ns"), Figure("share of a step", share, "share")],
                    f"Create it as `optim.{name}(..., fused=True)`, one op for a whole step, or with `foreach=True`."
-                   if name in FUSED else f"Create it as `optim.{name}(..., foreach=True)`, some ops for all parameters.",
+                   if name in FUSED else f"Create it as `optim.{name}(..., foreach=True)`: ops for all parameters.",
                    analysis.places.of_rows(np.flatnonzero(scope)), saves, saves / span_ns(analysis), page="operators",
                    query=OPTIMIZER)
