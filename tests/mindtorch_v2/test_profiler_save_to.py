@@ -85,10 +85,14 @@ def test_killed(tmp_path):
         from mindtorch_v2.profiler import profile, record_function, saving
         saving.INTERVAL_S = 0.05
         x = torch.ones(4)
-        with profile(save_to={str(path)!r}, record_shapes=True):
+        model = torch.nn.Linear(4, 4)
+        def inner():
+            with record_function("round"):
+                x + 1
+                model(x)
+        with profile(save_to={str(path)!r}, record_shapes=True, with_stack=True, with_modules=True):
             for number in range(10**9):
-                with record_function("round"):
-                    x + 1
+                inner()
                 if number == 1000:
                     print("going", flush=True)
         """
@@ -111,6 +115,12 @@ def test_killed(tmp_path):
     counts = {row.key: row.count for row in recording.key_averages()}
     assert counts["aten::add"] > 100
     assert abs(counts["aten::add"] - counts["round"]) <= 1
+    trace = recording.trace
+    calls = [name for name in trace.names if name.endswith(": inner")]
+    adds = trace.events["stack"][trace.events["name"] == trace.names.index("aten::add")]
+    assert len(calls) == 1
+    assert {trace.stack(number)[0].function for number in adds[:-1].tolist()} == {"inner"}
+    assert recording.module_tree()["Linear"].calls > 100
 
 
 def test_another_profiler_at_the_same_time(tmp_path, monkeypatch):
@@ -125,11 +135,85 @@ def test_another_profiler_at_the_same_time(tmp_path, monkeypatch):
     assert Counter(e.name for e in outer.events())["round"] == 150
 
 
+def shown_calls(trace):
+    """What a trace says of Python calls, stacks, lines and modules, without this function's own place in files."""
+    events, names = trace.events, trace.names
+    parents = [names[events["name"][p]] if p >= 0 else "" for p in events["parent"].tolist()]
+    modules = [names[m] if m >= 0 else "" for m in events["module"].tolist()]
+    stacks = [tuple(map(str, trace.stack(number))) for number in events["stack"].tolist()]
+    return Counter(zip([names[n] for n in events["name"].tolist()], events["kind"].tolist(), events["line"].tolist(),
+                       parents, modules, stacks))
+
+
+def train(model, rounds):
+    x = torch.ones(2, 4)
+    for _ in range(rounds):
+        model(x).sum().backward()
+
+
+def generated():
+    try:
+        yield torch.ones(1)
+        yield torch.ones(2)
+    except KeyError:
+        yield torch.ones(3)
+
+
+def delegated():
+    yield from generated()
+
+
+def throw(rounds):
+    for _ in range(rounds):
+        running = delegated()
+        next(running)
+        running.throw(KeyError())
+
+
+def recorded(model, path=None, **options):
+    with profile(save_to=path, **options) as prof:
+        train(model, 60)
+        throw(20)
+    return prof
+
+
+@pytest.mark.parametrize("options", [{"with_modules": True}, {"with_stack": True},
+                                     {"with_stack": True, "with_modules": True, "profile_memory": True,
+                                      "record_shapes": True}])
+def test_calls_and_modules(tmp_path, monkeypatch, options):
+    monkeypatch.setattr(saving, "INTERVAL_S", 0.002)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
+    recorded(model)  # no first use in what follows
+    kept, saved = recorded(model, **options), recorded(model, tmp_path / "saved.mtp", **options)
+    check(saved.trace)
+    assert shown_calls(saved.trace) == shown_calls(kept.trace)
+    if "with_modules" in options:
+        trees = [[(row.path, row.calls) for row in one.module_tree()] for one in (saved, kept)]
+        assert trees[0] == trees[1]
+        assert trees[0]
+
+
+def test_a_file_a_cycle_of_a_schedule(tmp_path, monkeypatch):
+    monkeypatch.setattr(saving, "INTERVAL_S", 0.002)
+    work(1)
+    ready = []
+    with profile(save_to=tmp_path / "saved.mtp", schedule=schedule(wait=1, warmup=1, active=2, repeat=2),
+                 on_trace_ready=lambda prof: ready.append(len(prof.events()))) as prof:
+        for step in range(8):
+            work(step)
+            prof.step()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["saved.2.mtp", "saved.mtp"]
+    counts = [{row.key: row.count for row in mtprof.load(tmp_path / name).key_averages()}
+              for name in ("saved.mtp", "saved.2.mtp")]
+    assert [count["round"] for count in counts] == [2 + 3, 6 + 7]
+    assert counts[0]["ProfilerStep*"] == counts[1]["ProfilerStep*"] == 2
+    assert len(ready) == 2
+
+
 def test_what_cannot_be_saved_while_it_is_recorded(tmp_path):
     path = tmp_path / "saved.mtp"
-    for options in ({"with_stack": True}, {"with_modules": True}, {"schedule": schedule(wait=0, warmup=1, active=1)}):
-        with pytest.raises(NotImplementedError, match="save_to together with"):
-            profile(save_to=path, **options)
+    with pytest.raises(NotImplementedError, match="save_to together with execution_trace_observer"):
+        profile(save_to=path, execution_trace_observer=torch.profiler.ExecutionTraceObserver())
     assert not path.exists()
 
 

@@ -122,6 +122,8 @@ class CallLane:
     def __len__(self) -> int: ...
     def since(self, begin: int) -> tuple[np.ndarray, ...]:
         """An int64 array per field, of the records from this one on."""
+    def drain(self) -> tuple[np.ndarray, ...]:
+        """An int64 array per field, of all records, which are forgotten."""
 
 class CallProbe:
     """The profile function of a thread."""

@@ -32,7 +32,6 @@ from .activity import (
 )
 from .errors import ProfilerStateError
 from .execution_trace import ExecutionTraceObserver
-from .options import Options
 from .record_function import step_scope
 from .result import VALUES
 from .schedule import ProfilerAction, schedule
@@ -83,8 +82,8 @@ class _KinetoProfile:
         self.max_events = max_events
         self.save_to = save_to
         if save_to is not None:
-            saving.check(Options(stacks=with_stack, modules=with_modules), use_device=device_of(self.activities),
-                         execution_trace_observer=execution_trace_observer)
+            saving.check(use_device=device_of(self.activities), execution_trace_observer=execution_trace_observer)
+        self._saved = 0  # recordings that went to files
         self.profiler: Session | None = None
         self.has_cudagraphs = False  # there are no CUDA graphs here; PyTorch's programs ask
         self.mem_tl: Any = None
@@ -134,7 +133,7 @@ class _KinetoProfile:
             post_processing_timeout_s=self.post_processing_timeout_s,
             activity_filters=self.activity_filters,
             max_events=self.max_events,
-            save_to=self.save_to,
+            save_to=None if self.save_to is None else saving.numbered(self.save_to, self._saved + 1),
         )
         self.profiler._prepare_trace()
 
@@ -150,6 +149,7 @@ class _KinetoProfile:
                 # First: if it cannot start, nothing has been switched on yet.
                 self.execution_trace_observer.start()
             session._start_trace()
+            self._saved += self.save_to is not None
             for key, value in self.preset_metadata.items():
                 self.add_metadata_json(key, value)
             self._note_ranks()
@@ -386,8 +386,6 @@ class profile(_KinetoProfile):
             acc_events=acc_events, custom_trace_id_callback=custom_trace_id_callback,
             post_processing_timeout_s=post_processing_timeout_s, max_events=max_events, save_to=save_to,
         )
-        if save_to is not None:
-            saving.check(Options(), schedule=schedule)
         self.schedule = schedule if schedule is not None else _default_schedule_fn
         self.record_steps = schedule is not None
         self.on_trace_ready = on_trace_ready

@@ -2,7 +2,8 @@
 
 A thread takes what has come every half second, makes a small trace of it and adds that to the file, which lacks only
 its end while the recording runs: what was written survives the end of the process, whatever ends it. Rows are written
-as they come and put in order when the file is read.
+as they come; they are put in order, and what follows from all of them together is found, when the file is read. A call
+is written when it has ended.
 """
 
 from __future__ import annotations
@@ -19,16 +20,15 @@ from mtprof.store import arrow
 from mtprof.trace import Trace
 
 from .._dispatch.observer import HOOK
-from .options import Options
 from .recorder import Recorder, assemble
 from .sources.buffers import drained
 from .sources.memory import MEMORY, MemoryPart
+from .sources.modules import ModuleName, Modules, names_of
 from .sources.ops import Piece
+from .sources.python_calls import OUR_THREADS, mark_after
 
 clock = HOOK["clock"]
 INTERVAL_S = 0.5
-# What needs the whole recording at once: calls and modules are put together at its end.
-WHOLE = {"with_stack": "stacks", "with_modules": "modules"}
 
 
 class ChunkFile:
@@ -41,6 +41,7 @@ class ChunkFile:
         self._writer = arrow.Writer(self._file)
         self._numbers: dict[str, dict[Any, int]] = {name: {} for name in POOLS}
         self._counts = dict.fromkeys(TABLES, 0)
+        self._modules: dict[int, int] = {}  # their rows, by path
         self._state(facts)
         self._file.flush()
 
@@ -50,16 +51,21 @@ class ChunkFile:
     def add(self, trace: Trace) -> None:
         """Add a trace's rows."""
         places = {name: self._places(name, getattr(trace, name)) for name in POOLS}
-        before = dict(self._counts)
+        for name, count in self._counts.items():
+            rows = len(trace.optional(name)[TABLES[name].columns[0].name])
+            places[name] = np.append(np.arange(count, count + rows), -1)
+        new = np.zeros(0, bool)
+        if trace.has("modules"):  # each of which is told again and again
+            path = places["names"][trace.modules["path"]].tolist()
+            new = np.array([one not in self._modules for one in path], bool)
+            places["modules"] = np.array([*(self._modules.setdefault(one, len(self._modules)) for one in path), -1])
         for name, table in trace.tables.items():
             columns = {}
             for column in TABLES[name]:
                 value = table[column.name]
-                if column.refers in POOLS:
+                if column.refers is not None:
                     value = places[column.refers][value].astype(value.dtype)
-                elif column.refers in TABLES:
-                    value = np.where(value >= 0, value + before[column.refers], value).astype(value.dtype)
-                columns[column.name] = value
+                columns[column.name] = value[new] if name == "modules" else value
             self._counts[name] += len(next(iter(columns.values())))
             self._writer.table(name, columns)
         self._file.flush()
@@ -97,7 +103,8 @@ class Saver:
         self.file = ChunkFile(path, {"metadata": self.metadata})
         self.error: BaseException | None = None
         self.wanted = False
-        self._memory_bytes: int | None = None
+        self._module_names: dict[int, ModuleName] = {}
+        self._thread_number = -1
         self._lock = threading.Lock()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="profiler saving", daemon=True)
@@ -107,6 +114,8 @@ class Saver:
         self._thread.start()
 
     def _run(self) -> None:
+        self._thread_number = threading.get_native_id()
+        OUR_THREADS.add(self._thread_number)
         while not self._over.wait(INTERVAL_S):
             try:
                 with self._lock:
@@ -125,7 +134,8 @@ class Saver:
             part = Recorder(recorder.options)
             part.start_ns, part.epoch_ns, part.steps_ns = recorder.start_ns, recorder.epoch_ns, list(recorder.steps_ns)
             marks = recorder._marks
-            pieces = [Piece(events, lane.info, lane.ident) for lane in list(running.ops.lanes)
+            modules = self._names(running.modules) if "modules" in marks else {}
+            pieces = [Piece(events, lane.info, lane.ident, modules) for lane in list(running.ops.lanes)
                       if len(events := drained(lane.events, marks["ops"].get(lane, 0)))]
             marks["ops"] = {}
             part.parts["ops"] = [pieces]
@@ -136,9 +146,19 @@ class Saver:
                                                    mark.live_bytes, running.memory.failures[mark.failures:])]
                 marks["memory"] = running.memory.mark()
             part.end_ns = clock()
+            calls = running.calls.drained(marks["calls"], part.end_ns) if "calls" in marks else {}
+            part.parts["calls"] = [list(calls.values())]
             part.notes_taken = recorder.notes_taken
         self.file.add(assemble(part, metadata={}, with_flops=recorder.options.flops))
         recorder.notes_taken = part.notes_taken
+        if calls:
+            marks["calls"] = mark_after(marks["calls"], calls)
+
+    def _names(self, modules: Modules) -> dict[int, ModuleName]:
+        """The names of all modules that were called so far; found anew when there are more of them."""
+        if len(modules.called) != len(self._module_names):
+            self._module_names = names_of(list(modules.called.values()), self.recorder.labels)
+        return self._module_names
 
     def finish(self, rest: Trace | None) -> None:
         """Write the rest and the end of the file."""
@@ -148,6 +168,7 @@ class Saver:
                 self.file.add(rest)
         finally:
             self.file.close(None if rest is None else {**arrow.facts_of(rest)})
+            OUR_THREADS.discard(self._thread_number)
         if self.error is not None:
             raise self.error
 
@@ -158,14 +179,14 @@ class Saver:
             self._thread.join()
 
 
-def check(options: Options, **others: Any) -> None:
+def numbered(path: str | os.PathLike[str], number: int) -> str:
+    """Where the recording of this number goes: the first to the path itself, the next of `run.mtp` to `run.2.mtp`."""
+    stem, suffix = os.path.splitext(os.fspath(path))
+    return os.fspath(path) if number == 1 else f"{stem}.{number}{suffix}"
+
+
+def check(**others: Any) -> None:
     """Refuse what cannot be written while it is recorded."""
-    for name, wish in WHOLE.items():
-        if getattr(options, wish):
-            raise NotImplementedError(f"save_to together with {name}=True: calls are put together when the recording "
-                                      "is over; use prof.save(path) after it")
     for name, value in others.items():
         if value is not None:
-            raise NotImplementedError(f"save_to together with {name}: " + (
-                "one file holds one recording; use prof.save(path) in on_trace_ready" if name == "schedule"
-                else "use prof.save(path) after the recording"))
+            raise NotImplementedError(f"save_to together with {name}: use prof.save(path) after the recording")

@@ -109,7 +109,7 @@ class profile:
         self.save_to = save_to
         self._saver: Saver | None = None
         if save_to is not None:
-            saving.check(self._options(), use_device=self.use_device)
+            saving.check(use_device=self.use_device)
         self.entered = False
         self._was_entered = False  # as a context, for which there is only one time
         self.trace_id = ""

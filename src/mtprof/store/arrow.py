@@ -23,6 +23,7 @@ from ..errors import BadFile
 from ..files import atomic_file
 from ..json_text import text
 from ..schema import FACTS, POOLS, TABLES, Column, Pool, Table
+from ..tables.derived import completed
 from ..trace import Columns, Frame, ThreadInfo, Trace
 
 if TYPE_CHECKING:
@@ -380,7 +381,7 @@ def read(path: str | os.PathLike[str]) -> tuple[Trace, bool]:
     trace = Trace(tables, **facts, **pools)
     if reader.facts.get("finished"):
         return trace, reader.cut_short
-    trace = put_in_order(trace)
+    trace = completed(put_in_order(trace), with_stack=bool(trace.metadata.get("with_stack")))
     # What states the end of a recording comes last: it ended, as far as the file goes, with its last event.
     end_ns = int(trace.events["end_ns"].max(initial=trace.start_ns))
     return replace(trace, end_ns=max(trace.end_ns, end_ns)), reader.cut_short

@@ -13,7 +13,9 @@ import numpy as np
 from ..names import parse_frame, step_number
 from ..schema import Kind
 from ..trace import Columns, Frame, Trace
+from .modules import with_modules
 from .nesting import enclosing_rows, parents
+from .tree import nearest
 
 
 def steps(kind: np.ndarray, name: np.ndarray, start_ns: np.ndarray, end_ns: np.ndarray,
@@ -141,3 +143,23 @@ def with_stacks(trace: Trace) -> Trace:
     known = Stacks()
     stack = stacks(trace.events, trace.names, known)
     return replace(trace.with_columns("events", stack=stack).with_tables(stacks=known.table()), frames=known.frames)
+
+
+def with_lines(trace: Trace) -> Trace:
+    """What does not know its line is in that of the event around it, and so is memory that comes and goes there."""
+    line = trace.events["line"]
+    around = nearest(trace.events["parent"], line > 0)
+    line = np.append(line, 0)[around].astype(np.int32)
+    trace = trace.with_columns("events", line=line)
+    if trace.has("memory"):
+        trace = trace.with_columns("memory", line=np.append(line, 0)[trace.memory["row"]].astype(np.int32))
+    return trace
+
+
+def completed(trace: Trace, *, with_stack: bool) -> Trace:
+    """A recording as it was noted, with what follows from it as a whole: lines, modules and stacks of events."""
+    if with_stack:
+        trace = with_lines(trace)
+    if trace.has("module_calls"):
+        trace = with_modules(trace)
+    return with_stacks(trace) if with_stack else trace

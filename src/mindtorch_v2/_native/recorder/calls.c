@@ -366,8 +366,20 @@ lane_since(CallLane *self, PyObject *argument)
     return rows_columns(&self->rows, begin < 0 ? 0 : begin);
 }
 
+static PyObject *
+lane_drain(CallLane *self, PyObject *Py_UNUSED(ignored))
+{
+    /* At once, so that nothing is noted between taking and forgetting. */
+    Rows taken = self->rows;
+    rows_init(&self->rows, taken.width);
+    PyObject *columns = rows_columns(&taken, 0);
+    rows_free(&taken);
+    return columns;
+}
+
 static PyMethodDef lane_methods[] = {
     {"since", (PyCFunction)lane_since, METH_O, "Times, addresses and instructions from this row on."},
+    {"drain", (PyCFunction)lane_drain, METH_NOARGS, "Those of all rows, which are forgotten."},
     {NULL},
 };
 

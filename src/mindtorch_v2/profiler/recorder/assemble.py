@@ -10,7 +10,6 @@ import numpy as np
 from mtprof.builder import TraceBuilder
 from mtprof.schema import Kind
 from mtprof.tables import derived
-from mtprof.tables.tree import nearest
 from mtprof.trace import Arguments, TensorInput, ThreadInfo, Trace
 
 from ..._dispatch.describe import INPUTS
@@ -26,7 +25,7 @@ from ..sources.ops import Piece
 from ..sources.scopes import ends
 from .collectives import add_collectives
 from .flops import flops_of
-from .module_column import ModuleCalls, with_modules
+from .module_column import ModuleCalls
 from .python_stacks import add_python_calls
 from .recorder import Recorder
 
@@ -52,7 +51,7 @@ ALSO_WRITTEN = {
 
 def assemble(recorder: Recorder, *, metadata: dict[str, Any], with_flops: bool = False,
              devices: DeviceWatch | None = None) -> Trace:
-    """The trace of a stopped recorder."""
+    """The trace of a stopped recorder. Parts of one that are saved are completed when the file is read."""
     build = TraceBuilder()
     known = list(EVENTS)
     names = np.array([build.name(name) for name, *_ in known] or [0], np.int32)
@@ -98,26 +97,13 @@ def assemble(recorder: Recorder, *, metadata: dict[str, Any], with_flops: bool =
     add_pauses(build, recorder.taken("garbage"), steps_ns)
     add_python_calls(build, [piece for part in recorder.taken("calls") for piece in part], steps_ns,
                      Spans(pieces))
+    if options.modules:
+        module_calls.add_to(build)
     trace = build.finish(metadata=metadata, start_ns=recorder.start_ns, end_ns=recorder.end_ns,
                          epoch_ns=recorder.epoch_ns, dropped=recorder.dropped)
-    if options.stacks:
-        trace = with_lines(trace)
     if len(trace.optional("uses")["row"]):
         trace = trace.with_columns("uses", written=written(trace))
-    if options.modules:
-        trace = with_modules(trace, module_calls)
-    return derived.with_stacks(trace) if options.stacks else trace
-
-
-def with_lines(trace: Trace) -> Trace:
-    """What does not know its line is in that of the event around it, and so is memory that comes and goes there."""
-    line = trace.events["line"]
-    around = nearest(trace.events["parent"], line > 0)
-    line = np.append(line, 0)[around].astype(np.int32)
-    trace = trace.with_columns("events", line=line)
-    if trace.has("memory"):
-        trace = trace.with_columns("memory", line=np.append(line, 0)[trace.memory["row"]].astype(np.int32))
-    return trace
+    return derived.completed(trace, with_stack=options.stacks) if options.save_to is None else trace
 
 
 def pieces_of(recorder: Recorder) -> list[Piece]:

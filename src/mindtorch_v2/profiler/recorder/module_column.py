@@ -1,4 +1,4 @@
-"""Which module each event ran in: by nesting in the forward, by autograd's sequence numbers in the backward."""
+"""Calls of modules, as the tables `modules` and `module_calls`."""
 
 from __future__ import annotations
 
@@ -7,15 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mtprof.builder import TraceBuilder
-from mtprof.schema import TABLES, Kind
-from mtprof.tables.links import forward_of
-from mtprof.tables.nesting import enclosing_rows, parents
-from mtprof.tables.tree import nearest
-from mtprof.trace import Trace, empty_table
 
 from ..sources.ops import Piece
-
-ACCUMULATE = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"
 
 
 @dataclass
@@ -46,13 +39,16 @@ class ModuleCalls:
                 build.name(name.label), build.name(above.path) if above and inside else -1, name.parameters))
         return np.array([build.name(f"nn.Module: {name.label}") for name in names], np.int32)[number]
 
-    def columns(self) -> dict[str, np.ndarray]:
-        """The calls sorted as a trace's rows, with their parents."""
-        result = {key: np.concatenate(getattr(self, key)) for key in ("thread", "start_ns", "end_ns", "path")}
-        order = np.lexsort((-result["end_ns"], result["start_ns"], result["thread"]))
-        result = {key: value[order] for key, value in result.items()}
-        result["parent"] = parents(result["thread"], result["start_ns"], result["end_ns"])
-        return result
+    def add_to(self, build: TraceBuilder) -> None:
+        """Fill the two tables."""
+        build.add_columns("modules", self.table() if self.modules else {})
+        build.add_columns("module_calls", {})
+        if self.path:
+            path = np.concatenate(self.path)
+            rows = np.full(len(build.names), -1, np.int32)
+            rows[list(self.modules)] = np.arange(len(self.modules), dtype=np.int32)
+            build.add_columns("module_calls", {"module": rows[path], **{
+                key: np.concatenate(getattr(self, key)) for key in ("thread", "start_ns", "end_ns")}})
 
     def table(self) -> dict[str, np.ndarray]:
         """The modules, in order of their first call."""
@@ -61,45 +57,3 @@ class ModuleCalls:
         return {"path": np.array(list(self.modules), np.int32), "label": np.array(label, np.int32),
                 "parent": np.array([rows[path] for path in above], np.int32),
                 "parameters": np.array(parameters, np.int64)}
-
-
-def with_modules(trace: Trace, calls: ModuleCalls) -> Trace:
-    """The trace with its `module` column filled.
-
-    What runs in a backward node belongs to the module whose forward recorded the node, unless a module was called in
-    there, as when a checkpoint computes again. A node that another node recorded belongs to that one's module. No
-    forward op records the accumulation of a gradient; it belongs to the module of the node that ran before it, since
-    the engine accumulates as soon as the last part of a gradient has come.
-    """
-    if not calls.path:
-        return trace.with_tables(**{name: empty_table(TABLES[name]) for name in ("modules", "module_calls")})
-    events, called = trace.events, calls.columns()
-    row = enclosing_rows(called, events["thread"], events["start_ns"])
-    module = np.where(row >= 0, called["path"][row], -1)
-    node = nearest(events["parent"], events["kind"] == Kind.BACKWARD)
-    origin = np.where(node >= 0, _origins(trace)[node], -1)
-    called_inside = (row >= 0) & (node >= 0) & (called["start_ns"][row] > events["start_ns"][node])
-    elsewhere = (origin >= 0) & ~called_inside
-    while True:  # a round per order of derivatives
-        known = np.where(elsewhere, module[origin], module).astype(np.int32)
-        if (known == module).all():
-            break
-        module = known
-    modules = calls.table()
-    order = np.argsort(modules["path"])
-    called["module"] = order[np.searchsorted(modules["path"], called.pop("path"), sorter=order)].astype(np.int32)
-    return trace.with_columns("events", module=module).with_tables(modules=modules, module_calls=called)
-
-
-def _origins(trace: Trace) -> np.ndarray:
-    """For each node that the engine ran, the row of the forward op it stems from, or -1."""
-    events = trace.events
-    origin = forward_of(trace)
-    accumulates = np.array([name == ACCUMULATE for name in trace.names], bool)[events["name"]]
-    nodes = np.flatnonzero(events["kind"] == Kind.BACKWARD)
-    if len(nodes):
-        before = np.maximum.accumulate(np.where(accumulates[nodes], -1, np.arange(len(nodes))))
-        source = nodes[np.maximum(before, 0)]
-        fits = accumulates[nodes] & (before >= 0) & (events["thread"][source] == events["thread"][nodes])
-        origin[nodes[fits]] = origin[source[fits]]
-    return origin

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import CodeType
 
 import numpy as np
@@ -14,8 +14,8 @@ from mtprof.builder import TraceBuilder
 from mtprof.schema import Kind
 from mtprof.trace import ThreadInfo
 
-from ..sources.call_book import DELEGATES, EXIT
-from ..sources.python_calls import CallPiece
+from ..sources.call_book import DELEGATES, EXIT, OpenCall
+from ..sources.python_calls import CallPiece, Left, Records
 
 Spans = Callable[[ThreadInfo], tuple[np.ndarray, np.ndarray]]
 
@@ -31,11 +31,17 @@ def add_python_calls(build: TraceBuilder, pieces: Sequence[CallPiece], steps_ns:
         # Both sides name threads; the op's lane wins where a thread was renamed in between.
         info = lanes.get((piece.info.pid, piece.info.tid))
         if info is None and piece.idle:
+            piece.left.append(Left(piece.base, piece.base_ns, piece.records, {}, idle=True))
             continue
+        if piece.goes_on:
+            piece, held = settled(piece)
         calls = paired(piece)
-        if calls.codes:
-            if piece.late and info is not None:
-                enclose(calls, len(piece.base), *spans(info))
+        if piece.late and info is not None:
+            enclose(calls, len(piece.base), *spans(info))
+        if piece.goes_on:
+            calls, base, base_ns = without_open(calls)
+            piece.left.append(Left(base, base_ns, held, piece.objects if len(held[0]) else {}, idle=False))
+        if len(calls.code):
             name = np.array([names.of(*code) for code in calls.codes], np.int32)[calls.code]
             build.add_columns("events", {
                 "name": name, "kind": np.full(len(name), Kind.PYTHON, np.uint8), "start_ns": calls.start_ns,
@@ -58,6 +64,38 @@ def enclose(calls: PairedCalls, depth: int, start_ns: np.ndarray, end_ns: np.nda
     calls.start_ns[:depth] = np.minimum.accumulate(calls.start_ns[:depth][::-1])[::-1]
 
 
+def settled(piece: CallPiece) -> tuple[CallPiece, Records]:
+    """A piece up to where a generator waits for one that has not ended, and the records from there on.
+
+    A waiting generator ends when the other does; only together are they understood.
+    """
+    waiting = np.flatnonzero(piece.instruction <= DELEGATES)
+    cut = len(piece.instruction)
+    if len(waiting):
+        _, identity, what = with_base(piece)
+        others = np.flatnonzero(what > DELEGATES)
+        enter, leave = _match(_entries(what[others]), identity[others])
+        entered = np.append(others, len(what))[np.searchsorted(others, waiting + len(piece.base))]
+        waits = np.isin(entered, np.append(others[enter[leave < 0]], len(what)))
+        cut = int(waiting[waits].min(initial=cut))
+    before, held = (tuple(column[part] for column in piece.records) for part in (slice(cut), slice(cut, None)))
+    return replace(piece, time_ns=before[0], identity=before[1], instruction=before[2]), held
+
+
+def without_open(calls: PairedCalls) -> tuple[PairedCalls, list[OpenCall], list[int]]:
+    """The calls that have ended, and those that have not with the times at which they began."""
+    rows = np.flatnonzero(calls.is_open)
+    base: list[OpenCall] = []
+    for number in calls.code[rows].tolist():
+        code, line, instruction = calls.codes[number]
+        shown = 0 if isinstance(code, str) else line_of(code, instruction) if line is None else line
+        base.append((code, shown, 0))  # type: ignore[arg-type]
+    over = ~calls.is_open
+    rest = replace(calls, code=calls.code[over], start_ns=calls.start_ns[over], end_ns=calls.end_ns[over],
+                   is_open=calls.is_open[over])
+    return rest, base, calls.start_ns[rows].tolist()
+
+
 # -- enter and exit ----------------------------------------------------------------------------------------------------
 
 
@@ -70,15 +108,21 @@ class PairedCalls:
     code: np.ndarray  # index into `codes`
     start_ns: np.ndarray
     end_ns: np.ndarray
+    is_open: np.ndarray  # whether it has not ended
+
+
+def with_base(piece: CallPiece) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Times, identities and instructions; what was open at the start is entered first."""
+    return (np.concatenate((np.array(piece.base_ns, np.int64), piece.time_ns)),
+            np.concatenate((np.array([id(code) for code, *_ in piece.base], np.int64), piece.identity)),
+            np.concatenate((np.zeros(len(piece.base), np.int64), piece.instruction)))
 
 
 def paired(piece: CallPiece) -> PairedCalls:
     """Bring each call's enter and exit together; calls in the order of their enters, first what was open."""
     # What was open at the start is entered first, and what is open at the end is left last.
     depth = len(piece.base)
-    what = np.concatenate((np.zeros(depth, np.int64), piece.instruction))
-    times = np.concatenate((np.array(piece.base_ns, np.int64), piece.time_ns))
-    identity = np.concatenate((np.array([id(code) for code, *_ in piece.base], np.int64), piece.identity))
+    times, identity, what = with_base(piece)
     if (what <= DELEGATES).any():
         times, identity, what = _with_ends_of_waiting(times, identity, what)
     enter, leave = _match(_entries(what), identity)
@@ -95,7 +139,7 @@ def paired(piece: CallPiece) -> PairedCalls:
             known.append((*piece.base[row][:2], 0))
         else:
             known.append((piece.objects[int(identity[row])], None, int(what[row])))
-    return PairedCalls(known, number.reshape(-1), times[enter], end)
+    return PairedCalls(known, number.reshape(-1), times[enter], end, leave < 0)
 
 
 def _entries(what: np.ndarray) -> np.ndarray:

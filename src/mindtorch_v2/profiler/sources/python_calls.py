@@ -16,7 +16,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 clock = HOOK["clock"]
 
+OUR_THREADS: set[int] = set()  # threads that work for recordings, by number: no part of the user's program
 CALL_FIELDS = 3  # time, code or name, instruction
 
 _TOOL_IDS = (2, 3, 4, 1, 5, 0)  # of sys.monitoring; 2 is the one meant for profilers
@@ -51,6 +52,9 @@ class CallRows(Protocol):
 
     def since(self, begin: int) -> tuple[np.ndarray, ...]:
         """Times, identities of codes or names, and instructions, from a record on."""
+
+    def drain(self) -> tuple[np.ndarray, ...]:
+        """Those of all records, which are forgotten."""
 
 
 class CallList:
@@ -70,6 +74,12 @@ class CallList:
         return (np.array(part[0::CALL_FIELDS], np.int64), np.fromiter(map(id, objects), np.int64, len(objects)),
                 np.array(part[2::CALL_FIELDS], np.int64))
 
+    def drain(self) -> tuple[np.ndarray, ...]:
+        """Those of all records, which are forgotten; ask for the objects first."""
+        taken = self.since(0)
+        del self.flat[:len(taken[0]) * CALL_FIELDS]
+        return taken
+
     def objects(self) -> dict[int, Any]:
         """What the records refer to, by identity."""
         return {id(value): value for value in self.flat[1::CALL_FIELDS]}
@@ -88,6 +98,20 @@ class CallLane:
     was_there: bool = False  # the thread was alive before, and may do nothing
 
 
+Records = tuple[np.ndarray, ...]  # times, identities, instructions
+
+
+@dataclass(frozen=True)
+class Left:
+    """What is left of a lane when the calls that have ended were taken out of it."""
+
+    base: list[OpenCall]  # calls that have not ended
+    base_ns: list[int]
+    records: Records  # that need later ones to be understood
+    objects: dict[int, Any]  # what these refer to
+    idle: bool
+
+
 @dataclass(frozen=True)
 class Mark:
     """Where a recorder began: lengths of lanes, and what was open on each thread."""
@@ -96,6 +120,7 @@ class Mark:
     begins: dict[CallLane, int]
     bases: dict[int, list[OpenCall]]
     threads: dict[int, ThreadInfo]
+    left: dict[CallLane, Left] = field(default_factory=dict)  # where a part was taken since
 
 
 @dataclass(frozen=True)
@@ -112,6 +137,13 @@ class CallPiece:
     end_ns: int
     idle: bool = False  # nothing was called: only what was open tells about this thread
     late: bool = False  # watched since later than the recording began, with calls open whose begin nobody saw
+    goes_on: bool = False  # what is open at the end is not known yet, and left over
+    left: list[Left] = field(default_factory=list)  # in that case, when the calls have been made events
+
+    @property
+    def records(self) -> Records:
+        """The columns that were noted."""
+        return self.time_ns, self.identity, self.instruction
 
 
 _NOTHING = np.zeros(0, np.int64)
@@ -172,30 +204,51 @@ class CallLog:
 
     def since(self, mark: Mark, end_ns: int) -> list[CallPiece]:
         """What happened since a mark; what is still open is so until `end_ns` at least."""
-        pieces = []
         waiting = dict(mark.bases)
-        for lane in list(self.lanes):
-            known = mark.threads.get(lane.ident)
-            # Identities are reused: the thread that the mark saw may be over, and this one younger.
-            older = known is None or known.tid == lane.info.tid
-            base = waiting.get(lane.ident, []) if older else []
-            since = [mark.time_ns] * len(base)
-            late = lane.base_ns > 0 and lane not in mark.begins
-            if late:
-                # Watched since later than the mark. What was open at the mark already has been so all the time.
-                same = common(base, lane.base)
-                base, since = lane.base, [mark.time_ns] * same + [lane.base_ns] * (len(lane.base) - same)
-            if older:
-                waiting.pop(lane.ident, None)
-            times, identities, instructions = lane.rows.since(mark.begins.get(lane, 0))
-            objects = lane.rows.objects() if isinstance(lane.rows, CallList) else self.book.objects
-            pieces.append(CallPiece(times, identities, instructions, objects, lane.info, base, since,
-                                    end_ns, idle=lane.was_there and not len(times), late=late))
+        pieces = [self._piece(lane, mark, waiting, end_ns) for lane in self._users_lanes()]
         for ident, base in waiting.items():
             if base and ident in mark.threads:
                 pieces.append(CallPiece(_NOTHING, _NOTHING, _NOTHING, {}, mark.threads[ident], base,
                                         [mark.time_ns] * len(base), end_ns, idle=True))
         return pieces
+
+    def drained(self, mark: Mark, end_ns: int) -> dict[CallLane, CallPiece]:
+        """What happened since a mark, which is forgotten. Whoever makes events of it says what is left over."""
+        waiting = dict(mark.bases)
+        return {lane: self._piece(lane, mark, waiting, end_ns, drain=True) for lane in self._users_lanes()}
+
+    def _users_lanes(self) -> list[CallLane]:
+        lanes = list(self.lanes)
+        for lane in lanes:
+            if lane.info.tid in OUR_THREADS:
+                lane.rows.drain()
+        return [lane for lane in lanes if lane.info.tid not in OUR_THREADS]
+
+    def _piece(self, lane: CallLane, mark: Mark, waiting: dict[int, list[OpenCall]], end_ns: int,
+               drain: bool = False) -> CallPiece:
+        """A lane's part; what was open on its thread is taken from what waits for an owner."""
+        known = mark.threads.get(lane.ident)
+        # Identities are reused: the thread that the mark saw may be over, and this one younger.
+        older = known is None or known.tid == lane.info.tid
+        base = waiting.get(lane.ident, []) if older else []
+        since = [mark.time_ns] * len(base)
+        late = lane.base_ns > 0 and lane not in mark.begins and lane not in mark.left
+        if late:
+            # Watched since later than the mark. What was open at the mark already has been so all the time.
+            same = common(base, lane.base)
+            base, since = lane.base, [mark.time_ns] * same + [lane.base_ns] * (len(lane.base) - same)
+        if older:
+            waiting.pop(lane.ident, None)
+        objects = lane.rows.objects() if isinstance(lane.rows, CallList) else self.book.objects
+        begin = mark.begins.get(lane, 0)
+        records = tuple(column[begin:] for column in lane.rows.drain()) if drain else lane.rows.since(begin)
+        left, idle = mark.left.get(lane), lane.was_there
+        if left is not None:
+            base, since, idle = left.base, left.base_ns, left.idle
+            records = tuple(np.concatenate(both) for both in zip(left.records, records))
+            objects = {**left.objects, **objects} if left.objects else objects
+        return CallPiece(*records, objects, lane.info, base, since, end_ns, idle=idle and not len(records[0]),
+                         late=late, goes_on=drain)
 
 
 class Calls(Source):
@@ -244,6 +297,15 @@ class Calls(Source):
     def take(self, mark: Mark, stretch: Stretch) -> list[CallPiece]:
         """What happened since; what is still open is so until the end at least."""
         return [] if self.log is None else self.log.since(mark, stretch.end_ns)
+
+    def drained(self, mark: Mark, end_ns: int) -> dict[CallLane, CallPiece]:
+        """What happened since, which is forgotten."""
+        return {} if self.log is None else self.log.drained(mark, end_ns)
+
+
+def mark_after(mark: Mark, pieces: dict[CallLane, CallPiece]) -> Mark:
+    """Where a recorder stands when these pieces were taken out and made events."""
+    return replace(mark, begins={}, left={**mark.left, **{lane: piece.left[-1] for lane, piece in pieces.items()}})
 
 
 def common(first: list[OpenCall], second: list[OpenCall]) -> int:
