@@ -332,12 +332,14 @@ def traces(draw: st.DrawFn) -> Trace:
             thread=device_lane if on_device else draw(st.integers(0, device_lane - 1)),
             inputs=draw(st.none() | INPUTS.map(tuple)), stack=draw(st.none() | FRAMES), module=draw(st.none() | WORDS),
             sequence=draw(st.integers(-1, 3)), step=draw(st.integers(0, 4)), flops=draw(st.integers(-1, 2**62)),
+            line=draw(st.integers(0, 3)),
             device=draw(st.sampled_from([1, NPU] if on_device else [0, 1, NPU])),
             device_index=0 if on_device else draw(st.integers(-1, 2)), correlation=draw(st.integers(0, 3)))
     for _ in range(draw(st.integers(0, 3))):
         build.add_row("memory", time_ns=draw(st.integers(0, 10**7)), thread=0, size_bytes=draw(INT64),
                       address=draw(INT64), total_bytes=draw(INT64), reserved_bytes=draw(INT64),
-                      device=draw(st.sampled_from([0, NPU])), device_index=draw(st.integers(-1, 2)))
+                      device=draw(st.sampled_from([0, NPU])), device_index=draw(st.integers(-1, 2)),
+                      line=draw(st.integers(0, 3)))
     trace = build.finish(
         start_ns=0, end_ns=draw(st.integers(0, 10**8)), epoch_ns=draw(st.integers(0, 4 * 10**18)),
         dropped=draw(st.integers(0, 2)),

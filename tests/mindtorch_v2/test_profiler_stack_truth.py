@@ -409,11 +409,11 @@ def profile_functions_of_the_program() -> None:
 
 
 def ops(trace: Trace) -> collections.Counter[tuple[str, str]]:
-    """All that is no Python call, with what is around it."""
+    """All that is no Python call and no first use, with what is around it."""
     events = trace.events
     python = np.isin(events["kind"], [Kind.PYTHON, Kind.MODULE])
     found: collections.Counter[tuple[str, str]] = collections.Counter()
-    for row in np.flatnonzero(~python).tolist():
+    for row in np.flatnonzero(~python & (events["kind"] != Kind.FIRST_USE)).tolist():
         parent = int(events["parent"][row])
         while parent >= 0 and python[parent]:
             parent = int(events["parent"][parent])

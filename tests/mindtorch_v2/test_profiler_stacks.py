@@ -888,3 +888,23 @@ def test_started_and_stopped_in_different_functions() -> None:
     assert spans["starts"].end <= spans["outer"].start <= spans["outer"].end <= spans["stops"].start
     assert spans["root"].start <= spans["starts"].start, "open at the start and at the end"
     assert spans["root"].end >= spans["stops"].end
+
+
+def test_lines_are_in_chrome_traces(tmp_path):
+    def program():
+        x = torch.ones(3)
+        with record_function("mine"):
+            return x * 2
+
+    with profile(with_stack=True, profile_memory=True) as prof:
+        program()
+    prof.export_chrome_trace(str(tmp_path / "trace.json"))
+    trace, again = prof.trace, torch.profiler.load(str(tmp_path / "trace.json")).trace
+    first = program.__code__.co_firstlineno
+    named = dict(zip([again.names[n] for n in again.events["name"].tolist()], again.events["line"].tolist()))
+    assert [named[name] - first for name in ("aten::ones", "mine", "aten::mul")] == [1, 2, 3]
+    assert again.events["line"].tolist() == trace.events["line"].tolist()
+    assert again.memory["line"].tolist() == trace.memory["line"].tolist()
+    assert any(again.memory["line"].tolist())
+    assert [again.stack(n) for n in again.events["stack"].tolist()] == [
+        trace.stack(n) for n in trace.events["stack"].tolist()]

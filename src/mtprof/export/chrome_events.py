@@ -180,8 +180,8 @@ class EventText:
         device = np.where(events["device"] == default_device, -1, events["device"])
         index = np.where(self.on_device, np.int16(-1), events["device_index"])
         plain = np.where(self.python | self.pause, 0, np.where(self.on_device, 1, 2))
-        code, rows = distinct([events["inputs"], events["overload"], events["module"], events["flops"], own_kind, step,
-                               stack, module_call, device, index, plain])
+        code, rows = distinct([events["inputs"], events["overload"], events["module"], events["flops"], events["line"],
+                               own_kind, step, stack, module_call, device, index, plain])
         inputs = [_inputs_text(arguments) for arguments in trace.inputs]
         stacks = {number: self._stack_text(number) for number in np.unique(stack).tolist() if number != -1}
         tails = []
@@ -198,7 +198,7 @@ class EventText:
                 parts.append(f'"{words.OWN_MODULE}":{self.names[events["module"][row]]},')
             for key, value, absent in ((words.OWN_FLOPS, events["flops"], -1), (words.OWN_KIND, own_kind, -1),
                                        (words.OWN_STEP, step, -1), (words.OWN_DEVICE, device, -1),
-                                       (words.OWN_DEVICE_INDEX, index, -1)):
+                                       (words.OWN_DEVICE_INDEX, index, -1), (words.OWN_LINE, events["line"], 0)):
                 if value[row] != absent:
                     parts.append(f'"{key}":{value[row]},')
             if stack[row] != -1:
@@ -270,9 +270,11 @@ def memory_chunks(trace: Trace, base_ns: int, lanes: Sequence[ThreadInfo]) -> It
         columns = ("thread", "reserved_bytes", "total_bytes", "size_bytes", "device_index", "device", "address")
         yield "".join([
             f'{heads[lane]}{t}{after[t_rest]}"Total Reserved":{reserved},"Total Allocated":{total},"Bytes":{size},'
-            f'"Device Id":{index},"Device Type":{device},"Addr":{address},"finished":false,"Ev Idx":{number}}}}},\n'
-            for t, t_rest, lane, reserved, total, size, index, device, address, number in zip(
+            f'"Device Id":{index},"Device Type":{device},"Addr":{address},'
+            f'{stated}"finished":false,"Ev Idx":{number}}}}},\n'
+            for t, t_rest, lane, reserved, total, size, index, device, address, stated, number in zip(
                 us.tolist(), rest.tolist(), *(part[key].tolist() for key in columns),
+                [f'"{words.OWN_LINE}":{line},' if line else "" for line in part["line"].tolist()],
                 range(len(trace) + low, len(trace) + low + len(us)), strict=True)
         ]).encode()
 

@@ -36,10 +36,10 @@ _EVENT_INTS: tuple[tuple[str, str, int, type[np.signedinteger[Any]]], ...] = (
     ("record_id", "Record function id", 0, np.int64), ("lane_device", "device", -1, np.int16),
     ("flops", words.OWN_FLOPS, -1, np.int64), ("stated_kind", words.OWN_KIND, -1, np.int16),
     ("stated_step", words.OWN_STEP, -1, np.int32), ("stated_device", words.OWN_DEVICE, -1, np.int16),
-    ("stated_device_index", words.OWN_DEVICE_INDEX, -1, np.int16))
+    ("stated_device_index", words.OWN_DEVICE_INDEX, -1, np.int16), ("line", words.OWN_LINE, 0, np.int32))
 _MEMORY_INTS = (("size_bytes", "Bytes", 0), ("address", "Addr", 0), ("total_bytes", "Total Allocated", 0),
                 ("reserved_bytes", "Total Reserved", 0), ("device", "Device Type", 0),
-                ("device_index", "Device Id", -1))
+                ("device_index", "Device Id", -1), ("line", words.OWN_LINE, 0))
 
 # What the scanner is asked for. A key that both kinds of events have stands for both; its default is put in later.
 _KEYS = tuple(dict.fromkeys([key for _, key, _, _ in _EVENT_INTS] + [key for _, key, _ in _MEMORY_INTS]))
@@ -215,7 +215,7 @@ class KinetoColumns:
             kind = np.where(stated >= 0, stated, kind).astype(np.uint8)
         result = {"name": name, "kind": kind, "start_ns": start, "end_ns": end, "lane": lane, "step": step}
         result |= self._device_columns(pair, lane, kind, kept)
-        for column in ("sequence", "correlation", "record_id", "flops"):
+        for column in ("sequence", "correlation", "record_id", "flops", "line"):
             if held[column].stated:
                 result[column] = kept(held[column].take())
         if "correlation" not in result and held["connection"].stated:

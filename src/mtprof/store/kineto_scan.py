@@ -29,6 +29,7 @@ _MOST_US = 2**62 // 1000  # sums of two such times do not overflow
 _BETWEEN = re.compile(rb'\}(,[^\S\n]*\n\s*)\{\s*"ph"')
 _BLANK = re.compile(rb"[ \t\r\n]*")
 _END = object()
+_PLAIN = (str, int)
 _SMALLEST = 9  # bytes of an event and a comma
 _TIME = re.compile(r"-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|-?\.\d+", re.ASCII)
 
@@ -54,7 +55,9 @@ def scan(data: bytes, begin: int, first: bool, ints: tuple[bytes, ...], texts: t
 def _scan(data: bytes, begin: int, first: bool, ints: tuple[bytes, ...], texts: tuple[bytes, ...], defaults: np.ndarray,
           pairs: dict[bytes, int], lanes: dict[bytes, int], rests: dict[bytes, int], out: np.ndarray) -> Result:
     room = out.shape[1]
-    names = [key.decode() for key in ints], [key.decode() for key in texts]
+    places = {key.decode(): place for place, key in enumerate(ints)}
+    names = [key.decode() for key in texts]
+    pair_of, lane_of = _Numbers(pairs), _Numbers(lanes)
     rows: list[tuple[int, ...]] = []
     absent = defaults.tolist()
     place, others, closed = begin, [], False
@@ -64,7 +67,7 @@ def _scan(data: bytes, begin: int, first: bool, ints: tuple[bytes, ...], texts: 
             break
         if len(rows) == room:
             break
-        row = _row(event, names, absent, pairs, lanes, rests, end)
+        row = _row(event, places, names, absent, pair_of, lane_of, rests, end)
         if row is not None:
             rows.append(row)
         elif event.get("ph") not in ("s", "f", "t", "C") or (event["ph"] in "sf" and event.get("cat") == "async_npu"):
@@ -134,8 +137,8 @@ def _loads(content: bytes, place: int) -> Any:
             raise Fault("a value that is none of JSON", place) from error
 
 
-def _row(event: Any, names: tuple[list[str], list[str]], absent: list[int], pairs: dict[bytes, int],
-         lanes: dict[bytes, int], rests: dict[bytes, int], place: int) -> tuple[int, ...] | None:
+def _row(event: Any, places: dict[str, int], names: list[str], absent: list[int], pair_of: _Numbers,
+         lane_of: _Numbers, rests: dict[bytes, int], place: int) -> tuple[int, ...] | None:
     """What goes into a column of `out`; None for other events."""
     if not isinstance(event, dict):
         raise Fault("an item of traceEvents should be an object", place)
@@ -145,8 +148,14 @@ def _row(event: Any, names: tuple[list[str], list[str]], absent: list[int], pair
     elif not isinstance(arguments, dict):
         raise Fault("an event should have an object as args", place)
     start, duration = nanoseconds(event.get("ts"), place, "ts"), nanoseconds(event.get("dur"), place, "dur")
-    numbers = [_integer(arguments[key], default, place, key) if key in arguments else default
-               for key, default in zip(names[0], absent)]
+    numbers = absent.copy()
+    others = 0
+    for key, value in arguments.items():
+        at = places.get(key)
+        if at is None:
+            others += 1
+        else:
+            numbers[at] = _integer(value, absent[at], place, key)
     phase = event.get("ph")
     if phase not in ("X", "i"):
         return None
@@ -154,15 +163,27 @@ def _row(event: Any, names: tuple[list[str], list[str]], absent: list[int], pair
         raise Fault("an event without a time (ts)", place)
     if "name" not in event:
         raise Fault("an event without a name", place)
-    rest = {key: arguments[key] for key in names[1] if key in arguments}
+    rest = {key: arguments[key] for key in names if key in arguments} if others else None
     text = orjson.dumps(rest)[1:-1] + b"," if rest else b""
-    return (ord(phase), _number(pairs, event.get("cat"), event["name"]),
-            _number(lanes, event.get("pid"), event.get("tid")), start, duration,
-            rests.setdefault(text, len(rests)) if rest else -1, *numbers)
+    return (ord(phase), pair_of(event.get("cat"), event["name"]), lane_of(event.get("pid"), event.get("tid")),
+            start, duration, rests.setdefault(text, len(rests)) if rest else -1, *numbers)
 
 
-def _number(known: dict[bytes, int], first: Any, second: Any) -> int:
-    return known.setdefault(orjson.dumps([first, second])[1:-1], len(known))
+class _Numbers:
+    """Numbers of pairs of values by their JSON text, which is made once for most pairs."""
+
+    def __init__(self, known: dict[bytes, int]) -> None:
+        self.known = known
+        self.seen: dict[tuple[Any, Any], int] = {}
+
+    def __call__(self, first: Any, second: Any) -> int:
+        plain = type(first) in _PLAIN and type(second) in _PLAIN  # equal ones of these have equal texts
+        found = self.seen.get((first, second)) if plain else None
+        if found is None:
+            found = self.known.setdefault(orjson.dumps([first, second])[1:-1], len(self.known))
+            if plain:
+                self.seen[first, second] = found
+        return found
 
 
 def nanoseconds(value: Any, place: int, what: str) -> int:
