@@ -56,7 +56,7 @@ def _scan(data: bytes, begin: int, first: bool, ints: tuple[bytes, ...], texts: 
           pairs: dict[bytes, int], lanes: dict[bytes, int], rests: dict[bytes, int], out: np.ndarray) -> Result:
     room = out.shape[1]
     places = {key.decode(): place for place, key in enumerate(ints)}
-    names = [key.decode() for key in texts]
+    wanted = _Wanted([key.decode() for key in texts])
     pair_of, lane_of = _Numbers(pairs), _Numbers(lanes)
     rows: list[tuple[int, ...]] = []
     absent = defaults.tolist()
@@ -67,7 +67,7 @@ def _scan(data: bytes, begin: int, first: bool, ints: tuple[bytes, ...], texts: 
             break
         if len(rows) == room:
             break
-        row = _row(event, places, names, absent, pair_of, lane_of, rests, end)
+        row = _row(event, places, wanted, absent, pair_of, lane_of, rests, end)
         if row is not None:
             rows.append(row)
         elif event.get("ph") not in ("s", "f", "t", "C") or (event["ph"] in "sf" and event.get("cat") == "async_npu"):
@@ -137,7 +137,7 @@ def _loads(content: bytes, place: int) -> Any:
             raise Fault("a value that is none of JSON", place) from error
 
 
-def _row(event: Any, places: dict[str, int], names: list[str], absent: list[int], pair_of: _Numbers,
+def _row(event: Any, places: dict[str, int], wanted: _Wanted, absent: list[int], pair_of: _Numbers,
          lane_of: _Numbers, rests: dict[bytes, int], place: int) -> tuple[int, ...] | None:
     """What goes into a column of `out`; None for other events."""
     if not isinstance(event, dict):
@@ -149,13 +149,9 @@ def _row(event: Any, places: dict[str, int], names: list[str], absent: list[int]
         raise Fault("an event should have an object as args", place)
     start, duration = nanoseconds(event.get("ts"), place, "ts"), nanoseconds(event.get("dur"), place, "dur")
     numbers = absent.copy()
-    others = 0
-    for key, value in arguments.items():
-        at = places.get(key)
-        if at is None:
-            others += 1
-        else:
-            numbers[at] = _integer(value, absent[at], place, key)
+    for key in places.keys() & arguments.keys():
+        at = places[key]
+        numbers[at] = _integer(arguments[key], absent[at], place, key)
     phase = event.get("ph")
     if phase not in ("X", "i"):
         return None
@@ -163,10 +159,25 @@ def _row(event: Any, places: dict[str, int], names: list[str], absent: list[int]
         raise Fault("an event without a time (ts)", place)
     if "name" not in event:
         raise Fault("an event without a name", place)
-    rest = {key: arguments[key] for key in names if key in arguments} if others else None
+    rest = {key: arguments[key] for key in wanted.of(arguments)}
     text = orjson.dumps(rest)[1:-1] + b"," if rest else b""
     return (ord(phase), pair_of(event.get("cat"), event["name"]), lane_of(event.get("pid"), event.get("tid")),
             start, duration, rests.setdefault(text, len(rests)) if rest else -1, *numbers)
+
+
+class _Wanted:
+    """Which of some keys an object has, in the order of these keys, which is found once for most objects."""
+
+    def __init__(self, keys: list[str]) -> None:
+        self.keys, self.all = keys, frozenset(keys)
+        self.seen: dict[frozenset[str], list[str]] = {}
+
+    def of(self, values: dict[str, Any]) -> list[str]:
+        there = self.all.intersection(values)
+        found = self.seen.get(there)
+        if found is None:
+            found = self.seen[there] = [key for key in self.keys if key in there]
+        return found
 
 
 class _Numbers:
@@ -190,6 +201,11 @@ def nanoseconds(value: Any, place: int, what: str) -> int:
     """Microseconds, as a number or as text, in nanoseconds."""
     if value is None:
         return ABSENT
+    if type(value) is float and -_MOST_US < value < _MOST_US:
+        # Times since the file's base have up to 16 digits, all that a float holds: multiplying them as they are would
+        # round once too often. The part before the point and the part behind it are exact on their own.
+        before = value // 1
+        return int(before) * 1000 + round((value - before) * 1000)
     if isinstance(value, str) and _TIME.fullmatch(value) and len(value) < 64:
         if "e" not in value.lower() and len(value) < 40:
             whole, _, part = value.partition(".")
@@ -203,12 +219,7 @@ def nanoseconds(value: Any, place: int, what: str) -> int:
         raise Fault(f"{what} should be a number of microseconds", place)
     if not -_MOST_US < value < _MOST_US:
         raise Fault(f"{what} is too large for a time in microseconds", place)
-    if isinstance(value, int):
-        return value * 1000
-    # Times since the file's base have up to 16 digits, all that a float holds: multiplying them as they are would round
-    # once too often. The part before the point and the part behind it are exact on their own.
-    before = value // 1
-    return int(before) * 1000 + round((value - before) * 1000)
+    return value * 1000 if isinstance(value, int) else nanoseconds(float(value), place, what)
 
 
 def _integer(value: Any, default: int, place: int, what: str) -> int:
