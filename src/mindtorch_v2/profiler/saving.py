@@ -149,7 +149,7 @@ class Saver:
             calls = running.calls.drained(marks["calls"], part.end_ns) if "calls" in marks else {}
             part.parts["calls"] = [list(calls.values())]
             part.notes_taken = recorder.notes_taken
-        self.file.add(assemble(part, metadata={}, with_flops=recorder.options.flops))
+        self.file.add(assemble(part, metadata={}, with_flops=recorder.options.flops, whole=False))
         recorder.notes_taken = part.notes_taken
         if calls:
             marks["calls"] = mark_after(marks["calls"], calls)

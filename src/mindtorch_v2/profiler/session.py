@@ -308,7 +308,7 @@ class profile:
 
     def _make_trace(self, recorder: Recorder) -> Trace:
         own = assemble(recorder, with_flops=self.with_flops,
-                       devices=self._devices,
+                       devices=self._devices, whole=self.save_to is None,
                        metadata={"trace_id": self.trace_id, **self._flags(),
                                  **({} if self._devices is None else self._devices.metadata())})
         if recorder.steps_ns and not (own.events["kind"] == Kind.STEP).any():

@@ -50,8 +50,8 @@ ALSO_WRITTEN = {
 
 
 def assemble(recorder: Recorder, *, metadata: dict[str, Any], with_flops: bool = False,
-             devices: DeviceWatch | None = None) -> Trace:
-    """The trace of a stopped recorder. Parts of one that are saved are completed when the file is read."""
+             devices: DeviceWatch | None = None, whole: bool = True) -> Trace:
+    """The trace of a stopped recorder; of parts that go to a file, which are completed when that is read, not whole."""
     build = TraceBuilder()
     known = list(EVENTS)
     names = np.array([build.name(name) for name, *_ in known] or [0], np.int32)
@@ -103,7 +103,7 @@ def assemble(recorder: Recorder, *, metadata: dict[str, Any], with_flops: bool =
                          epoch_ns=recorder.epoch_ns, dropped=recorder.dropped)
     if len(trace.optional("uses")["row"]):
         trace = trace.with_columns("uses", written=written(trace))
-    return derived.completed(trace, with_stack=options.stacks) if options.save_to is None else trace
+    return derived.completed(trace, with_stack=options.stacks) if whole else trace
 
 
 def pieces_of(recorder: Recorder) -> list[Piece]:

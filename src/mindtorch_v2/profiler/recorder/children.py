@@ -24,11 +24,13 @@ def with_children(trace: Trace, recorder: Recorder, *, with_flops: bool = False)
 
     A memory timeline is that of one process; where one can be asked for, the memory of others is left out.
     """
-    if recorder.lost_children:
-        trace = replace(trace, metadata={**trace.metadata, LOST: list(recorder.lost_children)})
+    arrived = recorder.taken("processes")
+    lost = [line for part in arrived for line in part.lost]
+    if lost:
+        trace = replace(trace, metadata={**trace.metadata, LOST: lost})
     steps_ns = np.array(recorder.steps_ns, np.int64)
     # They come as they are done; by name they are in the same order each time.
-    children = sorted(recorder.children, key=_name)
+    children = sorted((child for part in arrived for child in part.traces), key=_name)
     others = [_adapted(_without_ours(child), steps_ns, with_flops) for child in children]
     return concatenated(trace, others, without=(*OF_ONE_PROCESS, "memory") if recorder.options.timeline
                         else OF_ONE_PROCESS)

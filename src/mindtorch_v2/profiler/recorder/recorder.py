@@ -11,10 +11,9 @@ from __future__ import annotations
 import os
 import time
 import weakref
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
-
-from mtprof.trace import Trace
 
 from ..._dispatch.describe import INPUTS, forget_all
 from ..._dispatch.observer import HOOK
@@ -22,7 +21,7 @@ from ..._dispatch.state import NOWHERE, STATES
 from ..locks import is_mine, let_go, new_lock
 from ..options import Options
 from ..sources import processes
-from ..sources.base import Stretch
+from ..sources.base import Source, Stretch
 from ..sources.modules import ModuleLabels
 from .running import Failures, Running
 
@@ -34,10 +33,11 @@ class Recorder:
 
     running: Running | None = None  # while any recorder is active
     lock = new_lock()
-    with_children = True  # whether other processes are asked to take part
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, own: Sequence[Source] | None = None) -> None:
         self.options = options
+        # Sources that are this recorder's alone.
+        self.own = (processes.Processes(),) if own is None else own
         self.parts: dict[str, list[Any]] = {}  # by source: what it gave, an item per stretch
         self.labels = ModuleLabels()
         self.active = False
@@ -48,9 +48,7 @@ class Recorder:
         self.notes_taken = 0  # collectives that an earlier part of the recording has, by their serial number
         self._marks: dict[str, Any] = {}
         self._dropped_before = 0
-        self.children: list[Trace] = []  # of processes that took part
-        self.lost_children: list[str] = []
-        self._children_key = self._children_begin_ns = 0
+        self._own_marks: dict[str, Any] = {}
 
     def taken(self, source: str) -> list[Any]:
         """What a source gave, an item per stretch."""
@@ -61,10 +59,12 @@ class Recorder:
         if self.active:
             return
         try:
-            if self.with_children:
-                # First: waiting for other processes must not be part of the recording.
-                self._children_key = processes.new_key()
-                processes.begin(self._children_key, self.options)
+            for source in self.own:
+                if source.wanted(self.options):
+                    # First: waiting must not be part of the recording.
+                    source.on = True
+                    source.start()
+                    source.adapt([self.options])
             with Recorder.lock:
                 self._begin()
         except BaseException:
@@ -90,7 +90,7 @@ class Recorder:
                        if source is not running.calls and source.wanted(self.options)}
         self.parts["scopes"] = []  # those that were open at the end of an earlier stretch may end now
         self.begin_time()
-        self._children_begin_ns = clock()
+        self._own_marks = {source.name: source.mark() for source in self.own if source.on}
         if self.options.stacks:
             # Last, so that what starting calls is not part of the recording.
             self._marks[running.calls.name] = running.calls.mark()
@@ -102,11 +102,13 @@ class Recorder:
         try:
             with Recorder.lock:
                 self._end()
-            # After all else: waiting for other processes must not keep this one's threads recording.
-            arrived = processes.end(self._children_key, self._children_begin_ns, self.end_ns)
-            self._children_key = 0
-            self.children += arrived.traces
-            self.lost_children += arrived.lost
+            # After all else: waiting must not keep threads recording.
+            stretch = Stretch(self.start_ns, self.end_ns, True, self.labels)
+            for source in self.own:
+                if source.on:
+                    part = source.take(self._own_marks[source.name], stretch)
+                    self.parts[source.name] = [*self.taken(source.name), part]
+                    source.on = False
         except BaseException:
             try:
                 with Recorder.lock:
@@ -164,8 +166,9 @@ class Recorder:
                 self._leave()
         finally:
             let_go(Recorder.lock)
-            processes.drop(self._children_key)
-            self._children_key = 0
+            for source in self.own:
+                source.stop()
+                source.on = False
 
     def begin_time(self) -> None:
         """Note when the recording begins, if that is not known yet."""

@@ -7,6 +7,9 @@ the outer one everything.
 Anything can fail at any line, and Ctrl-C can come at any line. So `stop` may be called in whatever state a `start` or
 another `stop` was left, and again; it puts back what the source has changed and nothing else. `Running` sees to it that
 it is called.
+
+A source that waits for others belongs to one recorder, and does its work outside the lock of all recorders: it starts
+before the recording and is taken from after it.
 """
 
 from __future__ import annotations
@@ -41,9 +44,9 @@ class Source:
     tables: ClassVar[tuple[str, ...]]  # of the trace, which it fills
     cost: ClassVar[str]  # to the program that is recorded
 
-    def __init__(self, running: Running) -> None:
+    def __init__(self, running: Running | None) -> None:
         # Weakly: with the last recorder all logs are freed at once, however large they are.
-        self._all = weakref.ref(running)
+        self._all = (lambda: None) if running is None else weakref.ref(running)
         self.on = False  # from before `start` until after `stop`
 
     @property

@@ -28,6 +28,8 @@ from mtprof.trace import Trace
 
 from ..._dispatch.observer import HOOK
 from ..locks import let_go, new_lock
+from ..options import Options
+from .base import Source, Stretch
 
 clock = HOOK["clock"]
 
@@ -111,6 +113,45 @@ class Channel:
             shutil.rmtree(self.directory, ignore_errors=True)
 
 
+class Processes(Source):
+    """Lets children take part in one recording. They are told before it begins, and asked for theirs after it."""
+
+    name = "processes"
+    tables = ("events", "memory", "stacks")
+    cost = "a message to each child at the begin and at the end, and what recording costs there"
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.key = 0
+
+    def wanted(self, options: Options) -> bool:
+        """Always: a child that has no channel is silent."""
+        return True
+
+    def start(self) -> None:
+        """Get a number for the recording: whoever has it can drop the recording, however far it got."""
+        self.key = next(Children.numbers)
+
+    def adapt(self, wishes: Sequence[Options]) -> None:
+        """Tell the children that are alive, and let them get ready."""
+        begin(self.key, wishes[0])
+
+    def mark(self) -> int:
+        """When the recording began."""
+        return clock()
+
+    def take(self, mark: int, stretch: Stretch) -> Arrived:
+        """What children recorded, also those that are over by now."""
+        arrived = end(self.key, mark, stretch.end_ns)
+        self.key = 0
+        return arrived
+
+    def stop(self) -> None:
+        """Want nothing more of the children."""
+        drop(self.key)
+        self.key = 0
+
+
 class WatchFunctions(NamedTuple):
     """What looks out for new children while they are wanted: to begin, to end, and in a forked child."""
 
@@ -129,11 +170,6 @@ class Children:
     watches: ClassVar[list[WatchFunctions]] = []
     lock = new_lock()
     numbers = itertools.count(1)
-
-
-def new_key() -> int:
-    """A number for a recording that is about to begin. Whoever has it can `drop` the recording, however far it got."""
-    return next(Children.numbers)
 
 
 def begin(key: int, options: Any) -> None:

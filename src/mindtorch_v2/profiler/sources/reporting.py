@@ -36,9 +36,8 @@ class Reporter:
         threading.Thread(target=self._answer, name=THREAD_NAME, daemon=True).start()
 
     def _start(self, key: int, options: Options) -> None:
-        recorder = self.recorders[key] = Recorder(options)
         # Children of this one are silent, as its parent's channel is for what happens here.
-        recorder.with_children = False
+        recorder = self.recorders[key] = Recorder(options, own=())
         recorder.start()
 
     def _answer(self) -> None:
