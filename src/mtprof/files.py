@@ -38,7 +38,10 @@ def atomic_file(path: str | bytes | os.PathLike[Any]) -> Iterator[BinaryIO]:
     if os.path.isdir(name):
         raise IsADirectoryError(errno.EISDIR, f"cannot write {name}: it is a directory")
     is_no_file = OPEN_FILE.fullmatch(name) or (os.path.exists(name) and not os.path.isfile(name))
-    target = name if is_no_file else os.path.realpath(name)
+    try:
+        target = name if is_no_file else os.path.realpath(name)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(errno.ENOENT, f"cannot write {name}: the current directory is gone") from error
     directory = os.path.dirname(target)
     if not is_no_file and not os.path.isdir(directory):
         raise FileNotFoundError(errno.ENOENT, f"cannot write {name}: the directory {directory} does not exist")

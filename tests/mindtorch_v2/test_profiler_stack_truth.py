@@ -411,7 +411,8 @@ def profile_functions_of_the_program() -> None:
 def ops(trace: Trace) -> collections.Counter[tuple[str, str]]:
     """All that is no Python call and no first use, with what is around it."""
     events = trace.events
-    python = np.isin(events["kind"], [Kind.PYTHON, Kind.MODULE])
+    # What is used for the first time is so in one of two recordings only.
+    python = np.isin(events["kind"], [Kind.PYTHON, Kind.MODULE, Kind.FIRST_USE])
     found: collections.Counter[tuple[str, str]] = collections.Counter()
     for row in np.flatnonzero(~python & (events["kind"] != Kind.FIRST_USE)).tolist():
         parent = int(events["parent"][row])

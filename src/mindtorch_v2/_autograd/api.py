@@ -8,10 +8,10 @@ from typing import Any
 
 from .._dispatch.namespace import aten
 from .._dispatch.observer import HOOK, hush
+from .._dispatch.state import THREAD
 from .._dtype import FLOAT, FROM_NUMPY
 from .._tensor import Tensor
 from .engine import run_backward
-from .grad_mode import no_grad
 from .graph import AccumulateGrad, Edge, GradientEdge, edge
 
 
@@ -50,8 +50,13 @@ def _initial_grads(tensors: Sequence[Tensor], grads: Sequence[Any]) -> list[Any]
                         "grad can be implicitly created only for real scalar outputs but got "
                         f"{tensor.dtype}"
                     )
-                with no_grad():
+                # Not by a context: a signal handler that raises when that is left would leave it on.
+                state = THREAD.state
+                enabled, state.grad = state.grad, False
+                try:
                     grad = aten.ones_like(tensor)
+                finally:
+                    state.grad = enabled
         elif not isinstance(grad, Tensor):
             raise TypeError(f"gradients can be either Tensors or None, but got {type(grad).__name__}")
         elif grad._a.shape != tensor._a.shape:

@@ -48,10 +48,10 @@ def run_backward(
         elif not isinstance(node, AccumulateGrad):
             wanted[id(node)] = []  # the walk ends there all the same
     state = THREAD.state
-    before = state.grad
-    state.grad = create_graph
-    outer, state.endings = state.endings, None
+    before, outer = state.grad, state.endings
     walk = Walk(keep_graph, wanted, captured)
+    # A signal handler can raise at any call: none is between a change and `try`, nor before what puts it back.
+    state.grad, state.endings = create_graph, None
     try:
         walk.hush()
         walk.explore(roots, None if targets is None else {id(node) for node, _ in targets})
@@ -61,9 +61,8 @@ def run_backward(
             for ending in endings:
                 ending()
     finally:
+        state.grad, state.endings = before, outer
         walk.resume()
-        state.endings = outer
-        state.grad = before
     return captured
 
 

@@ -139,6 +139,7 @@ def tap(listener: Any) -> None:
 
 
 LINE_BITS = 40  # a line travels in the upper part of a sequence number, which is -1 at least
+MOST_LINES = (1 << 63 - LINE_BITS) - 1  # a line that does not fit is not known
 _LINES: list[Callable[[Any], int] | None] = [None]
 
 
@@ -156,7 +157,8 @@ def note_lines(book: Any, line_of: Callable[[Any], int] | None) -> None:
 def _place() -> int:
     """The line of the program that runs now, as what is added to a sequence number."""
     line_of = _LINES[0]
-    return 0 if line_of is None else line_of(_getframe(1)) << LINE_BITS
+    line = 0 if line_of is None else line_of(_getframe(1))
+    return line << LINE_BITS if line <= MOST_LINES else 0
 
 
 def _no_place() -> int:

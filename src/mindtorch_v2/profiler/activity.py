@@ -144,8 +144,10 @@ class _ExperimentalConfig:
     trace_only: bool = False
 
 
-def consistent(config: _ExperimentalConfig, with_stack: bool) -> _ExperimentalConfig:
-    """The switches without `trace_only` where stacks are asked for, which need the events."""
+def consistent(config: _ExperimentalConfig | None, with_stack: bool) -> _ExperimentalConfig:
+    """The switches, or the usual ones, without `trace_only` where stacks are asked for, which need the events."""
+    if config is None:
+        return _ExperimentalConfig()
     if config.trace_only and with_stack:
         warnings.warn("trace_only=True is incompatible with with_stack=True (stack traces require event "
                       "post-processing). Disabling trace_only.", UserWarning, stacklevel=4)

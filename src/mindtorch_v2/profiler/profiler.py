@@ -74,7 +74,7 @@ class _KinetoProfile:
         self.profile_memory = profile_memory
         self.with_stack = with_stack
         self.with_modules = with_modules
-        self.experimental_config = consistent(experimental_config or _ExperimentalConfig(), with_stack)
+        self.experimental_config = consistent(experimental_config, with_stack)
         self.execution_trace_observer = execution_trace_observer
         self.acc_events = acc_events
         self.custom_trace_id_callback = custom_trace_id_callback
@@ -217,9 +217,13 @@ class _KinetoProfile:
 
     def preset_metadata_json(self, key: str, value: str) -> None:
         """Like `add_metadata_json`, but before the profiler has started."""
+        if not isinstance(key, str):
+            raise TypeError(f"the key of metadata must be a string, got {type(key).__name__}")
         self.preset_metadata[key] = value
 
     def _store_metadata(self, key: str, value: str) -> None:
+        if not isinstance(key, str):
+            raise TypeError(f"the key of metadata must be a string, got {type(key).__name__}")
         try:
             json.loads(value)
         except ValueError as error:

@@ -35,7 +35,7 @@ class record_function:
     def __init__(self, name: str, args: str | None = None) -> None:
         self.name = name
         self.args = args
-        self.start = 0
+        self.start: int | None = None  # when it began; 0 if nobody recorded then, or when it has ended
         self.place = 0  # the line that it began in, in the upper part of a number
         self.noted: Any = None  # what a tap knows of this scope
         self.run_callbacks_on_exit = True  # whether the end of the block is the end of the scope
@@ -44,6 +44,12 @@ class record_function:
         if type(self.name) is not str and not isinstance(self.name, str):
             raise RuntimeError("profiler::_record_function_enter_new() Expected a value of type 'str' for argument "
                                f"'name' but instead found type '{type(self.name).__name__}'.")
+        if self.args is not None and not isinstance(self.args, (str, bytes)):
+            raise RuntimeError("profiler::_record_function_enter_new() Expected a value of type 'Optional[str]' for "
+                               f"argument 'args' but instead found type '{type(self.args).__name__}'.")
+        if self.start:
+            self._end()  # as in PyTorch, what is begun again has ended
+        self.start = 0
         if HOOK["OBSERVING"]:
             listener = HOOK["TAP"]
             if listener is not None:
@@ -56,6 +62,8 @@ class record_function:
     def __exit__(self, *exc: object) -> None:
         if self.start and self.run_callbacks_on_exit:
             self._end()
+        elif self.start is None:
+            raise AssertionError("Expected record to be set")
 
     def _end(self) -> None:
         # On the thread that closes it: a scope opened elsewhere still ends up whole, on this thread.

@@ -8,9 +8,10 @@ is written when it has ended.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -37,13 +38,22 @@ class ChunkFile:
     def __init__(self, path: str | os.PathLike[str], facts: Mapping[str, Any]) -> None:
         arrow.arrow()  # says how to get it, before a file is made
         self.path = os.fspath(path)
-        self._file = open(self.path, "wb")  # noqa: SIM115  (closed by `close`)
-        self._writer = arrow.Writer(self._file)
         self._numbers: dict[str, dict[Any, int]] = {name: {} for name in POOLS}
         self._counts = dict.fromkeys(TABLES, 0)
         self._modules: dict[int, int] = {}  # their rows, by path
-        self._state(facts)
-        self._file.flush()
+        with self._naming():
+            self._file = open(self.path, "wb")  # noqa: SIM115  (closed by `close`)
+            self._writer = arrow.Writer(self._file)
+            self._state(facts)
+            self._file.flush()
+
+    @contextlib.contextmanager
+    def _naming(self) -> Iterator[None]:
+        """Errors name the file."""
+        try:
+            yield
+        except OSError as error:
+            raise OSError(error.errno, f"cannot write {self.path}: {error.strerror or error}") from error
 
     def _state(self, facts: Mapping[str, Any]) -> None:
         self._writer.about({**facts, "finished": False})
@@ -67,8 +77,10 @@ class ChunkFile:
                     value = places[column.refers][value].astype(value.dtype)
                 columns[column.name] = value[new] if name == "modules" else value
             self._counts[name] += len(next(iter(columns.values())))
-            self._writer.table(name, columns)
-        self._file.flush()
+            with self._naming():
+                self._writer.table(name, columns)
+        with self._naming():
+            self._file.flush()
 
     def _places(self, pool: str, values: Any) -> np.ndarray:
         """Where a trace's entries are in the file, which gets the new ones; the last is that of -1."""
@@ -81,17 +93,19 @@ class ChunkFile:
                 new.append(value)
             result.append(number)
         if new:
-            self._writer.pool(pool, new)
+            with self._naming():
+                self._writer.pool(pool, new)
         return np.array([*result, -1], np.int64)
 
     def close(self, facts: Mapping[str, Any] | None = None) -> None:
         """Write the end, with what is known of the recording by now."""
-        try:
-            if facts is not None:
-                self._state(facts)
-            self._writer.close()
-        finally:
-            self._file.close()
+        with self._naming():
+            try:
+                if facts is not None:
+                    self._state(facts)
+                self._writer.close()
+            finally:
+                self._file.close()
 
 
 class Saver:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import sys
@@ -95,7 +96,7 @@ class profile:
         self.with_stack = with_stack
         self.with_modules = with_modules
         self.use_cpu = use_cpu
-        self.experimental_config = consistent(experimental_config or _ExperimentalConfig(), with_stack)
+        self.experimental_config = consistent(experimental_config, with_stack)
         self.acc_events = acc_events
         self.custom_trace_id_callback = custom_trace_id_callback
         if post_processing_timeout_s is not None and post_processing_timeout_s < 0:
@@ -255,7 +256,10 @@ class profile:
         """Pause or resume collection of some activities."""
         if not self.enabled or self._recorder is None:
             return
-        chosen = set(activities)
+        chosen = list(activities)
+        for activity in chosen:
+            if not isinstance(activity, ProfilerActivity):
+                raise TypeError(f"activities must be ProfilerActivity values, got {activity!r}")
         sources: list[Any] = [self._recorder] if ProfilerActivity.CPU in chosen else []
         if self._devices is not None and ProfilerActivity.PrivateUse1 in chosen:
             sources.append(self._devices)
@@ -280,7 +284,12 @@ class profile:
 
     def create_trace_id(self) -> str:
         """An id for the next trace: the callback's, or a fresh one."""
-        return self.custom_trace_id_callback() if self.custom_trace_id_callback is not None else self.default_trace_id()
+        if self.custom_trace_id_callback is None:
+            return self.default_trace_id()
+        made = self.custom_trace_id_callback()
+        if not isinstance(made, str):
+            raise TypeError(f"custom_trace_id_callback must return a string, got {type(made).__name__}")
+        return made
 
     # -- results ---------------------------------------------------------------------------------------------------
 
@@ -430,3 +439,12 @@ class profile:
         if not self.enabled or self._recorder is None or self._recorder.active:
             return "<unfinished torch.autograd.profile>"
         return str(self.function_events)
+
+
+def _end_with_the_interpreter() -> None:
+    """After the program's own functions for its exit: finalizers that run later find no modules to record with."""
+    for one in list(UNDER_WAY):
+        one._give_up()
+
+
+atexit.register(_end_with_the_interpreter)

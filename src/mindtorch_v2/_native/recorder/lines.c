@@ -81,5 +81,5 @@ current_line(void)
     Py_XDECREF(frame);
 #endif
     Py_DECREF(asked);
-    return line;
+    return line <= MOST_LINES ? line : 0;
 }

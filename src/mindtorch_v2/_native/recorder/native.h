@@ -86,6 +86,7 @@ int64_t current_line(void);
 PyObject *native_lines(PyObject *module, PyObject *argument);
 /* A line travels in the upper part of a sequence number, which is -1 at least; 0 leaves it as it is. */
 #define LINE_BITS 40
+#define MOST_LINES ((INT64_C(1) << (63 - LINE_BITS)) - 1) /* a line that does not fit is not known */
 
 /* events.c: whether `begin` asks for descriptions. */
 extern int describing;

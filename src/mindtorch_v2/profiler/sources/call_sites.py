@@ -96,7 +96,8 @@ def stand_in_codes() -> dict[int, list[str]]:
         named += [(name, value) for name, value in list(public.items()) if name not in PYTHON_FUNCTIONS]
         named += [(name, value) for name, value in list(vars(Tensor).items()) if name not in PYTHON_METHODS]
         for module, names in further:
-            named += [(name, value) for name, value in list(names.items()) if module != _FUNCTIONAL or name in FUNCTIONAL]
+            named += [(name, value) for name, value in list(names.items())
+                      if module != _FUNCTIONAL or name in FUNCTIONAL]
         for name, value in named:
             if isinstance(value, FunctionType) and not name.startswith("_"):
                 known = found.setdefault(id(value.__code__), [])

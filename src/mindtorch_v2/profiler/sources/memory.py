@@ -52,8 +52,8 @@ def _figure(name: str, meaning: str) -> property:
 class MemoryLog:
     """Appends `(time, thread, bytes, address)` for every allocation, with negative bytes for releases.
 
-    No Python code runs when an array dies: a Ctrl-C that falls into a callback of a weak reference is lost. The callback
-    is the look-up in a dictionary that makes its missing entries from the clock; `settle` makes rows of them.
+    No Python code runs when an array dies, since a Ctrl-C that falls into the callback of a weak reference is lost. The
+    callback is the look-up in a dictionary that makes its missing entries from the clock; `settle` makes rows of them.
     """
 
     def __init__(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -126,7 +126,7 @@ def names_of(called: Iterable[Module], labels: ModuleLabels) -> dict[int, Module
     trees: dict[int, list[tuple[str, int]]] = {}
     for module in modules:
         if id(module) not in inside:
-            tree = trees[id(module)] = [(path, id(part)) for path, part in module.named_modules()]
+            tree = trees[id(module)] = [(path, id(part)) for path, part in parts_of(module)]
             inside.update(identity for path, identity in tree if path)
     roots = [module for module in modules if id(module) not in inside]
     if not roots and modules:
@@ -151,6 +151,21 @@ def names_of(called: Iterable[Module], labels: ModuleLabels) -> dict[int, Module
     return result
 
 
+def parts_of(root: Module) -> Iterator[tuple[str, Module]]:
+    """What `named_modules` gives, whatever a class has made of that or of its hash. Other threads may add parts."""
+    seen: set[int] = set()
+    waiting = [("", root)]
+    while waiting:
+        path, part = waiting.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        yield path, part
+        below = [(f"{path}.{name}" if path else name, one) for name, one in list(part._modules.items())
+                 if one is not None]
+        waiting += reversed(below)
+
+
 def _places(roots: Iterable[Module], wanted: set[int]) -> tuple[dict[int, int | None], Counter[int]]:
     """For each wanted module, the nearest wanted one around it, and how many elements its own parameters have."""
     around: dict[int, int | None] = {}
@@ -158,13 +173,13 @@ def _places(roots: Iterable[Module], wanted: set[int]) -> tuple[dict[int, int | 
     counted: set[int] = set()
     for root in roots:
         nearest: dict[str, int | None] = {}
-        for path, part in root.named_modules():
+        for path, part in parts_of(root):
             above = nearest.get(path.rpartition(".")[0]) if path else None
             here = nearest[path] = id(part) if id(part) in wanted else above
             if here == id(part):
                 around.setdefault(here, above)
-            for parameter in part.parameters(recurse=False):
-                if here is not None and id(parameter) not in counted:
+            for parameter in list(part._parameters.values()):
+                if parameter is not None and here is not None and id(parameter) not in counted:
                     counted.add(id(parameter))
                     own[here] += parameter.numel()
     return around, own

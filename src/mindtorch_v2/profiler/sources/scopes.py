@@ -22,7 +22,7 @@ class Scope(Protocol):
 
     name: str
     kind: str
-    start: int
+    start: int | None
 
 
 class OpenScope(NamedTuple):
@@ -63,7 +63,8 @@ class Scopes(Source):
         """The scopes that began in the recording, on threads that are part of it."""
         threads = {} if self.all is None else self.all.ops.threads()
         return [OpenScope(event_id(scope.name, scope.kind), scope.start, threads[ident])
-                for scope, ident in list(OPEN.items()) if scope.start >= stretch.start_ns and ident in threads]
+                for scope, ident in list(OPEN.items())
+                if scope.start is not None and scope.start >= stretch.start_ns and ident in threads]
 
 
 Spans = Callable[[ThreadInfo], tuple[np.ndarray, np.ndarray]]
