@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo demo-npu npu null native test oracle browser faults fuzz sanitize bench lint types docs clean wheels \
+.PHONY: help demo demo-npu npu null native test oracle browser faults faults-quick fuzz fuzz-quick sanitize bench lint types docs clean wheels \
         sanitize-npu-sim sanitize-kernels libraries libraries-quick
 
 help: ## show this list
@@ -76,8 +76,14 @@ faults: $(VENV)/base ## what must hold whatever goes wrong: cases in child proce
 	@$(BIN)/python -m tests.faults $(FAULTS)
 	@MINDTORCH_INTERRUPTS_STEP=1 $(BIN)/python -m pytest tests/mindtorch_v2/test_recorder_faults.py -k interrupted
 
+faults-quick: $(VENV)/base ## those of the fault cases that take seconds and measure no time: for CI
+	@$(BIN)/python -m tests.faults --quick $(FAULTS)
+
 fuzz: $(VENV)/base ## change files at random and read them, a minute a target (FUZZ='--seconds 7200 -t checkpoint')
 	@$(BIN)/python -m tests.fuzz $(FUZZ)
+
+fuzz-quick: $(VENV)/base ## the same inputs each time, 20 seconds a target: for CI
+	@$(BIN)/python -m tests.fuzz --seconds 20 --seed 1 $(FUZZ)
 
 sanitize: $(VENV)/base ## the C parts under address and undefined-behaviour sanitizers and a debugging allocator
 	@$(PIP) 'setuptools>=69' 'numpy>=2.0'

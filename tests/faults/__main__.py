@@ -6,6 +6,7 @@ import argparse
 import collections
 import concurrent.futures
 import os
+import resource
 import sys
 import time
 
@@ -19,10 +20,11 @@ def main() -> int:
     parser.add_argument("-k", metavar="WORD", default="", help="only cases whose name contains this")
     parser.add_argument("-j", type=int, default=os.cpu_count() or 1, help="how many at a time")
     parser.add_argument("--recorder", choices=("c", "python"), help="only this recorder")
-    parser.add_argument("--slow", action="store_true", help="also what takes minutes")
+    parser.add_argument("--quick", action="store_true", help="only what takes seconds and measures no time")
+    parser.add_argument("--times", action="store_true", help="say how much processor time each took")
     parser.add_argument("--list", action="store_true", help="say what there is")
     chosen = parser.parse_args()
-    cases = [case for case in load_all().values() if chosen.k in case.name and (chosen.slow or not case.slow)]
+    cases = [case for case in load_all().values() if chosen.k in case.name and (case.quick or not chosen.quick)]
     if chosen.list:
         for case in cases:
             print(f"{case.name:45} {' '.join(case.recorders):9} {(case.body.__doc__ or '').splitlines()[0]}")
@@ -38,9 +40,13 @@ def main() -> int:
             outcomes.append(outcome)
             if outcome.kind != "held":
                 print(_report(outcome), flush=True)
+            elif chosen.times:
+                print(f"{outcome.seconds:6.1f} s {outcome.name}", flush=True)
     counts = collections.Counter(outcome.kind for outcome in outcomes)
     told = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
-    print(f"{len(outcomes)} runs of {len(cases)} cases in {time.monotonic() - began:.0f} s: {told}")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(f"{len(outcomes)} runs of {len(cases)} cases in {time.monotonic() - began:.0f} s, "
+          f"{used.ru_utime + used.ru_stime:.0f} s of processor: {told}")
     bad = sorted(outcome.name for outcome in outcomes if outcome.kind not in ("held", "skipped"))
     if bad:
         print("not held: " + " ".join(bad))
@@ -51,7 +57,8 @@ def _report(outcome: Outcome) -> str:
     promise = (outcome.case.body.__doc__ or "").splitlines()[0]
     last = outcome.said.splitlines()[-12:] if outcome.kind != "skipped" else [outcome.said]
     indented = "\n".join(f"    {line[:160]}" for line in last)
-    return f"{outcome.kind.upper():8} {outcome.name} after {outcome.seconds:.1f} s. The promise: {promise}\n{indented}"
+    return (f"{outcome.kind.upper():8} {outcome.name} after {outcome.seconds:.1f} s of processor. The promise: {promise}\n"
+            f"{indented}")
 
 
 if __name__ == "__main__":

@@ -23,17 +23,18 @@ class Case:
     recorders: tuple[str, ...]
     memory_gb: float
     environment: tuple[tuple[str, str], ...]
-    slow: bool
+    quick: bool
 
 
 CASES: dict[str, Case] = {}
 
 
-def case(*, seconds: float = 60, recorders: tuple[str, ...] = BOTH, memory_gb: float = 4.0, slow: bool = False,
+def case(*, seconds: float = 60, recorders: tuple[str, ...] = BOTH, memory_gb: float = 4.0, quick: bool = True,
          **environment: str) -> Callable[[Body], Body]:
     """Make a function a case. `recorders` is `ANY` where nothing is recorded. Keywords in capitals are environment.
 
-    The promise is the function's docstring.
+    It may use so many seconds of processor. Those that take long, or measure time, are not `quick`. The promise is the
+    function's docstring.
     """
     def add(body: Body) -> Body:
         name = f"{body.__module__.rpartition('.')[2]}.{body.__name__}"
@@ -41,7 +42,7 @@ def case(*, seconds: float = 60, recorders: tuple[str, ...] = BOTH, memory_gb: f
             raise ValueError(f"{name} does not say what it promises")
         if name in CASES:
             raise ValueError(f"there are two cases {name}")
-        CASES[name] = Case(name, body, seconds, recorders, memory_gb, tuple(sorted(environment.items())), slow)
+        CASES[name] = Case(name, body, seconds, recorders, memory_gb, tuple(sorted(environment.items())), quick)
         return body
 
     return add

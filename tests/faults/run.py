@@ -18,7 +18,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 IDLE_SECONDS = 60  # a case that uses no processor for so long waits for something that does not come
-POLL_SECONDS = 0.5
+POLL_SECONDS = 0.05
+POLLS = 20  # between two looks at what it uses
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Outcome:
     case: Case
     recorder: str
     kind: str
-    seconds: float
+    seconds: float  # of processor
     said: str
 
     @property
@@ -43,37 +44,37 @@ def run(case: Case, recorder: str) -> Outcome:
     environment.pop("MINDTORCH_NATIVE", None)
     if recorder == "python":
         environment["MINDTORCH_NATIVE"] = "0"
-    began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="fault-") as directory, tempfile.TemporaryFile() as output:
         process = subprocess.Popen([sys.executable, "-m", f"{__package__}.child", case.name, directory, recorder],
                                    cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=output,
                                    stderr=subprocess.STDOUT, start_new_session=True)
         try:
-            code = _wait(process, case.seconds)
+            code, used = _wait(process, case.seconds)
         finally:
             _end_group(process.pid)
             process.wait()
         output.seek(0)
         said = output.read().decode(errors="replace").strip()
-    return Outcome(case, recorder, _kind(code), time.monotonic() - began, said or f"exit code {code}")
+    return Outcome(case, recorder, _kind(code), used, said or f"exit code {code}")
 
 
-def _wait(process: subprocess.Popen[bytes], seconds: float) -> int | None:
-    """Its exit code; None if it and its children use more processor time than a case may, or none at all for long.
+def _wait(process: subprocess.Popen[bytes], seconds: float) -> tuple[int | None, float]:
+    """Its exit code and the processor time of it and its children; no code if they use more than a case may, or none.
 
     Not by the clock on the wall: a busy machine is no fault.
     """
     used, since = 0.0, time.monotonic()
-    while used < seconds:
-        try:
-            return process.wait(POLL_SECONDS)
-        except subprocess.TimeoutExpired:
-            now = _processor_seconds(process.pid)
+    while used < seconds and time.monotonic() - since < IDLE_SECONDS:
+        for _ in range(POLLS):
+            ended, status, usage = os.wait4(process.pid, os.WNOHANG)
+            if ended:
+                process.returncode = os.waitstatus_to_exitcode(status)
+                return process.returncode, usage.ru_utime + usage.ru_stime
+            time.sleep(POLL_SECONDS)
+        now = _processor_seconds(process.pid)
         if now > used:
             used, since = now, time.monotonic()
-        elif time.monotonic() - since > IDLE_SECONDS:
-            return None
-    return None
+    return None, used
 
 
 def _processor_seconds(leader: int) -> float:
