@@ -10,6 +10,7 @@ import numpy as np
 
 from ._device import CPU, as_device
 from ._dispatch.namespace import aten
+from ._dispatch.observer import as_one
 from ._dispatch.state import THREAD
 from ._dtype import as_dtype, dtype, dtype_of_array
 from ._python_data import Nest, check_range
@@ -31,11 +32,14 @@ def _from_data(data: Any, dtype: Any, device: Any, copy: bool) -> Tensor:
     nest = Nest(data)
     kind = nest.kind() if dtype is None else as_dtype(dtype, "tensor")
     # The same steps as PyTorch's, so that a profile shows the same ops.
-    made = aten.empty(nest.sizes, dtype=kind, device=CPU)
-    values = nest.values(kind)
-    check_range(values, kind)
-    made._a[...] = values
-    return aten.lift_fresh(aten.to(made, where, kind))
+    with as_one():
+        made = aten.empty(nest.sizes, dtype=kind, device=CPU)
+        values = nest.values(kind)
+        check_range(values, kind)
+        made._a[...] = values
+        made = aten.to(made, where, kind)
+    return aten.lift_fresh(made)
+
 
 
 def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
@@ -55,7 +59,9 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
         made = made if dtype is None else aten.to(made, dtype)
         made = made if device is None else aten.to(made, device)
     else:
-        made = aten.detach_(_from_data(data, dtype, device, copy=True))
+        made = _from_data(data, dtype, device, copy=True)
+        with as_one():
+            made = aten.detach_(made)
     if requires_grad:
         made.requires_grad = True
     return made

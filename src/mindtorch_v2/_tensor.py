@@ -47,16 +47,26 @@ def DISABLED(func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str
     return func(*args, **(kwargs or {}))
 
 
+def DISABLED_DISPATCH(func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
+    """The `__torch_dispatch__` of Tensor: the op itself, on what memory the tensors have."""
+    return OVERRIDING[0].dispatched_to_nobody(func, args, kwargs or {})
+
+
 class TensorMeta(type):
     """Keeps the set of tensor classes, so that `type(x) in TENSOR_TYPES` can stand for isinstance on the hot path."""
 
     _overrides: bool  # whether instances take functions over
+    _dispatches: bool  # whether they take ops over
     __torch_function__: Any
+    __torch_dispatch__: Any
 
     def __init__(cls, name: str, bases: tuple[type, ...], space: dict[str, Any]) -> None:
         super().__init__(name, bases, space)
-        cls._overrides = bool(TENSOR_TYPES) and (
-            cls.__torch_function__ is not DISABLED or hasattr(cls, "__torch_dispatch__"))
+        if TENSOR_TYPES and "__torch_dispatch__" in space and vars(cls).get("__torch_function__") is None and (
+                getattr(cls.__torch_function__, "__func__", None) is Tensor.__torch_function__.__func__):
+            cls.__torch_function__ = staticmethod(DISABLED)  # it sees every op; the functions around them stay
+        cls._overrides = bool(TENSOR_TYPES) and cls.__torch_function__ is not DISABLED
+        cls._dispatches = bool(TENSOR_TYPES) and cls.__torch_dispatch__ is not DISABLED_DISPATCH
         TENSOR_TYPES.add(cls)
 
 
@@ -130,6 +140,8 @@ class Tensor(metaclass=TensorMeta):
                            kwargs: dict[str, Any] | None = None) -> Any:
         """What happens to functions of instances of a subclass; by default results are of the subclass too."""
         return OVERRIDING[0].default_override(cls, func, types, args, kwargs)
+
+    __torch_dispatch__ = staticmethod(DISABLED_DISPATCH)
 
     # -- facts about the array ---------------------------------------------------------------------------------
 
@@ -324,6 +336,8 @@ class Tensor(metaclass=TensorMeta):
     @property
     def data(self) -> Tensor:
         """The same memory without autograd history and with a version counter of its own."""
+        if type(self)._dispatches:
+            return self.detach()
         plain = wrap_known(self._a)
         plain._st = (Shared if type(self._st) is not InferenceShared else InferenceShared)(self.untyped_storage())
         return plain
@@ -387,6 +401,8 @@ def wrap_as(cls: type, array: Any) -> Any:
     tensor._a = array
     tensor._rg = False
     tensor._edge = tensor._ag = tensor._st = tensor._of = None
+    if cls._dispatches:  # type: ignore[attr-defined]
+        OVERRIDING[0].watch_ops(tensor)
     return tensor
 
 

@@ -9,21 +9,24 @@ from typing import Any
 
 import numpy as np
 
-from ._absent import refusing
 from ._autograd.inplace import bump
 from ._backends.array import phantom, seen_through
-from ._backends.base import empty_array
+from ._backends.base import empty_array, resolved
 from ._backends.cpu.view import as_strided as strided_view
+from ._backends.geometry import row_major, span_bytes
+from ._backends.hollow import hollow
 from ._backends.sparse import SparseArray
 from ._construct import construct
 from ._construct import tensor as make_tensor
 from ._device import CPU
+from ._device import device as as_device
 from ._dispatch.namespace import aten
+from ._dispatch.observer import as_one
 from ._dispatch.steps import step
-from ._dtype import dtype, uint8
+from ._dtype import DefaultDtype, dtype, uint8
 from ._shape import numel
 from ._storage import Shared, Storage
-from ._tensor import Tensor, move, wrap_as
+from ._tensor import Tensor, move, strided, wrap_as
 from ._typed_storage import TypedStorage, storage_class
 
 # -- questions -------------------------------------------------------------------------------------------------------
@@ -223,14 +226,38 @@ def _make_subclass(cls: type, data: Tensor, require_grad: bool = False, **option
     """The same memory, without history, as an instance of a subclass."""
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
         raise TypeError("cls must be a type that inherits from Tensor")
-    kept = aten.detach(data)
+    with as_one():
+        kept = aten.detach(data)
     made = wrap_as(cls, kept._a)
     made._st, made._rg = kept.shared(), bool(require_grad)
     return made
 
 
-_make_wrapper_subclass = refusing("_make_wrapper_subclass", NotImplementedError, "torch.Tensor._make_wrapper_subclass: "
-                                  "tensors without memory whose class handles every op are not part of this runtime")
+def _make_wrapper_subclass(cls: type, size: Any, strides: Any = None, storage_offset: Any = None,
+                           memory_format: Any = None, dtype: Any = None, layout: Any = strided, device: Any = None,
+                           pin_memory: bool = False, requires_grad: bool = False,
+                           dispatch_sizes_strides_policy: str | None = None, dispatch_device: bool = False,
+                           dispatch_layout: bool = False, _extra_dispatch_keys: Any = None,
+                           storage_size: int | None = None) -> Any:
+    """An instance without memory of a subclass whose `__torch_dispatch__` answers every op."""
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        raise TypeError(f"cls must be a type (got {type(cls).__name__})")
+    if not cls._dispatches:
+        raise TypeError(f"{cls.__name__} must define __torch_dispatch__")
+    if dispatch_sizes_strides_policy is not None or dispatch_layout:
+        raise NotImplementedError("torch.Tensor._make_wrapper_subclass: a class cannot answer for its instances' "
+                                  "sizes, strides or layout")
+    kind = (DefaultDtype.value if dtype is None else dtype).np
+    shape = tuple(int(n) for n in size)
+    steps = None if strides is None else tuple(int(s) * kind.itemsize for s in strides)
+    if steps is None and memory_format is not None:
+        steps = aten.empty(shape, dtype=dtype, device="meta", memory_format=memory_format)._a.strides
+    offset = int(storage_offset or 0) * kind.itemsize
+    nbytes = span_bytes(shape, row_major(shape, kind.itemsize) if steps is None else steps, kind.itemsize) + offset
+    made = wrap_as(cls, hollow(shape, kind, steps, offset, resolved(as_device("cpu" if device is None else device)),
+                               nbytes if storage_size is None else storage_size))
+    made.requires_grad = requires_grad
+    return made
 
 
 # -- new tensors -----------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from ._autograd.api import backward as run
 from ._autograd.graph import RemovableHandle, edge
 from ._backends.base import device_of, placed, to_host
 from ._backends.cpu.view import owner
+from ._backends.hollow import HollowArray
 from ._backends.sparse import starts_of
 from ._construct import from_numpy
 from ._device import CPU, device
@@ -45,6 +46,8 @@ def host(self: Tensor) -> np.ndarray:
 
 def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
     """The memory as a NumPy array, shared; `force=True` detaches and copies to the host as needed."""
+    if type(self)._dispatches:
+        raise RuntimeError(".numpy() is not supported for tensor subclasses.")
     if force:
         return host(aten.resolve_neg(aten.resolve_conj(aten.to(self.detach(), "cpu"))))
     if self.requires_grad and THREAD.state.grad:
@@ -67,6 +70,8 @@ def free_to_write(array: np.ndarray) -> np.ndarray:
 
 def tolist(self: Tensor) -> Any:
     """Nested lists of Python numbers."""
+    if type(self)._dispatches:
+        raise RuntimeError(f".tolist() is not supported for tensor subclasses, got {type(self).__name__}")
     array = host(aten.resolve_neg(aten.resolve_conj(self)))
     return (array.astype(np.float32) if self.dtype.name == "bfloat16" else array).tolist()
 
@@ -147,6 +152,11 @@ def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:
     node = self.grad_fn
     where = str(self.device)
     name = type(self).__name__
+    if tensor_contents is not None or type(self._a) is HollowArray:
+        facts = [] if tensor_contents is not None else [f"size={tuple(self._a.shape)}"]
+        facts += [f"grad_fn=<{type(node).__name__}>"] if node is not None else []
+        facts += ["requires_grad=True"] if self.requires_grad and node is None else []
+        return append_suffixes(f"{name}({'...' if tensor_contents is None else tensor_contents}", facts, len(name) + 1)
     return format_tensor(
         None if where == "meta" else host(self),
         dtype_name=self.dtype.name,
@@ -258,6 +268,15 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
             "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, "
             "see https://github.com/pytorch/pytorch/pull/103001"
         )
+    if type(self)._dispatches and not device_of(self._a).has_data:
+        made = aten.clone(self)
+        if type(made) is not type(self):
+            raise RuntimeError("The default implementation of __deepcopy__() for wrapper subclasses only works for "
+                               "subclass types that properly implement clone(): it must return an instance of the "
+                               f"class, here {type(self).__name__}.")
+        memo[id(self)] = made
+        made._rg = self._rg
+        return made
     made = (_with_copied_storage(self, memo) if device_of(self._a).has_data else
             wrap_as(type(self), device_of(self._a).clone(self._a)))
     made._rg = self._rg

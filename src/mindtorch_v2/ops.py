@@ -26,13 +26,14 @@ from ._library.schema import FunctionSchema, of_op
 class OpOverload:
     """One overload of an op."""
 
-    def __init__(self, op: Op, inplace: bool = False, definition: Definition | None = None) -> None:
+    def __init__(self, op: Op, inplace: bool = False, definition: Definition | None = None,
+                 overload: str | None = None) -> None:
         self._op = op
         self._inplace = inplace
         self._definition = definition
         self._call: Callable[..., Any] = compile_op(op, inplace) if definition is None else definition
         self._opname = op.name + ("_" if inplace else "")
-        self._overloadname = op.overload or "default"
+        self._overloadname = overload or op.overload or "default"
         self.namespace = self._namespace = op.namespace
         self.__name__ = f"{self._opname}.{self._overloadname}"
         self.__qualname__ = str(self)
@@ -57,7 +58,7 @@ class OpOverload:
 
     def name(self) -> str:
         """The qualified name, `aten::add.Tensor`."""
-        suffix = f".{self._op.overload}" if self._op.overload else ""
+        suffix = f".{self._overloadname}" if self._overloadname != "default" else ""
         return f"{self._namespace}::{self._opname}{suffix}"
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
@@ -69,7 +70,8 @@ class OpOverload:
                                   "torch._C._AutoDispatchBelowAutograd()")
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, OpOverload) and other._op is self._op and other._inplace == self._inplace
+        return (isinstance(other, OpOverload) and other._op is self._op and other._inplace == self._inplace
+                and other._overloadname == self._overloadname)
 
     def __hash__(self) -> int:
         return hash((id(self._op), self._inplace))
@@ -111,8 +113,14 @@ class OpOverloadPacket:
         return list(self._overloads)
 
     def __getattr__(self, name: str) -> OpOverload:
-        op = self.__dict__.get("_overloads", {}).get(name)
+        overloads = self.__dict__.get("_overloads", {})
+        op = overloads.get(name)
         if op is None:
+            # One op here takes a tensor or a number in its second place; these are two overloads in PyTorch.
+            with_number = next((one for one in overloads.values() if one.scalar_overload == name), None)
+            if with_number is not None:
+                found = self.__dict__[name] = OpOverload(with_number, self._inplace, overload=name)
+                return found
             if name in ABSENT_OVERLOADS.get(self.__dict__.get("_name", ""), ()):
                 return absent(self._name, name)  # type: ignore[return-value]
             raise AttributeError(f"The underlying op of '{self.__dict__.get('_space')}.{self.__dict__.get('_name')}' "
@@ -195,9 +203,11 @@ def namespace(name: str) -> Any:
     return _SPACES[name]
 
 
-def _overload_of(op: Op, inplace: bool) -> OpOverload:
-    """The object that a program gets for an op of the table, or one of its own."""
+def _overload_of(op: Op, inplace: bool, scalar: bool) -> OpOverload:
+    """The object that a program gets for an op of the table, or one of its own; `scalar` for one with a number."""
     packet = getattr(namespace(op.namespace), op.name + ("_" if inplace else ""))
+    if scalar and hasattr(packet, op.scalar_overload or ""):
+        return getattr(packet, op.scalar_overload or "")
     return getattr(packet, op.overload or "default")
 
 

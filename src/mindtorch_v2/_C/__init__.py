@@ -69,7 +69,9 @@ _ELSEWHERE = {"_AutoDispatchBelowAutograd": ("_library.definition", "below_autog
               "DisableTorchFunctionSubclass": ("_dispatch.overriding", "DisableTorchFunctionSubclass"),
               "DispatchKey": ("_library.keys", "DispatchKey"), "DispatchKeySet": ("_library.keys", "DispatchKeySet"),
               "_ExcludeDispatchKeyGuard": ("_library.keys", "ExcludeKeys"), "_TensorMeta": ("_tensor", "TensorMeta"),
-              "Tag": ("_library.tags", "Tag"), "_disabled_torch_function_impl": ("_tensor", "DISABLED")}
+              "Tag": ("_library.tags", "Tag"), "_disabled_torch_function_impl": ("_tensor", "DISABLED"),
+              "_disabled_torch_dispatch_impl": ("_tensor", "DISABLED_DISPATCH"),
+              "_DisableTorchDispatch": ("_dispatch.dispatch_modes", "DisableTorchDispatch")}
 
 
 def __getattr__(name: str) -> Any:

@@ -10,6 +10,7 @@ from .._dispatch.namespace import aten
 from .._dispatch.observer import HOOK, hush
 from .._dispatch.state import THREAD
 from .._dtype import FLOAT, FROM_NUMPY
+from .._memory_format import preserve_format
 from .._tensor import Tensor
 from .engine import run_backward
 from .graph import AccumulateGrad, Edge, GradientEdge, edge
@@ -54,7 +55,7 @@ def _initial_grads(tensors: Sequence[Tensor], grads: Sequence[Any]) -> list[Any]
                 state = THREAD.state
                 enabled, state.grad = state.grad, False
                 try:
-                    grad = aten.ones_like(tensor)
+                    grad = aten.ones_like(tensor, memory_format=preserve_format)
                 finally:
                     state.grad = enabled
         elif not isinstance(grad, Tensor):

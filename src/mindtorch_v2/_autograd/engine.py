@@ -270,7 +270,7 @@ class Walk:
         marks = self.marks.get(key)
         sparse = type(known._a) is SparseArray
         if (not THREAD.state.grad and self.only_here(known, marks, number) and known._of is None and not sparse
-                and 0 not in known._a.strides):
+                and type(grad) is Tensor and 0 not in known._a.strides):
             aten.add_(known, grad)
         else:
             buffer[number] = None
@@ -361,6 +361,8 @@ def sum_to(node: Node, position: int, grad: Tensor, shape: tuple[int, ...]) -> T
             f"Function {node.name()} returned an invalid gradient at index {position} - got {list(have)} but "
             f"expected shape compatible with {list(shape)}"
         )
+    if not shape and lead:
+        return aten.sum__default(grad)
     dims = [*range(lead), *(lead + i for i, want in enumerate(shape) if want == 1 and have[lead + i] != 1)]
     if dims:
         grad = aten.sum__dim_IntList(grad, dims, True)

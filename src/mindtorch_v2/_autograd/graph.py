@@ -233,7 +233,8 @@ class AccumulateGrad(Node):
             return ()
         extras = variable.extras()
         if extras.grad is None:
-            if only_here and grad._a.strides == variable._a.strides and not THREAD.state.grad:
+            mine = only_here or type(grad)._dispatches  # what a class answers, it has made for whoever asked
+            if mine and grad._a.strides == variable._a.strides and not THREAD.state.grad:
                 extras.grad = aten.detach(grad)
             elif type(grad._a) is SparseArray:
                 extras.grad = aten.clone(grad)
@@ -317,8 +318,20 @@ def save_result(tensor: Tensor) -> Any:
     return (tensor._a, shared, shared.version)
 
 
+def detached(tensor: Tensor) -> Tensor:
+    """`tensor.detach()`, also where no op is recorded: what its class makes of that."""
+    state = THREAD.state
+    enabled, state.grad = state.grad, False
+    try:
+        return aten.detach(tensor)
+    finally:
+        state.grad = enabled
+
+
 def result_tensor(saved: Any) -> Tensor:
-    """A tensor without history for what `save_result` kept."""
+    """A tensor without history for what `save_result` kept; of a class that takes ops over, one of that class."""
+    if isinstance(saved[0], Tensor):
+        return detached(saved[0])
     tensor = wrap_known(saved[0])
     tensor._st = saved[1]
     return tensor

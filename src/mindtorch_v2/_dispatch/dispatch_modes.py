@@ -1,23 +1,29 @@
-"""`__torch_dispatch__`: modes that are given every op, below autograd, and answer in its place.
+"""`__torch_dispatch__`: modes that are given every op, and classes of tensors that are given those on their instances.
 
-They sit at the tap that execution traces use (see `observer.tap`): without a mode no op asks. An op made of other ops
-runs, and its parts are given to the mode; an op with a kernel is given to the mode itself. If a gradient is wanted, the
-op's node is recorded afterwards, around what the mode has returned.
+They sit at the tap that execution traces use (see `observer.tap`): without a mode, and while no instance of such a
+class lives, no op asks. An op made of other ops runs, and its parts are given away; an op with a kernel is given away
+itself, below autograd. If a gradient is wanted, the op's node is recorded afterwards, around what has come back.
 """
 
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable
 from types import CellType, FunctionType
 from typing import Any
 
-
+from .._autograd.graph import detached
+from .._autograd.inplace import bump, check_inplace
 from .._tensor import Tensor
 from .autocast import casts
 from .autocast_lists import POLICIES
+from .codegen import PROMOTE_PAIR, PROMOTE_SCALAR
 from .dispatcher import compile_op
-from .observer import HOOK, tap
+from .graph_codegen import formula_parameters
+from .namespace import aten
+from .observer import HOOK, event_id, is_recorded, open_stretch, tap
+from .overriding import NobodyAnswers
 from .registry import Op
 from .schema import as_given
 from .state import THREAD
@@ -38,55 +44,87 @@ WHOLE = frozenset({
 
 
 class _Thread(threading.local):
-    """A thread's modes, innermost last, and whether the op that asks next is one that a mode has called."""
+    """A thread's modes, innermost last, and whether the op that asks next is one that has been asked about."""
 
     def __init__(self) -> None:
         self.modes: list[Any] = []
         self.skip = False
+        self.off = 0  # how often asking the arguments' classes was switched off
         self.made: Any = None
+        self.kept: Any = None
 
 
 MINE = _Thread()
-# One entry for each mode that is active in any thread.
+# One entry for each mode that is active in any thread, and one for each tensor whose class takes ops over.
 ACTIVE: list[Any] = []
+LIVING: set[weakref.ref[Tensor]] = set()
 # Set by `torch.ops`: the overload that stands for an op there.
-OVERLOAD_OF: list[Callable[[Op, bool], Any]] = []
+OVERLOAD_OF: list[Callable[[Op, bool, bool], Any]] = []
+
+MODE_EVENT = event_id("PythonDispatchMode", "op")
+CLASS_EVENT = event_id("PythonSubclass", "op")
 
 
 class _Tap:
-    """Gives ops to the thread's innermost mode."""
+    """Gives ops to the thread's innermost mode, or to the classes of their arguments."""
 
     def takes(self) -> bool:
-        """Whether the op that asks goes to a mode."""
+        """Whether the op that asks is given away; with arguments of such classes about, it must be looked at."""
         if MINE.skip:
             MINE.skip = False
             return False
-        return bool(MINE.modes)
+        return bool(MINE.modes) or (bool(LIVING) and not MINE.off)
 
     def run(self, op: Op, inplace: bool, arguments: dict[str, Any]) -> Any:
         """Run an op whose turn it is."""
+        function = compile_op(op, inplace)
+        tensors = _tensors(arguments.values())
+        classes = asked(tensors) if LIVING and not MINE.off else []
+        if not MINE.modes and not classes:
+            return self.undisturbed(function, arguments)
         if op.composite is not None and op.namespace == "aten" and not (
                 op.name in WHOLE or op.name.startswith(WHOLE_FAMILIES)):
-            return self.undisturbed(compile_op(op, inplace), arguments)
-        state = THREAD.state
+            return self.undisturbed(function, arguments)
         if HOOK["AUTOCAST"] and op.key in POLICIES and not inplace and casts(arguments.values()):
             # Its arguments are cast first; then it asks again.
-            return self.undisturbed(compile_op(op), arguments)
-        # An in-place op is recorded as it runs: its formula may need what it is about to overwrite.
-        recorded = state.grad and bool(op.grad) and not inplace and any(
-            one.requires_grad for one in _tensors(arguments.values()))
-        if not recorded:
-            return self.ask(op, inplace, arguments)
-        state.grad = False
+            return self.undisturbed(function, arguments)
+        with _Shown(op, function, arguments, MODE_EVENT if MINE.modes else CLASS_EVENT):
+            return self.answered(op, inplace, arguments, tensors, classes)
+
+    def answered(self, op: Op, inplace: bool, arguments: dict[str, Any], tensors: list[Tensor],
+                 classes: list[Tensor]) -> Any:
+        """What comes back for an op, with the history that the op gives it."""
+        if op.namespace != "aten":
+            return self.ask(op, inplace, arguments, classes)  # what a program registered for gradients is inside it
+        state = THREAD.state
+        recorded = state.grad and bool(op.grad) and any(one.requires_grad for one in tensors)
+        if recorded and inplace:
+            check_inplace(tensors[0])
+            MINE.kept = aten.clone(tensors[0]) if needs_old_value(op) else None
+        version = tensors[0]._version if inplace else 0
+        enabled, state.grad = state.grad, False
         try:
-            made = self.ask(op, inplace, arguments)
+            made = self.ask(op, inplace, arguments, classes)
         finally:
-            state.grad = True
+            state.grad = enabled
+        if inplace:
+            made = tensors[0]
+        if not recorded:
+            if inplace and made._version == version:  # or else the class has changed its memory by an op itself
+                bump(made)
+            return made
         MINE.made = made
         try:
-            return _delivering(op)(**arguments)
+            with self.hidden():  # histories of views are followed by ops
+                delivered = _delivering(op, inplace)(**arguments)
         finally:
-            MINE.made = None
+            MINE.made = MINE.kept = None
+        return delivered if inplace else with_history(made, delivered, tensors)
+
+    @staticmethod
+    def hidden() -> DisableTorchDispatch:
+        """A context for what is one function in PyTorch, though it is made of ops."""
+        return DisableTorchDispatch(modes=True)
 
     @staticmethod
     def undisturbed(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
@@ -97,8 +135,8 @@ class _Tap:
         finally:
             MINE.skip = False
 
-    def ask(self, op: Op, inplace: bool, arguments: dict[str, Any]) -> Any:
-        """Let the innermost mode answer; the ops that it calls go to the next one."""
+    def ask(self, op: Op, inplace: bool, arguments: dict[str, Any], classes: list[Tensor]) -> Any:
+        """Let the innermost mode answer, then the arguments' classes; ops that a mode calls go to the next one."""
         values = dict(arguments)
         # An argument of the op itself may be called `out` too.
         out = values.pop("out") if len(values) > len(op.schema.arguments) else None
@@ -106,17 +144,128 @@ class _Tap:
         if out is not None:
             kwargs["out"] = out
         THREAD.state.exposed += 1
-        mode = MINE.modes.pop()
-        try:
-            return mode.__torch_dispatch__(OVERLOAD_OF[0](op, inplace), (), args, kwargs)
-        finally:
-            MINE.modes.append(mode)
+        scalar = op.scalar_overload is not None and len(args) > 1 and not isinstance(args[1], Tensor)
+        function, types = OVERLOAD_OF[0](op, inplace, scalar), tuple(type(one) for one in classes)
+        refused: list[str] = []
+        if MINE.modes:
+            mode = MINE.modes.pop()
+            try:
+                result = mode.__torch_dispatch__(function, types, args, kwargs)
+            finally:
+                MINE.modes.append(mode)
+            if result is not NotImplemented:
+                return result
+            refused.append(f"mode object {mode!r}")
+        for one in classes:
+            result = type(one).__torch_dispatch__(function, types, args, kwargs)
+            if result is not NotImplemented:
+                return result
+            refused.append(f"tensor subclass {type(one)!r}")
+        listed = "".join(f"\n  - {one}" for one in refused)
+        raise NobodyAnswers(f"Multiple dispatch failed for 'torch._ops.{function}'; all __torch_dispatch__ handlers "
+                            f"returned NotImplemented:\n{listed}")
 
     def enter(self, event: int, seq: int, given: Any, graph_node: Any = None) -> None:
         """Spans that are no ops are nothing to a mode."""
 
 
 TAP = _Tap()
+
+
+class _Shown:
+    """While a recorder is active: the op's event, and in it one for the Python code that answers."""
+
+    __slots__ = ("events", "stretches")
+
+    def __init__(self, op: Op, function: Any, arguments: dict[str, Any], event: int) -> None:
+        self.stretches: list[Any] = []
+        if not is_recorded():
+            return
+        values = list(arguments.values())[:len(op.schema.arguments)]
+        cells = dict(zip(function.__code__.co_freevars, function.__closure__, strict=True))
+        scalar = "id_scalar_" in cells and len(values) > 1 and not isinstance(values[1], Tensor)
+        described = cells["describe_"].cell_contents[0](*values) if HOOK["DESCRIBE"] else None
+        state = THREAD.state
+        seq = state.seq if state.grad and op.schema.tensors else -1
+        self.events = (event, cells["id_scalar_" if scalar else "id_"].cell_contents)
+        self.stretches = [open_stretch(described, seq), open_stretch(described, -1)]
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: object) -> None:
+        for event, stretch in zip(self.events if self.stretches else (), reversed(self.stretches)):
+            stretch.end(event)
+
+
+def asked(tensors: list[Tensor]) -> list[Tensor]:
+    """One tensor of each class that takes ops over, subclasses before their bases."""
+    found: list[Tensor] = []
+    for tensor in tensors:
+        kind = type(tensor)
+        if kind._dispatches and all(type(one) is not kind for one in found):
+            place = next((i for i, one in enumerate(found) if issubclass(kind, type(one))), len(found))
+            found.insert(place, tensor)
+    return found
+
+
+def needs_old_value(op: Op) -> bool:
+    """Whether a formula of an op needs what its first argument was before."""
+    return any("self" in formula_parameters(formula) for formula in op.grad.values())
+
+
+def with_history(made: Any, delivered: Any, arguments: list[Tensor]) -> Any:
+    """What a class has answered, with the history that was recorded for it."""
+    several = isinstance(made, (tuple, list))
+    answers, recorded = (made, delivered) if several else ((made,), (delivered,))
+    results = [_following(one, other, arguments) for one, other in zip(answers, recorded, strict=True)]
+    node = next((one._edge[0] for one in recorded if isinstance(one, Tensor) and one._edge is not None), None)
+    for name in () if node is None else node.saved_names:
+        saved = getattr(node, name)
+        for one in results:
+            if type(saved) is tuple and len(saved) == 3 and isinstance(one, Tensor) and saved[0] is one._a:
+                setattr(node, name, (detached(one), one.shared(), one._version))
+    return type(made)(results) if several else results[0]
+
+
+def _following(made: Any, delivered: Any, arguments: list[Tensor]) -> Any:
+    if not isinstance(made, Tensor) or not delivered.requires_grad:
+        return made
+    if made._edge is not None or any(made is one for one in arguments):
+        made = detached(made)
+    made._rg, made._edge = delivered._rg, delivered._edge
+    if delivered._of is not None:
+        made._of, made._st = delivered._of, delivered._st
+    return made
+
+
+def watch(tensor: Tensor) -> None:
+    """Ask about ops as long as this tensor lives, whose class takes them over."""
+    LIVING.add(weakref.ref(tensor, _gone))
+    tap(TAP)
+
+
+def _gone(reference: weakref.ref[Tensor]) -> None:
+    LIVING.discard(reference)
+    if not LIVING and not ACTIVE:
+        tap(None)
+
+
+class DisableTorchDispatch:
+    """Inside, classes of arguments are not asked; with `modes`, neither are modes."""
+
+    def __init__(self, modes: bool = False) -> None:
+        self.hidden: list[Any] | None = [] if modes else None
+
+    def __enter__(self) -> None:
+        MINE.off += 1
+        if self.hidden is not None:
+            self.hidden, MINE.modes = MINE.modes, self.hidden
+
+    def __exit__(self, *exc: object) -> None:
+        MINE.off -= 1
+        if self.hidden is not None:
+            self.hidden, MINE.modes = MINE.modes, self.hidden
 
 
 def _tensors(values: Any) -> list[Tensor]:
@@ -135,24 +284,43 @@ def _deliver(*values: Any) -> Any:
     return [one._a for one in made] if isinstance(made, (tuple, list)) else made._a
 
 
-_DELIVERING: dict[Op, Callable[..., Any]] = {}
+def _as_it_is(array: Any) -> Any:
+    return array
 
 
-def _delivering(op: Op) -> Callable[..., Any]:
+def _as_they_are(first: Any, second: Any) -> Any:
+    return first, second
+
+
+class _Plans:
+    """Leaves numbers as they are."""
+
+    def get(self, key: Any) -> Callable[[Any], Any]:
+        """How to use a number of a type beside an array."""
+        return _as_it_is
+
+
+# What brings two operands to one dtype, which a kernel that is not called does not need.
+OF_TWO = (*PROMOTE_PAIR.values(), *PROMOTE_SCALAR.values())
+_DELIVERING: dict[tuple[Op, bool], Callable[..., Any]] = {}
+
+
+def _delivering(op: Op, inplace: bool) -> Callable[..., Any]:
     """The op's function with `_deliver` for its kernel."""
-    found = _DELIVERING.get(op)
+    found = _DELIVERING.get((op, inplace))
     if found is None:
-        made: Any = compile_op(op)
+        made: Any = compile_op(op, inplace)
         if hasattr(made, "__face__"):
             made = made.__wrapped__  # as it is when it does not ask for overriders
         cells = tuple(CellType(_deliver) if name in ("kernel_", "kernel_full_") else cell
                       for name, cell in zip(made.__code__.co_freevars, made.__closure__, strict=True))
         # It has a namespace of its own: there is nothing left to observe, no new memory and no cast.
-        space = {**HOOK, "OBSERVING": False, "ALLOCATED": None, "AUTOCAST": False,
-                 "device_kernel": lambda op, array, form: _deliver}
+        space = {**HOOK, **dict.fromkeys(OF_TWO, _as_they_are), "OBSERVING": False, "ALLOCATED": None,
+                 "AUTOCAST": False, "NUMBER_PLANS": _Plans(), "promote_list": _as_it_is, "to_float": _as_it_is,
+                 "device_kernel": lambda *where: _deliver, "original": lambda tensor: MINE.kept}
         copy = FunctionType(made.__code__, space, made.__name__, made.__defaults__, cells)
         copy.__kwdefaults__ = made.__kwdefaults__
-        found = _DELIVERING[op] = copy
+        found = _DELIVERING[op, inplace] = copy
     return found
 
 
@@ -167,5 +335,5 @@ def leave() -> None:
     """Until now."""
     MINE.modes.pop()
     ACTIVE.pop()
-    if not ACTIVE:
+    if not ACTIVE and not LIVING:
         tap(None)

@@ -17,7 +17,7 @@ from .._shape import broadcast_shapes
 from .._tensor import Tensor
 from .namespace import aten
 from .observer import tell_refusal
-from .overriding import PACKAGE, Taken, claim
+from .overriding import PACKAGE, NobodyAnswers, Taken, claim
 from .registry import Op
 from .schema import as_given
 
@@ -37,6 +37,8 @@ def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str, operat
         return taken
     if op.namespace != "aten":
         return error  # what the program's own function has raised
+    if isinstance(error, NobodyAnswers):
+        return TypeError(str(error)) if operator is None else NotImplemented
     operands = OPERANDS if form != "matmul" else Tensor
     if operator is not None and not all(isinstance(value, operands) for value in values[:2]):
         return NotImplemented

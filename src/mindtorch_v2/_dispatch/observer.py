@@ -7,6 +7,7 @@ The runtime knows nothing else about profilers.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from math import prod
 from sys import _getframe, getprofile, setprofile
 from threading import get_ident
@@ -106,6 +107,11 @@ def unobserve() -> None:
     NEW_THREAD[0] = None
 
 
+def is_recorded() -> bool:
+    """Whether a recorder is active: a tap alone has nobody to tell of events."""
+    return _RECORDING[0]
+
+
 _USES: list[Any] = [None]  # the log of uses, if there is one
 
 
@@ -136,6 +142,11 @@ def tap(listener: Any) -> None:
         raise NotImplementedError("ops cannot be given to a mode and to an execution trace at the same time")
     HOOK["TAP"] = listener
     HOOK["OBSERVING"] = listener is not None or _RECORDING[0]
+
+
+def as_one() -> Any:
+    """A context for a function that is made of ops here and is none to dispatch modes, as in PyTorch."""
+    return getattr(HOOK["TAP"], "hidden", nullcontext)()
 
 
 LINE_BITS = 40  # a line travels in the upper part of a sequence number, which is -1 at least

@@ -47,10 +47,18 @@ def arm(for_good: bool) -> None:
 
 def first_instance(cls: type) -> None:
     """An instance of a subclass of Tensor that takes functions over is about to be made."""
-    if hasattr(cls, "__torch_dispatch__"):
-        raise NotImplementedError(f"{cls.__name__}: subclasses of Tensor with __torch_dispatch__ are not supported, as "
-                                  "ops look at no class; use __torch_function__, or a TorchDispatchMode")
     arm(True)
+
+
+def watch_ops(tensor: Tensor) -> None:
+    """An instance of a class with `__torch_dispatch__` was made: as long as it lives, ops ask for such arguments."""
+    importlib.import_module(f"{PACKAGE}._dispatch.dispatch_modes").watch(tensor)
+
+
+def dispatched_to_nobody(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call an op that is not to ask its arguments' classes."""
+    with importlib.import_module(f"{PACKAGE}._dispatch.dispatch_modes").DisableTorchDispatch():
+        return func(*args, **kwargs)
 
 
 class DisableTorchFunctionSubclass:
@@ -167,6 +175,10 @@ def converted(result: Any, cls: type) -> Any:
 
 
 # -- objects that are not tensors, when an op first meets one ----------------------------------------------------------
+
+
+class NobodyAnswers(TypeError):
+    """All who were asked about an op have returned NotImplemented."""
 
 
 class Taken:

@@ -107,8 +107,15 @@ def as_given(schema: Schema, values: Iterable[Any]) -> tuple[tuple[Any, ...], di
     for argument, value in zip(schema.arguments, values, strict=True):
         if not argument.keyword_only:
             args.append(value)
-        elif repr(value) != argument.default:
+        elif not _is_default(value, argument.default):
             kwargs[argument.name] = value
-    while args and schema.arguments[len(args) - 1].default == repr(args[-1]):
+    while args and _is_default(args[-1], schema.arguments[len(args) - 1].default):
         args.pop()
     return tuple(args), kwargs
+
+
+def _is_default(value: Any, default: str | None) -> bool:
+    """Whether a value is what a signature's text says. A tensor never is, and its class may have its own `__repr__`."""
+    if default is None or hasattr(value, "_a"):
+        return False
+    return repr(value) == default.replace('"', "'")

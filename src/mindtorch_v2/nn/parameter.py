@@ -7,11 +7,20 @@ from typing import Any
 import numpy as np
 
 from .._dispatch.namespace import aten
+from .._dispatch.observer import as_one
 from .._dtype import FLOAT, DefaultDtype
 from .._tensor import DISABLED, Tensor, TensorMeta, wrap, wrap_as
 
 
-class Parameter(Tensor):
+class ParameterMeta(TensorMeta):
+    """`isinstance(x, Parameter)` also holds for tensors that stay of their own class and have a mark."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return type.__instancecheck__(cls, instance) or (
+            cls is Parameter and isinstance(instance, Tensor) and instance.__dict__.get("_is_param", False))
+
+
+class Parameter(Tensor, metaclass=ParameterMeta):
     """A tensor that becomes part of a module when it is assigned to one of its attributes.
 
     It shares memory with `data` and requires grad unless told otherwise.
@@ -31,7 +40,10 @@ class Parameter(Tensor):
             raise TypeError(f"Parameter data should be a torch.Tensor, but got {type(data).__name__}")
         if requires_grad and data.dtype.category < FLOAT:
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-        kept = aten.detach(data)
+        if type(data)._dispatches:
+            return marked(aten.detach(data), data, requires_grad)
+        with as_one():
+            kept = aten.detach(data)
         made = wrap_as(cls, kept._a)
         made._st = kept.shared()
         made._rg = bool(requires_grad)
@@ -48,6 +60,18 @@ class Parameter(Tensor):
 
     def __reduce_ex__(self, protocol: Any = None) -> Any:
         return Tensor.__reduce_ex__(self, protocol)  # type: ignore[return-value]
+
+
+def marked(kept: Tensor, data: Tensor, requires_grad: bool) -> Tensor:
+    """A parameter that stays of its own class, which takes ops over."""
+    if type(kept) is not type(data):
+        raise RuntimeError(f"Creating a Parameter from an instance of type {type(data).__name__} requires that "
+                           "detach() returns an instance of the same type, but return type "
+                           f"{type(kept).__name__} was found instead. To use the type as a Parameter, please correct "
+                           "the detach() semantics defined by its __torch_dispatch__() implementation.")
+    kept._rg = bool(requires_grad)
+    kept._is_param = True  # type: ignore[attr-defined]
+    return kept
 
 
 class BufferMeta(TensorMeta):
