@@ -11,7 +11,7 @@ from ..._dispatch.promotion import FLOAT_DTYPES, cast, result_dtype, scalar_arra
 from ..._dispatch.steps import step
 from .blocks import blocks
 from .elements import SUBTRACT, elementwise
-from .memory import empty_beside, to
+from .memory import copy_, empty_beside, to
 
 Array = Any
 # Elements from which computing a remainder in float64 pays, and quotients whose product with a float32 is exact.
@@ -148,6 +148,8 @@ def power_scalar(a: Array, exponent: Any) -> Array:
     if a.dtype.kind in "iu" and isinstance(exponent, int) and exponent < 0:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
     a = to(a, _result_type(a, exponent))
+    if exponent == 1:
+        return copy_(np.empty_like(a), a)
     if exponent == 2:
         return np.multiply(a, a)
     if exponent == 0.5:
