@@ -406,6 +406,11 @@ def wrap_as(cls: type, array: Any) -> Any:
     return tensor
 
 
+# How PyTorch's messages about gradients call dtypes.
+C_NAMES = {"float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
+           "complex64": "c10::complex<float>", "complex128": "c10::complex<double>", "int64": "long"}
+
+
 def check_assigned_grad(tensor: Tensor, value: Any) -> None:
     """PyTorch's conditions on `x.grad = value`."""
     if not isinstance(value, Tensor):
@@ -413,9 +418,10 @@ def check_assigned_grad(tensor: Tensor, value: Any) -> None:
     if value is tensor:
         raise RuntimeError("can't assign Variable as its own grad")
     if value._a.dtype != tensor._a.dtype:
+        given, wanted = (C_NAMES.get(one.dtype.name, one.dtype.name) for one in (value, tensor))
         raise RuntimeError(
-            f"attempting to assign a gradient with dtype '{value.dtype.name}' to a tensor with grad_dtype "
-            f"'{tensor.dtype.name}'. The gradient must match the tensor's grad_dtype, which is its dtype."
+            f"attempting to assign a gradient with dtype '{given}' to a tensor with grad_dtype '{wanted}'. The "
+            "gradient must match the tensor's grad_dtype, which is its dtype."
         )
     if value.device.type != tensor.device.type:
         raise RuntimeError(

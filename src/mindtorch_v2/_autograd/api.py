@@ -12,6 +12,7 @@ from .._dispatch.state import THREAD
 from .._dtype import FLOAT, FROM_NUMPY
 from .._memory_format import preserve_format
 from .._tensor import Tensor
+from .._warn import warn_once
 from .engine import run_backward
 from .graph import AccumulateGrad, Edge, GradientEdge, edge
 
@@ -46,7 +47,7 @@ def _initial_grads(tensors: Sequence[Tensor], grads: Sequence[Any]) -> list[Any]
             if tensor.requires_grad:
                 if tensor._a.size != 1:
                     raise RuntimeError("grad can be implicitly created only for scalar outputs")
-                if FROM_NUMPY[tensor._a.dtype].category < FLOAT:
+                if FROM_NUMPY[tensor._a.dtype].category != FLOAT:
                     raise RuntimeError(
                         "grad can be implicitly created only for real scalar outputs but got "
                         f"{tensor.dtype}"
@@ -105,6 +106,10 @@ def backward(
     """
     keep = create_graph if retain_graph is None else retain_graph
     roots, values = _beginning(_as_tuple(tensors), grad_tensors)
+    if create_graph:
+        warn_once("Using backward() with create_graph=True makes a parameter and its gradient refer to each other, "
+                  "which keeps their memory until the garbage collector comes. Use autograd.grad, or set .grad to None "
+                  "after use.")
     if inputs is None:
         run_backward(roots, values, keep, create_graph)
         return

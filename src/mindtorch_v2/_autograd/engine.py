@@ -48,10 +48,10 @@ def run_backward(
         elif not isinstance(node, AccumulateGrad):
             wanted[id(node)] = []  # the walk ends there all the same
     state = THREAD.state
-    before, outer = state.grad, state.endings
+    before, outer, outer_walk = state.grad, state.endings, state.walk
     walk = Walk(keep_graph, wanted, captured)
     # A signal handler can raise at any call: none is between a change and `try`, nor before what puts it back.
-    state.grad, state.endings = create_graph, None
+    state.grad, state.endings, state.walk = create_graph, None, walk
     try:
         walk.hush()
         walk.explore(roots, None if targets is None else {id(node) for node, _ in targets})
@@ -61,7 +61,7 @@ def run_backward(
             for ending in endings:
                 ending()
     finally:
-        state.grad, state.endings = before, outer
+        state.grad, state.endings, state.walk = before, outer, outer_walk
         walk.resume()
     return captured
 
@@ -77,8 +77,8 @@ def at_end_of_backward(ending: Callable[[], None]) -> None:
 class Walk:
     """One pass over the graph."""
 
-    __slots__ = ("arrived", "buffers", "captured", "exposed", "keep_graph", "marks", "needed", "quiet", "ready",
-                 "selective", "waiting", "wanted")
+    __slots__ = ("__weakref__", "arrived", "begun", "buffers", "captured", "exposed", "keep_graph", "marks", "needed",
+                 "quiet", "ready", "selective", "waiting", "wanted")
 
     def __init__(self, keep_graph: bool, wanted: dict[int, list[tuple[int, int]]],
                  captured: list[Tensor | None]) -> None:
@@ -88,6 +88,7 @@ class Walk:
         self.captured = captured
         self.selective = bool(wanted)  # whether it matters which node is run
         self.waiting: dict[int, int] = {}
+        self.begun: set[int] = set()
         self.needed: set[int] | None = None
         self.buffers: dict[int, list[Tensor | None]] = {}
         self.marks: dict[int, Marks] = {}  # of what is in the buffers and not the engine's alone
@@ -108,10 +109,15 @@ class Walk:
 
     def explore(self, roots: Sequence[Edge], ends: set[int] | None) -> None:
         """Find out what the nodes have to wait for, and if only some ends matter, which nodes lead there."""
+        self.begun = {id(node) for node, _ in roots}
         self.waiting = count_dependencies([node for node, _ in roots])
         if ends is not None:
             self.needed = reaches(roots, ends)
             self.selective = True
+
+    def will_reach(self, node: Node) -> bool:
+        """Whether a node is, was or will be run in this pass."""
+        return (id(node) in self.waiting or id(node) in self.begun) and (self.needed is None or id(node) in self.needed)
 
     def push(self, node: Node) -> None:
         """Put a node that has all its gradients into the heap."""
@@ -330,7 +336,7 @@ def fit(node: Node, position: int, grad: Any) -> Any:
     if grad is None or target is None:
         return grad
     if not isinstance(grad, Tensor):
-        raise TypeError(f"expected Variable or None (got {type(grad).__name__})")
+        raise RuntimeError(f"expected Variable or None (got {type(grad).__name__})")
     shape, dtype = target[0].meta[target[1]]
     array = grad._a
     if array.shape == shape and array.dtype == dtype:

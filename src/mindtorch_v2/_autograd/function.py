@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -181,8 +182,13 @@ class Function:
     _node: type[FunctionNode]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise RuntimeError(f"{type(self)} should not be instantiated. Methods on autograd functions are all static, "
-                           "so you should invoke them on the class itself.")
+        warnings.warn(f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you "
+                      "should invoke them on the class itself. Instantiating an autograd function will raise an error "
+                      "in a future version.", DeprecationWarning, stacklevel=2)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("Legacy autograd function with non-static forward method is deprecated. Make forward and "
+                           "backward static methods and call the class's `apply`.")
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

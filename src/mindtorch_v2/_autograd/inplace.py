@@ -112,7 +112,7 @@ def check_inplace(tensor: Tensor) -> None:
         base, _, kind = tensor._of
         if kind:
             refuse_view(tensor, kind, "is being")
-        if base._rg and base._edge is None:
+        if base._edge is None and (tensor._rg or base._rg):
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
     if tensor._rg and tensor.grad_fn is None:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")

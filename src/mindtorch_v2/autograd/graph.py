@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import threading
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -165,23 +167,26 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[..., Any], 
     """Call `fn` with the gradients of several tensors when all (or any) of them are known."""
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
-    seen: dict[int, Any] = {}
-    fired = [False]
+    passes: weakref.WeakKeyDictionary[Any, dict[int, Any]] = weakref.WeakKeyDictionary()  # what came, by backward pass
+    lock = threading.Lock()
 
     def hook_for(position: int) -> Callable[[Any], None]:
         def hook(grad: Any) -> None:
+            walk = THREAD.state.walk
+            with lock:
+                came = passes.setdefault(walk, {})
+                first = not came
+                came[position] = grad
+                expected = sum(walk.will_reach(node) for node in nodes)
             if mode == "any":
-                if not fired[0]:
-                    fired[0] = True
+                if first:
                     fn(grad)
-                return
-            seen[position] = grad
-            if len(seen) == len(tensors):
-                fn([seen[i] for i in range(len(tensors))])
-                seen.clear()
+            elif len(came) == expected:
+                fn([came.get(i) for i in range(len(tensors))])
 
         return hook
 
+    nodes = [get_gradient_edge(t).node for t in tensors]
     handles = [t.register_hook(hook_for(i)) for i, t in enumerate(tensors)]  # type: ignore[attr-defined]
 
     class Handles(RemovableHandle):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
+from .._autograd.engine import at_end_of_backward
 from .._dispatch.namespace import aten
+from .._dispatch.state import THREAD
 from .._tensor import Tensor
 
 __all__ = ["Variable", "VariableMeta"]
@@ -32,3 +35,24 @@ class VariableMeta(type):
 
 class Variable(metaclass=VariableMeta):
     """A tensor that shares another's memory and has no history; `requires_grad` starts one."""
+
+    _execution_engine: ImperativeEngine
+
+
+class ImperativeEngine:
+    """The part of PyTorch's engine that programs ask for by name."""
+
+    @staticmethod
+    def queue_callback(callback: Callable[[], None]) -> None:
+        """Call a function when the backward that runs now has ended."""
+        if THREAD.state.walk is None:
+            raise RuntimeError("Final callbacks can only be installed during backward pass.")
+        at_end_of_backward(callback)
+
+    @staticmethod
+    def is_checkpoint_valid() -> bool:
+        """Whether checkpoints can run backward inside backward: always."""
+        return True
+
+
+Variable._execution_engine = ImperativeEngine()
