@@ -170,6 +170,13 @@ class Device:
         """A kernel with its checks, or a quicker one that does the same."""
         return kernel
 
+    def foreach(self, key: str) -> Kernel | None:
+        """The kernel of an op on whole lists, by its key without `_foreach_` ("add_.List"), None if there is none.
+
+        It is called with lists of arrays that are alike, and numbers; NotImplemented lets the op go through the lists.
+        """
+        return None
+
     def view_kernel(self, op: Any) -> Kernel:
         """The kernel of a view op."""
         return view_kernel(op)

@@ -1,7 +1,8 @@
 """`_foreach_*`: one op applied to every tensor of a list.
 
 On the CPU PyTorch runs these as a loop over its ordinary ops, and a profile shows those nested inside; so they are
-composites here too, and derivatives come from the ops inside.
+composites here too, and derivatives come from the ops inside. A device may have operators for whole lists
+(`Device.foreach`), which are used where no gradient is recorded.
 """
 
 from __future__ import annotations
@@ -9,9 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from .._autograd.inplace import bump
+from .._backends.base import device_of
+from .._backends.geometry import shows_twice
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
-from .._tensor import Tensor
+from .._dispatch.state import THREAD
+from .._tensor import Tensor, wrap
 
 UNARY = (
     "abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "erf", "erfc", "exp", "expm1", "floor", "frac", "lgamma",
@@ -67,6 +74,53 @@ def _result(tensors: Any, results: list[Any], inplace: bool) -> Any:
     return tensors if inplace else tuple(results)
 
 
+def _declare(text: str, *, composite: Callable[..., Any], where: str) -> None:
+    """Declare an op on lists, whose loop is not run where the device takes whole lists."""
+    key = text.partition("(")[0].removeprefix("_foreach_")
+
+    def run(tensors: Any, *rest: Any) -> Any:
+        made = together(key, tensors, rest)
+        return composite(tensors, *rest) if made is None else made
+
+    declare(text, composite=run, where=where)
+
+
+def together(key: str, tensors: Any, rest: tuple[Any, ...]) -> Any:
+    """What a device makes of whole lists; None if it has nothing for this op, or the lists are not alike."""
+    if not is_list(tensors) or not tensors or not isinstance(tensors[0], Tensor):
+        return None
+    first = tensors[0]._a
+    kernel = None if type(first) is np.ndarray else device_of(first).foreach(key)
+    if kernel is None:
+        return None
+    given: list[Any] = []
+    for value in (tensors, *rest):
+        if holds_tensors(value):
+            if len(value) != len(tensors) or not all(
+                    isinstance(one, Tensor) and type(one._a) is type(first) and one._a.dtype == first.dtype
+                    and one._a.device == first.device and one._a.shape == tensors[i]._a.shape
+                    and not (one._rg and THREAD.state.grad) for i, one in enumerate(value)):
+                return None
+            given.append([one._a for one in value])
+        elif is_list(value):  # one number for each: the operators take one for all
+            if len(value) != len(tensors) or any(one != value[0] for one in value):
+                return None
+            given.append(value[0])
+        else:
+            given.append(value)
+    inplace = key.partition(".")[0].endswith("_")
+    if inplace and any(shows_twice(one) for one in given[0]):
+        return None
+    made = kernel(*given)
+    if made is NotImplemented:
+        return None
+    if not inplace:
+        return tuple([wrap(one) for one in made])
+    for tensor in tensors:
+        bump(tensor)
+    return tensors
+
+
 def _declare_unary(name: str, suffix: str) -> None:
     public, inner, inplace = f"_foreach_{name}{suffix}", f"{name}{suffix}", suffix == "_"
 
@@ -75,7 +129,7 @@ def _declare_unary(name: str, suffix: str) -> None:
         op = getattr(aten, inner)
         return _result(tensors, [op(t) for t in tensors], inplace)
 
-    declare(f"{public}(Tensor[] self) -> {'()' if inplace else 'Tensor[]'}", composite=each, where="f")
+    _declare(f"{public}(Tensor[] self) -> {'()' if inplace else 'Tensor[]'}", composite=each, where="f")
 
 
 def _declare_binary(name: str, suffix: str) -> None:
@@ -111,13 +165,13 @@ def _declare_binary(name: str, suffix: str) -> None:
         options = {"alpha": alpha[0]} if alpha else {}
         return _result(tensors, [op(t, other, **options) for t in tensors], inplace)
 
-    declare(f"{public}.Scalar(Tensor[] self, Scalar scalar) -> {returns}", composite=by_scalar, where="n")
-    declare(f"{public}.ScalarList(Tensor[] self, Scalar[] scalars) -> {returns}", composite=by_scalars, where="n")
-    declare(f"{public}.List(Tensor[] self, Tensor[] other{alpha_text}) -> {returns}", composite=by_list, where="n")
+    _declare(f"{public}.Scalar(Tensor[] self, Scalar scalar) -> {returns}", composite=by_scalar, where="n")
+    _declare(f"{public}.ScalarList(Tensor[] self, Scalar[] scalars) -> {returns}", composite=by_scalars, where="n")
+    _declare(f"{public}.List(Tensor[] self, Tensor[] other{alpha_text}) -> {returns}", composite=by_list, where="n")
     if name in WITH_TENSOR:
         alpha_tensor = alpha_text if name == "add" else ""
-        declare(f"{public}.Tensor(Tensor[] self, Tensor other{alpha_tensor}) -> {returns}", composite=by_tensor,
-                where="n")
+        _declare(f"{public}.Tensor(Tensor[] self, Tensor other{alpha_tensor}) -> {returns}", composite=by_tensor,
+                 where="n")
 
     def run(self: Any, other: Any = None, *, alpha: Any = 1, scalar: Any = None, scalars: Any = None) -> Any:
         other = next((v for v in (other, scalar, scalars) if v is not None), None)
@@ -181,9 +235,9 @@ def _declare_pointwise(name: str, suffix: str) -> None:
         return each(tensors, first, second, scalars.tolist())
 
     lists = "Tensor[] self, Tensor[] tensor1, Tensor[] tensor2"
-    declare(f"{public}.Scalar({lists}, Scalar value=1) -> {returns}", composite=by_scalar, where="n")
-    declare(f"{public}.ScalarList({lists}, Scalar[] scalars) -> {returns}", composite=by_scalars, where="n")
-    declare(f"{public}.Tensor({lists}, Tensor scalars) -> {returns}", composite=by_tensor, where="n")
+    _declare(f"{public}.Scalar({lists}, Scalar value=1) -> {returns}", composite=by_scalar, where="n")
+    _declare(f"{public}.ScalarList({lists}, Scalar[] scalars) -> {returns}", composite=by_scalars, where="n")
+    _declare(f"{public}.Tensor({lists}, Tensor scalars) -> {returns}", composite=by_tensor, where="n")
 
     def run(self: Any, tensor1: Any, tensor2: Any, value: Any = 1, *, scalars: Any = None) -> Any:
         value = value if scalars is None else scalars
@@ -217,12 +271,12 @@ def _declare_lerp(suffix: str) -> None:
         check_lists(tensors, ends, weights)
         return each(tensors, ends, weights)
 
-    declare(f"{public}.Scalar(Tensor[] self, Tensor[] tensors1, Scalar weight) -> {returns}", composite=by_scalar,
-            where="n")
-    declare(f"{public}.ScalarList(Tensor[] self, Tensor[] tensors1, Scalar[] weight) -> {returns}",
-            composite=by_scalars, where="n")
-    declare(f"{public}.List(Tensor[] self, Tensor[] tensors1, Tensor[] weights) -> {returns}", composite=by_list,
-            where="n")
+    _declare(f"{public}.Scalar(Tensor[] self, Tensor[] tensors1, Scalar weight) -> {returns}", composite=by_scalar,
+             where="n")
+    _declare(f"{public}.ScalarList(Tensor[] self, Tensor[] tensors1, Scalar[] weight) -> {returns}",
+             composite=by_scalars, where="n")
+    _declare(f"{public}.List(Tensor[] self, Tensor[] tensors1, Tensor[] weights) -> {returns}", composite=by_list,
+             where="n")
 
     def run(self: Any, tensors1: Any, weight: Any = None, *, weights: Any = None) -> Any:
         weight = weights if weight is None else weight
@@ -248,9 +302,9 @@ def _declare_pow(suffix: str) -> None:
         op = getattr(aten, inner)
         return _result(tensors, [op(t, e) for t, e in zip(tensors, exponent, strict=True)], inplace)
 
-    declare(f"{public}.Scalar(Tensor[] self, Scalar exponent) -> {returns}", composite=by_scalar, where="n")
-    declare(f"{public}.ScalarList(Tensor[] self, Scalar[] exponent) -> {returns}", composite=by_each, where="n")
-    declare(f"{public}.List(Tensor[] self, Tensor[] exponent) -> {returns}", composite=by_each, where="n")
+    _declare(f"{public}.Scalar(Tensor[] self, Scalar exponent) -> {returns}", composite=by_scalar, where="n")
+    _declare(f"{public}.ScalarList(Tensor[] self, Scalar[] exponent) -> {returns}", composite=by_each, where="n")
+    _declare(f"{public}.List(Tensor[] self, Tensor[] exponent) -> {returns}", composite=by_each, where="n")
 
     def run(self: Any, exponent: Any) -> Any:
         if not inplace and not is_list(self) and not isinstance(self, Tensor):
@@ -312,12 +366,12 @@ for _suffix in ("", "_"):
     _declare_lerp(_suffix)
     _declare_pow(_suffix)
 
-declare("_foreach_pow.ScalarAndTensor(Scalar self, Tensor[] exponent) -> Tensor[]", composite=_scalar_to_powers,
-        where="n")
-declare("_foreach_copy_(Tensor[] self, Tensor[] src, bool non_blocking=False) -> ()", composite=_copy, where="f")
-declare("_foreach_zero_(Tensor[] self) -> ()", composite=_zero, where="f")
-declare("_foreach_clone(Tensor[] self, *, MemoryFormat? memory_format=None) -> Tensor[]", composite=_clone, where="f")
-declare("_foreach_norm.Scalar(Tensor[] self, Scalar ord=2, ScalarType? dtype=None) -> Tensor[]", composite=_norm,
-        where="f")
-declare("_foreach_max(Tensor[] self) -> Tensor[]", composite=_max, where="f")
-declare("_foreach_mm(Tensor[] self, Tensor[] mat2) -> Tensor[]", composite=_mm, where="f")
+_declare("_foreach_pow.ScalarAndTensor(Scalar self, Tensor[] exponent) -> Tensor[]", composite=_scalar_to_powers,
+         where="n")
+_declare("_foreach_copy_(Tensor[] self, Tensor[] src, bool non_blocking=False) -> ()", composite=_copy, where="f")
+_declare("_foreach_zero_(Tensor[] self) -> ()", composite=_zero, where="f")
+_declare("_foreach_clone(Tensor[] self, *, MemoryFormat? memory_format=None) -> Tensor[]", composite=_clone, where="f")
+_declare("_foreach_norm.Scalar(Tensor[] self, Scalar ord=2, ScalarType? dtype=None) -> Tensor[]", composite=_norm,
+         where="f")
+_declare("_foreach_max(Tensor[] self) -> Tensor[]", composite=_max, where="f")
+_declare("_foreach_mm(Tensor[] self, Tensor[] mat2) -> Tensor[]", composite=_mm, where="f")

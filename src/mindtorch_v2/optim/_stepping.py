@@ -96,7 +96,7 @@ class ParameterOptimizer(Optimizer):
             check_capturable(parameters)
         if group.get("fused"):
             check_fusable(parameters)
-        if not (group.get("foreach") or group.get("fused")):
+        if not (self.as_lists(group, parameters) or group.get("fused")):
             for parameter in parameters:
                 state = self.state[parameter] if stateful else {}
                 self.update(*self.as_real(parameter, parameter.grad, state), group)
@@ -111,6 +111,15 @@ class ParameterOptimizer(Optimizer):
         update = self.update_fused if group.get("fused") else self.update_lists
         for triples in by_dtype.values():
             update(*(list(column) for column in zip(*triples, strict=True)), group)  # type: ignore[arg-type,call-arg]
+
+    def as_lists(self, group: dict[str, Any], parameters: list[Tensor]) -> bool:
+        """Whether parameters are treated as lists: as asked, or, if nothing was asked, where they are on an accelerator.
+        """
+        asked = group.get("foreach")
+        if asked is not None or group.get("fused") is not None or group.get("differentiable"):
+            return bool(asked)
+        return (type(self).update_lists is not ParameterOptimizer.update_lists and not isinstance(group.get("lr"), Tensor)
+                and not any(p.is_cpu or p.is_meta or p.grad.is_sparse for p in parameters))
 
     def as_real(self, parameter: Tensor, grad: Tensor, state: dict[str, Any]) -> tuple[Tensor, Tensor, dict[str, Any]]:
         """A complex parameter with its gradient and state as real views; others as they are."""

@@ -164,6 +164,9 @@ class NpuDevice(Device):
     def quick(self, op: Any, form: str, kernel: Kernel) -> Kernel:
         return kernels.quick(op, form, kernel)
 
+    def foreach(self, key: str) -> Kernel | None:
+        return composed.foreach(key)
+
     def missing(self, op: Any, form: str) -> Kernel:
         if kernels.fallback_wanted():
             return kernels.on_cpu(op, form, self.to_host, self.from_host, self.copy)

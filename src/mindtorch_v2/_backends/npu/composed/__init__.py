@@ -23,7 +23,8 @@ from . import (  # noqa: F401  (importing them fills the table)
     views,
     windows,
 )
+from .lists import foreach
 from .random_numbers import draw
 from .registry import COMPOSED, HOST, TO_DEVICE
 
-__all__ = ["COMPOSED", "HOST", "TO_DEVICE", "draw"]
+__all__ = ["COMPOSED", "HOST", "TO_DEVICE", "draw", "foreach"]

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..arrays import FLOAT32, NpuArray, filled, like
 from ..call import CALLS
+from ..stream import stream_of
 from .functions import negative
 from .registry import composed
 
@@ -23,9 +24,22 @@ def adam(parameter: NpuArray, grad: NpuArray, average: NpuArray, square: NpuArra
         moved = like(grad)
         CALLS.Add(grad, parameter, -weight_decay if maximize else weight_decay, moved)
         grad, weight_decay = moved, 0.0
-    count = filled((1,), FLOAT32, parameter.memory.device.index, float(step))
+    count = _counted(parameter, float(step))
     CALLS.ApplyAdamWV2(parameter, average, square, largest, grad, count, lr, beta1, beta2, weight_decay, eps,
                        largest is not None, maximize)
+
+
+# The last step count of each stream, on its device: all parameters of a step have the same.
+_COUNTS: dict[tuple[int, int], tuple[float, NpuArray]] = {}
+
+
+def _counted(beside: NpuArray, step: float) -> NpuArray:
+    index = beside.memory.device.index
+    key = (index, stream_of(index).npu_stream)
+    found = _COUNTS.get(key)
+    if found is None or found[0] != step:
+        found = _COUNTS[key] = (step, filled((1,), FLOAT32, index, step))
+    return found[1]
 
 
 @composed("sgd")
