@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._backends.base import resolved, transfer
+from .._backends.base import device_of, resolved, transfer
 from .._backends.cpu.memory import to_copy
 from .._device import as_device, device
 from .._dispatch.namespace import aten
@@ -157,8 +157,9 @@ TYPE_NAMES = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloa
 
 
 def _is_same_kind(self: Tensor, source: Tensor) -> bool:
-    """Whether both are on the same kind of device, so that one can take over the other's memory."""
-    return type(self._a) is type(source._a)
+    """Whether one can take over the other's memory, on whatever device that is; what has none is of a kind of its own.
+    """
+    return type(self._a) is type(source._a) or (device_of(self._a).has_data and device_of(source._a).has_data)
 
 
 declare("_has_compatible_shallow_copy_type(Tensor self, Tensor source) -> bool", composite=_is_same_kind, where="f")

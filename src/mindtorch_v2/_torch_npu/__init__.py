@@ -36,5 +36,10 @@ def empty_with_format(*args: Any, acl_format: int = ND, **kwargs: Any) -> Tensor
     return npu_format_cast(aten.empty(*args, **kwargs), acl_format)
 
 
+def npu_fusion_attention(*args: Any, **kwargs: Any) -> Any:
+    """Attention in one operator of torch_npu, which libraries import whether or not they call it."""
+    raise NotImplementedError("torch_npu.npu_fusion_attention is not in this runtime; "
+                              "torch.nn.functional.scaled_dot_product_attention runs on the NPU")
 
-__all__ = ["empty_with_format", "get_npu_format", "npu", "npu_format_cast", "profiler"]
+
+__all__ = ["empty_with_format", "get_npu_format", "npu", "npu_format_cast", "npu_fusion_attention", "profiler"]

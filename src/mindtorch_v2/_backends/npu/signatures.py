@@ -94,6 +94,8 @@ OPERATORS = """
 Relu, Gelu, Silu, Sigmoid, Tanh, Exp, Log, Sqrt, Rsqrt, Neg, Abs, Reciprocal, Sin, Cos, Erf, Sign, Floor, \
 LogicalNot, IsFinite: T T
 InplaceRelu, InplaceSqrt, InplaceExp, InplaceZero, InplaceOne: T
+BitwiseNot: T T
+BitwiseAndTensor, BitwiseOrTensor, BitwiseXorTensor: T T T
 Add, Sub: T T S T
 Adds, Subs: T S S T
 InplaceAdd, InplaceSub: T T S

@@ -10,7 +10,7 @@ import numpy as np
 from ...._dispatch.promotion import pretty, result_dtype
 from ...._dtype import FROM_NUMPY
 from ...._shape import broadcast_shapes, reduced_shape
-from ..arrays import BOOL, NpuArray, all_dims, converted, like, new, placed, spread
+from ..arrays import BOOL, NpuArray, all_dims, contiguous, converted, like, new, placed, spread, viewed
 from ..call import CALLS
 from .registry import COMPOSED, HOST, Kernel, composed
 
@@ -42,13 +42,19 @@ def logical_xor(self: NpuArray, other: Any) -> NpuArray:
     return out
 
 
-def _of_booleans(name: str, run: Kernel) -> None:
-    """Bit by bit operators, which the NPU has for truth values only."""
+def _bitwise(name: str, operator: str, of_booleans: Kernel) -> None:
+    """Bit by bit operators, which are logic for truth values."""
 
     def kernel(self: NpuArray, *other: Any) -> NpuArray:
-        if self.dtype != BOOL:
-            raise NotImplementedError(f"aten::{name}: the NPU has it for bool, not for {self.dtype.name}")
-        return run(self, *other)
+        if self.dtype == BOOL:
+            return of_booleans(self, *other)
+        if self.dtype.kind not in "iu":
+            raise NotImplementedError(f'"{name.partition(".")[0]}_npu" not implemented for '
+                                      f"'{pretty(FROM_NUMPY[self.dtype])}'")
+        others = [placed(one, self) for one in other]
+        out = spread(self, *others)
+        getattr(CALLS, operator)(self, *others, out)
+        return out
 
     COMPOSED[name] = kernel
 
@@ -60,10 +66,10 @@ def _and(self: NpuArray, other: Any) -> NpuArray:
     return out
 
 
-_of_booleans("bitwise_not", negated)
-_of_booleans("bitwise_and.Tensor", _and)
-_of_booleans("bitwise_or.Tensor", logical_or)
-_of_booleans("bitwise_xor.Tensor", logical_xor)
+_bitwise("bitwise_not", "BitwiseNot", negated)
+_bitwise("bitwise_and.Tensor", "BitwiseAndTensor", _and)
+_bitwise("bitwise_or.Tensor", "BitwiseOrTensor", logical_or)
+_bitwise("bitwise_xor.Tensor", "BitwiseXorTensor", logical_xor)
 
 
 @composed("where.self")
@@ -99,6 +105,22 @@ def is_nan(self: NpuArray) -> NpuArray:
     out = like(self, BOOL)
     CALLS.NeTensor(self, self, out)
     return out
+
+
+@composed("isin.Tensor_Tensor")
+def isin(elements: NpuArray, test_elements: NpuArray, assume_unique: bool, invert: bool) -> NpuArray:
+    """Whether each element is among others: compared with all of them."""
+    kind = result_dtype([elements, test_elements], []).np
+    row = viewed(contiguous(converted(test_elements, kind)), (test_elements.size,))
+    column = viewed(contiguous(converted(elements, kind)), (elements.size, 1))
+    out = new(elements, elements.shape, BOOL)
+    if not row.size or not elements.size:
+        CALLS.InplaceZero(out)
+    else:
+        same = new(elements, (elements.size, row.size), BOOL)
+        CALLS.EqTensor(column, row, same)
+        CALLS.Any(same, (1,), False, viewed(out, (elements.size,)))
+    return negated(out) if invert else out
 
 
 def _reduced_truth(call: str) -> None:
