@@ -62,7 +62,8 @@ oracle: $(VENV)/oracle ## compare with real PyTorch 2.13
 
 npu: $(VENV)/oracle ## the simulator, the NPU on it, and the oracle's tests for the ops that the NPU has
 	@echo "-- running the NPU's tests on the simulator"
-	@$(BIN)/python -m pytest tests/npu tests/npu_device
+	@MINDTORCH_TEST_LONG=1 $(BIN)/python -m pytest tests/npu tests/npu_device
+	@MINDTORCH_NPU_LAUNCHER=python $(BIN)/python -m pytest tests/npu_device
 	@MINDTORCH_NPU=sim MINDTORCH_NPU_SIM_MODEL=zero MINDTORCH_TEST_DEVICE=npu $(BIN)/python -m pytest tests/mindtorch_v2/oracle
 
 null: $(VENV)/oracle ## the oracle's tests on a device whose memory the host cannot see

@@ -16,17 +16,15 @@ import numpy as np
 import pytest
 from acl import D2D, D2H, H2D, H2H, SYNC, TIME_LINE, Acl, AclError, Buffer, Scalar
 
+from mindtorch_v2._backends.npu.sim import build
+
 HERE = Path(__file__).parent
 SLOW = b"910b,hbm_gbs=1e-3,start_us=0"  # 1 byte per µs: 4 kB of traffic last 4 ms
 
 
 def in_child(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run code in a process of its own, with `acl` opened."""
-    start = (
-        "import ctypes as c, os, sys\nimport numpy as np\nfrom acl import *\n"
-        "from mindtorch_v2._backends.npu.sim import build\n"
-        "acl = Acl(str(build.library()))\n"
-    )
+    start = f"import ctypes as c, os, sys\nimport numpy as np\nfrom acl import *\nacl = Acl({str(build.library())!r})\n"
     path = os.pathsep.join(sys.path)
     return subprocess.run(
         [sys.executable, "-c", start + code],

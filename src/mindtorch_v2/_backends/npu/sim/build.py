@@ -22,7 +22,7 @@ SOURCES = Path(__file__).parent / "csrc"
 NAMES = ("libascendcl.so", "libnnopbase.so", "libopapi.so", "libmspti.so", "libms_tools_ext.so", "libascend_hal.so")
 FLAGS = (
     "-std=gnu11",
-    "-O3",
+    "-O2",
     "-fPIC",
     "-fvisibility=hidden",
     "-fno-math-errno",
