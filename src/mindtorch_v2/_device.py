@@ -30,7 +30,10 @@ class device:
         return object.__new__(cls)
 
     def __init__(self, device: Any = None, index: int | None = None, *, type: Any = None) -> None:
-        device = type if device is None and type is not None else "cpu" if device is None else device
+        device = type if device is None else device
+        if device is None:
+            raise TypeError("device() received an invalid combination of arguments - got (), but expected a device or a "
+                            "string")
         if isinstance(device, self.__class__):
             kind, number = device.type, device.index
         elif isinstance(device, int):
@@ -52,6 +55,8 @@ class device:
                 raise RuntimeError(
                     f"type (string) must not include an index because index was passed explicitly: {device}")
             number = index
+        if number is not None and number < 0:
+            raise RuntimeError(f"Device index must not be negative, got {number}")
         object.__setattr__(self, "type", kind)
         object.__setattr__(self, "index", number)
 

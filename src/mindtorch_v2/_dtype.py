@@ -220,6 +220,11 @@ class finfo:
         self.tiny = self.smallest_normal = float(info.tiny)
         self.resolution = 1.0 if real in FLOAT8 else float(info.resolution)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, finfo) and self.dtype == other.dtype
+
+    __hash__ = None  # type: ignore[assignment]
+
     def __repr__(self) -> str:
         shown = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
         values = ", ".join(f"{name}={getattr(self, name):g}" for name in shown)
@@ -242,4 +247,9 @@ class iinfo:
         self.min = int(info.min)
 
     def __repr__(self) -> str:
-        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+        return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, iinfo) and self.dtype == other.dtype
+
+    __hash__ = None  # type: ignore[assignment]

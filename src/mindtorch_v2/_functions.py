@@ -40,7 +40,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
         for place in range(-1, -len(shape) - 1, -1):
             extent = shape[place]
             if extent < 0:
-                raise RuntimeError(f"Trying to create tensor with negative dimension ({extent}): ({extent})")
+                raise ValueError("Attempting to broadcast a dimension with negative length!")
             if extent == 1 or extent == result[place]:
                 continue
             if result[place] != 1:

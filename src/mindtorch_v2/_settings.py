@@ -10,6 +10,7 @@ from ._device import CPU, as_device, device
 from ._dispatch.state import THREAD
 from ._dtype import dtype, set_default_dtype
 from ._legacy import LegacyType, type_by_name
+from ._warn import Always
 
 
 class _Settings:
@@ -20,7 +21,6 @@ class _Settings:
     deterministic = False
     deterministic_warn_only = False
     matmul_precision = "highest"
-    warn_always = False
 
 
 def _thread_count(name: str, value: Any) -> int:
@@ -102,13 +102,13 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def set_warn_always(b: bool) -> None:
-    """Remember a wish; warnings follow Python's filters."""
-    _Settings.warn_always = bool(b)
+    """Give warnings each time that PyTorch gives once; Python's filters still apply."""
+    Always.wanted = bool(b)
 
 
 def is_warn_always_enabled() -> bool:
     """What `set_warn_always` was given."""
-    return _Settings.warn_always
+    return Always.wanted
 
 
 def get_default_device() -> device:

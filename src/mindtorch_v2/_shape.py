@@ -18,6 +18,11 @@ class Size(tuple[int, ...]):
 
     __slots__ = ()
 
+    def __new__(cls, sizes: Iterable[Any] = (), *more: Any) -> Size:
+        if more:
+            raise TypeError(f"tuple expected at most 1 argument, got {1 + len(more)}")
+        return tuple.__new__(cls, [one if type(one) is int else _extent(one, place) for place, one in enumerate(sizes)])
+
     def numel(self) -> int:
         """The number of elements of a tensor of this shape."""
         return numel(self)
@@ -27,19 +32,26 @@ class Size(tuple[int, ...]):
 
     def __getitem__(self, key: Any) -> Any:
         found = tuple.__getitem__(self, key)
-        return Size(found) if isinstance(key, slice) else found
+        return tuple.__new__(Size, found) if isinstance(key, slice) else found
 
     def __add__(self, other: Any) -> Size:
-        return Size(tuple.__add__(self, tuple(other)))
+        return tuple.__new__(Size, tuple.__add__(self, tuple(other)))
 
     def __radd__(self, other: Any) -> Size:
         return Size(tuple.__add__(tuple(other), self))
 
     def __mul__(self, times: Any) -> Size:
-        return Size(tuple.__mul__(self, times))
+        return tuple.__new__(Size, tuple.__mul__(self, times))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Size, (tuple(self),))
+
+
+def _extent(given: Any, place: int) -> int:
+    """An element of a shape that is no plain integer."""
+    if not hasattr(given, "__index__") or (hasattr(given, "dtype") and getattr(given.dtype, "is_floating_point", False)):
+        raise TypeError(f"torch.Size() takes an iterable of 'int' (item {place} is '{type(given).__name__}')")
+    return int(given.__index__())
 
 
 def numel(shape: Iterable[int]) -> int:

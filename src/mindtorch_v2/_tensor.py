@@ -26,6 +26,7 @@ from ._shape import Size
 from ._storage import InferenceShared, Shared, Storage
 
 new = object.__new__
+_as_size = tuple.__new__  # what an array's shape holds needs no check
 
 
 class Extras:
@@ -148,7 +149,7 @@ class Tensor(metaclass=TensorMeta):
     @property
     def shape(self) -> Size:
         """The extents of all dimensions."""
-        return Size(self._a.shape)
+        return _as_size(Size, self._a.shape)
 
     @property
     def ndim(self) -> int:

@@ -171,7 +171,7 @@ def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:
 
 def size(self: Tensor, dim: int | None = None) -> Any:
     """The shape, or one extent of it."""
-    return Size(self._a.shape) if dim is None else Size(self._a.shape)[_checked(dim, self.ndim)]
+    return tuple.__new__(Size, self._a.shape) if dim is None else self._a.shape[_checked(dim, self.ndim)]
 
 
 def _checked(dim: int, ndim: int) -> int:

@@ -6,6 +6,7 @@ globals dictionary, `observer.HOOK`, so that switching the profiler on is one st
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from types import CodeType
 from typing import Any
@@ -111,6 +112,10 @@ def write_out(op: Op, out: Any, result: Any, inputs: tuple[Any, ...] = ()) -> An
     for array in inputs:
         check_overlap(out._a, array)
     if out._a.shape != result._a.shape:
+        if out._a.size:
+            warnings.warn(f"An output with one or more elements was resized since it had shape {list(out._a.shape)}, "
+                          f"which does not match the required output shape {list(result._a.shape)}. Resize it to zero "
+                          "elements first, t.resize_(0), to say that this is meant.", UserWarning, stacklevel=4)
         aten.resize_(out, result._a.shape)
     copy_array(out._a, result._a)
     bump(out)

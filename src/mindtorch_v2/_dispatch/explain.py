@@ -18,7 +18,7 @@ from .._tensor import Tensor
 from .namespace import aten
 from .observer import tell_refusal
 from .overriding import PACKAGE, NobodyAnswers, Taken, claim
-from .registry import Op
+from .registry import OPS, Op
 from .schema import as_given
 
 OPERANDS = (Tensor, int, float, complex, np.number, np.bool_)  # what stands beside a tensor in `x + y`
@@ -58,6 +58,15 @@ def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str, operat
             f"{form}(): argument '{argument.python_name}' (position {position}) must be Tensor, "
             f"not {type(value).__name__}"
         )
+    for position, (argument, value) in enumerate(zip(arguments, values), start=1):
+        wanted = None if argument.is_tensor else wrong_kind(argument.type, value)
+        if wanted is not None and (wanted == "tuple of ints" or is_foreign(error)):
+            place = "" if argument.keyword_only else f" (position {position})"
+            problem = f"argument '{argument.python_name}'{place} must be {wanted}, not {type(value).__name__}"
+            several = sum(1 for key in OPS if key.partition(".")[0] == op.name) > 1
+            kinds = ", ".join("Tensor" if isinstance(v, Tensor) else type(v).__name__ for v in values if v is not None)
+            return TypeError(f"{form}() received an invalid combination of arguments - got ({kinds}); {problem}"
+                             if several else f"{form}(): {problem}")
     tensors = [v for v in values if isinstance(v, Tensor)]
     if any(type(t._a) is not np.ndarray for t in [*tensors, *listed(values)]):
         settled = on_devices(op, values, form, sys._getframe(1).f_locals.get("out"))
@@ -92,6 +101,23 @@ def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str, operat
             shown = ", ".join(map(str, sizes if isinstance(sizes, (list, tuple)) else [sizes]))
             return RuntimeError(f"Storage size calculation overflowed with sizes=[{shown}]")
     return in_own_words(error, values, form, tensors)
+
+
+def wrong_kind(kind: str, value: Any) -> str | None:
+    """What an argument of a type should be, if a value is plainly something else."""
+    if value is None:
+        return None
+    name = kind.rstrip("?")
+    if "[" in name and name.startswith(("int", "SymInt", "float")):
+        elements = value if isinstance(value, (list, tuple)) else ()
+        of = "ints" if not name.startswith("float") else "floats"
+        plain = isinstance(value, (str, dict)) or (of == "ints" and isinstance(value, float))
+        if plain or any(isinstance(one, (str, *((float,) if of == "ints" else ()))) for one in elements):
+            return f"tuple of {of}"
+        return None
+    wanted = {"Scalar": "Number", "float": "float", "int": "int", "SymInt": "int", "bool": "bool"}.get(name)
+    wrong = (str, bytes, dict, list, tuple) if wanted != "int" else (str, bytes, dict, list, tuple, float)
+    return wanted if wanted is not None and isinstance(value, wrong) else None
 
 
 _RAISES = frozenset({dis.opmap["RAISE_VARARGS"], dis.opmap["RERAISE"]})

@@ -241,7 +241,7 @@ def _arange(start: Any, end: Any, step: Any, dtype: Any, layout: Any, device: An
     if dtype is None:
         floating = any(isinstance(v, (float, np.floating)) for v in (start, end, step))
         dtype = DefaultDtype.value if floating else int64
-    if step == 0:
+    if step == 0 or step != step:
         raise RuntimeError("step must be nonzero")
     if not (math.isfinite(start) and math.isfinite(end)):
         raise RuntimeError(f"unsupported range: {start} -> {end}")
@@ -283,7 +283,7 @@ def arange(start: Any = None, end: Any = None, step: Any = None, *, out: Any = N
     if end is None:
         start, end = None, start
     if end is None:
-        raise TypeError("arange() missing 1 required positional arguments: \"end\"")
+        raise TypeError("arange() received an invalid combination of arguments - got (), but expected an end")
     if out is not None:
         dtype = out_dtype("arange", out, dtype)
     if step is not None:
@@ -297,6 +297,8 @@ def arange(start: Any = None, end: Any = None, step: Any = None, *, out: Any = N
 
 def _linspace(start: Any, end: Any, steps: int, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
     kind = dtype or DefaultDtype.value
+    if dtype is None and (isinstance(start, complex) or isinstance(end, complex)):
+        kind = kind.to_complex()
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
     return _placed(_spaced_into(empty((steps,), kind.np), start, end), device)
@@ -318,6 +320,10 @@ declare(f"linspace(Scalar start, Scalar end, int steps, *, {OPTIONS}) -> Tensor"
 def linspace(start: Any, end: Any, steps: int, *, out: Any = None, dtype: Any = None, layout: Any = None,
              device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
     """`steps` evenly spaced numbers, both ends included."""
+    for name, value in (("start", start), ("end", end)):
+        if isinstance(value, Tensor) and value.ndim:
+            raise RuntimeError("linspace only supports 0-dimensional start and end tensors, but got "
+                               f"{name} with {value.ndim} dimension(s).")
     start, end = (v.item() if isinstance(v, Tensor) else v for v in (start, end))
     if out is not None:
         dtype = out_dtype("linspace", out, dtype)
@@ -356,6 +362,8 @@ def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, out: Any =
 def _eye(n: int, m: int | None, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
     if n < 0:
         raise RuntimeError(f"n must be greater or equal to 0, got {n}")
+    if m is not None and m < 0:
+        raise RuntimeError(f"m must be greater or equal to 0, got {m}")
     return _placed(np.eye(n, n if m is None else m, dtype=(dtype or DefaultDtype.value).np), device)
 
 

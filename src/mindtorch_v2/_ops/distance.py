@@ -9,6 +9,7 @@ from .._backends.cpu import distance as kernels
 from .._backends.cpu.matmul import linalg_cross
 from .._backends.cpu.trilinear import trilinear
 from .._dispatch.namespace import aten
+from .._dispatch.promotion import pretty
 from .._dispatch.registry import choose, declare
 from .._shape import broadcast_shapes
 from .._tensor import Tensor
@@ -96,6 +97,9 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0,
     """Distance of every row of `x1` from every row of `x2`, in the p-norm."""
     if compute_mode not in MODES:
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
+    for name, one in (("X1", x1), ("X2", x2)):
+        if isinstance(one, Tensor) and not one.dtype.is_floating_point:
+            raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {pretty(one.dtype)}")
     return aten.cdist__default(x1, x2, p, MODES[compute_mode])
 
 

@@ -12,6 +12,7 @@ from .._dispatch.registry import choose, declare
 from .._dispatch.state import THREAD
 from .._shape import broadcast_shapes, numel
 from .._tensor import Tensor
+from .._warn import warn_once
 from .formulas import conj, scaled
 
 Shapes = list[tuple[int, ...]]
@@ -309,4 +310,8 @@ declare("chain_matmul(Tensor[] matrices) -> Tensor", where="n",
 @choose("chain_matmul", where="f")
 def chain_matmul(*matrices: Tensor) -> Tensor:
     """Product of several matrices in the cheapest order."""
+    if not matrices:
+        raise RuntimeError("chain_matmul(): Expected one or more matrices")
+    warn_once("torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use "
+              "torch.linalg.multi_dot, which takes a list, instead.")
     return aten.chain_matmul__default(list(matrices))

@@ -282,6 +282,9 @@ def _extremes(name: str, ufunc: np.ufunc, position: Any, binary: str, result: An
             if dim is None:
                 return getattr(aten, whole)(input, out=out)
         if isinstance(dim, Tensor):
+            if keepdim is not False:
+                raise TypeError(f"{name}() received an invalid combination of arguments - got (Tensor, Tensor, "
+                                f"{type(keepdim).__name__})")
             if out is not None:
                 return getattr(aten, binary)(input, dim, out=out)
             return getattr(aten, pair)(input, dim)

@@ -8,8 +8,9 @@ import numpy as np
 
 from .._backends.cpu import search as kernels
 from .._dispatch.namespace import aten
-from .._dispatch.promotion import result_dtype
+from .._dispatch.promotion import pretty, result_dtype
 from .._dispatch.registry import choose, declare
+from .._dtype import int64
 from .._tensor import Tensor
 from .return_types import named
 
@@ -107,6 +108,9 @@ def _beside(value: Any, array: Any) -> Any:
 def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False, right: bool = False,
                  side: str | None = None, sorter: Tensor | None = None, out: Any = None) -> Tensor:
     """Where values would be inserted to keep the sequence sorted."""
+    if sorter is not None and sorter.dtype is not int64:
+        raise RuntimeError("torch.searchsorted(): sorter must be a tensor of long dtype but got dtype "
+                           f"{pretty(sorter.dtype)}")
     form = aten.searchsorted__Tensor if isinstance(input, Tensor) else aten.searchsorted__Scalar
     return form(sorted_sequence, input, out_int32=out_int32, right=right, side=side, sorter=sorter, out=out)
 

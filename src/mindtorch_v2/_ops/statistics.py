@@ -73,6 +73,9 @@ def _moments(name: str, returns: str, kernel: Any, backward: Any, where: str) ->
         keepdim = keepdim or keepdims
         if isinstance(dim, bool):
             dim, unbiased = None, dim
+        if unbiased is not None and correction is not None:
+            raise TypeError(f"{name}() received an invalid combination of arguments - got both 'unbiased' and "
+                            "'correction'")
         if unbiased is None or out is not None:
             correction = int(unbiased) if unbiased is not None else correction
             return full(input, dim, correction=correction, keepdim=keepdim, out=out)

@@ -356,8 +356,11 @@ def view_as_complex(a: Array) -> Array:
     """Pairs of real numbers as complex ones."""
     if not a.ndim or a.shape[-1] != 2:
         raise RuntimeError("Tensor must have a last dimension of size 2")
-    if a.strides[-1] != a.dtype.itemsize:
+    if a.strides[-1] != a.dtype.itemsize and a.size:
         raise RuntimeError("Tensor must have a last dimension with stride 1")
+    if a.dtype.kind != "f":
+        raise RuntimeError("view_as_complex is only supported for half, float and double tensors, but got a tensor of "
+                           f"scalar type: {pretty(FROM_NUMPY[a.dtype])}")
     return a.view(np.dtype(f"c{a.dtype.itemsize * 2}"))[..., 0]
 
 
@@ -374,6 +377,10 @@ def view_dtype(a: Array, to: dtype) -> Array:
             ratio = want // have
             if a.shape[-1] % ratio:
                 raise RuntimeError(f"self.size(-1) must be divisible by {ratio} {change}, but got {a.shape[-1]}")
+            whole = owner(a)
+            offset = (a.ctypes.data - whole.ctypes.data) // have
+            if a.size and offset % ratio:
+                raise RuntimeError(f"self.storage_offset() must be divisible by {ratio} {change}, but got {offset}")
             for i, step in enumerate(a.strides[:-1]):
                 if step % want:
                     raise RuntimeError(f"self.stride({i}) must be divisible by {ratio} {change}, but got "

@@ -16,8 +16,8 @@ from .test_parametrization import bound, expanded, parametrize
 
 Test = Callable[..., Any]
 _DTYPES, _ONLY, _OPS, _DEVICES = "_device_test_dtypes", "_device_test_only", "_device_test_ops", "_device_test_devices"
-tol = namedtuple("tol", ["atol", "rtol"])  # noqa: PYI024 - as PyTorch's tests make them
-SkipSpec = namedtuple("SkipSpec", ["op", "variant", "device_type", "dtypes", "reason"],  # noqa: PYI024
+tol = namedtuple("tol", ["atol", "rtol"])
+SkipSpec = namedtuple("SkipSpec", ["op", "variant", "device_type", "dtypes", "reason"],
                       defaults=(None, None, None, ""))
 
 

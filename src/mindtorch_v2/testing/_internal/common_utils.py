@@ -69,6 +69,7 @@ from .tensor_helpers import check_gradients as _assertGradAndGradgradChecks
 from .test_case import SEED, TestCase, set_rng_seed
 from .test_conditions import (
     DeterministicGuard,
+    _unchanged,
     decorateIf,
     disable_gc,
     dtype_name,
@@ -76,6 +77,7 @@ from .test_conditions import (
     markDynamoStrictTest,
     requires_cuda,
     retry,
+    runs_anyway,
     set_cwd,
     skipCUDANonDefaultStreamIf,
     skipIfFreeThreaded,
@@ -92,14 +94,13 @@ from .test_conditions import (
     xfailIfTorchDynamo,
 )
 from .test_conditions import set_default_dtype_to as set_default_dtype
-from .test_conditions import _unchanged, runs_anyway
 from .test_conditions import set_default_tensor_type_to as set_default_tensor_type
 from .test_parametrization import instantiate_parametrized_tests, parametrize, reparametrize, subtest
 
 __all__ = [
+    "SEED",
     "BytesIOContext",
     "DeterministicGuard",
-    "SEED",
     "TemporaryDirectoryName",
     "TemporaryFileName",
     "TestCase",
