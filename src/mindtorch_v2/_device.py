@@ -32,8 +32,8 @@ class device:
     def __init__(self, device: Any = None, index: int | None = None, *, type: Any = None) -> None:
         device = type if device is None else device
         if device is None:
-            raise TypeError("device() received an invalid combination of arguments - got (), but expected a device or a "
-                            "string")
+            raise TypeError("device() received an invalid combination of arguments - got (), but expected a device or "
+                            "a string")
         if isinstance(device, self.__class__):
             kind, number = device.type, device.index
         elif isinstance(device, int):

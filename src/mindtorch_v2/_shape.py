@@ -49,7 +49,8 @@ class Size(tuple[int, ...]):
 
 def _extent(given: Any, place: int) -> int:
     """An element of a shape that is no plain integer."""
-    if not hasattr(given, "__index__") or (hasattr(given, "dtype") and getattr(given.dtype, "is_floating_point", False)):
+    floating = getattr(getattr(given, "dtype", None), "is_floating_point", False)
+    if floating or not hasattr(given, "__index__"):
         raise TypeError(f"torch.Size() takes an iterable of 'int' (item {place} is '{type(given).__name__}')")
     return int(given.__index__())
 
@@ -183,4 +184,11 @@ def as_shape(values: Any) -> Shape:
     """A shape from varargs: `f(2, 3)` and `f((2, 3))` both arrive here as a tuple."""
     if len(values) == 1 and not hasattr(values[0], "__index__"):
         values = values[0]
-    return tuple(int(v.__index__()) for v in values)
+    try:
+        return tuple(int(v.__index__()) for v in values)
+    except (TypeError, AttributeError):
+        several = values if hasattr(values, "__iter__") else (values,)
+        wrong = next((v for v in several if not hasattr(v, "__index__")), None)
+        if wrong is None or hasattr(wrong, "__torch_function__"):
+            raise
+        raise TypeError(f"argument 'size' must be tuple of ints, not {type(wrong).__name__}") from None

@@ -22,6 +22,7 @@ from ._device import CPU
 from ._device import device as as_device
 from ._dispatch.namespace import aten
 from ._dispatch.observer import as_one
+from ._dispatch.state import THREAD
 from ._dispatch.steps import step
 from ._dtype import DefaultDtype, dtype, uint8
 from ._shape import numel
@@ -113,6 +114,8 @@ def share_memory_(self: Tensor) -> Tensor:
 
 def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
     """Make this tensor a view of other memory."""
+    if self._rg and self.is_leaf and THREAD.state.grad:
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
     if source is None:
         array, kept = _nothing(self._a) if self.is_cpu else empty_array((0,), self._a.dtype, self.device), None
     elif isinstance(source, Tensor):

@@ -323,8 +323,8 @@ def _reduce(self: Tensor, protocol: Any = None) -> Any:
         )
     if type(self._a) is np.ndarray:
         # With the whole memory, as in PyTorch: what shares it now shares it again.
-        return (rebuild_on, (type(self), self.untyped_storage(), self.dtype, self.storage_offset(), tuple(self._a.shape),
-                             self.stride(), self._rg, self.__dict__))
+        return (rebuild_on, (type(self), self.untyped_storage(), self.dtype, self.storage_offset(),
+                             tuple(self._a.shape), self.stride(), self._rg, self.__dict__))
     return reduce_alone(self)
 
 

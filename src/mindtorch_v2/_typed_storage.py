@@ -43,8 +43,8 @@ class UntypedStorage(metaclass=StorageType):
 
 
 def _refuse(reason: str) -> NoReturn:
-    raise RuntimeError("TypedStorage.__init__ received an invalid combination of arguments. Expected a size, a sequence "
-                       f"or wrap_storage.\n{reason}")
+    raise RuntimeError("TypedStorage.__init__ received an invalid combination of arguments. Expected a size, a "
+                       f"sequence or wrap_storage.\n{reason}")
 
 
 class TypedStorage:
@@ -260,8 +260,8 @@ class OldStorageType(type):
         if count < 0 and (len(raw) - offset) % item:
             raise ValueError(f"buffer size ({len(raw)}) must be a multiple of element size ({item})")
         if count >= 0 and offset + count * item > len(raw):
-            raise ValueError(f"buffer has only {len(raw) - offset} bytes after offset {offset}, but specified a size of "
-                             f"{count}")
+            raise ValueError(f"buffer has only {len(raw) - offset} bytes after offset {offset}, but specified a size "
+                             f"of {count}")
         found = np.frombuffer(raw, np.uint8, -1 if count < 0 else count * item, offset).copy()
         if byte_order not in (None, "native", sys.byteorder):
             found = found.reshape(-1, item)[:, ::-1].copy().reshape(-1)

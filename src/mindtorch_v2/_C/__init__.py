@@ -64,7 +64,8 @@ def _set_math_sdp_allow_fp16_bf16_reduction(flag: bool) -> None:
 
 
 # Names whose modules a program without them need not load.
-_ELSEWHERE = {"_AutoDispatchBelowAutograd": ("_library.definition", "below_autograd"),
+_ELSEWHERE = {"_LinAlgError": ("_backends.cpu.linalg", "LinAlgError"),
+              "_AutoDispatchBelowAutograd": ("_library.definition", "below_autograd"),
               "DisableTorchFunction": ("_dispatch.overriding", "DisableTorchFunction"),
               "DisableTorchFunctionSubclass": ("_dispatch.overriding", "DisableTorchFunctionSubclass"),
               "DispatchKey": ("_library.keys", "DispatchKey"), "DispatchKeySet": ("_library.keys", "DispatchKeySet"),

@@ -73,5 +73,10 @@ def check_out(op: Any, result: np.dtype, wanted: np.dtype) -> None:
     if name == "nonzero":
         raise RuntimeError("nonzero: Expected out tensor to have scalar type Long but got scalar type"
                            f"{pretty(target)}")
+    if name in ("amax", "amin"):
+        raise RuntimeError(f"Expected the dtype for input and out to match, but got {pretty(source)} for input's dtype "
+                           f"and {pretty(target)} for out's dtype.")
+    if name == "multinomial":
+        raise RuntimeError(f"multinomial expects Long tensor out, got: {pretty(target)}")
     expected, got = (NAMES.get(d.name, d.name) for d in (source, target))
     raise RuntimeError(f"Expected out tensor to have dtype {expected}, but got {got} instead")

@@ -69,8 +69,18 @@ declare(
     meta="broadcast",
     grad={"self": lambda grad, other: grad * conj(aten.pow(2.0, other)), "other": _ldexp_backward_other},
 )
+def _logaddexp(a: Any, b: Any) -> Any:
+    if a.dtype.kind != "c":
+        return _real_logaddexp(a, b)
+    # As for real numbers, from the larger one, so that the exponential does not overflow.
+    swap = b.real > a.real
+    large, small = np.where(swap, b, a), np.where(swap, a, b)
+    return large + np.log1p(np.exp(small - large))
+
+
+_real_logaddexp = real_floats("logaddexp_cpu", np.logaddexp)
 declare(
-    "logaddexp(Tensor self, Tensor other) -> Tensor", cpu=real_floats("logaddexp_cpu", np.logaddexp),
+    "logaddexp(Tensor self, Tensor other) -> Tensor", cpu=_logaddexp,
     promote="ternary", meta="broadcast",
     grad={"self": lambda grad, self, other: grad / (aten.exp(other - self) + 1),
           "other": lambda grad, self, other: grad / (aten.exp(self - other) + 1)},

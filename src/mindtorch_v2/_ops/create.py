@@ -316,14 +316,20 @@ def _spaced_into(made: Any, start: Any, end: Any) -> Any:
 declare(f"linspace(Scalar start, Scalar end, int steps, *, {OPTIONS}) -> Tensor", composite=_linspace, where="n")
 
 
+def _single(form: str, start: Any, end: Any) -> None:
+    """Tensors that give the ends of a range hold one number each."""
+    several = [f"{name} with {value.ndim} dimension(s)" for name, value in (("start", start), ("end", end))
+               if isinstance(value, Tensor) and value.ndim]
+    if several:
+        raise RuntimeError(f"{form} only supports 0-dimensional start and end tensors, but got "
+                           f"{' and '.join(several)}.")
+
+
 @choose("linspace", where="f")
 def linspace(start: Any, end: Any, steps: int, *, out: Any = None, dtype: Any = None, layout: Any = None,
              device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
     """`steps` evenly spaced numbers, both ends included."""
-    for name, value in (("start", start), ("end", end)):
-        if isinstance(value, Tensor) and value.ndim:
-            raise RuntimeError("linspace only supports 0-dimensional start and end tensors, but got "
-                               f"{name} with {value.ndim} dimension(s).")
+    _single("linspace", start, end)
     start, end = (v.item() if isinstance(v, Tensor) else v for v in (start, end))
     if out is not None:
         dtype = out_dtype("linspace", out, dtype)
@@ -353,6 +359,7 @@ declare(f"logspace(Scalar start, Scalar end, int steps, float base=10.0, *, {OPT
 def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, out: Any = None, dtype: Any = None,
              layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
     """`steps` numbers from `base ** start` to `base ** end`, evenly spaced on a logarithmic scale."""
+    _single("logspace", start, end)
     start, end = (v.item() if isinstance(v, Tensor) else v for v in (start, end))
     if out is not None:
         dtype = out_dtype("logspace", out, dtype)

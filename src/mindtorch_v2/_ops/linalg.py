@@ -16,6 +16,7 @@ from .._dispatch.promotion import pretty
 from .._dispatch.registry import choose, declare
 from .._dtype import FLOAT
 from .._tensor import Tensor, wrap_known
+from .._warn import warn_once
 from .formulas import conj
 from .return_types import named
 
@@ -181,6 +182,8 @@ declare("linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", composite
 
 def _old_cholesky(a: Any, upper: bool) -> Any:
     check_matrix("cholesky", wrap_known(a), square=True)
+    warn_once("torch.cholesky is deprecated in favor of torch.linalg.cholesky and will be removed in a future PyTorch "
+              "release. L = torch.cholesky(A) is L = torch.linalg.cholesky(A).")
     return kernels.cholesky_ex(a, upper, True)[0]
 
 
@@ -237,8 +240,15 @@ def linalg_qr(A: Tensor, mode: str = "reduced") -> Any:
     return named("linalg_qr", ("Q", "R"))(aten.linalg_qr__default(A, mode))
 
 
-declare("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)",
-        composite=lambda self, some: named("qr", ("Q", "R"))(aten.linalg_qr(self, "reduced" if some else "complete")))
+def _old_qr(self: Tensor, some: bool) -> Any:
+    if not isinstance(some, bool):
+        raise TypeError(f"qr(): argument 'some' must be bool, not {type(some).__name__}")
+    warn_once("torch.qr is deprecated in favor of torch.linalg.qr and will be removed in a future PyTorch release. Its "
+              "boolean 'some' is the string 'mode' there.")
+    return named("qr", ("Q", "R"))(aten.linalg_qr(self, "reduced" if some else "complete"))
+
+
+declare("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", composite=_old_qr)
 
 
 choose("linalg_inv_ex", where="n")(

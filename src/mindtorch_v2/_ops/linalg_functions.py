@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._backends.cpu import factorization as kernels
+from .._dispatch.dispatcher import write_results
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import pretty
 from .._dispatch.registry import choose, declare
@@ -95,9 +96,10 @@ declare("geqrf(Tensor self) -> (Tensor a, Tensor tau)", cpu=_geqrf, where="n", g
 
 
 @choose("geqrf", where="fm")
-def geqrf(input: Tensor) -> Any:
+def geqrf(input: Tensor, *, out: Any = None) -> Any:
     """The reflections of a QR decomposition, as LAPACK packs them."""
-    return named("geqrf", ("a", "tau"))(aten.geqrf__default(input))
+    made = named("geqrf", ("a", "tau"))(aten.geqrf__default(input))
+    return made if out is None else write_results("geqrf", out, made)
 
 
 def _reflectors(a: Tensor, tau: Tensor) -> list[tuple[Any, Any]]:
@@ -210,12 +212,10 @@ def _linalg_vander(x: Tensor, count: int | None) -> Tensor:
     if x.ndim < 1:
         raise RuntimeError("linalg.vander(): input must be at least 1-D")
     size = x._a.shape[-1] if count is None else count
-    if size < 1:
+    if size <= 1:
         raise RuntimeError("N must be greater than 1.")
     kind = int64 if x.dtype.category <= INTEGER else x.dtype
     ones = aten.ones((*x._a.shape, 1), dtype=kind, device=x.device)
-    if size == 1:
-        return ones
     powers = aten.expand(aten.unsqueeze(x, -1), (*x._a.shape, size - 1))
     return aten.cat([ones, aten.cumprod(aten.to(powers, kind), -1)], -1)
 

@@ -8,11 +8,13 @@ import numpy as np
 
 from .._backends.base import on_device
 from .._backends.cpu import factorization as kernels
+from .._dispatch.dispatcher import write_results
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import pretty
 from .._dispatch.registry import choose, declare
 from .._dtype import FLOAT, int32
 from .._tensor import Tensor, wrap, wrap_known
+from .._warn import warn_once
 from .linalg import adjoint, check_matrix
 from .return_types import named
 
@@ -157,14 +159,16 @@ declare(
 
 
 @choose("lu_unpack", where="f")
-def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:
+def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True, *,
+              out: Any = None) -> Any:
     """P, L and U of a packed decomposition."""
     if unpack_pivots and LU_pivots.dtype is not int32:
         raise RuntimeError("torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\n"
                            "Note: this function is intended to be used with the output produced by "
                            "torch.linalg.lu_factor")
-    return named("lu_unpack", ("P", "L", "U"))(
+    made = named("lu_unpack", ("P", "L", "U"))(
         aten.lu_unpack__default(LU_data, LU_pivots, unpack_data, unpack_pivots))
+    return made if out is None else write_results("lu_unpack", out, made)
 
 
 @choose("lu", where="fm")
@@ -214,6 +218,8 @@ declare("linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left
 
 def _lu_solve(lu: Tensor, pivots: Tensor, b: Tensor, left: bool, adjoint_: bool) -> Tensor:
     _check_system("torch.linalg.lu_solve", lu, b, left)
+    if pivots.dtype is not int32:
+        raise RuntimeError("linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32")
     if not left:
         # X A = B is A^H X^H = B^H.
         return adjoint(_lu_solve(lu, pivots, adjoint(b), True, not adjoint_))
@@ -264,10 +270,23 @@ declare("triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose
 
 @choose("triangular_solve")
 def triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bool = False,
-                     unitriangular: bool = False) -> Any:
+                     unitriangular: bool = False, *, out: Any = None) -> Any:
     """The solution of a triangular system, and a copy of its coefficients."""
-    return named("triangular_solve", ("solution", "cloned_coefficient"))(
+    warn_once("torch.triangular_solve is deprecated in favor of torch.linalg.solve_triangular and will be removed in a "
+              "future PyTorch release.")
+    if input.ndim < 2 or A.ndim < 2:
+        raise RuntimeError(f"torch.triangular_solve: Expected b and A to have at least 2 dimensions, but they have "
+                           f"{input.ndim} and {A.ndim} dimensions")
+    if A._a.shape[-1] != A._a.shape[-2]:
+        raise RuntimeError("triangular_solve: A must be batches of square matrices, but they are "
+                           f"{A._a.shape[-2]} by {A._a.shape[-1]} matrices")
+    if A._a.shape[-1] != input._a.shape[-2]:
+        raise RuntimeError("Incompatible matrix sizes for triangular_solve: each A matrix is "
+                           f"{A._a.shape[-2]} by {A._a.shape[-1]} but each b matrix is {input._a.shape[-2]} by "
+                           f"{input._a.shape[-1]}")
+    made = named("triangular_solve", ("solution", "cloned_coefficient"))(
         aten.triangular_solve__default(input, A, upper, transpose, unitriangular))
+    return made if out is None else write_results("triangular_solve", out, made)
 
 
 # -- Cholesky --------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from .._dtype import FROM_NUMPY, int64
 from .._random import engine_of, generator_for
 from .._shape import as_shape, broadcast_shapes
 from .._tensor import Tensor, wrap_known
-from .create import OPTIONS, check_size, fresh, with_flags
+from .create import OPTIONS, check_size, fresh, out_dtype, with_flags
 
 # -- in-place fills ----------------------------------------------------------------------------------------------------
 # A filled tensor forgets its history: its gradient is zero.
@@ -157,8 +157,8 @@ def _factory(name: str, fill: str) -> None:
         if size_by_name:
             size = (size_by_name.pop("size"),)
             _refuse(name, size_by_name)
-        if out is not None and dtype is None:
-            dtype = out.dtype
+        if out is not None:
+            dtype = out_dtype(name, out, dtype)
         form, drawn = _overload(name, "", generator)
         return with_flags(form(as_shape(size), **drawn, dtype=dtype, device=device), requires_grad, out)
 

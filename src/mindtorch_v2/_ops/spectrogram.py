@@ -15,6 +15,7 @@ from .._dispatch.registry import choose, declare
 from .._dispatch.state import THREAD
 from .._dtype import FLOAT, DefaultDtype
 from .._tensor import Tensor, wrap
+from .._warn import warn_once
 from .create import OPTIONS, with_flags
 
 # -- windows ---------------------------------------------------------------------------------------------------------
@@ -137,6 +138,9 @@ def stft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: i
             raise RuntimeError("stft requires the return_complex parameter be given for real inputs, and will further "
                                "require that return_complex=True in a future PyTorch release.")
         return_complex = True
+    if window is None:
+        warn_once("A window was not provided. A rectangular window will be applied, which is known to cause spectral "
+                  "leakage. Other windows such as torch.hann_window are recommended.")
     if center and align_to_window is not None:
         raise RuntimeError("stft only supports align_to_window for center = False.")
     if center:

@@ -69,8 +69,8 @@ def _splitter(name: str, at: int, least: int) -> None:
 
     def along(self: Tensor) -> int:
         if self.ndim < least:
-            raise RuntimeError(f"torch.{name} requires a tensor with at least {least} dimension"
-                               f"{'s' if least > 1 else ''}, but got a tensor with {self.ndim} dimensions!")
+            raise RuntimeError(f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with "
+                               f"{self.ndim} dimensions!")
         return at if self.ndim > 1 else 0
 
     def by_sections(self: Tensor, sections: int) -> tuple[Tensor, ...]:

@@ -151,9 +151,11 @@ def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, 
                 raise NotImplementedError("norm(): p='nuc' needs aten::linalg_matrix_norm, which this runtime does "
                                           "not have")
             dims = tuple(range(input.ndim)) if dim is None else dim
-            return aten.linalg_matrix_norm(input, p, dims, keepdim, dtype=dtype)
+            return aten.linalg_matrix_norm(input, p, dims, keepdim, dtype=dtype, out=out)
         if p != "fro":
             raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
+        if isinstance(dim, (list, tuple)) and len(dim) > 2:
+            raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dim))}")
         p = 2
     return aten.linalg_vector_norm(input, 2 if p is None else p, dim, keepdim, dtype=dtype, out=out)
 

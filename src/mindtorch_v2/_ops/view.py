@@ -12,6 +12,7 @@ from .._backends.cpu import view as kernels
 from .._backends.cpu.memory import copy_, zeros
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
+from .._dtype import INTEGER
 from .._memory_format import contiguous_format
 from .._shape import as_shape, broadcast_shapes, infer_size, numel, view_strides, wrap_dim
 from .._tensor import Tensor
@@ -173,6 +174,8 @@ declare(
 
 
 def _narrow(self: Tensor, dim: int, start: Any, length: int) -> Tensor:
+    if isinstance(start, Tensor) and (start.ndim or start.dtype.category != INTEGER):
+        raise RuntimeError("start must be an 0-dim integral Tensor.")
     start = kernels.narrow_start(self._a, dim, int(start), length)
     return aten.slice(self, dim, start, start + length, 1)
 

@@ -153,10 +153,12 @@ def roll(a: Array, shifts: Any, dims: Any) -> Array:
         return roll_one(a.reshape(-1), moves[0], 0).reshape(a.shape)
     if len(moves) != len(along):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(moves)}, dims:{len(along)}")
+    if not a.ndim:
+        raise IndexError(f"Dimension specified as {along[0]} but tensor has no dimensions")
     wrapped = tuple(wrap_dim(d, a.ndim) for d in along)
     rolled = a
     for move, dim in zip(moves, wrapped, strict=True):
-        rolled = roll_one(rolled, move, dim) if a.ndim else a.copy()
+        rolled = roll_one(rolled, move, dim)
     return rolled
 
 

@@ -12,6 +12,9 @@ Array = Any
 def spaced(made: Array, start: Any, end: Any) -> Array:
     """An array of floats filled with numbers from `start` to `end`, both included, bit by bit PyTorch's."""
     steps = made.size
+    if isinstance(start, complex) or isinstance(end, complex):
+        made[...] = np.linspace(start, end, steps)
+        return made
     real = np.dtype(np.float64 if made.dtype.itemsize >= 8 else np.float32)
     first, last, count = np.array([start, end, steps - 1], real)
     step = (last - first) / count if steps > 1 else real.type(0)

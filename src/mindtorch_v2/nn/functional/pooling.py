@@ -65,9 +65,7 @@ def _filled(output_size: Any, input: Tensor, spatial: int) -> tuple[int, ...]:
     sizes = tuple(output_size)
     inside = input._a.shape[-len(sizes):]
     if len(input._a.shape) <= len(sizes):
-        if None in sizes:
-            raise ValueError(f"Input dimension should be at least {len(sizes) + 1}")
-        return sizes
+        raise ValueError(f"Input dimension should be at least {len(sizes) + 1}")
     return tuple(n if given is None else given for given, n in zip(sizes, inside))
 
 

@@ -150,7 +150,8 @@ def deviceCountAtLeast(num_required_devices: int) -> Callable[[Test], Test]:
 
 def largeTensorTest(size: Any, device: Any = None, inductor: bool = False) -> Callable[[Test], Test]:
     """Skip unless a device has so much memory, in bytes or as "12GB"."""
-    wanted = size if isinstance(size, int) else int(float(size[:-2]) * 1024 ** {"KB": 1, "MB": 2, "GB": 3}[size[-2:].upper()])
+    units = {"KB": 1, "MB": 2, "GB": 3}
+    wanted = size if isinstance(size, int) else int(float(size[:-2]) * 1024 ** units[size[-2:].upper()])
     return skipIf(_free_memory() < wanted, f"Insufficient memory: {size} needed", None)
 
 

@@ -1,7 +1,7 @@
 """`torch.testing._internal.common_utils`: what PyTorch's tests use from there.
 
-The flags say what this runtime has: a CPU, and neither compilers nor other vendors' devices. Flags and marks for what is
-not here are many and come and go with PyTorch's versions, so they are known by how they are named (`__getattr__`).
+The flags say what this runtime has: a CPU, and neither compilers nor other vendors' devices. Flags and marks for what
+is not here are many and come and go with PyTorch's versions, so they are known by how they are named (`__getattr__`).
 """
 
 from __future__ import annotations

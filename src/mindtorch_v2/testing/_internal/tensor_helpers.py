@@ -1,5 +1,7 @@
 """Small helpers that tests of tensors share: parts of `common_utils`."""
 
+# ruff: noqa: PT009 - these are helpers for unittest: its methods are what they call
+
 from __future__ import annotations
 
 import io
@@ -81,7 +83,8 @@ def noncontiguous_like(t: Any) -> Any:
     """Equal, with gaps in memory; one that has them already is returned."""
     if not t.is_contiguous():
         return t
-    filler: Any = float("nan") if t.dtype.is_floating_point or t.dtype.is_complex else True if t.dtype.name == "bool" else 12
+    inexact = t.dtype.is_floating_point or t.dtype.is_complex
+    filler: Any = float("nan") if inexact else True if t.dtype.name == "bool" else 12
     spread = t.new_empty((*t.shape, 2))
     spread[..., 0] = filler
     spread[..., 1] = t.detach()

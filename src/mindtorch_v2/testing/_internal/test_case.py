@@ -26,7 +26,7 @@ from ..._settings import is_warn_always_enabled, set_warn_always
 from ..._storage import Storage as UntypedStorage
 from ..._tensor import Tensor
 from ..._typed_storage import TypedStorage
-from .._compare import assert_close
+from .._compare import TOLERANCES, assert_close
 
 SEED = 1234
 NUMBERS = (bool, int, float, complex, np.number, np.bool_)
@@ -61,7 +61,7 @@ class _Comparison:
 
     def fail(self, found: str, place: str) -> None:
         """Raise, with the place inside containers."""
-        raise AssertionError(self.text(found + (f"\n\nThe failure occurred for item {place}" if place else "")))
+        raise AssertionError(self.text(found + self.where(place)))
 
     def compare(self, x: Any, y: Any, place: str = "") -> None:
         """Descend into containers; numbers and tensors are equal up to a tolerance, anything else exactly."""
@@ -98,7 +98,8 @@ class _Comparison:
                 return
             if isinstance(value, NUMBERS):
                 if other.size != 1 if isinstance(other, np.ndarray) else other.numel() != 1:
-                    raise ValueError(f"Only single element tensor-likes can be compared against a number, not {value!r} and {other!r}")
+                    raise ValueError("Only single element tensor-likes can be compared against a number, not "
+                                     f"{value!r} and {other!r}")
                 self.close(_number(x if value is x else x.item()), _number(y if value is y else y.item()), False, place,
                            str(other.dtype).rpartition(".")[2])
                 return
@@ -113,17 +114,16 @@ class _Comparison:
     def close(self, x: Any, y: Any, exact_dtype: bool, place: str, kind: str = "") -> None:
         """`assert_close` with the tolerances of the test."""
         rtol, atol = self.rtol, self.atol
-        if rtol is None and (self.case.precision or self.case.rel_tol):
-            from .._compare import TOLERANCES
-
+        if rtol is None and (kind or self.case.precision or self.case.rel_tol):
             own = TOLERANCES.get(kind or ("float64" if isinstance(x, (float, complex)) else ""), (0.0, 0.0))
             rtol, atol = max(own[0], self.case.rel_tol), max(own[1], self.case.precision)
-        if kind and not isinstance(x, Tensor) and rtol is None:
-            from .._compare import TOLERANCES
-
-            rtol, atol = TOLERANCES.get(kind, (0.0, 0.0))
         assert_close(x, y, rtol=rtol, atol=atol, check_dtype=exact_dtype, **self.checks,
-                     msg=lambda found: self.text(found + (f"\n\nThe failure occurred for item {place}" if place else "")))
+                     msg=lambda found: self.text(found + self.where(place)))
+
+    @staticmethod
+    def where(place: str) -> str:
+        """A place inside containers, in words."""
+        return f"\n\nThe failure occurred for item {place}" if place else ""
 
 
 def _sequence(value: Any) -> bool:
