@@ -13,7 +13,35 @@ import numpy as np
 from ..._dispatch.promotion import FLOAT_DTYPES, scalar_array
 from ..._dispatch.steps import step
 from . import providers
-from .elements import RELU, RELU_SLOPE, SIGMOID_SLOPE, SILU, SILU_SLOPE, TANH_SLOPE, elementwise
+from .elements import (
+    CLAMP,
+    CLAMP_SLOPE,
+    ELU,
+    ELU_SLOPE,
+    ELU_SLOPE_OF_RESULT,
+    GATED,
+    HARD_SIGMOID,
+    HARD_SIGMOID_SLOPE,
+    HARD_SWISH,
+    HARD_SWISH_SLOPE,
+    LEAKY,
+    LEAKY_SLOPE,
+    LOG_SIGMOID,
+    LOG_SIGMOID_SLOPE,
+    RELU,
+    RELU_SLOPE,
+    SHRINK_SLOPE,
+    SIGMOID_SLOPE,
+    SILU,
+    SILU_SLOPE,
+    SOFT_PLUS,
+    SOFT_PLUS_SLOPE,
+    SOFT_SHRINK,
+    TANH_SLOPE,
+    elementwise,
+    exp,
+    formula,
+)
 from .gelu import GELU_CUBIC as GELU_CUBIC
 from .gelu import GELU_SLOPE as GELU_SLOPE
 from .gelu import gelu as gelu
@@ -125,14 +153,18 @@ def _hardtanh_into(a: Array, low: Any, high: Any, out: Array) -> Array:
 
 @step("aten::clamp", "out")
 def _clamp_into(a: Array, low: Any, high: Any, out: Array) -> Array:
+    if low <= high and a.dtype is FLOAT32 and (made := formula(CLAMP, a, None, low, high, out=out)) is not None:
+        return made
     return np.minimum(np.maximum(a, scalar_array(low, a.dtype), out=out), scalar_array(high, a.dtype), out=out)
 
 
 def hardtanh_backward(grad: Array, a: Array, low: Any, high: Any) -> Array:
     """The gradient strictly between the two numbers."""
+    made = empty_beside(a, grad.dtype)
+    if formula(CLAMP_SLOPE, grad, a, low, high, out=made) is not None:
+        return made
     outside = a <= scalar_array(low, a.dtype)
     outside |= a >= scalar_array(high, a.dtype)
-    made = empty_beside(a, grad.dtype)
     if outside.size < LARGE or grad.dtype != FLOAT32 or outside.shape != grad.shape:
         np.copyto(made, grad)
         np.copyto(made, ZEROS[grad.dtype], where=outside)
@@ -146,6 +178,8 @@ def hardtanh_backward(grad: Array, a: Array, low: Any, high: Any) -> Array:
 @floats_only("hardsigmoid_cpu")
 def hardsigmoid(a: Array) -> Array:
     """`(a + 3) / 6` kept in [0, 1]."""
+    if (made := formula(HARD_SIGMOID, a)) is not None:
+        return made
     t = _clamped_to_six(a, np.empty_like(a))
     return np.true_divide(t, scalar_array(6.0, a.dtype), t)
 
@@ -153,6 +187,8 @@ def hardsigmoid(a: Array) -> Array:
 @floats_only("hardsigmoid_backward")
 def hardsigmoid_backward(grad: Array, a: Array) -> Array:
     """A sixth of the gradient strictly between -3 and 3."""
+    if (made := formula(HARD_SIGMOID_SLOPE, grad, a)) is not None:
+        return made
     inside = (a > -3) & (a < 3)
     return select(inside, grad / scalar_array(6.0, a.dtype), ZEROS[grad.dtype])
 
@@ -160,7 +196,10 @@ def hardsigmoid_backward(grad: Array, a: Array) -> Array:
 @floats_only("hardswish_cpu")
 def hardswish(a: Array) -> Array:
     """`a` times `hardsigmoid(a)`."""
-    t = _clamped_to_six(a, empty_beside(a, a.dtype))
+    t = empty_beside(a, a.dtype)
+    if formula(HARD_SWISH, a, out=t) is not None:
+        return t
+    _clamped_to_six(a, t)
     np.multiply(t, a, t)
     return np.true_divide(t, scalar_array(6.0, a.dtype), t)
 
@@ -168,6 +207,8 @@ def hardswish(a: Array) -> Array:
 @floats_only("hardswish_cpu")
 def hardswish_inplace(a: Array) -> Array:
     """`hardswish` into its argument."""
+    if formula(HARD_SWISH, a, out=a) is not None:
+        return a
     np.multiply(_clamped_to_six(a, np.empty_like(a)), a, a)
     return np.true_divide(a, scalar_array(6.0, a.dtype), a)
 
@@ -182,7 +223,10 @@ def _clamped_to_six(a: Array, t: Array) -> Array:
 @floats_only("hardswish_backward_cpu")
 def hardswish_backward(grad: Array, a: Array) -> Array:
     """Gradient of `hardswish`."""
-    made = np.true_divide(a, scalar_array(3.0, a.dtype), empty_beside(a, a.dtype))
+    made = empty_beside(a, a.dtype)
+    if formula(HARD_SWISH_SLOPE, grad, a, out=made) is not None:
+        return made
+    np.true_divide(a, scalar_array(3.0, a.dtype), made)
     np.add(made, scalar_array(0.5, a.dtype), made)
     np.multiply(grad, made, made)
     # Few elements are outside, as a rule, which makes these fast. Also where a is NaN.
@@ -194,6 +238,8 @@ def hardswish_backward(grad: Array, a: Array) -> Array:
 @floats_only("leaky_relu_cpu")
 def leaky_relu(a: Array, slope: Any) -> Array:
     """`a` above zero, `slope * a` below."""
+    if (made := formula(LEAKY, a, None, slope)) is not None:
+        return made
     t = scratch(np.multiply(a, scalar_array(slope, a.dtype)))
     if 0 <= slope <= 1:
         return np.maximum(a, t, out=t)
@@ -209,6 +255,8 @@ def leaky_relu_backward(grad: Array, a: Array, slope: Any, self_is_result: bool)
             "is caused by calling in-place forward function with a negative slope, please call out-of-place version "
             "instead."
         )
+    if (made := formula(LEAKY_SLOPE, grad, a, slope)) is not None:
+        return made
     return select(a > 0, grad, grad * scalar_array(slope, grad.dtype))
 
 
@@ -223,6 +271,8 @@ def softshrink(a: Array, bound: Any) -> Array:
     """Moved toward zero by `bound`, not past it."""
     if bound < 0:
         raise RuntimeError(f"lambda must be in range [0, 3.40282e+38] for input dtype Float, but found {bound}")
+    if (made := formula(SOFT_SHRINK, a, None, bound)) is not None:
+        return made
     edge = scalar_array(bound, a.dtype)
     return a - np.minimum(np.maximum(a, -edge), edge)
 
@@ -230,6 +280,8 @@ def softshrink(a: Array, bound: Any) -> Array:
 @floats_only("shrink_backward_cpu")
 def shrink_backward(grad: Array, a: Array, bound: Any) -> Array:
     """The gradient farther than `bound` from zero."""
+    if (made := formula(SHRINK_SLOPE, grad, a, bound)) is not None:
+        return made
     return stopped(np.abs(a) <= scalar_array(bound, a.dtype), grad)
 
 
@@ -331,6 +383,8 @@ def mish_backward(grad: Array, a: Array) -> Array:
 @floats_only("softplus_cpu")
 def softplus(a: Array, beta: Any, limit: Any) -> Array:
     """`log(1 + exp(beta a)) / beta`; a itself where beta a is above the limit."""
+    if (made := formula(SOFT_PLUS, a, None, beta, limit)) is not None:
+        return made
     scale = scalar_array(beta, a.dtype)
     z = a * scale
     return np.where(z > limit, a, np.log1p(np.exp(z)) / scale)
@@ -339,6 +393,8 @@ def softplus(a: Array, beta: Any, limit: Any) -> Array:
 @floats_only("softplus_backward_cpu")
 def softplus_backward(grad: Array, a: Array, beta: Any, limit: Any) -> Array:
     """Gradient of `softplus`."""
+    if (made := formula(SOFT_PLUS_SLOPE, grad, a, beta, limit)) is not None:
+        return made
     z = np.asarray(a * scalar_array(beta, a.dtype))
     return np.where(z > limit, grad, grad * sigmoid(z))
 
@@ -349,7 +405,9 @@ def log_sigmoid_forward(a: Array) -> tuple[Array, Array]:
     if not a.flags.c_contiguous:
         a = np.ascontiguousarray(a)
     made, buffer = empty_like_contiguous(a, a.dtype), empty_like_contiguous(a, a.dtype)
-    np.exp(np.negative(np.abs(a, buffer), buffer), buffer)
+    exp(np.negative(np.abs(a, buffer), buffer), buffer)
+    if formula(LOG_SIGMOID, a, buffer, out=made) is not None:
+        return made, buffer
     np.subtract(np.minimum(a, ZEROS[a.dtype]), np.log1p(buffer, made), made)
     return made, buffer
 
@@ -357,6 +415,8 @@ def log_sigmoid_forward(a: Array) -> tuple[Array, Array]:
 @floats_only("log_sigmoid_backward_cpu")
 def log_sigmoid_backward(grad: Array, a: Array, buffer: Array) -> Array:
     """Gradient of `log_sigmoid`: `grad * sigmoid(-a)`."""
+    if (made := formula(LOG_SIGMOID_SLOPE, grad, a)) is not None:
+        return made
     share = scratch(buffer / (ONES[a.dtype] + buffer))
     return np.multiply(grad, select(a < 0, ONES[a.dtype] - share, share), empty_like(grad, grad.dtype))
 
@@ -364,6 +424,8 @@ def log_sigmoid_backward(grad: Array, a: Array, buffer: Array) -> Array:
 @floats_only("elu_cpu")
 def elu(a: Array, alpha: Any, scale: Any, input_scale: Any) -> Array:
     """`scale * a` above zero, `scale * alpha * (exp(input_scale * a) - 1)` below."""
+    if (made := formula(ELU, a, None, alpha * scale, scale, input_scale)) is not None:
+        return made
     t = scratch(np.minimum(a, ZEROS[a.dtype]))
     if input_scale != 1:
         np.multiply(t, scalar_array(input_scale, a.dtype), t)
@@ -389,6 +451,9 @@ def elu_backward(grad: Array, alpha: Any, scale: Any, input_scale: Any, is_resul
 
 @floats_only("elu_backward_cpu")
 def _elu_backward(grad: Array, a: Array, alpha: Any, scale: Any, input_scale: Any, is_result: bool) -> Array:
+    slope = ELU_SLOPE_OF_RESULT if is_result else ELU_SLOPE
+    if (made := formula(slope, grad, a, alpha * scale, scale, input_scale)) is not None:
+        return made
     factor = scalar_array(alpha * scale, a.dtype)
     inner = scalar_array(input_scale, a.dtype)
     below = inner * (a + factor) if is_result else inner * factor * np.exp(np.minimum(a, ZEROS[a.dtype]) * inner)
@@ -418,6 +483,8 @@ def _halves(a: Array, dim: int) -> tuple[Array, Array]:
 def glu(a: Array, dim: int) -> Array:
     """The first half times the sigmoid of the second."""
     first, second = _halves(a, dim)
+    if (made := formula(GATED, np.ascontiguousarray(first), np.ascontiguousarray(second))) is not None:
+        return made
     t = sigmoid(second)
     return np.multiply(first, t, t)
 

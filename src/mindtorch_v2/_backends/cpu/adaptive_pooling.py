@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._memory_format import contiguous_format
+from . import providers
 from .memory import formatted
 from .pooling import pool_of, pooled_maxima, put_back, wide
 from .shape import suggested_format
@@ -36,11 +37,26 @@ def adaptive_sizes(op: str, x: Array, output_size: Any, spatial: int, after: str
     return tuple(int(n) for n in output_size)
 
 
+def _planes(x: Array) -> Array:
+    return x.reshape(-1, *x.shape[-2:])
+
+
+def _bounds(x: Array, sizes: Sizes) -> tuple[Array, ...]:
+    """Where windows of an image begin and end, and how many elements each has, as the C kernels want it."""
+    rows, columns = (adaptive_windows(n, out) for n, out in zip(x.shape[-2:], sizes))
+    counts = np.multiply.outer(rows[1] - rows[0], columns[1] - columns[0]).astype(np.float32)
+    return (*rows, *columns, counts)
+
+
 def adaptive_avg_pool(spatial: int) -> Callable[[Array, Any], Array]:
     """Kernel: means of windows that cover the image evenly."""
 
     def kernel(x: Array, output_size: Any) -> Array:
         sizes = adaptive_sizes(f"adaptive_avg_pool{spatial}d", x, output_size, spatial)
+        if spatial == 2 and 0 not in sizes and providers.rows(x):
+            made = np.empty((*x.shape[:-2], *sizes), x.dtype)
+            providers.native.pool_mean(_planes(made), _planes(x), *_bounds(x, sizes))
+            return made
         made = wide(x)
         for axis, out in enumerate(sizes, start=-spatial):
             starts, ends = adaptive_windows(x.shape[axis], out)
@@ -54,6 +70,10 @@ def adaptive_avg_pool_backward(spatial: int) -> Callable[[Array, Array], Array]:
     """Kernel: the windows that contain an element are again a window, of outputs."""
 
     def kernel(grad: Array, x: Array) -> Array:
+        if spatial == 2 and providers.rows(grad):
+            made = np.empty(x.shape, grad.dtype)
+            providers.native.pool_mean_back(_planes(made), _planes(grad), *_bounds(x, grad.shape[-2:]))
+            return made
         made = wide(grad)
         for axis in range(-spatial, 0):
             size, out = x.shape[axis], grad.shape[axis]
@@ -78,6 +98,10 @@ def adaptive_max_pool(spatial: int) -> Callable[[Array, Any], tuple[Array, Array
         if order is contiguous_format and not any(n % o for n, o in zip(inside, sizes)):
             window = tuple(n // o for n, o in zip(inside, sizes))
             return pooled_maxima(x, pool_of("adaptive_max_pool", x, spatial, window, window, 0, 1, False))
+        if spatial == 2 and providers.rows(x):
+            values, indices = np.empty(shape, x.dtype), np.empty(shape, np.int64)
+            providers.native.pool_max(_planes(values), _planes(indices), _planes(x), *_bounds(x, sizes)[:4], 1, 1)
+            return values, indices
         best, chosen = _uneven_maxima(wide(x), sizes)
         # Picking windows leaves the results in an order of NumPy's choice.
         values = formatted(best.shape, x.dtype, order)

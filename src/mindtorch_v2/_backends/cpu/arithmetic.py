@@ -9,6 +9,7 @@ import numpy as np
 
 from ..._dispatch.promotion import FLOAT_DTYPES, cast, result_dtype, scalar_array, to_float
 from ..._dispatch.steps import step
+from . import providers
 from .blocks import blocks
 from .elements import SUBTRACT, elementwise
 from .memory import copy_, empty_beside, to
@@ -88,6 +89,8 @@ def remainder(a: Array, b: Array) -> Array:
     if a.dtype not in FLOAT_DTYPES:
         _refuse_zero(b)
         return np.remainder(a, b)
+    if a.shape == b.shape and providers.elements(a, b):
+        return providers.native.modulo(a, b, True)
     quick = _quick_rest(a, b, np.floor)
     return np.remainder(a, b) if quick is None else quick
 
@@ -97,6 +100,8 @@ def fmod(a: Array, b: Array) -> Array:
     if a.dtype not in FLOAT_DTYPES:
         _refuse_zero(b)
         return np.fmod(a, b)
+    if a.shape == b.shape and providers.elements(a, b):
+        return providers.native.modulo(a, b, False)
     quick = _quick_rest(a, b, np.trunc)
     return np.fmod(a, b) if quick is None else quick
 

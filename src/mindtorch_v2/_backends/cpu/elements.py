@@ -7,18 +7,37 @@ from typing import Any
 
 import numpy as np
 
+from ..._dtype import bfloat16
 from . import providers
 
 (EXP, LOG, TANH, SIGMOID, ERF, SILU, GELU, GELU_TANH, RELU, SQRT, NEG, ABS, SQUARE, RECIPROCAL, RSQRT) = range(15)
 TANH_SLOPE, SIGMOID_SLOPE, SILU_SLOPE, GELU_SLOPE_OF, GELU_TANH_SLOPE, RELU_SLOPE = range(6)
 ADD, SUBTRACT, MULTIPLY, DIVIDE, MAXIMUM, MINIMUM = range(6)
 LERP, ADD_PRODUCT, ADD_QUOTIENT, ADD_SCALED = range(4)
+(CLAMP, CLAMP_SLOPE, HARD_SIGMOID, HARD_SIGMOID_SLOPE, HARD_SWISH, HARD_SWISH_SLOPE, LEAKY, LEAKY_SLOPE, SOFT_SHRINK,
+ SHRINK_SLOPE, ELU, ELU_SLOPE, ELU_SLOPE_OF_RESULT, SOFT_PLUS, SOFT_PLUS_SLOPE, LOG_SIGMOID, LOG_SIGMOID_SLOPE,
+ SMOOTH_L1, SMOOTH_L1_SLOPE, HUBER, HUBER_SLOPE, SQUARED_DIFFERENCE, DIFFERENCE_TIMES, SIGN, SUM_OF_SCALED, GATED) = range(26)
+SUM, PRODUCT, LARGEST, SMALLEST = range(4)
+TO_FLOAT16, OF_FLOAT16, TO_BFLOAT16, OF_BFLOAT16 = range(4)
+
+
+def formula(kind: int, a: Any, b: Any | None = None, p: float = 0.0, q: float = 0.0, r: float = 0.0,
+            out: Any | None = None) -> Any:
+    """A function of one or two plain float32 arrays of one shape and some numbers by the C kernels, or None."""
+    if providers.native is None:
+        return None
+    return providers.native.formula(kind, out, a, a if b is None else b, p, q, r)
+
+
+if providers.native is not None:
+    providers.native.set_bfloat16(bfloat16.np.num)
 
 
 def elementwise(kind: int, operands: int = 1) -> Callable[[Any], Any]:
     """Decorator: a function of NumPy arrays gets a shorter way for plain float32 arrays, where the C kernels are there.
 
-    Plain arrays are in row-major order; they have one shape, or one is a number or a row of the other.
+    Plain arrays are in row-major order; they have one shape, or one is a number, a row or a column of the other. Arrays
+    of 16-bit floats of one shape are computed in float32 and rounded once.
     """
 
     def decorate(function: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..._dtype import HALF_TYPES
+from . import providers
 from .grid_bicubic import CubicSamples, sample, sample_backward
 from .spaced import spaced
 
@@ -150,6 +151,11 @@ def grid_sampler(x: Array, grid: Array, interpolation_mode: int, padding_mode: i
         cubic = _cubic(image, points, padding_mode, align_corners)
         found = sample(image, cubic, math.prod(grid.shape[1:-1]))
         return found.reshape(*x.shape[:2], *grid.shape[1:-1]).astype(x.dtype, copy=False)
+    if x.ndim == 4 and providers.rows(image) and providers.rows(points):
+        found = np.empty((*x.shape[:2], *grid.shape[1:-1]), np.float32)
+        providers.native.grid_sample(image, points.reshape(x.shape[0], -1, 2), interpolation_mode == NEAREST,
+                                     padding_mode, align_corners, found.reshape(*x.shape[:2], -1))
+        return found.astype(x.dtype, copy=False)
     samples = Samples(image, points, interpolation_mode, padding_mode, align_corners)
     pixels = Pixels(image)
     made: Array = None
@@ -170,6 +176,16 @@ def grid_sampler_backward(grad: Array, x: Array, grid: Array, interpolation_mode
         image_grad, grid_grad = sample_backward(rows, image, cubic, bool(output_mask[0]))
         return (image_grad.reshape(x.shape).astype(x.dtype, copy=False) if output_mask[0] else np.empty(0, x.dtype),
                 grid_grad.reshape(grid.shape).astype(grid.dtype, copy=False))
+    pulls = _wide(grad)
+    if x.ndim == 4 and providers.rows(image) and providers.rows(points) and providers.rows(pulls):
+        pixel_pulls = np.empty(image.shape, np.float32) if output_mask[0] else None
+        point_pulls = np.empty(points.shape, np.float32)
+        flat = (x.shape[0], -1, 2)
+        providers.native.grid_sample_back(image, points.reshape(flat), interpolation_mode == NEAREST, padding_mode,
+                                          align_corners, pulls.reshape(*x.shape[:2], -1), pixel_pulls,
+                                          point_pulls.reshape(flat))
+        return (np.empty(0, x.dtype) if pixel_pulls is None else pixel_pulls.astype(x.dtype, copy=False),
+                point_pulls.astype(grid.dtype, copy=False))
     samples = Samples(image, points, interpolation_mode, padding_mode, align_corners)
     count = math.prod(grid.shape[1:-1])
     pixels = Pixels(image)

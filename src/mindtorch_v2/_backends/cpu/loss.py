@@ -10,7 +10,17 @@ import numpy as np
 from ..._dispatch.promotion import FLOAT_DTYPES, pretty, scalar_array
 from ..._dispatch.steps import step
 from ..._dtype import FROM_NUMPY, HALF_TYPES
+from . import providers
 from .activation import log_sigmoid_forward
+from .elements import (
+    DIFFERENCE_TIMES,
+    HUBER,
+    HUBER_SLOPE,
+    SMOOTH_L1,
+    SMOOTH_L1_SLOPE,
+    SQUARED_DIFFERENCE,
+    formula,
+)
 from .memory import copy_, empty, empty_like, empty_like_contiguous, fill_, zero_
 from .reduce import divide_step, mean_into_step, mean_step, sum_all, sum_into_step
 
@@ -71,6 +81,21 @@ def _difference(a: Array, b: Array, reduction: int) -> Array:
     return np.subtract(a, b, None if reduction == NONE or a.shape != b.shape else empty(a.shape, a.dtype))
 
 
+def _by_formula(kind: int, a: Array, b: Array, reduction: int, p: float = 0.0) -> Array | None:
+    """Losses by the C kernels if they take these arrays, in memory as `_difference` has it."""
+    if not providers.elements(a, b):
+        return None
+    return formula(kind, a, b, p, out=None if reduction == NONE else empty(a.shape, a.dtype))
+
+
+def _slope_by_formula(kind: int, a: Array, b: Array, grad: Array, reduction: int, p: float) -> Array | None:
+    """The slope of losses of a single number by the C kernels if they take these arrays."""
+    if grad.size != 1 or not providers.elements(a, b):
+        return None
+    return formula(kind, a, b, p, float(share(grad, a.size, reduction).reshape(())),
+                   out=empty_like_contiguous(a, a.dtype))
+
+
 def _difference_like(a: Array, b: Array) -> Array:
     """`a - b` in row-major order."""
     x, y = wide(a), wide(b)
@@ -97,12 +122,18 @@ def share(grad: Array, count: int, reduction: int) -> Array:
 def mse(a: Array, b: Array, reduction: int) -> Array:
     """Squared difference."""
     require_float(a, "mse_cpu")
-    difference = np.asarray(_difference(a, b, reduction))
-    return _reduce_difference(np.multiply(difference, difference, difference), reduction, a.dtype)
+    losses = _by_formula(SQUARED_DIFFERENCE, a, b, reduction)
+    if losses is None:
+        losses = np.asarray(_difference(a, b, reduction))
+        np.multiply(losses, losses, losses)
+    return _reduce_difference(losses, reduction, a.dtype)
 
 
 def mse_backward(grad: Array, a: Array, b: Array, reduction: int) -> Array:
     """2 (a - b), scaled."""
+    if grad.size == 1 and providers.elements(a, b):
+        return formula(DIFFERENCE_TIMES, a, b, float((share(grad, a.size, reduction) * 2).reshape(())),
+                       out=empty_like_contiguous(a, a.dtype))
     difference = _difference_like(a, b)
     np.multiply(difference, share(grad, difference.size, reduction) * 2, difference)
     return difference.astype(a.dtype, copy=False)
@@ -113,6 +144,8 @@ def smooth_l1(a: Array, b: Array, reduction: int, beta: float) -> Array:
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     require_float(a, "smooth_l1_cpu")
+    if beta > 0 and (losses := _by_formula(SMOOTH_L1, a, b, reduction, beta)) is not None:
+        return _reduce_difference(losses, reduction, a.dtype)
     size = np.asarray(_difference(a, b, reduction))
     np.abs(size, size)
     if beta > 0:
@@ -127,6 +160,8 @@ def smooth_l1(a: Array, b: Array, reduction: int, beta: float) -> Array:
 
 def smooth_l1_backward(grad: Array, a: Array, b: Array, reduction: int, beta: float) -> Array:
     """Slope of `smooth_l1`."""
+    if beta > 0 and (made := _slope_by_formula(SMOOTH_L1_SLOPE, a, b, grad, reduction, beta)) is not None:
+        return made
     slope = _difference_like(a, b)
     if beta > 0:
         # Beyond `beta` the slope is the sign.
@@ -144,6 +179,8 @@ def huber(a: Array, b: Array, reduction: int, delta: float) -> Array:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     require_float(a, "huber_cpu")
     x, y = wide(a), wide(b)
+    if providers.elements(a, b):
+        return reduce(formula(HUBER, a, b, delta, out=empty_like(a, x.dtype)), reduction, a.dtype)
     size = np.asarray(x - y) if x.shape != y.shape else np.subtract(x, y, empty_like(a, x.dtype))
     np.abs(size, size)
     smaller = np.minimum(size, scalar_array(delta, size.dtype))
@@ -154,6 +191,8 @@ def huber(a: Array, b: Array, reduction: int, delta: float) -> Array:
 
 def huber_backward(grad: Array, a: Array, b: Array, reduction: int, delta: float) -> Array:
     """Slope of `huber`: the difference, clipped."""
+    if (made := _slope_by_formula(HUBER_SLOPE, a, b, grad, reduction, delta)) is not None:
+        return made
     slope = _difference_like(a, b)
     _keep_within(slope, delta)
     np.multiply(slope, share(grad, slope.size, reduction), slope)

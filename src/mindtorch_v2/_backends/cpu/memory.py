@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..._dispatch.steps import step
-from ..._dtype import FLOAT8, FROM_NUMPY
+from ..._dtype import FLOAT8, FROM_NUMPY, bfloat16
 from ..._memory_format import CHANNELS_LAST_ORDER, contiguous_format
 from ..geometry import is_dense, memory_order, ordered_strides
+from . import providers
+from .elements import OF_BFLOAT16, OF_FLOAT16, TO_BFLOAT16, TO_FLOAT16
 
 Array = Any
 new_array = np.empty
@@ -109,9 +111,18 @@ def _whole(source: Array, kind: str) -> Array:
 _X86 = platform.machine().lower() in ("x86_64", "amd64", "i386", "i686")
 
 
+FLOAT32, FLOAT16, BFLOAT16 = np.dtype(np.float32), np.dtype(np.float16), bfloat16.np
+# What the C kernels convert, by target and source.
+CONVERSIONS = {(FLOAT16, FLOAT32): TO_FLOAT16, (FLOAT32, FLOAT16): OF_FLOAT16, (BFLOAT16, FLOAT32): TO_BFLOAT16,
+               (FLOAT32, BFLOAT16): OF_BFLOAT16}
+
+
 def copy_into(target: Array, source: Array) -> Array:
     """`target[...] = source`. Complex loses its imaginary part, floats truncate, as a C cast does."""
     kind = target.dtype.kind
+    if (change := CONVERSIONS.get((target.dtype, source.dtype))) is not None and target.shape == source.shape \
+            and providers.native is not None and providers.native.convert(change, target, source):
+        return target
     if source.dtype.kind == "c" and kind != "c":
         source = source.real
     if kind in "iu" and target.dtype.itemsize < 8 and FROM_NUMPY[source.dtype].is_floating_point:

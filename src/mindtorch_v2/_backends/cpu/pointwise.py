@@ -13,7 +13,7 @@ from ..._dispatch.promotion import FLOAT_DTYPES, pretty, scalar_array
 from ..._dispatch.steps import step
 from ..._dtype import FROM_NUMPY, DefaultDtype
 from ..._shape import broadcast_shapes
-from .elements import ABS, NEG, RECIPROCAL, RSQRT, SIGMOID, elementwise
+from .elements import ABS, NEG, RECIPROCAL, RSQRT, SIGMOID, SIGN, elementwise, formula
 from .memory import empty
 
 Array = Any
@@ -106,6 +106,8 @@ def sign(a: Array) -> Array:
                                   "torch.sgn instead.")
     if kind == "b":
         return a.copy()
+    if a.dtype is FLOAT32 and (made := formula(SIGN, a)) is not None:
+        return made
     found = np.sign(a)
     if kind not in "iu" and (strange := np.isnan(found)).any():
         return np.where(strange, ZEROS[a.dtype], found)

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..._dispatch.promotion import FLOAT_DTYPES, pretty
 from ..._dtype import FROM_NUMPY, HALF_TYPES
+from . import providers
 from .maxima import window_maxima
 from .memory import zero_
 from .windows import along, expand_sizes, padded_copy, taps
@@ -90,6 +91,19 @@ class Pool:
         for axis, vector in enumerate(vectors, start=-len(vectors)):
             total = total + along(axis, len(vectors), vector)
         return np.asarray(total)
+
+    @cached_property
+    def bounds(self) -> tuple[Array, ...]:
+        """Where windows begin and end inside the image, as the C kernels want it: in a line, it is one row high."""
+        made = []
+        for o, s, p, k, d, n in zip(self.out, self.stride, self.padding, self.kernel, self.dilation, self.sizes):
+            start = np.arange(o, dtype=np.int64) * s - p
+            made += [np.where(start < 0, start % d, start), np.minimum(start + d * (k - 1) + 1, n)]
+        return tuple(made) if len(self.out) == 2 else (np.zeros(1, np.int64), np.ones(1, np.int64), *made)
+
+    def planes(self, x: Array) -> Array:
+        """An array of images or of results as planes."""
+        return x.reshape(-1, 1 if len(self.out) == 1 else x.shape[-2], x.shape[-1])
 
     @cached_property
     def offsets(self) -> Array:
@@ -180,6 +194,12 @@ def max_pool(spatial: int) -> Callable[..., tuple[Array, Array]]:
 
 def pooled_maxima(x: Array, pool: Pool) -> tuple[Array, Array]:
     """Maxima of all windows and where in the image they are, as flat indices."""
+    if len(pool.out) < 3 and providers.rows(x):
+        shape = (*pool.lead, *pool.out)
+        made, where = np.empty(shape, x.dtype), np.empty(shape, np.int64)
+        providers.native.pool_max(pool.planes(made), pool.planes(where), pool.planes(x), *pool.bounds,
+                                  *((1,) * (2 - len(pool.out))), *pool.dilation)
+        return made, where
     best, chosen = _maxima(wide(x), pool)
     base, first = pool.starts
     if first is base:
@@ -194,6 +214,10 @@ def put_back(grad: Array, shape: Sizes, indices: Array, spatial: int, add: bool)
     rows, area = math.prod(shape[: len(shape) - spatial]), math.prod(shape[len(shape) - spatial:])
     values = wide(grad).reshape(-1)
     made = zero_(np.empty(rows * area, values.dtype))
+    if add and providers.rows(values) and rows:
+        providers.native.add_along(made.reshape(rows, area), np.ascontiguousarray(indices.reshape(rows, -1)),
+                                   values.reshape(rows, -1))
+        return made.reshape(shape).astype(grad.dtype, copy=False)
     places = (indices.reshape(rows, -1) + np.arange(rows)[:, None] * area).reshape(-1)
     if add:
         np.add.at(made, places, values)
@@ -254,6 +278,12 @@ def _divisor(pool: Pool, count_include_pad: bool, divisor_override: int | None) 
     return first if bool((total == first).all()) else total
 
 
+def _divisors(pool: Pool, divisor: Any) -> Array:
+    """One divisor for each window, as the C kernels want it."""
+    shape = pool.out if len(pool.out) == 2 else (1, *pool.out)
+    return np.ascontiguousarray(np.broadcast_to(np.asarray(divisor, np.float32), shape))
+
+
 def _divided(a: Array, divisor: Any) -> Array:
     if a.dtype in FLOAT_DTYPES:
         return a / np.asarray(divisor, a.dtype)
@@ -269,6 +299,10 @@ def avg_pool(spatial: int) -> Callable[..., Array]:
         pool = pool_of(op, x, spatial, kernel_size, stride, padding, 1, ceil_mode)
         divisor = _divisor(pool, count_include_pad, divisor_override)
         refuse_bool(x, op)
+        if spatial < 3 and providers.rows(x):
+            made = np.empty((*pool.lead, *pool.out), x.dtype)
+            providers.native.pool_mean(pool.planes(made), pool.planes(x), *pool.bounds, _divisors(pool, divisor))
+            return made
         made = padded_copy(wide(x), pool.padding, pool.after, 0)
         for i in range(spatial):
             made = _sum_along(made, i - spatial, pool.kernel[i], pool.stride[i], pool.out[i])
@@ -295,6 +329,11 @@ def avg_pool_backward(spatial: int) -> Callable[..., Array]:
     def kernel(grad: Array, x: Array, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
                count_include_pad: bool, divisor_override: int | None) -> Array:
         pool = pool_of(op, x, spatial, kernel_size, stride, padding, 1, ceil_mode)
+        if spatial < 3 and providers.rows(grad):
+            made = np.empty(x.shape, grad.dtype)
+            divisors = _divisors(pool, _divisor(pool, count_include_pad, divisor_override))
+            providers.native.pool_mean_back(pool.planes(made), pool.planes(grad), *pool.bounds, divisors)
+            return made
         made = _divided(wide(grad), _divisor(pool, count_include_pad, divisor_override))
         for i in range(spatial):
             axis = i - spatial

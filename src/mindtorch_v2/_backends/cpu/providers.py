@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Array = Any
 Condition = Callable[..., bool]
 
-VERSION = 1  # of the C interface: a build from older sources is as good as none
+VERSION = 2  # of the C interface: a build from older sources is as good as none
 FLOAT32 = np.dtype(np.float32)
 
 

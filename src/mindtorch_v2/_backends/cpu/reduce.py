@@ -11,6 +11,8 @@ from ..._dispatch.promotion import FLOAT32, FLOAT_DTYPES, number_operand, pretty
 from ..._dispatch.steps import step
 from ..._dtype import FROM_NUMPY, HALF_TYPES, dtype
 from ..._shape import wrap_dim, wrap_dims
+from . import providers
+from .elements import LARGEST, PRODUCT, SMALLEST
 from .memory import empty
 from .memory import to as to_dtype
 from .sums import row_major, sum_over
@@ -87,6 +89,7 @@ def refuse_nothing(a: Array, name: str) -> None:
 
 
 FEW = 65
+MANY = 1024
 ONES = [np.ones(n, np.float32) for n in range(FEW)]
 
 
@@ -180,12 +183,16 @@ def extent(shape: Sequence[int], axes: Sequence[int]) -> int:
 
 def prod_all(a: Array, to: dtype | None) -> Array:
     """The product of all elements."""
+    if to is None and (made := _native_all(PRODUCT, a)) is not None:
+        return made
     return into_one(multiply_reduce, *accumulator(a, to))
 
 
 def prod_dim(a: Array, dim: int, keepdim: bool, to: dtype | None) -> Array:
     """Products along one dimension."""
     axes = wrap_dims(dim, a.ndim)
+    if to is None and len(axes) == 1 and a.ndim and providers.rows(a):
+        return providers.native.reduce(PRODUCT, a, axes[0], axes[0], keepdim)
     a, result = accumulator(a, to)
     return narrowed(multiply_reduce(a, axes, a.dtype, None, keepdim), result)
 
@@ -217,6 +224,13 @@ def count_nonzero(a: Array, dim: Dims) -> Array:
 
 # -- extremes ------------------------------------------------------------------------------------------------------
 
+KINDS = {"max": LARGEST, "min": SMALLEST}
+
+
+def _native_all(kind: int, a: Array) -> Array | None:
+    """All elements of many made one by the C kernels, or None; of few NumPy does it as fast."""
+    return providers.native.reduce(kind, a, 0, a.ndim - 1, False) if a.size >= MANY and providers.rows(a) else None
+
 
 def extreme_all(name: str, ufunc: np.ufunc) -> Callable[[Array], Array]:
     """The largest or smallest element; NaN wins."""
@@ -225,6 +239,8 @@ def extreme_all(name: str, ufunc: np.ufunc) -> Callable[[Array], Array]:
     def kernel(a: Array) -> Array:
         if not a.size:
             refuse_nothing(a, name)
+        if (made := _native_all(KINDS[name], a)) is not None:
+            return made
         if a.dtype is FLOAT32:
             return reduce(a, None, None, empty((), FLOAT32))
         refuse(a, f"{name}_all", "c")
@@ -243,6 +259,8 @@ def extreme_dims(name: str, ufunc: np.ufunc) -> Callable[[Array, Dims, bool], Ar
             if dim is None or (not isinstance(dim, int) and not len(dim)):
                 refuse_nothing(a, name)
             refuse_empty(a, axes, name)
+        if len(axes) == 1 and a.ndim and providers.rows(a):
+            return providers.native.reduce(KINDS[name[1:]], a, axes[0], axes[0], keepdim)
         refuse(a, f"{name[1:]}_values_cpu", "c")
         return narrowed(reduce(wide(a), axes, None, None, keepdim), a.dtype)
 
@@ -258,6 +276,8 @@ def extreme_dim(name: str, position: Callable[..., Array]) -> Callable[[Array, i
             raise RuntimeError(f"{name}(): does not support complex input")
         if not a.ndim:
             return a.copy(), np.zeros((), INT64)
+        if providers.rows(a):
+            return providers.native.extreme(KINDS[name], a, axis, keepdim)
         index = position(wide(a), axis, keepdims=True)
         chosen = np.take_along_axis(a, index, axis)
         return (chosen, index) if keepdim else (chosen.squeeze(axis), index.squeeze(axis))
@@ -283,6 +303,8 @@ def position_of(name: str, position: Callable[..., Array]) -> Callable[[Array, i
                 raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0.")
             return position(wide(a), None, keepdims=keepdim)
         axis = checked_dim(a, dim, name)
+        if a.ndim and providers.rows(a):
+            return providers.native.extreme(KINDS[name[3:]], a, axis, keepdim)[1]
         return position(wide(a), axis, keepdims=keepdim) if a.ndim else np.zeros((), INT64)
 
     return kernel

@@ -6,13 +6,16 @@ are used. In the backward direction, the outputs that use an input as a certain 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from ..._dispatch.promotion import FLOAT_DTYPES, pretty
 from ..._dtype import FROM_NUMPY, HALF_TYPES
+from . import providers
 from .windows import along, window_sum
 
 Array = Any
@@ -74,6 +77,7 @@ def _cubic(size: int, out: int, given: float | None, align_corners: bool, real: 
     return [(np.clip(first + k - 1, 0, size - 1), part.astype(real)) for k, part in enumerate(parts)]
 
 
+@lru_cache(maxsize=64)
 def _neighbours(mode: str, size: int, out: int, given: float | None, align_corners: bool, real: Any) -> list[Neighbour]:
     if mode == "linear":
         return _linear(size, out, given, align_corners, real)
@@ -82,7 +86,21 @@ def _neighbours(mode: str, size: int, out: int, given: float | None, align_corne
     return _nearest(size, out, given, mode == "exact")
 
 
+def _in_c(x: Array, axis: int, many: int, few: int, neighbours: list[Neighbour], back: bool) -> Array:
+    """One dimension by the C kernels: outer dimensions, this one, inner ones."""
+    outer, inner = math.prod(x.shape[: x.ndim + axis]), math.prod(x.shape[x.ndim + axis + 1:])
+    places = np.array([p for p, _ in neighbours], np.int64)
+    weights = None if neighbours[0][1] is None else np.array([w for _, w in neighbours], np.float32)
+    size = few if back else many
+    made = np.empty((*x.shape[: x.ndim + axis], size, *x.shape[x.ndim + axis + 1:]), np.float32)
+    kernel = providers.native.resize_back if back else providers.native.resize
+    kernel(made.reshape(outer, size, inner), x.reshape(outer, many if back else few, inner), places, weights)
+    return made
+
+
 def _forward_along(x: Array, axis: int, neighbours: list[Neighbour]) -> Array:
+    if providers.rows(x):
+        return _in_c(x, axis, len(neighbours[0][0]), x.shape[axis], neighbours, False)
     total: Array = None
     for places, weight in neighbours:
         part = np.take(x, places, axis)
@@ -93,6 +111,8 @@ def _forward_along(x: Array, axis: int, neighbours: list[Neighbour]) -> Array:
 
 
 def _backward_along(grad: Array, axis: int, size: int, neighbours: list[Neighbour]) -> Array:
+    if providers.rows(grad):
+        return _in_c(grad, axis, grad.shape[axis], size, neighbours, True)
     total: Array = None
     each = np.arange(size)
     for places, weight in neighbours:

@@ -34,10 +34,9 @@ def running(ufunc: np.ufunc) -> Callable[[Array, int, dtype | None], Array]:
 
 def _in_double(accumulate: Callable[..., Any], a: Array, axis: int) -> Array:
     """A scan of a contiguous float32 array in float64, some rows at a time so that those stay in the cache."""
+    if providers.rows(a):
+        return providers.native.scan(a, axis, accumulate == np.multiply.accumulate)
     made = np.empty_like(a)
-    if accumulate == np.add.accumulate and axis == a.ndim - 1 and providers.rows(a):
-        providers.native.cumsum(made, a)
-        return made
     inner = math.prod(a.shape[axis:])
     rows, results = a.reshape(-1, *a.shape[axis:]), made.reshape(-1, *a.shape[axis:])
     for part in parts(len(rows), inner):
@@ -60,6 +59,9 @@ def running_extreme(name: str, ufunc: np.ufunc) -> Callable[[Array, int], tuple[
         if not shape and dim not in (0, -1):
             raise IndexError(f"{name}(): Expected reduction dim -1 or 0 for scalar but got {dim}")
         a, axis = along(a if a.flags.c_contiguous else np.ascontiguousarray(a), dim)
+        if providers.rows(a):
+            found, places = providers.native.scan_extreme(a, axis, ufunc is np.minimum)
+            return found.reshape(shape), places.reshape(shape)
         values = narrowed(accumulate(wide(a), axis), a.dtype)
         steps = np.arange(a.shape[axis], dtype=INT64).reshape([-1 if i == axis else 1 for i in range(a.ndim)])
         reached = (a == values) | (a != a)

@@ -12,6 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from . import providers
+from .elements import SUM
+
 Array = Any
 
 LONG = 2048
@@ -77,6 +80,10 @@ def sum_over(a: Array, axes: tuple[int, ...] | None, keepdim: bool) -> Array:
     if a.size < MANY:
         return np.add.reduce(a, axes, None, None, keepdim)
     ndim = a.ndim
+    if providers.rows(a):
+        first, last = (0, ndim - 1) if axes is None else (min(axes, default=0), max(axes, default=-1))
+        if last - first + 1 == (ndim if axes is None else len(axes)) > 0:
+            return providers.native.reduce(SUM, a, first, last, keepdim)
     if axes is None or len(axes) == ndim:
         total = _sum_stretches(a.reshape(-1))
         return np.full((1,) * ndim, total) if keepdim else total

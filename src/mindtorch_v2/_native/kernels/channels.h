@@ -68,7 +68,69 @@ static void batch_norm_share(void *work, ptrdiff_t begin, ptrdiff_t end, int sha
     }
 }
 
+/* Images of one pixel: channels are columns of a matrix. Items are blocks of them. */
+enum { CHANNELS_AT_ONCE = 4 * LANES };
+
+static void batch_norm_columns_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
+    const ChannelNorm *how = work;
+    (void)share;
+    float count = (float)how->images;
+    for (ptrdiff_t block = begin; block < end; block++)
+        for (ptrdiff_t c = block * CHANNELS_AT_ONCE; c < least(how->channels, (block + 1) * CHANNELS_AT_ONCE); c += LANES) {
+            ptrdiff_t left = how->channels - c, step = how->channels;
+            const float *x = how->given + c;
+            if (how->learns) {
+                V sum = splat(0.0f), squares = sum;
+                for (ptrdiff_t i = 0; i < how->images; i++) sum += next(x + i * step, left);
+                V mean = sum / count;
+                for (ptrdiff_t i = 0; i < how->images; i++) {
+                    V d = next(x + i * step, left) - mean;
+                    squares += d * d;
+                }
+                put(how->mean + c, mean, left), put(how->variance + c, squares / count, left);
+            }
+            V mean = next(how->mean + c, left), scale = 1.0f / root(next(how->variance + c, left) + how->eps);
+            put(how->rstd + c, scale, left);
+            if (how->weight) scale *= next(how->weight + c, left);
+            V shift = how->bias ? next(how->bias + c, left) : splat(0.0f);
+            for (ptrdiff_t i = 0; i < how->images; i++)
+                put(how->made + i * step + c, (next(x + i * step, left) - mean) * scale + shift, left);
+        }
+}
+
+static void batch_norm_columns_back_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
+    const ChannelNorm *how = work;
+    (void)share;
+    float count = (float)how->images;
+    for (ptrdiff_t block = begin; block < end; block++)
+        for (ptrdiff_t c = block * CHANNELS_AT_ONCE; c < least(how->channels, (block + 1) * CHANNELS_AT_ONCE); c += LANES) {
+            ptrdiff_t left = how->channels - c, step = how->channels;
+            const float *x = how->given + c, *g = how->pull + c;
+            V mean = next(how->mean + c, left), rstd = next(how->rstd + c, left), sum = splat(0.0f), product = sum;
+            for (ptrdiff_t i = 0; i < how->images; i++) {
+                V here = next(g + i * step, left);
+                sum += here, product += here * (next(x + i * step, left) - mean);
+            }
+            V scale = rstd, slope = splat(0.0f), level = slope;
+            if (how->weight) scale *= next(how->weight + c, left);
+            put(how->weight_pull + c, product * rstd, left), put(how->bias_pull + c, sum, left);
+            if (how->learns) slope = -(product / count) * rstd * rstd * scale, level = -(sum / count) * scale;
+            for (ptrdiff_t i = 0; i < how->images; i++)
+                put(how->made + i * step + c, next(g + i * step, left) * scale +
+                                                  (next(x + i * step, left) - mean) * slope + level, left);
+        }
+}
+
+INLINE void by_columns(Share share, const ChannelNorm *how) {
+    pool_run(share, (void *)how, (how->channels + CHANNELS_AT_ONCE - 1) / CHANNELS_AT_ONCE,
+             1 + SHARE / 2 / (how->images * CHANNELS_AT_ONCE + 1));
+}
+
 static void batch_norm(const ChannelNorm *how) {
+    if (how->area == 1) {
+        by_columns(batch_norm_columns_share, how);
+        return;
+    }
     pool_run(batch_norm_share, (void *)how, how->channels, 1 + SHARE / 2 / (how->images * how->area + 1));
 }
 
@@ -95,6 +157,10 @@ static void batch_norm_back_share(void *work, ptrdiff_t begin, ptrdiff_t end, in
 }
 
 static void batch_norm_back(const ChannelNorm *how) {
+    if (how->area == 1) {
+        by_columns(batch_norm_columns_back_share, how);
+        return;
+    }
     pool_run(batch_norm_back_share, (void *)how, how->channels, 1 + SHARE / 2 / (how->images * how->area + 1));
 }
 

@@ -1,8 +1,9 @@
 /* `Elementwise(kind, operands, ufunc)` is called as the ufunc is, or the function that stands for one: f(a), f(a, out),
    f(a, b), f(a, b, out), out=.
 
-   Plain arrays (float32, row-major) of one shape, or one of them a number, or a row, are computed here; a result without
-   dimensions is an array. Everything else, and everything while it is switched off, is the ufunc's. */
+   Plain arrays (float32, row-major) of one shape, or one of them a number, a row or a column, are computed here, and
+   arrays of 16-bit floats of one shape; a result without dimensions is an array. Everything else, and everything while
+   it is switched off, is the ufunc's. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -44,6 +45,74 @@ static int fits(PyArrayObject *a, PyArrayObject *b) {
     return !memcmp(PyArray_DIMS(a) + lead, PyArray_DIMS(b), sizeof(npy_intp) * (size_t)PyArray_NDIM(b));
 }
 
+/* Whether `b` has one column and is as `a` else. */
+static int is_column(PyArrayObject *a, PyArrayObject *b) {
+    int last = PyArray_NDIM(a) - 1;
+    return last > 0 && PyArray_NDIM(b) == last + 1 && PyArray_DIM(b, last) == 1 && PyArray_DIM(a, last) > 1 &&
+           !memcmp(PyArray_DIMS(a), PyArray_DIMS(b), sizeof(npy_intp) * (size_t)last);
+}
+
+static void run_column(int kind, float *made, PyArrayObject *a, PyArrayObject *b, int second) {
+    npy_intp columns = PyArray_DIM(second ? a : b, PyArray_NDIM(a) - 1), size = PyArray_SIZE(second ? a : b);
+    npy_intp rows = columns ? size / columns : 0;
+    const float *x = PyArray_DATA(a), *y = PyArray_DATA(b);
+    PyThreadState *state = size > 1 << 14 ? PyEval_SaveThread() : NULL;
+    level->binary((enum Binary)kind, made, x, y, rows, columns, second ? columns : 1, second, second ? 1 : columns, !second);
+    if (state) PyEval_RestoreThread(state);
+}
+
+/* Floats of 16 bits, some at a time in float32. */
+static int bfloat16_type = -1;
+enum { SOME = 512 };
+typedef struct {
+    int kind, operands, brain;
+    uint16_t *made;
+    const uint16_t *a, *b;
+} Halves;
+
+static void halves_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
+    Halves *it = work;
+    (void)share;
+    enum Conversion widen = it->brain ? OF_BFLOAT16 : OF_FLOAT16, narrow = it->brain ? TO_BFLOAT16 : TO_FLOAT16;
+    float a[SOME], b[SOME];
+    for (ptrdiff_t i = begin; i < end; i += SOME) {
+        ptrdiff_t count = end - i < SOME ? end - i : SOME;
+        level->convert(widen, a, it->a + i, count);
+        if (it->operands == 2) {
+            level->convert(widen, b, it->b + i, count);
+            level->binary((enum Binary)it->kind, a, a, b, 1, count, count, 1, count, 1);
+        } else {
+            level->unary((enum Unary)it->kind, a, a, count);
+        }
+        level->convert(narrow, it->made + i, a, count);
+    }
+}
+
+static int is_half(PyObject *o) {
+    PyArrayObject *a = (PyArrayObject *)o;
+    return PyArray_CheckExact(o) && (PyArray_TYPE(a) == NPY_HALF || PyArray_TYPE(a) == bfloat16_type) &&
+           PyArray_IS_C_CONTIGUOUS(a) && PyArray_ISBEHAVED_RO(a);
+}
+
+/* A new array, NULL with an error, or None for what the ufunc has to do. */
+static PyObject *run_halves(const Elementwise *it, PyArrayObject *a, PyArrayObject *b) {
+    static float probe;
+    static uint16_t probed;
+    Halves work = {it->kind, it->operands, PyArray_TYPE(a) == bfloat16_type, NULL, PyArray_DATA(a), PyArray_DATA(b)};
+    if (PyArray_TYPE(a) != PyArray_TYPE(b) || !PyArray_SAMESHAPE(a, b) ||
+        (!work.brain && !level->convert(OF_FLOAT16, &probe, &probed, 1)))
+        Py_RETURN_NONE;
+    PyArrayObject *made = (PyArrayObject *)PyArray_NewLikeArray(a, NPY_CORDER, NULL, 0);
+    if (!made) return NULL;
+    work.made = PyArray_DATA(made);
+    npy_intp size = PyArray_SIZE(a);
+    elementwise_calls[it->operands - 1]++;
+    PyThreadState *state = size > 1 << 14 ? PyEval_SaveThread() : NULL;
+    pool_run(halves_share, &work, size, SHARE);
+    if (state) PyEval_RestoreThread(state);
+    return (PyObject *)made;
+}
+
 static void run_unary(int kind, float *made, const float *a, npy_intp size) {
     if (size > 1 << 14) {
         Py_BEGIN_ALLOW_THREADS level->unary((enum Unary)kind, made, a, size);
@@ -77,11 +146,19 @@ static PyObject *elementwise_call(PyObject *self, PyObject *const *args, size_t 
     if (count + named > it->operands) out = args[it->operands];
     if (out == Py_None) out = NULL;
     PyArrayObject *a = (PyArrayObject *)args[0], *b = (PyArrayObject *)args[it->operands - 1];
+    int column = 0;
+    if (count >= it->operands && !out && is_half(args[0]) && is_half(args[it->operands - 1])) {
+        PyObject *made = run_halves(it, a, b);
+        if (made != Py_None) return made;
+        Py_DECREF(made);
+    }
     if (count < it->operands || !is_plain(args[0]) || (it->operands == 2 && !is_plain(args[1]))) goto other;
     PyArrayObject *like = a;
     if (it->operands == 2 && !PyArray_SAMESHAPE(a, b)) {
         if (fits(a, b)) like = a;
         else if (fits(b, a)) like = b;
+        else if (is_column(a, b)) column = 2;
+        else if (is_column(b, a)) like = b, column = 1;
         else goto other;
     }
     npy_intp a_size = PyArray_SIZE(a), b_size = PyArray_SIZE(b), size = PyArray_SIZE(like);
@@ -98,6 +175,7 @@ static PyObject *elementwise_call(PyObject *self, PyObject *const *args, size_t 
     }
     elementwise_calls[it->operands - 1]++;
     if (it->operands == 1) run_unary(it->kind, PyArray_DATA(made), PyArray_DATA(a), size);
+    else if (size && column) run_column(it->kind, PyArray_DATA(made), a, b, column == 2);
     else if (size) run_binary(it->kind, PyArray_DATA(made), PyArray_DATA(a), PyArray_DATA(b), a_size, b_size);
     return (PyObject *)made;
 other:
@@ -160,7 +238,18 @@ static PyObject *switch_elementwise(PyObject *self, PyObject *on) {
     Py_RETURN_NONE;
 }
 
-static PyMethodDef SWITCH = {"switch_elementwise", switch_elementwise, METH_O, NULL};
+/* set_bfloat16(number): the number that NumPy has given to the dtype, which another package registers. */
+static PyObject *set_bfloat16(PyObject *self, PyObject *number) {
+    (void)self;
+    long type = PyLong_AsLong(number);
+    if (type == -1 && PyErr_Occurred()) return NULL;
+    bfloat16_type = (int)type;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef METHODS[] = {{"switch_elementwise", switch_elementwise, METH_O, NULL},
+                                {"set_bfloat16", set_bfloat16, METH_O, NULL},
+                                {NULL, NULL, 0, NULL}};
 
 int elementwise_add(PyObject *module) {
     if (PyType_Ready(&TYPE)) return -1;
@@ -169,10 +258,5 @@ int elementwise_add(PyObject *module) {
         Py_DECREF(&TYPE);
         return -1;
     }
-    PyObject *function = PyCFunction_New(&SWITCH, NULL);
-    if (!function || PyModule_AddObject(module, "switch_elementwise", function)) {
-        Py_XDECREF(function);
-        return -1;
-    }
-    return 0;
+    return PyModule_AddFunctions(module, METHODS);
 }

@@ -17,6 +17,13 @@ enum Unary { EXP, LOG, TANH, SIGMOID, ERF, SILU, GELU, GELU_TANH, RELU, SQRT, NE
 /* Of a gradient and either the operand or the result. */
 enum Slope { TANH_SLOPE, SIGMOID_SLOPE, SILU_SLOPE, GELU_SLOPE, GELU_TANH_SLOPE, RELU_SLOPE, SLOPE_COUNT };
 enum Binary { ADD, SUBTRACT, MULTIPLY, DIVIDE, MAXIMUM, MINIMUM, BINARY_COUNT };
+/* Functions of one or two arrays and three numbers; slopes take the gradient first. */
+enum Formula { CLAMP, CLAMP_SLOPE, HARD_SIGMOID, HARD_SIGMOID_SLOPE, HARD_SWISH, HARD_SWISH_SLOPE, LEAKY, LEAKY_SLOPE,
+               SOFT_SHRINK, SHRINK_SLOPE, ELU, ELU_SLOPE, ELU_SLOPE_OF_RESULT, SOFT_PLUS, SOFT_PLUS_SLOPE, LOG_SIGMOID,
+               LOG_SIGMOID_SLOPE, SMOOTH_L1, SMOOTH_L1_SLOPE, HUBER, HUBER_SLOPE, SQUARED_DIFFERENCE, DIFFERENCE_TIMES,
+               SIGN, SUM_OF_SCALED, GATED, FORMULA_COUNT };
+enum Reduction { SUM, PRODUCT, LARGEST, SMALLEST, REDUCTION_COUNT };
+enum Conversion { TO_FLOAT16, OF_FLOAT16, TO_BFLOAT16, OF_BFLOAT16, CONVERSION_COUNT };
 enum Update { LERP, ADD_PRODUCT, ADD_QUOTIENT, ADD_SCALED, UPDATE_COUNT };
 
 /* Numbers of a step are worked out in float64 and rounded here: 1 - 0.999 has few digits left in float32. */
@@ -92,6 +99,14 @@ typedef struct {
     void (*binary)(enum Binary kind, float *made, const float *a, const float *b, ptrdiff_t rows, ptrdiff_t columns,
                    ptrdiff_t a_row, ptrdiff_t a_column, ptrdiff_t b_row, ptrdiff_t b_column);
     void (*update)(enum Update kind, float *a, const float *b, const float *c, float value, ptrdiff_t count);
+    void (*formula)(enum Formula kind, float *made, const float *a, const float *b, const float numbers[3],
+                    ptrdiff_t count);
+    void (*modulo)(float *made, const float *a, const float *b, ptrdiff_t count, int floored);
+    int (*reduce)(enum Reduction kind, float *made, const float *given, ptrdiff_t outer, ptrdiff_t count,
+                  ptrdiff_t inner);
+    void (*extreme)(enum Reduction kind, float *made, int64_t *where, const float *given, ptrdiff_t outer,
+                    ptrdiff_t count, ptrdiff_t inner);
+    int (*convert)(enum Conversion kind, void *made, const void *given, ptrdiff_t count);
     int (*attention)(const Attention *it);
     int (*attention_back)(const Attention *it);
     int (*lstm)(const Lstm *how);

@@ -11,6 +11,9 @@
 #include "recurrent.h"
 #include "convolution.h"
 #include "channels.h"
+#include "formulas.h"
+#include "reduce.h"
+#include "convert.h"
 
 const Kernels LEVEL = {
     .name = LEVEL_NAME,
@@ -24,6 +27,11 @@ const Kernels LEVEL = {
     .slope = slope,
     .binary = binary,
     .update = update,
+    .formula = formula,
+    .modulo = modulo,
+    .reduce = reduce,
+    .extreme = extreme,
+    .convert = convert,
     .attention = attention,
     .attention_back = attention_back,
     .lstm = lstm,

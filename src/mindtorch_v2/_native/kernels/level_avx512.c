@@ -2,13 +2,14 @@
 #include "kernels.h"
 
 #ifdef WITH_LEVELS
+#include <immintrin.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #ifdef __clang__
-#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi2"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi2,f16c"))), apply_to = function)
 #else
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi2")
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi2,f16c")
 #endif
 #define LEVEL kernels_avx512
 #define LEVEL_NAME "avx512"

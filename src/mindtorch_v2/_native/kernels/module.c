@@ -7,7 +7,9 @@
 #include <numpy/arrayobject.h>
 
 #include "elementwise.h"
+#include "images.h"
 #include "kernels.h"
+#include "numbers.h"
 #include "random.h"
 #include "rearrange.h"
 
@@ -651,11 +653,13 @@ static PyObject *py_calls(PyObject *self, PyObject *unused) {
         if (!number || PyDict_SetItemString(made, CALLED_NAMES[i], number)) Py_CLEAR(made);
         Py_XDECREF(number);
     }
-    for (Counter *it = rearrange_calls; made && it->name; it++) {
-        PyObject *number = PyLong_FromLongLong(it->calls);
-        if (!number || PyDict_SetItemString(made, it->name, number)) Py_CLEAR(made);
-        Py_XDECREF(number);
-    }
+    Counter *const tables[] = {rearrange_calls, numbers_calls, images_calls};
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        for (Counter *it = tables[i]; made && it->name; it++) {
+            PyObject *number = PyLong_FromLongLong(it->calls);
+            if (!number || PyDict_SetItemString(made, it->name, number)) Py_CLEAR(made);
+            Py_XDECREF(number);
+        }
     return made;
 }
 
@@ -680,6 +684,7 @@ static int levels(const Kernels *found[3]) {
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vl"))
         found[count++] = &kernels_avx512;
+    /* Every processor with AVX2 has the conversions of float16 (F16C). */
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2"))
         found[count++] = &kernels_avx2;
 #endif
@@ -740,7 +745,7 @@ PyMODINIT_FUNC PyInit__kernels(void) {
     levels(found);
     level = found[0];
     PyObject *module = PyModule_Create(&MODULE);
-    if (module && (PyModule_AddIntConstant(module, "VERSION", 1) || elementwise_add(module) || random_add(module) ||
-                   rearrange_add(module))) Py_CLEAR(module);
+    if (module && (PyModule_AddIntConstant(module, "VERSION", 2) || elementwise_add(module) || random_add(module) ||
+                   rearrange_add(module) || numbers_add(module) || images_add(module))) Py_CLEAR(module);
     return module;
 }

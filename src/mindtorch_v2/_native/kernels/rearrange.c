@@ -1,4 +1,4 @@
-/* Rows picked, added and scanned. Memory decides their speed, so one version serves all processors. */
+/* Rows picked and added. Memory decides their speed, so one version serves all processors. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -13,8 +13,8 @@
 #include "kernels.h"
 #include "rearrange.h"
 
-enum { CALLED_CUMSUM, CALLED_ADD_ROWS, CALLED_TAKE, CALLED_ADD_ALONG };
-Counter rearrange_calls[] = {{"cumsum", 0}, {"add_rows", 0}, {"take_along", 0}, {"add_along", 0}, {NULL, 0}};
+enum { CALLED_ADD_ROWS, CALLED_TAKE, CALLED_ADD_ALONG };
+Counter rearrange_calls[] = {{"add_rows", 0}, {"take_along", 0}, {"add_along", 0}, {NULL, 0}};
 
 static PyObject *wrong(const char *what) {
     PyErr_Format(PyExc_ValueError, "kernels: %s", what);
@@ -38,34 +38,6 @@ typedef struct {
     const int64_t *index;
     npy_intp count, inner, others, length;
 } Moves;
-
-static void cumsum_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
-    Moves *it = work;
-    (void)share;
-    for (ptrdiff_t r = begin; r < end; r++) {
-        const float *from = it->given + r * it->count;
-        float *to = it->made + r * it->count;
-        double sum = 0.0;
-        for (npy_intp i = 0; i < it->count; i++) to[i] = (float)(sum += (double)from[i]);
-    }
-}
-
-/* cumsum(made, given): along the last dimension, added up in float64 */
-static PyObject *cumsum(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-    (void)self;
-    if (!counted(count, 2)) return NULL;
-    PyArrayObject *made = (PyArrayObject *)args[0], *given = (PyArrayObject *)args[1];
-    if (!is_plain(args[0]) || !is_plain(args[1]) || !PyArray_SAMESHAPE(made, given) || !PyArray_ISWRITEABLE(made) ||
-        !PyArray_NDIM(made))
-        return wrong("expected two plain arrays of one shape");
-    Moves it = {.made = PyArray_DATA(made), .given = PyArray_DATA(given),
-                .count = PyArray_DIM(made, PyArray_NDIM(made) - 1)};
-    npy_intp rows = it.count ? PyArray_SIZE(made) / it.count : 0;
-    rearrange_calls[CALLED_CUMSUM].calls++;
-    Py_BEGIN_ALLOW_THREADS pool_run(cumsum_share, &it, rows, 1 + SHARE / (it.count + 1));
-    Py_END_ALLOW_THREADS
-    Py_RETURN_NONE;
-}
 
 /* Shares are columns: whoever has one adds all rows in their order. */
 static void add_rows_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
@@ -158,6 +130,6 @@ static PyObject *add_along(PyObject *self, PyObject *const *args, Py_ssize_t cou
 }
 
 #define FAST(NAME) {#NAME, (PyCFunction)(void (*)(void))NAME, METH_FASTCALL, NULL}
-static PyMethodDef METHODS[] = {FAST(cumsum), FAST(add_rows), FAST(take_along), FAST(add_along), {NULL, NULL, 0, NULL}};
+static PyMethodDef METHODS[] = {FAST(add_rows), FAST(take_along), FAST(add_along), {NULL, NULL, 0, NULL}};
 
 int rearrange_add(PyObject *module) { return PyModule_AddFunctions(module, METHODS); }

@@ -1,17 +1,14 @@
-/* Kernels that move numbers by index or add them up along a dimension. */
+/* Kernels that move numbers by index or add them where an index says. */
 #ifndef MINDTORCH_REARRANGE_H
 #define MINDTORCH_REARRANGE_H
 
 #include <Python.h>
 
+#include "counter.h"
+
 /* Put the functions into the module; -1 on error. */
 int rearrange_add(PyObject *module);
 
-/* How often each of them has run, with names; ends with a name of NULL. */
-typedef struct {
-    const char *name;
-    long long calls;
-} Counter;
 extern Counter rearrange_calls[];
 
 #endif
