@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from ._backends.cpu import providers
+from ._backends.cpu import blas, providers
 from ._device import CPU, as_device, device
 from ._dispatch.state import THREAD
 from ._dtype import dtype, set_default_dtype
@@ -37,11 +37,11 @@ def get_num_threads() -> int:
 
 
 def set_num_threads(num: int) -> None:
-    """How many threads the C kernels use from now on. Products in float64 are NumPy's: its BLAS takes its threads from
-    the environment when it is loaded (OMP_NUM_THREADS, OPENBLAS_NUM_THREADS, MKL_NUM_THREADS)."""
+    """How many threads the C kernels use from now on, and NumPy's BLAS, which does linear algebra and float64."""
     _Settings.threads = _thread_count("set_num_threads", num)
     if providers.native is not None:
         providers.native.set_threads(num)
+    blas.set_threads(num)
 
 
 def get_num_interop_threads() -> int:

@@ -415,10 +415,11 @@ def log_sigmoid_forward(a: Array) -> tuple[Array, Array]:
 @floats_only("log_sigmoid_backward_cpu")
 def log_sigmoid_backward(grad: Array, a: Array, buffer: Array) -> Array:
     """Gradient of `log_sigmoid`: `grad * sigmoid(-a)`."""
-    if (made := formula(LOG_SIGMOID_SLOPE, grad, a)) is not None:
+    made = empty_like(grad, grad.dtype)
+    if formula(LOG_SIGMOID_SLOPE, grad, a, out=made) is not None:
         return made
     share = scratch(buffer / (ONES[a.dtype] + buffer))
-    return np.multiply(grad, select(a < 0, ONES[a.dtype] - share, share), empty_like(grad, grad.dtype))
+    return np.multiply(grad, select(a < 0, ONES[a.dtype] - share, share), made)
 
 
 @floats_only("elu_cpu")

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from . import providers
+
 Array = Any
 WHERE = "(while checking arguments for ctc_loss_allocate_outputs)"
 
@@ -98,7 +100,10 @@ def ctc_loss(log_probs: Array, targets: Array, input_lengths: Any, target_length
     states, skips = _states(targets, wanted, blank)
     rows = np.arange(batch)
     alpha = np.full((batch, times, states.shape[1]), -np.inf, log_probs.dtype)
-    for t in range(times):
+    quick = providers.rows(log_probs)
+    if quick:
+        providers.native.ctc(log_probs, states, skips, inputs, wanted, alpha)
+    for t in range(0 if quick else times):
         emitted = log_probs[t][rows[:, None], states]
         if t == 0:
             alpha[:, 0, 0] = emitted[:, 0]
@@ -124,6 +129,14 @@ def ctc_loss_backward(grad: Array, log_probs: Array, targets: Array, input_lengt
     inputs, wanted = np.asarray(input_lengths), np.asarray(target_lengths)
     times, batch, classes = log_probs.shape
     states, skips = _states(targets, wanted, blank)
+    if providers.rows(log_probs) and providers.rows(alpha):
+        made = np.empty_like(log_probs)
+        providers.native.ctc_back(log_probs, states, skips, inputs.astype(np.int64), wanted.astype(np.int64), alpha,
+                                  np.ascontiguousarray(loss), np.ascontiguousarray(grad),
+                                  np.empty(states.shape, np.float32), made)
+        if zero_infinity:
+            made[:, np.isinf(loss)] = 0
+        return made
     rows = np.arange(batch)
     leaves = np.zeros_like(skips)
     leaves[:, :-2] = skips[:, 2:]

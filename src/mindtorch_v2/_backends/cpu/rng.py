@@ -354,6 +354,10 @@ class MersenneGenerator(MersenneEngine):
         cumulative = (cumulative / cumulative[:, -1:]).astype(np.float64)
         with self._lock:
             targets = self._unit_doubles(rows.shape[0] * num_samples).reshape(-1, num_samples)
+        if providers.native is not None:
+            made = np.empty(targets.shape, np.int64)
+            providers.native.search_rows(made, cumulative, targets)
+            return made.reshape((*probs.shape[:-1], num_samples))
         # A row is a distribution, not an element: one vectorised search for each.
         found = [np.searchsorted(row, target) for row, target in zip(cumulative, targets, strict=True)]
         return np.array(found, np.int64).reshape((*probs.shape[:-1], num_samples))

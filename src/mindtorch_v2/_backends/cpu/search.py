@@ -36,6 +36,10 @@ def unique(a: Array, in_order: bool, return_inverse: bool, return_counts: bool) 
     """The distinct elements, sorted; every NaN is distinct."""
     refuse(a, "unique", "c")
     flat = a.reshape(-1)
+    if not return_inverse and a.dtype not in HALF_TYPES:
+        ordered = np.sort(flat)
+        _, begins = _runs(_starts(ordered[1:] != ordered[:-1], flat.size))
+        return ordered[begins], NOTHING, _lengths(begins, flat.size) if return_counts else NOTHING
     order = stable_order(flat, 0)
     ordered = flat[order]
     number, begins = _runs(_starts(ordered[1:] != ordered[:-1], flat.size))

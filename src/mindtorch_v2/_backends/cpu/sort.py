@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 
 from ..._dtype import HALF_TYPES
+from . import providers
 from .reduce import along
 from .sort_keys import MANY, Keys, keys_of
 
 Array = Any
 # Below this extent a full sort is as fast as a partial one.
 SMALL = 64
+# The C kernels keep this many in order while they read a row.
+MOST_KEPT = 64
 
 
 def _keys(a: Array, axis: int, descending: bool) -> Keys | None:
@@ -101,6 +104,10 @@ def topk(a: Array, k: int, dim: int, largest: bool, in_order: bool) -> tuple[Arr
     a, axis = along(a, dim)
     if not 0 <= k <= a.shape[axis]:
         raise RuntimeError("selected index k out of range")
+    if 0 < k <= MOST_KEPT and axis == a.ndim - 1 and providers.rows(a):
+        values, order = np.empty((*a.shape[:-1], k), a.dtype), np.empty((*a.shape[:-1], k), np.int64)
+        providers.native.top(values.reshape(-1, k), order.reshape(-1, k), a.reshape(-1, a.shape[-1]), largest)
+        return values.reshape((*shape[:-1], k) if shape else ()), order.reshape((*shape[:-1], k) if shape else ())
     if k == 1 and largest and a.dtype.kind == "f":
         order = np.argmax(a, axis, keepdims=True)
     else:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.polynomial.chebyshev import chebval
 
 from ..._dispatch.promotion import scalar_array
-from .elements import ERF, elementwise
+from .elements import DIGAMMA, ERF, LOG_GAMMA, TRIGAMMA, elementwise
 from .pointwise import FLOAT32, scratch, unspread, unsupported
 
 Array = Any
@@ -209,6 +209,7 @@ def _lgamma_positive(x: Array) -> Array:
     return np.where(x < 2.5, near, np.where(np.isinf(x), np.inf, _stirling(moved) - np.log(product)))
 
 
+@elementwise(LOG_GAMMA)
 @in_float64
 def lgamma(x: Array) -> Array:
     """log |gamma(x)|."""
@@ -222,6 +223,7 @@ def lgamma(x: Array) -> Array:
     return np.where(np.isneginf(x), np.inf, value)
 
 
+@elementwise(DIGAMMA)
 @in_float64
 def digamma(x: Array) -> Array:
     """The derivative of log(gamma(x)). At 0 it is an infinity of the opposite sign, at other poles NaN."""
@@ -245,7 +247,12 @@ def polygamma(n: int, x: Array) -> Array:
     """The n-th derivative of digamma."""
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
-    return digamma(x) if n == 0 else _polygamma(x, n)
+    return digamma(x) if n == 0 else _trigamma(x) if n == 1 else _polygamma(x, n)
+
+
+@elementwise(TRIGAMMA)
+def _trigamma(x: Array) -> Array:
+    return _polygamma(x, 1)
 
 
 @in_float64

@@ -12,7 +12,8 @@ typedef struct {
     ptrdiff_t row, column; /* distances in elements */
 } Matrix;
 
-enum Unary { EXP, LOG, TANH, SIGMOID, ERF, SILU, GELU, GELU_TANH, RELU, SQRT, NEG, ABS, SQUARE, RECIPROCAL, RSQRT,
+/* Those before RELU take long. */
+enum Unary { LOG_GAMMA, DIGAMMA, TRIGAMMA, EXP, LOG, TANH, SIGMOID, ERF, SILU, GELU, GELU_TANH, RELU, SQRT, NEG, ABS, SQUARE, RECIPROCAL, RSQRT,
              UNARY_COUNT };
 /* Of a gradient and either the operand or the result. */
 enum Slope { TANH_SLOPE, SIGMOID_SLOPE, SILU_SLOPE, GELU_SLOPE, GELU_TANH_SLOPE, RELU_SLOPE, SLOPE_COUNT };
@@ -107,6 +108,8 @@ typedef struct {
     void (*extreme)(enum Reduction kind, float *made, int64_t *where, const float *given, ptrdiff_t outer,
                     ptrdiff_t count, ptrdiff_t inner);
     int (*convert)(enum Conversion kind, void *made, const void *given, ptrdiff_t count);
+    void (*distances)(float *made, const float *a, const float *b, const float *pull, const float *distance,
+                      ptrdiff_t rows, ptrdiff_t others, ptrdiff_t features);
     int (*attention)(const Attention *it);
     int (*attention_back)(const Attention *it);
     int (*lstm)(const Lstm *how);

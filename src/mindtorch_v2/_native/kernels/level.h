@@ -5,6 +5,7 @@
 
 #include "gemm.h"
 #include "rows.h"
+#include "gamma.h"
 #include "pointwise.h"
 #include "optimizers.h"
 #include "attention.h"
@@ -14,6 +15,7 @@
 #include "formulas.h"
 #include "reduce.h"
 #include "convert.h"
+#include "distance.h"
 
 const Kernels LEVEL = {
     .name = LEVEL_NAME,
@@ -32,6 +34,7 @@ const Kernels LEVEL = {
     .reduce = reduce,
     .extreme = extreme,
     .convert = convert,
+    .distances = distances,
     .attention = attention,
     .attention_back = attention_back,
     .lstm = lstm,

@@ -12,6 +12,7 @@
 #include "numbers.h"
 #include "random.h"
 #include "rearrange.h"
+#include "selection.h"
 
 const Kernels *level = &kernels_plain;
 
@@ -653,7 +654,7 @@ static PyObject *py_calls(PyObject *self, PyObject *unused) {
         if (!number || PyDict_SetItemString(made, CALLED_NAMES[i], number)) Py_CLEAR(made);
         Py_XDECREF(number);
     }
-    Counter *const tables[] = {rearrange_calls, numbers_calls, images_calls};
+    Counter *const tables[] = {rearrange_calls, numbers_calls, images_calls, selection_calls};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         for (Counter *it = tables[i]; made && it->name; it++) {
             PyObject *number = PyLong_FromLongLong(it->calls);
@@ -746,6 +747,7 @@ PyMODINIT_FUNC PyInit__kernels(void) {
     level = found[0];
     PyObject *module = PyModule_Create(&MODULE);
     if (module && (PyModule_AddIntConstant(module, "VERSION", 2) || elementwise_add(module) || random_add(module) ||
-                   rearrange_add(module) || numbers_add(module) || images_add(module))) Py_CLEAR(module);
+                   rearrange_add(module) || numbers_add(module) || images_add(module) ||
+                   selection_add(module))) Py_CLEAR(module);
     return module;
 }

@@ -12,6 +12,9 @@ INLINE V gelu_tanh(V x) {
 
 INLINE V unary_of(enum Unary kind, V x) {
     switch (kind) {
+    case LOG_GAMMA: return log_gamma(x);
+    case DIGAMMA: return digamma(x);
+    case TRIGAMMA: return trigamma(x);
     case EXP: return exponential(x);
     case LOG: return logarithm(x);
     case TANH: return hyperbolic_tangent(x);
@@ -117,6 +120,7 @@ typedef struct {
         }                                                                                                              \
     }
 
+UNARY_SHARE(LOG_GAMMA) UNARY_SHARE(DIGAMMA) UNARY_SHARE(TRIGAMMA)
 UNARY_SHARE(EXP) UNARY_SHARE(LOG) UNARY_SHARE(TANH) UNARY_SHARE(SIGMOID) UNARY_SHARE(ERF) UNARY_SHARE(SILU)
 UNARY_SHARE(GELU) UNARY_SHARE(GELU_TANH) UNARY_SHARE(RELU) UNARY_SHARE(SQRT) UNARY_SHARE(NEG) UNARY_SHARE(ABS)
 UNARY_SHARE(SQUARE) UNARY_SHARE(RECIPROCAL) UNARY_SHARE(RSQRT)
@@ -126,6 +130,7 @@ BINARY_SHARE(ADD) BINARY_SHARE(SUBTRACT) BINARY_SHARE(MULTIPLY) BINARY_SHARE(DIV
 BINARY_SHARE(MINIMUM)
 
 static const Share UNARY_SHARES[UNARY_COUNT] = {
+    [LOG_GAMMA] = unary_LOG_GAMMA, [DIGAMMA] = unary_DIGAMMA, [TRIGAMMA] = unary_TRIGAMMA,
     [EXP] = unary_EXP, [LOG] = unary_LOG, [TANH] = unary_TANH, [SIGMOID] = unary_SIGMOID, [ERF] = unary_ERF,
     [SILU] = unary_SILU, [GELU] = unary_GELU, [GELU_TANH] = unary_GELU_TANH, [RELU] = unary_RELU, [SQRT] = unary_SQRT,
     [NEG] = unary_NEG, [ABS] = unary_ABS, [SQUARE] = unary_SQUARE, [RECIPROCAL] = unary_RECIPROCAL,

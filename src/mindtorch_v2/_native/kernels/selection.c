@@ -1,0 +1,260 @@
+/* Choosing among the numbers of a row, and the recursions of connectionist temporal classification. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
+#define PY_ARRAY_UNIQUE_SYMBOL mindtorch_kernels_array
+#define NO_IMPORT_ARRAY
+#include <numpy/arrayobject.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "elementwise.h"
+#include "kernels.h"
+#include "selection.h"
+
+enum { CALLED_TOP, CALLED_SEARCH, CALLED_CTC, CALLED_CTC_BACK, CALLED_DISTANCES };
+Counter selection_calls[] = {{"top", 0}, {"search_rows", 0}, {"ctc", 0}, {"ctc_back", 0}, {"distances", 0}, {NULL, 0}};
+
+static PyObject *wrong(const char *what) {
+    PyErr_Format(PyExc_ValueError, "kernels: %s", what);
+    return NULL;
+}
+
+static int counted(Py_ssize_t given, Py_ssize_t wanted) {
+    if (given == wanted) return 1;
+    PyErr_Format(PyExc_TypeError, "expected %zd arguments, got %zd", wanted, given);
+    return 0;
+}
+
+static int is_array(PyObject *o, int type, int ndim, int written) {
+    PyArrayObject *a = (PyArrayObject *)o;
+    return PyArray_Check(o) && PyArray_TYPE(a) == type && PyArray_NDIM(a) == ndim && PyArray_IS_C_CONTIGUOUS(a) &&
+           PyArray_ISBEHAVED_RO(a) && (!written || PyArray_ISWRITEABLE(a));
+}
+#define DIM(O, I) PyArray_DIM((PyArrayObject *)(O), I)
+#define DATA(O) PyArray_DATA((PyArrayObject *)(O))
+
+/* -- the first of a row in order -- */
+
+typedef struct {
+    float *made;
+    int64_t *where;
+    const float *given;
+    npy_intp columns, count;
+    int largest;
+} Top;
+
+/* NaN is larger than all numbers. */
+static inline int goes_before(float a, float b, int largest) {
+    return largest ? a > b || (a != a && b == b) : a < b || (b != b && a == a);
+}
+
+/* The best so far are kept in order: a number that is not among them costs one comparison. */
+static void top_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
+    Top it = *(Top *)work;
+    (void)share;
+    for (ptrdiff_t r = begin; r < end; r++) {
+        const float *x = it.given + r * it.columns;
+        float *best = it.made + r * it.count;
+        int64_t *where = it.where + r * it.count;
+        npy_intp held = 0;
+        for (npy_intp i = 0; i < it.columns; i++) {
+            if (held == it.count && !goes_before(x[i], best[held - 1], it.largest)) continue;
+            npy_intp at = held < it.count ? held++ : held - 1;
+            for (; at && goes_before(x[i], best[at - 1], it.largest); at--) best[at] = best[at - 1], where[at] = where[at - 1];
+            best[at] = x[i], where[at] = i;
+        }
+    }
+}
+
+/* top(made, where, given, largest): the first columns of every row of a matrix, in order; the first of equals */
+static PyObject *top(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    (void)self;
+    if (!counted(count, 4)) return NULL;
+    if (!is_array(args[0], NPY_FLOAT, 2, 1) || !is_array(args[1], NPY_INT64, 2, 1) || !is_array(args[2], NPY_FLOAT, 2, 0) ||
+        !PyArray_SAMESHAPE((PyArrayObject *)args[0], (PyArrayObject *)args[1]) || DIM(args[0], 0) != DIM(args[2], 0) ||
+        DIM(args[0], 1) > DIM(args[2], 1) || DIM(args[0], 1) < 1)
+        return wrong("expected a matrix and room for its first columns");
+    Top it = {DATA(args[0]), DATA(args[1]), DATA(args[2]), DIM(args[2], 1), DIM(args[0], 1), PyObject_IsTrue(args[3])};
+    selection_calls[CALLED_TOP].calls++;
+    Py_BEGIN_ALLOW_THREADS pool_run(top_share, &it, DIM(args[2], 0), 1 + SHARE / (it.columns + 1));
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
+}
+
+/* search_rows(made, rows, wanted): for each number the first place in its row, in order, that is not below it */
+static PyObject *search_rows(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    (void)self;
+    if (!counted(count, 3)) return NULL;
+    if (!is_array(args[0], NPY_INT64, 2, 1) || !is_array(args[1], NPY_DOUBLE, 2, 0) || !is_array(args[2], NPY_DOUBLE, 2, 0) ||
+        !PyArray_SAMESHAPE((PyArrayObject *)args[0], (PyArrayObject *)args[2]) || DIM(args[0], 0) != DIM(args[1], 0))
+        return wrong("expected rows and what is looked for in each");
+    int64_t *made = DATA(args[0]);
+    const double *rows = DATA(args[1]), *wanted = DATA(args[2]);
+    npy_intp columns = DIM(args[1], 1), each = DIM(args[2], 1), size = PyArray_SIZE((PyArrayObject *)args[0]);
+    selection_calls[CALLED_SEARCH].calls++;
+    for (npy_intp i = 0; i < size; i++) {
+        const double *row = rows + i / each * columns;
+        npy_intp low = 0, high = columns;
+        while (low < high) {
+            npy_intp middle = low + (high - low) / 2;
+            if (row[middle] < wanted[i]) low = middle + 1;
+            else high = middle;
+        }
+        made[i] = low;
+    }
+    Py_RETURN_NONE;
+}
+
+/* -- connectionist temporal classification: time steps, a batch, classes; each target is a row of states -- */
+
+typedef struct {
+    const float *log_probs, *loss, *pull, *alpha_in;
+    float *alpha, *made, *room;
+    const int64_t *states, *inputs, *wanted;
+    const npy_bool *skips;
+    npy_intp times, batch, classes, count;
+} Ctc;
+
+static inline float sum_of_three(float a, float b, float c) {
+    float top = a > b ? a : b;
+    top = c > top ? c : top;
+    if (top == -INFINITY) return top;
+    return logf(expf(a - top) + expf(b - top) + expf(c - top)) + top;
+}
+
+static void ctc_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
+    Ctc it = *(Ctc *)work;
+    (void)share;
+    for (ptrdiff_t n = begin; n < end; n++) {
+        const int64_t *state = it.states + n * it.count;
+        const npy_bool *skips = it.skips + n * it.count;
+        npy_intp used = 2 * it.wanted[n] + 1;
+        for (npy_intp t = 0; t < it.times; t++) {
+            const float *said = it.log_probs + (t * it.batch + n) * it.classes;
+            float *now = it.alpha + (n * it.times + t) * it.count, *before = now - it.count;
+            for (npy_intp s = 0; s < it.count; s++) {
+                float here = -INFINITY;
+                if (t == 0) {
+                    if (s == 0 || (s == 1 && it.wanted[n])) here = said[state[s]];
+                } else if (s < used) {
+                    here = sum_of_three(before[s], s > 0 ? before[s - 1] : -INFINITY,
+                                        s > 1 && skips[s] ? before[s - 2] : -INFINITY) + said[state[s]];
+                }
+                now[s] = here;
+            }
+        }
+    }
+}
+
+static void ctc_back_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
+    Ctc it = *(Ctc *)work;
+    (void)share;
+    for (ptrdiff_t n = begin; n < end; n++) {
+        const int64_t *state = it.states + n * it.count;
+        const npy_bool *skips = it.skips + n * it.count;
+        npy_intp used = 2 * it.wanted[n] + 1, last = it.inputs[n] - 1;
+        float *beta = it.room + n * it.count;
+        for (npy_intp s = 0; s < it.count; s++) beta[s] = -INFINITY;
+        for (npy_intp t = it.times - 1; t >= 0; t--) {
+            const float *said = it.log_probs + (t * it.batch + n) * it.classes;
+            const float *alpha = it.alpha_in + (n * it.times + t) * it.count;
+            float *to = it.made + (t * it.batch + n) * it.classes;
+            memset(to, 0, sizeof(float) * (size_t)it.classes);
+            if (t > last) continue;
+            for (npy_intp s = 0; s < used; s++) {
+                float here;
+                if (t == last) here = s >= used - 2 ? said[state[s]] : -INFINITY;
+                else /* upwards, so that later states still have the later step's values */
+                    here = sum_of_three(beta[s], s + 1 < used ? beta[s + 1] : -INFINITY,
+                                        s + 2 < used && skips[s + 2] ? beta[s + 2] : -INFINITY) + said[state[s]];
+                beta[s] = here;
+                float both = alpha[s] + here;
+                /* Both count the present step. */
+                if (both > -INFINITY) to[state[s]] += expf(both - said[state[s]] + it.loss[n]);
+            }
+            /* What is impossible has no gradient that is a number. */
+            for (npy_intp c = 0; c < it.classes; c++)
+                to[c] = isinf(it.loss[n]) ? NAN : (expf(said[c]) - to[c]) * it.pull[n];
+        }
+    }
+}
+
+static int ctc_of(PyObject *const *args, Ctc *it) {
+    if (!is_array(args[0], NPY_FLOAT, 3, 0) || !is_array(args[1], NPY_INT64, 2, 0) || !is_array(args[2], NPY_BOOL, 2, 0) ||
+        !is_array(args[3], NPY_INT64, 1, 0) || !is_array(args[4], NPY_INT64, 1, 0))
+        return wrong("expected scores, states, skips and lengths"), 0;
+    it->log_probs = DATA(args[0]), it->states = DATA(args[1]), it->skips = DATA(args[2]);
+    it->inputs = DATA(args[3]), it->wanted = DATA(args[4]);
+    it->times = DIM(args[0], 0), it->batch = DIM(args[0], 1), it->classes = DIM(args[0], 2), it->count = DIM(args[1], 1);
+    if (DIM(args[1], 0) != it->batch || DIM(args[3], 0) != it->batch || DIM(args[4], 0) != it->batch ||
+        !PyArray_SAMESHAPE((PyArrayObject *)args[1], (PyArrayObject *)args[2]))
+        return wrong("scores and states do not fit"), 0;
+    for (npy_intp i = 0; i < it->batch * it->count; i++)
+        if (it->states[i] < 0 || it->states[i] >= it->classes) return wrong("a label is out of range"), 0;
+    for (npy_intp n = 0; n < it->batch; n++)
+        if (it->wanted[n] < 0 || 2 * it->wanted[n] + 1 > it->count || it->inputs[n] > it->times)
+            return wrong("a length is out of range"), 0;
+    return 1;
+}
+
+/* ctc(log_probs, states, skips, inputs, wanted, alpha) */
+static PyObject *ctc(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    (void)self;
+    Ctc it = {0};
+    if (!counted(count, 6) || !ctc_of(args, &it)) return NULL;
+    if (!is_array(args[5], NPY_FLOAT, 3, 1) || DIM(args[5], 0) != it.batch || DIM(args[5], 1) != it.times ||
+        DIM(args[5], 2) != it.count)
+        return wrong("expected room for the forward variables");
+    it.alpha = DATA(args[5]);
+    selection_calls[CALLED_CTC].calls++;
+    Py_BEGIN_ALLOW_THREADS pool_run(ctc_share, &it, it.batch, 1 + SHARE / 16 / (it.times * it.count + 1));
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
+}
+
+/* ctc_back(log_probs, states, skips, inputs, wanted, alpha, loss, pull, room, made) */
+static PyObject *ctc_back(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    (void)self;
+    Ctc it = {0};
+    if (!counted(count, 10) || !ctc_of(args, &it)) return NULL;
+    if (!is_array(args[5], NPY_FLOAT, 3, 0) || DIM(args[5], 0) != it.batch || DIM(args[5], 1) != it.times ||
+        DIM(args[5], 2) != it.count || !is_array(args[6], NPY_FLOAT, 1, 0) || DIM(args[6], 0) != it.batch ||
+        !is_array(args[7], NPY_FLOAT, 1, 0) || DIM(args[7], 0) != it.batch || !is_array(args[8], NPY_FLOAT, 2, 1) ||
+        !PyArray_SAMESHAPE((PyArrayObject *)args[8], (PyArrayObject *)args[1]) || !is_array(args[9], NPY_FLOAT, 3, 1) ||
+        !PyArray_SAMESHAPE((PyArrayObject *)args[9], (PyArrayObject *)args[0]))
+        return wrong("expected variables, losses, gradients and room for results");
+    it.alpha_in = DATA(args[5]), it.loss = DATA(args[6]), it.pull = DATA(args[7]), it.room = DATA(args[8]);
+    it.made = DATA(args[9]);
+    selection_calls[CALLED_CTC_BACK].calls++;
+    Py_BEGIN_ALLOW_THREADS pool_run(ctc_back_share, &it, it.batch, 1 + SHARE / 16 / (it.times * it.count + 1));
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
+}
+
+/* distances(made, a, b, pull, distance): of rows of matrices; with the last two, the gradient of `a` */
+static PyObject *distances(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    (void)self;
+    if (!counted(count, 5)) return NULL;
+    int back = args[4] != Py_None;
+    if (!is_array(args[0], NPY_FLOAT, 2, 1) || !is_array(args[1], NPY_FLOAT, 2, 0) || !is_array(args[2], NPY_FLOAT, 2, 0) ||
+        DIM(args[1], 1) != DIM(args[2], 1) || DIM(args[0], 0) != DIM(args[1], 0) ||
+        DIM(args[0], 1) != (back ? DIM(args[1], 1) : DIM(args[2], 0)))
+        return wrong("expected matrices that fit");
+    for (int i = 3; back && i < 5; i++)
+        if (!is_array(args[i], NPY_FLOAT, 2, 0) || DIM(args[i], 0) != DIM(args[1], 0) || DIM(args[i], 1) != DIM(args[2], 0))
+            return wrong("expected distances that fit");
+    selection_calls[CALLED_DISTANCES].calls++;
+    Py_BEGIN_ALLOW_THREADS level->distances(DATA(args[0]), DATA(args[1]), DATA(args[2]), back ? DATA(args[3]) : NULL,
+                                            back ? DATA(args[4]) : NULL, DIM(args[1], 0), DIM(args[2], 0), DIM(args[1], 1));
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
+}
+
+#define FAST(NAME) {#NAME, (PyCFunction)(void (*)(void))NAME, METH_FASTCALL, NULL}
+static PyMethodDef METHODS[] = {FAST(top), FAST(search_rows), FAST(ctc), FAST(ctc_back), FAST(distances),
+                                {NULL, NULL, 0, NULL}};
+
+int selection_add(PyObject *module) { return PyModule_AddFunctions(module, METHODS); }
