@@ -4,7 +4,8 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo demo-npu npu null native test oracle browser faults faults-quick fuzz fuzz-quick sanitize bench lint types docs clean wheels \
+.PHONY: help demo demo-npu demo-ranks ranks npu null native test oracle browser faults faults-quick fuzz fuzz-quick \
+        sanitize bench lint types docs clean wheels \
         sanitize-npu-sim sanitize-kernels libraries libraries-quick
 
 help: ## show this list
@@ -19,6 +20,11 @@ $(VENV)/base: pyproject.toml
 $(VENV)/oracle: $(VENV)/base requirements-oracle.txt
 	@echo "-- installing PyTorch, the oracle to compare with, and oneDNN"
 	@$(PIP) -r requirements-oracle.txt -e '.[fast]'
+	@touch $@
+
+$(VENV)/mpi: $(VENV)/base
+	@echo "-- installing MPI and Dask"
+	@$(PIP) -e '.[distributed,dask]'
 	@touch $@
 
 $(VENV)/browser: $(VENV)/base
@@ -46,14 +52,22 @@ demo: $(VENV)/base ## profile a small training program; prints a summary and a f
 demo-npu: $(VENV)/base ## the same on an NPU: the simulator, unless MINDTORCH_NPU says otherwise
 	@MINDTORCH_NPU=$${MINDTORCH_NPU:-sim} $(BIN)/python examples/demo_npu.py
 
+demo-ranks: $(VENV)/mpi ## train in four processes of which one is slow; prints who waits for whom, writes a report
+	@mkdir -p demo-out
+	@$(BIN)/mtprof run --force --ranks 4 -o demo-out/ranks examples/demo_ranks.py
+
+ranks: $(VENV)/oracle $(VENV)/mpi ## torch.distributed in real processes on MPI, beside PyTorch's gloo; ranks read on Dask
+	@echo "-- running programs of several ranks"
+	@bash -c 'time timeout 1200 $(BIN)/python -m pytest -rs --durations=5 tests/distributed tests/mtprof/ranks'
+
 native: $(VENV)/base ## build the C parts into src/, to use them without installing again
 	@$(PIP) 'setuptools>=69' 'numpy>=2.0'
 	@$(BIN)/python setup.py --quiet build_ext --inplace
 
 test: $(VENV)/base ## run all tests (those that need PyTorch skip where it is missing)
 	@echo "-- running the tests"
-	@bash -c 'time $(BIN)/python -m pytest -rs --durations=5'
-	@echo "-- besides these: make oracle (PyTorch), browser (Perfetto), faults, fuzz, sanitize, bench; .ci/run runs oracle, browser, lint, types and libraries-quick"
+	@bash -c 'time $(BIN)/python -m pytest -rs --durations=5 --ignore=tests/distributed'
+	@echo "-- besides these: make oracle (PyTorch), ranks (MPI), browser (Perfetto), faults, fuzz, sanitize, bench; .ci/run runs oracle, browser, lint, types and libraries-quick"
 
 oracle: $(VENV)/oracle ## compare with real PyTorch 2.13
 	@echo "-- comparing with PyTorch"

@@ -65,6 +65,11 @@ class _AliasLoader(Loader):
         """Nothing to run: the module is complete."""
         vars(module).update(self.kept)
 
+    def get_code(self, fullname: str) -> Any:
+        """The module's code, for `python -m torch.distributed.run`."""
+        spec = importlib.util.find_spec(self.target)
+        return None if spec is None or spec.loader is None else spec.loader.get_code(self.target)  # type: ignore[attr-defined]
+
 
 class _AliasFinder(MetaPathFinder):
     """Finds `torch.x` where this package has `x`."""

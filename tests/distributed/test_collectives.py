@@ -6,15 +6,15 @@ import subprocess
 import sys
 
 import pytest
-from ranks_helper import PROGRAMS, environment, results_of, torchrun
+from ranks_helper import environment, results_of, torchrun
 
 pytest.importorskip("mpi4py")
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
-def test_collectives_are_pytorchs(run_both, ranks):
-    ours, theirs = run_both(ranks, str(PROGRAMS / "collectives.py"))
-    for mine, other in zip(ours, theirs):
+def test_collectives_are_pytorchs(both, ranks):
+    ours, theirs = both("both_collectives", ranks)
+    for mine, other in zip(results_of(ours, ranks), results_of(theirs, ranks)):
         assert mine.keys() == other.keys()
         for name, value in other.items():
             assert mine[name] == value, (name, mine["rank"])

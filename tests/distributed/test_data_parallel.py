@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ranks_helper import PROGRAMS, results_of, torchrun
+from ranks_helper import results_of, torchrun
 
 pytest.importorskip("mpi4py")
 
@@ -20,9 +20,9 @@ def close(mine, other, where, tolerance=2e-5):
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
-def test_training_is_pytorchs(run_both, ranks):
-    ours, theirs = run_both(ranks, str(PROGRAMS / "data_parallel.py"))
-    for rank, (mine, other) in enumerate(zip(ours, theirs)):
+def test_training_is_pytorchs(both, ranks):
+    ours, theirs = both("both_data_parallel", ranks)
+    for rank, (mine, other) in enumerate(zip(results_of(ours, ranks), results_of(theirs, ranks))):
         assert mine.keys() == other.keys()
         for name, value in other.items():
             close(mine[name], value, [rank, name], 2e-3 if "compress" in name else 2e-5)

@@ -15,10 +15,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import uuid
 from typing import Any
 
 __all__ = ["get_args_parser", "main", "run"]
+
+WORKER = "mindtorch_v2.distributed.worker"  # by this name also where the program calls the package torch
 
 
 def get_args_parser() -> argparse.ArgumentParser:
@@ -83,11 +86,22 @@ def run(args: Any) -> int:
     mpiexec, count = _launcher(args.mpiexec), _count(str(args.nproc_per_node))
     program = [args.training_script, *args.training_script_args]
     if not args.no_python:
-        program = [sys.executable, "-u", "-m", f"{__package__}.worker", *(["-m"] if args.module else []), *program]
+        program = [sys.executable, "-u", "-m", WORKER, *(["-m"] if args.module else []), *program]
     environment = {**os.environ, "MASTER_ADDR": args.master_addr, "MASTER_PORT": str(args.master_port),
                    "LOCAL_WORLD_SIZE": str(count), "TORCHELASTIC_RUN_ID": args.rdzv_id or uuid.uuid4().hex[:8]}
     environment.setdefault("OMP_NUM_THREADS", "1")
-    started = subprocess.Popen([mpiexec, *_dialect(mpiexec), "-n", str(count), *program], env=environment)
+    with tempfile.NamedTemporaryFile(prefix="torchrun-") as seen:
+        environment["MINDTORCH_STARTED"] = seen.name
+        code = _wait([mpiexec, *_dialect(mpiexec), "-n", str(count), *program], environment)
+        if code and not args.no_python and not os.path.getsize(seen.name):
+            print(f"torchrun: {os.path.basename(mpiexec)} ended with code {code} before it started a process; what it "
+                  f"says is above. It must have slots for {count} processes, and be of the MPI that mpi4py uses",
+                  file=sys.stderr, flush=True)
+    return code
+
+
+def _wait(command: list[str], environment: dict[str, str]) -> int:
+    started = subprocess.Popen(command, env=environment)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda which, _: started.send_signal(which))
     while True:

@@ -49,7 +49,14 @@ def watch(child: int) -> int:
     return code
 
 
+def say_started() -> None:
+    """Tell the launcher that its mpiexec did start a process."""
+    with contextlib.suppress(OSError), open(os.environ.pop("MINDTORCH_STARTED", os.devnull), "a") as seen:
+        seen.write(".")
+
+
 if __name__ == "__main__":
+    say_started()
     set_variables()
     made = os.fork()
     if made:

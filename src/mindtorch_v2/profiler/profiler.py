@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable
@@ -33,6 +32,7 @@ from .activity import (
 from .errors import ProfilerStateError
 from .execution_trace import ExecutionTraceObserver
 from .record_function import step_scope
+from .recorder.collectives import rank_metadata
 from .result import VALUES
 from .schedule import ProfilerAction, schedule
 from .schedule import always as _default_schedule_fn  # the name by which lightning asks for it
@@ -235,8 +235,7 @@ class _KinetoProfile:
 
     def _note_ranks(self) -> None:
         """Store which rank of which groups this process is, and how its clock differs from that of rank 0."""
-        lifecycle = sys.modules.get("mindtorch_v2.distributed._lifecycle")  # not loaded: no groups
-        for key, value in ({} if lifecycle is None else lifecycle.trace_metadata()).items():
+        for key, value in rank_metadata().items():
             self.add_metadata_json(key, json.dumps(value))
 
     def _stats(self) -> _ProfilerStats | None:

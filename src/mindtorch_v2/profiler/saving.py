@@ -22,6 +22,7 @@ from mtprof.trace import Trace
 
 from .._dispatch.observer import HOOK
 from .recorder import Recorder, assemble
+from .recorder.collectives import rank_metadata
 from .sources.buffers import drained
 from .sources.memory import MEMORY, MemoryPart
 from .sources.modules import ModuleName, Modules, names_of
@@ -44,7 +45,7 @@ class ChunkFile:
         with self._naming():
             self._file = open(self.path, "wb")  # noqa: SIM115  (closed by `close`)
             self._writer = arrow.Writer(self._file)
-            self._state(facts)
+            self.state(facts)
             self._file.flush()
 
     @contextlib.contextmanager
@@ -55,7 +56,8 @@ class ChunkFile:
         except OSError as error:
             raise OSError(error.errno, f"cannot write {self.path}: {error.strerror or error}") from error
 
-    def _state(self, facts: Mapping[str, Any]) -> None:
+    def state(self, facts: Mapping[str, Any]) -> None:
+        """State facts of a recording that runs."""
         self._writer.about({**facts, "finished": False})
 
     def add(self, trace: Trace) -> None:
@@ -102,7 +104,7 @@ class ChunkFile:
         with self._naming():
             try:
                 if facts is not None:
-                    self._state(facts)
+                    self.state(facts)
                 self._writer.close()
             finally:
                 self._file.close()
@@ -163,6 +165,10 @@ class Saver:
             calls = running.calls.drained(marks["calls"], part.end_ns) if "calls" in marks else {}
             part.parts["calls"] = [list(calls.values())]
             part.notes_taken = recorder.notes_taken
+        known = {**self.metadata, **rank_metadata()}
+        if known != self.metadata:  # at once, for a rank that is killed states nothing at its end
+            self.metadata = known
+            self.file.state({"metadata": known})
         self.file.add(assemble(part, metadata={}, with_flops=recorder.options.flops, whole=False))
         recorder.notes_taken = part.notes_taken
         if calls:

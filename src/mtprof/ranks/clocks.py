@@ -26,14 +26,15 @@ def one_clock(files: Sequence[Digest]) -> list[str]:
 
     Afterwards `offset_ns` of a file is what was added, apart from what collectives told.
     """
-    asked = all(one.offset_ns is not None for one in files)
-    base = files[0].epoch_ns - (files[0].offset_ns or 0 if asked else 0)
+    reference = next((one for one in files if one.offset_ns is not None), files[0])
+    day_ns = reference.epoch_ns - (reference.offset_ns or 0)  # from the clock of rank 0 to the time of day
+    undated = any(one.offset_ns is None and one.epoch_ns == 0 for one in files)
     for one in files:
-        one.offset_ns = (one.offset_ns or 0) + base if asked else one.epoch_ns
+        one.offset_ns = one.epoch_ns if one.offset_ns is None else one.offset_ns + day_ns
         for times in (one.talks["start"], one.talks["end"], one.steps["start"]):
             times += one.offset_ns
     problems = []
-    if len(files) > 1 and not asked and any(one.epoch_ns == 0 for one in files):
+    if len(files) > 1 and undated:
         problems.append("some files do not say when they were recorded: who waits for whom cannot be told")
     begins = max(one.start_ns + (one.offset_ns or 0) for one in files)
     ends = min(one.end_ns + (one.offset_ns or 0) for one in files)

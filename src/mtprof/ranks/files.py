@@ -88,6 +88,13 @@ def choose_run(folder: str, found: Iterable[Digest], run: str | None) -> list[Di
     runs: dict[str, list[Digest]] = {}
     for one in readable:
         runs.setdefault(one.run, []).append(one)
+    if len(runs) == 2 and "" in runs:
+        name = max(runs)
+        taken = {one.rank for one in runs[name]}
+        if not any(one.rank in taken for one in runs[""]):  # of ranks that ended before their file said it
+            for one in runs.pop(""):
+                one.problems.append(f"{one.name} does not say which run it is of; it is taken for one of run {name}")
+                runs[name].append(one)
     if run is not None:
         if run not in runs:
             known = ", ".join(sorted(name for name in runs if name)) or "none with a name"

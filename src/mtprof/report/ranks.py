@@ -10,7 +10,8 @@ from ..ranks import Ranks
 
 MOST_CELLS = 200_000  # of the map; more are joined, and the longest of them is shown
 MOST_ROWS = 2000
-_MEASURES = {"duration": "whole step", "compute": "compute", "input": "input", "communication": "exposed communication",
+# Whole steps are alike on all ranks, since these wait for each other; what differs is the work of their own.
+_MEASURES = {"own": "all but communication", "duration": "whole step", "compute": "compute", "input": "input", "communication": "exposed communication",
              "other": "other"}
 
 
@@ -29,14 +30,15 @@ def _headline(ranks: Ranks) -> str:
     first = ranks.by_rank()[0]
     if not first.waited_for_us:
         return "No rank waited for another."
-    why = f", for it spent {first.why_us / 1000:,.1f} ms more on {first.why} than the median rank" if first.why else ""
+    spent = "outside of ops, input and communication" if first.why == "other" else f"on {first.why}"
+    why = f", for it spent {first.why_us / 1000:,.1f} ms more {spent} than the median rank" if first.why else ""
     return (f"The others waited {first.waited_for_us / 1000:,.1f} ms together for rank {first.rank}, which came last to "
             f"{first.last:,} of {len(ranks.meetings):,} collectives{why}.")
 
 
 def _nanoseconds(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{key.removesuffix("_us"): value * 1000 if key.endswith("_us") else value for key, value in row.items()}
-            for row in rows]
+    return [{key[:-3] + "_ns" if key.endswith("_us") else key: value * 1000 if key.endswith("_us") else value
+             for key, value in row.items()} for row in rows]
 
 
 def _map(ranks: Ranks) -> dict[str, Any]:
@@ -50,7 +52,8 @@ def _map(ranks: Ranks) -> dict[str, Any]:
         whole = np.zeros(shape, np.int64)
         for row, one in enumerate(files):
             column = np.searchsorted(numbers, one.steps["number"]) // steps_joined
-            np.maximum.at(whole[row // ranks_joined], column, one.steps[measure])
+            times = one.steps["duration"] - one.steps["communication"] if measure == "own" else one.steps[measure]
+            np.maximum.at(whole[row // ranks_joined], column, times)
         values[measure] = whole.tolist()
     return {"measures": _MEASURES, "values": values, "ranks": [one.rank for one in files][::ranks_joined],
             "steps": numbers[::steps_joined].tolist(), "ranks_joined": ranks_joined, "steps_joined": steps_joined}

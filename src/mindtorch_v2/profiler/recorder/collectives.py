@@ -7,6 +7,7 @@ are on their way at once, there are several lanes.
 from __future__ import annotations
 
 import os
+import sys
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,7 +21,7 @@ from mtprof.trace import ThreadInfo
 if TYPE_CHECKING:
     from .recorder import Recorder
 
-__all__ = ["NOTES", "Note", "add_collectives"]
+__all__ = ["NOTES", "Note", "add_collectives", "rank_metadata"]
 
 _KEPT = 1_000_000  # the oldest go first: recordings that still want them are long over
 _LANE = "MPI communication"
@@ -52,6 +53,12 @@ class Note(NamedTuple):
 NOTES: deque[Note] = deque(maxlen=_KEPT)
 _NAMES = ("operation", "dtype", "group", "group_description", "ranks")
 _NUMBERS = ("in_elements", "out_elements", "group_size", "rank", "source", "target", "number")
+
+
+def rank_metadata() -> dict[str, Any]:
+    """What a trace's metadata say of the ranks; nothing where there are no groups."""
+    lifecycle = sys.modules.get("mindtorch_v2.distributed._lifecycle")
+    return {} if lifecycle is None else lifecycle.trace_metadata()
 
 
 def add_collectives(build: TraceBuilder, recorder: Recorder, steps_ns: np.ndarray,

@@ -1,9 +1,9 @@
 "use strict";
 // All ranks of a job: who is slow, when, and who waited for whom.
 function rankMap(map, state, changed) {
-  const measure = map.values[state.measure] ? state.measure : "duration";
+  const measure = map.values[state.measure] ? state.measure : "own";
   const rows = map.values[measure], flat = rows.flat().filter((v) => v > 0).sort((a, b) => a - b);
-  const top = flat.length ? flat[Math.floor(0.99 * (flat.length - 1))] : 1, low = flat.length ? flat[0] : 0;
+  const top = flat.length ? flat[Math.floor(0.95 * (flat.length - 1))] : 1, low = flat.length ? flat[0] : 0;
   const wide = Math.max(3, Math.min(26, Math.floor(1100 / Math.max(map.steps.length, 1))));
   const high = Math.max(2, Math.min(20, Math.floor(480 / Math.max(rows.length, 1))));
   const left = 58, bottom = 20, ratio = devicePixelRatio || 1;
@@ -33,17 +33,17 @@ function rankMap(map, state, changed) {
   canvas.addEventListener("mouseleave", () => tip.hide());
   const choose = el("select", {"aria-label": "What the map shows", onchange: (event) => changed({...state, measure: event.target.value}, true)},
     Object.entries(map.measures).map(([key, title]) => el("option", {value: key, selected: key === measure}, title)));
-  return [el("div", {class: "tools"}, choose, el("span", {class: "dim"}, `by rank (down) and step (across), from ${format.time(low)}, pale, to ${format.time(top)}`)),
+  return [el("div", {class: "tools"}, choose, el("span", {class: "dim"}, `by rank (down) and step (across), from ${format.time(low)}, pale, to ${format.time(top)} and more`)),
     el("div", {class: "scroll"}, canvas)];
 }
 function ranksPage(state, changed) {
   const r = D.ranks, keep = (s) => changed({...state, ...s});
   const card = (title, value) => el("div", {class: "card"}, el("b", {}, value), title);
-  const time = (key, title, more) => ({key, title, kind: "time", ...more});
+  const time = (key, title, more) => ({key: `${key}_ns`, title, kind: "time", ...more});
   const rankColumns = [{key: "rank", title: "Rank", always: true}, {key: "steps", title: "Steps"}, time("duration", "Total"), time("compute", "Compute", {share: true}),
     time("input", "Input"), time("communication", "Communication"), time("exposed", "Exposed", {help: "communication while nothing was computed"}), time("waited", "Waited"),
     time("waited_for", "Others waited", {share: true, help: "what the others waited together where this rank came last"}), {key: "last", title: "Came last"},
-    {key: "why", title: "Why", kind: "text"}, time("why", "", {hidden: true}), time("clock_error", "Clock ±")].filter((c) => c.title);
+    {key: "why", title: "Why", kind: "text"}, time("why", "By", {help: "how much longer than the median rank"}), time("clock_error", "Clock ±")];
   const waitColumns = [{key: "operation", title: "Collective", kind: "text"}, {key: "group", title: "Group", kind: "text"}, {key: "number", title: "Number", always: true},
     {key: "ranks", title: "Ranks"}, {key: "last_rank", title: "Last rank", always: true}, {key: "why", title: "Why", kind: "text"}, time("spread", "Spread"),
     time("waited", "Waited", {share: true}), time("transfer", "Transfer")];
@@ -55,8 +55,8 @@ function ranksPage(state, changed) {
       card("compute of the busiest rank over the mean", r.imbalance.toFixed(2)), card("of communication is hidden behind compute", format.share(r.overlap)),
       card("less, if the slowest rank of each step were as fast as the median", format.time(r.gain))),
     el("h2", {}, "Ranks and steps"), ...rankMap(r.map, state, changed),
-    el("h2", {}, "Ranks"), new DataTable(rankColumns, r.ranks, state, keep, {sort: "waited_for"}).element,
-    el("h2", {}, "Collectives that cost most waiting"), new DataTable(waitColumns, r.waits, {}, null, {sort: "waited"}).element,
+    el("h2", {}, "Ranks"), new DataTable(rankColumns, r.ranks, state, keep, {sort: "waited_for_ns"}).element,
+    el("h2", {}, "Collectives that cost most waiting"), new DataTable(waitColumns, r.waits, {}, null, {sort: "waited_ns"}).element,
     r.modules.length ? el("h2", {}, "Imbalance by module") : null,
-    r.modules.length ? new DataTable(moduleColumns, r.modules, {}, null, {sort: "slowest"}).element : null];
+    r.modules.length ? new DataTable(moduleColumns, r.modules, {}, null, {sort: "slowest_ns"}).element : null];
 }
