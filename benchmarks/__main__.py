@@ -7,7 +7,7 @@ import importlib.util
 import sys
 
 ALL = ("importing", "ops", "kernels", "mlp", "models", "recording", "recording_models", "views", "traces", "npu",
-       "holistic")
+       "holistic", "ranks")
 WITH_WISHES = ("kernels",)
 
 

@@ -75,7 +75,8 @@ class Observed:
         source, target = self.peers
         NOTES.append(Note(self.start_ns, self.end_ns, self.ident, bool(self.is_async), _NAMES[self.name][1],
                           _DTYPES.get(dtype, dtype), *self.elements, group.group_name, group.group_desc, group.size(),
-                          _listed(tuple(group.ranks)), group.global_rank(group.rank()), source, target, self.number, next(_SERIALS)))
+                          _listed(tuple(group.ranks)), group.global_rank(group.rank()), source, target, self.number,
+                          next(_SERIALS)))
 
 
 def begin(group: Any, name: str, number: int, dtype: Any, elements: tuple[int, int],

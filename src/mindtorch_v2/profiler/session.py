@@ -413,7 +413,8 @@ class profile:
 
     def _with_stored(self, trace: Trace) -> Trace:
         """The trace with what the program stored besides (`add_metadata`)."""
-        return replace(trace, metadata={**trace.metadata, **{key: json.loads(one) for key, one in self.metadata.items()}})
+        stored = {key: json.loads(value) for key, value in self.metadata.items()}
+        return replace(trace, metadata={**trace.metadata, **stored})
 
     def export_stacks(self, path: Any, metric: str = "self_cpu_time_total") -> None:
         """Write stacks for a flame graph."""

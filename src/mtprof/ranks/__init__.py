@@ -1,6 +1,6 @@
 """The recordings of a job's ranks, a file each, read as one.
 
-    files.py     which files a folder has, and the function that is run on each of them: by this process, by a pool, on Dask
+    files.py     which files a folder has, and a function run on each: by this process, by a pool, on Dask
     digest.py    what is kept of a file: a row a step, a row a collective, a row a module
     clocks.py    the ranks' clocks brought to one
     meetings.py  collectives matched between ranks: who came last, who waited, and why

@@ -1,7 +1,7 @@
 """`Ranks`: questions to the recordings of a job's ranks.
 
-Files are read one at a time, and what is kept of each is small: a row a step, a collective and a module. So memory grows
-with steps and collectives and not with events, and time grows linearly with the number of ranks.
+Files are read one at a time, and what is kept of each is small: a row a step, a collective and a module. So memory
+grows with steps and collectives and not with events, and time grows linearly with the number of ranks.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class RankRow:
     waited_us: float        # in collectives, until the last rank had come
     waited_for_us: float    # what the others waited, together, where this rank was the last
     last: int               # collectives to which it came last
-    why: str                # what kept it longer than the median rank before those: compute, input, communication, other
+    why: str                # what kept it longer than the median rank before those, a word of PARTS
     why_us: float           # how much longer
     clock_error_us: float   # how far its times may be off against those of the first rank
 
@@ -195,7 +195,7 @@ class Ranks:
         return Rows(RankRow, sorted(rows, key=lambda row: -row.waited_for_us))
 
     def modules(self) -> Rows[ModuleRow]:
-        """Imbalance by module, what the slowest rank has more than the mean first; none if modules were not recorded."""
+        """Imbalance by module, most first; none if modules were not recorded."""
         names = sorted({name for one in self._files for name in one.modules})
         rows = []
         for name in names:

@@ -11,7 +11,8 @@ from ..ranks import Ranks
 MOST_CELLS = 200_000  # of the map; more are joined, and the longest of them is shown
 MOST_ROWS = 2000
 # Whole steps are alike on all ranks, since these wait for each other; what differs is the work of their own.
-_MEASURES = {"own": "all but communication", "duration": "whole step", "compute": "compute", "input": "input", "communication": "exposed communication",
+_MEASURES = {"own": "all but communication", "duration": "whole step", "compute": "compute",
+             "input": "input", "communication": "exposed communication",
              "other": "other"}
 
 
@@ -32,8 +33,8 @@ def _headline(ranks: Ranks) -> str:
         return "No rank waited for another."
     spent = "outside of ops, input and communication" if first.why == "other" else f"on {first.why}"
     why = f", for it spent {first.why_us / 1000:,.1f} ms more {spent} than the median rank" if first.why else ""
-    return (f"The others waited {first.waited_for_us / 1000:,.1f} ms together for rank {first.rank}, which came last to "
-            f"{first.last:,} of {len(ranks.meetings):,} collectives{why}.")
+    return (f"The others waited {first.waited_for_us / 1000:,.1f} ms together for rank {first.rank}, which came last "
+            f"to {first.last:,} of {len(ranks.meetings):,} collectives{why}.")
 
 
 def _nanoseconds(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -35,7 +35,7 @@ def test_a_file_that_was_cut(tmp_path, kept):
 
 def test_no_file_that_can_be_read(tmp_path):
     (tmp_path / "rank0.mtp").write_bytes(b"ARROW1\0\0junk")
-    with pytest.raises(mtprof.BadFile, match="no file in .* can be read"):
+    with pytest.raises(mtprof.BadFile, match=r"no file in .* can be read"):
         len(mtprof.load(tmp_path))
 
 
@@ -47,7 +47,7 @@ def test_a_folder_without_traces(tmp_path):
 def test_two_runs_in_a_folder(tmp_path):
     job(tmp_path, run="first")
     Rank(0, 3, run="second").compute(5).save(tmp_path, "later0.mtp")
-    with pytest.raises(mtprof.BadFile, match=r"more than one run \(run second: later0.mtp; run first: rank0.mtp.*--run"):
+    with pytest.raises(mtprof.BadFile, match=r"more than one run \(run second: later0.mtp; run first: rank0.*--run"):
         len(mtprof.load(tmp_path))
     assert len(mtprof.Ranks(tmp_path, run="first")) == 3
     assert mtprof.Ranks(tmp_path, run="second").problems == ["no file of rank 1, 2 (of 3)"]
@@ -58,7 +58,7 @@ def test_two_runs_in_a_folder(tmp_path):
 def test_two_runs_that_have_no_names(tmp_path):
     job(tmp_path, offset_ns=None)
     Rank(1, 3, offset_ns=None).compute(5).save(tmp_path, "again.mtp")
-    with pytest.raises(mtprof.BadFile, match="again.mtp and rank1.mtp are both of rank 1"):
+    with pytest.raises(mtprof.BadFile, match=r"again.mtp and rank1.mtp are both of rank 1"):
         len(mtprof.load(tmp_path))
 
 
