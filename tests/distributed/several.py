@@ -7,7 +7,6 @@ free port for each, which PyTorch's groups meet at.
 import contextlib
 import io
 import os
-import runpy
 import sys
 from pathlib import Path
 
@@ -24,6 +23,7 @@ if "ON_PYTORCH" in os.environ:
 
     dist.destroy_process_group = end_together
 programs, ports = sys.argv[1:], os.environ["PORTS"].split()
+kept: list[dict] = []  # PyTorch hangs now and then if the models and groups of a program are taken apart
 for program, port in zip(programs, ports):
     folder = results / Path(program).stem
     folder.mkdir(parents=True, exist_ok=True)
@@ -32,7 +32,8 @@ for program, port in zip(programs, ports):
     said = io.StringIO()
     try:
         with contextlib.redirect_stdout(said):
-            runpy.run_path(program, run_name="__main__")
+            kept.append({"__name__": "__main__", "__file__": program})
+            exec(compile(Path(program).read_text(), program, "exec"), kept[-1])
     finally:
         (folder / f"{rank}.txt").write_text(said.getvalue())
 if "ON_PYTORCH" in os.environ:

@@ -185,13 +185,16 @@ class Ranks:
         reasons = np.stack([np.bincount(last, met.excess[:, part], len(ranks)) for part in range(len(PARTS))], axis=1)
         rows = []
         for number, one in enumerate(self._files):
-            sums = (float(one.steps[name].sum() / 1000) for name in ("duration", "compute", "input", "talking",
-                                                                     "communication"))
+            total, compute, loading, talking, exposed = (
+                float(one.steps[name].sum() / 1000) for name in ("duration", "compute", "input", "talking",
+                                                                 "communication"))
             most = int(reasons[number].argmax())
             kept = caused[number] > 0 and reasons[number, most] > 0
-            rows.append(RankRow(one.rank, len(one.steps["number"]), *sums, float(waited[number] / 1000),
-                                float(caused[number] / 1000), int(times[number]), PARTS[most] if kept else "",
-                                float(reasons[number, most] / 1000) if kept else 0.0, one.error_ns / 1000))
+            rows.append(RankRow(
+                one.rank, len(one.steps["number"]), total, compute, loading, talking, exposed,
+                waited_us=float(waited[number] / 1000), waited_for_us=float(caused[number] / 1000),
+                last=int(times[number]), why=PARTS[most] if kept else "",
+                why_us=float(reasons[number, most] / 1000) if kept else 0.0, clock_error_us=one.error_ns / 1000))
         return Rows(RankRow, sorted(rows, key=lambda row: -row.waited_for_us))
 
     def modules(self) -> Rows[ModuleRow]:
