@@ -20,7 +20,7 @@ from .autocast import casts
 from .autocast_lists import POLICIES
 from .codegen import PROMOTE_PAIR, PROMOTE_SCALAR
 from .dispatcher import compile_op
-from .graph_codegen import formula_parameters
+from .facts import formula_parameters
 from .namespace import aten
 from .observer import HOOK, event_id, is_recorded, open_stretch, tap
 from .overriding import NobodyAnswers
