@@ -9,6 +9,7 @@ import numpy as np
 
 from ..recording import Recording
 from ..trace import Trace
+from ..views.memory_profile import MemoryProfile
 from ..views.module_tree import ModuleTree, module_tree
 from ..views.trace_view import TraceView
 from .advice import Advice, advise
@@ -70,6 +71,11 @@ class Analysis:
     def modules(self) -> ModuleTree | None:
         """Time, memory and work by module; None if modules were not recorded."""
         return module_tree(self.trace) if self.trace.has("modules") and self.trace.has("module_calls") else None
+
+    @cached_property
+    def memory_profile(self) -> MemoryProfile:
+        """Which memory there was, when, and what for; raises an error that says what was not recorded."""
+        return self.recording.memory_profile()
 
     @cached_property
     def memory_peaks(self) -> list[MemoryPeak]:

@@ -134,7 +134,7 @@ def _categories(analysis: Analysis, device: str) -> list[Holder]:
         return []
     from ..views.memory_timeline import ORDER, totals
 
-    _, by_category = totals(analysis.recording.memory_profile(), device)
+    _, by_category = totals(analysis.memory_profile, device)
     if not len(by_category):
         return []
     at = by_category[int(np.argmax(by_category.sum(axis=1)))]

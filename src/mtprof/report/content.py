@@ -116,7 +116,7 @@ def memory(analysis: Analysis) -> dict[str, Any]:
         if len(trace.tables["memory"]["time_ns"]) > _MOST_MEMORY_EVENTS:
             why = "There are too many allocations to draw each; the table of the peak is exact."
         else:
-            profile = analysis.recording.memory_profile()
+            profile = analysis.memory_profile
             charts = {peak["device"]: memory_chart(profile, peak["device"]) for peak in peaks}
     except MissingTable as error:
         why = f"Memory over time by category needs more than was recorded: {error}"

@@ -24,7 +24,7 @@ function stepsChart(o) {
   const bars = o.steps.map((s, i) => el("a", {href: `#/timeline?from=${Math.round(o.starts[i] - o.begin)}&span=${Math.round(s.wall)}`, class: s.wall > top ? "cut" : null,
     title: `step ${s.step}: ${format.time(s.wall)}${s.wall > top ? " (taller than the chart)" : ""}\n` + o.parts.map((p) => `${p} ${format.time(s[p])}`).join("\n"), "aria-label": `step ${s.step}, ${format.time(s.wall)}`},
     o.parts.map((p) => el("span", {style: {background: `var(${COLOURS[p]})`, height: `${100 * s[p] / Math.max(top, s.wall)}%`}}))));
-  return [el("h2", {}, "Steps"), el("p", {class: "dim"}, `${o.count.toLocaleString("en")} steps; the median takes ${format.time(median)}, the fastest ${format.time(walls[0])}, the slowest ${format.time(walls[walls.length - 1])}.` +
+  return [el("h2", {}, "Steps"), el("p", {class: "dim"}, `${o.count.toLocaleString("en")} steps; the median one${o.warmup ? " after the warm-up" : ""} takes ${format.time(o.typical.wall)}, the fastest ${format.time(walls[0])}, the slowest ${format.time(walls[walls.length - 1])}.` +
     (o.count > o.steps.length ? ` The first ${o.steps.length.toLocaleString("en")} are drawn.` : "") + " A click shows a step in the timeline."),
     el("div", {class: "chart"}, el("div", {class: "axis", "aria-hidden": "true"}, el("span", {}, format.time(top)), el("span", {}, format.time(top / 2)), el("span", {}, "0")), el("div", {class: "spark"}, bars))];
 }
