@@ -65,7 +65,7 @@ class Page:
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
-    def wait(self, condition: str, seconds: float = 30) -> None:
+    def wait(self, condition: str, seconds: float = 90) -> None:
         end = time.monotonic() + seconds
         while not self.value(f"Boolean({condition})"):
             assert time.monotonic() < end, f"not true in {seconds} s: {condition}"
