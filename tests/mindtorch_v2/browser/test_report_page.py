@@ -227,6 +227,8 @@ def test_timeline_zooms_selects_and_totals(page: Page) -> None:
     page.press("ArrowRight")
     assert "took" in page.value("timeline.detail.textContent")
     assert "e=" in page.value("location.hash")
+    page.press("Enter")
+    assert page.value("timeline.detail.textContent").startswith("Selected: ")
     place = page.value("timeline.canvas.getBoundingClientRect().toJSON()")
     y = place["top"] + 60
     for kind, x in (("mousePressed", 300), ("mouseMoved", 500), ("mouseMoved", 600), ("mouseReleased", 600)):

@@ -38,7 +38,7 @@ document.getElementById("theme").addEventListener("click", () => {
 });
 const help = document.getElementById("help");
 const KEYS = [["1 … 9", "a page"], ["/", "search"], ["Esc", "leave the search, zoom out of the flame graph"], ["w s", "timeline: zoom in and out"], ["a d", "timeline: left and right"], ["f", "timeline: fit"],
-  ["← → ↑ ↓", "timeline, flame graph: neighbours, what is around, what is inside"], ["Shift and drag", "timeline: add up a span"], ["← → Home End", "memory: from change to change"], ["+ − 0 p", "memory: zoom, whole, peak"], ["?", "this list"]];
+  ["← → ↑ ↓", "timeline, flame graph: neighbours, what is around, what is inside"], ["Shift and drag", "timeline: add up a span"], ["Enter", "timeline: add up the span of the chosen event, or the view"], ["← → Home End", "memory: from change to change"], ["+ − 0 p", "memory: zoom, whole, peak"], ["?", "this list"]];
 help.append(el("h2", {}, "Keys"), el("dl", {class: "figures"}, KEYS.flatMap(([key, what]) => [el("dt", {}, el("kbd", {}, key)), el("dd", {class: "left"}, what)])),
   el("form", {method: "dialog"}, el("button", {}, "Close")));
 document.getElementById("keys").addEventListener("click", () => help.showModal());

@@ -6,7 +6,7 @@ const LEGEND = [["forward and other ops", "forward"], ["backward", "backward"], 
 class Timeline {
   constructor(state, changed) {
     this.state = state; this.changed = changed; this.t = D.timeline;
-    this.canvas = el("canvas", {tabindex: "0", role: "application", "aria-label": "Timeline. W and S zoom, A and D pan, F fits, arrow keys walk between events."});
+    this.canvas = el("canvas", {tabindex: "0", role: "application", "aria-label": "Timeline. W and S zoom, A and D pan, F fits, arrow keys walk between events, Enter adds up what ran during the chosen one."});
     this.detail = el("aside", {class: "detail", "aria-live": "polite"}, this.hint());
     this.search = el("input", {type: "search", placeholder: "Search (press /)", "aria-label": "Search events", value: state.q || "", oninput: () => this.find()});
     this.hits = el("span", {class: "dim", role: "status"});
@@ -194,7 +194,7 @@ class Timeline {
     canvas.addEventListener("keydown", (e) => {
       const middle = this.from + this.span / 2;
       const act = {w: () => this.zoom(1 / 1.3, middle), s: () => this.zoom(1.3, middle), a: () => this.pan(-this.span / 6, 0), d: () => this.pan(this.span / 6, 0), f: () => this.fit(),
-        ArrowRight: () => this.walk(1, 0), ArrowLeft: () => this.walk(-1, 0), ArrowUp: () => this.walk(0, -1), ArrowDown: () => this.walk(0, 1)}[e.key];
+        ArrowRight: () => this.walk(1, 0), ArrowLeft: () => this.walk(-1, 0), ArrowUp: () => this.walk(0, -1), ArrowDown: () => this.walk(0, 1), Enter: () => this.totalChosen()}[e.key];
       if (act && !e.ctrlKey && !e.metaKey) { e.preventDefault(); act(); this.remember(); }
     });
   }
@@ -231,6 +231,11 @@ class Timeline {
       .flatMap(([k, v]) => [el("dt", {}, k), el("dd", {title: k === "took" ? exact.time(c.duration[event]) : null}, v)])),
       el("p", {}, el("a", {href: `#/operators?q=${encodeURIComponent(name)}`}, "Its rows in Operators"), " · ", el("button", {type: "button", onclick: () => { this.from = c.start[event] - c.duration[event] * 0.05; this.span = Math.max(c.duration[event] * 1.1, 20); this.draw(); this.remember(); }}, "Zoom to it")));
     this.draw();
+  }
+  totalChosen() {  // what a drag with Shift does, for the keyboard: the span of the chosen event, or what is in view
+    const event = this.selected;
+    this.selection = event === undefined ? [this.from, this.from + this.span] : [this.c.start[event], this.c.start[event] + this.c.duration[event]];
+    this.total(); this.draw();
   }
   own(event) {  // without what is drawn inside it
     const c = this.c, end = c.start[event] + c.duration[event];
