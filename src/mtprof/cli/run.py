@@ -53,7 +53,7 @@ def prepare(parser: argparse.ArgumentParser) -> None:
     record.add_argument("--light", action="store_true", help="none of these, for the least cost")
     record.add_argument("--stream", action="store_true",
                         help="write the recording while the program runs: memory stays bounded, a kill leaves what "
-                             "there was, 'mtprof top --live' shows it; without stacks and modules")
+                             "there was, 'mtprof top --live' shows it")
     when = parser.add_argument_group("when to record (always by default)")
     when.add_argument("--steps", type=_steps, metavar="N|A-B", help="the first N steps, or those from A to B, from 0")
     when.add_argument("--schedule", type=_schedule, metavar="wait=1,warmup=1,active=3",
@@ -168,9 +168,6 @@ def _settings(options: argparse.Namespace, how: str, program: str, arguments: li
     from ..launch.settings import Settings
 
     flags = {flag: not options.light and not getattr(options, f"no_{word}") for word, flag in FLAGS.items()}
-    if options.stream:
-        _check_stream(options)
-        flags |= {"with_stack": False, "with_modules": False}
     direct = recording if not options.torch else f"{recording}.pt.trace.json"
     return Settings(
         runtime="torch" if options.torch else "mindtorch_v2", alias=not options.torch and not options.no_alias, how=how,
@@ -208,19 +205,14 @@ def _check_runtime(options: argparse.Namespace) -> None:
     from importlib.util import find_spec
 
     if options.torch:
+        if options.stream:
+            raise CommandError("--stream is not for --torch: PyTorch writes its trace at the end")
         if find_spec("torch") is None:
             raise CommandError("--torch needs PyTorch, which is not installed here (pip install torch)")
         if options.max_events:
             raise CommandError("--max-events is not for --torch: PyTorch's profiler knows no limit (use --steps)")
     elif find_spec("mindtorch_v2") is None:
         raise CommandError("the runtime mindtorch_v2 is not installed here (pip install mindtorch-v2)")
-
-
-def _check_stream(options: argparse.Namespace) -> None:
-    if options.torch:
-        raise CommandError("--stream is not for --torch: PyTorch writes its trace at the end")
-    if options.steps or options.schedule:
-        raise CommandError("--stream records everything, and --steps or --schedule choose; use one or the other")
 
 
 def _base(how: str, program: str) -> str:

@@ -48,7 +48,8 @@ class Profiling:
                 more["save_to"] = settings.recording
         if settings.counts_steps:
             more["schedule"] = self._schedule()
-            more["on_trace_ready"] = lambda profile: self._save()
+            if not settings.stream:  # which has left a file for each cycle already
+                more["on_trace_ready"] = lambda profile: self._save()
         made = profiler.profile(**settings.flags, **more)
         if settings.runtime == "torch":
             made.preset_metadata_json(PROGRAM, json.dumps(self._facts()))

@@ -119,6 +119,15 @@ def test_each_cycle_of_a_schedule_leaves_a_file(command):
             for name in ("program.mtp", "program.2.mtp")] == [[2], [5]]
 
 
+def test_chosen_steps_are_written_while_the_program_runs(command):
+    write(command, PROGRAM)
+    done = command("run", "-q", "--no-report", "--json", "--stream", "--schedule", "wait=1,warmup=1,active=1,repeat=2",
+                   "program.py")
+    assert json.loads(done.stdout.splitlines()[-1])["recordings"] == ["program.mtp", "program.2.mtp"]
+    assert [Analysis(mtprof.load(command.folder / name)).steps.number.tolist()
+            for name in ("program.mtp", "program.2.mtp")] == [[2], [5]]
+
+
 def test_a_stretch_of_time_is_recorded(command):
     """The program ends after the recording has, so that what it does last is not in it, however late timers are."""
     write(command, """
@@ -221,6 +230,7 @@ def test_a_killed_program_leaves_what_was_written_while_it_ran(process):
         trace = mtprof.load(process.folder / "program.mtp").trace
     assert "Optimizer.step#SGD.step" in trace.names
     assert trace.end_ns - trace.start_ns > 0
+    assert {"memory", "modules", "stacks"} <= set(trace.tables)
 
 
 def test_the_traceback_is_the_programs_own(command):
@@ -312,7 +322,7 @@ WRONG = {
     ("run", "--max-events", "-1", "x.py"): "--max-events",
     ("run", "-o", "no/such/place.mtp", "-c", "1"): "does not exist",
     ("run", "--unknown", "x.py"): "--unknown",
-    ("run", "--stream", "--steps", "3", "-c", "1"): "use one or the other",
+    ("run", "--stream", "--torch", "-c", "1"): "PyTorch writes its trace at the end",
 }
 
 
