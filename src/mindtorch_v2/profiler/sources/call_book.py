@@ -42,7 +42,7 @@ _LIBRARIES = (*(os.path.join(os.path.dirname(package.__file__), "") for package 
               os.path.join(sysconfig.get_path("purelib"), "_distutils_hack", ""))
 _STANDARD = (os.path.join(sysconfig.get_path("stdlib"), ""), "<frozen ", "<__array_function__ ")
 _INSTALLED = os.sep + "site-packages" + os.sep  # a directory inside the standard library's
-_WRITTEN_BY_DATACLASS = "<string>"  # and the name of what `python -c` runs
+_WRITTEN_BY_DATACLASS = "<string>"  # and by named tuples, and the name of what `python -c` runs
 _LONGEST_WALK = 50
 
 OpenCall = tuple[CodeType, int, int]  # code, line and identity of the frame
@@ -81,8 +81,9 @@ def classify(code: CodeType) -> int:
 
 def on_our_behalf(frame: FrameType) -> bool:
     """Whether it was this package that called into a library. The answer is the same when the frame is left."""
-    if frame.f_code.co_filename == _WRITTEN_BY_DATACLASS:
-        return str(frame.f_globals.get("__name__")).startswith(_PACKAGE_NAMES)
+    if frame.f_code.co_filename == _WRITTEN_BY_DATACLASS and str(frame.f_globals.get("__name__")).startswith(
+            _PACKAGE_NAMES):
+        return True
     caller = frame.f_back
     for _ in range(_LONGEST_WALK):
         if caller is None:
