@@ -81,9 +81,10 @@ def classify(code: CodeType) -> int:
 
 def on_our_behalf(frame: FrameType) -> bool:
     """Whether it was this package that called into a library. The answer is the same when the frame is left."""
-    if frame.f_code.co_filename == _WRITTEN_BY_DATACLASS and str(frame.f_globals.get("__name__")).startswith(
-            _PACKAGE_NAMES):
-        return True
+    if frame.f_code.co_filename == _WRITTEN_BY_DATACLASS:
+        module = str(frame.f_globals.get("__name__"))
+        if not module.startswith("namedtuple_"):  # which says nothing of who wrote the class
+            return module.startswith(_PACKAGE_NAMES)
     caller = frame.f_back
     for _ in range(_LONGEST_WALK):
         if caller is None:
