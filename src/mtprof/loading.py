@@ -28,6 +28,8 @@ def load(path: str | os.PathLike[str]) -> Any:
         return Ranks(name)
     with open(name, "rb") as file:
         start = file.read(64)
+    if not start:
+        raise BadFile(f"{name} is empty")
     if start.startswith(MAGIC):
         trace, cut_short = arrow.read(name)
     elif start.startswith(_GZIP) or start.lstrip()[:1] in (b"{", b"[") or not start.strip():

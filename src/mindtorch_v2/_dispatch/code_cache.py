@@ -94,7 +94,8 @@ class CodeCache:
         places: dict[bytes, tuple[int, int]] = {}
         entries: list[bytes] = []
         size = 0
-        for key, content in {**_Content(self.path).entries(), **new}.items():
+        kept: dict[bytes, bytes | memoryview] = {**_Content(self.path).entries(), **new}
+        for key, content in kept.items():
             entry = b"".join((_checksum(content), content))
             places[key] = size, len(entry)
             entries.append(entry)

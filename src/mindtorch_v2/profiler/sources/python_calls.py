@@ -247,8 +247,9 @@ class CallLog:
             base, since, idle = left.base, left.base_ns, left.idle
             records = tuple(np.concatenate(both) for both in zip(left.records, records))
             objects = {**left.objects, **objects} if left.objects else objects
-        return CallPiece(*records, objects, lane.info, base, since, end_ns, idle=idle and not len(records[0]),
-                         late=late, goes_on=drain)
+        times, identities, instructions = records
+        return CallPiece(times, identities, instructions, objects, lane.info, base, since, end_ns,
+                         idle=idle and not len(times), late=late, goes_on=drain)
 
 
 class Calls(Source):
