@@ -57,8 +57,8 @@ def _report(outcome: Outcome) -> str:
     promise = (outcome.case.body.__doc__ or "").splitlines()[0]
     last = outcome.said.splitlines()[-12:] if outcome.kind != "skipped" else [outcome.said]
     indented = "\n".join(f"    {line[:160]}" for line in last)
-    return (f"{outcome.kind.upper():8} {outcome.name} after {outcome.seconds:.1f} s of processor. The promise: {promise}\n"
-            f"{indented}")
+    return (f"{outcome.kind.upper():8} {outcome.name} after {outcome.seconds:.1f} s of processor. "
+            f"The promise: {promise}\n{indented}")
 
 
 if __name__ == "__main__":

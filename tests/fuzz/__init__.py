@@ -2,6 +2,7 @@
 
     python -m tests.fuzz                         each target for a minute
     python -m tests.fuzz --seconds 7200 -t checkpoint
+    python -m tests.fuzz --quick                 the same inputs each time, as many as take about 20 seconds a target
     python -m tests.fuzz --replay FILE -t kineto
 
 Inputs are changed at random, by bytes and by what they mean (operations of a pickle, records of an archive, values of

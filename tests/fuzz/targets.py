@@ -27,6 +27,7 @@ class Target:
     mutators: tuple[mutate.Mutator, ...]
     allowed: Callable[[BaseException], bool]
     watched: tuple[str, ...]  # the files whose lines are counted
+    quick: int  # how many inputs a quick run tries
 
 
 def corpus(name: str) -> list[bytes]:
@@ -121,9 +122,9 @@ def _trace_error(error: BaseException) -> bool:
 
 TARGETS = {target.name: target for target in (
     Target("checkpoint", _load_checkpoint, _checkpoint_seeds, (mutate.some_bytes, mutate.archive, mutate.pickles),
-           _checkpoint_error, ("_serialization/", "mindtorch_v2/serialization.py")),
+           _checkpoint_error, ("_serialization/", "mindtorch_v2/serialization.py"), 4000),
     Target("kineto", _load_trace(".json"), _exported(".json"), (mutate.some_bytes, mutate.json_values), _trace_error,
-           ("mtprof/store/", "mtprof/builder.py", "mtprof/tables/", "mtprof/views/", "mtprof/export/")),
+           ("mtprof/store/", "mtprof/builder.py", "mtprof/tables/", "mtprof/views/", "mtprof/export/"), 1000),
     Target("recording", _load_trace(".mtp"), _exported(".mtp"), (mutate.some_bytes, mutate.cuts), _trace_error,
-           ("mtprof/store/", "mtprof/builder.py", "mtprof/tables/")),
+           ("mtprof/store/", "mtprof/builder.py", "mtprof/tables/"), 1000),
 )}
