@@ -207,6 +207,7 @@ class _Hush:
     def resume(self) -> None:
         """Note calls again, once; a probe whose recording has ended removes itself at the next call."""
         probe, self.probe = self.probe, None
+        self.__class__ = _Resumed  # type: ignore[assignment]
         if probe is None or self.state.ident != get_ident():
             return  # done already, or its thread is over: nobody else's function is set
         if PROBING[0]:
@@ -217,6 +218,13 @@ class _Hush:
         # An interrupt can come before whoever asked has got this, and in the middle of making it.
         if hasattr(self, "probe"):
             self.resume()
+
+
+class _Resumed:
+    """What a hush is when it is over: without a finalizer, because a Ctrl-C that falls into one is lost."""
+
+    __slots__ = _Hush.__slots__
+    resume = _Hush.resume
 
 
 PROBING = [False]  # whether Python functions note calls

@@ -141,7 +141,7 @@ class Recorder:
         dropped = self.dropped + running.dropped() - self._dropped_before
         parts = {name: [*self.parts.get(name, ()), *([stretch.taken[name]] if name in stretch.taken else ())]
                  for name in (*self.parts, *stretch.taken)}
-        HOLDING.add(self)
+        HOLDING.add(weakref.ref(self, HOLDING.discard))
         self.parts, self._marks, self.dropped, self._dropped_before = parts, {}, dropped, running.dropped()
         failures.attempt(self._leave, again=True)
         failures.settle()
@@ -183,7 +183,8 @@ class Recorder:
 
 ACTIVE: weakref.WeakSet[Recorder] = weakref.WeakSet()
 # Recorders that have events, whose inputs are numbers of descriptions. While there is none, descriptions may go.
-HOLDING: weakref.WeakSet[Recorder] = weakref.WeakSet()
+# Not a WeakSet, whose callback is Python code: a Ctrl-C that falls into that is lost.
+HOLDING: set[weakref.ref[Recorder]] = set()
 MANY_DESCRIPTIONS = 4096
 _DROPPED: list[Recorder] = []  # whose profilers are gone, noticed in the middle of a start or stop
 
