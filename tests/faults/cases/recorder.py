@@ -355,7 +355,7 @@ def gradients_while_a_debugger_looks(directory: pathlib.Path) -> None:
         assert gradient() == expected
 
 
-@case(seconds=240)
+@case(seconds=240, quick=False)
 def interrupt_at_every_line_of_start_and_stop(directory: pathlib.Path) -> None:
     """KeyboardInterrupt at any line of start and stop leaves nothing recording, and the next recording whole."""
     import mindtorch_v2 as torch

@@ -30,7 +30,7 @@ def _read_everything(path: pathlib.Path) -> None:
     recording.key_averages().table()
 
 
-@case(recorders=ANY, seconds=120)
+@case(recorders=ANY, seconds=120, quick=False)
 def many_threads(directory: pathlib.Path) -> None:
     """A trace of many threads is read in time proportional to their number."""
     def work(count: int) -> None:
@@ -39,7 +39,7 @@ def many_threads(directory: pathlib.Path) -> None:
     grows_linearly(work, 2000)
 
 
-@case(recorders=ANY, seconds=120)
+@case(recorders=ANY, seconds=120, quick=False)
 def crossing_events(directory: pathlib.Path) -> None:
     """Events that cross each other are read in time proportional to their number."""
     def work(count: int) -> None:
@@ -48,7 +48,7 @@ def crossing_events(directory: pathlib.Path) -> None:
     grows_linearly(work, 4000)
 
 
-@case(recorders=ANY, seconds=120)
+@case(recorders=ANY, seconds=120, quick=False)
 def blank_lines(directory: pathlib.Path) -> None:
     """Blank lines between events cost no more than their bytes."""
     def work(count: int) -> None:
@@ -60,7 +60,7 @@ def blank_lines(directory: pathlib.Path) -> None:
     grows_linearly(work, 16_000)
 
 
-@case(recorders=ANY, seconds=120)
+@case(recorders=ANY, seconds=120, quick=False)
 def nested_events(directory: pathlib.Path) -> None:
     """Events inside events, thousands deep, are read in time proportional to their number."""
     def work(count: int) -> None:
@@ -69,7 +69,7 @@ def nested_events(directory: pathlib.Path) -> None:
     grows_linearly(work, 2000)
 
 
-@case(recorders=ANY, seconds=120)
+@case(recorders=ANY, seconds=120, quick=False)
 def nested_python_functions(directory: pathlib.Path) -> None:
     """Python calls inside each other are read in time proportional to their number."""
     def work(count: int) -> None:
@@ -80,7 +80,7 @@ def nested_python_functions(directory: pathlib.Path) -> None:
     grows_linearly(work, 1500)
 
 
-@case(seconds=120)
+@case(seconds=120, quick=False)
 def recording_many_threads(directory: pathlib.Path) -> None:
     """Recording threads that come and go takes time proportional to their number."""
     import mindtorch_v2 as torch
@@ -96,7 +96,7 @@ def recording_many_threads(directory: pathlib.Path) -> None:
     grows_linearly(work, 250)
 
 
-@case(seconds=120)
+@case(seconds=120, quick=False)
 def recording_deep_scopes(directory: pathlib.Path) -> None:
     """Deep scopes with memory take time proportional to their number."""
     import contextlib
