@@ -41,6 +41,8 @@ MODULES = {PACKAGE: "torch", f"{PACKAGE}.functional": "torch.functional",
 # Functions of `torch` that are no ops, and those of them that only modes are asked about.
 MORE_FUNCTIONS = frozenset({"tensor", "as_tensor", "asarray", "numel", "is_same_size"})
 CONSTRUCTORS = frozenset({"tensor", "as_tensor", "asarray"})
+# Functions of `nn.init` that PyTorch offers; of the others it offers what they call.
+INITIALIZERS = frozenset({"constant_", "kaiming_uniform_", "normal_", "uniform_"})
 # Attributes of Tensor that PyTorch does not offer, or does not have.
 NOT_OFFERED = frozenset({
     "__class_getitem__", "__copy__", "__dir__", "__getattribute__", "__getstate__", "__hash__", "__init__",
@@ -193,6 +195,8 @@ class Faces:
             return name in MORE_FUNCTIONS or is_public(name, "f")
         if module.__name__ == f"{PACKAGE}.autograd":
             return name == "grad"
+        if module.__name__ == f"{PACKAGE}.nn.init":
+            return name in INITIALIZERS
         return value.__module__ == "torch" or value.__module__.startswith(("torch.", f"{module.__name__}.")) or (
             value.__module__ == module.__name__ and name in getattr(module, "__all__", (name,)))
 

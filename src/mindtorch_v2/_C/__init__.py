@@ -6,6 +6,7 @@ import importlib
 from typing import Any
 
 from .._device import device
+from .._dispatch.overriding import STATE
 from .._dtype import dtype
 from .._random import Generator, default_generator
 from .._refused import TORCH_NAMES, refused
@@ -52,6 +53,16 @@ def _get_tracing_state() -> None:
 def _get_accelerator(check: bool = False) -> device:
     """The device type of an accelerator that is there; without one, the CPU."""
     return device("cpu")
+
+
+def _is_torch_function_enabled() -> bool:
+    """Whether classes may take functions over."""
+    return not STATE.classes_off
+
+
+def _is_torch_function_all_disabled() -> bool:
+    """Whether neither classes nor modes may."""
+    return bool(STATE.all_off)
 
 
 def _get_default_device() -> str:

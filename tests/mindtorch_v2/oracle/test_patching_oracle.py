@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -46,6 +46,14 @@ CASES: list[tuple[str, str, Callable[[Any], Any]]] = [
     ("Tensor", "random_", lambda torch: list(torch.utils.data.DataLoader([1, 2, 3], shuffle=True))),
     ("", "multinomial", lambda torch: list(torch.utils.data.WeightedRandomSampler([1.0, 2.0], 3))),
 ]
+
+
+@pytest.fixture(autouse=True)
+def disarmed() -> Iterator[None]:
+    """Other tests run without functions that ask."""
+    yield
+    faces.FACES.for_good = False
+    faces.FACES.disarm()
 
 
 def calls(torch: Any, number: int) -> Any:
@@ -107,4 +115,4 @@ def test_a_patch_stays_while_functions_ask(number: int) -> None:
         return [*found, getattr(torch.ones(1), name)()]
 
     same(program)
-    assert not faces.FACES.armed or faces.FACES.for_good
+    assert not faces.FACES.armed

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from ..._autograd.graph import Node, RemovableHandle, edge, new
 from ..._autograd.inplace import CUSTOM
 from ..._dispatch.describe import describe_all
+from ..._dispatch.dispatcher import zeros_for
 from ..._dispatch.module_flag import Flag
 from ..._dispatch.observer import HOOK, event_id, span
 from ..._dispatch.state import THREAD
@@ -144,8 +145,8 @@ class BackwardHookFunctionBackward(Node):
     __slots__ = ()
 
     def apply(self, *grads: Any) -> tuple[Any, ...]:
-        """The gradients as they came; hooks on the node do the work."""
-        return grads
+        """The gradients as they came, or zeros; hooks on the node do the work."""
+        return zeros_for(self, grads) if any(grad is None for grad in grads) else grads
 
 
 def through_identity(values: Sequence[Any]) -> tuple[tuple[Any, ...], Node | None, list[int]]:

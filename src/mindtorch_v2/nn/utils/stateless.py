@@ -41,6 +41,10 @@ def _tied(module: Any, given: dict[str, Tensor], places: dict[str, tuple[dict[st
 @contextlib.contextmanager
 def _replaced(module: Any, given: dict[str, Tensor], tie_weights: bool, strict: bool) -> Iterator[None]:
     places = _tables(module)
+    asked = given  # the caller's own dictionary
+    for tensor in given.values():
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise TypeError(f"{tensor} is not an instance of torch.Tensor")
     if tie_weights:
         given = _tied(module, given, places)
     missing = [name for name in places if name not in given and places[name][0][places[name][1]] is not None]
@@ -58,7 +62,9 @@ def _replaced(module: Any, given: dict[str, Tensor], tie_weights: bool, strict: 
             part = module.get_submodule(path)
         except AttributeError:
             continue
-        if isinstance(part.__dict__.get(key), Tensor):
+        if key in part.__dict__:
+            if not isinstance(part.__dict__[key], Tensor):
+                raise TypeError(f"attribute `{key}`: {part.__dict__[key]} is not an instance of torch.Tensor")
             places[name] = (part.__dict__, key)  # a tensor that is neither a parameter nor a buffer
     kept = {name: places[name][0][places[name][1]] for name in given if name in places}
     try:
@@ -70,8 +76,8 @@ def _replaced(module: Any, given: dict[str, Tensor], tie_weights: bool, strict: 
         for name, tensor in kept.items():
             table, key = places[name]
             # What the module itself put there meanwhile, such as running statistics, goes to the caller's dictionary.
-            if table[key] is not given[name]:
-                given[name] = table[key]
+            if table[key] is not given[name] and name in asked:
+                asked[name] = table[key]
             table[key] = tensor
 
 
