@@ -153,7 +153,8 @@ class Faces:
             if name not in NOT_OFFERED:
                 self._add_attribute(name, value)
         for name, face in self.methods.items():
-            if vars(Tensor).get(name) is self.own(face):
+            current = vars(Tensor).get(name)
+            if isinstance(current, FunctionType) and is_own(current):  # and not a function of the program's
                 setattr(Tensor, name, face.function)
         Tensor.__iter__ = _iterate  # type: ignore[method-assign]
         _set_aten(offered)
@@ -166,7 +167,7 @@ class Faces:
         for function, (code, _) in self.codes.items():
             function.__code__ = code
         for name, face in self.methods.items():
-            if vars(Tensor).get(name) is face.function:  # and not a function of the program's
+            if vars(Tensor).get(name) is face.function:
                 setattr(Tensor, name, self.own(face))
         Tensor.__iter__ = _OWN_ITER  # type: ignore[method-assign]
         for name, value in list(vars(aten).items()):

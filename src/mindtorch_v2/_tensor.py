@@ -64,7 +64,7 @@ class TensorMeta(type):
     def __init__(cls, name: str, bases: tuple[type, ...], space: dict[str, Any]) -> None:
         super().__init__(name, bases, space)
         if TENSOR_TYPES and "__torch_dispatch__" in space and vars(cls).get("__torch_function__") is None and (
-                getattr(cls.__torch_function__, "__func__", None) is Tensor.__torch_function__.__func__):
+                getattr(cls.__torch_function__, "__func__", None) is vars(Tensor)["__torch_function__"].__func__):
             cls.__torch_function__ = staticmethod(DISABLED)  # it sees every op; the functions around them stay
         cls._overrides = bool(TENSOR_TYPES) and cls.__torch_function__ is not DISABLED
         cls._dispatches = bool(TENSOR_TYPES) and cls.__torch_dispatch__ is not DISABLED_DISPATCH

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ._autograd.inplace import bump
+from ._autograd.inplace import bump, check_inplace
 from ._backends.array import phantom, seen_through
 from ._backends.base import empty_array, resolved
 from ._backends.cpu.view import as_strided as strided_view
@@ -114,8 +114,8 @@ def share_memory_(self: Tensor) -> Tensor:
 
 def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
     """Make this tensor a view of other memory."""
-    if self._rg and self.is_leaf and THREAD.state.grad:
-        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+    if self.requires_grad and THREAD.state.grad:
+        check_inplace(self)
     if source is None:
         array, kept = _nothing(self._a) if self.is_cpu else empty_array((0,), self._a.dtype, self.device), None
     elif isinstance(source, Tensor):

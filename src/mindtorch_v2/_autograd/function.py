@@ -261,6 +261,9 @@ def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -
     outputs = tuple(_fresh_output(o, args, call) for o in outputs)
     for changed in call.dirty:
         bump(changed)
+        if recording and not any(changed is one for one in outputs):
+            raise RuntimeError("Some elements marked as dirty during the forward method were not returned as output. "
+                               "The inputs that are modified inplace must all be outputs of the Function.")
     if recording:
         node = object.__new__(cls._node)
         node.ctx, node.edges, node.positions, node.hooks = ctx, edges, positions, None

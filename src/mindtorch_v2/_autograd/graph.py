@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from .._backends.geometry import is_dense
 from .._backends.sparse import SparseArray
 from .._dispatch.namespace import aten
 from .._dispatch.state import THREAD
+from .._dtype import FROM_NUMPY, dtype
 from .._memory_format import contiguous_format
+from .._shape import Size
 from .._tensor import VIEW_EDGE, Tensor, wrap_known
 
 new = object.__new__
@@ -46,6 +48,13 @@ class NodeHooks:
     def see_gradients(self) -> bool:
         """Whether gradients get into the program's hands; a node whose saved tensors are packed has hooks, but none."""
         return bool(self.pre or self.post or self.tensor_pre or self.capture)
+
+
+class InputMetadata(NamedTuple):
+    """Shape and dtype of a gradient."""
+
+    shape: Size
+    dtype: dtype
 
 
 class Node:
@@ -97,6 +106,11 @@ class Node:
 
     def _sequence_nr(self) -> int:
         return self.seq
+
+    @property
+    def _input_metadata(self) -> list[InputMetadata]:
+        """What the gradients that come must be like."""
+        return [InputMetadata(Size(shape), FROM_NUMPY[kind]) for shape, kind in self.meta]
 
     def ensure_hooks(self) -> NodeHooks:
         """This node's hooks, made when first needed."""
@@ -150,13 +164,7 @@ class SavedTensor:
             raise RuntimeError("Calling register_hooks on a saved tensor whose hooks have already been set.")
         if type(saved) is not tuple or saved[0] is None:
             raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
-        before = saved[0]._version if isinstance(saved[0], Tensor) else saved[1].version
         setattr(self.node, self.slot, packed(saved, pack_hook, unpack_hook))
-        after = saved[0]._version if isinstance(saved[0], Tensor) else saved[1].version
-        if before != after:
-            raise RuntimeError("A saved tensor pack hook is modifying its input in place. Tensors provided as input to "
-                               "pack hook can not be modified by in-place operations as this can lead to unexpected "
-                               "side-effects.")
         self.node.ensure_hooks()
 
 
@@ -401,10 +409,17 @@ def packed(saved: Any, pack: Callable[[Any], Any], unpack_hook: Callable[[Any], 
     if type(saved) is list:
         return [packed(item, pack, unpack_hook) for item in saved]
     if type(saved) is tuple and (len(saved) == 3 or isinstance(saved[0], Tensor)):
+        given = saved[0] if len(saved) == 2 else result_tensor(saved)
         enabled = THREAD.state.grad
         THREAD.state.grad = False
+        version = given._version
         try:
-            return Packed(pack(saved[0] if len(saved) == 2 else result_tensor(saved)), unpack_hook)
+            kept = Packed(pack(given), unpack_hook)
         finally:
             THREAD.state.grad = enabled
+        if given._version != version:
+            raise RuntimeError("A saved tensor pack hook is modifying its input in place. Tensors provided as input to "
+                               "pack hook can not be modified by in-place operations as this can lead to unexpected "
+                               "side-effects.")
+        return kept
     return saved

@@ -355,7 +355,9 @@ class Writer(GraphWriter):
                 self.add(3, "if (st_ := v0._st) is not None and v1._st is st_ and a1 is not target_: "
                             "check_overlap(target_, a1)")
             if graph:
-                self.add(3, f"if {self.needs_grad()}:", "    graph_ = True", "    check_inplace(v0)")
+                # No gradient flows through integers, whatever is written there.
+                self.add(3, f"if {self.needs_grad()} and target_.dtype in FLOAT_DTYPES:", "    graph_ = True",
+                         "    check_inplace(v0)")
                 if any("self" in parameters for _, parameters in self.facts.formulas):
                     self.add(3, "    kept_ = original(v0)")
         if (self.inplace and self.facts.ufunc and not self.facts.cpu_full
