@@ -49,6 +49,8 @@ class _Thread(threading.local):
     def __init__(self) -> None:
         self.modes: list[Any] = []
         self.skip = False
+        self.traced = False  # whether the op that asks next is the trace's to run, and whether it runs one
+        self.inner = False
         self.off = 0  # how often asking the arguments' classes was switched off
         self.made: Any = None
         self.kept: Any = None
@@ -68,15 +70,26 @@ CLASS_EVENT = event_id("PythonSubclass", "op")
 class _Tap:
     """Gives ops to the thread's innermost mode, or to the classes of their arguments."""
 
+    under: Any = None  # the execution trace, if there is one
+
     def takes(self) -> bool:
         """Whether the op that asks is given away; with arguments of such classes about, it must be looked at."""
-        if MINE.skip:
-            MINE.skip = False
-            return False
-        return bool(MINE.modes) or (bool(LIVING) and not MINE.off)
+        mine = MINE
+        if mine.inner or mine.skip:
+            mine.inner = mine.skip = False
+        elif mine.modes or (LIVING and not mine.off):
+            return True
+        mine.traced = self.under is not None and self.under.takes()
+        return mine.traced
 
     def run(self, op: Op, inplace: bool, arguments: dict[str, Any]) -> Any:
         """Run an op whose turn it is."""
+        if MINE.traced:
+            MINE.traced, MINE.inner = False, True
+            try:
+                return self.under.run(op, inplace, arguments)
+            finally:
+                MINE.inner = False
         function = compile_op(op, inplace)
         tensors = _tensors(arguments.values())
         classes = asked(tensors) if LIVING and not MINE.off else []
@@ -88,8 +101,9 @@ class _Tap:
         if HOOK["AUTOCAST"] and op.key in POLICIES and not inplace and casts(arguments.values()):
             # Its arguments are cast first; then it asks again.
             return self.undisturbed(function, arguments)
-        with _Shown(op, function, arguments, MODE_EVENT if MINE.modes else CLASS_EVENT):
-            return self.answered(op, inplace, arguments, tensors, classes)
+        with _Shown(op, function, arguments, MODE_EVENT if MINE.modes else CLASS_EVENT, self.under) as shown:
+            shown.result = self.answered(op, inplace, arguments, tensors, classes)
+            return shown.result
 
     def answered(self, op: Op, inplace: bool, arguments: dict[str, Any], tensors: list[Tensor],
                  classes: list[Tensor]) -> Any:
@@ -165,21 +179,24 @@ class _Tap:
         raise NobodyAnswers(f"Multiple dispatch failed for 'torch._ops.{function}'; all __torch_dispatch__ handlers "
                             f"returned NotImplemented:\n{listed}")
 
-    def enter(self, event: int, seq: int, given: Any, graph_node: Any = None) -> None:
+    def enter(self, event: int, seq: int, given: Any, *graph_node: Any) -> Any:
         """Spans that are no ops are nothing to a mode."""
+        return None if self.under is None else self.under.enter(event, seq, given, *graph_node)
 
 
 TAP = _Tap()
 
 
 class _Shown:
-    """While a recorder is active: the op's event, and in it one for the Python code that answers."""
+    """While a recorder or an execution trace is active: the op, and in it the Python code that answers."""
 
-    __slots__ = ("events", "stretches")
+    __slots__ = ("events", "noted", "result", "stretches")
 
-    def __init__(self, op: Op, function: Any, arguments: dict[str, Any], event: int) -> None:
+    def __init__(self, op: Op, function: Any, arguments: dict[str, Any], event: int, trace: Any) -> None:
         self.stretches: list[Any] = []
-        if not is_recorded():
+        self.noted: list[Any] = []
+        self.result: Any = None
+        if trace is None and not is_recorded():
             return
         values = list(arguments.values())[:len(op.schema.arguments)]
         cells = dict(zip(function.__code__.co_freevars, function.__closure__, strict=True))
@@ -188,14 +205,19 @@ class _Shown:
         state = THREAD.state
         seq = state.seq if state.grad and op.schema.tensors else -1
         self.events = (event, cells["id_scalar_" if scalar else "id_"].cell_contents)
+        if trace is not None:
+            self.noted = [trace.enter(self.events[1], seq, values), trace.enter(event, -1, values)]
         self.stretches = [open_stretch(described, seq), open_stretch(described, -1)]
 
-    def __enter__(self) -> None:
-        pass
+    def __enter__(self) -> _Shown:
+        return self
 
-    def __exit__(self, *exc: object) -> None:
+    def __exit__(self, kind: Any, *exc: object) -> None:
         for event, stretch in zip(self.events if self.stretches else (), reversed(self.stretches)):
             stretch.end(event)
+        for one in reversed(self.noted):
+            if one is not None:
+                one.leave(self.result, kind is not None)
 
 
 def asked(tensors: list[Tensor]) -> list[Tensor]:
@@ -242,13 +264,13 @@ def _following(made: Any, delivered: Any, arguments: list[Tensor]) -> Any:
 def watch(tensor: Tensor) -> None:
     """Ask about ops as long as this tensor lives, whose class takes them over."""
     LIVING.add(weakref.ref(tensor, _gone))
-    tap(TAP)
+    tap(TAP, "dispatch")
 
 
 def _gone(reference: weakref.ref[Tensor]) -> None:
     LIVING.discard(reference)
     if not LIVING and not ACTIVE:
-        tap(None)
+        tap(None, "dispatch")
 
 
 class DisableTorchDispatch:
@@ -326,7 +348,7 @@ def _delivering(op: Op, inplace: bool) -> Callable[..., Any]:
 
 def enter(mode: Any) -> None:
     """From now on this thread's ops go to a mode."""
-    tap(TAP)
+    tap(TAP, "dispatch")
     ACTIVE.append(mode)
     MINE.modes.append(mode)
 
@@ -336,4 +358,4 @@ def leave() -> None:
     MINE.modes.pop()
     ACTIVE.pop()
     if not ACTIVE and not LIVING:
-        tap(None)
+        tap(None, "dispatch")

@@ -130,18 +130,24 @@ def note_uses(log: Any) -> None:
         NATIVE.watch(HOOK["DESCRIBE"], log)
 
 
-def tap(listener: Any) -> None:
+def tap(listener: Any, place: str = "trace") -> None:
     """Let a listener run all ops and hear of all spans, or with None nobody.
 
     `listener.takes()` says whether it wants to run the op that asks; then `listener.run(op, inplace, arguments)` does,
     by calling the op's function again. `listener.enter(event id, sequence number, given values)`, for a backward
     function with its node as well, returns an object whose `leave()` is called at the end of the span. Without a
-    recorder the events of ops go nowhere.
+    recorder the events of ops go nowhere. There is one place for an execution trace and one for what takes ops over,
+    which passes on to the trace, its `under`, what it does not take.
     """
-    if None not in (listener, HOOK["TAP"]) and listener is not HOOK["TAP"]:
-        raise NotImplementedError("ops cannot be given to a mode and to an execution trace at the same time")
-    HOOK["TAP"] = listener
-    HOOK["OBSERVING"] = listener is not None or _RECORDING[0]
+    _TAPS[place] = listener
+    trace, dispatch = _TAPS["trace"], _TAPS["dispatch"]
+    if dispatch is not None:
+        dispatch.under = trace
+    HOOK["TAP"] = trace if dispatch is None else dispatch
+    HOOK["OBSERVING"] = HOOK["TAP"] is not None or _RECORDING[0]
+
+
+_TAPS: dict[str, Any] = {"trace": None, "dispatch": None}
 
 
 def as_one() -> Any:

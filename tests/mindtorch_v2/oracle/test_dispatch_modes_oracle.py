@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 from typing import Any
 
 import pytest
@@ -169,9 +170,25 @@ def test_the_table_and_own_formulas() -> None:
     assert "aten.mm" in counter.get_table()
 
 
-def test_modes_and_execution_traces_exclude_each_other(tmp_path: Any) -> None:
-    observer = ours.profiler.ExecutionTraceObserver()
-    observer.register_callback(str(tmp_path / "trace.json"))
-    with noting(ours, []), pytest.raises(NotImplementedError, match="execution trace"):
+def test_an_execution_trace_under_a_mode(tmp_path: Any) -> None:
+    """It has the op, the mode in it, and what the mode runs in that."""
+    def program(torch: Any) -> Any:
+        path = tmp_path / f"{torch.__name__}.json"
+        x, w = torch.ones(2, 2), torch.ones(2, 2, requires_grad=True)
+        observer = torch.profiler.ExecutionTraceObserver().register_callback(str(path))
         observer.start()
-    assert HOOK["TAP"] is None
+        with noting(torch, []):
+            torch.nn.functional.linear(x, w)
+        y = x * 2
+        observer.stop()
+        observer.unregister_callback()
+        nodes = {node["id"]: node for node in json.loads(path.read_text())["nodes"]}
+
+        def above(node: Any) -> list[str]:
+            over = nodes.get(node["ctrl_deps"])
+            return [] if over is None or over is node else [over["name"], *above(over)]
+
+        names = [[node["name"], *above(node)] for node in nodes.values()]
+        return [y, sorted(names) if torch is ours else sorted(one for one in names if one[0] != "aten::resolve_conj")]
+
+    assert any("PythonDispatchMode" in str(one) for one in same(program))
