@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -13,6 +16,8 @@ from typing import Any
 import pytest
 from chromium_devtools import Chromium, find_chromium
 from perfetto_page import DIALOG, PerfettoPage, find_perfetto, serve
+
+from mindtorch_v2._backends.npu.sim import build
 
 Open = Callable[[bytes], PerfettoPage]
 
@@ -97,6 +102,40 @@ def test_perfetto_shows_every_event(training_trace: Path, perfetto: Open, tmp_pa
     assert (tmp_path / "perfetto.png").stat().st_size > 20_000, "an empty page is smaller"
     assert page.browser.evaluate(DIALOG) is None
     assert page.browser.exceptions == []
+
+
+ON_THE_NPU = """
+import sys
+import mindtorch_v2 as torch
+x, side = torch.ones(64, 64, device="npu"), torch.npu.Stream()
+torch.npu.synchronize()
+with torch.profiler.profile() as prof:
+    y = x @ x
+    with torch.npu.stream(side):
+        z = x + x
+    torch.npu.synchronize()
+prof.export_chrome_trace(sys.argv[1])
+"""
+
+
+def test_perfetto_shows_the_streams_of_a_device(perfetto: Open, tmp_path: Path) -> None:
+    """Kernels on the lanes of their streams, each with an arrow from the call that queued it."""
+    try:
+        build.library()
+    except build.SimulatorBuildError as error:
+        pytest.skip(str(error))
+    path = tmp_path / "trace.json"
+    subprocess.run([sys.executable, "-c", ON_THE_NPU, str(path)], check=True, timeout=120,
+                   env={**os.environ, "MINDTORCH_NPU": "sim", "PYTHONPATH": os.pathsep.join(sys.path)})
+    page = perfetto(path.read_bytes())
+    assert page.dialog is None
+    assert page.import_errors() == []
+    kernels = page.query(f"select thread.name, s.name {ON_THREADS} where process.name = 'NPU 0' order by s.ts")
+    assert [name.split("_")[0] for _, name in kernels] == ["aclnnMm", "aclnnAdd"]
+    assert len({lane for lane, _ in kernels}) == 2
+    assert all(lane.startswith("stream ") for lane, _ in kernels)
+    arrows = page.query("select a.name, b.name from flow join slice a on slice_out = a.id join slice b on slice_in = b.id")
+    assert [["aclnnMm", kernels[0][1]], ["aclnnAdd", kernels[1][1]]] == [pair for pair in arrows if pair[1] != pair[0]]
 
 
 def test_broken_traces_are_noticed(perfetto: Open) -> None:
