@@ -136,5 +136,5 @@ docs: $(VENV)/base ## write the generated pages (docs/ops.md, docs/kernels.md, d
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) build demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info
-	find src \( -name '_recorder.*.so' -o -name '_kernels.*.so' \) -delete
+	find src \( -name '_recorder.*.so' -o -name '_kernels.*.so' -o -name '_launch.*.so' \) -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

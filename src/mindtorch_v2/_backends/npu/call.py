@@ -253,15 +253,23 @@ WORDS = {"T": "T", "S": "S", "IA": "I", "BA": "B", "TL": "L", "cstr": "c", "f32"
          **dict.fromkeys(("DT", "b", "i8", "i32", "u32", "i64", "u64", "size"), "i")}
 
 
+TOLD: list[bool] = []  # once
+
+
+def tell_objects() -> None:
+    """Tell the launcher where the functions are that make and destroy descriptions."""
+    LAUNCH.objects(*[address(getattr(OBJECTS, f"{verb}_{kind}")) for verb in ("create", "destroy")
+                     for kind in ("tensor", "scalar", "ints", "bools", "tensors")])
+
+
 def native(name: str, python: Callable[..., None], plan: Any, run: Any) -> Callable[..., None]:
     """The operator in C, which calls the function given here where it does not know its way; or that function."""
     prototype = operators()[name]
     if LAUNCH is None or BLOCKING or any(word not in WORDS for word in prototype.arguments):
         return python
-    if not hasattr(OBJECTS, "_told"):
-        LAUNCH.objects(*[address(getattr(OBJECTS, f"{verb}_{kind}")) for verb in ("create", "destroy")
-                         for kind in ("tensor", "scalar", "ints", "bools", "tensors")])
-        OBJECTS._told = True
+    if not TOLD:
+        tell_objects()
+        TOLD.append(True)
     words = "".join(["t" if word == "T" and optional else WORDS[word]
                      for word, optional in zip(prototype.arguments, prototype.optional, strict=True)])
     return LAUNCH.Operator(name, words, address(plan), address(run), placing(prototype), python, failed)
