@@ -1,4 +1,6 @@
-"""Builds the optional C parts: recorder, kernels, reader of Chrome traces, launcher of the NPU's work; all else is in pyproject.toml."""
+"""Builds the optional C parts: recorder, kernels, reader of Chrome traces, launcher of the NPU's work; all else is in
+pyproject.toml.
+"""
 
 from __future__ import annotations
 

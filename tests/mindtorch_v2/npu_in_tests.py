@@ -14,7 +14,7 @@ import numpy as np
 from mindtorch_v2._backends.base import GENERIC, INPLACE, Device, device_named, drawn_position
 from mindtorch_v2._backends.cpu.rng import MersenneGenerator
 from mindtorch_v2._device import CPU, device
-from mindtorch_v2._random import Generator
+from mindtorch_v2._random import DEFAULTS, Generator, default_generator
 
 # Functions that draw and are no ops, so that no signature tells.
 BESIDES = ("permute_into",)
@@ -41,6 +41,14 @@ def draw_on_host() -> None:
 
     npu.new_engine = lambda where: MersenneGenerator()  # type: ignore[method-assign]
     npu.kernel = kernel  # type: ignore[method-assign]
+
+
+def draw_from_one_stream() -> None:
+    """Besides, what is drawn on the NPU and on the CPU comes from one stream, as if all were on the CPU."""
+    draw_on_host()
+    shared = Generator(device("npu", 0))
+    shared._engine = default_generator._engine
+    DEFAULTS[shared.device] = shared
 
 
 def note_missing() -> list[str]:

@@ -67,7 +67,7 @@ def program(tmp_path: Path) -> Program:
         path = tmp_path / "program.py"
         path.write_text(text)
         environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1] / "src"), **settings}
-        return subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=120,
+        return subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=300,
                               env=environment, cwd=tmp_path, check=False)
 
     return run

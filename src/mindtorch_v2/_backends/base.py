@@ -275,7 +275,8 @@ def device_kernel(op: Any, array: Any, form: str = NEW) -> Kernel:
         if kind not in BY_ARRAY:
             raise TypeError(f"{op.name}(): no device has arrays of type {kind.__name__}")
         where = BY_ARRAY[kind]
-        found = FOUND[kind, op, form] = where.quick(op, form, on_one_device(where, kernel_on(where, op, form), op, form))
+        checked = on_one_device(where, kernel_on(where, op, form), op, form)
+        found = FOUND[kind, op, form] = where.quick(op, form, checked)
     return found
 
 

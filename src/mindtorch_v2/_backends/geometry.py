@@ -42,7 +42,7 @@ def is_dense(array: Any) -> bool:
 def shows_twice(array: Any) -> bool:
     """Whether an element is at several places of an array, as after `expand`."""
     return 0 in array.strides and 0 not in array.shape and any(
-        [s == 0 and n > 1 for s, n in zip(array.strides, array.shape)])
+        s == 0 and n > 1 for s, n in zip(array.strides, array.shape))
 
 
 def span_bytes(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> int:

@@ -113,13 +113,13 @@ class ParameterOptimizer(Optimizer):
             update(*(list(column) for column in zip(*triples, strict=True)), group)  # type: ignore[arg-type,call-arg]
 
     def as_lists(self, group: dict[str, Any], parameters: list[Tensor]) -> bool:
-        """Whether parameters are treated as lists: as asked, or, if nothing was asked, where they are on an accelerator.
-        """
+        """Whether parameters are treated as lists: as asked, or, if nothing was, where they are on an accelerator."""
         asked = group.get("foreach")
         if asked is not None or group.get("fused") is not None or group.get("differentiable"):
             return bool(asked)
-        return (type(self).update_lists is not ParameterOptimizer.update_lists and not isinstance(group.get("lr"), Tensor)
-                and not any(p.is_cpu or p.is_meta or p.grad.is_sparse for p in parameters))
+        has_lists = type(self).update_lists is not ParameterOptimizer.update_lists
+        return (has_lists and not isinstance(group.get("lr"), Tensor)
+                and not any(p.is_cpu or p.is_meta or (p.grad is not None and p.grad.is_sparse) for p in parameters))
 
     def as_real(self, parameter: Tensor, grad: Tensor, state: dict[str, Any]) -> tuple[Tensor, Tensor, dict[str, Any]]:
         """A complex parameter with its gradient and state as real views; others as they are."""

@@ -134,7 +134,8 @@ def test_perfetto_shows_the_streams_of_a_device(perfetto: Open, tmp_path: Path) 
     assert [name.split("_")[0] for _, name in kernels] == ["aclnnMm", "aclnnAdd"]
     assert len({lane for lane, _ in kernels}) == 2
     assert all(lane.startswith("stream ") for lane, _ in kernels)
-    arrows = page.query("select a.name, b.name from flow join slice a on slice_out = a.id join slice b on slice_in = b.id")
+    arrows = page.query("select a.name, b.name from flow join slice a on slice_out = a.id "
+                        "join slice b on slice_in = b.id")
     assert [["aclnnMm", kernels[0][1]], ["aclnnAdd", kernels[1][1]]] == [pair for pair in arrows if pair[1] != pair[0]]
 
 

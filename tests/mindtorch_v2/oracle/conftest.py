@@ -37,7 +37,8 @@ ELSEWHERE = {
     r"what_pytorch_has": "which ops run inside is the device's affair",
     r"python_conversions|operators_with_what_is_no_tensor|functions_of_numpy|dlpack|grid_of_all_pixels|"
     r"test_segments_with_ties|averaging_a_model|python_functions_on_elements|memory_mapped|old_constructors|"
-    r"test_bessel|test_airy|modes_see_every|test_opcheck|gamma_stream|arrays_of_tensors_that_require": "the test looks into the host's memory",
+    r"test_bessel|test_airy|modes_see_every|test_opcheck|gamma_stream|"
+    r"arrays_of_tensors_that_require": "the test looks into the host's memory",
     r"test_repr|test_description|named_results|plain_subclass|a_subclass_is_asked|new_parameters_on_a_device|"
     r"tensor_str": "the text names the device",
     r"capturable_is_refused|test_sparse|shared_memory|test_storage|untyped_storage|test_geometry|kernel_of_an_aten_op|"
@@ -56,9 +57,11 @@ if DEVICE == "npu":
         r"fused_form|test_masks.*True": "attention is made of other ops",
         r"expand-masked_fill_": "it refuses to write to elements that share memory",
         r"test_nesting|_ops_of_a_step|flop_counter|sdpa_kernel_chooses|test_rows_of|einsum_multiplies|"
-        r"items_are_taken_after|that_ask_for_nothing|_one_op_at_inference|the_one_op_can_be|no_grad_of_a_dropout": "other ops run inside",
+        r"items_are_taken_after|that_ask_for_nothing|_one_op_at_inference|the_one_op_can_be|"
+        r"no_grad_of_a_dropout": "other ops run inside",
         r"softmax_of_many_rows": "the simulator rounds once where the CPU rounds twice",
         r"remainders_of_many": "remainders are made of quotients",
+        r"complex": "there are no complex numbers",
         r"test_corner.*(tensor\(\[5\]|\[0, 5\]|% 0|// 2, torc|entropy\(torch.tensor\(\[2)": "values are checked on "
         "the device",
     }

@@ -15,7 +15,7 @@ import ctypes
 import threading
 from collections import deque
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..._device import device
 from ..._errors import OutOfMemoryError
@@ -38,18 +38,26 @@ HBM = 1
 
 
 class PlainSegment:
-    """The attributes of a segment."""
+    """The attributes of a segment; the launcher has them in C."""
 
     __slots__ = ("address", "first", "pool", "size", "stream", "used")
 
 
 class PlainBlock:
-    """The attributes of a block."""
+    """The attributes of a block; the launcher has them in C."""
 
     __slots__ = ("address", "after", "before", "free", "requested", "segment", "size", "streams")
 
 
-class Segment(PlainSegment if LAUNCH is None else LAUNCH.Segment):  # type: ignore[misc]
+if TYPE_CHECKING or LAUNCH is None:
+    SegmentBase = PlainSegment
+    BlockBase = PlainBlock
+else:
+    SegmentBase = LAUNCH.Segment
+    BlockBase = LAUNCH.Block
+
+
+class Segment(SegmentBase):
     """A stretch of memory that the runtime gave, in blocks from end to end."""
 
     __slots__ = ()
@@ -60,7 +68,7 @@ class Segment(PlainSegment if LAUNCH is None else LAUNCH.Segment):  # type: igno
         self.first: Block = Block(self, address, size)
 
 
-class Block(PlainBlock if LAUNCH is None else LAUNCH.Block):  # type: ignore[misc]
+class Block(BlockBase):
     """A part of a segment."""
 
     __slots__ = ()
@@ -139,7 +147,11 @@ class PlainDepot:
 
     def take(self, nbytes: int, stream: int) -> Any:
         """Memory for a tensor whose work is on a stream."""
-        return self.take_slowly(nbytes, stream)  # type: ignore[attr-defined]
+        return self.take_slowly(nbytes, stream)
+
+    def take_slowly(self, nbytes: int, stream: int) -> Any:
+        """The same, whatever it takes."""
+        raise NotImplementedError
 
     def know(self, stream: int, pool: int, recent: dict[int, list[Block]]) -> None:
         """The blocks by size that were given back last, of a stream and pool."""
@@ -160,8 +172,14 @@ class Inside:
         self.lock.release()
 
 
-class Allocator(PlainDepot if LAUNCH is None else LAUNCH.Depot):  # type: ignore[misc]
-    """The memory of one device. The launcher takes and gives back blocks that are at hand; `take_slowly` is the rule."""
+if TYPE_CHECKING or LAUNCH is None:
+    DepotBase = PlainDepot
+else:
+    DepotBase = LAUNCH.Depot
+
+
+class Allocator(DepotBase):
+    """The memory of one device. The launcher hands out and takes in blocks that are at hand; `take_slowly` does all."""
 
     def __init__(self, index: int) -> None:
         self.index = index

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .native import LAUNCH
 
@@ -78,7 +78,13 @@ class PlainTally:
         self.waiting = 0  # blocks that wait for a stream
 
 
-class Statistics(PlainTally if LAUNCH is None else LAUNCH.Tally):  # type: ignore[misc]
+if TYPE_CHECKING or LAUNCH is None:
+    TallyBase = PlainTally
+else:
+    TallyBase = LAUNCH.Tally
+
+
+class Statistics(TallyBase):
     """All counts of a device's allocator. The sums over both pools have peaks of their own.
 
     Blocks that tensors have let go of and that wait for a stream (`held`) count as active, not as allocated.

@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-import numpy as np
-
 from ..arrays import FLOAT32, NpuArray, contiguous, converted, new, viewed
 from ..call import CALLS
 from .registry import COMPOSED, composed

@@ -14,7 +14,6 @@ from ..arrays import BOOL, NpuArray, all_dims, contiguous, converted, like, new,
 from ..call import CALLS
 from .registry import COMPOSED, HOST, Kernel, composed
 
-
 BYTE = np.dtype(np.uint8)
 
 
