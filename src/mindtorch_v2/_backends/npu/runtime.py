@@ -178,7 +178,10 @@ def finish() -> None:
         return
     opened = library()
     for function in reversed(PROCESS.at_end):
-        function()
+        try:
+            function()
+        except AclError:
+            continue  # the device is lost or was reset, and what was on it with it; whoever waited was told
     PROCESS.finished = True
     for index in PROCESS.used:
         # Errors have nobody left to hear of them: the process ends.
