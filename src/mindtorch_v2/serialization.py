@@ -228,8 +228,8 @@ def _location(map_location: Any, saved: str) -> device | None:
 def validate_cuda_device(location: str) -> int:
     """Refuse: there is no CUDA to bring anything to."""
     raise RuntimeError("Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False "
-                       f"(the place is {location}). If you are running on a CPU-only machine, please use torch.load with "
-                       "map_location=torch.device('cpu') to map your storages to the CPU.")
+                       f"(the place is {location}). If you are running on a CPU-only machine, please use torch.load "
+                       "with map_location=torch.device('cpu') to map your storages to the CPU.")
 
 
 def _resolve(module: str, name: str) -> Any:

@@ -210,3 +210,70 @@ def test_retry_and_surroundings() -> None:
     with common_utils.disable_gc():
         assert not gc.isenabled()
     assert gc.isenabled()
+
+
+def test_names_of_variants_are_pytorchs() -> None:
+    class Test(common_utils.TestCase):
+        @common_device_type.dtypes(mt.float32, mt.complex64)
+        @common_utils.parametrize("k", [1, None])
+        @common_utils.parametrize("text", ["a", "b.c"])
+        def test_a(self, device: str, dtype: Any, k: Any, text: str) -> None:
+            self.assertEqual(mt.ones(2, dtype=dtype, device=device), [1, 1])
+
+        @common_device_type.dtypes((mt.float32, mt.float64))
+        def test_pair(self, device: str, dtypes: Any) -> None:
+            self.assertEqual(dtypes, (mt.float32, mt.float64))
+
+        @common_utils.parametrize("kind", [mt.int8])
+        @common_utils.decorateIf(unittest.expectedFailure, lambda given: given["x"] == 2)
+        @common_utils.parametrize("x", [1, 2])
+        def test_b(self, device: str, kind: Any, x: int) -> None:
+            self.assertEqual(x, 1)
+
+        @common_device_type.toleranceOverride({mt.float16: common_device_type.tol(atol=0.5, rtol=0)})
+        @common_device_type.dtypes(mt.float16)
+        def test_wide(self, device: str, dtype: Any) -> None:
+            self.assertEqual(mt.tensor(1.0, dtype=dtype), mt.tensor(1.4, dtype=dtype))
+
+        @common_device_type.deviceCountAtLeast(2)
+        def test_two(self, devices: list[str]) -> None:
+            raise AssertionError
+
+    scope: dict[str, Any] = {"Test": Test}
+    common_device_type.instantiate_device_type_tests(Test, scope)
+    made = scope["TestCPU"]
+    assert sorted(name for name in vars(made) if name.startswith("test")) == [
+        "test_a_k1_text_a_cpu_complex64", "test_a_k1_text_a_cpu_float32", "test_a_k1_text_b_c_cpu_complex64",
+        "test_a_k1_text_b_c_cpu_float32", "test_a_k_1_text_a_cpu_complex64", "test_a_k_1_text_a_cpu_float32",
+        "test_a_k_1_text_b_c_cpu_complex64", "test_a_k_1_text_b_c_cpu_float32", "test_b_int8_x_1_cpu",
+        "test_b_int8_x_2_cpu", "test_pair_cpu_float32_float64", "test_two_cpu", "test_wide_cpu_float16"]
+    result = unittest.TestResult()
+    unittest.defaultTestLoader.loadTestsFromTestCase(made).run(result)
+    assert result.wasSuccessful(), result.failures + result.errors
+    assert len(result.skipped) == 1
+    assert len(result.expectedFailures) == 1
+
+
+def test_matrices_have_what_they_promise() -> None:
+    whole = common_utils.random_hermitian_pd_matrix(3, 2, dtype=mt.complex128, device="cpu")
+    assert bool((mt.linalg.eigvalsh(whole) > 0).all())
+    assert int(mt.linalg.matrix_rank(common_utils.random_square_matrix_of_rank(5, 3))) == 3
+    values = mt.linalg.svdvals(common_utils.make_fullrank_matrices_with_distinct_singular_values(
+        4, 4, device="cpu", dtype=mt.float64))
+    assert len(set(values.tolist())) == 4
+    spread = common_utils.noncontiguous_like(mt.arange(6.0).view(2, 3))
+    assert not spread.is_contiguous()
+    assert spread.tolist() == [[0, 1, 2], [3, 4, 5]]
+    state = mt.get_rng_state()
+    with common_utils.freeze_rng_state():
+        mt.rand(1)
+    assert bool((state == mt.get_rng_state()).all())
+
+
+def test_marks_for_what_is_absent() -> None:
+    assert common_utils.TEST_SOMETHING_NEW is False
+    assert common_device_type.skipCUDAIfSomethingNew(len) is len
+    with pytest.raises(unittest.SkipTest):
+        common_utils.skipIfNoSuchPackage(lambda self: None)(None)
+    with pytest.raises(AttributeError):
+        _ = common_utils.nothing_of_the_kind

@@ -9,6 +9,7 @@ from .._backends.cpu import statistics as kernels
 from .._backends.cpu.reduce import extent
 from .._dispatch.dispatcher import write_results
 from .._dispatch.namespace import aten, find
+from .._dispatch.dispatcher import write_results
 from .._dispatch.registry import choose, declare
 from .._dtype import float32, float64, int64
 from .._shape import wrap_dim, wrap_dims
@@ -151,7 +152,8 @@ def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, 
                 raise NotImplementedError("norm(): p='nuc' needs aten::linalg_matrix_norm, which this runtime does "
                                           "not have")
             dims = tuple(range(input.ndim)) if dim is None else dim
-            return aten.linalg_matrix_norm(input, p, dims, keepdim, dtype=dtype, out=out)
+            made = aten.linalg_matrix_norm(input, p, dims, keepdim, dtype=dtype)
+            return made if out is None else write_results("norm", out, made)
         if p != "fro":
             raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
         if isinstance(dim, (list, tuple)) and len(dim) > 2:

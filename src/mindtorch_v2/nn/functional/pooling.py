@@ -60,7 +60,9 @@ def avg_pool3d(input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, p
 
 def _filled(output_size: Any, input: Tensor, spatial: int) -> tuple[int, ...]:
     """Output sizes where None means the input's."""
-    if isinstance(output_size, int) or output_size is None:
+    if isinstance(output_size, int):
+        return (output_size,) * spatial
+    if output_size is None:
         output_size = (output_size,) * spatial
     sizes = tuple(output_size)
     inside = input._a.shape[-len(sizes):]
