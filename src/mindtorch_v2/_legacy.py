@@ -44,6 +44,8 @@ def typename(obj: Any, /) -> str:
     """The name of an object's type, or of a class; tensors give their old class's name."""
     if isinstance(obj, Tensor):
         return f"torch.{NAMES.get(obj.dtype.name, obj.dtype.name.capitalize().replace('Uint', 'UInt'))}Tensor"
+    if obj is Tensor:
+        return "torch.Tensor"
     named = hasattr(obj, "__qualname__") and hasattr(obj, "__module__")
     kind = obj if named else type(obj)
     module = (kind.__module__ or "").replace(__name__.rpartition(".")[0], "torch", 1)
@@ -52,6 +54,8 @@ def typename(obj: Any, /) -> str:
 
 def numel(input: Tensor) -> int:
     """The number of elements."""
+    if not isinstance(input, Tensor):
+        raise TypeError(f"numel(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     return int(input._a.size)
 
 

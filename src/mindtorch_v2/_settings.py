@@ -56,6 +56,9 @@ def set_num_interop_threads(num: int) -> None:
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Remember the wish. All kernels here are deterministic anyway."""
+    if not isinstance(mode, (bool, int)):
+        raise TypeError("_set_deterministic_algorithms(): argument 'mode' (position 1) must be bool, not "
+                        f"{type(mode).__name__}")
     _Settings.deterministic = bool(mode)
     _Settings.deterministic_warn_only = bool(warn_only)
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import mindtorch_v2 as mt
-from mindtorch_v2.testing._internal import common_device_type, common_utils
+from mindtorch_v2.testing._internal import common_device_type, common_nn, common_utils
 
 SUITE = '''
 import json
@@ -277,3 +277,14 @@ def test_marks_for_what_is_absent() -> None:
         common_utils.skipIfNoSuchPackage(lambda self: None)(None)
     with pytest.raises(AttributeError):
         _ = common_utils.nothing_of_the_kind
+
+
+def test_helpers_for_modules() -> None:
+    case = Case()
+    common_nn._test_module_empty_input(case, mt.nn.BatchNorm2d(3), mt.randn(0, 3, 2, 2))
+    common_nn._test_module_empty_input(case, mt.nn.Conv2d(3, 4, 1), mt.randn(0, 3, 2, 2), check_size=False)
+    common_nn._test_bfloat16_ops(case, mt.nn.Softmax(dim=1), "cpu", (2, 3), prec=1e-1)
+    with pytest.raises(AssertionError):
+        common_nn._test_module_empty_input(case, mt.nn.Flatten(), mt.randn(0, 3, 2, 2))
+    names = [name for name, _ in common_nn._create_basic_net()[2].named_parameters()]
+    assert names == ["0.dummy_param", "0.l1.layer_dummy_param"]

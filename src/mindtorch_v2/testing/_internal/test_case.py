@@ -109,7 +109,8 @@ class _Comparison:
         pair: list[Any] = [value if isinstance(value, Tensor) else as_tensor(value) for value in (x, y)]
         if self.exact_coalesced and pair[0].is_sparse and pair[0].is_coalesced() != pair[1].is_coalesced():
             self.fail("one tensor is coalesced, the other is not", place)
-        self.close(*(value.detach() for value in pair), self.exact_dtype, place, str(pair[0].dtype).rpartition(".")[2])
+        self.close(pair[0].detach(), pair[1].detach(), self.exact_dtype, place,
+                   str(pair[0].dtype).rpartition(".")[2])
 
     def close(self, x: Any, y: Any, exact_dtype: bool, place: str, kind: str = "") -> None:
         """`assert_close` with the tolerances of the test."""
