@@ -38,7 +38,7 @@ from .facts import facts_of, ufunc_of
 from .layouts import following
 from .namespace import COMPILER, LOCK, aten
 from .observer import NAMES, event_id, first_use, open_stretch
-from .out_rules import check_out
+from .out_rules import APART, check_apart, check_out
 from .overriding import Taken
 from .promotion import check_cast
 from .recipes import Recipe, inputs_recipe, recipe
@@ -112,6 +112,8 @@ def write_out(op: Op, out: Any, result: Any, inputs: tuple[Any, ...] = ()) -> An
         raise_out_grad(op)
     for array in inputs:
         check_overlap(out._a, array)
+        if op.name in APART:
+            check_apart(out._a, array)
     if out._a.shape != result._a.shape:
         if out._a.size:
             warnings.warn(f"An output with one or more elements was resized since it had shape {list(out._a.shape)}, "

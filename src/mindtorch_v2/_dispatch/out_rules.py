@@ -37,6 +37,8 @@ _COMPOSITES = """
     softmax square svd take_along_dim vstack
 """
 COMPOSITES = frozenset(_COMPOSITES.split())
+# Ops that read elements after others were written: `out=` may not be one of the operands.
+APART = frozenset({"gather", "index_select", "kthvalue", "masked_select", "take"})
 
 NAMES = {"float32": "float", "float64": "double", "int64": "long int", "int32": "int", "int16": "short int",
          "int8": "signed char", "uint8": "unsigned char", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
@@ -45,6 +47,14 @@ FOUND = frozenset({"bitwise_not", "ceil", "conj_physical", "floor", "frac", "gel
                    "sign", "softplus", "softshrink", "trunc"})
 JOINS = frozenset({"cat", "column_stack", "concat", "concatenate", "dstack", "hstack", "row_stack", "stack", "vstack"})
 BOOLEAN = frozenset({"isneginf", "isposinf", "signbit"})
+
+
+def check_apart(out: Any, array: Any) -> None:
+    """Refuse an `out=` that lies on an operand's memory."""
+    if (type(out) is np.ndarray is type(array) and out.flags.forc and array.flags.forc
+            and np.may_share_memory(out, array)):
+        raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer "
+                           "to a single memory location. Please clone() the tensor before performing the operation.")
 
 
 def check_out(op: Any, result: np.dtype, wanted: np.dtype) -> None:
