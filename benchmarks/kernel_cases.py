@@ -1,7 +1,7 @@
 """The common kernels, each as a function of a size: what it computes, on which arrays, with its backward or without.
 
-A case is `(make, call)`: `make(torch, size)` gives tensors, and `call(torch, *tensors)` a result. Where a tensor requires
-a gradient, the backward is part of what is timed. A size is a number of rows and columns, or of images, channels and edge.
+A case is `(make, call)`: `make(torch, size)` gives tensors, and `call(torch, *tensors)` a result. Where a tensor
+requires a gradient, the backward is part of what is timed.
 """
 
 from __future__ import annotations
@@ -143,7 +143,8 @@ def _lines(torch: Any, size: Size) -> list[Any]:
 
 def _volumes(torch: Any, size: Size) -> list[Any]:
     edge = max(4, size.edge // 4)
-    return [torch.randn(size.images, size.channels, edge, edge, edge).requires_grad_()]
+    return [torch.randn(size.images, size.channels, edge, edge, edge).requires_grad_(),
+            torch.randn(8, size.channels, 3, 3, 3).requires_grad_()]
 
 
 def _filters(*kernel: int, groups: int = 1, lines: bool = False) -> Make:
@@ -254,8 +255,8 @@ CASES: dict[str, Case] = {
     **{name: Case(_positive, _torch(name)) for name in ("log", "log1p", "log2", "sqrt", "rsqrt", "reciprocal", "lgamma",
                                                         "digamma")},
     **{name: Case(_learn, _function(name)) for name in (
-        "gelu", "silu", "mish", "elu", "selu", "leaky_relu", "relu6", "hardtanh", "hardswish", "hardsigmoid", "softplus",
-        "softshrink", "logsigmoid", "softsign", "glu")},
+        "gelu", "silu", "mish", "elu", "selu", "leaky_relu", "relu6", "hardtanh", "hardswish", "hardsigmoid",
+        "softplus", "softshrink", "logsigmoid", "softsign", "glu")},
     "gelu, tanh": Case(_learn, _function("gelu", approximate="tanh")),
     "dropout": Case(_learn, _function("dropout", 0.1, True)),
     "pow 3": Case(_learn, _method("pow", 3)),
@@ -386,8 +387,7 @@ CASES: dict[str, Case] = {
     "conv2d 5x5": Case(_filters(5, 5, groups=0), _convolve(padding=2)),
     "conv2d, depthwise": Case(_filters(3, 3), _convolve(padding=1)),
     "conv1d 3": Case(_filters(3, groups=0, lines=True), _convolve(padding=1)),
-    "conv3d 3": Case(lambda torch, size: [*_volumes(torch, size), torch.randn(8, size.channels, 3, 3, 3).requires_grad_()],
-                     _convolve(padding=1)),
+    "conv3d 3": Case(_volumes, _convolve(padding=1)),
     "conv_transpose2d 4, stride 2": Case(_transposed, _function("conv_transpose2d", None, 2, 1)),
     # products
     "mm": Case(_factors, _torch("mm")),

@@ -20,7 +20,7 @@ from .timing import best_of, line
 AIM = 1.5
 
 
-def measure(size: str, threads: int, words: Sequence[str], rounds: int = 5, seconds: float = 0.01
+def measure(size: str, threads: int, words: Sequence[str], rounds: int = 4, seconds: float = 0.002
             ) -> list[tuple[str, float, float]]:
     """Name and both runtimes' seconds for each kernel whose name has one of the words, the slowest ratio first."""
     clock = thread_time if threads == 1 else perf_counter

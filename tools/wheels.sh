@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds a wheel for every Python from 3.10 to 3.13 that is found (on the path, or among pyenv's) into dist/, then
-# installs each into an environment without a compiler and checks that the C parts are there and compute.
+# installs each into an environment without a compiler and checks that the C parts are there and compute. The tests of
+# the kernels run there too, on the oldest NumPy that pyproject.toml allows, for the first Python that this has wheels for.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,6 +18,8 @@ find_python() {
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 made=0
+oldest=$(sed -n 's/^dependencies = .*"numpy>=\([0-9.]*\)".*/\1/p' pyproject.toml)
+tried=
 for version in 3.10 3.11 3.12 3.13; do
   python=$(find_python "$version")
   if [ -z "$python" ]; then
@@ -49,6 +52,15 @@ assert prof.key_averages()
 import numpy
 print('   ', torch.__config__.show().splitlines()[2].strip(' -'), 'on NumPy', numpy.__version__)
 ")
+  if [ -z "$tried" ] && "$work/user-$version/bin/python" -m pip install --quiet --disable-pip-version-check \
+      --only-binary=:all: "$wheel" "numpy==$oldest.*" pytest hypothesis; then
+    echo "-- running the kernels' tests on NumPy $oldest, without a compiler"
+    mkdir "$work/tests-$version"
+    cp -r tests docs pyproject.toml "$work/tests-$version"
+    (cd "$work/tests-$version" && PATH="$work/user-$version/bin" MINDTORCH_KERNELS=native python -m pytest -q -o \
+      pythonpath=tests/mindtorch_v2 -p no:cacheprovider tests/mindtorch_v2/test_native_kernels.py)
+    tried=1
+  fi
   mkdir -p dist
   cp "$wheel" dist/
   made=$((made + 1))

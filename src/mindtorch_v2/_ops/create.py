@@ -255,7 +255,8 @@ def _arange(start: Any, end: Any, step: Any, dtype: Any, layout: Any, device: An
              places=(3,))
 def _range_into(made: Any, start: Any, step: Any) -> Any:
     if made.dtype.kind in "iub":
-        made[...] = int(start) + np.arange(made.size, dtype=np.int64) * int(step)
+        first, by = int(start), int(step)
+        made[...] = np.arange(first, first + made.size * by, by, dtype=np.int64)
     else:
         made[...] = start + np.arange(made.size, dtype=np.float64) * step
     return made

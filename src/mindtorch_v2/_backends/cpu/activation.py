@@ -496,7 +496,7 @@ def glu_backward(grad: Array, a: Array, dim: int) -> Array:
     first, second = _halves(a, dim)
     result = np.empty_like(a)
     low, high = _halves(result, dim)
-    s = sigmoid(second)
+    s = sigmoid(np.ascontiguousarray(second))
     np.multiply(grad, s, low)
     np.multiply((ONES[a.dtype] - s) * s, grad * first, high)
     return result

@@ -8,6 +8,8 @@ import numpy as np
 
 from ..._dispatch.promotion import FLOAT_DTYPES, cast, pretty, promote_list, scalar_array
 from ..._dtype import FROM_NUMPY
+from . import providers
+from .elements import ADD_PRODUCT
 from .pointwise import FLOAT32, ONES, ZEROS, Array, Function, broadcasting, unsupported, widened
 
 
@@ -81,6 +83,10 @@ def _spoken(dtype: np.dtype) -> str:
 
 @widened
 def _add_product(a: Array, b: Array, c: Array, value: Any) -> Array:
+    if providers.elements(a, b, c):
+        made = a.copy()
+        if providers.native.update(ADD_PRODUCT, made, b, c, value):
+            return made
     product = np.multiply(b, c) if value == 1 else np.multiply(np.multiply(b, scalar_array(value, b.dtype)), c)
     return np.add(a, product)
 

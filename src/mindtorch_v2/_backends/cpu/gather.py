@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -12,6 +13,7 @@ from ..._dispatch.promotion import pretty, scalar_array, stored_scalar
 from ..._dispatch.steps import step
 from ..._dtype import FLOAT, FROM_NUMPY
 from ..._shape import broadcast_shapes, wrap_dim
+from . import providers
 from .indexing import add_slices, chosen_by, contiguous, positions
 from .memory import clone_step, zeros
 from .scatter import (
@@ -57,6 +59,12 @@ def index_select(a: Array, dim: int, index: Array) -> Array:
     vector = index.reshape(-1)
     if not a.flags.c_contiguous:
         return contiguous(a[_key(at, vector)])
+    if a.size and vector.size and vector.dtype == INT64 and at and providers.rows(a):
+        made = np.empty((*a.shape[:at], vector.size, *a.shape[at + 1:]), a.dtype)
+        outer, inner = math.prod(a.shape[:at]), math.prod(a.shape[at + 1:])
+        providers.native.pick(made.reshape(outer, vector.size, inner), np.ascontiguousarray(vector),
+                              a.reshape(outer, a.shape[at], inner))
+        return made
     # The slices are known to be there, which spares `take` looking at each.
     return a.take(vector, at, None, "clip")
 

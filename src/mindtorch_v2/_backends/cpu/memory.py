@@ -121,7 +121,7 @@ def copy_into(target: Array, source: Array) -> Array:
     """`target[...] = source`. Complex loses its imaginary part, floats truncate, as a C cast does."""
     kind = target.dtype.kind
     if (change := CONVERSIONS.get((target.dtype, source.dtype))) is not None and target.shape == source.shape \
-            and providers.native is not None and providers.native.convert(change, target, source):
+            and providers.conversions() and providers.native.convert(change, target, source):
         return target
     if source.dtype.kind == "c" and kind != "c":
         source = source.real

@@ -144,6 +144,14 @@ def scatter_with(a: Array, dim: int, index: Array, src: Array, ufunc: np.ufunc |
     whole, chosen = at_least_1d(a), at_least_1d(to(index, INT64))
     check_range(chosen, whole.shape[at], at)
     source = src if src.shape == chosen.shape or not src.ndim else src[tuple(slice(0, n) for n in chosen.shape)]
+    if (ufunc is np.add and source.shape == chosen.shape and source.dtype is whole.dtype and at == whole.ndim - 1
+            and not any(chosen.strides[:at]) and chosen.shape[:at] == whole.shape[:at] and providers.rows(whole)):
+        # One index for a whole slice, as `index_add` has it.
+        count = chosen.shape[at]
+        vector = np.ascontiguousarray(chosen[(0,) * at])
+        providers.native.add_slices(whole.reshape(-1, whole.shape[at], 1), vector,
+                                    np.ascontiguousarray(source).reshape(-1, count, 1))
+        return a
     if (ufunc is np.add and _is_row_by_row(whole, at, chosen) and source.shape == chosen.shape
             and source.dtype is whole.dtype and providers.rows(whole)):
         width = chosen.shape[-1]

@@ -32,10 +32,26 @@ def _lengths(begins: Array, count: int) -> Array:
     return np.diff(np.append(begins, count)).astype(INT64)
 
 
+def _counted(flat: Array, return_inverse: bool, return_counts: bool) -> Unique | None:
+    """The distinct integers by counting each, if they are close together."""
+    low = int(flat.min())
+    span = int(flat.max()) - low + 1
+    if span > 4 * flat.size + 1024:
+        return None
+    places = flat.astype(INT64, copy=False) - low if low or flat.dtype != INT64 else flat
+    counts = np.bincount(places, minlength=span)
+    there = np.flatnonzero(counts)
+    inverse = (np.cumsum(counts > 0, dtype=INT64) - 1).take(places) if return_inverse else NOTHING
+    return ((there + low).astype(flat.dtype, copy=False), inverse,
+            counts[there].astype(INT64) if return_counts else NOTHING)
+
+
 def unique(a: Array, in_order: bool, return_inverse: bool, return_counts: bool) -> Unique:
     """The distinct elements, sorted; every NaN is distinct."""
     refuse(a, "unique", "c")
     flat = a.reshape(-1)
+    if flat.size and a.dtype.kind in "iu" and (found := _counted(flat, return_inverse, return_counts)) is not None:
+        return found[0], found[1].reshape(a.shape) if return_inverse else NOTHING, found[2]
     if not return_inverse and a.dtype not in HALF_TYPES:
         ordered = np.sort(flat)
         _, begins = _runs(_starts(ordered[1:] != ordered[:-1], flat.size))

@@ -61,6 +61,24 @@ static void run_column(int kind, float *made, PyArrayObject *a, PyArrayObject *b
     if (state) PyEval_RestoreThread(state);
 }
 
+/* A column of any step times a row and the like: a new matrix, or NULL without an error. */
+static PyObject *run_outer(int kind, PyObject *first, PyObject *second) {
+    PyArrayObject *a = (PyArrayObject *)first, *b = (PyArrayObject *)second;
+    if (!PyArray_CheckExact(first) || PyArray_TYPE(a) != NPY_FLOAT || PyArray_NDIM(a) != 2 || PyArray_DIM(a, 1) != 1 ||
+        !PyArray_ISBEHAVED_RO(a) || PyArray_STRIDE(a, 0) % 4 || !is_plain(second) || PyArray_NDIM(b) != 1 ||
+        PyArray_DIM(b, 0) < 2 || PyArray_DIM(a, 0) < 2)
+        return NULL;
+    npy_intp sizes[2] = {PyArray_DIM(a, 0), PyArray_DIM(b, 0)};
+    PyArrayObject *made = (PyArrayObject *)PyArray_SimpleNew(2, sizes, NPY_FLOAT);
+    if (!made) return NULL;
+    elementwise_calls[1]++;
+    PyThreadState *state = sizes[0] * sizes[1] > 1 << 14 ? PyEval_SaveThread() : NULL;
+    level->binary((enum Binary)kind, PyArray_DATA(made), PyArray_DATA(a), PyArray_DATA(b), sizes[0], sizes[1],
+                  PyArray_STRIDE(a, 0) / 4, 0, 0, 1);
+    if (state) PyEval_RestoreThread(state);
+    return (PyObject *)made;
+}
+
 /* Floats of 16 bits, some at a time in float32. */
 static int bfloat16_type = -1;
 enum { SOME = 512 };
@@ -151,6 +169,10 @@ static PyObject *elementwise_call(PyObject *self, PyObject *const *args, size_t 
         PyObject *made = run_halves(it, a, b);
         if (made != Py_None) return made;
         Py_DECREF(made);
+    }
+    if (count == 2 && it->operands == 2 && !out) {
+        PyObject *made = run_outer(it->kind, args[0], args[1]);
+        if (made || PyErr_Occurred()) return made;
     }
     if (count < it->operands || !is_plain(args[0]) || (it->operands == 2 && !is_plain(args[1]))) goto other;
     PyArrayObject *like = a;

@@ -13,8 +13,9 @@
 #include "kernels.h"
 #include "rearrange.h"
 
-enum { CALLED_ADD_ROWS, CALLED_TAKE, CALLED_ADD_ALONG };
-Counter rearrange_calls[] = {{"add_rows", 0}, {"take_along", 0}, {"add_along", 0}, {NULL, 0}};
+enum { CALLED_ADD_ROWS, CALLED_TAKE, CALLED_ADD_ALONG, CALLED_PICK, CALLED_ADD_SLICES };
+Counter rearrange_calls[] = {{"add_rows", 0}, {"take_along", 0}, {"add_along", 0}, {"pick", 0}, {"add_slices", 0},
+                             {NULL, 0}};
 
 static PyObject *wrong(const char *what) {
     PyErr_Format(PyExc_ValueError, "kernels: %s", what);
@@ -129,7 +130,68 @@ static PyObject *add_along(PyObject *self, PyObject *const *args, Py_ssize_t cou
     Py_RETURN_NONE;
 }
 
+/* Slices along the middle of (outer, others, inner); `count` of them are picked, or added to. */
+static void pick_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
+    Moves it = *(Moves *)work;
+    (void)share;
+    for (ptrdiff_t o = begin; o < end; o++) {
+        float *to = it.made + o * it.count * it.inner;
+        const float *from = it.given + o * it.others * it.inner;
+        if (it.inner == 1) for (npy_intp j = 0; j < it.count; j++) to[j] = from[it.index[j]];
+        else
+            for (npy_intp j = 0; j < it.count; j++)
+                memcpy(to + j * it.inner, from + it.index[j] * it.inner, sizeof(float) * (size_t)it.inner);
+    }
+}
+
+static void add_slices_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
+    Moves it = *(Moves *)work;
+    (void)share;
+    for (ptrdiff_t o = begin; o < end; o++) {
+        float *restrict to = it.made + o * it.others * it.inner;
+        const float *restrict from = it.given + o * it.count * it.inner;
+        if (it.inner == 1) for (npy_intp j = 0; j < it.count; j++) to[it.index[j]] += from[j];
+        else
+            for (npy_intp j = 0; j < it.count; j++)
+                for (npy_intp i = 0; i < it.inner; i++) to[it.index[j] * it.inner + i] += from[j * it.inner + i];
+    }
+}
+
+static PyObject *slices(PyObject *const *args, Py_ssize_t count, int adds) {
+    if (!counted(count, 3)) return NULL;
+    PyArrayObject *many = (PyArrayObject *)args[adds ? 0 : 2], *few = (PyArrayObject *)args[adds ? 2 : 0];
+    PyArrayObject *index = (PyArrayObject *)args[1];
+    if (!is_plain(args[0]) || !is_indices(args[1]) || !is_plain(args[2]) ||
+        !PyArray_ISWRITEABLE((PyArrayObject *)args[0]) || PyArray_NDIM(many) != 3 || PyArray_NDIM(few) != 3 ||
+        PyArray_NDIM(index) != 1 || PyArray_DIM(index, 0) != PyArray_DIM(few, 1) ||
+        PyArray_DIM(many, 0) != PyArray_DIM(few, 0) || PyArray_DIM(many, 2) != PyArray_DIM(few, 2))
+        return wrong("expected arrays of slices and an index for each");
+    Moves it = {.made = PyArray_DATA((PyArrayObject *)args[0]), .given = PyArray_DATA((PyArrayObject *)args[2]),
+                .index = PyArray_DATA(index), .count = PyArray_DIM(few, 1), .inner = PyArray_DIM(many, 2),
+                .others = PyArray_DIM(many, 1)};
+    for (npy_intp i = 0; i < it.count; i++)
+        if (it.index[i] < 0 || it.index[i] >= it.others) return wrong("an index is out of range");
+    rearrange_calls[adds ? CALLED_ADD_SLICES : CALLED_PICK].calls++;
+    Py_BEGIN_ALLOW_THREADS pool_run(adds ? add_slices_share : pick_share, &it, PyArray_DIM(many, 0),
+                                    1 + SHARE / (it.count * it.inner + 1));
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
+}
+
+/* pick(made, index, given): made[:, j] = given[:, index[j]] */
+static PyObject *pick(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    (void)self;
+    return slices(args, count, 0);
+}
+
+/* add_slices(made, index, given): made[:, index[j]] += given[:, j] */
+static PyObject *add_slices(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    (void)self;
+    return slices(args, count, 1);
+}
+
 #define FAST(NAME) {#NAME, (PyCFunction)(void (*)(void))NAME, METH_FASTCALL, NULL}
-static PyMethodDef METHODS[] = {FAST(add_rows), FAST(take_along), FAST(add_along), {NULL, NULL, 0, NULL}};
+static PyMethodDef METHODS[] = {FAST(add_rows), FAST(take_along), FAST(add_along), FAST(pick), FAST(add_slices),
+                                {NULL, NULL, 0, NULL}};
 
 int rearrange_add(PyObject *module) { return PyModule_AddFunctions(module, METHODS); }
