@@ -139,6 +139,68 @@ def resnet18(torch: Any, batch: int = 2, size: int = 64) -> Work:
     return step
 
 
+def resnet50(torch: Any, batch: int = 1, size: int = 224) -> Work:
+    """Forward and backward of ResNet-50 for 1000 classes, in training mode."""
+    nn = torch.nn
+
+    class Block(nn.Module):
+        def __init__(self, channels: int, inner: int, stride: int) -> None:
+            super().__init__()
+            self.conv1 = nn.Conv2d(channels, inner, 1, bias=False)
+            self.conv2 = nn.Conv2d(inner, inner, 3, stride=stride, padding=1, bias=False)
+            self.conv3 = nn.Conv2d(inner, 4 * inner, 1, bias=False)
+            self.bn1, self.bn2, self.bn3 = nn.BatchNorm2d(inner), nn.BatchNorm2d(inner), nn.BatchNorm2d(4 * inner)
+            self.relu, self.downsample = nn.ReLU(inplace=True), None
+            if stride != 1 or channels != 4 * inner:
+                self.downsample = nn.Sequential(nn.Conv2d(channels, 4 * inner, 1, stride=stride, bias=False),
+                                                nn.BatchNorm2d(4 * inner))
+
+        def forward(self, x: Any) -> Any:
+            made = self.relu(self.bn2(self.conv2(self.relu(self.bn1(self.conv1(x))))))
+            made = self.bn3(self.conv3(made))
+            made += x if self.downsample is None else self.downsample(x)
+            return self.relu(made)
+
+    torch.manual_seed(0)
+    blocks, channels = [], 64
+    for inner, count, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
+        for i in range(count):
+            blocks.append(Block(channels, inner, stride if i == 0 else 1))
+            channels = 4 * inner
+    model = nn.Sequential(
+        nn.Conv2d(3, 64, 7, stride=2, padding=3, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True),
+        nn.MaxPool2d(3, stride=2, padding=1), *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, 1000),
+    )
+    x, y = torch.randn(batch, 3, size, size), torch.randint(0, 1000, (batch,))
+
+    def step() -> Any:
+        model.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        return loss
+
+    return step
+
+
+def bert_base(torch: Any, batch: int = 1, length: int = 128) -> Work:
+    """The forward of an encoder of BERT's base size: 12 layers of 768 features and 12 heads, in evaluation mode."""
+    nn = torch.nn
+    torch.manual_seed(0)
+    words, places = nn.Embedding(30522, 768), nn.Embedding(512, 768)
+    layers = nn.ModuleList([nn.TransformerEncoderLayer(768, 12, 3072, activation="gelu", batch_first=True)
+                            for _ in range(12)]).eval()
+    tokens = torch.randint(0, 30522, (batch, length))
+
+    def step() -> Any:
+        with torch.no_grad():
+            x = words(tokens) + places(torch.arange(length))
+            for layer in layers:
+                x = layer(x)
+            return x.square().mean()
+
+    return step
+
+
 def gpt_larger(torch: Any) -> Work:
     """One step of a GPT of 6 layers and 384 features, at a context of 256."""
     return gpt(torch, layers=6, width=384, heads=6, batch=4, length=256)
@@ -150,7 +212,13 @@ CASES = [
     ("LSTM 64-128, batch 16, 32 steps", lstm, 1.0),
     ("ResNet-18 64x64, batch 2, no step", resnet18, 1.1),
     ("GPT 6 x 384, 6 heads, batch 4x256", gpt_larger, 1.1),
+    ("ResNet-50 224x224, batch 1, no step", resnet50, 1.1),
+    ("BERT-base, forward, batch 1x128", bert_base, 1.1),
 ]
+# How cost grows: one of a GPT's sizes at a time.
+GROWTH = [("batch", {"batch": 2}), ("batch", {"batch": 8}), ("batch", {"batch": 32}), ("width", {"width": 64}),
+          ("width", {"width": 256}), ("width", {"width": 512}), ("length", {"length": 32}), ("length", {"length": 128}),
+          ("length", {"length": 512, "batch": 2})]
 
 
 def run() -> None:
@@ -161,6 +229,10 @@ def run() -> None:
     print("\nthe same on one thread, processor time")
     for name, build, aim in CASES:
         print(line(name, *best_apart(build.__name__, threads=1), aim, "ms"), flush=True)
+    print("\nhow the step of the GPT of 2 layers grows, one thread, processor time")
+    for what, sizes in GROWTH:
+        shown = ", ".join(f"{name} {size}" for name, size in sizes.items())
+        print(line(f"{what}: {shown}", *best_apart("gpt", 2, 1, sizes), None, "ms"), flush=True)
     print("\nmost memory that a process of such steps has had, MB")
     for name, build, _ in CASES:
         mine, other = (memory_apart(build.__name__, which) for which in ("ours", "theirs"))

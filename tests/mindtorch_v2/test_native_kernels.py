@@ -413,8 +413,8 @@ def test_wrong_arguments_are_refused(call: Callable[[Any], Any]) -> None:
 
 PIECES: dict[str, Callable[..., Any]] = {
     **{name: lambda x, name=name: getattr(functional, name)(x) for name in (
-        "hardsigmoid", "hardswish", "hardtanh", "relu6", "leaky_relu", "softshrink", "hardshrink", "elu", "selu", "celu",
-        "softplus", "logsigmoid")},
+        "hardsigmoid", "hardswish", "hardtanh", "relu6", "leaky_relu", "softshrink", "hardshrink", "elu", "selu",
+        "celu", "softplus", "logsigmoid")},
     "softplus, sharp": lambda x: functional.softplus(x, beta=3.0, threshold=5.0),
     "elu in place": lambda x: functional.elu(x * 1, 0.7, inplace=True),
     "lgamma": lambda x: torch.lgamma(x), "digamma": lambda x: torch.digamma(x),
@@ -545,9 +545,9 @@ def test_conversions_of_all_halves(name: str) -> None:
     bits = np.arange(1 << 16, dtype=np.uint16).view(dtype.np if hasattr(dtype, "np") else np.float16)
     wide = torch.from_numpy(bits.astype(np.float32))
     np.testing.assert_array_equal(torch.from_numpy(bits).to(torch.float32).numpy(), bits.astype(np.float32))
-    between = np.concatenate([wide.numpy(), wide.numpy() * np.float32(1 + 2.0 ** -9), [0.1, 65519.9, 65520, 1e-8, 1e39]])
-    between = between.astype(np.float32)
     with np.errstate(all="ignore"):
+        between = np.concatenate([wide.numpy(), wide.numpy() * np.float32(1 + 2.0 ** -9),
+                                  np.array([0.1, 65519.9, 65520, 1e-8, 1e39], np.float32)])
         want = between.astype(bits.dtype).astype(np.float32)
     np.testing.assert_array_equal(torch.tensor(between).to(dtype).float().numpy(), want)
 

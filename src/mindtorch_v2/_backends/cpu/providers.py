@@ -104,9 +104,9 @@ def numpy_only() -> Iterator[None]:
       "max, min, argmax, argmin, amax, amin", "cumsum, cumprod, cummax, cummin", "topk", "cdist", "ctc_loss",
       "max and mean pooling of images and lines", "adaptive pooling of images", "interpolate", "grid_sample")
 def rows(*arrays: Array) -> bool:
-    """float32 (16-bit floats are widened first) in row-major order. Norms, softmax, gather, scatter_add and topk along the
-    last dimensions, reductions over neighbouring ones; topk of at most 64, cdist of p = 2, grid_sample of images, not
-    bicubic; small sums are NumPy's."""
+    """float32 (16-bit floats are widened first) in row-major order. Norms, softmax, gather, scatter_add and topk along
+    the last dimensions, reductions over neighbouring ones; topk of at most 64, cdist of p = 2, grid_sample of images,
+    not bicubic; small sums are NumPy's."""
     if native is None:
         return False
     return arrays[0].size > 0 and all(a.dtype is FLOAT32 and a.flags.c_contiguous for a in arrays)
@@ -114,8 +114,8 @@ def rows(*arrays: Array) -> bool:
 
 @rule("native", "add", "sub", "mul", "div", "neg", "abs", "exp", "log", "tanh", "sqrt", "rsqrt",
       "reciprocal", "sigmoid", "erf", "silu", "gelu", "relu", "elu, selu, celu", "leaky_relu", "hardtanh, hardsigmoid, "
-      "hardswish, relu6", "softplus, softshrink, logsigmoid", "glu", "backwards of activations", "mse_loss", "smooth_l1_loss",
-      "huber_loss", "sign", "fmod, remainder", "lgamma, digamma", "lerp_", "addcmul", "addcdiv_")
+      "hardswish, relu6", "softplus, softshrink, logsigmoid", "glu", "backwards of activations", "mse_loss",
+      "smooth_l1_loss", "huber_loss", "sign", "fmod, remainder", "lgamma, digamma", "lerp_", "addcmul", "addcdiv_")
 def elements(*arrays: Array) -> bool:
     """float32, all operands in row-major order and of one shape, or for two operands one a number, a row or a column;
     16-bit floats of one shape."""
