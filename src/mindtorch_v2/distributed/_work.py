@@ -26,6 +26,10 @@ __all__ = ["Steps", "Work"]
 Steps = Generator[Any, None, Any]
 
 _SPINS = 50               # polls before a wait lets others have the processor
+# Who yields goes to the end of the queue, who sleeps comes back to its front. So where a yield lets others run for this
+# long, there are more processes than processors, and sleeping is the quicker way to wait.
+_TURN_SECONDS = 0.0005
+_MOVE_SECONDS = 0.0005     # between moves of works that nobody waits for; each one takes the interpreter from the program
 _PATIENCE_SECONDS = 1.0   # after this, a wait sleeps between polls
 _LOOK_SECONDS = 0.05      # between looks at who is gone
 _GRACE_SECONDS = 1.0      # what a rank that is gone had sent before may still arrive
@@ -118,7 +122,7 @@ class Work:
         """Return when it is over; raises what went wrong."""
         if timeout is not None and timeout > timedelta(0):
             self._begun, self._timeout = time.monotonic(), timeout
-        polls, started = 0, time.monotonic()
+        polls, started, crowded = 0, time.monotonic(), False
         look = started + _LOOK_SECONDS
         while not self.poll():
             polls += 1
@@ -130,8 +134,11 @@ class Work:
                 look = now + _LOOK_SECONDS
             if now - started > _PATIENCE_SECONDS:
                 time.sleep(0.0002)
+            elif crowded:
+                time.sleep(0.00002)
             else:
                 os.sched_yield()
+                crowded = time.monotonic() - now > _TURN_SECONDS
         if self._error is not None:
             raise self._error
         return True
@@ -228,7 +235,7 @@ class _Mover:
                 for work in works:
                     if not work._done:
                         work.check()
-            time.sleep(0.00005)
+            time.sleep(_MOVE_SECONDS)
 
     def after_fork(self) -> None:
         """A child has neither the thread nor the works."""

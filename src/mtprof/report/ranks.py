@@ -11,8 +11,8 @@ from ..ranks import Ranks
 MOST_CELLS = 200_000  # of the map; more are joined, and the longest of them is shown
 MOST_ROWS = 2000
 # Whole steps are alike on all ranks, since these wait for each other; what differs is the work of their own.
-_MEASURES = {"own": "all but communication", "duration": "whole step", "compute": "compute",
-             "input": "input", "communication": "exposed communication",
+_MEASURES = {"behind": "longer than the median rank, without communication", "own": "all but communication",
+             "duration": "whole step", "compute": "compute", "input": "input", "communication": "exposed communication",
              "other": "other"}
 
 
@@ -49,15 +49,26 @@ def _map(ranks: Ranks) -> dict[str, Any]:
     ranks_joined, steps_joined = _joined(len(files), len(numbers))
     shape = (-(-len(files) // ranks_joined), -(-len(numbers) // steps_joined))
     values = {}
+    places = [np.searchsorted(numbers, one.steps["number"]) for one in files]
+    own = [one.steps["duration"] - one.steps["communication"] for one in files]
+    median = _medians(places, own, len(numbers))
     for measure in _MEASURES:
         whole = np.zeros(shape, np.int64)
-        for row, one in enumerate(files):
-            column = np.searchsorted(numbers, one.steps["number"]) // steps_joined
-            times = one.steps["duration"] - one.steps["communication"] if measure == "own" else one.steps[measure]
-            np.maximum.at(whole[row // ranks_joined], column, times)
+        for row, (one, place) in enumerate(zip(files, places)):
+            times = (one.steps[measure] if measure in one.steps else own[row] if measure == "own"
+                     else np.maximum(own[row] - median[place], 0))
+            np.maximum.at(whole[row // ranks_joined], place // steps_joined, times)
         values[measure] = whole.tolist()
     return {"measures": _MEASURES, "values": values, "ranks": [one.rank for one in files][::ranks_joined],
             "steps": numbers[::steps_joined].tolist(), "ranks_joined": ranks_joined, "steps_joined": steps_joined}
+
+
+def _medians(places: list[np.ndarray], times: list[np.ndarray], steps: int) -> np.ndarray:
+    """By step, the median of all ranks that have it."""
+    place, time = np.concatenate(places), np.concatenate(times)
+    order = np.argsort(place, kind="stable")
+    parts = np.split(time[order], np.cumsum(np.bincount(place, minlength=steps))[:-1])
+    return np.array([int(np.median(part)) if len(part) else 0 for part in parts])
 
 
 def _joined(rows: int, columns: int) -> tuple[int, int]:

@@ -42,6 +42,7 @@ def test_json_and_report(folder, tmp_path, capsys):
     shown = data["ranks"]
     assert shown["headline"].startswith("The others waited 32.0 ms together for rank 2, which came last to 4 of 4")
     assert shown["map"]["values"]["compute"] == [[9_000_000] * 4, [9_000_000] * 4, [13_000_000] * 4]
+    assert shown["map"]["values"]["behind"] == [[0] * 4, [0] * 4, [4_000_000] * 4]
     assert data["title"] == "rank2.mtp"
 
 
@@ -56,5 +57,5 @@ def test_errors_are_one_line(folder, tmp_path, capsys):
 def test_a_map_of_many_ranks_is_bounded():
     for rows, columns in ((1, 10**6), (10**4, 10), (1000, 1000), (3, 4)):
         by_rank, by_step = _joined(rows, columns)
-        assert -(-rows // by_rank) * -(-columns // by_step) * 6 <= MOST_CELLS
+        assert -(-rows // by_rank) * -(-columns // by_step) * 7 <= MOST_CELLS
     assert _joined(100, 100) == (1, 1)

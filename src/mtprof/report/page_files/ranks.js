@@ -1,17 +1,18 @@
 "use strict";
 // All ranks of a job: who is slow, when, and who waited for whom.
 function rankMap(map, state, changed) {
-  const measure = map.values[state.measure] ? state.measure : "own";
+  const measure = map.values[state.measure] ? state.measure : "behind";
   const rows = map.values[measure], flat = rows.flat().filter((v) => v > 0).sort((a, b) => a - b);
   const top = flat.length ? flat[Math.floor(0.95 * (flat.length - 1))] : 1, low = flat.length ? flat[0] : 0;
   const wide = Math.max(3, Math.min(26, Math.floor(1100 / Math.max(map.steps.length, 1))));
   const high = Math.max(2, Math.min(20, Math.floor(480 / Math.max(rows.length, 1))));
-  const left = 58, bottom = 20, ratio = devicePixelRatio || 1;
+  const left = 64, bottom = 24, ratio = devicePixelRatio || 1;
   const width = left + wide * map.steps.length, height = high * rows.length + bottom;
   const canvas = el("canvas", {role: "img", "aria-label": `${map.measures[measure]} by rank and step`, width: width * ratio, height: height * ratio,
     style: {width: `${width}px`, height: `${height}px`, "max-width": "none"}});
   const pen = canvas.getContext("2d"), ink = colour("--dim"), fill = colour("communication"), empty = colour("--panel");
   pen.scale(ratio, ratio);
+  pen.translate(0, 4);
   pen.font = "11px system-ui, sans-serif";
   rows.forEach((row, r) => row.forEach((value, s) => {
     pen.globalAlpha = 1; pen.fillStyle = empty;
@@ -25,7 +26,7 @@ function rankMap(map, state, changed) {
   pen.textAlign = "center";
   map.steps.forEach((step, s) => { if (s % along === 0) pen.fillText(String(step), left + s * wide + wide / 2, rows.length * high + 11); });
   canvas.addEventListener("mousemove", (event) => {
-    const box = canvas.getBoundingClientRect(), s = Math.floor((event.clientX - box.left - left) / wide), r = Math.floor((event.clientY - box.top) / high);
+    const box = canvas.getBoundingClientRect(), s = Math.floor((event.clientX - box.left - left) / wide), r = Math.floor((event.clientY - box.top - 4) / high);
     if (!rows[r] || s < 0 || s >= map.steps.length) { tip.hide(); return; }
     const more = map.ranks_joined > 1 || map.steps_joined > 1 ? ` (longest of ${map.ranks_joined} ranks × ${map.steps_joined} steps)` : "";
     tip.show(`rank ${map.ranks[r]}, step ${map.steps[s]}: ${map.measures[measure]} ${format.time(rows[r][s])}${more}`, event.clientX, event.clientY);
@@ -50,7 +51,7 @@ function ranksPage(state, changed) {
   const moduleColumns = [{key: "module", title: "Module", kind: "text"}, time("mean", "Mean"), time("slowest", "Slowest"), {key: "slowest_rank", title: "Rank", always: true},
     {key: "imbalance", title: "Slowest over mean"}];
   return [el("p", {class: "headline"}, r.headline),
-    r.problems.length ? el("article", {class: "finding"}, r.problems.map((text) => el("p", {}, text))) : null,
+    r.problems.length ? el("article", {class: "finding", style: {"margin-bottom": "1rem"}}, r.problems.map((text) => el("p", {}, text))) : null,
     el("div", {class: "cards"}, card("ranks", r.count.toLocaleString("en")), card("events", r.events.toLocaleString("en")),
       card("compute of the busiest rank over the mean", r.imbalance.toFixed(2)), card("of communication is hidden behind compute", format.share(r.overlap)),
       card("less, if the slowest rank of each step were as fast as the median", format.time(r.gain))),
