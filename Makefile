@@ -67,7 +67,7 @@ native: $(VENV)/base ## build the C parts into src/, to use them without install
 test: $(VENV)/base ## run all tests (those that need PyTorch skip where it is missing)
 	@echo "-- running the tests"
 	@bash -c 'time $(BIN)/python -m pytest -rs --durations=5 --ignore=tests/distributed'
-	@echo "-- besides these: make oracle (PyTorch), ranks (MPI), browser (Perfetto), faults, fuzz, sanitize, bench; .ci/run runs oracle, browser, lint, types and libraries-quick"
+	@echo "-- besides these: make oracle (PyTorch), ranks (MPI), browser (Perfetto), faults, fuzz, sanitize, bench; .ci/run says what CI runs"
 
 oracle: $(VENV)/oracle ## compare with real PyTorch 2.13
 	@echo "-- comparing with PyTorch"

@@ -9,7 +9,6 @@ from .._backends.cpu import statistics as kernels
 from .._backends.cpu.reduce import extent
 from .._dispatch.dispatcher import write_results
 from .._dispatch.namespace import aten, find
-from .._dispatch.dispatcher import write_results
 from .._dispatch.registry import choose, declare
 from .._dtype import float32, float64, int64
 from .._shape import wrap_dim, wrap_dims

@@ -29,7 +29,7 @@ _SPINS = 50               # polls before a wait lets others have the processor
 # Who yields goes to the end of the queue, who sleeps comes back to its front. So where a yield lets others run for this
 # long, there are more processes than processors, and sleeping is the quicker way to wait.
 _TURN_SECONDS = 0.0005
-_MOVE_SECONDS = 0.0005     # between moves of works that nobody waits for; each one takes the interpreter from the program
+_MOVE_SECONDS = 0.0005    # between moves of works that nobody waits for; each takes the interpreter from the program
 _PATIENCE_SECONDS = 1.0   # after this, a wait sleeps between polls
 _LOOK_SECONDS = 0.05      # between looks at who is gone
 _GRACE_SECONDS = 1.0      # what a rank that is gone had sent before may still arrive
