@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 
@@ -66,7 +66,24 @@ class ThreadState:
         self.extend: Callable[[tuple[Any, ...]], None] = events.extend
 
 
-STATES: weakref.WeakSet[ThreadState] = weakref.WeakSet()
+class States:
+    """The states of all threads that are alive.
+
+    Not a WeakSet: that cannot be walked while threads begin, and its callback is Python code, which loses a Ctrl-C.
+    """
+
+    def __init__(self) -> None:
+        self._known: set[weakref.ref[ThreadState]] = set()
+
+    def add(self, state: ThreadState) -> None:
+        """A thread has begun."""
+        self._known.add(weakref.ref(state, self._known.discard))
+
+    def __iter__(self) -> Iterator[ThreadState]:
+        return iter([state for known in list(self._known) if (state := known()) is not None])
+
+
+STATES = States()
 # Called with each new ThreadState while a recorder is active, so that threads born during a recording are seen.
 NEW_THREAD: list[Callable[[ThreadState], None] | None] = [None]
 

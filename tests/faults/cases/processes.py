@@ -205,7 +205,7 @@ def ctrl_c_at_any_moment(directory: pathlib.Path) -> None:
         time.sleep(0.05 + chance.random() * 0.15)
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate()  # a lost interrupt is a program that does not end
-        assert output == "sound\n", (number, errors[-600:])
+        assert output == "sound\n", f"at {number}: {errors[-3000:]}"
         assert json.loads(path.read_text())["traceEvents"]
         assert [item.name for item in directory.iterdir()] == ["t.json"], list(directory.iterdir())
 

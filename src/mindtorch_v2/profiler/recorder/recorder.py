@@ -80,10 +80,12 @@ class Recorder:
         if running is None:
             if len(INPUTS) > MANY_DESCRIPTIONS and not HOLDING:
                 forget_all()
-            running = Recorder.running = Running()
+            running = Running()
         self.active = True
         ACTIVE.add(self)
         running.users.append(self)
+        # With its user from the first moment on: a signal handler can record too, and ends what nobody uses.
+        Recorder.running = running
         running.settle()
         self._dropped_before = running.dropped()
         self._marks = {source.name: source.mark() for source in running.sources
@@ -154,7 +156,7 @@ class Recorder:
             if self in running.users:
                 running.users.remove(self)
             running.settle()
-            if not running.users:
+            if not running.users and Recorder.running is running:
                 Recorder.running = None
         ACTIVE.discard(self)
         self.active = False
