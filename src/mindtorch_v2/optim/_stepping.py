@@ -117,9 +117,10 @@ class ParameterOptimizer(Optimizer):
         asked = group.get("foreach")
         if asked is not None or group.get("fused") is not None or group.get("differentiable"):
             return bool(asked)
-        has_lists = type(self).update_lists is not ParameterOptimizer.update_lists
-        return (has_lists and not isinstance(group.get("lr"), Tensor)
-                and not any(p.is_cpu or p.is_meta or (p.grad is not None and p.grad.is_sparse) for p in parameters))
+        if type(self).update_lists is ParameterOptimizer.update_lists or isinstance(group.get("lr"), Tensor):
+            return False
+        return not any(p.is_cpu or p.is_meta or type(p)._dispatches or (p.grad is not None and p.grad.is_sparse)
+                       for p in parameters)
 
     def as_real(self, parameter: Tensor, grad: Tensor, state: dict[str, Any]) -> tuple[Tensor, Tensor, dict[str, Any]]:
         """A complex parameter with its gradient and state as real views; others as they are."""
