@@ -82,8 +82,8 @@ _real_logaddexp = real_floats("logaddexp_cpu", np.logaddexp)
 declare(
     "logaddexp(Tensor self, Tensor other) -> Tensor", cpu=_logaddexp,
     promote="ternary", meta="broadcast",
-    grad={"self": lambda grad, self, other: grad / (aten.exp(other - self) + 1),
-          "other": lambda grad, self, other: grad / (aten.exp(self - other) + 1)},
+    grad={"self": lambda grad, self, other: grad / conj(aten.exp(other - self) + 1),
+          "other": lambda grad, self, other: grad / conj(aten.exp(self - other) + 1)},
 )
 declare(
     "logaddexp2(Tensor self, Tensor other) -> Tensor", cpu=real_floats("logaddexp2_cpu", np.logaddexp2),
