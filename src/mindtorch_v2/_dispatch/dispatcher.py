@@ -6,6 +6,7 @@ globals dictionary, `observer.HOOK`, so that switching the profiler on is one st
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable
 from types import CodeType
@@ -130,14 +131,25 @@ def write_results(name: str, out: Any, result: Any) -> Any:
     return write_out(Op(f"{name}(Tensor self) -> Tensor", composite=write_results), out, result)
 
 
+@functools.lru_cache(maxsize=256)
+def _result_type(ufunc: np.ufunc, *dtypes: np.dtype) -> np.dtype:
+    """What a ufunc makes of arrays of these types."""
+    return ufunc.resolve_dtypes((*dtypes, None))[-1]
+
+
 def writes_into(kernel: Any, out: Any, *arrays: Any) -> bool:
     """Compute what a ufunc gives into a tensor if that has the result's shape and type, and say whether it had."""
     target: Any = out._a if isinstance(out, Tensor) and not out._rg else None
-    if type(target) is not np.ndarray or any(type(a) is not np.ndarray for a in arrays):
+    if type(target) is not np.ndarray:
         return False
-    if target.shape != np.broadcast_shapes(*[a.shape for a in arrays]):
+    shape, spread = target.shape, False
+    for array in arrays:
+        if type(array) is not np.ndarray:
+            return False
+        spread |= array.shape != shape
+    if spread and shape != np.broadcast_shapes(*[a.shape for a in arrays]):
         return False
-    if ufunc_of(kernel).resolve_dtypes((*[a.dtype for a in arrays], None))[-1] != target.dtype:
+    if _result_type(ufunc_of(kernel), *[a.dtype for a in arrays]) != target.dtype:
         return False
     if type(out._st) is InferenceShared:
         check_inference(out)
