@@ -62,11 +62,11 @@ def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str, operat
         wanted = None if argument.is_tensor else wrong_kind(argument.type, value)
         if wanted is not None and (wanted == "tuple of ints" or is_foreign(error)):
             place = "" if argument.keyword_only else f" (position {position})"
-            found = f"argument '{argument.python_name}'{place} must be {wanted}, not {type(value).__name__}"
+            said = f"argument '{argument.python_name}'{place} must be {wanted}, not {type(value).__name__}"
             several = sum(1 for key in OPS if key.partition(".")[0] == op.name) > 1
             kinds = ", ".join("Tensor" if isinstance(v, Tensor) else type(v).__name__ for v in values if v is not None)
-            return TypeError(f"{form}() received an invalid combination of arguments - got ({kinds}); {found}"
-                             if several else f"{form}(): {found}")
+            return TypeError(f"{form}() received an invalid combination of arguments - got ({kinds}); {said}"
+                             if several else f"{form}(): {said}")
     tensors = [v for v in values if isinstance(v, Tensor)]
     if any(type(t._a) is not np.ndarray for t in [*tensors, *listed(values)]):
         settled = on_devices(op, values, form, sys._getframe(1).f_locals.get("out"))
