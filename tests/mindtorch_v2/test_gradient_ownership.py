@@ -168,3 +168,42 @@ def test_two_inputs_of_backward_have_memory_of_their_own():
     torch.autograd.backward(((a + b) * 3).sum(), inputs=[a, b])
     a.grad.zero_()
     assert b.grad.tolist() == [3.0] * 4
+
+
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2
+
+
+def test_what_nobody_kept_is_taken_over():
+    """By hooks, custom functions and hooks of nodes, as in PyTorch: no copy is made."""
+    x = leaf(3)
+    x.register_hook(lambda grad: grad * 2)
+    y = Twice.apply(x)
+    y.grad_fn.register_hook(lambda inputs, outputs: None)
+    made = names(y.sum().backward)
+    assert "aten::new_empty_strided" not in made
+    assert x.grad.tolist() == [4.0] * 3
+
+
+def test_a_tensor_given_for_two_leaves_is_copied_once():
+    class Both(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            return x + y
+
+        @staticmethod
+        def backward(ctx, grad):
+            made = grad * 2
+            return made, made
+
+    a, b = leaf(3), leaf(3)
+    made = names(Both.apply(a, b).sum().backward)
+    assert made.count("aten::new_empty_strided") == 1
+    a.grad.zero_()
+    assert b.grad.tolist() == [2.0] * 3

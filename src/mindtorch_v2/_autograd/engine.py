@@ -20,7 +20,7 @@ from .._dtype import FROM_NUMPY
 from .._tensor import Tensor
 from .anomaly import AnomalyState
 from .graph import LAST, AccumulateGrad, Edge, Node, NodeHooks
-from .ownership import SEEN, Marks, all_seen, in_common, leave, memory, passed_on
+from .ownership import SEEN, Marks, all_seen, in_common, leave, memory, passed_on, shown, taken_back
 from .watched import apply_watched, event_ids
 
 # As PyTorch's engine, which has a node in front of several roots.
@@ -174,8 +174,11 @@ class Walk:
         hooks, edges = node.hooks, node.edges
         seen = False
         if hooks is not None and hooks.see_gradients():
-            marks, seen = all_seen(received, marks), True
+            shared = shown(marks)
             received = run_prehooks(node, hooks, received)
+            received, marks = taken_back(received)
+            marks.update(dict.fromkeys(shared, SEEN))
+            seen = bool(hooks.post)
         if self.selective:
             if self.ends_at(node, received):
                 leave(() if marks is None else marks.values())
@@ -200,8 +203,9 @@ class Walk:
             node.release()
         if edges:
             if seen:
-                marks = all_seen(results, None)
-            elif marks is not None:
+                received, results = None, list(results)
+                results, marks = taken_back(results)
+            elif marks:
                 marks = passed_on(received, marks, results)
             elif len(edges) > 1:
                 marks = in_common(results)

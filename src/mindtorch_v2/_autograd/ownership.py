@@ -1,9 +1,9 @@
 """Whose the gradients of a backward pass are: which of them only the engine can see, and so may change or give away.
 
 A gradient that waits for a node is the engine's alone unless it has a mark. A mark is a list with one number: in how
-many places the engine keeps this gradient's memory. Of what the program has given, or code of the program's has seen,
-nobody knows who holds it: its mark never comes down to 1. References are not counted, because debuggers, profilers and
-versions of Python hold them differently.
+many places the engine keeps this gradient's memory. What the program has given, or code of the program's has seen, is
+the engine's again if the tensor dies when the engine lets go of it, and else its mark never comes down to 1. References
+are not counted, because debuggers, profilers and versions of Python hold them differently.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
+from weakref import ref
 
 from numpy import ndarray
 
-from .._tensor import Tensor
+from .._dispatch.state import THREAD
+from .._tensor import Tensor, wrap_known
 
 Mark = list[int]
 Marks = dict[int, Mark]  # by number, of the gradients that came for a node, or that it gives
@@ -33,6 +35,45 @@ def all_seen(grads: Sequence[Any], marks: Marks | None) -> Marks:
     for mark in () if marks is None else marks.values():
         mark[0] += UNKNOWN
     return dict.fromkeys(range(len(grads)), SEEN)
+
+
+def shown(marks: Marks | None) -> list[int]:
+    """Which of the gradients that the program is about to see are kept elsewhere too; nobody may change these any more."""
+    found = [] if marks is None else [number for number, mark in marks.items() if mark[0] != 1]
+    for number in found:
+        marks[number][0] += UNKNOWN  # type: ignore[index]
+    return found
+
+
+def taken_back(grads: list[Any]) -> tuple[list[Any], Marks]:
+    """Gradients that the program has seen, and the marks of those that it may hold. The list given is emptied.
+
+    Each is let go of, with its memory kept. If it dies, nobody else has it.
+    """
+    if THREAD.state.grad:
+        return grads, dict.fromkeys(range(len(grads)), SEEN)
+    places: dict[int, list[int]] = {}
+    for number, grad in enumerate(grads):
+        places.setdefault(id(grad), []).append(number)
+    kept, marks = list(grads), dict.fromkeys(range(len(grads)), SEEN)
+    let_go = []
+    for numbers in places.values():
+        grad = grads[numbers[0]]
+        # What has been viewed, or is a view, shares its memory with tensors that may outlive it.
+        if type(grad) is Tensor and grad._st is grad._of is grad._edge is grad._ag is None:
+            let_go.append((numbers, grad._a, ref(grad)))
+            for number in numbers:
+                kept[number] = None
+    grad = None
+    grads.clear()
+    for numbers, array, reference in let_go:
+        held = reference()
+        own = wrap_known(array) if held is None else held
+        mark = [len(numbers)] if held is None else SEEN
+        for number in numbers:
+            kept[number] = own
+            marks[number] = mark
+    return kept, marks
 
 
 def in_common(results: Sequence[Any]) -> Marks | None:
