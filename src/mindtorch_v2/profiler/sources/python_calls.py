@@ -75,10 +75,14 @@ class CallList:
                 np.array(part[2::CALL_FIELDS], np.int64))
 
     def drain(self) -> tuple[np.ndarray, ...]:
-        """Those of all records, which are forgotten; ask for the objects first."""
+        """Those of all records, which are forgotten."""
         taken = self.since(0)
-        del self.flat[:len(taken[0]) * CALL_FIELDS]
+        self.forget(len(taken[0]))
         return taken
+
+    def forget(self, count: int) -> None:
+        """Forget the first records."""
+        del self.flat[:count * CALL_FIELDS]
 
     def objects(self) -> dict[int, Any]:
         """What the records refer to, by identity."""
@@ -239,9 +243,15 @@ class CallLog:
             base, since = lane.base, [mark.time_ns] * same + [lane.base_ns] * (len(lane.base) - same)
         if older:
             waiting.pop(lane.ident, None)
-        objects = lane.rows.objects() if isinstance(lane.rows, CallList) else self.book.objects
         begin = mark.begins.get(lane, 0)
-        records = tuple(column[begin:] for column in lane.rows.drain()) if drain else lane.rows.since(begin)
+        if isinstance(lane.rows, CallList):
+            records = lane.rows.since(begin)
+            objects = lane.rows.objects()  # after the records: a signal handler may have called something in between
+            if drain:
+                lane.rows.forget(begin + len(records[0]))
+        else:
+            records = tuple(column[begin:] for column in lane.rows.drain()) if drain else lane.rows.since(begin)
+            objects = self.book.objects
         left, idle = mark.left.get(lane), lane.was_there
         if left is not None:
             base, since, idle = left.base, left.base_ns, left.idle
