@@ -46,6 +46,7 @@ __all__ = ["ExecutionTraceObserver", "KinetoStepTracker", "ProfilerAction", "kin
            "supported_activities", "tensorboard_trace_handler"]
 
 PROFILER_STEP_NAME = "ProfilerStep"
+DEEPEST_METADATA = 100  # what files and their readers bear
 
 
 class _KinetoProfile:
@@ -225,9 +226,14 @@ class _KinetoProfile:
         if not isinstance(key, str):
             raise TypeError(f"the key of metadata must be a string, got {type(key).__name__}")
         try:
-            json.loads(value)
-        except ValueError as error:
+            inside = [json.loads(value)]
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"metadata '{key}' is not JSON: {value!r} ({error})") from None
+        for _ in range(DEEPEST_METADATA):
+            inside = [part for one in inside if isinstance(one, (list, dict))
+                      for part in (one.values() if isinstance(one, dict) else one)]
+        if inside:
+            raise ValueError(f"metadata '{key}' is nested deeper than {DEEPEST_METADATA} levels")
         if self.profiler is None:
             self.preset_metadata[key] = value
         else:
