@@ -38,7 +38,7 @@ def all_seen(grads: Sequence[Any], marks: Marks | None) -> Marks:
 
 
 def shown(marks: Marks | None) -> list[int]:
-    """Which of the gradients that the program is about to see are kept elsewhere too; nobody may change these any more."""
+    """Which of the gradients that the program is about to see are kept elsewhere too: nobody may change these now."""
     found = [] if marks is None else [number for number, mark in marks.items() if mark[0] != 1]
     for number in found:
         marks[number][0] += UNKNOWN  # type: ignore[index]
