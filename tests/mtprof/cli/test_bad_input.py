@@ -29,7 +29,7 @@ BAD = {
     "cut-json": (b'{"traceEvents": [{"ph": "X", "na', "cut"),
     "wrong-json": (b'{"rows": [1, 2, 3]}', "no list traceEvents"),
     "list": (b"[1, 2, 3]", "should be an object"),
-    "empty": (b"", "not JSON"),
+    "empty": (b"", "bad.json is empty"),
     "spaces": (b"  \n ", "not JSON"),
     "binary": (bytes(range(256)) * 8, "is no trace"),
     "cut-gzip": (gzip.compress(chrome(*[EVENT] * 500))[:60], "ends before"),
