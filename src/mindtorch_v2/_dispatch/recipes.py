@@ -29,13 +29,16 @@ class Recipe(NamedTuple):
 
 @functools.cache
 def _stamp() -> str | None:
-    """Says which writers wrote a text: their own texts, in a digest. None where these are not there to be read."""
+    """Says which writers wrote a text: their own texts, in a digest. None where these are not there to be read.
+
+    While the interpreter ends, its loaders read nothing (an ImportError).
+    """
     digest = blake2b(repr((importlib.util.MAGIC_NUMBER, sys.flags.optimize, NATIVE is None)).encode(), digest_size=16)
     for module in WRITERS:
         loader, path = module.__spec__.loader, module.__spec__.origin  # type: ignore[union-attr]
         try:
             digest.update(loader.get_data(path))  # type: ignore[union-attr]
-        except (AttributeError, OSError):
+        except (AttributeError, ImportError, OSError):
             return None
     return digest.hexdigest()
 

@@ -412,13 +412,18 @@ def a_file_that_grows_and_its_process_dies(directory: pathlib.Path) -> None:
     process = subprocess.Popen([sys.executable, "-c", program, str(path)], stdout=subprocess.PIPE)
     assert process.stdout is not None
     process.stdout.readline()
-    size = path.stat().st_size
-    while path.stat().st_size < size + 20_000:
-        time.sleep(0.05)
-        assert process.poll() is None
-    process.send_signal(signal.SIGKILL)
-    process.wait()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # the file has no end
+        while True:  # until something has been written whole
+            time.sleep(0.05)
+            assert process.poll() is None
+            try:
+                seen = len(torch.profiler.load(path).events())
+            except ValueError:
+                continue
+            break
+        process.send_signal(signal.SIGKILL)
+        process.wait()
         found = torch.profiler.load(path)
+    assert len(found.events()) >= seen > 0
     assert "aten::add" in _names(found)
