@@ -27,7 +27,7 @@ from .autocast_lists import POLICIES
 from .facts import Facts
 from .graph_codegen import GraphWriter
 from .native import NATIVE
-from .out_rules import COMPOSITES
+from .out_rules import COMPOSITES, COMPUTED_AS_OUT
 
 PROMOTE_PAIR = {"binary": "promote_arrays", "compare": "promote_arrays", "difference": "differing_arrays",
                 "binary_float": "float_pair"}
@@ -112,6 +112,8 @@ class Writer(GraphWriter):
         for name in (a.name for a in self.schema.arguments if a.type.startswith("ScalarType")):
             self.add(3, f"if {name} is not None and type({name}) is not DTYPE: "
                         f"{name} = as_dtype({name}, {self.name!r})")
+        if self.has_out and self.schema.name in COMPUTED_AS_OUT and "dtype" in names:
+            self.add(3, "if out is not None and dtype is None: dtype = out.dtype")
 
     def values(self) -> str:
         names = [a.python_name for a in self.schema.arguments]

@@ -1,7 +1,8 @@
 """Which dtypes a tensor given as `out=` may have, op by op, and which ops made of others take one.
 
 By default a result is cast to the dtype of `out` if that loses no kind (floats do not become integers). Some ops want
-their own dtype exactly, a few take any. PyTorch has no rule that tells which is which; the oracle's tests ask it.
+their own dtype exactly, a few compute in that of `out`. PyTorch has no rule that tells which is which; the oracle's
+tests ask it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ _EXACT = """
     unsqueeze_copy vdot view_copy where
 """
 EXACT = frozenset(_EXACT.split())
-ANY = frozenset({"cumprod", "cumsum", "nansum", "prod", "sum"})
+# Ops that compute in the dtype of `out=`, unless they are given one, which must be that of `out=` then.
+COMPUTED_AS_OUT = frozenset({"cumprod", "cumsum", "nansum", "prod", "sum"})
 # Ops made of others that take `out=`; those with kernels of their own all do.
 _COMPOSITES = """
     avg_pool2d avg_pool3d cholesky_solve column_stack concat concatenate conj_physical cross diag diff dstack ger
@@ -60,9 +62,7 @@ def check_apart(out: Any, array: Any) -> None:
 def check_out(op: Any, result: np.dtype, wanted: np.dtype) -> None:
     """Refuse to store a result of one dtype into an `out=` of another if PyTorch does."""
     name = op.name
-    if name in ANY:
-        return
-    if name not in EXACT and op.key not in EXACT:
+    if name not in EXACT and op.key not in EXACT and name not in COMPUTED_AS_OUT:
         try:
             check_cast(result, wanted)
         except RuntimeError:
@@ -88,5 +88,8 @@ def check_out(op: Any, result: np.dtype, wanted: np.dtype) -> None:
                            f"and {pretty(target)} for out's dtype.")
     if name == "multinomial":
         raise RuntimeError(f"multinomial expects Long tensor out, got: {pretty(target)}")
+    if name == "nansum":
+        raise RuntimeError(f"nansum: provided dtype must match dtype of result. Got {pretty(target)} and "
+                           f"{pretty(source)}.")
     expected, got = (NAMES.get(d.name, d.name) for d in (source, target))
     raise RuntimeError(f"Expected out tensor to have dtype {expected}, but got {got} instead")
