@@ -7,7 +7,6 @@ import json
 import re
 import threading
 import tracemalloc
-import weakref
 
 import pytest
 
@@ -162,7 +161,7 @@ def test_descriptions_of_arguments_do_not_pile_up(monkeypatch):
     """Numbers that change with each step make new descriptions; they go when no recording needs them."""
     gc.collect()
     monkeypatch.setattr(recorder_module, "MANY_DESCRIPTIONS", 50)
-    monkeypatch.setattr(recorder_module, "HOLDING", weakref.WeakSet())  # others may hold recordings of other tests
+    monkeypatch.setattr(recorder_module, "HOLDING", set())  # others may hold recordings of other tests
     x = torch.ones(3)
     with profile(record_shapes=True) as kept:
         torch.mul(x, 0.125)

@@ -116,7 +116,7 @@ def test_a_pool_gives_the_same_answers(tmp_path):
 
 
 def test_dask_gives_the_same_answers(tmp_path):
-    distributed = pytest.importorskip("distributed")
+    distributed = pytest.importorskip("dask.distributed")
     job(tmp_path)
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None,
                                   host="127.0.0.1") as cluster:
@@ -126,7 +126,7 @@ def test_dask_gives_the_same_answers(tmp_path):
 
 
 def test_no_dask_scheduler_is_said(tmp_path):
-    pytest.importorskip("distributed")
+    pytest.importorskip("dask.distributed")
     job(tmp_path)
     with pytest.raises(mtprof.BadFile, match="no Dask scheduler answers at nonsense"):
         len(mtprof.Ranks(tmp_path, dask="nonsense"))
