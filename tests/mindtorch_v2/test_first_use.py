@@ -33,6 +33,7 @@ PROGRAM = """
         "self_us": next(r.self_cpu_time_total for r in prof.key_averages() if r.key == "mine"),
         "total_us": next(r.cpu_time_total for r in prof.key_averages() if r.key == "mine"),
         "footer": [line for line in prof.key_averages().table().splitlines() if line.startswith("First use")],
+        "mine": next(line for line in prof.key_averages().table().splitlines() if line.strip().startswith("mine")),
         "again": [r.key for r in again.key_averages()],
     }))
     """
@@ -52,6 +53,7 @@ def test_first_use_is_an_event_of_its_own(tmp_path):
     assert found["rows"] == found["again"] == found["names"]
     assert found["tree"] == ["mine"]
     assert found["self_us"] + found["prepared_us"] <= found["total_us"] + 1
+    assert " 100.00% " in found["mine"]  # of all time, in which first use is
     assert len(found["footer"]) == 1
     assert "ops ready" in found["footer"][0]
     cats = {e["name"]: e.get("cat") for e in json.loads((tmp_path / "trace.json").read_text())["traceEvents"]}

@@ -40,14 +40,15 @@ def build_table(
 
     `sort_by` names an attribute, largest first, ties in the order of `rows`; `row_limit` -1 means all rows;
     `time_unit` is "s", "ms" or "us"; `dropped` is how many events a limit kept out of the recording; `overhead` is what
-    recording has cost, by estimate, and how long the recording was, in microseconds; `notes` are lines at the end.
+    recording has cost, by estimate, and how long the recording was, in microseconds; `notes` are lines at the end;
+    `prepared` is how long first uses of ops took, and of how many.
     """
     if not rows:
         return ""
     if sort_by is not None:
         rows = _sorted(rows, sort_attribute(sort_by))
     layout = _Layout(rows, max_src_column_width, max_name_column_width, max_shapes_column_width, with_flops,
-                     profile_memory, time_unit)
+                     profile_memory, time_unit, 0.0 if prepared is None else prepared[0])
     lines: list[str] = []
     if header is not None:
         lines += ["=" * layout.line_length, header]
@@ -99,7 +100,7 @@ class _Layout:
     """Which columns there are, how wide, and how a row fills them."""
 
     def __init__(self, rows: Sequence[Any], max_src: int | None, max_name: int | None, max_shapes: int | None,
-                 with_flops: bool, profile_memory: bool, time_unit: str | None) -> None:
+                 with_flops: bool, profile_memory: bool, time_unit: str | None, prepared_us: float) -> None:
         self.max_name = max_name
         self.time_unit = time_unit
         self.profile_memory = profile_memory
@@ -114,6 +115,7 @@ class _Layout:
         self.has_shapes = any(row.input_shapes is not None and len(row.input_shapes) > 0 for row in rows)
         self.has_nodes = any(row.node_id != -1 for row in rows)
         self.total_cpu, self.total_device = _totals(rows)
+        self.whole_cpu = self.total_cpu + prepared_us  # first use of ops is in no self time, but in the total around it
 
         self.headers: list[str] = []
         self._formats: list[str] = []
@@ -188,7 +190,7 @@ class _Layout:
 
     def _numbers(self, row: Any) -> list[Any]:
         row.self_cpu_percent = _share(row.self_cpu_time_total, self.total_cpu)
-        row.total_cpu_percent = 0 if row.is_async else _share(row.cpu_time_total, self.total_cpu)
+        row.total_cpu_percent = 0 if row.is_async else _share(row.cpu_time_total, self.whole_cpu)
         cells = [self._short(row.key)]
         if self.has_overloads:
             cells.append(self._short(row.overload_name or ""))
