@@ -19,17 +19,17 @@ $(VENV)/base: pyproject.toml
 
 $(VENV)/oracle: $(VENV)/base requirements-oracle.txt
 	@echo "-- installing PyTorch, the oracle to compare with, and oneDNN"
-	@$(PIP) -r requirements-oracle.txt -e '.[fast]'
+	@$(PIP) -r requirements-oracle.txt $$($(BIN)/python tools/extra.py fast)
 	@touch $@
 
 $(VENV)/mpi: $(VENV)/base
 	@echo "-- installing MPI and Dask"
-	@$(PIP) -e '.[distributed,dask]'
+	@$(PIP) $$($(BIN)/python tools/extra.py distributed dask)
 	@touch $@
 
 $(VENV)/browser: $(VENV)/base
 	@echo "-- installing the Perfetto UI"
-	@$(PIP) -e '.[browser]'
+	@$(PIP) $$($(BIN)/python tools/extra.py browser)
 	@touch $@
 
 LIBRARIES = $(VENV)-libraries
@@ -42,7 +42,7 @@ $(LIBRARIES)/base: pyproject.toml requirements-libraries.txt requirements-librar
 
 $(VENV)/tools: $(VENV)/base
 	@echo "-- installing linters"
-	@$(PIP) -e '.[lint]'
+	@$(PIP) $$($(BIN)/python tools/extra.py lint)
 	@touch $@
 
 demo: $(VENV)/base ## profile a small training program; prints a summary and a finding, writes a recording and a report
@@ -125,7 +125,7 @@ libraries-quick: $(LIBRARIES)/base ## a case or two of each library
 	@PYTHONPATH=tests $(LIBRARIES)/bin/python -m libraries.check --quick
 
 lint: $(VENV)/tools ## check style
-	@$(BIN)/ruff check src tests benchmarks examples as-torch
+	@$(BIN)/ruff check src tests benchmarks examples as-torch tools
 
 types: $(VENV)/tools ## check types
 	@$(BIN)/mypy
