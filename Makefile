@@ -91,7 +91,7 @@ faults: $(VENV)/base ## what must hold whatever goes wrong: cases in child proce
 	@$(BIN)/python -m tests.faults $(FAULTS)
 	@MINDTORCH_INTERRUPTS_STEP=1 $(BIN)/python -m pytest tests/mindtorch_v2/test_recorder_faults.py -k interrupted
 
-faults-quick: $(VENV)/base ## those of the fault cases that take seconds and measure no time: for CI
+faults-quick: $(VENV)/base ## those of the fault cases that take seconds and do not depend on chance: for CI
 	@$(BIN)/python -m tests.faults --quick $(FAULTS)
 
 fuzz: $(VENV)/base ## change files at random and read them, a minute a target (FUZZ='--seconds 7200 -t checkpoint')

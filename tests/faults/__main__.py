@@ -20,7 +20,7 @@ def main() -> int:
     parser.add_argument("-k", metavar="WORD", default="", help="only cases whose name contains this")
     parser.add_argument("-j", type=int, default=os.cpu_count() or 1, help="how many at a time")
     parser.add_argument("--recorder", choices=("c", "python"), help="only this recorder")
-    parser.add_argument("--quick", action="store_true", help="only what takes seconds and measures no time")
+    parser.add_argument("--quick", action="store_true", help="only what takes seconds and does not depend on chance")
     parser.add_argument("--times", action="store_true", help="say how much processor time each took")
     parser.add_argument("--list", action="store_true", help="say what there is")
     chosen = parser.parse_args()

@@ -33,8 +33,8 @@ def case(*, seconds: float = 60, recorders: tuple[str, ...] = BOTH, memory_gb: f
          **environment: str) -> Callable[[Body], Body]:
     """Make a function a case. `recorders` is `ANY` where nothing is recorded. Keywords in capitals are environment.
 
-    It may use so many seconds of processor. Those that take long, or measure time, are not `quick`. The promise is the
-    function's docstring.
+    It may use so many seconds of processor. Those that take long, measure time or hit a moment by chance are not
+    `quick`. The promise is the function's docstring.
     """
     def add(body: Body) -> Body:
         name = f"{body.__module__.rpartition('.')[2]}.{body.__name__}"

@@ -61,7 +61,7 @@ def started_here_and_stopped_there(directory: pathlib.Path) -> None:
     check_recorder()
 
 
-@case()
+@case(quick=False)
 def stopped_by_many_at_once(directory: pathlib.Path) -> None:
     """Threads that all stop, step or toggle one recording at the same moment leave it whole and off."""
     import mindtorch_v2 as torch

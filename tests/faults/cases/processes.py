@@ -40,7 +40,7 @@ def a_fork_inside(directory: pathlib.Path) -> None:
     check_recorder()
 
 
-@case()
+@case(quick=False)
 def forks_while_threads_record(directory: pathlib.Path) -> None:
     """Forking while other threads work does not leave the child waiting for a lock."""
     import threading
@@ -189,7 +189,7 @@ print("sound", flush=True)
 """
 
 
-@case(seconds=180)
+@case(seconds=180, quick=False)
 def ctrl_c_at_any_moment(directory: pathlib.Path) -> None:
     """A program that is interrupted at a random moment of recording or exporting can go on and record again."""
     import json
@@ -210,7 +210,7 @@ def ctrl_c_at_any_moment(directory: pathlib.Path) -> None:
         assert [item.name for item in directory.iterdir()] == ["t.json"], list(directory.iterdir())
 
 
-@case(seconds=90)
+@case(seconds=90, quick=False)
 def signal_handlers_that_record(directory: pathlib.Path) -> None:
     """A signal handler that runs ops, scopes and recordings of its own does not spoil the one it interrupts."""
     import mindtorch_v2 as torch

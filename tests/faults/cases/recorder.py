@@ -61,7 +61,7 @@ def calls_after_an_error_that_is_kept(directory: pathlib.Path) -> None:
     check_recorder()
 
 
-@case(seconds=120)
+@case(seconds=120, quick=False)
 def modules_called_first_while_stopping(directory: pathlib.Path) -> None:
     """Threads that call modules for the first time while a recording stops do not make it fail."""
     import mindtorch_v2 as torch

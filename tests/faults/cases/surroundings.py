@@ -114,7 +114,7 @@ def tools_of_the_standard_library(directory: pathlib.Path) -> None:
     check_recorder()
 
 
-@case(seconds=120)
+@case(seconds=120, quick=False)
 def alarms_that_raise(directory: pathlib.Path) -> None:
     """A signal handler that raises any error at any moment, as time limits do, leaves a sound recorder."""
     import mindtorch_v2 as torch
@@ -146,7 +146,7 @@ def alarms_that_raise(directory: pathlib.Path) -> None:
     check_recorder()
 
 
-@case(seconds=120)
+@case(seconds=120, quick=False)
 def interrupts_are_not_lost(directory: pathlib.Path) -> None:
     """Ctrl-C during ops, recordings and their ends is KeyboardInterrupt in the program: nothing of ours swallows it."""
     import mindtorch_v2 as torch

@@ -73,7 +73,7 @@ _OPTIONS = ({}, {"record_shapes": True}, {"profile_memory": True}, {"with_stack"
             {"record_shapes": True, "profile_memory": True, "with_stack": True, "with_modules": True})
 
 
-@case(seconds=120, PYTHONMALLOC="debug")
+@case(seconds=120, PYTHONMALLOC="debug", quick=False)
 def recordings_while_threads_work(directory: pathlib.Path) -> None:
     """One thread starts and stops recordings of all kinds while others work: each is whole and sound."""
     import mindtorch_v2 as torch
@@ -91,7 +91,7 @@ def recordings_while_threads_work(directory: pathlib.Path) -> None:
     check_recorder()
 
 
-@case(seconds=120, PYTHONMALLOC="debug")
+@case(seconds=120, PYTHONMALLOC="debug", quick=False)
 def recordings_on_all_threads(directory: pathlib.Path) -> None:
     """Threads that each start and stop profilers of their own, overlapping, each get what they ran."""
     import mindtorch_v2 as torch
@@ -132,7 +132,7 @@ def results_read_by_many(directory: pathlib.Path) -> None:
         _hammer([read] * 4, 1)
 
 
-@case(seconds=120)
+@case(seconds=120, quick=False)
 def a_daemon_at_the_end(directory: pathlib.Path) -> None:
     """A program ends cleanly while daemon threads work and record."""
     import subprocess
