@@ -142,9 +142,9 @@ def set_rng_state(new_state: Tensor) -> None:
     default_generator.set_state(new_state)
 
 
-def stream_states() -> dict[Generator, Any]:
-    """Where the default stream of each device stands."""
-    return {generator: generator._engine.get_state() for generator in DEFAULTS.values()}
+def stream_states(but: device | None = None) -> dict[Generator, Any]:
+    """Where the default stream of each device stands, or of each but one."""
+    return {generator: generator._engine.get_state() for where, generator in DEFAULTS.items() if where != but}
 
 
 def continue_from(states: dict[Generator, Any]) -> None:

@@ -239,6 +239,10 @@ class _KinetoProfile:
         else:
             self.profiler.metadata[key] = value
 
+    def _get_distributed_info(self) -> dict[str, Any] | None:
+        """The ranks and groups of this process, as PyTorch writes them; None where there are none."""
+        return rank_metadata().get("distributedInfo")
+
     def _note_ranks(self) -> None:
         """Store which rank of which groups this process is, and how its clock differs from that of rank 0."""
         for key, value in rank_metadata().items():

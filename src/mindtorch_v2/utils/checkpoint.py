@@ -10,8 +10,9 @@ from typing import Any
 from .._autograd.api import backward
 from .._autograd.function import Function
 from .._autograd.grad_mode import enable_grad, set_grad_enabled
+from .._device import CPU
 from .._dispatch.state import THREAD
-from .._random import continue_from, fork_rng, stream_states
+from .._random import Generator, continue_from, fork_rng, get_rng_state, set_rng_state, stream_states
 from .._tensor import Tensor
 from ..amp.autocast_mode import renewed
 from ..nn.modules.container import Sequential
@@ -22,6 +23,7 @@ REENTRANT_ADVICE = ("use_reentrant=False is recommended, but if you need to pres
                     "can pass use_reentrant=True. Refer to docs for more details on the differences between the two "
                     "variants.")
 DETERMINISM_CHECKS = ("default", "none")
+Streams = tuple[Tensor, dict[Generator, Any]]  # where random streams stand: the CPU's, and the other devices'
 
 
 def noop_context_fn() -> tuple[Any, Any]:
@@ -30,12 +32,18 @@ def noop_context_fn() -> tuple[Any, Any]:
 
 
 @contextlib.contextmanager
-def _replayed(state: dict[Any, Any] | None) -> Iterator[None]:
-    """Draw the forward's random numbers again, without moving the stream outside."""
-    with fork_rng(enabled=state is not None):
-        if state is not None:
-            continue_from(state)
+def _replayed(states: Streams | None) -> Iterator[None]:
+    """Draw the forward's random numbers again, without moving the streams outside."""
+    with fork_rng(enabled=states is not None):
+        if states is not None:
+            set_rng_state(states[0])
+            continue_from(states[1])
         yield
+
+
+def _standing() -> Streams:
+    """Where random streams stand now. The CPU's is a tensor, as in PyTorch, so that a profile shows its memory."""
+    return get_rng_state(), stream_states(but=CPU)
 
 
 def check_backward_validity(inputs: Any) -> None:
@@ -66,7 +74,7 @@ class CheckpointFunction(Function):
         """The function without a graph."""
         check_backward_validity(args)
         ctx.run_function = run_function
-        ctx.rng_state = stream_states() if preserve_rng_state else None
+        ctx.rng_state = _standing() if preserve_rng_state else None
         ctx.autocast = renewed()
         ctx.tensor_places = [i for i, value in enumerate(args) if isinstance(value, Tensor)]
         ctx.other_inputs = [None if isinstance(value, Tensor) else value for value in args]
@@ -125,7 +133,7 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | N
     if not THREAD.state.grad:
         with forward_context:
             return function(*args, **kwargs)
-    state = stream_states() if preserve else None
+    state = _standing() if preserve else None
     autocast = renewed()
 
     def again(inputs: tuple[Any, ...]) -> None:
