@@ -56,7 +56,7 @@ demo-ranks: $(VENV)/mpi ## train in four processes of which one is slow; prints 
 	@mkdir -p demo-out
 	@$(BIN)/mtprof run --force --ranks 4 -o demo-out/ranks examples/demo_ranks.py
 
-ranks: $(VENV)/oracle $(VENV)/mpi ## torch.distributed in real processes on MPI, beside PyTorch's gloo; ranks read on Dask
+ranks: $(VENV)/mpi ## torch.distributed in real processes on MPI, compared with PyTorch's gloo; ranks read on Dask
 	@echo "-- running programs of several ranks"
 	@bash -c 'time timeout 1200 $(BIN)/python -m pytest -rs --durations=5 tests/distributed tests/mtprof/ranks'
 

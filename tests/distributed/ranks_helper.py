@@ -16,10 +16,10 @@ import sys
 import uuid
 from pathlib import Path
 
-import pytest
-
 HERE = Path(__file__).parent
 PROGRAMS, SCRIPTS, SEVERAL = HERE / "programs", HERE / "scripts", HERE / "several.py"
+FIGURES = HERE / "figures"  # what the programs said on PyTorch, by how many ranks there were
+TOGETHER = [*sorted(PROGRAMS.glob("both_*.py")), *sorted(SCRIPTS.glob("*.py"))]
 SOURCES = str(HERE.parents[1] / "src")
 SECONDS = 300  # far more than anything here takes: a test that hangs ends
 MARK = f"MINDTORCH_TEST={uuid.uuid4().hex}"
@@ -85,14 +85,7 @@ def free_ports(count: int) -> list[str]:
 
 
 def on_pytorch(ranks: int, *program: str, results: Path, **variables: str) -> None:
-    """Run a program on PyTorch with its gloo. Where that hangs there is nothing to compare with."""
-    try:
-        _on_pytorch(ranks, program, results, variables)
-    except subprocess.TimeoutExpired:
-        pytest.skip(f"PyTorch's gloo did not end within {SECONDS} s")
-
-
-def _on_pytorch(ranks: int, program: tuple[str, ...], results: Path, variables: dict[str, str]) -> None:
+    """Run a program on PyTorch with its gloo."""
     shared = {**environment(results), "PYTHONPATH": "", "MASTER_ADDR": "127.0.0.1", "GLOO_SOCKET_IFNAME": "lo",
               "MASTER_PORT": free_ports(1)[0], "WORLD_SIZE": str(ranks), "LOCAL_WORLD_SIZE": str(ranks),
               "ON_PYTORCH": "1", **variables}

@@ -70,7 +70,7 @@ def test_clocks_are_aligned_within_the_bound_that_is_told(tmp_path):
 
 
 PLAIN = """
-import torch, torch.distributed as dist
+import sys, torch, torch.distributed as dist
 from torch import nn
 dist.init_process_group("gloo")
 model = nn.parallel.DistributedDataParallel(nn.Linear(4, 2))
@@ -79,7 +79,7 @@ for _ in range(3):
     model(torch.ones(2, 4)).sum().backward()
     optimizer.step()
     optimizer.zero_grad()
-print("rank", dist.get_rank(), flush=True)
+sys.stdout.write(f"rank {dist.get_rank()}\\n")  # in one piece: print writes several
 dist.destroy_process_group()
 """
 

@@ -33,6 +33,6 @@ def test_descent_on_all_rows_is_that_of_one_process(run_all, tmp_path):
     alone = run([sys.executable, "-m", "mindtorch_v2", str(SCRIPTS / "minimal.py")], tmp_path, RANK="0", WORLD_SIZE="1")
     assert alone.returncode == 0, alone.stderr
     for ranks in (2, 4):
-        folder = run_all("mindtorch_v2", ranks) / "minimal"
+        folder = run_all(ranks) / "minimal"
         for rank in range(ranks):
             compare((folder / f"{rank}.txt").read_text(), alone.stdout, (ranks, rank))
