@@ -124,3 +124,18 @@ class TestCache:
             thread.join()
         assert entries(tmp_path)  # whole, whoever was last
         assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_flops_of_an_op_whose_name_was_seen_before():
+    """A product with a sparse matrix shows parts by the names of ops that were not used yet."""
+    program = """
+        import mindtorch_v2 as torch
+        torch.eye(2) @ torch.eye(2).to_sparse()
+        x = torch.ones(4, 4)
+        with torch.profiler.profile(with_flops=True) as prof:
+            x + x
+        print([row.flops for row in prof.key_averages()])
+        """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True,
+                          env={**os.environ, "PYTHONPATH": str(SOURCE)}, timeout=120)
+    assert done.stdout == "[16]\n", done.stderr

@@ -74,6 +74,8 @@ def event_id(name: str, kind: str, overload: str = "", op: Any = None) -> int:
     if found is None:
         # If another thread has been quicker, its number counts.
         found = _IDS.setdefault(key, place_of_new(EVENTS, (name, kind, overload, op)))
+    elif op is not None and EVENTS[found][3] is None:
+        EVENTS[found] = (name, kind, overload, op)  # part of another op was called so before; its FLOPs are this one's
     return found
 
 

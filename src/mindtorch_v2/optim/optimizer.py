@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import deepcopy
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from .._autograd.grad_mode import enable_grad, no_grad
 from .._autograd.graph import RemovableHandle
@@ -17,10 +17,12 @@ from .._tensor import Tensor
 from ._groups import as_groups, check_packed, complete_group, fit_value, pack, required
 
 __all__ = [
-    "Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook", "required",
+    "Optimizer", "ParamsT", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook", "required",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
+# What an optimizer is made of: parameters, groups of them, or parameters with names.
+ParamsT: TypeAlias = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
 PACKAGE = __name__.partition(".")[0] + "."
 
 _GLOBAL_PRE_HOOKS: OrderedDict[int, Callable[..., Any]] = OrderedDict()
@@ -50,6 +52,25 @@ def _step_event(cls: type) -> int:
 @functools.cache
 def _zero_grad_event(cls: type) -> int:
     return event_id(f"Optimizer.zero_grad#{cls.__name__}.zero_grad", "scope_internal")
+
+
+def _use_grad_for_differentiable(step: F) -> F:
+    """For optimizers of other libraries: `step` records gradients if the optimizer is `differentiable`."""
+
+    @functools.wraps(step)
+    def stepping(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with enable_grad() if self.defaults["differentiable"] else no_grad():
+            return step(self, *args, **kwargs)
+
+    return stepping  # type: ignore[return-value]
+
+
+def _default_to_fused_or_foreach(params: list[Tensor], differentiable: bool, use_fused: bool = False
+                                 ) -> tuple[bool, bool]:
+    """Whether PyTorch's optimizers would be fused, or treat parameters as lists, if nothing was asked for."""
+    on_accelerator = bool(params) and not any(p is None or p.is_cpu or p.is_meta for p in params)
+    fused = use_fused and not differentiable and on_accelerator and all(p.is_floating_point() for p in params)
+    return fused, not differentiable and on_accelerator and not fused
 
 
 def _add_hook(table: OrderedDict[int, Callable[..., Any]], hook: Callable[..., Any], first: bool) -> RemovableHandle:
