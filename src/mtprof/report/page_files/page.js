@@ -20,12 +20,17 @@ function show() {
   const [page, state] = address();
   tip.hide();
   for (const link of document.querySelectorAll("nav a")) if (link.dataset.page === page) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
-  const turn = ++shows;  // what a page still loads when another is shown already must not change the address
-  const changed = (next, again) => { if (turn !== shows) return; history.replaceState(null, "", hashOf(page, next)); if (again) show(); };
-  const made = PAGES[page][1](state, changed).filter(Boolean);
-  const main = document.getElementById("main");
+  const turn = ++shows, main = document.getElementById("main");
   main.dataset.page = page;
   main.dataset.shown = location.hash;
+  const changed = (next, again) => {
+    // What a page still loads must not change the address when another is shown, or asked for and about to be shown.
+    if (turn !== shows || location.hash !== main.dataset.shown) return;
+    history.replaceState(null, "", hashOf(page, next));
+    main.dataset.shown = location.hash;
+    if (again) show();
+  };
+  const made = PAGES[page][1](state, changed).filter(Boolean);
   main.replaceChildren(el("h2", {class: "unseen"}, PAGES[page][0]), ...made);
 }
 document.getElementById("title").textContent = D.title;
