@@ -174,83 +174,67 @@ static void multiply_here(float *made, ptrdiff_t step, Matrix left, Matrix right
     }
 }
 
+/* A product that several threads share: the result is cut into a grid, and whoever takes a cell packs what it needs. */
 typedef struct {
     Matrix made, left, right;
-    ptrdiff_t rows, columns, inner;      /* of the whole */
-    ptrdiff_t column, across, k, deep;   /* the current block of `right` */
-    ptrdiff_t parts;                     /* pieces that a block of rows is cut into by columns */
+    ptrdiff_t rows, columns, inner, down, across; /* `down` by `across` cells */
     const float *bias;
     int add;
-    float *others;
-    float *panels;                       /* of each share */
+    float *room; /* of each share */
+    size_t room_each;
 } Product;
 
-static void pack_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
-    Product *it = work;
-    (void)share;
-    for (ptrdiff_t i = begin; i < end; i++) {
-        Matrix part = {it->right.data + it->k * it->right.row + (it->column + i * WIDE) * it->right.column,
-                       it->right.row, it->right.column};
-        pack_right(it->others + i * WIDE * it->deep, part, least(WIDE, it->across - i * WIDE), it->deep);
-    }
+/* Where part `which` of `parts` begins, in whole tiles. */
+INLINE ptrdiff_t cut(ptrdiff_t count, ptrdiff_t unit, ptrdiff_t which, ptrdiff_t parts) {
+    return least((count + unit - 1) / unit * which / parts * unit, count);
 }
 
-/* Items are pieces of blocks of rows; all pieces of a block of rows follow each other, so it is packed once. */
 static void product_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
     Product *it = work;
-    float *panels = it->panels + (ptrdiff_t)share * HIGH * DEEP;
-    ptrdiff_t packed = -1, panel_count = (it->across + WIDE - 1) / WIDE;
-    for (ptrdiff_t i = begin; i < end; i++) {
-        ptrdiff_t block = i / it->parts, piece = i % it->parts;
-        ptrdiff_t r = block * HIGH, down = least(HIGH, it->rows - r);
-        ptrdiff_t from = panel_count * piece / it->parts * WIDE;
-        ptrdiff_t until = least(panel_count * (piece + 1) / it->parts * WIDE, it->across);
-        if (from >= until) continue;
-        if (packed != block) {
-            Matrix some = {it->left.data + r * it->left.row + it->k * it->left.column, it->left.row, it->left.column};
-            pack_left(panels, some, down, it->deep);
-            packed = block;
-        }
-        ptrdiff_t c = it->column + from;
-        multiply_panels(it->made.data + r * it->made.row + c, it->made.row, panels, it->others + from * it->deep, down,
-                        until - from, it->deep, it->bias && !it->k ? it->bias + c : NULL, it->add || it->k);
+    for (ptrdiff_t cell = begin; cell < end; cell++) {
+        ptrdiff_t i = cell / it->across, j = cell % it->across;
+        ptrdiff_t r = cut(it->rows, TALL, i, it->down), c = cut(it->columns, WIDE, j, it->across);
+        Matrix left = {it->left.data + r * it->left.row, it->left.row, it->left.column};
+        Matrix right = {it->right.data + c * it->right.column, it->right.row, it->right.column};
+        multiply_here(it->made.data + r * it->made.row + c, it->made.row, left, right,
+                      cut(it->rows, TALL, i + 1, it->down) - r, cut(it->columns, WIDE, j + 1, it->across) - c, it->inner,
+                      it->bias ? it->bias + c : NULL, it->add, it->room + (size_t)share * it->room_each);
     }
 }
 
 /* Multiplications that make a second thread worth its while. */
 static const double MANY_PRODUCTS = 400e3;
+/* Multiplications that take as long as packing a number. */
+enum { PACKING = 32 };
+
+/* The grid of `cells` whose largest cell is done first, packing included. */
+INLINE void choose_grid(Product *it, ptrdiff_t cells) {
+    double best = 0.0;
+    for (ptrdiff_t down = 1; down <= cells; down++) {
+        if (cells % down) continue;
+        ptrdiff_t across = cells / down;
+        double high = (double)up((it->rows + down - 1) / down, TALL);
+        double wide = (double)up((it->columns + across - 1) / across, WIDE);
+        double cost = high * wide + PACKING * (high + wide);
+        if (down == 1 || cost < best) best = cost, it->down = down, it->across = across;
+    }
+}
 
 static int multiply(Matrix made, Matrix left, Matrix right, ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t inner,
                     const float *bias, int add) {
     if (!rows || !columns) return 0;
-    int threads = (double)rows * (double)columns * (double)inner < MANY_PRODUCTS ? 1 : pool_threads();
-    if (threads == 1 || !inner) {
-        size_t room = multiply_room(rows, columns, inner);
-        float small[4096], *memory = room <= 4096 ? small : malloc(sizeof(float) * room);
-        if (!memory) return NO_MEMORY;
-        multiply_here(made.data, made.row, left, right, rows, columns, inner, bias, add, memory);
-        if (memory != small) free(memory);
-        return 0;
-    }
-    Product it = {made, left, right, rows, columns, inner, 0, 0, 0, 0, 1, bias, add, NULL, NULL};
-    ptrdiff_t blocks = (rows + HIGH - 1) / HIGH;
-    ptrdiff_t deepest = least(inner, DEEP);
-    it.others = malloc(sizeof(float) * (size_t)(deepest * up(least(columns, BROAD), WIDE) +
-                                                (ptrdiff_t)threads * HIGH * DEEP));
-    if (!it.others) return NO_MEMORY;
-    it.panels = it.others + deepest * up(least(columns, BROAD), WIDE);
-    for (it.column = 0; it.column < columns; it.column += BROAD) {
-        it.across = least(BROAD, columns - it.column);
-        ptrdiff_t panels = (it.across + WIDE - 1) / WIDE;
-        /* So many pieces that all threads have about the same. */
-        it.parts = blocks % threads ? least(panels, threads) : 1;
-        for (it.k = 0; it.k < inner; it.k += DEEP) {
-            it.deep = least(DEEP, inner - it.k);
-            pool_run(pack_share, &it, panels, 1 + SHARE / (WIDE * it.deep));
-            pool_run(product_share, &it, blocks * it.parts, 1);
-        }
-    }
-    free(it.others);
+    double worth = (double)rows * (double)columns * (double)inner / (MANY_PRODUCTS / 2);
+    ptrdiff_t threads = worth < 2 ? 1 : pool_threads();
+    if (threads > 1 && worth < (double)threads) threads = (ptrdiff_t)worth;
+    Product it = {made, left, right, rows, columns, inner, 1, 1, bias, add, NULL, 0};
+    if (threads > 1) choose_grid(&it, threads);
+    it.room_each = multiply_room(rows / it.down + TALL, columns / it.across + WIDE, inner);
+    size_t room = it.room_each * (size_t)threads;
+    float small[4096];
+    it.room = room <= 4096 ? small : malloc(sizeof(float) * room);
+    if (!it.room) return NO_MEMORY;
+    pool_run(product_share, &it, threads, 1);
+    if (it.room != small) free(it.room);
     return 0;
 }
 
