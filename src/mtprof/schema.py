@@ -124,6 +124,7 @@ class Table:
     order: tuple[str, ...] = ()
     placed: str | None = None
     in_kineto: bool = False  # whether Chrome traces hold it too
+    told_by: str = ""  # what in a Chrome trace tells its rows, if that does not hold the table itself
     kinds: tuple[Kind, ...] = ()  # of the events that its rows are about
     since: int = 1
     by_name: dict[str, Column] = field(init=False, repr=False, compare=False)
@@ -198,6 +199,7 @@ POOLS = {pool.name: pool for pool in (
 )}
 
 _TIME = "host clock, nanoseconds"
+_BY_CALLS = "Python calls of modules, recorded with with_stack=True"
 _DEVICE = "device type as PyTorch numbers them: 0 CPU, 1 CUDA, 20 NPU (PrivateUse1)"
 
 
@@ -273,15 +275,16 @@ TABLES = {table.name: table for table in (
         Column("path", np.int32, 0, "its path in the model, as in the event column `module`", "names"),
         Column("label", np.int32, 0, "class and number, `Linear_0`", "names"),
         Column("parent", np.int32, -1, "the nearest module around it in the model that was called too", "modules"),
-        Column("parameters", np.int64, 0, "elements of parameters that are its own; one that is shared counts once"),
-    ), needs="with_modules=True"),
+        Column("parameters", np.int64, 0, "elements of parameters that are its own; one that is shared counts once; "
+               "0 in Chrome traces"),
+    ), needs="with_modules=True", told_by=_BY_CALLS),
     Table("module_calls", "their calls", (
         Column("start_ns", np.int64, 0, _TIME, clock="host"),
         Column("end_ns", np.int64, 0, _TIME, clock="host"),
         Column("module", np.int32, 0, "the module", "modules", owned=True),
         Column("thread", np.int32, 0, "where it ran", "threads"),
         Column("parent", np.int32, -1, "the call around this one on its thread", "module_calls"),
-    ), needs="with_modules=True", order=("thread", "start_ns", "-end_ns")),
+    ), needs="with_modules=True", told_by=_BY_CALLS, order=("thread", "start_ns", "-end_ns")),
     Table("holders", "modules and optimizers as they were first seen", (
         Column("time_ns", np.int64, 0, _TIME, clock="host"),
         Column("label", np.int32, -1, "a module's class and number, `Linear_0`; none for an optimizer", "names"),

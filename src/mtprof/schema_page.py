@@ -49,6 +49,7 @@ def _table(table: Table) -> str:
     notes = [f"Recorded with {table.needs}." if table.needs else "Always there.",
              f"Sorted by {', '.join(f'`{key}`' for key in table.order)}." if table.order else "",
              "In Chrome traces too." if table.in_kineto else "",
+             f"A Chrome trace gives it where it has {table.told_by}." if table.told_by else "",
              f"Since format {table.since}." if table.since > 1 else ""]
     rows = ((f"`{column.name}`", np.dtype(column.dtype).name, column.meaning, _notes(column)) for column in table)
     return (f"### `{table.name}`\n\n{_sentence(table.meaning)} {' '.join(filter(None, notes))}\n\n"

@@ -103,9 +103,12 @@ class Trace:
             raise AttributeError(f"a Trace has no attribute {name!r}")
         found = self.__dict__.get("tables", {}).get(name)
         if found is None:
-            kept = "" if TABLES[name].in_kineto else ", and keep it with save(): Chrome traces do not hold it"
-            raise MissingTable(f"this trace has no table {name!r} ({TABLES[name].meaning}). Record it with "
-                               f"{TABLES[name].needs}{kept}")
+            table = TABLES[name]
+            kept = "" if table.in_kineto else ", and keep it with save(): " + (
+                f"Chrome traces have it only if they have {table.told_by}" if table.told_by else
+                "Chrome traces do not hold it")
+            raise MissingTable(f"this trace has no table {name!r} ({table.meaning}). Record it with "
+                               f"{table.needs}{kept}")
         return found
 
     def has(self, name: str) -> bool:

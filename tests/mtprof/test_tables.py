@@ -108,7 +108,7 @@ def test_threads_that_are_left_out():
 
 def test_a_table_that_is_not_there():
     trace = two_threads()
-    with pytest.raises(MissingTable, match=r"no table 'modules'.*with_modules=True.*Chrome traces do not hold it"):
+    with pytest.raises(MissingTable, match=r"no table 'modules'.*with_modules=True.*Chrome traces have it only if"):
         _ = trace.modules
     assert len(trace.optional("modules")["path"]) == 0
     assert not trace.has("modules")

@@ -17,7 +17,7 @@ from ..export.memory_page import page_data as memory_chart
 from ..json_text import text
 from ..launch.settings import PROGRAM
 from ..ranks import Ranks
-from ..schema import FLAGS, Kind
+from ..schema import FLAGS
 from ..views.module_tree import OUTSIDE
 from ..views.step_summary import PARTS, StepRow
 from .columns import packed
@@ -129,10 +129,8 @@ def modules(analysis: Analysis) -> dict[str, Any]:
     """The tree of modules."""
     tree = analysis.modules
     if tree is None:
-        named = (analysis.trace.events["kind"] == Kind.MODULE).any()
-        return {"why": "This trace names calls of modules in its Python stacks alone, as PyTorch's do: the flame graph "
-                       "and the timeline show them." if named else
-                       "Modules were not recorded. Record with with_modules=True (mtprof run does).", "rows": []}
+        return {"why": "Modules were not recorded. Record with with_modules=True (mtprof run does), or in PyTorch with "
+                       "with_stack=True.", "rows": []}
     rows: list[dict[str, Any]] = []
 
     def add(node: Any, depth: int) -> None:

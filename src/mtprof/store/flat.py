@@ -22,6 +22,7 @@ from ..errors import BadFile
 from ..files import atomic_file
 from ..names import frame_text, parse_frame
 from ..schema import Kind
+from ..tables.told_modules import with_told_modules
 from ..trace import Frame, ThreadInfo, Trace
 
 PARQUET_MAGIC = b"PAR1"
@@ -171,8 +172,8 @@ def _trace(path: str, columns: dict[str, list[Any]]) -> Trace:
     if late.any():
         raise BadFile(f"cannot read {path}: row {int(np.argmax(late))} ends before it starts")
     build.add_columns("events", events)
-    return build.finish(start_ns=int(events["start_ns"].min()) if count else 0,
-                        end_ns=int(events["end_ns"].max()) if count else 0)
+    return with_told_modules(build.finish(start_ns=int(events["start_ns"].min()) if count else 0,
+                                          end_ns=int(events["end_ns"].max()) if count else 0))
 
 
 def _pyarrow() -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 from ..builder import TraceBuilder
 from ..errors import BadFile
 from ..tables import derived
+from ..tables.told_modules import with_told_modules
 from ..trace import Trace
 from .kineto_columns import DEFAULTS, INTS, TEXTS, KinetoColumns
 from .kineto_sides import TOP, read_top
@@ -68,7 +69,7 @@ def _finish(stream: Stream, columns: KinetoColumns) -> Trace:
     metadata, dropped = _metadata(document, columns.other_categories)
     trace = columns.build.finish(metadata=metadata, dropped=dropped, epoch_ns=base_ns, start_ns=columns.start_ns,
                                  end_ns=columns.end_ns)
-    return columns.linked(_with_stacks(trace))
+    return columns.linked(with_told_modules(_with_stacks(trace)))
 
 
 def _with_stacks(trace: Trace) -> Trace:

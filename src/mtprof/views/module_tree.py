@@ -90,7 +90,8 @@ class ModuleTree:
                         ("Self allocated", lambda n: _format_memory(n.self_allocated_bytes))]
         if any(node.flops for node in everything):
             columns.append(("FLOPs", lambda n: f"{n.flops:,}"))
-        columns.append(("Parameters", lambda n: f"{n.parameters:,}"))
+        if any(node.parameters for node in everything):
+            columns.append(("Parameters", lambda n: f"{n.parameters:,}"))
         lines = [("Module", *(head for head, _ in columns))]
         for root in self.roots:
             lines.extend(_lines(root, [show for _, show in columns], "", ("", ""), max_depth))
@@ -117,7 +118,8 @@ def _lines(node: ModuleNode, shows: list[Any], around: str, lead: tuple[str, str
            depth: int | None) -> Iterator[tuple[str, ...]]:
     """The rows of a module and its parts; `around` is the path before its own, `lead` goes before first and others."""
     name, kind, rest = node.path.removeprefix(f"{around}."), node.label.rpartition("_")[0], lead[1]
-    yield (f"{lead[0]}{name}" + (f" ({kind})" if kind and kind != name else ""), *(show(node) for show in shows))
+    shown = f"{lead[0]}{name}" + (f" ({kind})" if kind and name not in (kind, node.label) else "")
+    yield (shown, *(show(node) for show in shows))
     if depth is not None and depth <= 1:
         return
     for child in node.children:

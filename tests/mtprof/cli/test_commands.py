@@ -335,8 +335,8 @@ def test_dump_prints_rows_and_what_there_is(stage):
     assert rows[0]["size_bytes"]
     done = stage("dump", "--table", "nothing", "run.mtp")
     assert (done.returncode, "the tables are events" in done.stderr) == (2, True)
-    done = stage("dump", "--table", "modules", "run.json.gz")
-    assert (done.returncode, "with_modules=True" in done.stderr) == (2, True)
+    done = stage("dump", "--table", "uses", "run.json.gz")
+    assert (done.returncode, "record_shapes=True" in done.stderr) == (2, True)
 
 
 def test_advise_writes_markdown(stage):

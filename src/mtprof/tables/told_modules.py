@@ -1,0 +1,62 @@
+"""The tables of modules, from the Python calls of a file that does not hold them.
+
+PyTorch notes a call of a module as a Python call `nn.Module: Linear_0`: class and number, and no place in the model.
+Which module is in which follows from who called whom.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..names import MODULE_PREFIX
+from ..schema import TABLES, Kind
+from ..trace import Trace
+from .modules import with_modules
+from .nesting import parents
+
+
+def with_told_modules(trace: Trace) -> Trace:
+    """The trace with `modules`, `module_calls` and the event column `module`, where it has calls of modules alone.
+
+    A call whose event states a path, as in files of this package, is of the module of that path. Any other is a part of
+    the module that called it, so that one module that two others call stands below each, and each total is right.
+    """
+    events = trace.events
+    rows = np.flatnonzero(events["kind"] == Kind.MODULE)
+    if not len(rows) or trace.has("module_calls"):
+        return trace
+    calls = {key: events[key][rows] for key in ("start_ns", "end_ns", "thread")}
+    calls["parent"] = parents(calls["thread"], calls["start_ns"], calls["end_ns"])
+    names = list(trace.names)
+    numbers = {text: number for number, text in enumerate(names)}
+    modules: dict[str, tuple[int, str]] = {}  # by path: row and label
+    module: list[int] = []
+    path: list[str] = []  # of each call: a caller comes before those that it calls
+    for name, stated, caller in zip(events["name"][rows].tolist(), events["module"][rows].tolist(),
+                                    calls["parent"].tolist()):
+        label = names[name].removeprefix(MODULE_PREFIX)
+        here = names[stated] if stated >= 0 else f"{path[caller]}.{label}" if caller >= 0 else label
+        path.append(here)
+        module.append(modules.setdefault(here, (len(modules), label))[0])
+    for text in (*modules, *(label for _, label in modules.values())):
+        if numbers.setdefault(text, len(names)) == len(names):
+            names.append(text)
+    calls["module"] = np.array(module, np.int32)
+    table = {"path": np.array([numbers[text] for text in modules], np.int32),
+             "label": np.array([numbers[label] for _, label in modules.values()], np.int32),
+             "parent": np.array([_around(text, modules) for text in modules], np.int32),
+             "parameters": np.zeros(len(modules), np.int64)}
+    trace = replace(trace, names=names).with_tables(
+        modules=table, module_calls={column.name: calls[column.name] for column in TABLES["module_calls"]})
+    return trace if (events["module"] >= 0).any() else with_modules(trace)
+
+
+def _around(path: str, modules: dict[str, tuple[int, str]]) -> int:
+    """The row of the nearest module that a path goes through, or -1."""
+    while "." in path:
+        path = path.rpartition(".")[0]
+        if path in modules:
+            return modules[path][0]
+    return -1
