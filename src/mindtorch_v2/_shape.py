@@ -182,8 +182,14 @@ def view_strides(shape: Sequence[int], strides: Sequence[int], wanted: Sequence[
 
 def as_shape(values: Any) -> Shape:
     """A shape from varargs: `f(2, 3)` and `f((2, 3))` both arrive here as a tuple."""
-    if len(values) == 1 and not hasattr(values[0], "__index__"):
+    if len(values) == 1 and type(values[0]) is not int and not hasattr(values[0], "__index__"):
         values = values[0]
+    if type(values) is tuple:
+        for value in values:
+            if type(value) is not int:
+                break
+        else:
+            return values
     try:
         return tuple(int(v.__index__()) for v in values)
     except (TypeError, AttributeError):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._backends.base import device_of, empty_array, format_strides
+from .._backends.cpu import providers
 from .._backends.cpu.memory import empty, empty_in_format, empty_strided, formatted
 from .._backends.cpu.spaced import spaced
 from .._backends.cpu.view import strided
@@ -30,7 +31,7 @@ OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, boo
 
 def check_size(size: Any) -> tuple[int, ...]:
     """A shape for a new tensor."""
-    shape = as_shape((size,)) if not isinstance(size, int) else (size,)
+    shape = as_shape(size) if type(size) is tuple else (size,) if isinstance(size, int) else as_shape((size,))
     for extent in shape:
         if extent < 0:
             raise RuntimeError(f"Trying to create tensor with negative dimension {extent}: {list(shape)}")
@@ -104,20 +105,14 @@ def _full(size: Any, fill_value: Any, dtype: Any, layout: Any, device: Any, pin_
 declare(f"full(int[] size, Scalar fill_value, *, {OPTIONS}) -> Tensor", composite=_full, where="n")
 
 
-def _like(name: str, *, has_value: bool = False) -> None:
-    """`zeros_like` and its kin: same shape, dtype, device and layout unless told otherwise."""
+def _zeros_like(self: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
+    return fresh(aten.zero_(aten.empty_like__default(self, dtype=dtype, device=device, memory_format=memory_format)))
 
-    def make(self: Any, *rest: Any) -> Tensor:
-        value = rest[:1] if has_value else ()
-        dtype, _layout, device, _pin_memory, memory_format = rest[len(value):]
-        made = aten.empty_like(self, dtype=dtype, device=device, memory_format=memory_format)
-        if name == "zeros_like":
-            return fresh(aten.zero_(made))
-        return fresh(aten.fill_(made, value[0] if value else 1.0))
 
-    extra = "Scalar fill_value, " if has_value else ""
-    declare(f"{name}(Tensor self, {extra}*, {OPTIONS}, MemoryFormat? memory_format=None) -> Tensor",
-            composite=make, where="n")
+def _full_like(self: Any, value: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any,
+               memory_format: Any) -> Tensor:
+    made = aten.empty_like__default(self, dtype=dtype, device=device, memory_format=memory_format)
+    return fresh(aten.fill_(made, value))
 
 
 def _empty_like(self: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
@@ -137,9 +132,12 @@ def _empty_like(self: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any
 
 declare(f"empty_like(Tensor self, *, {OPTIONS}, MemoryFormat? memory_format=None) -> Tensor",
         composite=_empty_like, where="n")
-_like("zeros_like")
-_like("ones_like")
-_like("full_like", has_value=True)
+declare(f"zeros_like(Tensor self, *, {OPTIONS}, MemoryFormat? memory_format=None) -> Tensor",
+        composite=_zeros_like, where="n")
+declare(f"ones_like(Tensor self, *, {OPTIONS}, MemoryFormat? memory_format=None) -> Tensor",
+        composite=lambda self, *options: _full_like(self, 1.0, *options), where="n")
+declare(f"full_like(Tensor self, Scalar fill_value, *, {OPTIONS}, MemoryFormat? memory_format=None) -> Tensor",
+        composite=_full_like, where="n")
 declare("scalar_tensor(Scalar s, *, " + OPTIONS + ") -> Tensor",
         composite=lambda s, dtype, layout, device, pin_memory: _placed(scalar_array(
             s, (dtype or DefaultDtype.value).np).copy(), device), where="n")
@@ -194,9 +192,12 @@ def _sized(name: str) -> None:
             size = (size_by_name.pop("size"),)
         if out is not None:
             dtype = out_dtype(name, out, dtype)
-        extra = {} if memory_format is None else {"memory_format": memory_format}
-        made = getattr(aten, overload)(as_shape(size), dtype=dtype, layout=layout, device=device, **extra)
-        return with_flags(made, requires_grad, out)
+        form = getattr(aten, overload)
+        if memory_format is None:
+            made = form(as_shape(size), dtype=dtype, layout=layout, device=device)
+        else:
+            made = form(as_shape(size), dtype=dtype, layout=layout, device=device, memory_format=memory_format)
+        return made if out is None and not requires_grad else with_flags(made, requires_grad, out)
 
     make.__name__ = make.__qualname__ = name
     make.__doc__ = f"A tensor of the given size: torch.{name}(2, 3) or torch.{name}((2, 3))."
@@ -212,19 +213,22 @@ def full(size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layo
     """A tensor of the given size filled with one value."""
     if out is not None:
         dtype = out_dtype("full", out, dtype)
-    return with_flags(aten.full__default(size, fill_value, dtype=dtype, device=device), requires_grad, out)
+    made = aten.full__default(size, fill_value, dtype=dtype, device=device)
+    return made if out is None and not requires_grad else with_flags(made, requires_grad, out)
 
 
 def _like_face(name: str) -> None:
+    overload = f"{name}__default"
+
     @choose(name, where="f")
     def make(input: Any, *fill: Any, dtype: Any = None, layout: Any = None, device: Any = None,
              pin_memory: bool = False, requires_grad: bool = False, memory_format: Any = None,
              **fill_by_name: Any) -> Tensor:
         if fill_by_name:
             fill = (fill_by_name.pop("fill_value"),)
-        made = getattr(aten, f"{name}__default")(
+        made = getattr(aten, overload)(
             input, *fill, dtype=dtype, layout=layout, device=device, memory_format=memory_format)
-        return with_flags(made, requires_grad)
+        return with_flags(made, True) if requires_grad else made
 
     make.__name__ = make.__qualname__ = name
     make.__doc__ = f"torch.{name}: shape, dtype and device of `input` unless given."
@@ -238,16 +242,17 @@ for _name in ("empty_like", "zeros_like", "ones_like", "full_like"):
 
 
 def _arange(start: Any, end: Any, step: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    whole = type(start) is type(end) is type(step) is int
     if dtype is None:
-        floating = any(isinstance(v, (float, np.floating)) for v in (start, end, step))
+        floating = not whole and any(isinstance(v, (float, np.floating)) for v in (start, end, step))
         dtype = DefaultDtype.value if floating else int64
     if step == 0 or step != step:
         raise RuntimeError("step must be nonzero")
-    if not (math.isfinite(start) and math.isfinite(end)):
+    if not whole and not (math.isfinite(start) and math.isfinite(end)):
         raise RuntimeError(f"unsupported range: {start} -> {end}")
-    if (step > 0 and start > end) or (step < 0 and start < end):
+    if start > end if step > 0 else start < end:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    count = max(0, math.ceil((end - start) / step))
+    count = end - start if whole and step == 1 else max(0, math.ceil((end - start) / step))
     return _placed(_range_into(empty((count,), dtype.np), start, step), device)
 
 
@@ -256,7 +261,10 @@ def _arange(start: Any, end: Any, step: Any, dtype: Any, layout: Any, device: An
 def _range_into(made: Any, start: Any, step: Any) -> Any:
     if made.dtype.kind in "iub":
         first, by = int(start), int(step)
-        made[...] = np.arange(first, first + made.size * by, by, dtype=np.int64)
+        if made.dtype == np.int64 and providers.moves():
+            providers.native.fill_range(made, first, by)
+        else:
+            made[...] = np.arange(first, first + made.size * by, by, dtype=np.int64)
     else:
         made[...] = start + np.arange(made.size, dtype=np.float64) * step
     return made
@@ -265,7 +273,7 @@ def _range_into(made: Any, start: Any, step: Any) -> Any:
 def _placed(array: np.ndarray, where: Any) -> Tensor:
     made = wrap(array)  # counts memory that a step has taken only once
     where = as_device(where if where is not None else THREAD.state.default_device)
-    return made if where == CPU else aten.to(made, where)
+    return made if where is CPU or where == CPU else aten.to(made, where)
 
 
 declare(f"arange(Scalar end, *, {OPTIONS}) -> Tensor", composite=lambda end, *options: _arange(0, end, 1, *options),
@@ -280,7 +288,12 @@ declare(f"arange.start_step(Scalar start, Scalar end, Scalar step=1, *, {OPTIONS
 def arange(start: Any = None, end: Any = None, step: Any = None, *, out: Any = None, dtype: Any = None,
            layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
     """Numbers from `start` up to, not including, `end`."""
-    start, end, step = (v.item() if isinstance(v, Tensor) else v for v in (start, end, step))
+    if isinstance(start, Tensor):
+        start = start.item()
+    if isinstance(end, Tensor):
+        end = end.item()
+    if isinstance(step, Tensor):
+        step = step.item()
     if end is None:
         start, end = None, start
     if end is None:
@@ -293,7 +306,7 @@ def arange(start: Any = None, end: Any = None, step: Any = None, *, out: Any = N
         made = aten.arange__start(start, end, dtype=dtype, device=device)
     else:
         made = aten.arange__default(end, dtype=dtype, device=device)
-    return range_out(made, requires_grad, out)
+    return made if out is None and not requires_grad else range_out(made, requires_grad, out)
 
 
 def _linspace(start: Any, end: Any, steps: int, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:

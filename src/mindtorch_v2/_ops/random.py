@@ -29,7 +29,11 @@ def _fill(schema: str, kernel: Callable[..., Any]) -> None:
     def fill(target: Any, *rest: Any) -> Any:
         return kernel(target, engine_of(rest[-1]), *rest[:-1])
 
-    declare(f"{schema} -> Tensor", cpu_inplace=fill, where="n", grad={"self": lambda grad: aten.zeros_like(grad)})
+    def fill_by_two(target: Any, first: Any, second: Any, generator: Any) -> Any:
+        return kernel(target, engine_of(generator), first, second)
+
+    two = schema.count(",") == 4  # the commonest ones, without lists
+    declare(f"{schema} -> Tensor", cpu_inplace=fill_by_two if two else fill, where="n", grad={"self": lambda grad: aten.zeros_like(grad)})
 
 
 _fill("uniform(Tensor self, float low=0., float high=1., *, Generator? generator=None)", kernels.uniform)
@@ -57,8 +61,9 @@ declare("bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -
 @choose("uniform_", where="m")
 def uniform_(self: Tensor, low: float = 0.0, high: float = 1.0, *, generator: Any = None, **bounds: float) -> Tensor:
     """Fill with numbers spread evenly over [low, high); by keyword the bounds are called `from` and `to`."""
-    low, high = bounds.pop("from", low), bounds.pop("to", high)
-    _refuse("uniform_", bounds)
+    if bounds:
+        low, high = bounds.pop("from", low), bounds.pop("to", high)
+        _refuse("uniform_", bounds)
     return aten.uniform___default(self, low, high, generator=generator)
 
 
@@ -133,9 +138,14 @@ def _overload(name: str, form: str, generator: Any) -> tuple[Callable[..., Tenso
 def _factory(name: str, fill: str) -> None:
     """`rand` and `randn`: an empty tensor, filled."""
 
+    plain = f"{name}__default"
+
     def make(size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
         made = aten.empty__memory_format(size, dtype=dtype, device=device)
         return fresh(getattr(aten, fill)(made, generator=generator))
+
+    def make_plain(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+        return fresh(getattr(aten, fill)(aten.empty__memory_format(size, dtype=dtype, device=device)))
 
     def make_like(self: Tensor, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any,
                   memory_format: Any) -> Tensor:
@@ -144,7 +154,7 @@ def _factory(name: str, fill: str) -> None:
 
     declare(f"{name}.generator(int[] size, *, Generator? generator, {OPTIONS}) -> Tensor", composite=make, where="n")
     declare(f"{name}(int[] size, *, {OPTIONS}) -> Tensor", where="n",
-            composite=lambda size, *options: make(size, None, *options))
+            composite=make_plain)
     declare(f"{name}_like.generator(Tensor self, *, Generator? generator, {OPTIONS}, "
             "MemoryFormat? memory_format=None) -> Tensor", composite=make_like, where="n")
     declare(f"{name}_like(Tensor self, *, {OPTIONS}, MemoryFormat? memory_format=None) -> Tensor", where="n",
@@ -159,6 +169,9 @@ def _factory(name: str, fill: str) -> None:
             _refuse(name, size_by_name)
         if out is not None:
             dtype = out_dtype(name, out, dtype)
+        if generator is None:
+            made = getattr(aten, plain)(as_shape(size), dtype=dtype, device=device)
+            return made if out is None and not requires_grad else with_flags(made, requires_grad, out)
         form, drawn = _overload(name, "", generator)
         return with_flags(form(as_shape(size), **drawn, dtype=dtype, device=device), requires_grad, out)
 
@@ -199,6 +212,8 @@ declare(f"randint(int high, int[] size, *, {OPTIONS}) -> Tensor", where="n",
 def _bounds(name: str, args: tuple[Any, ...], low: Any, high: Any, last: Any,
             last_name: str) -> tuple[tuple[int, ...], Any]:
     """`(high,)` or `(low, high)` as given, by position or keyword, and what follows them if `last_name`."""
+    if len(args) == 3 and last_name and type(args[0]) is type(args[1]) is int and low is high is last is None:
+        return args[:2], args[2]
     rest = list(args)
     if last_name and last is None and rest:
         last = rest.pop()
@@ -221,6 +236,10 @@ def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, gen
     bounds, shape = _bounds("randint", args, low, high, size, "size")
     if dtype is None:
         dtype = int64 if out is None else out.dtype
+    if generator is None:
+        form = aten.randint__low if len(bounds) == 2 else aten.randint__default
+        made = form(*bounds, check_size(shape), dtype=dtype, device=device)
+        return made if out is None and not requires_grad else with_flags(made, requires_grad, out)
     form, drawn = _overload("randint", "low" if len(bounds) == 2 else "", generator)
     return with_flags(form(*bounds, check_size(shape), **drawn, dtype=dtype, device=device), requires_grad, out)
 
@@ -267,7 +286,8 @@ def _randperm(n: int, generator: Any, dtype: Any, layout: Any, device: Any, pin_
 @on_device
 @step("aten::randperm", "generator_out", lambda made, n, generator: (n, generator, made), places=(2,))
 def _permute_into(made: Any, n: int, generator: Any) -> None:
-    made[...] = engine_of(generator).permutation(n, made.dtype)
+    if not (n > 1 and engine_of(generator).fill_permutation(made)):
+        made[...] = engine_of(generator).permutation(n, made.dtype)
 
 
 declare(f"randperm.generator(int n, *, Generator? generator, {OPTIONS}) -> Tensor", composite=_randperm, where="n")
@@ -281,6 +301,8 @@ def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = Non
     """The integers of [0, n) in random order."""
     if dtype is None:
         dtype = int64 if out is None else out.dtype
+    if generator is None and out is None and not requires_grad:
+        return aten.randperm__default(n, dtype=dtype, device=device)
     form, drawn = _overload("randperm", "", generator)
     return with_flags(form(n, **drawn, dtype=dtype, device=device), requires_grad, out)
 

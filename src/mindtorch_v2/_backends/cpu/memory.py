@@ -68,14 +68,16 @@ def empty_strided(like: Array, dtype: np.dtype) -> Array:
 @step("aten::fill_", "Scalar")
 def fill_(target: Array, value: Any) -> Array:
     """Every element set to a number."""
-    target.fill(value)
+    if providers.native is None or not providers.native.fill(target, value):
+        target.fill(value)
     return target
 
 
 @step("aten::zero_")
 def zero_(target: Array) -> Array:
     """Every element set to 0."""
-    target.fill(0)
+    if providers.native is None or not providers.native.fill(target, 0):
+        target.fill(0)
     return target
 
 
@@ -122,6 +124,9 @@ def copy_into(target: Array, source: Array) -> Array:
     kind = target.dtype.kind
     if (change := CONVERSIONS.get((target.dtype, source.dtype))) is not None and target.shape == source.shape \
             and providers.conversions() and providers.native.convert(change, target, source):
+        return target
+    if (target.size >= 1024 and target.dtype is source.dtype and not (target.flags.c_contiguous and
+            source.flags.c_contiguous) and providers.moves() and providers.native.copy(target, source)):
         return target
     if source.dtype.kind == "c" and kind != "c":
         source = source.real

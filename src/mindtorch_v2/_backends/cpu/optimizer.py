@@ -92,6 +92,10 @@ def adam(parameter: Array, grad: Array, average: Array, square: Array, largest: 
 def adagrad(parameter: Array, grad: Array, total: Array, step: float, lr: float, lr_decay: float,
             weight_decay: float, eps: float, maximize: bool, scale: Array | None) -> None:
     """One step of Adagrad."""
+    rate = lr / (1 + (step - 1) * lr_decay)
+    if scale is None and providers.parameters(parameter, grad, total):
+        providers.native.adagrad(parameter, grad, total, rate, eps, weight_decay, maximize)
+        return
     weight = working(parameter)
     kind = weight.dtype.type
     change = gradient(grad, maximize, scale)
@@ -99,5 +103,4 @@ def adagrad(parameter: Array, grad: Array, total: Array, step: float, lr: float,
         change = change + weight * kind(weight_decay)
     squares = working(total) + change * change
     total[...] = squares
-    rate = lr / (1 + (step - 1) * lr_decay)
     parameter[...] = weight - kind(rate) * change / (np.sqrt(squares) + kind(eps))

@@ -8,6 +8,7 @@ missing.
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 Array = Any
 Condition = Callable[..., bool]
 
-VERSION = 2  # of the C interface: a build from older sources is as good as none
+VERSION = 3  # of the C interface: a build from older sources is as good as none
 FLOAT32 = np.dtype(np.float32)
 
 
@@ -169,17 +170,46 @@ def windows(images: tuple[int, ...], out: tuple[int, ...], window: Any, groups: 
             and window.output(images[2:]) == tuple(out))
 
 
-@rule("native", "steps of SGD, Adam, AdamW")
+@rule("native", "steps of SGD, Adam, AdamW, Adagrad")
 def parameters(*arrays: Array | None) -> bool:
     """With `fused=True`: float32, parameter, gradient and state in row-major order, gradients without a scale."""
     return native is not None and all(a is None or (a.dtype is FLOAT32 and a.flags.c_contiguous) for a in arrays)
 
 
-@rule("native", "rand", "randn", "randint", "randperm", "bernoulli", "dropout's mask")
+@rule("native", "rand", "randn", "randint", "randperm", "bernoulli", "dropout's mask", "multinomial")
 def draws() -> bool:
     """rand and randn of float32 (randn on a processor with fused instructions; rand of float64 too), randint and
-    randperm of int64 (randperm below 214 million), bernoulli with one probability into float32 or bool; every bit as
-    NumPy's."""
+    randperm of int64 (randperm below 214 million), bernoulli with one probability into float32 or bool or with float32
+    ones, multinomial of float32 with replacement; every bit as NumPy's."""
+    return native is not None
+
+
+@rule("native", "fft, rfft, irfft and their kin")
+def spectra(a: Array, sizes: tuple[int, ...]) -> bool:
+    """float32 and complex64, not empty, lengths without a prime factor above 31; long ones (above 2048) if there are
+    eight of them or more."""
+    return native is not None and a.dtype.itemsize == (8 if a.dtype.kind == "c" else 4) and a.size > 0 and all(
+        largest_factor(n) <= 31 and (n <= 2048 or a.size >= 8 * n) for n in sizes)
+
+
+@functools.lru_cache(maxsize=256)
+def largest_factor(n: int) -> int:
+    """The largest prime that divides a number, 1 of 1."""
+    largest, factor = 1, 2
+    while n > 1:
+        while n % factor == 0:
+            largest, n = factor, n // factor
+        factor += 1
+        if factor * factor > n > 1:
+            return max(largest, n)
+    return largest
+
+
+@rule("native", "arange", "fill_, zero_", "copies in another order", "tril, triu", "reflection_pad, replication_pad")
+def moves() -> bool:
+    """arange of int64. Filling of contiguous memory with zeros, or of float32 with a number. Copies of at least 1024
+    elements of 1, 2, 4 or 8 bytes between arrays of one type, of which one has gaps or another order. Triangles of
+    matrices in row-major order. Margins of float32 in row-major order."""
     return native is not None
 
 

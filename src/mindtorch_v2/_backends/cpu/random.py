@@ -87,6 +87,8 @@ def normal(target: Array, engine: MersenneGenerator, mean: float, std: float) ->
 
 def integers(target: Array, engine: MersenneGenerator, low: int, high: int | None) -> Array:
     """`random_(from, to)`."""
+    if target.flags.c_contiguous and engine.fill_integers(target, low, high):
+        return target
     return fill(target, lambda shape: engine.integers(shape, target.dtype, low, high))
 
 

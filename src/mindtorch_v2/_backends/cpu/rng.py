@@ -133,6 +133,24 @@ class MersenneGenerator(MersenneEngine):
                     self._double_sample = native.random_few(self._capsule, target, mean, std, self._double_sample)
         return True
 
+    def fill_integers(self, target: np.ndarray, low: int, high: int | None) -> bool:
+        """Fill a contiguous int64 array with what `integers` draws, in C; False if that cannot be done."""
+        if (providers.native is None or target.dtype is not INT64 or type(low) is not int or type(high) is not int
+                or not -(1 << 63) <= low < high < 1 << 63):
+            return False
+        span = high - low
+        with self._lock:
+            self._drawn(providers.native.random_integers, target, span, low, span >= WIDE_RANGE)
+        return True
+
+    def fill_permutation(self, target: np.ndarray) -> bool:
+        """Fill a contiguous vector of int64 with what `permutation` draws, in C; False if that cannot be done."""
+        if providers.native is None or target.dtype is not INT64 or not 1 < target.size < WIDE_PERMUTATION:
+            return False
+        with self._lock:
+            self._drawn(providers.native.random_permutation, target)
+        return True
+
     def fill_uniform(self, target: np.ndarray) -> bool:
         """Fill a contiguous array with what `uniform` of [0, 1) draws, in C; False if that cannot be done."""
         if providers.native is None or target.dtype not in (FLOAT32, FLOAT64):
@@ -230,13 +248,7 @@ class MersenneGenerator(MersenneEngine):
         check_permutation(n, dtype)
         if n == 0:
             return np.empty(0, dtype)
-        if n < WIDE_PERMUTATION and providers.native is not None:
-            with self._lock:
-                made = np.empty(n, INT64)
-                if n > 1:
-                    self._drawn(providers.native.random_permutation, made)
-                else:
-                    made[0] = 0
+        if 1 < n and self.fill_permutation(made := np.empty(n, INT64)):
             return narrow(made, dtype)
         steps = np.arange(n, dtype=np.uint64)
         with self._lock:
@@ -266,6 +278,12 @@ class MersenneGenerator(MersenneEngine):
         dtype = np.dtype(dtype)
         require(dtype, REAL, "bernoulli_tensor_cpu_self_")
         require(p.dtype, FLOATING, "bernoulli_tensor_cpu_p_")
+        if providers.native is not None and dtype == p.dtype == FLOAT32 and p.size and p.flags.c_contiguous:
+            made = np.empty(p.shape, FLOAT32)
+            with self._lock:
+                if providers.native.random_bernoulli_each(self._capsule, made, p):
+                    self._untouched = False
+                    return made
         if not np.all((p >= 0) & (p <= 1)):
             raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
         draw = self._unit_doubles if p.dtype == FLOAT64 else self._unit_floats
@@ -333,6 +351,13 @@ class MersenneGenerator(MersenneEngine):
 
     def multinomial(self, probs: np.ndarray, num_samples: int, replacement: bool) -> np.ndarray:
         """Indices drawn by weight along the last dimension of a 1-D or 2-D array, int64."""
+        if (replacement and num_samples > 1 and probs.ndim in (1, 2) and probs.size and probs.dtype == FLOAT32
+                and probs.flags.c_contiguous and providers.native is not None):
+            made = np.empty((*probs.shape[:-1], num_samples), INT64)
+            with self._lock:
+                if providers.native.random_weighted(self._capsule, made, probs, np.empty(probs.shape[-1], FLOAT32)):
+                    self._untouched = False
+                    return made
         check_multinomial(probs, num_samples, replacement)
         if probs.size == 0:
             return np.empty((*probs.shape[:-1], num_samples), np.int64)
@@ -354,10 +379,6 @@ class MersenneGenerator(MersenneEngine):
         cumulative = (cumulative / cumulative[:, -1:]).astype(np.float64)
         with self._lock:
             targets = self._unit_doubles(rows.shape[0] * num_samples).reshape(-1, num_samples)
-        if providers.native is not None:
-            made = np.empty(targets.shape, np.int64)
-            providers.native.search_rows(made, cumulative, targets)
-            return made.reshape((*probs.shape[:-1], num_samples))
         # A row is a distribution, not an element: one vectorised search for each.
         found = [np.searchsorted(row, target) for row, target in zip(cumulative, targets, strict=True)]
         return np.array(found, np.int64).reshape((*probs.shape[:-1], num_samples))

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "arguments.h"
 #include "elementwise.h"
 #include "images.h"
 #include "kernels.h"
@@ -19,17 +20,6 @@ enum { CALLED_POOL_MAX, CALLED_POOL_MEAN, CALLED_POOL_MEAN_BACK, CALLED_RESIZE, 
        CALLED_SAMPLE_BACK };
 Counter images_calls[] = {{"pool_max", 0}, {"pool_mean", 0}, {"pool_mean_back", 0}, {"resize", 0}, {"resize_back", 0},
                           {"grid_sample", 0}, {"grid_sample_back", 0}, {NULL, 0}};
-
-static PyObject *wrong(const char *what) {
-    PyErr_Format(PyExc_ValueError, "kernels: %s", what);
-    return NULL;
-}
-
-static int counted(Py_ssize_t given, Py_ssize_t wanted) {
-    if (given == wanted) return 1;
-    PyErr_Format(PyExc_TypeError, "expected %zd arguments, got %zd", wanted, given);
-    return 0;
-}
 
 static int is_array(PyObject *o, int type, int ndim, int written) {
     PyArrayObject *a = (PyArrayObject *)o;

@@ -34,6 +34,11 @@ typedef struct {
 } Adam;
 
 typedef struct {
+    float rate, eps, decay;
+    int maximize;
+} Adagrad;
+
+typedef struct {
     float lr, momentum, new_moving, decay;
     int nesterov, maximize, first;
 } Descent;
@@ -76,6 +81,16 @@ typedef struct {
     ptrdiff_t images, channels, height, width, out_channels, out_height, out_width, groups;
     ptrdiff_t kernel[2], stride[2], padding[2], dilation[2];
 } Windows;
+
+/* A transform along the middle of (outer, total, inner). Real rows have half a spectrum, or are given a full one; `sign`
+   is -1 for the inverse. `roots` are the complex roots of one, `total` of them, clockwise. */
+enum Spectrum { COMPLEX_TO_COMPLEX, REAL_TO_HALF, REAL_TO_FULL, HALF_TO_REAL, SPECTRUM_COUNT };
+typedef struct {
+    enum Spectrum kind;
+    ptrdiff_t outer, total, inner;
+    float sign, scale;
+    const float *roots;
+} Fourier;
 
 /* Kernels that need memory of their own return 0, or this if there is none. */
 enum { NO_MEMORY = -1 };
@@ -122,6 +137,11 @@ typedef struct {
     int (*convolve_back)(const Windows *how, float *made, const float *pull, const float *given);
     void (*adam)(const Adam *how, float *weight, const float *pull, float *average, float *square, float *most,
                  ptrdiff_t count);
+    int (*fourier)(const Fourier *how, float *made, const float *given);
+    /* to[j, i] = from[i, j]: matrices of float32 whose columns are next to each other, rows at the given distances. */
+    void (*exchange)(float *to, ptrdiff_t to_row, const float *from, ptrdiff_t from_row, ptrdiff_t rows,
+                     ptrdiff_t columns);
+    void (*adagrad)(const Adagrad *how, float *weight, const float *pull, float *sum, ptrdiff_t count);
     void (*descend)(const Descent *how, float *weight, const float *pull, float *moving, ptrdiff_t count);
 } Kernels;
 

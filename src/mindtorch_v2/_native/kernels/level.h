@@ -16,6 +16,8 @@
 #include "reduce.h"
 #include "convert.h"
 #include "distance.h"
+#include "fourier.h"
+#include "exchange.h"
 
 const Kernels LEVEL = {
     .name = LEVEL_NAME,
@@ -46,5 +48,8 @@ const Kernels LEVEL = {
     .convolve = convolve_any,
     .convolve_back = convolve_back_any,
     .adam = adam,
+    .adagrad = adagrad,
     .descend = descend,
+    .fourier = fourier,
+    .exchange = exchange,
 };

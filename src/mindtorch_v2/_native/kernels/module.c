@@ -6,6 +6,7 @@
 #define PY_ARRAY_UNIQUE_SYMBOL mindtorch_kernels_array
 #include <numpy/arrayobject.h>
 
+#include "copies.h"
 #include "elementwise.h"
 #include "images.h"
 #include "kernels.h"
@@ -13,6 +14,7 @@
 #include "random.h"
 #include "rearrange.h"
 #include "selection.h"
+#include "spectra.h"
 
 const Kernels *level = &kernels_plain;
 
@@ -20,11 +22,11 @@ const Kernels *level = &kernels_plain;
 enum { CALLED_MATMUL, CALLED_BATCH, CALLED_SOFTMAX, CALLED_SOFTMAX_BACK, CALLED_NORM, CALLED_NORM_BACK, CALLED_UNARY,
        CALLED_SLOPE, CALLED_BINARY, CALLED_ATTENTION, CALLED_ATTENTION_BACK, CALLED_LSTM, CALLED_LSTM_BACK, CALLED_BATCH_NORM, CALLED_BATCH_NORM_BACK, CALLED_GROUP_NORM,
        CALLED_GROUP_NORM_BACK, CALLED_CONVOLVE, CALLED_CONVOLVE_BACK,
-       CALLED_ADAM, CALLED_SGD, CALLED_UPDATE, CALLED_COUNT };
+       CALLED_ADAM, CALLED_ADAGRAD, CALLED_SGD, CALLED_UPDATE, CALLED_COUNT };
 static const char *const CALLED_NAMES[CALLED_COUNT] = {
     "matmul", "matmul_batch", "softmax", "softmax_back", "layer_norm", "layer_norm_back", "unary", "slope", "binary",
     "attention", "attention_back", "lstm", "lstm_back", "batch_norm", "batch_norm_back", "group_norm",
-    "group_norm_back", "convolve", "convolve_back", "adam", "sgd", "update"};
+    "group_norm_back", "convolve", "convolve_back", "adam", "adagrad", "sgd", "update"};
 static long long called[CALLED_COUNT];
 
 /* Elements from which other Python threads may run meanwhile. */
@@ -604,6 +606,23 @@ static PyObject *py_adam(PyObject *self, PyObject *const *args, Py_ssize_t count
     Py_RETURN_NONE;
 }
 
+/* adagrad(weight, pull, sum, rate, eps, decay, maximize) */
+static PyObject *py_adagrad(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    (void)self;
+    float given[3];
+    if (!enough("adagrad", count, 7) || !numbers(args + 3, 3, given)) return NULL;
+    float *weight = floats(args[0], -1, 1);
+    if (!weight) return PyErr_Occurred() ? NULL : refuse("None where an array is needed");
+    npy_intp size = PyArray_SIZE((PyArrayObject *)args[0]);
+    float *pull = floats(args[1], size, 0), *sum = floats(args[2], size, 1);
+    if (PyErr_Occurred()) return NULL;
+    if (!pull || !sum) return refuse("None where an array is needed");
+    Adagrad how = {given[0], given[1], given[2], PyObject_IsTrue(args[6])};
+    called[CALLED_ADAGRAD]++;
+    WORK(size > LONG, level->adagrad(&how, weight, pull, sum, size));
+    Py_RETURN_NONE;
+}
+
 /* sgd(weight, pull, moving, lr, momentum, new_moving, decay, nesterov, maximize, first) */
 static PyObject *py_sgd(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     (void)self;
@@ -654,7 +673,8 @@ static PyObject *py_calls(PyObject *self, PyObject *unused) {
         if (!number || PyDict_SetItemString(made, CALLED_NAMES[i], number)) Py_CLEAR(made);
         Py_XDECREF(number);
     }
-    Counter *const tables[] = {rearrange_calls, numbers_calls, images_calls, selection_calls};
+    Counter *const tables[] = {rearrange_calls, numbers_calls, images_calls, selection_calls, copies_calls,
+                               spectra_calls};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         for (Counter *it = tables[i]; made && it->name; it++) {
             PyObject *number = PyLong_FromLongLong(it->calls);
@@ -726,7 +746,7 @@ static PyMethodDef METHODS[] = {
     FAST(matmul), FAST(multiply_into), FAST(matmul_batch), FAST(softmax), FAST(softmax_back), FAST(layer_norm),
     FAST(layer_norm_back), FAST(unary), FAST(slope), FAST(binary), FAST(attention), FAST(attention_back), FAST(lstm),
     FAST(lstm_back), FAST(batch_norm), FAST(batch_norm_back), FAST(group_norm), FAST(group_norm_back),
-    FAST(convolve), FAST(convolve_back), FAST(adam),
+    FAST(convolve), FAST(convolve_back), FAST(adam), FAST(adagrad),
     FAST(sgd), FAST(update),
     {"calls", py_calls, METH_NOARGS, NULL},
     {"set_threads", py_set_threads, METH_O, NULL},
@@ -746,8 +766,8 @@ PyMODINIT_FUNC PyInit__kernels(void) {
     levels(found);
     level = found[0];
     PyObject *module = PyModule_Create(&MODULE);
-    if (module && (PyModule_AddIntConstant(module, "VERSION", 2) || elementwise_add(module) || random_add(module) ||
+    if (module && (PyModule_AddIntConstant(module, "VERSION", 3) || elementwise_add(module) || random_add(module) ||
                    rearrange_add(module) || numbers_add(module) || images_add(module) ||
-                   selection_add(module))) Py_CLEAR(module);
+                   selection_add(module) || copies_add(module) || spectra_add(module))) Py_CLEAR(module);
     return module;
 }

@@ -7,6 +7,7 @@
 #define NO_IMPORT_ARRAY
 #include <numpy/arrayobject.h>
 
+#include "arguments.h"
 #include "elementwise.h"
 #include "kernels.h"
 #include "numbers.h"
@@ -15,17 +16,6 @@ enum { CALLED_FORMULA, CALLED_MODULO, CALLED_REDUCE, CALLED_EXTREME, CALLED_CONV
 Counter numbers_calls[] = {{"formula", 0}, {"modulo", 0}, {"reduce", 0}, {"extreme", 0}, {"convert", 0}, {"scan", 0},
                            {"scan_extreme", 0}, {NULL, 0}};
 
-static PyObject *wrong(const char *what) {
-    PyErr_Format(PyExc_ValueError, "kernels: %s", what);
-    return NULL;
-}
-
-static int counted(Py_ssize_t given, Py_ssize_t wanted) {
-    if (given == wanted) return 1;
-    PyErr_Format(PyExc_TypeError, "expected %zd arguments, got %zd", wanted, given);
-    return 0;
-}
-
 static int kind_below(PyObject *o, int count) {
     long kind = PyLong_AsLong(o);
     if (kind == -1 && PyErr_Occurred()) return -1;
@@ -33,14 +23,6 @@ static int kind_below(PyObject *o, int count) {
     wrong("unknown kind");
     return -1;
 }
-
-#define UNLOCKED(LARGE, CALL)                                                                                          \
-    do {                                                                                                               \
-        PyThreadState *state = (LARGE) ? PyEval_SaveThread() : NULL;                                                   \
-        CALL;                                                                                                          \
-        if (state) PyEval_RestoreThread(state);                                                                        \
-    } while (0)
-enum { MANY = 1 << 13 };
 
 /* formula(kind, made, a, b, p, q, r): `made` may be None for a new array, or one of the others. The result, or None for
    arrays that NumPy has to take. */

@@ -44,6 +44,26 @@ static void adam(const Adam *how, float *weight, const float *pull, float *avera
     pool_run(adam_share, &it, count, SHARE);
 }
 
+static void adagrad_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
+    Parameter *it = work;
+    const Adagrad *how = it->how;
+    (void)share;
+    for (ptrdiff_t i = begin; i < end; i += LANES) {
+        ptrdiff_t count = end - i;
+        V w = next(it->weight + i, count), g = next(it->pull + i, count);
+        if (how->maximize) g = -g;
+        if (how->decay != 0.0f) g = g + w * how->decay;
+        V sum = next(it->first + i, count) + g * g;
+        put(it->first + i, sum, count);
+        put(it->weight + i, w - how->rate * g / (root(sum) + how->eps), count);
+    }
+}
+
+static void adagrad(const Adagrad *how, float *weight, const float *pull, float *sum, ptrdiff_t count) {
+    Parameter it = {how, weight, sum, NULL, NULL, pull};
+    pool_run(adagrad_share, &it, count, SHARE);
+}
+
 static void descend_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
     Parameter *it = work;
     const Descent *how = it->how;

@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "arguments.h"
 #include "random.h"
 
 #if defined(__clang__)
@@ -141,21 +142,15 @@ static void *filled(PyObject *o, int type, npy_intp *size) {
     return PyArray_DATA(a);
 }
 
-#define DRAW(SIZE, CODE)                                                                                               \
+#define DRAW(SIZE, ...)                                                                                                \
     do {                                                                                                               \
         if ((SIZE) > 4096) {                                                                                           \
-            Py_BEGIN_ALLOW_THREADS CODE;                                                                               \
+            Py_BEGIN_ALLOW_THREADS __VA_ARGS__;                                                                        \
             Py_END_ALLOW_THREADS                                                                                       \
         } else {                                                                                                       \
-            CODE;                                                                                                      \
+            __VA_ARGS__;                                                                                               \
         }                                                                                                              \
     } while (0)
-
-static int counted(Py_ssize_t given, Py_ssize_t wanted) {
-    if (given == wanted) return 1;
-    PyErr_Format(PyExc_TypeError, "expected %zd arguments, got %zd", wanted, given);
-    return 0;
-}
 
 /* random_uniform(capsule, made): float32 or float64 of [0, 1) */
 static PyObject *random_uniform(PyObject *self, PyObject *const *args, Py_ssize_t count) {
@@ -292,10 +287,69 @@ static PyObject *random_bernoulli(PyObject *self, PyObject *const *args, Py_ssiz
     Py_RETURN_NONE;
 }
 
+/* random_bernoulli_each(capsule, made, chances): float32; True, or False, with nothing drawn, if a chance is none */
+static PyObject *random_bernoulli_each(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    (void)self;
+    bitgen_t *bits;
+    npy_intp size;
+    if (!counted(count, 3) || !(bits = generator(args[0]))) return NULL;
+    float *made = filled(args[1], NPY_FLOAT, &size);
+    if (!made) return NULL;
+    PyArrayObject *chances = (PyArrayObject *)args[2];
+    if (!PyArray_Check(args[2]) || PyArray_TYPE(chances) != NPY_FLOAT || !PyArray_ISCARRAY_RO(chances) ||
+        PyArray_SIZE(chances) != size)
+        return wrong("expected as many contiguous float32");
+    const float *p = PyArray_DATA(chances);
+    int fine = 1;
+    for (npy_intp i = 0; i < size; i++) fine &= p[i] >= 0.0f && p[i] <= 1.0f;
+    if (!fine) Py_RETURN_FALSE;
+    DRAW(size, for (npy_intp i = 0; i < size; i++) made[i] = unit_float(bits) < p[i]);
+    Py_RETURN_TRUE;
+}
+
+/* random_weighted(capsule, made, weights, sums): of each row of weights, places drawn with replacement. `sums` is room
+   for one row. True, or False, with nothing drawn, if weights are none. */
+static PyObject *random_weighted(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    (void)self;
+    bitgen_t *bits;
+    npy_intp size, columns;
+    if (!counted(count, 4) || !(bits = generator(args[0]))) return NULL;
+    int64_t *made = filled(args[1], NPY_INT64, &size);
+    float *sums = made ? filled(args[3], NPY_FLOAT, &columns) : NULL;
+    if (!sums) return NULL;
+    PyArrayObject *weights = (PyArrayObject *)args[2];
+    if (!PyArray_Check(args[2]) || PyArray_TYPE(weights) != NPY_FLOAT || !PyArray_ISCARRAY_RO(weights) || !columns ||
+        PyArray_SIZE(weights) % columns || (PyArray_SIZE(weights) && size % (PyArray_SIZE(weights) / columns)))
+        return wrong("expected rows of weights");
+    npy_intp rows = PyArray_SIZE(weights) / columns, each = rows ? size / rows : 0;
+    const float *w = PyArray_DATA(weights);
+    for (npy_intp r = 0; r < rows; r++) {
+        int fine = 1, any = 0;
+        for (npy_intp i = 0; i < columns; i++)
+            fine &= w[r * columns + i] >= 0.0f && w[r * columns + i] < INFINITY, any |= w[r * columns + i] > 0.0f;
+        if (!fine || !any) Py_RETURN_FALSE;
+    }
+    DRAW(rows * columns, for (npy_intp r = 0; r < rows; r++) {
+        float sum = 0.0f;
+        for (npy_intp i = 0; i < columns; i++) sums[i] = sum = sum + w[r * columns + i];
+        for (npy_intp k = 0; k < each; k++) {
+            double wanted = unit_double(bits);
+            npy_intp low = 0, high = columns;
+            while (low < high) {
+                npy_intp middle = low + (high - low) / 2;
+                if ((double)(sums[middle] / sum) < wanted) low = middle + 1;
+                else high = middle;
+            }
+            made[r * each + k] = low;
+        }
+    });
+    Py_RETURN_TRUE;
+}
+
 #define FAST(NAME) {#NAME, (PyCFunction)(void (*)(void))NAME, METH_FASTCALL, NULL}
 static PyMethodDef METHODS[] = {FAST(random_uniform),     FAST(random_normal),    FAST(random_pairs),
                                 FAST(random_integers),    FAST(random_bernoulli), FAST(random_permutation),
-                                FAST(random_few),
+                                FAST(random_few),         FAST(random_bernoulli_each), FAST(random_weighted),
                                 {NULL, NULL, 0, NULL}};
 
 int random_add(PyObject *module) {

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "arguments.h"
 #include "elementwise.h"
 #include "kernels.h"
 #include "rearrange.h"
@@ -16,17 +17,6 @@
 enum { CALLED_ADD_ROWS, CALLED_TAKE, CALLED_ADD_ALONG, CALLED_PICK, CALLED_ADD_SLICES };
 Counter rearrange_calls[] = {{"add_rows", 0}, {"take_along", 0}, {"add_along", 0}, {"pick", 0}, {"add_slices", 0},
                              {NULL, 0}};
-
-static PyObject *wrong(const char *what) {
-    PyErr_Format(PyExc_ValueError, "kernels: %s", what);
-    return NULL;
-}
-
-static int counted(Py_ssize_t given, Py_ssize_t wanted) {
-    if (given == wanted) return 1;
-    PyErr_Format(PyExc_TypeError, "expected %zd arguments, got %zd", wanted, given);
-    return 0;
-}
 
 static int is_indices(PyObject *o) {
     PyArrayObject *a = (PyArrayObject *)o;

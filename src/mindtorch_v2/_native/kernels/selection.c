@@ -10,23 +10,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "arguments.h"
 #include "elementwise.h"
 #include "kernels.h"
 #include "selection.h"
 
-enum { CALLED_TOP, CALLED_SEARCH, CALLED_CTC, CALLED_CTC_BACK, CALLED_DISTANCES };
-Counter selection_calls[] = {{"top", 0}, {"search_rows", 0}, {"ctc", 0}, {"ctc_back", 0}, {"distances", 0}, {NULL, 0}};
-
-static PyObject *wrong(const char *what) {
-    PyErr_Format(PyExc_ValueError, "kernels: %s", what);
-    return NULL;
-}
-
-static int counted(Py_ssize_t given, Py_ssize_t wanted) {
-    if (given == wanted) return 1;
-    PyErr_Format(PyExc_TypeError, "expected %zd arguments, got %zd", wanted, given);
-    return 0;
-}
+enum { CALLED_TOP, CALLED_CTC, CALLED_CTC_BACK, CALLED_DISTANCES };
+Counter selection_calls[] = {{"top", 0}, {"ctc", 0}, {"ctc_back", 0}, {"distances", 0}, {NULL, 0}};
 
 static int is_array(PyObject *o, int type, int ndim, int written) {
     PyArrayObject *a = (PyArrayObject *)o;
@@ -81,30 +71,6 @@ static PyObject *top(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     selection_calls[CALLED_TOP].calls++;
     Py_BEGIN_ALLOW_THREADS pool_run(top_share, &it, DIM(args[2], 0), 1 + SHARE / (it.columns + 1));
     Py_END_ALLOW_THREADS
-    Py_RETURN_NONE;
-}
-
-/* search_rows(made, rows, wanted): for each number the first place in its row, in order, that is not below it */
-static PyObject *search_rows(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-    (void)self;
-    if (!counted(count, 3)) return NULL;
-    if (!is_array(args[0], NPY_INT64, 2, 1) || !is_array(args[1], NPY_DOUBLE, 2, 0) || !is_array(args[2], NPY_DOUBLE, 2, 0) ||
-        !PyArray_SAMESHAPE((PyArrayObject *)args[0], (PyArrayObject *)args[2]) || DIM(args[0], 0) != DIM(args[1], 0))
-        return wrong("expected rows and what is looked for in each");
-    int64_t *made = DATA(args[0]);
-    const double *rows = DATA(args[1]), *wanted = DATA(args[2]);
-    npy_intp columns = DIM(args[1], 1), each = DIM(args[2], 1), size = PyArray_SIZE((PyArrayObject *)args[0]);
-    selection_calls[CALLED_SEARCH].calls++;
-    for (npy_intp i = 0; i < size; i++) {
-        const double *row = rows + i / each * columns;
-        npy_intp low = 0, high = columns;
-        while (low < high) {
-            npy_intp middle = low + (high - low) / 2;
-            if (row[middle] < wanted[i]) low = middle + 1;
-            else high = middle;
-        }
-        made[i] = low;
-    }
     Py_RETURN_NONE;
 }
 
@@ -254,7 +220,7 @@ static PyObject *distances(PyObject *self, PyObject *const *args, Py_ssize_t cou
 }
 
 #define FAST(NAME) {#NAME, (PyCFunction)(void (*)(void))NAME, METH_FASTCALL, NULL}
-static PyMethodDef METHODS[] = {FAST(top), FAST(search_rows), FAST(ctc), FAST(ctc_back), FAST(distances),
+static PyMethodDef METHODS[] = {FAST(top), FAST(ctc), FAST(ctc_back), FAST(distances),
                                 {NULL, NULL, 0, NULL}};
 
 int selection_add(PyObject *module) { return PyModule_AddFunctions(module, METHODS); }
