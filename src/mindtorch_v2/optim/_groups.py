@@ -9,14 +9,14 @@ from typing import Any
 from .._tensor import Tensor
 
 
-class _Required:
+class _RequiredParameter:
     """Default of an option that every parameter group must give itself."""
 
     def __repr__(self) -> str:
         return "<required parameter>"
 
 
-required = _Required()
+required = _RequiredParameter()
 
 
 def as_groups(params: Any) -> list[dict[str, Any]]:

@@ -15,10 +15,9 @@ from .._construct import tensor
 from .._dispatch.namespace import aten
 from .._dtype import DefaultDtype, dtype, float32, float64
 from .._tensor import Tensor
-from .optimizer import Optimizer, run_closure
+from .optimizer import Optimizer, _get_fused_kernels_supported_devices, run_closure
 
 CAPTURABLE_DEVICES = "['cuda', 'xpu', 'hpu', 'privateuseone', 'xla']"
-FUSED_DEVICES = "['cpu']"
 
 
 def scalar_dtype() -> dtype:
@@ -162,7 +161,7 @@ def check_fusable(parameters: list[Tensor]) -> None:
         if not (parameter.dtype.is_floating_point and device_of(parameter._a).has_data):
             raise RuntimeError(
                 "`fused=True` requires all the params to be floating point Tensors of supported devices: "
-                f"{FUSED_DEVICES} but {parameter.dtype} and {parameter.device.type}"
+                f"{_get_fused_kernels_supported_devices()} but {parameter.dtype} and {parameter.device.type}"
             )
 
 

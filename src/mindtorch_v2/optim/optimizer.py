@@ -14,10 +14,11 @@ from .._dispatch.namespace import aten
 from .._dispatch.observer import HOOK, event_id, hush, span
 from .._dtype import float32
 from .._tensor import Tensor
-from ._groups import as_groups, check_packed, complete_group, fit_value, pack, required
+from ._groups import _RequiredParameter, as_groups, check_packed, complete_group, fit_value, pack, required
 
 __all__ = [
-    "Optimizer", "ParamsT", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook", "required",
+    "Optimizer", "ParamsT", "_RequiredParameter", "register_optimizer_step_post_hook",
+    "register_optimizer_step_pre_hook", "required",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -71,6 +72,16 @@ def _default_to_fused_or_foreach(params: list[Tensor], differentiable: bool, use
     on_accelerator = bool(params) and not any(p is None or p.is_cpu or p.is_meta for p in params)
     fused = use_fused and not differentiable and on_accelerator and all(p.is_floating_point() for p in params)
     return fused, not differentiable and on_accelerator and not fused
+
+
+def _get_foreach_kernels_supported_devices() -> list[str]:
+    """The devices where parameters are treated as lists unless told otherwise."""
+    return ["npu"]
+
+
+def _get_fused_kernels_supported_devices() -> list[str]:
+    """The devices that have fused steps."""
+    return ["cpu"]
 
 
 def _add_hook(table: OrderedDict[int, Callable[..., Any]], hook: Callable[..., Any], first: bool) -> RemovableHandle:

@@ -147,6 +147,9 @@ DIRECT = {
     "softshrink": "softshrink",
     "threshold_": "threshold_",
 }
+# Ops that PyTorch has in `torch._C._nn` and not in `torch`.
+IN_C = ("gelu", "hardtanh_", "linear", "log_sigmoid", "one_hot", "scaled_dot_product_attention", "softplus",
+        "softshrink")
 
 
 def __getattr__(name: str) -> Any:
@@ -156,6 +159,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'torch.nn.functional' has no attribute '{name}'")
     for noted in LOOKUPS:
         noted(name, found)
+    if op in IN_C:
+        found.__module__ = f"{__name__.partition('.')[0]}._C._nn"  # where pickle finds it again
     globals()[name] = found
     return found
 

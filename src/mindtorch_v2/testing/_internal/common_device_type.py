@@ -10,12 +10,13 @@ from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from .info_parametrization import OVER, over
 from .test_case import TestCase
 from .test_conditions import runs_anyway
 from .test_parametrization import bound, expanded, parametrize
 
 Test = Callable[..., Any]
-_DTYPES, _ONLY, _OPS, _DEVICES = "_device_test_dtypes", "_device_test_only", "_device_test_ops", "_device_test_devices"
+_DTYPES, _ONLY, _DEVICES = "_device_test_dtypes", "_device_test_only", "_device_test_devices"
 tol = namedtuple("tol", ["atol", "rtol"])
 SkipSpec = namedtuple("SkipSpec", ["op", "variant", "device_type", "dtypes", "reason"],
                       defaults=(None, None, None, ""))
@@ -201,16 +202,12 @@ class OpDTypes(enum.Enum):
     any_common_cpu_cuda_one = 6
 
 
-class ops:
+class ops(over):
     """Run a test once for each op of a list and each of its element types, given as `op` and `dtype`."""
 
     def __init__(self, op_list: Iterable[Any], *, dtypes: Any = OpDTypes.supported, allowed_dtypes: Any = None,
                  skip_if_dynamo: bool = True) -> None:
         self.op_list, self.kinds, self.allowed = list(op_list), dtypes, allowed_dtypes
-
-    def __call__(self, fn: Test) -> Test:
-        setattr(fn, _OPS, self)
-        return fn
 
     def variants(self) -> Iterator[tuple[str, Any, Any]]:
         """The op's name, the op, a dtype."""
@@ -218,6 +215,10 @@ class ops:
             for kind in self._kinds(op):
                 if self.allowed is None or kind is None or kind in self.allowed:
                     yield getattr(op, "formatted_name", getattr(op, "name", str(op))), op, kind
+
+    def arguments(self, chosen: Any) -> dict[str, Any]:
+        """The op."""
+        return {"op": chosen}
 
     def _kinds(self, op: Any) -> Iterable[Any]:
         if not isinstance(self.kinds, OpDTypes):
@@ -288,7 +289,7 @@ def _given(test: Test, kind: Any, more: dict[str, Any]) -> dict[str, Any]:
         given["device"] = "cpu"
     if isinstance(kind, (list, tuple)):
         given["dtypes"] = tuple(kind)
-    elif kind is not None and ("dtype" in names or not hasattr(test, _OPS)):
+    elif kind is not None and ("dtype" in names or not hasattr(test, OVER)):
         given["dtype"] = kind
     return given
 
@@ -315,15 +316,15 @@ def _variants(key: str, function: Test) -> Iterator[tuple[str, Test]]:
     """The tests for the CPU that one test stands for, with their names."""
     number = getattr(function, _DEVICES, 1)
     only = getattr(function, _ONLY, "cpu")
-    over = getattr(function, _OPS, None)
+    mark = getattr(function, OVER, None)
     for ending, test in expanded(function):
-        choices = over.variants() if over is not None else (
+        choices = mark.variants() if mark is not None else (
             ("", None, kind) for kind in getattr(function, _DTYPES, (None,)))
         for op_name, op, kind in choices:
             kinds = kind if isinstance(kind, (list, tuple)) else () if kind is None else (kind,)
             name = "_".join(filter(None, (key, ending, op_name, "cpu", *(one.name for one in kinds))))
             made = bound(_tolerant(test, getattr(function, "_device_test_tolerance", None), kind),
-                         _given(test, kind, {} if op is None else {"op": op}))
+                         _given(test, kind, {} if op is None else mark.arguments(op)))
             made.__name__ = name
             if only != "cpu":
                 made = unittest.skip(f"only for {only}")(made)
