@@ -73,7 +73,7 @@ def operators(analysis: Analysis, by: Sequence[str] = ()) -> list[OperatorRow]:
         keys.append(events["module"][row])
     if "overload" in by:
         keys.append(events["overload"][row])
-    first, group = _grouped(keys)
+    first, group = grouped(keys)
 
     def total(column: np.ndarray) -> list[int]:
         return np.bincount(group, column, len(first)).astype(np.int64).tolist()
@@ -143,7 +143,7 @@ def _within_same(parent: np.ndarray, name: np.ndarray) -> np.ndarray:
     return found
 
 
-def _grouped(keys: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def grouped(keys: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Position of the first event of each group, and the group of each event."""
     group = np.zeros(len(keys[0]), np.int64)
     for key in keys:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..analysis import Analysis
+from ..analysis.operators import grouped
 from ..analysis.places import is_users
 from ..schema import DEVICE_KINDS, PYTHON_KINDS, Kind
 from ..trace import Trace
@@ -87,9 +88,10 @@ def _by_stack(trace: Trace, phase: np.ndarray) -> _Tree:
     tree = _Tree("all")
     rows, times = _self_times(trace)
     events = trace.events
-    keys = np.stack([events["stack"][rows], events["name"][rows], phase[rows]])
-    groups, first, which = np.unique(keys, axis=1, return_index=True, return_inverse=True)
-    sums = np.bincount(which.reshape(-1), times, groups.shape[1]).astype(np.int64)
+    keys = [events["stack"][rows], events["name"][rows], phase[rows]]
+    first, which = grouped(keys)
+    groups = np.stack([key[first] for key in keys])
+    sums = np.bincount(which, times, len(first)).astype(np.int64)
     users = [is_users(frame) for frame in trace.frames]
     numbers = {frame: place for place, frame in enumerate(trace.frames)}
     for (stack, name, what), value, start in zip(groups.T.tolist(), sums.tolist(), first.tolist()):
