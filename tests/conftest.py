@@ -1,11 +1,34 @@
-"""For all tests: how busy the machine is decides about none of them."""
+"""For all tests: how busy the machine is decides about none of them, and `make test` is quick."""
 
 from __future__ import annotations
+
+import gc
+import os
+from typing import Any
+
+import pytest
+
+from length import LONG, examples
 
 try:
     from hypothesis import HealthCheck, settings
 except ImportError:  # some parts are tested where it is not installed
     pass
 else:
-    settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    # A long run by hand draws new examples. Elsewhere they are the same each time: a failure is that of the change.
+    settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow],
+                              max_examples=examples(100), derandomize=not LONG or "CI" in os.environ)
     settings.load_profile("any machine")
+
+
+def pytest_collection_modifyitems(items: list[Any]) -> None:
+    if not LONG:
+        for item in items:
+            if item.get_closest_marker("long"):
+                item.add_marker(pytest.mark.skip(reason="it is slow: make test-long"))
+
+
+def pytest_collection_finish() -> None:
+    """What has been imported and collected stays: the garbage collector need not look at it in every test."""
+    gc.collect()
+    gc.freeze()

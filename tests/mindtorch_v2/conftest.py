@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
 
 import mindtorch_v2 as mt
 from mindtorch_v2 import nn, optim
 from mindtorch_v2.profiler import profile, record_function, schedule
-
-# Examples are drawn anew each time, except where a failure has to be that of the change it is reported on.
-settings.register_profile("repeatable", derandomize=True)
-if os.environ.get("CI"):
-    settings.load_profile("repeatable")
 
 RECORDINGS: dict[str, dict[str, Any]] = {
     "shapes_and_memory.json": {"record_shapes": True, "profile_memory": True},

@@ -20,6 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from length import examples
 from mtprof.builder import TraceBuilder
 from mtprof.export import chrome, event_list_chrome, stacks, tabular
 from mtprof.files import write_atomically
@@ -348,7 +349,7 @@ def traces(draw: st.DrawFn) -> Trace:
     return check(trace)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(trace=traces(), suffix=st.sampled_from([".json", ".json.gz"]))
 def test_round_trip(trace: Trace, suffix: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.getbasetemp() / f"round{suffix}"

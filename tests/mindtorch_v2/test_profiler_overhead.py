@@ -190,7 +190,7 @@ def test_many_sessions_leave_nothing_behind(options):
     The interpreter may enlarge a table of its own meanwhile, as that of its names, whoever happens to be the one who
     needs a place in it. That is done in one of the rounds; what sessions leave behind they leave in all of them.
     """
-    for _ in range(5):
+    for _ in range(3):
         session(options)
     gc.collect()
     threads, callbacks = threading.active_count(), len(gc.callbacks)
@@ -201,13 +201,13 @@ def test_many_sessions_leave_nothing_behind(options):
         for _ in range(3):
             gc.collect()
             before = tracemalloc.get_traced_memory()[0]
-            for _ in range(20):
+            for _ in range(6):
                 session(options)
             gc.collect()
             grown.append(tracemalloc.get_traced_memory()[0] - before)
     finally:
         tracemalloc.stop()
-    # A session holds some ten kilobytes: were it kept, 20 would be far more than this.
+    # A session holds some ten kilobytes: were it kept, 6 would be far more than this.
     assert min(grown) < 20_000, f"{grown} bytes"
     assert threading.active_count() == threads
     assert len(gc.callbacks) == callbacks

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from length import examples
 from mindtorch_v2.autograd.profiler_util import EventList, FunctionEvent, FunctionEventAvg, Kernel
 from mtprof.builder import TraceBuilder
 from mtprof.devices import DeviceType
@@ -435,7 +436,7 @@ def traces(draw: st.DrawFn) -> Trace:
     return script.trace()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(trace=traces())
 def test_self_times_are_not_negative_and_add_up_to_the_roots(trace: Trace) -> None:
     events = events_of(trace, use_device="npu", profile_memory=True)
@@ -453,7 +454,7 @@ def test_self_times_are_not_negative_and_add_up_to_the_roots(trace: Trace) -> No
     assert starts == sorted(starts)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(trace=traces(), shapes=st.booleans(), stack=st.integers(0, 2), overload=st.booleans())
 def test_grouping_columns_is_grouping_events(trace: Trace, shapes: bool, stack: int, overload: bool) -> None:
     by = {"group_by_input_shapes": shapes, "group_by_stack_n": stack, "group_by_overload_name": overload}

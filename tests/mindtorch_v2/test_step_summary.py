@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mindtorch_v2 as torch
+from length import examples
 from mindtorch_v2 import nn, optim
 from mindtorch_v2.profiler import profile, record_function, schedule
 from mindtorch_v2.utils.data import DataLoader, Dataset
@@ -145,7 +146,7 @@ INTERVALS = st.tuples(
 CUTS = st.lists(st.integers(0, 90), min_size=2, max_size=5, unique=True).map(sorted)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.lists(INTERVALS, max_size=12), CUTS)
 def test_parts_are_what_counting_moments_gives(intervals, cuts):
     """Against the definition, moment by moment, for events that may overlap in any way."""

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mindtorch_v2 as torch
+from length import examples
 
 shapes = st.lists(st.integers(1, 4), min_size=1, max_size=4).map(tuple)
 
@@ -49,7 +50,7 @@ def view_chains(draw):
 
 
 @given(view_chains())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_chains_agree_with_numpy_and_share_memory(case):
     shape, steps = case
     base = numbered(shape)
@@ -68,7 +69,7 @@ def test_chains_agree_with_numpy_and_share_memory(case):
 
 
 @given(shapes, st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_view_and_reshape_keep_order(shape, data):
     base = numbered(shape)
     count = base.numel()
@@ -83,7 +84,7 @@ def test_view_and_reshape_keep_order(shape, data):
 
 
 @given(view_chains())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_gradient_of_a_view_is_where_it_looked(case):
     shape, steps = case
     base = numbered(shape).requires_grad_()

@@ -8,6 +8,7 @@ import orjson
 from hypothesis import HealthCheck, Phase, given, settings
 from strategies import traces
 
+from length import examples
 from mtprof.analysis import GROUPINGS, Analysis, compare
 from mtprof.analysis.device.critical_path import critical_path
 from mtprof.analysis.device.idle import idle_times
@@ -25,7 +26,7 @@ from mtprof.tables.check import check
 from mtprof.views.call_paths import call_paths
 from mtprof.views.step_summary import PARTS
 
-RUN = settings(max_examples=40, phases=[Phase.generate], deadline=None, suppress_health_check=list(HealthCheck))
+RUN = settings(max_examples=examples(40), phases=[Phase.generate], suppress_health_check=list(HealthCheck))
 
 
 @RUN

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import mtprof
+from length import examples
 from mtprof.builder import TraceBuilder
 from mtprof.export import chrome
 from mtprof.schema import KINETO_TABLES, Kind
@@ -23,7 +24,7 @@ from mtprof.trace import Frame, TensorInput, ThreadInfo, Trace
 SCANNERS = {"python": kineto_scan.scan}
 if kineto_scan.scanner() is not kineto_scan.scan:
     SCANNERS["c"] = kineto_scan.scanner()
-LOOSE = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+LOOSE = settings(max_examples=examples(200), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @pytest.fixture(params=SCANNERS, autouse=True)

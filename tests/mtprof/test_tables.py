@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from strategies import traces
 
+from length import examples
 from mtprof.builder import TraceBuilder
 from mtprof.schema import POOLS, TABLES, Kind
 from mtprof.tables.check import _structure, check
@@ -18,7 +19,7 @@ from mtprof.tables.select import between, select, shifted, without_threads
 from mtprof.tables.tree import depths, subtree_sums
 from mtprof.trace import MissingTable, ThreadInfo, Trace
 
-LOOSE = settings(max_examples=60, deadline=None,
+LOOSE = settings(max_examples=examples(60), deadline=None,
                  suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from strategies import traces
 
 import mtprof
+from length import examples
 from mtprof.builder import TraceBuilder
 from mtprof.schema import POOLS, TABLES, Kind
 from mtprof.tables.check import check
@@ -34,7 +35,7 @@ def small_trace() -> Trace:
     return build.finish(start_ns=0, end_ns=100, epoch_ns=5, metadata={"with_stack": True, "note": "µ"})
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(trace=traces())
 def test_everything_comes_back(trace, tmp_path_factory):
     path = tmp_path_factory.getbasetemp() / "any.mtp"
@@ -189,7 +190,7 @@ def test_without_pyarrow_the_error_says_what_to_install(tmp_path):
 # -- damage ------------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_damaged_bytes(data, tmp_path_factory):
     """Results or BadFile, never anything else: no crash, no endless loop."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from example_runner import EXAMPLES, PROGRAMS
 
 # Its program divides by lengths that PyTorch keeps on the host, whatever the device.
 PROGRAMS = [program for program in PROGRAMS if program != "name_classifier"]
-pytestmark = pytest.mark.skipif("MINDTORCH_TEST_LONG" not in os.environ, reason="takes a minute; make npu runs it")
+pytestmark = pytest.mark.long
 
 RUN = """
 import importlib, json, sys

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import gc
-import os
 import random
 from typing import Any
 
 import pytest
+from length import LONG
 
 import mindtorch_v2 as torch
 
@@ -136,7 +136,7 @@ def test_many_steps_leave_nothing_behind(simulator: Any) -> None:
     gc.collect()
     memory, reserved = torch.npu.memory_allocated(), torch.npu.memory_reserved()
     handles = [simulator.live_handles(kind) for kind in range(1, 12)]
-    for _ in range(1000 if os.environ.get("MINDTORCH_TEST_LONG") else 100):  # make npu: the long run
+    for _ in range(1000 if LONG else 30):
         step()
     torch.npu.synchronize()
     gc.collect()
