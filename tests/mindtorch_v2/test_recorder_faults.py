@@ -1,17 +1,18 @@
 """Whatever fails while a recording starts, runs or stops: the recorder is off afterwards, and the next recording whole.
 
-Which twin records is decided at import, so every case runs in a process of its own, once with each twin.
+Which twin records is decided at import, so every case runs in a process of its own, forked from one with that twin.
 """
 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from forked import Forks
+from length import LONG
 
 import mindtorch_v2 as torch
 from mindtorch_v2._dispatch import native
@@ -26,12 +27,22 @@ def twin(request):
     return request.param
 
 
-def run(twin: str, program: str, timeout: float = 300, **environment: str) -> str:
+FORKS: dict[tuple[str, ...], Forks] = {}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def processes() -> Iterator[None]:
+    yield
+    while FORKS:
+        FORKS.popitem()[1].close()
+
+
+def run(twin: str, program: str, timeout: float = 300, malloc: str = "default") -> str:
     """What a program prints; a crash, an error or a wait without end fails the test."""
-    told = {**os.environ, "MINDTORCH_NATIVE": "1" if twin == "native" else "0",
-            "PYTHONPATH": f"{SOURCE}{os.pathsep}{HERE}", **environment}
-    done = subprocess.run([sys.executable, "-X", "faulthandler", "-c", textwrap.dedent(program)], env=told,
-                          capture_output=True, text=True, timeout=timeout)
+    if (twin, malloc) not in FORKS:
+        FORKS[twin, malloc] = Forks({**os.environ, "MINDTORCH_NATIVE": "1" if twin == "native" else "0",
+                                     "PYTHONMALLOC": malloc, "PYTHONPATH": f"{SOURCE}{os.pathsep}{HERE}"})
+    done = FORKS[twin, malloc].run(textwrap.dedent(program), timeout)
     assert done.returncode == 0, done.stderr[-4000:]
     return done.stdout.strip()
 
@@ -141,7 +152,7 @@ print(places, bad)
 @pytest.mark.parametrize("programs", ["plain", "steps", "by_hand"])
 def test_interrupted_at_every_line(twin, programs):
     # All of the lines take minutes: `make faults` tries them all, other runs one in so many.
-    step = os.environ.get("MINDTORCH_INTERRUPTS_STEP", "29")
+    step = os.environ.get("MINDTORCH_INTERRUPTS_STEP", "29" if LONG else "113")
     output = run(twin, INTERRUPTS.replace("PROGRAMS", f"[{programs}]").replace("ONE_IN", step), timeout=1500)
     places, bad = map(int, output.split()[-2:])
     assert places > 100 / int(step)
@@ -182,7 +193,7 @@ def test_error_that_outlives_its_thread(twin):
         del kept
         gc.collect()
         print("alive")
-        """, PYTHONMALLOC="debug")
+        """, malloc="debug")
     assert output == "alive"
 
 

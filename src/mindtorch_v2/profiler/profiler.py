@@ -467,6 +467,7 @@ class profile(_KinetoProfile):
     def _give_up(self) -> None:
         self._started = False
         self.current_action = ProfilerAction.NONE  # there is nothing left to stop
+        self.step_rec_fn = None  # nor to close: an interrupt may have come before it was open
         try:
             processes.expect_no_more(self)
         finally:
