@@ -4,7 +4,10 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo demo-npu demo-ranks ranks npu null native test oracle browser faults faults-quick fuzz fuzz-quick \
+# The tests start some three hundred interpreters, which would each compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: help demo demo-npu demo-ranks ranks npu null native test test-long oracle browser faults faults-quick fuzz fuzz-quick \
         sanitize bench lint types docs clean wheels \
         sanitize-npu-sim sanitize-kernels libraries libraries-quick
 
@@ -64,10 +67,20 @@ native: $(VENV)/base ## build the C parts into src/, to use them without install
 	@$(PIP) 'setuptools>=69' 'numpy>=2.0'
 	@$(BIN)/python setup.py --quiet build_ext --inplace
 
-test: $(VENV)/base ## run all tests (those that need PyTorch skip where it is missing)
-	@echo "-- running the tests"
-	@bash -c 'time $(BIN)/python -m pytest -rs --durations=5 --ignore=tests/distributed'
-	@echo "-- besides these: make oracle (PyTorch), ranks (MPI), browser (Perfetto), faults, fuzz, sanitize, bench; .ci/run says what CI runs"
+define RUN_TESTS
+@bash -c 'TIMEFORMAT="-- %R s; processor time %U s, and %S s in the system"; \
+  time $(BIN)/python -m pytest -rs --durations=5 --ignore=tests/distributed'
+@echo "-- besides these: make oracle (PyTorch), ranks (MPI), browser (Perfetto), faults, fuzz, sanitize, bench; .ci/run says what CI runs"
+endef
+
+test: $(VENV)/base ## run the tests, two minutes of processor time (those that need PyTorch skip where it is missing)
+	@echo "-- running the tests; make test-long also runs the slow ones, and tries more examples of each property"
+	$(RUN_TESTS)
+
+test-long: export MINDTORCH_TEST_LONG = 1
+test-long: $(VENV)/base ## the same with the slow ones and with more examples: what CI runs
+	@echo "-- running all tests at full length"
+	$(RUN_TESTS)
 
 oracle: $(VENV)/oracle ## compare with real PyTorch 2.13
 	@echo "-- comparing with PyTorch"
