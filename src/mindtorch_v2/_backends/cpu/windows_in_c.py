@@ -1,13 +1,11 @@
 """Convolution of float32 images and its gradients by the C kernels.
 
-Lines are images of height 1. The gradient of the input is a convolution too: for windows that step by one of the
-output's gradient with the turned weight, otherwise one such convolution for every phase of the step, with the taps that
-see it.
+Lines are images of height 1. Where groups have few channels, the gradient of the input is a convolution too, of the
+output's gradient with the turned weight; elsewhere it is a product of matrices that is added up in the images.
 """
 
 from __future__ import annotations
 
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -17,6 +15,7 @@ from .memory import empty
 
 Array = Any
 Sizes = tuple[int, ...]
+FEW_CHANNELS = 8  # of a group of the output
 
 
 def _flat(sizes: Sizes, first: int) -> Sizes:
@@ -58,48 +57,13 @@ def forward(x: Array, weight: Array, bias: Array | None, window: Any, groups: in
 
 def input_gradient(grad: Array, weight: Array, shape: Sizes, window: Any, groups: int) -> Array | None:
     """The gradient of the input, which has this shape, or None."""
-    if not providers.windows(shape, grad.shape[2:], window, groups, grad, weight) or max(window.dilation) > 1:
+    if not providers.windows(shape, grad.shape[2:], window, groups, grad, weight):
         return None
-    if window.can_turn(shape[2:], grad.shape[2:]):
+    if weight.shape[0] // groups < FEW_CHANNELS and window.can_turn(shape[2:], grad.shape[2:]):
         return forward(grad, turned_weight(weight, groups), None, window.turned(), groups)
     made = empty(tuple(shape), grad.dtype)
-    whole, image, turned = _image(made), _image(grad), _image(turned_weight(weight, groups))
-    stride, padding, _ = _moves(window)
-    for phase in product(*map(range, stride)):
-        _one_phase(whole, image, turned, phase, stride, padding, groups)
+    providers.native.convolve_input(_image(made), _image(grad), _image(weight), *_moves(window), groups)
     return made
-
-
-def _one_phase(whole: Array, grad: Array, turned: Array, phase: Sizes, stride: Sizes, padding: Sizes,
-               groups: int) -> None:
-    """The gradient of the elements at `phase` of every step: of the taps, they are seen by every `stride`th alone."""
-    target = whole[:, :, phase[0]::stride[0], phase[1]::stride[1]]
-    taps, ends = [], []
-    for dim in range(2):
-        kernel, step = turned.shape[2 + dim], stride[dim]
-        # Element phase + step * i is seen by window o through tap t if phase + step * i + padding = step * o + t.
-        first = (phase[dim] + padding[dim]) % step
-        count = len(range(first, kernel, step))
-        taps.append(slice((kernel - 1 - first) % step if count else kernel, None, step))
-        ends.append(((phase[dim] + padding[dim]) // step, count))
-    part = turned[:, :, taps[0], taps[1]]
-    if not part.size or not target.size:
-        target[...] = 0
-        return
-    # Position i needs the gradient at shift + i - count + 1 up to shift + i: cut or fill the gradient to that.
-    pieces, sizes = [], []
-    for dim, (shift, count) in enumerate(ends):
-        begin, end = shift - count + 1, shift + target.shape[2 + dim]
-        extent = grad.shape[2 + dim]
-        pieces.append((slice(max(begin, 0), max(min(end, extent), 0)), max(-begin, 0)))
-        sizes.append(end - begin)
-    seen = np.zeros((*grad.shape[:2], *sizes), grad.dtype)
-    (rows, down), (columns, across) = pieces
-    source = grad[:, :, rows, columns]
-    seen[:, :, down: down + source.shape[2], across: across + source.shape[3]] = source
-    made = np.empty(target.shape, grad.dtype)
-    _convolve(made, seen, np.ascontiguousarray(part), None, ((1, 1), (0, 0), (1, 1)), groups)
-    target[...] = made
 
 
 def weight_gradient(grad: Array, x: Array, shape: Sizes, window: Any, groups: int) -> Array | None:

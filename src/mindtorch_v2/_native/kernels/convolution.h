@@ -1,4 +1,4 @@
-/* Convolution of images and the gradient of its weight. Included once by each level's file.
+/* Convolution of images. Included once by each level's file.
 
    Images are copied once, with their padding, into planes in which windows step by one: a stride of 2 gives 4 planes a
    channel, of even and odd rows and columns. What one tap of a kernel sees at consecutive positions is then a run of
@@ -164,174 +164,24 @@ static int convolve(const Windows *how, float *made, const float *given, const f
     return 0;
 }
 
-/* The gradient of the weight: for each output channel and tap, the product of two runs of memory. */
-#if LANES == 16
-enum { DOT_ROWS = 5, DOT_TAPS = 5 };
-#else
-enum { DOT_ROWS = 3, DOT_TAPS = 3 };
-#endif
-
-static void pulls_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
-    Convolution *it = work;
-    const Windows *how = it->how;
-    (void)share;
-    ptrdiff_t run = up(it->positions, LANES), area = how->out_height * how->out_width;
-    for (ptrdiff_t i = begin; i < end; i++) {
-        const float *from = it->pull + (it->first * how->out_channels + i) * area;
-        float *to = it->pulls + i * run;
-        memset(to, 0, sizeof(float) * (size_t)run);
-        for (ptrdiff_t y = 0; y < how->out_height; y++)
-            memcpy(to + y * it->wide, from + y * how->out_width, sizeof(float) * (size_t)how->out_width);
-    }
-}
-
-INLINE void dots(float *made, ptrdiff_t step, const float *pulls, ptrdiff_t run, const float *planes,
-                 const ptrdiff_t *offsets, int rows, int taps) {
-    V sum[DOT_ROWS][DOT_TAPS];
-#pragma GCC unroll 8
-    for (int i = 0; i < rows; i++)
-#pragma GCC unroll 8
-        for (int k = 0; k < taps; k++) sum[i][k] = splat(0.0f);
-    for (ptrdiff_t j = 0; j < run; j += LANES) {
-        V right[DOT_TAPS];
-#pragma GCC unroll 8
-        for (int k = 0; k < taps; k++) right[k] = load(planes + offsets[k] + j);
-#pragma GCC unroll 8
-        for (int i = 0; i < rows; i++) {
-            V left = load(pulls + i * run + j);
-#pragma GCC unroll 8
-            for (int k = 0; k < taps; k++) sum[i][k] += left * right[k];
-        }
-    }
-#pragma GCC unroll 8
-    for (int i = 0; i < rows; i++)
-#pragma GCC unroll 8
-        for (int k = 0; k < taps; k++) made[i * step + k] += total(sum[i][k]);
-}
-
-/* Items are blocks of output channels; each goes through all images in hand. */
-static void dots_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
-    Convolution *it = work;
-    const Windows *how = it->how;
-    (void)share;
-    ptrdiff_t outs = how->out_channels / how->groups, blocks = (outs + DOT_ROWS - 1) / DOT_ROWS;
-    ptrdiff_t group_planes = it->image / how->groups, run = up(it->positions, LANES);
-    for (ptrdiff_t image = 0; image < it->some; image++)
-        for (ptrdiff_t i = begin; i < end; i++) {
-            ptrdiff_t group = i / blocks, r = i % blocks * DOT_ROWS, rows = least(DOT_ROWS, outs - r);
-            const float *planes = it->planes + image * it->image + group * group_planes;
-            const float *pulls = it->pulls + (image * how->out_channels + group * outs + r) * run;
-            float *made = it->made + (group * outs + r) * it->taps;
-            ptrdiff_t k = 0;
-            for (; rows == DOT_ROWS && k + DOT_TAPS <= it->taps; k += DOT_TAPS)
-                dots(made + k, it->taps, pulls, run, planes, it->offsets + k, DOT_ROWS, DOT_TAPS);
-            for (; k < it->taps; k++)
-                for (ptrdiff_t j = 0; j < rows; j++)
-                    dots(made + j * it->taps + k, it->taps, pulls + j * run, run, planes, it->offsets + k, 1, 1);
-        }
-}
-
-static int convolve_back(const Windows *how, float *made, const float *pull, const float *given) {
-    Convolution it = {.how = how, .given = given, .pull = pull, .made = made};
-    ptrdiff_t outs = how->out_channels / how->groups, blocks = how->groups * ((outs + DOT_ROWS - 1) / DOT_ROWS);
-    if (prepare(&it, 0)) return NO_MEMORY;
-    ptrdiff_t run = up(it.positions, LANES), block = it.some;
-    it.pulls = malloc(sizeof(float) * (size_t)(block * how->out_channels * run) + 1);
-    if (!it.pulls) return free(it.planes), NO_MEMORY;
-    memset(made, 0, sizeof(float) * (size_t)(how->out_channels * it.taps));
-    double each = (double)DOT_ROWS * (double)it.taps * (double)run * (double)block;
-    for (; it.first < how->images; it.first += block) {
-        it.some = least(block, how->images - it.first);
-        pool_run(planes_share, &it, it.some * how->channels, 1 + SHARE / (how->height * how->width + 1));
-        pool_run(pulls_share, &it, it.some * how->out_channels, 1 + SHARE / (run + 1));
-        pool_run(dots_share, &it, blocks, 1 + (ptrdiff_t)(MANY_PRODUCTS / 2 / (each + 1)));
-    }
-    free(it.pulls);
-    free(it.planes);
-    return 0;
-}
-
-/* The weight's gradient of small images: the contents of all windows as columns of a matrix
-   `(channel and tap, image and position)`, and products of large matrices. */
-typedef struct {
-    const Windows *how;
-    const float *given;
-    float *columns, *made;
-    ptrdiff_t first, some;
-} Columns;
-
-enum { COLUMN_NUMBERS = 1 << 20 };
-enum { COLUMNS_BELOW = 24 }; /* positions in a row */
-
-static void columns_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
-    Columns *it = work;
-    const Windows *how = it->how;
-    (void)share;
-    ptrdiff_t size = how->kernel[0] * how->kernel[1], area = how->out_height * how->out_width, across = how->stride[1];
-    for (ptrdiff_t row = begin; row < end; row++) {
-        ptrdiff_t channel = row / size, tap = row % size;
-        ptrdiff_t down = tap / how->kernel[1] * how->dilation[0] - how->padding[0];
-        ptrdiff_t right = tap % how->kernel[1] * how->dilation[1] - how->padding[1];
-        /* Positions from `from` up to `until` see the image, the others its padding. */
-        ptrdiff_t from = right < 0 ? least((-right + across - 1) / across, how->out_width) : 0;
-        ptrdiff_t until = how->width > right ? least((how->width - right + across - 1) / across, how->out_width) : 0;
-        if (until < from) until = from;
-        for (ptrdiff_t image = 0; image < it->some; image++) {
-            const float *source = it->given + ((it->first + image) * how->channels + channel) * how->height * how->width;
-            float *to = it->columns + (row * it->some + image) * area;
-            for (ptrdiff_t y = 0; y < how->out_height; y++, to += how->out_width) {
-                ptrdiff_t line = y * how->stride[0] + down;
-                if (line < 0 || line >= how->height) {
-                    memset(to, 0, sizeof(float) * (size_t)how->out_width);
-                    continue;
-                }
-                const float *seen = source + line * how->width + right;
-                for (ptrdiff_t x = 0; x < from; x++) to[x] = 0.0f;
-                if (across == 1) for (ptrdiff_t x = from; x < until; x++) to[x] = seen[x];
-                else for (ptrdiff_t x = from; x < until; x++) to[x] = seen[x * across];
-                for (ptrdiff_t x = until; x < how->out_width; x++) to[x] = 0.0f;
-            }
-        }
-    }
-}
-
-/* Gradients of some images as `(channel, image, position)`. */
-static void grouped_pulls_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
-    Columns *it = work;
-    const Windows *how = it->how;
-    (void)share;
-    size_t area = (size_t)(how->out_height * how->out_width);
-    for (ptrdiff_t i = begin; i < end; i++) {
-        ptrdiff_t image = i / how->out_channels, channel = i % how->out_channels;
-        memcpy(it->made + (size_t)(channel * it->some + image) * area,
-               it->given + (size_t)((it->first + image) * how->out_channels + channel) * area, sizeof(float) * area);
-    }
-}
-
-INLINE ptrdiff_t images_at_once(const Windows *how) {
-    ptrdiff_t one = how->channels * how->kernel[0] * how->kernel[1] * how->out_height * how->out_width;
-    ptrdiff_t some = COLUMN_NUMBERS / (one + 1);
-    return some < 1 ? 1 : least(some, how->images);
-}
-
 /* Panels of window contents: WIDE positions, of one image or several, with all the taps that they see, are brought
-   together from the planes and multiplied with all output channels. */
+   together from the planes. All threads make the panels; then each multiplies some of them with some of the weights. */
 typedef struct {
     Convolution base;
-    ptrdiff_t area;
+    Product grid;
+    ptrdiff_t area, tiles;
+    float *contents, *results; /* `(group, tile)`, and `(output channel, image and position)` */
     float *room;
-    size_t room_each;
-    const float *limit; /* the end of the planes */
-} Gathered;
+} Joined;
 
-enum { TAPS = 384 }; /* of a panel: it stays in the second cache */
+enum { CONTENTS = 1 << 21 }; /* numbers of contents that are in memory together, but at least those of one image */
 
 /* Consecutive positions in a plane, and where they go in a tile. */
 typedef struct {
     ptrdiff_t from, count;
 } Run;
 
-INLINE int runs_of(const Gathered *it, ptrdiff_t position, ptrdiff_t count, Run *runs) {
+INLINE int runs_of(const Joined *it, ptrdiff_t position, ptrdiff_t count, Run *runs) {
     const Windows *how = it->base.how;
     int made = 0;
     while (count) {
@@ -346,115 +196,112 @@ INLINE int runs_of(const Gathered *it, ptrdiff_t position, ptrdiff_t count, Run 
     return made;
 }
 
-static void gathered_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
-    Gathered *it = work;
+/* Whole vectors are copied, of which the next run or row overwrites what is too much: a panel has room for one more. */
+INLINE float *panel_of(const Joined *it, ptrdiff_t which) { return it->contents + which * (it->base.taps + 1) * WIDE; }
+
+static void contents_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
+    Joined *it = work;
     const Convolution *base = &it->base;
-    const Windows *how = base->how;
-    ptrdiff_t outs = how->out_channels / how->groups, positions = base->some * it->area;
-    ptrdiff_t tiles = (positions + WIDE - 1) / WIDE, group_planes = base->image / how->groups;
-    float *panel = it->room + (size_t)share * it->room_each, *results = panel + TAPS * WIDE + 2 * WIDE;
+    (void)share;
+    ptrdiff_t positions = base->some * it->area;
+    const float *limit = base->planes + base->some * base->image;
     for (ptrdiff_t i = begin; i < end; i++) {
-        ptrdiff_t group = i / tiles, position = i % tiles * WIDE, count = least(WIDE, positions - position);
+        ptrdiff_t group = i / it->tiles, position = i % it->tiles * WIDE;
         Run runs[WIDE];
-        int parts = runs_of(it, position, count, runs);
-        const float *planes = base->planes + group * group_planes;
-        const float *left = base->panels + group * up(outs, TALL) * base->taps;
-        for (ptrdiff_t k = 0; k < base->taps; k += TAPS) {
-            ptrdiff_t taps = least(TAPS, base->taps - k);
-            for (ptrdiff_t tap = 0; tap < taps; tap++) {
-                const float *seen = planes + base->offsets[k + tap];
-                float *to = panel + tap * WIDE;
-                for (int r = 0; r < parts; r++) {
-                    const float *from = seen + runs[r].from;
-                    ptrdiff_t length = runs[r].count;
-                    /* Whole vectors, of which the next run or row overwrites what is too much. */
-                    if (from + up(length, LANES) <= it->limit)
-                        for (ptrdiff_t j = 0; j < length; j += LANES) store(to + j, load(from + j));
-                    else
-                        for (ptrdiff_t j = 0; j < length; j++) to[j] = from[j];
-                    to += length;
-                }
-                for (float *stop = panel + (tap + 1) * WIDE; to < stop;) *to++ = 0.0f;
+        int parts = runs_of(it, position, least(WIDE, positions - position), runs);
+        const float *planes = base->planes + group * (base->image / base->how->groups);
+        float *panel = panel_of(it, i);
+        for (ptrdiff_t tap = 0; tap < base->taps; tap++) {
+            const float *seen = planes + base->offsets[tap];
+            float *to = panel + tap * WIDE;
+            for (int r = 0; r < parts; r++) {
+                const float *from = seen + runs[r].from;
+                ptrdiff_t length = runs[r].count;
+                if (from + up(length, LANES) <= limit)
+                    for (ptrdiff_t j = 0; j < length; j += LANES) store(to + j, load(from + j));
+                else
+                    for (ptrdiff_t j = 0; j < length; j++) to[j] = from[j];
+                to += length;
             }
-            multiply_panels(results, WIDE, left + up(outs, TALL) * k, panel, outs, count, taps, NULL, k > 0);
-        }
-        for (ptrdiff_t channel = 0; channel < outs; channel++) {
-            const float *from = results + channel * WIDE;
-            float shift = base->bias ? base->bias[group * outs + channel] : 0.0f;
-            for (ptrdiff_t done = 0; done < count;) {
-                ptrdiff_t image = (position + done) / it->area, place = (position + done) % it->area;
-                ptrdiff_t here = least(count - done, it->area - place);
-                float *to = base->made + ((base->first + image) * how->out_channels + group * outs + channel) * it->area;
-                for (ptrdiff_t j = 0; j < here; j++) to[place + j] = from[done + j] + shift;
-                done += here;
-            }
+            for (float *stop = panel + (tap + 1) * WIDE; to < stop;) *to++ = 0.0f;
         }
     }
 }
 
-static int convolve_gathered(const Windows *how, float *made, const float *given, const float *weight,
-                             const float *bias) {
-    ptrdiff_t outs = how->out_channels / how->groups, tall = up(outs, TALL);
-    Gathered it = {.base = {.how = how, .given = given, .weight = weight, .bias = bias, .made = made},
-                   .area = how->out_height * how->out_width,
-                   .room_each = (size_t)(TAPS * WIDE + 2 * WIDE + tall * WIDE)};
+/* Items are cells of a grid of output channels and tiles, one such grid a group. */
+static void joined_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
+    Joined *it = work;
+    const Convolution *base = &it->base;
+    ptrdiff_t positions = base->some * it->area, taps = base->taps, outs = it->grid.rows;
+    float *packed = it->room + (ptrdiff_t)share * HIGH * DEEP;
+    for (ptrdiff_t i = begin; i < end; i++) {
+        ptrdiff_t cells = it->grid.down * it->grid.across, group = i / cells, cell = i % cells;
+        ptrdiff_t row = cell / it->grid.across, column = cell % it->grid.across;
+        ptrdiff_t last = cut(outs, TALL, row + 1, it->grid.down);
+        ptrdiff_t from = it->tiles * column / it->grid.across, until = it->tiles * (column + 1) / it->grid.across;
+        for (ptrdiff_t k = 0; k < taps; k += DEEP)
+            for (ptrdiff_t r = cut(outs, TALL, row, it->grid.down); r < last; r += HIGH) {
+                ptrdiff_t deep = least(DEEP, taps - k), down = least(HIGH, last - r), channel = group * outs + r;
+                pack_left(packed, (Matrix){(float *)base->weight + channel * taps + k, taps, 1}, down, deep);
+                for (ptrdiff_t t = from; t < until; t++)
+                    multiply_panels(it->results + channel * positions + t * WIDE, positions, packed,
+                                    panel_of(it, group * it->tiles + t) + k * WIDE, down,
+                                    least(WIDE, positions - t * WIDE), deep, NULL, k > 0);
+            }
+    }
+}
+
+/* Results of several images go to their images, and the bias is added. */
+static void results_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
+    Joined *it = work;
+    const Convolution *base = &it->base;
+    (void)share;
+    for (ptrdiff_t i = begin; i < end; i++) {
+        ptrdiff_t image = i / base->how->out_channels, channel = i % base->how->out_channels;
+        const float *from = it->results + (channel * base->some + image) * it->area;
+        float *to = base->made + (base->first * base->how->out_channels + i) * it->area;
+        float shift = base->bias ? base->bias[channel] : 0.0f;
+        for (ptrdiff_t j = 0; j < it->area; j++) to[j] = from[j] + shift;
+    }
+}
+
+static int convolve_joined(const Windows *how, float *made, const float *given, const float *weight,
+                           const float *bias) {
+    ptrdiff_t outs = how->out_channels / how->groups, area = how->out_height * how->out_width;
+    Joined it = {.base = {.how = how, .given = given, .weight = weight, .bias = bias, .made = made}, .area = area};
     Convolution *base = &it.base;
-    if (prepare(base, (size_t)(how->groups * tall * how->channels / how->groups * how->kernel[0] * how->kernel[1])))
-        return NO_MEMORY;
-    /* A panel of a block of taps follows that of the block before it. */
-    for (ptrdiff_t group = 0; group < how->groups; group++)
-        for (ptrdiff_t k = 0; k < base->taps; k += TAPS)
-            pack_left(base->panels + group * tall * base->taps + tall * k,
-                      (Matrix){(float *)weight + group * outs * base->taps + k, base->taps, 1}, outs,
-                      least(TAPS, base->taps - k));
-    double each = (double)outs * (double)base->taps * WIDE;
-    ptrdiff_t fewest = 1 + (ptrdiff_t)(MANY_PRODUCTS / 2 / (each + 1)), block = base->some;
-    ptrdiff_t tiles = how->groups * ((block * it.area + WIDE - 1) / WIDE);
-    it.room = malloc(sizeof(float) * it.room_each * (size_t)pool_shares(tiles, fewest) + 1);
-    if (!it.room) return free(base->planes), NO_MEMORY;
-    it.limit = base->planes + block * base->image;
+    if (prepare(base, 0)) return NO_MEMORY;
+    ptrdiff_t block = least(base->some, CONTENTS / (how->groups * base->taps * area + 1));
+    if (block < 1) block = 1;
+    ptrdiff_t tiles = (block * area + WIDE - 1) / WIDE;
+    it.grid.rows = outs, it.grid.columns = block * area, it.grid.down = it.grid.across = 1;
+    ptrdiff_t cells = how->groups % pool_threads() ? pool_threads() : 1;
+    if (cells > 1) choose_grid(&it.grid, cells);
+    double each = (double)outs * (double)base->taps * (double)(block * area) / (double)cells;
+    ptrdiff_t fewest = 1 + (ptrdiff_t)(MANY_PRODUCTS / 2 / (each + 1));
+    size_t contents = (size_t)(how->groups * tiles * (base->taps + 1) * WIDE);
+    size_t room = (size_t)(HIGH * DEEP) * (size_t)pool_shares(how->groups * cells, fewest);
+    size_t results = block > 1 ? (size_t)(how->out_channels * block * area) : 0;
+    it.contents = malloc(sizeof(float) * (contents + room + results));
+    if (!it.contents) return free(base->planes), NO_MEMORY;
+    it.room = it.contents + contents;
     for (; base->first < how->images; base->first += block) {
         base->some = least(block, how->images - base->first);
+        it.tiles = (base->some * area + WIDE - 1) / WIDE;
+        it.results = block > 1 ? it.room + room : made + base->first * how->out_channels * area;
         pool_run(planes_share, base, base->some * how->channels, 1 + SHARE / (how->height * how->width + 1));
-        pool_run(gathered_share, &it, how->groups * ((base->some * it.area + WIDE - 1) / WIDE), fewest);
+        pool_run(contents_share, &it, how->groups * it.tiles, 1 + SHARE / (WIDE * base->taps + 1));
+        pool_run(joined_share, &it, how->groups * cells, fewest);
+        if (block > 1 || bias)
+            pool_run(results_share, &it, base->some * how->out_channels, 1 + SHARE / (area + 1));
     }
-    free(it.room);
+    free(it.contents);
     free(base->planes);
     return 0;
 }
 
-static int convolve_back_columns(const Windows *how, float *made, const float *pull, const float *given) {
-    ptrdiff_t area = how->out_height * how->out_width, outs = how->out_channels / how->groups;
-    ptrdiff_t rows = how->channels * how->kernel[0] * how->kernel[1], taps = rows / how->groups;
-    ptrdiff_t block = images_at_once(how);
-    float *columns = malloc(sizeof(float) * (size_t)(block * area * (rows + how->out_channels)) + 1);
-    if (!columns) return NO_MEMORY;
-    float *pulls = columns + block * area * rows;
-    int failed = 0;
-    for (ptrdiff_t first = 0; first < how->images && !failed; first += block) {
-        Columns it = {how, given, columns, pulls, first, least(block, how->images - first)};
-        ptrdiff_t across = it.some * area;
-        pool_run(columns_share, &it, rows, 1 + SHARE / (across + 1));
-        it.given = pull;
-        pool_run(grouped_pulls_share, &it, it.some * how->out_channels, 1 + SHARE / (area + 1));
-        for (ptrdiff_t group = 0; group < how->groups && !failed; group++)
-            failed = multiply((Matrix){made + group * outs * taps, taps, 1},
-                              (Matrix){pulls + group * outs * across, across, 1},
-                              (Matrix){columns + group * taps * across, 1, across}, outs, taps, across, NULL, first > 0);
-    }
-    free(columns);
-    return failed;
-}
-
-/* Contents are brought together where much would be computed beyond the ends of rows, unless few channels use them. */
+/* Contents are brought together unless few channels use them. */
 static int convolve_any(const Windows *how, float *made, const float *given, const float *weight, const float *bias) {
-    ptrdiff_t wide = (how->width + 2 * how->padding[1] + how->stride[1] - 1) / how->stride[1];
-    int in_place = how->out_channels / how->groups < 8 || 7 * wide <= 8 * how->out_width;
-    return in_place ? convolve(how, made, given, weight, bias) : convolve_gathered(how, made, given, weight, bias);
-}
-
-static int convolve_back_any(const Windows *how, float *made, const float *pull, const float *given) {
-    int large = how->out_width >= COLUMNS_BELOW && how->kernel[0] * how->kernel[1] > 1;
-    int runs = how->out_channels / how->groups < 8 || large;
-    return runs ? convolve_back(how, made, pull, given) : convolve_back_columns(how, made, pull, given);
+    int in_place = how->out_channels / how->groups < 8;
+    return in_place ? convolve(how, made, given, weight, bias) : convolve_joined(how, made, given, weight, bias);
 }

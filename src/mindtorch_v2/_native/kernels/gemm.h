@@ -27,14 +27,21 @@ INLINE void interleave(float *panel, ptrdiff_t pitch, const float *from, ptrdiff
 
 /* TALL rows of `left` in a panel: for each inner element, the rows' elements. Missing rows are zero. */
 static void pack_left(float *panel, Matrix left, ptrdiff_t rows, ptrdiff_t inner) {
-    for (ptrdiff_t r = 0; r < rows; r += TALL, panel += TALL * inner) {
+    ptrdiff_t r = 0;
+    if (left.row == 1 && left.column != 1) {
+        /* All rows of an inner element at once: they lie next to each other. */
+        r = rows - rows % TALL;
+        for (ptrdiff_t k = 0; k < inner; k++)
+            for (ptrdiff_t i = 0; i < r; i += TALL)
+                memcpy(panel + i * inner + k * TALL, left.data + k * left.column + i, sizeof(float) * TALL);
+        panel += r * inner;
+    }
+    for (; r < rows; r += TALL, panel += TALL * inner) {
         ptrdiff_t here = least(TALL, rows - r);
         const float *from = left.data + r * left.row;
         if (here < TALL) memset(panel, 0, sizeof(float) * TALL * (size_t)inner);
         if (left.column == 1) {
             interleave(panel, TALL, from, left.row, here, inner);
-        } else if (left.row == 1 && here == TALL) {
-            for (ptrdiff_t k = 0; k < inner; k++) memcpy(panel + k * TALL, from + k * left.column, sizeof(float) * TALL);
         } else {
             for (ptrdiff_t k = 0; k < inner; k++)
                 for (ptrdiff_t i = 0; i < here; i++) panel[k * TALL + i] = from[i * left.row + k * left.column];

@@ -135,6 +135,7 @@ typedef struct {
     void (*group_norm_back)(const ChannelNorm *how);
     int (*convolve)(const Windows *how, float *made, const float *given, const float *weight, const float *bias);
     int (*convolve_back)(const Windows *how, float *made, const float *pull, const float *given);
+    int (*convolve_input)(const Windows *how, float *made, const float *pull, const float *weight);
     void (*adam)(const Adam *how, float *weight, const float *pull, float *average, float *square, float *most,
                  ptrdiff_t count);
     int (*fourier)(const Fourier *how, float *made, const float *given);

@@ -11,6 +11,7 @@
 #include "attention.h"
 #include "recurrent.h"
 #include "convolution.h"
+#include "convolution_back.h"
 #include "channels.h"
 #include "formulas.h"
 #include "reduce.h"
@@ -47,6 +48,7 @@ const Kernels LEVEL = {
     .group_norm_back = group_norm_back,
     .convolve = convolve_any,
     .convolve_back = convolve_back_any,
+    .convolve_input = convolve_input,
     .adam = adam,
     .adagrad = adagrad,
     .descend = descend,

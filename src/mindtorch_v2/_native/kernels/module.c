@@ -21,12 +21,12 @@ const Kernels *level = &kernels_plain;
 /* How often each function of this module has run: a recording says which it used. */
 enum { CALLED_MATMUL, CALLED_BATCH, CALLED_SOFTMAX, CALLED_SOFTMAX_BACK, CALLED_NORM, CALLED_NORM_BACK, CALLED_UNARY,
        CALLED_SLOPE, CALLED_BINARY, CALLED_ATTENTION, CALLED_ATTENTION_BACK, CALLED_LSTM, CALLED_LSTM_BACK, CALLED_BATCH_NORM, CALLED_BATCH_NORM_BACK, CALLED_GROUP_NORM,
-       CALLED_GROUP_NORM_BACK, CALLED_CONVOLVE, CALLED_CONVOLVE_BACK,
+       CALLED_GROUP_NORM_BACK, CALLED_CONVOLVE, CALLED_CONVOLVE_BACK, CALLED_CONVOLVE_INPUT,
        CALLED_ADAM, CALLED_ADAGRAD, CALLED_SGD, CALLED_UPDATE, CALLED_COUNT };
 static const char *const CALLED_NAMES[CALLED_COUNT] = {
     "matmul", "matmul_batch", "softmax", "softmax_back", "layer_norm", "layer_norm_back", "unary", "slope", "binary",
     "attention", "attention_back", "lstm", "lstm_back", "batch_norm", "batch_norm_back", "group_norm",
-    "group_norm_back", "convolve", "convolve_back", "adam", "adagrad", "sgd", "update"};
+    "group_norm_back", "convolve", "convolve_back", "convolve_input", "adam", "adagrad", "sgd", "update"};
 static long long called[CALLED_COUNT];
 
 /* Elements from which other Python threads may run meanwhile. */
@@ -581,6 +581,20 @@ static PyObject *py_convolve_back(PyObject *self, PyObject *const *args, Py_ssiz
     Py_RETURN_NONE;
 }
 
+/* convolve_input(image_pull, pull, weight, stride, padding, dilation, groups) */
+static PyObject *py_convolve_input(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    (void)self;
+    Windows it;
+    if (!enough("convolve_input", count, 7) || !windows_of(args[0], args[1], args[2], args + 3, &it)) return NULL;
+    float *made = floats(args[0], -1, 1), *pull = floats(args[1], -1, 0), *weight = floats(args[2], -1, 0);
+    if (PyErr_Occurred()) return NULL;
+    int failed = 0;
+    called[CALLED_CONVOLVE_INPUT]++;
+    WORK(1, failed = level->convolve_input(&it, made, pull, weight));
+    if (failed) return PyErr_NoMemory();
+    Py_RETURN_NONE;
+}
+
 static int numbers(PyObject *const *args, int count, float *made) {
     for (int i = 0; i < count; i++) made[i] = (float)PyFloat_AsDouble(args[i]);
     return !PyErr_Occurred();
@@ -746,7 +760,7 @@ static PyMethodDef METHODS[] = {
     FAST(matmul), FAST(multiply_into), FAST(matmul_batch), FAST(softmax), FAST(softmax_back), FAST(layer_norm),
     FAST(layer_norm_back), FAST(unary), FAST(slope), FAST(binary), FAST(attention), FAST(attention_back), FAST(lstm),
     FAST(lstm_back), FAST(batch_norm), FAST(batch_norm_back), FAST(group_norm), FAST(group_norm_back),
-    FAST(convolve), FAST(convolve_back), FAST(adam), FAST(adagrad),
+    FAST(convolve), FAST(convolve_back), FAST(convolve_input), FAST(adam), FAST(adagrad),
     FAST(sgd), FAST(update),
     {"calls", py_calls, METH_NOARGS, NULL},
     {"set_threads", py_set_threads, METH_O, NULL},
