@@ -15,6 +15,7 @@ import numpy as np
 
 from .._shape import broadcast_shapes
 from .._tensor import Tensor
+from .dtype_rules import unsupported
 from .namespace import aten
 from .observer import tell_refusal
 from .overriding import PACKAGE, NobodyAnswers, Taken, claim
@@ -91,8 +92,7 @@ def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str, operat
     if isinstance(error, np.linalg.LinAlgError):
         return RuntimeError(str(error))
     if isinstance(error, TypeError) and "ufunc" in str(error) and tensors:
-        names = ", ".join(dict.fromkeys(t.dtype.name for t in tensors))
-        return RuntimeError(f'"{form}" not implemented for {names}')
+        return unsupported(f"{form.rstrip('_')}_cpu", tensors[0]._a.dtype)
     if isinstance(error, MemoryError):
         return no_memory(error)
     if isinstance(error, ValueError) and str(error).startswith(_TOO_BIG):

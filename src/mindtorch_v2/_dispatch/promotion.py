@@ -30,6 +30,7 @@ np_array = np.array
 SCALARS: dict[tuple[Any, type, np.dtype], Any] = {}
 SCALAR_LIMIT = 4096
 FLOAT_DTYPES = frozenset(np_dtype for np_dtype, d in FROM_NUMPY.items() if d.category >= FLOAT)
+REAL_FLOATS = frozenset(np_dtype for np_dtype in FLOAT_DTYPES if not FROM_NUMPY[np_dtype].is_complex)
 
 
 def number_dtype(value: Any) -> dtype:

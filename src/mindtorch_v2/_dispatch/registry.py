@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .dtype_rules import REFUSED, choosy
 from .schema import Schema, op_name, parse_schema
 
 Formula = Callable[..., Any]
@@ -122,6 +123,11 @@ CHOOSERS: dict[str, tuple[Callable[..., Any], str]] = {}
 def declare(schema: str, **facts: Any) -> Op:
     """Add an op to the table."""
     op = Op(schema, **facts)
+    if op.key in REFUSED:
+        for form in ("cpu", "cpu_full", "cpu_inplace"):
+            kernel = getattr(op, form)
+            if kernel is not None:
+                setattr(op, form, choosy(op.key, kernel))
     if op.key in OPS:
         raise ValueError(f"aten::{op.key} is declared twice")
     OPS[op.key] = op

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._backends.cpu import linalg as kernels
+from .._dispatch.dtype_rules import unsupported
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import pretty
 from .._dispatch.registry import choose, declare
@@ -26,6 +27,18 @@ def adjoint(x: Any) -> Any:
     return conj(aten.transpose(x, -2, -1))
 
 
+# The kernels that refuse 16-bit floats, by the name that the errors of a function begin with.
+LAPACK = {"linalg.svd": "linalg_svd_cpu", "linalg.eigh": "linalg_eigh_cpu", "linalg.eigvalsh": "linalg_eigh_cpu",
+          "linalg.eig": "linalg_eig_out_cpu", "linalg.qr": "geqrf_cpu", "geqrf": "geqrf_cpu", "cholesky": "cholesky_cpu",
+          "linalg.cholesky": "cholesky_cpu", "linalg.cond": "linalg_svd_cpu", **dict.fromkeys((
+              "linalg.lu", "linalg.det", "linalg.slogdet", "logdet", "linalg.solve", "linalg.lu_factor",
+              "linalg.lu_factor_ex"), "lu_cpu"), "linalg.lu_solve": "linalg.lu_solve_cpu",
+          "linalg.solve_triangular": "triangular_solve_cpu"}
+# Functions that leave integers to their kernel to refuse.
+SILENT = frozenset({"linalg.eigh", "linalg.eigvalsh", "linalg.lu_factor", "linalg.lu_factor_ex", "geqrf", "cholesky",
+                    "linalg.solve_triangular"})
+
+
 def check_matrix(name: str, a: Tensor, *, square: bool = False, low_precision: bool = False) -> None:
     """PyTorch's conditions on the argument of a decomposition."""
     if a.ndim < 2:
@@ -33,7 +46,11 @@ def check_matrix(name: str, a: Tensor, *, square: bool = False, low_precision: b
     rows, columns = a._a.shape[-2:]
     if square and rows != columns:
         raise RuntimeError(f"{name}: A must be batches of square matrices, but they are {rows} by {columns} matrices")
-    if a.dtype.category < FLOAT:
+    kernel = LAPACK.get(name.removeprefix("torch."))
+    exact = a.dtype.category < FLOAT
+    if kernel is not None and (name.removeprefix("torch.") in SILENT if exact else a._a.dtype.itemsize < 4) and a._a.size:
+        raise unsupported(kernel, a._a.dtype)
+    if exact and name not in SILENT:
         raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {pretty(a.dtype)}")
     if not low_precision and a._a.dtype.itemsize < 4:
         raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {pretty(a.dtype)}")
@@ -98,6 +115,8 @@ def _slogdet(a: Tensor) -> Any:
 def _logdet(self: Tensor) -> Tensor:
     check_matrix("logdet", self, square=True)
     sign, size = aten._linalg_slogdet(self)
+    if sign.is_complex():
+        return size + aten.log(sign)
     return aten.where(sign == -1, float("nan"), size)
 
 
@@ -251,9 +270,14 @@ def _old_qr(self: Tensor, some: bool) -> Any:
 declare("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", composite=_old_qr)
 
 
-choose("linalg_inv_ex", where="n")(
-    lambda A, *, check_errors=False: named("linalg_inv_ex", ("inverse", "info"))(
-        aten.linalg_inv_ex__default(A, check_errors=check_errors)))
-choose("linalg_cholesky_ex", where="n")(
-    lambda self, *, upper=False, check_errors=False: named("linalg_cholesky_ex", ("L", "info"))(
-        aten.linalg_cholesky_ex__default(self, upper=upper, check_errors=check_errors)))
+@choose("linalg_inv_ex", where="n")
+def _inv_ex(A: Tensor, *, check_errors: bool = False) -> Any:
+    check_matrix("linalg.inv", A, square=True)
+    return named("linalg_inv_ex", ("inverse", "info"))(aten.linalg_inv_ex__default(A, check_errors=check_errors))
+
+
+@choose("linalg_cholesky_ex", where="n")
+def _cholesky_ex(self: Tensor, *, upper: bool = False, check_errors: bool = False) -> Any:
+    check_matrix("linalg.cholesky", self, square=True)
+    return named("linalg_cholesky_ex", ("L", "info"))(
+        aten.linalg_cholesky_ex__default(self, upper=upper, check_errors=check_errors))

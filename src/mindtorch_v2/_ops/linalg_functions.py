@@ -10,10 +10,11 @@ import numpy as np
 
 from .._backends.cpu import factorization as kernels
 from .._dispatch.dispatcher import write_results
+from .._dispatch.dtype_rules import unsupported
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import pretty
 from .._dispatch.registry import choose, declare
-from .._dtype import FLOAT, INTEGER, int64
+from .._dtype import FLOAT, HALF_TYPES, INTEGER, bool_, int64
 from .._shape import numel, wrap_dim
 from .._tensor import Tensor, wrap_known
 from .formulas import conj
@@ -113,6 +114,12 @@ def _reflect(x: Any, vector: Any, factor: Any) -> Any:
     return x - factor * aten.matmul(vector, aten.matmul(adjoint(vector), x))
 
 
+def _refuse_dtype(kernel: str, a: Tensor) -> None:
+    """LAPACK computes floats and complex numbers of at least 32 bits."""
+    if (a.dtype.category < FLOAT or a._a.dtype.itemsize < 4) and a._a.size:
+        raise unsupported(kernel, a._a.dtype)
+
+
 def _householder_product(a: Tensor, tau: Tensor) -> Tensor:
     name = "torch.linalg.householder_product"
     if a.ndim < 2:
@@ -127,6 +134,7 @@ def _householder_product(a: Tensor, tau: Tensor) -> Tensor:
                            f"{tau.ndim} and input.ndim is equal to {a.ndim}")
     if a.dtype is not tau.dtype:
         raise RuntimeError(f"{name}: tau dtype {pretty(tau.dtype)} does not match input dtype {pretty(a.dtype)}")
+    _refuse_dtype("orgqr_cpu", a)
     made = aten.expand(aten.eye(rows, columns, dtype=a.dtype, device=a.device), a._a.shape)
     for vector, factor in reversed(_reflectors(a, tau)):
         made = _reflect(made, vector, factor)
@@ -141,6 +149,7 @@ def _ormqr(self: Tensor, tau: Tensor, other: Tensor, left: bool, transpose: bool
         raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be greater than or equal to tau.shape[-1]")
     if other._a.shape[side] != self._a.shape[-2]:
         raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be equal to input.shape[-2]")
+    _refuse_dtype("ormqr_cpu", self)
     if not left:
         # C Q is the adjoint of Q^H C^H.
         return adjoint(_ormqr(self, tau, adjoint(other), True, not transpose))
@@ -211,6 +220,8 @@ declare("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", composite=
 def _linalg_vander(x: Tensor, count: int | None) -> Tensor:
     if x.ndim < 1:
         raise RuntimeError("linalg.vander(): input must be at least 1-D")
+    if x.dtype is bool_ or x._a.dtype in HALF_TYPES:
+        raise RuntimeError(f"linalg.vander supports floating point, complex, and integer tensors, but got {pretty(x.dtype)}")
     size = x._a.shape[-1] if count is None else count
     if size <= 1:
         raise RuntimeError("N must be greater than 1.")

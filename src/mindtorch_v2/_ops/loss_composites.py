@@ -85,6 +85,9 @@ declare("l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", where=
 
 
 def _kl_div(self: Tensor, target: Tensor, reduction: int, log_target: bool) -> Tensor:
+    if not (self.is_floating_point() and target.is_floating_point()):
+        of = "Complex" if self.is_complex() or target.is_complex() else "Integral"
+        raise RuntimeError(f"kl_div: {of} inputs not supported.")
     if log_target:
         gap = aten.sub(target, self)
         losses = aten.mul(aten.exp(target), gap)

@@ -89,6 +89,8 @@ def _sum_to_size(self: Tensor, size: Any) -> Tensor:
     lead = len(shape) - len(wanted)
     if lead < 0 or any(n not in (1, have) for n, have in zip(wanted, shape[lead:], strict=True)):
         raise RuntimeError(f"size {{{list(wanted)}}} is not expandable to size {{{list(shape)}}}.")
+    if not wanted:
+        return aten.sum(self)
     dims = [*range(lead), *(lead + i for i, n in enumerate(wanted) if n == 1 and shape[lead + i] != 1)]
     made = aten.sum__dim_IntList(self, dims, True) if dims else self
     return aten.view(made, wanted) if lead else made

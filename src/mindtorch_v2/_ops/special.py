@@ -17,7 +17,7 @@ from .._dispatch.dispatcher import write_results
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import promote_number
 from .._dispatch.registry import choose, declare, default_node_name
-from .._dtype import HALF_TYPES
+from .._dtype import HALF_TYPES, bool_
 from .._tensor import Tensor
 
 Kernel = Callable[..., Any]
@@ -196,6 +196,13 @@ declare("special_gammaincc(Tensor self, Tensor other) -> Tensor", where="n",
 def _mvlgamma_backward(grad: Any, self: Any, p: int) -> Any:
     steps = aten.arange(-p * 0.5 + 0.5, 0.5, 0.5, dtype=self.dtype, device=self.device)
     return grad * aten.sum__dim_IntList(aten.digamma(steps + aten.unsqueeze(self, -1)), (-1,))
+
+
+@choose("mvlgamma")
+def _checked_mvlgamma(self: Tensor, p: int, *, out: Any = None) -> Tensor:
+    if self.dtype is bool_:
+        raise RuntimeError("mvlgamma: The input tensor may not be a boolean tensor.")
+    return aten.mvlgamma__default(self, p, out=out)
 
 
 declare("mvlgamma(Tensor self, int p) -> Tensor", promote="float", inplace=True, meta="same",

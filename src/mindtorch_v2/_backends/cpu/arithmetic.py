@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._dispatch.dtype_rules import unsupported
 from ..._dispatch.promotion import FLOAT_DTYPES, cast, result_dtype, scalar_array, to_float
 from ..._dispatch.steps import step
 from . import providers
@@ -55,14 +56,16 @@ def divide_rounded(a: Array, b: Array, rounding_mode: str | None) -> Array:
         )
     if a.dtype in FLOAT_DTYPES:
         return np.trunc(np.true_divide(a, b))
-    _refuse_zero(b)
+    _refuse_zero(b, "div_trunc_cpu")
     quotient = np.floor_divide(a, b)
     # Floor division rounds down; where signs differ and it was not exact, one more is toward zero.
     inexact = (np.remainder(a, b) != 0) & ((a < 0) != (b < 0))
     return cast(quotient + inexact, a.dtype)
 
 
-def _refuse_zero(b: Array) -> None:
+def _refuse_zero(b: Array, kernel: str) -> None:
+    if b.dtype.kind == "b":
+        raise unsupported(kernel, b.dtype)
     if not np.all(b):
         raise RuntimeError("ZeroDivisionError")
 
@@ -76,7 +79,7 @@ def floor_divide(a: Array, b: Array) -> Array:
 
 def _floor_quotient(a: Array, b: Array, out: Array | None) -> Array:
     if a.dtype not in FLOAT_DTYPES:
-        _refuse_zero(b)
+        _refuse_zero(b, "div_floor_cpu")
         return np.floor_divide(a, b, out)
     made = np.asarray(np.floor_divide(a, b, out))
     zero = b == 0
@@ -87,7 +90,7 @@ def _floor_quotient(a: Array, b: Array, out: Array | None) -> Array:
 def remainder(a: Array, b: Array) -> Array:
     """Remainder with the divisor's sign."""
     if a.dtype not in FLOAT_DTYPES:
-        _refuse_zero(b)
+        _refuse_zero(b, "remainder_cpu")
         return np.remainder(a, b)
     if a.shape == b.shape and providers.elements(a, b):
         return providers.native.modulo(a, b, True)
@@ -98,7 +101,7 @@ def remainder(a: Array, b: Array) -> Array:
 def fmod(a: Array, b: Array) -> Array:
     """Remainder with the dividend's sign."""
     if a.dtype not in FLOAT_DTYPES:
-        _refuse_zero(b)
+        _refuse_zero(b, "fmod_cpu")
         return np.fmod(a, b)
     if a.shape == b.shape and providers.elements(a, b):
         return providers.native.modulo(a, b, False)
@@ -139,7 +142,10 @@ def _quick_rest(a: Array, b: Array, rounding: np.ufunc) -> Array | None:
 
 def power(a: Array, b: Array) -> Array:
     """`a ** b`; integers to negative powers are 0 except for 1 and -1, as in PyTorch."""
-    if a.dtype.kind not in "iu":
+    kind = a.dtype.kind
+    if kind not in "iu":
+        if kind == "b":
+            raise unsupported("pow", a.dtype)
         return np.power(a, b)
     if a.dtype.kind == "u" or np.all(b >= 0):
         return np.power(a, b)

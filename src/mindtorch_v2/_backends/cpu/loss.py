@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..._dispatch.promotion import FLOAT_DTYPES, pretty, scalar_array
+from ..._dispatch.dtype_rules import unsupported
+from ..._dispatch.promotion import REAL_FLOATS, pretty, scalar_array
 from ..._dispatch.steps import step
 from ..._dtype import FROM_NUMPY, HALF_TYPES
 from . import providers
@@ -42,8 +43,8 @@ def wide(a: Array) -> Array:
 
 def require_float(a: Array, kernel: str) -> None:
     """Refuse integers as PyTorch does."""
-    if a.dtype not in FLOAT_DTYPES:
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{pretty(FROM_NUMPY[a.dtype])}'")
+    if a.dtype not in REAL_FLOATS:
+        raise unsupported(kernel, a.dtype)
 
 
 def reduce(values: Array, reduction: int, dtype: np.dtype) -> Array:

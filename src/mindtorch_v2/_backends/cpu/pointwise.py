@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._dispatch.dtype_rules import unsupported
 from ..._dispatch.promotion import FLOAT_DTYPES, pretty, scalar_array
 from ..._dispatch.steps import step
 from ..._dtype import FROM_NUMPY, DefaultDtype
@@ -23,11 +24,6 @@ FLOAT32 = np.dtype(np.float32)
 COMPLEX_OF: dict[np.dtype, np.dtype] = {FLOAT32: np.dtype("complex64"), np.dtype("float64"): np.dtype("complex128")}
 ONES = {dtype: np.ones((), dtype) for dtype in FROM_NUMPY}
 ZEROS = {dtype: np.zeros((), dtype) for dtype in FROM_NUMPY}
-
-
-def unsupported(name: str, dtype: np.dtype) -> NotImplementedError:
-    """PyTorch's refusal of a dtype."""
-    return NotImplementedError(f"\"{name}\" not implemented for '{pretty(FROM_NUMPY[dtype])}'")
 
 
 def widened(function: Function) -> Function:

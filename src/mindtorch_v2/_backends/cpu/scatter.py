@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._dispatch.dtype_rules import unsupported
 from ..._dispatch.promotion import scalar_array
 from ..._dispatch.steps import step
 from ..._dtype import BOOL, FLOAT, FROM_NUMPY
@@ -248,6 +249,8 @@ def scatter_reduce(a: Array, dim: int, index: Array, src: Array, reduce: str, in
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     check_shapes(a, wrap_dim(dim, a.ndim), index, src)
+    if a.dtype.kind == ("c" if reduce in ("amax", "amin") else "b" if reduce == "mean" else "-"):
+        raise unsupported(f"scatter_gather_tensor_cpu_reduce_{reduce}", a.dtype)
     if not include_self:
         scatter_value(a, dim, index, identity(reduce, a.dtype))
     ufunc = REDUCERS[reduce]

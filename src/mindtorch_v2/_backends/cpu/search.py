@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._dispatch.promotion import promote_arrays
+from ..._dispatch.promotion import pretty, promote_arrays
 from ..._dtype import FROM_NUMPY, HALF_TYPES
 from ..._shape import wrap_dim
 from .reduce import INT64, refuse, wide
@@ -239,6 +239,9 @@ def bucketize(a: Array, boundaries: Array, out_int32: bool, right: bool) -> Arra
 
 def isin(elements: Array, among: Array, assume_unique: bool, invert: bool) -> Array:
     """Whether each element is among others; NaN never is."""
+    for one in (elements, among):
+        if one.dtype.kind in "bc":
+            raise RuntimeError(f"Unsupported input type encountered for isin(): {pretty(FROM_NUMPY[one.dtype])}")
     if elements.dtype != among.dtype:
         elements, among = promote_arrays(elements, among)
     if FROM_NUMPY[elements.dtype].np in HALF_TYPES:

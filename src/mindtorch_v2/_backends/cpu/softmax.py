@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..._dispatch.promotion import FLOAT_DTYPES, pretty
-from ..._dtype import FROM_NUMPY, HALF_TYPES
+from ..._dispatch.dtype_rules import unsupported
+from ..._dispatch.promotion import REAL_FLOATS
+from ..._dtype import HALF_TYPES
 from ..._shape import wrap_dim
 from . import providers
 from .blocks import SpreadInPlace, parts
@@ -26,8 +27,8 @@ FEW = 512
 
 def _prepare(a: Array, dim: int, kernel: str) -> tuple[Array, int]:
     """The operand in the type it is computed in, 0-d ones as vectors, and the axis."""
-    if a.dtype not in FLOAT_DTYPES:
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{pretty(FROM_NUMPY[a.dtype])}'")
+    if a.dtype not in REAL_FLOATS:
+        raise unsupported(kernel, a.dtype)
     axis = wrap_dim(dim, a.ndim)
     wide = a.astype(np.float32) if a.dtype in HALF_TYPES else a
     return (wide if a.ndim else wide.reshape(1)), axis

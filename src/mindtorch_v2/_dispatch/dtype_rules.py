@@ -1,0 +1,85 @@
+"""Which dtypes PyTorch's kernels refuse although ours could compute them, op by op.
+
+A program must not come to rely on what PyTorch does not do, so these ops look at the dtype of their first array. Ops
+whose own code looks at it, and those that fail by themselves, are not listed. The oracle's tests ask PyTorch.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from .._dtype import FROM_NUMPY
+
+# b: bool, u: uint8, s: the other small integers, l: int64, h: float16 and bfloat16, c: complex
+KINDS = {"bool": "b", "uint8": "u", "int8": "s", "int16": "s", "int32": "s", "int64": "l", "float16": "h",
+         "bfloat16": "h", "complex64": "c", "complex128": "c"}
+# dtypes, the name of PyTorch's kernel, the ops
+_TABLE = """
+busl c _adaptive_avg_pool3d:adaptive_avg_pool3d_cpu _adaptive_avg_pool2d:adaptive_avg_pool2d adaptive_max_pool2d
+busl c adaptive_max_pool3d:adaptive_max_pool3d_cpu max_unpool2d max_unpool3d
+busl c native_batch_norm:batch_norm native_group_norm:GroupNormKernelImpl native_layer_norm:LayerNormKernelImpl
+busl c nll_loss_forward:nll_loss_out_frame nll_loss2d_forward:nll_loss2d_forward_out_frame
+busl c grid_sampler_2d:grid_sampler_2d_cpu_kernel_impl grid_sampler_3d:grid_sampler3d_cpu
+buslhc multi_margin_loss:multi_margin_loss_cpu_kernel histogram.bins_tensor:histogramdd
+buslhc multilabel_margin_loss_forward:multilabel_margin_loss_forward_out_frame
+buslh _cholesky_solve_helper:cholesky_solve_cpu cholesky_inverse:cholesky_inverse_out_cpu
+buslh triangular_solve:triangular_solve_cpu geqrf:geqrf_cpu
+bus c avg_pool2d
+bus hc avg_pool3d:avg_pool3d_out_frame
+b s lc upsample_nearest1d.vec:compute_indices_weights_nearest upsample_nearest2d.vec:compute_indices_weights_nearest
+b s lc upsample_nearest3d.vec:compute_indices_weights_nearest upsample_nearest1d:compute_indices_weights_nearest
+b s lc upsample_nearest2d:compute_indices_weights_nearest upsample_nearest3d:compute_indices_weights_nearest
+b s lc _upsample_nearest_exact1d.vec:compute_indices_weights_nearest
+b s lc _upsample_nearest_exact2d.vec:compute_indices_weights_nearest
+b s lc _upsample_nearest_exact3d.vec:compute_indices_weights_nearest
+c upsample_linear1d.vec:compute_indices_weights_linear upsample_bilinear2d.vec:compute_indices_weights_linear
+c upsample_trilinear3d.vec:compute_indices_weights_linear upsample_bicubic2d.vec:compute_indices_weights_cubic
+c max_pool2d_with_indices:max_pool2d max_pool3d_with_indices:max_pool3d binary_cross_entropy logit:logit_cpu
+c round:round_vml_cpu round.decimals:round_cpu unique_consecutive:unique frac:frac_cpu
+h _cdist_forward:cdist
+usl im2col:im2col_out_cpu
+b c index_reduce:index_func_ searchsorted.Tensor:searchsorted_out_cpu searchsorted.Scalar:searchsorted_out_cpu
+b c bucketize.Tensor:searchsorted_out_cpu bucketize.Scalar:searchsorted_out_cpu threshold:threshold_cpu
+b reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d
+b linalg_cross:cross clamp.Tensor:clamp_cpu addcmul:addcmul_cpu_out _convolution:slow_conv2d_cpu
+b convolution:slow_conv2d_cpu
+"""
+
+
+def _read(table: str) -> dict[str, tuple[str, str]]:
+    rules: dict[str, tuple[str, str]] = {}
+    for line in table.split("\n"):
+        words = line.split()
+        kinds = "".join(word for word in words if set(word) <= set("buslhc"))
+        for entry in words[sum(set(word) <= set("buslhc") for word in words):]:
+            key, _, kernel = entry.partition(":")
+            rules[key] = kernel or key.partition(".")[0].lstrip("_"), kinds
+    return rules
+
+
+REFUSED = _read(_TABLE)
+
+
+def unsupported(kernel: str, array_dtype: Any) -> NotImplementedError:
+    """PyTorch's refusal of a dtype."""
+    from .promotion import pretty
+
+    return NotImplementedError(f"\"{kernel}\" not implemented for '{pretty(FROM_NUMPY[array_dtype])}'")
+
+
+def choosy(key: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """The kernel of an op, which looks at its first array's dtype if PyTorch's does."""
+    if key not in REFUSED:
+        return kernel
+    name, kinds = REFUSED[key]
+    refused = frozenset(array.num for array, kind in FROM_NUMPY.items() if KINDS.get(kind.name, "-") in kinds)
+
+    @functools.wraps(kernel)
+    def checked(array: Any, *rest: Any) -> Any:
+        if array.dtype.num in refused and array.size:  # without elements PyTorch does not come to its kernel
+            raise unsupported(name, array.dtype)
+        return kernel(array, *rest)
+
+    return checked
