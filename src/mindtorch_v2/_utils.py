@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from ._device import as_device, device
 from ._dispatch.namespace import aten
 from ._tensor import Tensor
+from .utils.data._utils.error import ExceptionWrapper
+from .utils.data._utils.error import ReadableKeyError as KeyErrorMessage
 
-__all__ = ["_flatten_dense_tensors", "_get_available_device_type", "_get_device_index", "_reorder_tensors_as",
+__all__ = ["ExceptionWrapper", "KeyErrorMessage", "_flatten_dense_tensors",
+           "_get_available_device_type", "_get_device_index", "_reorder_tensors_as",
            "_take_tensors", "_unflatten_dense_tensors"]
 
 
@@ -77,3 +82,49 @@ def _all_same_type(tensors: Sequence[Tensor]) -> bool:
 
 
 device_type = device
+
+
+def _rebuild_tensor(storage: Any, storage_offset: int, size: Sequence[int], stride: Sequence[int]) -> Tensor:
+    """A tensor on a storage."""
+    made = aten.empty((0,), dtype=storage.dtype, device=storage.device)
+    made.set_(storage, storage_offset, size, stride)
+    return made
+
+
+def _rebuild_tensor_v2(storage: Any, storage_offset: int, size: Sequence[int], stride: Sequence[int],
+                       requires_grad: bool, backward_hooks: Any, metadata: Any = None) -> Tensor:
+    """A tensor on a storage, with its autograd state."""
+    made = _rebuild_tensor(storage, storage_offset, size, stride)
+    made.requires_grad = requires_grad
+    for hook in (backward_hooks or {}).values():
+        made.register_hook(hook)
+    return made
+
+
+def _import_dotted_name(name: str) -> Any:
+    """What `a.b.c` stands for."""
+    first, *rest = name.split(".")
+    return functools.reduce(getattr, rest, importlib.import_module(first))
+
+
+def _element_size(dtype: Any) -> int:
+    """The bytes of one element."""
+    return int(dtype.itemsize)
+
+
+def try_import(name: str) -> Any:
+    """A module, or None if there is none."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
+
+
+class classproperty:
+    """A property of the class itself."""
+
+    def __init__(self, func: Callable[[Any], Any]) -> None:
+        self.func = func
+
+    def __get__(self, instance: Any, owner: Any) -> Any:
+        return self.func(owner)

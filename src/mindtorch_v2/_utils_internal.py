@@ -24,3 +24,8 @@ def get_writable_path(path: str) -> str:
 
 def log_export_usage(**kwargs: object) -> None:
     """PyTorch can be built to report the use of its exporter; this runtime reports nothing."""
+
+
+def get_file_path_2(*path_components: str) -> str:
+    """A file beside one that is named first."""
+    return os.path.join(*path_components)

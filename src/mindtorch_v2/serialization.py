@@ -6,6 +6,7 @@ import enum
 import importlib
 import os
 import pickle
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -32,6 +33,7 @@ from ._storage import Shared, Storage
 from ._tensor import Layout, Tensor, strided, wrap
 from ._typed_storage import TypedStorage
 from .nn.parameter import Parameter, UninitializedTensorMixin
+from .utils.serialization import config
 
 _SAFE: dict[tuple[str, str], Any] = {}
 
@@ -136,7 +138,8 @@ def load(f: Any, map_location: Any = None, pickle_module: Any = None, *, weights
     builder = _Builder(map_location)
     return read_archive(
         f, build=builder.tensor, build_dtype=dtype_from_name, build_device=device, build_size=Size,
-        build_storage=builder.storage, build_sparse=builder.sparse, build_layout=_layout, mmap=bool(mmap),
+        build_storage=builder.storage, build_sparse=builder.sparse, build_layout=_layout,
+        mmap=config.load.mmap if mmap is None else bool(mmap),
         weights_only=weights_only, allowed=_SAFE, resolve_torch_name=_resolve, **pickle_load_args)
 
 
@@ -330,6 +333,25 @@ def get_crc32_options() -> bool:
 def set_crc32_options(compute_crc32: bool) -> None:
     """Accepted for the programs that call it: sums are always computed."""
     _SETTINGS["crc32"] = bool(compute_crc32)
+
+
+class SourceChangeWarning(Warning):
+    """Given for modules whose source is not what it was when they were saved, by files that hold their source."""
+
+
+def check_module_version_greater_or_equal(module: Any, req_version_tuple: tuple[int, ...],
+                                          error_if_malformed: bool = True) -> bool:
+    """Whether a module's version is at least this one."""
+    try:
+        found = tuple(kind(part) for kind, part in zip((type(one) for one in req_version_tuple),
+                                                       module.__version__.split(".")))
+    except Exception as error:
+        message = f"'{module.__name__}' module version string is malformed '{module.__version__}'"
+        if error_if_malformed:
+            raise RuntimeError(message) from error
+        warnings.warn(f"{message}, but continuing assuming that requirement is met", stacklevel=2)
+        return True
+    return found >= req_version_tuple
 
 
 class skip_data:

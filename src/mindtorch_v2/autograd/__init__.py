@@ -9,9 +9,9 @@ from .._autograd.anomaly import detect_anomaly, set_detect_anomaly
 from .._autograd.api import backward, grad
 from .._autograd.function import Function
 from .._autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
-from .._autograd.gradcheck import gradcheck, gradgradcheck
 from ..profiler.record_function import _record_function_with_args_enter, _record_function_with_args_exit
 from . import function, graph, profiler, profiler_util
+from .gradcheck import gradcheck, gradgradcheck  # the function hides the module, as in PyTorch
 from .graph import _unsafe_preserve_version_counter
 from .variable import Variable
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from .. import ops as _ops  # noqa: F401  (modes are given the overloads of `torch.ops`)
-from .._dispatch.dispatch_modes import enter, leave
+from .._dispatch.dispatch_modes import MINE, enter, leave
 from .._tensor import Tensor
 
-__all__ = ["TorchDispatchMode", "is_traceable_wrapper_subclass"]
+__all__ = ["TorchDispatchMode", "is_in_torch_dispatch_mode", "is_traceable_wrapper_subclass",
+           "return_and_correct_aliasing", "transform_subclass"]
 
 
 class TorchDispatchMode:
@@ -51,3 +54,63 @@ class TorchDispatchMode:
 def is_traceable_wrapper_subclass(t: Any) -> bool:
     """Whether something is a tensor made of other tensors, which is what `__torch_dispatch__` on classes is for."""
     return isinstance(t, Tensor) and hasattr(t, "__tensor_flatten__") and hasattr(t, "__tensor_unflatten__")
+
+
+def is_in_torch_dispatch_mode(include_infra_modes: bool = True) -> bool:
+    """Whether a mode is active in this thread."""
+    return bool(MINE.modes)
+
+
+def _get_current_dispatch_mode() -> Any:
+    """The innermost mode of this thread, or None."""
+    return MINE.modes[-1] if MINE.modes else None
+
+
+def _get_current_dispatch_mode_stack() -> list[Any]:
+    """This thread's modes, innermost last."""
+    return list(MINE.modes)
+
+
+@contextmanager
+def _disable_current_modes() -> Iterator[list[Any]]:
+    """Inside, no mode of this thread is active; gives those that were."""
+    before = list(MINE.modes)
+    for _ in before:
+        leave()
+    try:
+        yield before
+    finally:
+        for mode in before:
+            enter(mode)
+
+
+def transform_subclass(t: Any, callback: Callable[[str, Tensor], Any], outer_size: Any = None,
+                       outer_stride: Any = None) -> Any:
+    """A tensor made of others, made again from what `callback(name, inner)` gives for each of them."""
+    names, context = t.__tensor_flatten__()
+    inner = {name: callback(name, getattr(t, name)) for name in names}
+    size = t.size() if outer_size is None else outer_size
+    stride = t.stride() if outer_stride is None else outer_stride
+    made = type(t).__tensor_unflatten__(inner, context, size, stride)
+    if made.shape != size or made.stride() != tuple(stride):
+        raise AssertionError(f"{type(t).__name__}.__tensor_unflatten__ gave size {tuple(made.shape)} and stride "
+                             f"{made.stride()}, expected {tuple(size)} and {tuple(stride)}")
+    return made
+
+
+def return_and_correct_aliasing(func: Any, args: Any, kwargs: Any, out: Any) -> Any:
+    """What a class returns for an op: for one that writes to an argument, that argument itself."""
+    schema = func._schema
+    named = dict(zip((one.name for one in schema.arguments), args))
+    named.update(kwargs or {})
+    written = {tuple(sorted(one.alias_info.before_set)): named.get(one.name) for one in schema.arguments
+               if one.alias_info is not None and one.alias_info.is_write}
+    if not written or len(schema.returns) == 0:
+        return out
+    several = isinstance(out, (list, tuple))
+    made = []
+    for value, one in zip(out if several else [out], schema.returns):
+        info = one.alias_info
+        place = None if info is None or not info.is_write else tuple(sorted(info.before_set))
+        made.append(written.get(place, value) if place is not None else value)
+    return type(out)(made) if several else made[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -33,4 +34,19 @@ class RemovableHandle(_Handle):
             entries.pop(self.id, None)
 
 
-__all__ = ["RemovableHandle"]
+def unserializable_hook(f: Any) -> Any:
+    """Mark a hook that may be lost when its tensor is saved, so that saving does not warn."""
+    f.__torch_unserializable__ = True
+    return f
+
+
+def warn_if_has_hooks(tensor: Any) -> None:
+    """Warn if a tensor that is about to be saved has hooks that would be lost, unless they are marked."""
+    for hook in ((None if tensor._ag is None else tensor._ag.hooks) or {}).values():
+        if not hasattr(hook, "__torch_unserializable__"):
+            warnings.warn(f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can "
+                          "decorate the function with @torch.utils.hooks.unserializable_hook to suppress this warning",
+                          stacklevel=2)
+
+
+__all__ = ["RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]

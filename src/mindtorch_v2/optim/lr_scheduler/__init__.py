@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._base import LRScheduler, _LRScheduler
+from ._base import EPOCH_DEPRECATION_WARNING, LRScheduler, _LRScheduler
 from ._combined import ChainedScheduler, SequentialLR
 from ._cosine import CosineAnnealingLR, CosineAnnealingWarmRestarts
 from ._cycles import CyclicLR, OneCycleLR
@@ -19,6 +19,7 @@ from ._factors import (
 from ._plateau import ReduceLROnPlateau
 
 __all__ = [
+    "EPOCH_DEPRECATION_WARNING",
     "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CyclicLR",
     "ExponentialLR", "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "OneCycleLR",
     "PolynomialLR", "ReduceLROnPlateau", "SequentialLR", "StepLR", "_LRScheduler",

@@ -4,15 +4,64 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from ... import nn
 from ..._dispatch.namespace import aten
 from ..._dtype import ALL_DTYPES
+from ..._dtype import float32 as _float32
+from ..._dtype import float64 as _float64
 from ..._tensor import Tensor
+from .loss_references import (
+    cosineembeddingloss_reference,
+    cross_entropy_loss_reference,
+    ctcloss_reference,
+    get_reduction,
+    get_weight,
+    hingeembeddingloss_reference,
+    huberloss_reference,
+    kldivloss_reference,
+    loss_reference_fns,
+    marginrankingloss_reference,
+    multilabelmarginloss_reference,
+    multimarginloss_reference,
+    nllloss_reference,
+    nlllossNd_reference,
+    smoothl1loss_reference,
+    softmarginloss_reference,
+    tripletmarginloss_reference,
+)
 from .test_case import TestCase
 
-__all__ = ["NNTestCase"]
+__all__ = [
+    "CriterionTest",
+    "ModuleTest",
+    "NNTestCase",
+    "NewModuleTest",
+    "TestBase",
+    "cosineembeddingloss_reference",
+    "criterion_tests",
+    "cross_entropy_loss_reference",
+    "ctcloss_reference",
+    "get_new_module_tests",
+    "get_reduction",
+    "get_weight",
+    "hingeembeddingloss_reference",
+    "huberloss_reference",
+    "kldivloss_reference",
+    "loss_reference_fns",
+    "marginrankingloss_reference",
+    "module_tests",
+    "multilabelmarginloss_reference",
+    "multimarginloss_reference",
+    "nlllossNd_reference",
+    "nllloss_reference",
+    "single_batch_reference_fn",
+    "smoothl1loss_reference",
+    "softmarginloss_reference",
+    "tripletmarginloss_reference",
+]
 
 _bfloat16 = next(kind for kind in ALL_DTYPES if kind.name == "bfloat16")
 
@@ -96,3 +145,71 @@ def _test_bfloat16_ops(test_case: Any, op: Any, device: Any, inp_dims: tuple[int
     narrow_out.backward(aten.to(grad, _bfloat16))
     test_case.assertEqual(out, narrow_out, atol=prec, rtol=prec, exact_dtype=False)
     test_case.assertEqual(wide.grad, narrow.grad, atol=prec, rtol=prec, exact_dtype=False)
+
+
+def single_batch_reference_fn(input: Any, parameters: Any, module: nn.Module) -> Any:
+    """What a module gives for one sample: that of a batch with it alone."""
+    one = input.unsqueeze(0) if isinstance(input, Tensor) else tuple(part.unsqueeze(0) for part in input)
+    return module(*one).squeeze(0) if isinstance(one, tuple) else module(one).squeeze(0)  # type: ignore[union-attr]
+
+
+class NewModuleTest:
+    """A module with an input: it is called twice alike, saved and restored, and its gradients are checked."""
+
+    should_test_cuda = should_test_pickle = False
+
+    def __init__(self, constructor: Any = None, module_name: str = "", *, desc: str = "", fullname: str | None = None,
+                 constructor_args: tuple[Any, ...] = (), input_size: Any = None, input_fn: Any = None,
+                 check_gradgrad: bool = True, default_dtype: Any = None, reference_fn: Any = None, **more: Any) -> None:
+        self.constructor = getattr(nn, module_name) if constructor is None else constructor
+        self.constructor_args, self.input_size, self.input_fn = constructor_args, input_size, input_fn
+        self.fullname, self.module_name, self.desc = fullname, module_name, desc
+        self.check_gradgrad, self.default_dtype, self.reference_fn = check_gradgrad, default_dtype, reference_fn
+        self.test_cuda = False
+        self.with_tf32 = False
+
+    def get_name(self) -> str:
+        """The test's name."""
+        if self.fullname is not None:
+            return f"test_{self.fullname}"
+        return f"test_{self.module_name}{'_' * bool(self.desc)}{self.desc.replace(' ', '_')}"
+
+    def __call__(self, test_case: Any) -> None:
+        """Run it."""
+        from .common_utils import gradcheck, gradgradcheck, set_default_dtype
+
+        with set_default_dtype(self.default_dtype or _float32):
+            module = self.constructor(*self.constructor_args).double()
+            given = self.input_fn() if self.input_fn is not None else aten.randn(self.input_size)
+        inputs = tuple(aten.to(one, _float64).requires_grad_() if one.dtype.is_floating_point else one
+                       for one in (given if isinstance(given, tuple) else (given,)))
+        first = module(*inputs)
+        test_case.assertEqual(first, module(*inputs))
+        test_case.assertEqual(first, copy.deepcopy(module)(*inputs))
+        if self.reference_fn is not None:
+            test_case.assertEqual(first, self.reference_fn(given, list(module.parameters()), module))
+        test_case.assertTrue(gradcheck(module, inputs))
+        if self.check_gradgrad:
+            test_case.assertTrue(gradgradcheck(module, inputs))
+
+
+class CriterionTest(NewModuleTest):
+    """A loss with an input and a target."""
+
+    def __init__(self, *args: Any, target_size: Any = None, target_fn: Any = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        made = self.input_fn or (lambda: aten.randn(self.input_size))
+        wanted = target_fn or (lambda: aten.randn(target_size))
+        self.input_fn = lambda: (made(), wanted())
+
+
+ModuleTest = TestBase = NewModuleTest
+
+# PyTorch's lists of modules and losses to test this way. Those of this runtime are in `common_modules`.
+module_tests: list[dict[str, Any]] = []
+criterion_tests: list[dict[str, Any]] = []
+
+
+def get_new_module_tests() -> list[dict[str, Any]]:
+    """More such rows: none."""
+    return []

@@ -4,4 +4,6 @@ from __future__ import annotations
 
 from . import collate, error, fetch, worker
 
-__all__ = ["collate", "error", "fetch", "worker"]
+MP_STATUS_CHECK_INTERVAL = worker.CHECK_INTERVAL
+
+__all__ = ["MP_STATUS_CHECK_INTERVAL", "collate", "error", "fetch", "worker"]

@@ -1,0 +1,60 @@
+"""`torch.utils.serialization.config`: what `torch.save` and `torch.load` do when they are not told.
+
+>>> with patch("load.mmap", True):
+...     load.mmap
+True
+>>> load.mmap
+False
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+__all__ = ["load", "patch", "save"]
+
+
+class _Load:
+    """Whether files are mapped, and what is assumed of them."""
+
+    mmap = False
+    endianness: Any = None
+    mmap_flags = 2  # mmap.MAP_PRIVATE
+    calculate_storage_offsets = False
+
+
+class _Save:
+    """How files are written: always with sums, each record at a multiple of 64 bytes."""
+
+    compute_crc32 = True
+    use_pinned_memory_for_d2h = False
+    storage_alignment = 64
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "storage_alignment" and value != 64:
+            raise NotImplementedError(f"records of checkpoints are aligned to 64 bytes in this runtime, not {value}")
+        super().__setattr__(name, value)
+
+
+load, save = _Load(), _Save()
+
+
+@contextmanager
+def patch(arg1: Any = None, arg2: Any = None, **kwargs: Any) -> Iterator[None]:
+    """Other settings inside: `patch("load.mmap", True)`, or a dictionary of such names."""
+    changes = dict(arg1) if isinstance(arg1, dict) else {} if arg1 is None else {arg1: arg2}
+    changes.update(kwargs)
+    groups = {"load": load, "save": save}
+    before = {}
+    try:
+        for name, value in changes.items():
+            group, _, key = name.partition(".")
+            before[name] = getattr(groups[group], key)
+            setattr(groups[group], key, value)
+        yield
+    finally:
+        for name, value in before.items():
+            group, _, key = name.partition(".")
+            setattr(groups[group], key, value)
