@@ -152,6 +152,12 @@ def _reduction(what: str, tensor: Tensor, op: Any) -> tuple[ReduceOp, Any, Any, 
 
 def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Work | None:
     """Give all ranks the sum, or another reduction, of what each has; in place."""
+    work = begin_all_reduce(tensor, op, group)
+    return None if work is None else _end(work, async_op)
+
+
+def begin_all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None) -> Work | None:
+    """The work of an `all_reduce`, which the caller detaches or finishes; None if this process is not in the group."""
     check_tensor(tensor, "tensor", "all_reduce")
     members = resolve(group)
     if members is None:
@@ -167,8 +173,8 @@ def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_
         conclude(chosen, buffer.array, members.size())
         buffer.write_back()
 
-    return _end(members.collective("all_reduce", f"{facts(tensor)}, {chosen.op.name}", start, [tensor], finish,
-                                   dtype=tensor.dtype, elements=(tensor.numel(), tensor.numel())), async_op)
+    return members.collective("all_reduce", f"{facts(tensor)}, {chosen.op.name}", start, [tensor], finish,
+                              dtype=tensor.dtype, elements=(tensor.numel(), tensor.numel()))
 
 
 def all_reduce_coalesced(tensors: list[Tensor], op: Any = ReduceOp.SUM, group: Any = None,

@@ -78,6 +78,7 @@ class ProcessGroup:
         self._rank, self._size = data.Get_rank(), data.Get_size()
         self._begun = 0    # collectives that this rank has called
         self._started = 0  # collectives whose data are on their way: they start in the order of the calls
+        self._unstarted: dict[int, Work] = {}
         self._checks = self._size > 1 and os.environ.get("MINDTORCH_DISTRIBUTED_CHECK", "1") != "0"
         self.bound_device_id = None
 
@@ -114,8 +115,11 @@ class ProcessGroup:
             self._begun += 1
             board().begin()
             observed = begin(self, name, number, dtype, elements)
-            return Work(name, self._steps(name, facts, number, start, finish), self.ranks, timeout or self.timeout,
+            work = Work(name, self._steps(name, facts, number, start, finish), self.ranks, timeout or self.timeout,
                         result, observed)
+            if self._started <= number:
+                self._unstarted[number] = work
+            return work
 
     def _steps(self, name: str, facts: str, number: int, start: Callable[[], Any],
                finish: Callable[[], None] | None) -> Steps:
@@ -127,15 +131,23 @@ class ProcessGroup:
                 MPI = mpi()
                 yield self._control.Iallreduce(MPI.IN_PLACE, marks, MPI.MAX)
             if self._started != number:
-                yield lambda: self._started == number
+                yield lambda: self._is_turn_of(number)
             if self._checks and marks[0] != -marks[1]:
                 yield from self._disagree(name, facts, number)
             request = start()
         finally:
             self._started = max(self._started, number + 1)
+            self._unstarted.pop(number, None)
         yield request
         if finish is not None:
             finish()
+
+    def _is_turn_of(self, number: int) -> bool:
+        """Whether all collectives before this one have started. Whoever waits for it moves them on."""
+        before = self._unstarted.get(self._started)
+        if self._started < number and before is not None:
+            before.poll()
+        return self._started == number
 
     def _disagree(self, name: str, facts: str, number: int) -> Steps:
         text = np.zeros(256, np.uint8)

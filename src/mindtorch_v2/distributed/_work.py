@@ -27,12 +27,15 @@ Steps = Generator[Any, None, Any]
 
 _SPINS = 50               # polls before a wait lets others have the processor
 # Who yields goes to the end of the queue, who sleeps comes back to its front. So where a yield lets others run for this
-# long, there are more processes than processors, and sleeping is the quicker way to wait.
+# long, there are more processes than processors, and sleeping is the quicker way to wait, for a while.
 _TURN_SECONDS = 0.0005
+_CROWDED_SECONDS = 1.0
 _MOVE_SECONDS = 0.0005    # between moves of works that nobody waits for; each takes the interpreter from the program
 _PATIENCE_SECONDS = 1.0   # after this, a wait sleeps between polls
 _LOOK_SECONDS = 0.05      # between looks at who is gone
 _GRACE_SECONDS = 1.0      # what a rank that is gone had sent before may still arrive
+
+_crowded_until = 0.0      # what the last waits have seen of the machine
 
 
 class Work:
@@ -50,6 +53,7 @@ class Work:
         self._done = False
         self._error: BaseException | None = None
         self._source = -1
+        self._waiters = 0  # threads in `wait`, which move it
         self._future: Future[Any] | None = None
         self._begun = time.monotonic()
         self._gone_since: float | None = None
@@ -122,11 +126,22 @@ class Work:
         """Return when it is over; raises what went wrong."""
         if timeout is not None and timeout > timedelta(0):
             self._begun, self._timeout = time.monotonic(), timeout
-        polls, started, crowded = 0, time.monotonic(), False
+        self._waiters += 1
+        try:
+            self._move_to_the_end()
+        finally:
+            self._waiters -= 1
+        if self._error is not None:
+            raise self._error
+        return True
+
+    def _move_to_the_end(self) -> None:
+        global _crowded_until
+        polls, started = 0, time.monotonic()
         look = started + _LOOK_SECONDS
         while not self.poll():
             polls += 1
-            if polls < _SPINS:
+            if polls < _SPINS and started > _crowded_until:
                 continue
             now = time.monotonic()
             if now > look:
@@ -134,14 +149,13 @@ class Work:
                 look = now + _LOOK_SECONDS
             if now - started > _PATIENCE_SECONDS:
                 time.sleep(0.0002)
-            elif crowded:
+            elif now < _crowded_until:
                 time.sleep(0.00002)
             else:
                 os.sched_yield()
-                crowded = time.monotonic() - now > _TURN_SECONDS
-        if self._error is not None:
-            raise self._error
-        return True
+                yielded = time.monotonic()
+                if yielded - now > _TURN_SECONDS:
+                    _crowded_until = yielded + _CROWDED_SECONDS
 
     def synchronize(self) -> None:
         """The same as `wait`: there are no streams on the CPU."""
@@ -184,9 +198,9 @@ class Work:
         else:
             future.set_result(self._result)
 
-    def detach(self) -> Work:
-        """Leave it to the thread that moves works on."""
-        if not self._done:
+    def detach(self, moved: bool = True) -> Work:
+        """Go on without waiting; the thread moves it on, unless somebody is about to wait for it."""
+        if moved and not self._done:
             _MOVER.add(self)
         if self.observed is not None:
             self.observed.called(is_async=True)
@@ -227,6 +241,9 @@ class _Mover:
                 if not works:
                     self._wake.wait()
                     continue
+            # Who waits for a work moves it faster than this thread, which would only take the lock from them.
+            time.sleep(_MOVE_SECONDS)
+            works = [work for work in works if not work._waiters]
             for work in works:
                 work.poll()
             now = time.monotonic()
@@ -235,7 +252,6 @@ class _Mover:
                 for work in works:
                     if not work._done:
                         work.check()
-            time.sleep(_MOVE_SECONDS)
 
     def after_fork(self) -> None:
         """A child has neither the thread nor the works."""

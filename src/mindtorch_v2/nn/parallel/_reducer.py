@@ -19,6 +19,7 @@ from ..._autograd.grad_mode import no_grad
 from ..._dispatch.namespace import aten
 from ..._tensor import Tensor, wrap
 from ...distributed._bucket import GradBucket
+from ...distributed._collectives import begin_all_reduce
 from ...futures import Future
 
 __all__ = ["FIRST_BUCKET_BYTES", "Reducer", "megabytes"]
@@ -154,7 +155,9 @@ class Reducer:
                 raise TypeError(f"a communication hook should return a torch.futures.Future, but returned "
                                 f"{type(bucket.waited).__name__}")
         else:
-            bucket.waited = dist.all_reduce(bucket.buffer(), group=self.group, async_op=True)
+            work = begin_all_reduce(bucket.buffer(), group=self.group)
+            assert work is not None, "the group of a module has this process in it"
+            bucket.waited = work.detach(moved=not bucket.is_last())  # the backward ends with the last: it waits then
 
     def _finish(self) -> None:
         """The backward has ended: write the gradients back."""
