@@ -323,6 +323,7 @@ TABLES = {table.name: table for table in (
         Column("source", np.int32, -1, "the rank that sends, in a message from one to one", kineto="Src Rank"),
         Column("target", np.int32, -1, "the rank that receives", kineto="Dst Rank"),
         Column("number", np.int64, -1, "of the collective in its group; the same on all ranks", kineto="Seq"),
+        Column("wait", np.int32, -1, "the event in which the program waited for it, if it was asynchronous", "events"),
     ), needs="torch.distributed", order=("row",), kinds=(Kind.OP, Kind.KERNEL, Kind.SCOPE), in_kineto=True, since=2),
     Table("clocks", "comparisons of the clocks of devices with the host's, by which device times were brought to it", (
         Column("time_ns", np.int64, 0, "host clock, nanoseconds: in the middle of the comparison", clock="host"),

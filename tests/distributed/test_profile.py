@@ -41,6 +41,21 @@ def test_collectives_are_events_with_pytorchs_arguments(recordings):
         assert sorted(event["args"]["Seq"] for event in moved) == list(range(1, 9))
 
 
+def test_asynchronous_collectives_have_arrows_to_their_waits(recordings):
+    written = json.loads((recordings / "rank0.json").read_text())["traceEvents"]
+    spans = {(event["tid"], event["ts"]): event for event in written if event.get("ph") == "X"}
+    ends = {phase: [event for event in written if event.get("ph") == phase and event["cat"] == "collective_wait"]
+            for phase in "sf"}
+    assert [event["id"] for event in ends["s"]] == [event["id"] for event in ends["f"]] == [1, 2, 3, 4]
+    for leaves, arrives in zip(ends["s"], ends["f"]):
+        moved, wait = (spans[one["tid"], one["ts"]] for one in (leaves, arrives))
+        assert moved["args"]["In msg nelems"] == 64 * 256 + 256 + 256 * 8 + 8
+        assert wait["name"] == "mpi:wait"
+        # The wait begins after the collective and ends after it.
+        assert wait["ts"] >= moved["ts"]
+        assert wait["ts"] + wait["dur"] >= moved["ts"] + moved["dur"]
+
+
 def test_a_recording_lists_its_collectives(recordings):
     import mtprof
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from .._dispatch.observer import HOOK, event_id
 from .._dispatch.state import THREAD
-from ..profiler.recorder.collectives import NOTES, Note
+from ..profiler.recorder.collectives import NOTES, WAITS, Note, Wait
 from ._mpi import LOCK
 
 __all__ = ["Observed", "begin"]
@@ -35,6 +35,7 @@ _DTYPES = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16
            "complex64": "ComplexFloat", "complex128": "ComplexDouble", "uint16": "UInt16", "uint32": "UInt32",
            "uint64": "UInt64", "float8_e4m3fn": "Float8_e4m3fn", "float8_e5m2": "Float8_e5m2"}
 _SERIALS = itertools.count(1)
+_WAIT_SERIALS = itertools.count(1)
 
 
 @cache
@@ -45,7 +46,8 @@ def _listed(ranks: tuple[int, ...]) -> str:
 class Observed:
     """A collective that began while a profiler watches."""
 
-    __slots__ = ("dtype", "elements", "end_ns", "group", "ident", "is_async", "name", "number", "peers", "start_ns")
+    __slots__ = ("dtype", "elements", "end_ns", "group", "ident", "is_async", "name", "number", "peers", "serial",
+                 "start_ns")
 
     def __init__(self, group: Any, name: str, number: int, dtype: Any, elements: tuple[int, int],
                  peers: tuple[int, int]) -> None:
@@ -54,6 +56,7 @@ class Observed:
         self.ident = get_ident()
         self.is_async: bool | None = None
         self.end_ns = 0
+        self.serial = 0
         self.start_ns = HOOK["clock"]()
 
     def called(self, is_async: bool) -> None:
@@ -71,12 +74,18 @@ class Observed:
             self._note()
 
     def _note(self) -> None:
+        self.serial = next(_SERIALS)
         group, dtype = self.group, "" if self.dtype is None else str(self.dtype).rpartition(".")[2]
         source, target = self.peers
         NOTES.append(Note(self.start_ns, self.end_ns, self.ident, bool(self.is_async), _NAMES[self.name][1],
                           _DTYPES.get(dtype, dtype), *self.elements, group.group_name, group.group_desc, group.size(),
                           _listed(tuple(group.ranks)), group.global_rank(group.rank()), source, target, self.number,
-                          next(_SERIALS)))
+                          self.serial))
+
+    def waited(self, start_ns: int) -> None:
+        """This thread has waited for it since then; it is over."""
+        if self.is_async:
+            WAITS.append(Wait(start_ns, HOOK["clock"](), get_ident(), self.serial, next(_WAIT_SERIALS)))
 
 
 def begin(group: Any, name: str, number: int, dtype: Any, elements: tuple[int, int],

@@ -15,6 +15,7 @@ from collections.abc import Generator
 from datetime import timedelta
 from typing import Any
 
+from .._dispatch.observer import HOOK
 from ..futures import Future
 from ._errors import DistBackendError
 from ._mpi import LOCK
@@ -126,11 +127,14 @@ class Work:
         """Return when it is over; raises what went wrong."""
         if timeout is not None and timeout > timedelta(0):
             self._begun, self._timeout = time.monotonic(), timeout
+        began_ns = 0 if self.observed is None else HOOK["clock"]()
         self._waiters += 1
         try:
             self._move_to_the_end()
         finally:
             self._waiters -= 1
+        if self.observed is not None:
+            self.observed.waited(began_ns)
         if self._error is not None:
             raise self._error
         return True

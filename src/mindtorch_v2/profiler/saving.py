@@ -164,13 +164,13 @@ class Saver:
             part.end_ns = clock()
             calls = running.calls.drained(marks["calls"], part.end_ns) if "calls" in marks else {}
             part.parts["calls"] = [list(calls.values())]
-            part.notes_taken = recorder.notes_taken
+            part.notes_taken, part.waits_taken = recorder.notes_taken, recorder.waits_taken
         known = {**self.metadata, **rank_metadata()}
         if known != self.metadata:  # at once, for a rank that is killed states nothing at its end
             self.metadata = known
             self.file.state({"metadata": known})
         self.file.add(assemble(part, metadata={}, with_flops=recorder.options.flops, whole=False))
-        recorder.notes_taken = part.notes_taken
+        recorder.notes_taken, recorder.waits_taken = part.notes_taken, part.waits_taken
         if calls:
             marks["calls"] = mark_after(marks["calls"], calls)
 

@@ -63,6 +63,7 @@ def _chunks(trace: Trace, path: str, metadata: dict[str, str], with_overloads: b
     if trace.metadata.get("mindtorch_v2", {}).get(FORWARD_BACKWARD, True):
         yield _arrows(trace, lanes, base_ns, "fwdbwd", links.forward_backward(trace, forward))
     yield _arrows(trace, lanes, base_ns, "ac2g", launches)
+    yield _arrows(trace, lanes, base_ns, "collective_wait", links.collective_waits(trace))
     yield from memory_chunks(trace, base_ns, lanes)
     yield failure_lines(trace, base_ns, lanes)
     yield _closing(trace, base_ns, path)

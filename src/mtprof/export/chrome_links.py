@@ -1,4 +1,5 @@
-"""Arrows of a Chrome trace: from a forward op to its backward, and from a launch to the work it queued."""
+"""Arrows of a Chrome trace: from a forward op to its backward, from a launch to the work it queued, from an
+asynchronous collective to where the program waited for it."""
 
 from __future__ import annotations
 
@@ -29,6 +30,13 @@ def forward_backward(trace: Trace, forward: np.ndarray) -> Links:
     target = np.flatnonzero((forward >= 0) & (trace.events["kind"] == Kind.BACKWARD_FUNCTION))
     target = target[np.argsort(trace.events["start_ns"][target], kind="stable")]
     return Links(forward[target], target, np.arange(1, len(target) + 1))
+
+
+def collective_waits(trace: Trace) -> Links:
+    """Arrows from asynchronous collectives to their waits, numbered from 1."""
+    table = trace.optional("collectives")
+    awaited = np.flatnonzero(table["wait"] >= 0)
+    return Links(table["row"][awaited], table["wait"][awaited], np.arange(1, len(awaited) + 1))
 
 
 def launches(trace: Trace) -> Links:

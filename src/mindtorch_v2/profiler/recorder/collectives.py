@@ -1,7 +1,7 @@
 """Communication between ranks as events: `record_param_comms`, with what was moved, by which group, for how long.
 
 What blocks its caller is an event of the calling thread. What was asynchronous gets a lane of its own; where several
-are on their way at once, there are several lanes.
+are on their way at once, there are several lanes. Where a thread waits for one, that is an event too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mtprof.trace import ThreadInfo
 if TYPE_CHECKING:
     from .recorder import Recorder
 
-__all__ = ["NOTES", "Note", "add_collectives", "rank_metadata"]
+__all__ = ["NOTES", "WAITS", "Note", "Wait", "add_collectives", "rank_metadata"]
 
 _KEPT = 1_000_000  # the oldest go first: recordings that still want them are long over
 _LANE = "MPI communication"
@@ -50,7 +50,18 @@ class Note(NamedTuple):
     serial: int        # of the note in this process, from 1
 
 
+class Wait(NamedTuple):
+    """A thread waited for an asynchronous collective or message."""
+
+    start_ns: int
+    end_ns: int
+    ident: int
+    awaited: int       # the note's serial number
+    serial: int        # of the wait in this process, from 1; they are noted when they end
+
+
 NOTES: deque[Note] = deque(maxlen=_KEPT)
+WAITS: deque[Wait] = deque(maxlen=_KEPT)
 _NAMES = ("operation", "dtype", "group", "group_description", "ranks")
 _NUMBERS = ("in_elements", "out_elements", "group_size", "rank", "source", "target", "number")
 
@@ -64,6 +75,7 @@ def rank_metadata() -> dict[str, Any]:
 def add_collectives(build: TraceBuilder, recorder: Recorder, steps_ns: np.ndarray,
                     threads: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> None:
     """Add what was noted during a recording, without what an earlier part of it has."""
+    wait_rows = _add_waits(build, recorder, steps_ns, threads)
     notes = []
     for note in tuple(NOTES):
         if note.serial <= recorder.notes_taken or note.start_ns < recorder.start_ns:
@@ -91,7 +103,28 @@ def add_collectives(build: TraceBuilder, recorder: Recorder, steps_ns: np.ndarra
         columns[name] = np.array([build.name(getattr(note, name)) for note in notes], np.int32)
     for name in _NUMBERS:
         columns[name] = np.array([getattr(note, name) for note in notes], np.int64)
+    columns["wait"] = np.array([wait_rows.get(note.serial, -1) for note in notes], np.int32)
     build.add_columns("collectives", columns)
+
+
+def _add_waits(build: TraceBuilder, recorder: Recorder, steps_ns: np.ndarray,
+               threads: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> dict[int, int]:
+    """Add the waits of a recording; the row of the first one for each note, by its serial number."""
+    waits = [wait for wait in tuple(WAITS) if wait.serial > recorder.waits_taken
+             and wait.start_ns >= recorder.start_ns and wait.end_ns <= recorder.end_ns]
+    if not waits:
+        return {}
+    recorder.waits_taken = waits[-1].serial
+    start, end, ident = (np.array([wait[field] for wait in waits], np.int64) for field in range(3))
+    first = build.count("events")
+    build.add_columns("events", {
+        "name": np.full(len(waits), build.name("mpi:wait"), np.int32),
+        "kind": np.full(len(waits), int(Kind.SCOPE), np.uint8), "start_ns": start, "end_ns": end,
+        "thread": threads(ident, start), "step": np.searchsorted(steps_ns, start, "right").astype(np.int32)})
+    rows: dict[int, int] = {}
+    for row, wait in enumerate(waits, first):
+        rows.setdefault(wait.awaited, row)
+    return rows
 
 
 def _lanes(start: np.ndarray, end: np.ndarray) -> list[int]:

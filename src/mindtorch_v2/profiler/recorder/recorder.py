@@ -46,6 +46,7 @@ class Recorder:
         self.epoch_ns = 0
         self.dropped = 0
         self.notes_taken = 0  # collectives that an earlier part of the recording has, by their serial number
+        self.waits_taken = 0  # and waits for them
         self._marks: dict[str, Any] = {}
         self._dropped_before = 0
         self._own_marks: dict[str, Any] = {}
