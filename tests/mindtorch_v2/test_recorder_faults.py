@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 from forked import Forks
-from length import LONG
 
 import mindtorch_v2 as torch
+from length import LONG
 from mindtorch_v2._dispatch import native
 
 HERE = Path(__file__).parent

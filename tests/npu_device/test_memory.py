@@ -7,9 +7,9 @@ import random
 from typing import Any
 
 import pytest
-from length import LONG
 
 import mindtorch_v2 as torch
+from length import LONG
 
 
 def settled() -> dict[str, int]:

@@ -248,7 +248,7 @@ class MersenneGenerator(MersenneEngine):
         check_permutation(n, dtype)
         if n == 0:
             return np.empty(0, dtype)
-        if 1 < n and self.fill_permutation(made := np.empty(n, INT64)):
+        if n > 1 and self.fill_permutation(made := np.empty(n, INT64)):
             return narrow(made, dtype)
         steps = np.arange(n, dtype=np.uint64)
         with self._lock:
