@@ -92,6 +92,7 @@ def test_killed(tmp_path):
     """What was written is there after `kill -9`."""
     path = tmp_path / "killed.mtp"
     program = f"""
+        import time
         import mindtorch_v2 as torch
         from mindtorch_v2.profiler import profile, record_function, saving
         saving.INTERVAL_S = 0.05
@@ -106,6 +107,8 @@ def test_killed(tmp_path):
                 inner()
                 if number == 1000:
                     print("going", flush=True)
+                if number > 1000:
+                    time.sleep(0.0005)  # a few events in each piece: whoever reads the file is not outrun
         """
     process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE,
                                env={**os.environ, "PYTHONPATH": str(SOURCE)}, text=True)

@@ -80,8 +80,10 @@ class Timer:
         """Many runs, long enough for the clock not to matter, until `min_run_time` seconds have passed."""
         number = self._block_size(min_run_time)
         times: list[float] = []
-        while not times or sum(times) < min_run_time:
+        passed = 0.0
+        while not times or passed < min_run_time:
             times.append(self._timer.timeit(number))
+            passed += times[-1]
             if callback is not None:
                 callback(number, times[-1])
         return Measurement(number, times, self.label, self.stmt)
