@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from forked import Forks
 
 from mtprof.schema_page import page
 
@@ -29,15 +29,20 @@ def blocks(language: str) -> dict[str, str]:
 PYTHON = blocks("python")
 
 
+@pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    folders = [ROOT / "src", ROOT / "tests/mindtorch_v2/oracle"]
+    made = Forks({**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))})
+    yield made
+    made.close()
+
+
 @pytest.mark.parametrize("place", PYTHON)
-def test_blocks_run_as_pasted(place: str, tmp_path: Path) -> None:
+def test_blocks_run_as_pasted(forks: Forks, place: str, tmp_path: Path) -> None:
     program = PYTHON[place]
     if "from harness import" in program:
         pytest.importorskip("torch", reason="the block compares with PyTorch")
-    (tmp_path / "pasted.py").write_text(program, encoding="utf-8")
-    folders = [ROOT / "src", ROOT / "tests/mindtorch_v2/oracle"]
-    done = subprocess.run([sys.executable, "pasted.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300,
-                          env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))})
+    done = forks.run(program, 300, tmp_path)
     assert done.returncode == 0, f"{place}\n{program}\n{done.stderr}"
 
 

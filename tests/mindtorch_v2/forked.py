@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from types import ModuleType
 
 
 class Forks:
@@ -24,13 +25,14 @@ class Forks:
         self.parent = subprocess.Popen([sys.executable, "-X", "faulthandler", __file__], env={**environment, **one},
                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True)
 
-    def run(self, program: str, timeout: float) -> subprocess.CompletedProcess[str]:
-        """Run a program to its end, and say how it ended."""
+    def run(self, program: str, timeout: float, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+        """Run a program to its end, in a folder if there is one, and say how it ended."""
         assert self.parent.stdin is not None
         assert self.parent.stdout is not None
-        with tempfile.TemporaryDirectory() as folder:
-            out, error = Path(folder, "out"), Path(folder, "error")
-            print(json.dumps([program, str(out), str(error)]), file=self.parent.stdin, flush=True)
+        with tempfile.TemporaryDirectory() as written:
+            out, error = Path(written, "out"), Path(written, "error")
+            told = [program, str(folder or os.getcwd()), str(out), str(error)]
+            print(json.dumps(told), file=self.parent.stdin, flush=True)
             if not select.select([self.parent.stdout], [], [], timeout)[0]:
                 self.close()
                 raise subprocess.TimeoutExpired(program, timeout, out.read_bytes(), error.read_bytes())
@@ -46,9 +48,10 @@ class Forks:
 def program_of_a_fork() -> str | None:
     """In each fork, the program that it shall run; in the parent, nothing, when there are no more."""
     for line in sys.stdin:
-        program, out, error = json.loads(line)
+        program, folder, out, error = json.loads(line)
         fork = os.fork()
         if not fork:
+            os.chdir(folder)
             for number, path, flags in ((0, os.devnull, os.O_RDONLY), (1, out, os.O_WRONLY | os.O_CREAT),
                                         (2, error, os.O_WRONLY | os.O_CREAT)):
                 os.dup2(os.open(path, flags), number)
@@ -62,4 +65,5 @@ if __name__ == "__main__":
 
     PROGRAM = program_of_a_fork()
     if PROGRAM is not None:
-        exec(compile(PROGRAM, "<string>", "exec"), {"__name__": "__main__"})
+        sys.modules["__main__"] = MAIN = ModuleType("__main__")
+        exec(compile(PROGRAM, "<string>", "exec"), vars(MAIN))
