@@ -22,6 +22,9 @@ from .places import Places
 from .steps import Steps, find_steps
 
 
+_ENOUGH_STEPS = 5
+
+
 class Analysis:
     """What a recording says, computed when first asked for and then kept.
 
@@ -99,18 +102,28 @@ class Analysis:
 
     @property
     def headline(self) -> str:
-        """One sentence that says where the time goes, on average over the steps after the warm-up."""
+        """One sentence that says where the time goes, on average over the steps after the warm-up.
+
+        A single step that took longer than all others together would decide the average alone, so it is named instead.
+        """
         rows = self.breakdown.steady
         if not rows or not len(self.trace):
             return "Nothing was recorded."
+        longest = max(rows, key=lambda row: row.wall_us)
+        apart = ""
+        if len(rows) >= _ENOUGH_STEPS and 2 * longest.wall_us > sum(row.wall_us for row in rows):
+            rows = [row for row in rows if row is not longest]
+            apart = f", apart from step {longest.step}, which took {_time(longest.wall_us)}"
         wall = sum(row.wall_us for row in rows) / len(rows)
         means = {part: sum(row.part_us(part) for row in rows) / len(rows) for part in PART_WORDS}
         part = max(means, key=lambda part: means[part])
-        share = means[part] / wall if wall else 0.0
+        if not wall:
+            return "Nothing took any time."
+        share = means[part] / wall
         if not self.steps.known:
             return f"{share:.0%} of the recording {PART_WORDS[part]} ({_time(means[part])} of {_time(wall)})."
         often = " on average" if len(rows) > 1 else ""
-        return f"{share:.0%} of a step {PART_WORDS[part]} ({_time(means[part])} of {_time(wall)}{often})."
+        return f"{share:.0%} of a step {PART_WORDS[part]} ({_time(means[part])} of {_time(wall)}{often}){apart}."
 
 
 def _time(time_us: float) -> str:

@@ -7,6 +7,7 @@ dropped events. --repair writes a trace without the faults."""
 from __future__ import annotations
 
 import argparse
+import warnings
 
 from .files import add_force, check_target
 from .output import SETTINGS, line, note, print_json, working
@@ -25,7 +26,7 @@ def prepare(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ..analysis.health import examine, repaired
+    from ..analysis.health import Ailment, examine, repaired
     from ..recording import Recording
     from .files import read
     from .formats import format_of, write
@@ -33,9 +34,13 @@ def run(options: argparse.Namespace) -> int:
     if options.repair:
         check_target(options.repair, options.force, (options.trace,))
         form = format_of(options.repair, None)
-    recording = read(options.trace, salvage=True)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        recording = read(options.trace, salvage=True)
     with working("examining"):
-        ailments = examine(recording.trace, options.trace)
+        ailments = [Ailment("cut short", "the file ends before the trace does; its last rows are missing")
+                    for warning in said if "cut short" in str(warning.message)]
+        ailments += examine(recording.trace, options.trace)
     if options.repair:
         with working("repairing"):
             mended, done = repaired(recording.trace)

@@ -135,6 +135,17 @@ def grows(by: int) -> Loop:
     return loop
 
 
+def makes_buffers(times: int = 20, each: float = 80, sizes: int = 1) -> Loop:
+    """A program without steps; it makes buffers at one line, and works in between."""
+    loop = Loop()
+    loop.start, loop.at = 0, 10_000_000
+    for number in range(times):
+        shape = (TensorInput((1000 + number % sizes,), "float32", (1,)),)
+        loop.event("aten::zeros_like", Kind.OP, number * 450, number * 450 + each, line=51, inputs=shape)
+        loop.event("aten::mm", Kind.OP, number * 450 + each, number * 450 + 400)
+    return loop
+
+
 # A loop beyond the threshold of its kind, the line that it names, and loops that are just short of it.
 CASES = {
     "input-bound": (waits_for_data(0.16), 7, [waits_for_data(0.14), waits_for_data(0.01)]),
@@ -147,6 +158,7 @@ CASES = {
     "changing-shapes": (changes_shapes(10), 22, [changes_shapes(2), changes_shapes(3), changes_shapes(10, 0.15)]),
     "memory-peak": (peaks(20 * MIB, 10), 41, [peaks(20 * MIB, 20), peaks(15 * MIB, 4)]),
     "memory-growth": (grows(2 * MIB), 44, [grows(0), grows(MIB // 2)]),
+    "memory-churn": (makes_buffers(), 51, [makes_buffers(times=19), makes_buffers(each=70), makes_buffers(sizes=2)]),
 }
 
 
@@ -163,6 +175,18 @@ def test_a_threshold_tells_a_fault_from_what_is_in_order(kind):
         advice = loop.analysis().advice
         assert advice.findings == []
         assert {check.kind: check.verdict for check in advice.checks}[kind] is Verdict.CLEAN
+
+
+def test_one_very_long_step_does_not_decide_the_headline():
+    loop = Loop()
+    for number in range(10):
+        more = 50_000 if number == 6 else 0
+        loop.step(1000 + more)
+        loop.event(LOADER, Kind.SCOPE, 0, 600)
+        loop.event("aten::mm", Kind.OP, 610, 620)
+        loop.event(ADAM, Kind.SCOPE, 700, 700 + more)
+    assert loop.analysis().headline == (
+        "60% of a step waits for data (600 µs of 1.00 ms on average), apart from step 6, which took 51.0 ms.")
 
 
 def test_interrupted_ops_are_still_tiny():

@@ -124,6 +124,7 @@ def test_a_chrome_trace_cut_in_half_is_refused_and_can_be_salvaged(stage, name):
     for arguments in (["summary", name], ["convert", name, "out.mtp"]):
         check(stage(*arguments), "cut")
     assert sorted(os.listdir(stage.folder)) == [name, "good.mtp"]
+    assert stage("doctor", "--strict", name).stdout.startswith("cut short: ")
     done = stage("doctor", "--repair", "whole.mtp", name)
     assert done.returncode == 0, done.stderr
     assert json.loads(stage("summary", "--json", "whole.mtp").stdout)["events"] > 5000

@@ -15,6 +15,7 @@ from . import (
     device_idle,
     first_steps,
     input_bound,
+    memory_churn,
     memory_growth,
     memory_peak,
     optimizer,
@@ -43,6 +44,7 @@ KINDS: dict[str, Callable[[Analysis], Result]] = {
     "changing-shapes": changing_shapes.look,
     "memory-peak": memory_peak.look,
     "memory-growth": memory_growth.look,
+    "memory-churn": memory_churn.look,
 }
 
 
