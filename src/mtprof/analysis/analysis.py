@@ -21,7 +21,6 @@ from .operators import OperatorRow, operators
 from .places import Places
 from .steps import Steps, find_steps
 
-
 _ENOUGH_STEPS = 5
 
 

@@ -44,7 +44,7 @@ def look(analysis: Analysis) -> Result:
     here = rows[group == worst]
     name = trace.names[events["name"][here[0]]]
     saves = total * (count - 1) / count
-    figures = [Figure("times it is made", count, "count"), Figure("each takes", float(took[group == worst].mean()), "ns"),
+    figures = [Figure("times it is made", count, "count"), Figure("each takes", total / count, "ns"),
                Figure("share of the time", share, "share"), Figure("op", name, "text")]
     if trace.has("memory"):
         made = analysis.view.cpu_bytes + analysis.view.device_bytes
@@ -53,6 +53,6 @@ def look(analysis: Analysis) -> Result:
             figures.append(Figure("size of one", size, "bytes"))
     return Finding("memory-churn", f"The same buffer is made {count:,} times by {name}, which takes {share:.0%} of the "
                    "time.", figures,
-                   "Make it once before the loop and use it again: register a mask or a table as a buffer of the module, "
-                   "fill scratch memory in place (`zero_`, `out=`), or use `expand` in place of a filled copy.",
+                   "Make it once before the loop and use it again: register a mask or a table as a buffer of the "
+                   "module, fill scratch memory in place (`zero_`, `out=`), or use `expand` in place of a filled copy.",
                    analysis.places.of_rows(here), int(saves), saves / span_ns(analysis), page="operators", query=name)
