@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum, IntEnum
+from enum import Enum
+
+from .codes import Code
 
 
-class DeviceType(IntEnum):
+class DeviceType(Code):
     """A device type that also equals its own name.
 
     >>> DeviceType.CPU == "CPU", DeviceType.PrivateUse1 == "NPU", DeviceType(20)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from enum import IntEnum
 
 import numpy as np
 
+from .codes import Code
 
-class Kind(IntEnum):
+
+class Kind(Code):
     """What an event is. The order is part of the file format: append only."""
 
     OP = 0  # an op, `aten::add`
@@ -34,7 +35,7 @@ class Kind(IntEnum):
     FILL = 14  # memory of a device was set to a value
 
 
-class Direction(IntEnum):
+class Direction(Code):
     """Where a copy went. The numbers are part of the file format."""
 
     UNKNOWN = 0  # or memory was filled and nothing was copied
@@ -45,7 +46,7 @@ class Direction(IntEnum):
     PEER = 5  # to another device
 
 
-class Role(IntEnum):
+class Role(Code):
     """What a module or an optimizer said a tensor is."""
 
     PARAMETER = 1
@@ -103,7 +104,7 @@ class Column:
     owned: bool = False
     clock: str | None = None
     identity: bool = False
-    codes: type[IntEnum] | None = None
+    codes: type[Code] | None = None
     kineto: str = ""
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from enum import IntEnum
 
 import numpy as np
 
+from .codes import Code
 from .files import write_atomically
 from .schema import FACTS, POOLS, TABLES, Column, Direction, Kind, Role, Table
 from .store.arrow import FORMAT
@@ -65,7 +65,7 @@ def _notes(column: Column) -> str:
     return "; ".join(filter(None, found))
 
 
-def _codes(codes: type[IntEnum]) -> str:
+def _codes(codes: type[Code]) -> str:
     rows = ((str(int(code)), f"`{code.name}`") for code in codes)
     return f"### `{codes.__name__}`\n\n{_grid(('code', 'name'), rows)}\n"
 

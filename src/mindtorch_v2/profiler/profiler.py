@@ -31,6 +31,7 @@ from .activity import (
 )
 from .errors import ProfilerStateError
 from .execution_trace import ExecutionTraceObserver
+from .leaving import Leaving
 from .record_function import step_scope
 from .recorder.collectives import rank_metadata
 from .result import VALUES
@@ -406,13 +407,14 @@ class profile(_KinetoProfile):
         self.current_action = self.schedule(0)
         self.step_rec_fn: step_scope | None = None
         self._started = self._was_started = False
+        self._given_up: ProfilerAction | None = None  # the action that an error or Ctrl-C ended
         KinetoStepTracker.init_step_count(PROFILER_STEP_NAME)
 
     def __enter__(self) -> profile:
         self.start()
         return self
 
-    def __exit__(self, *exc: object) -> None:
+    def _leave(self) -> None:
         try:
             self.stop()
         finally:
@@ -424,6 +426,8 @@ class profile(_KinetoProfile):
         """Begin with the action that the schedule has for step 0."""
         try:
             self._started = self._was_started = True
+            if self._given_up is not None:
+                self.current_action, self._given_up = self._given_up, None
             if self.record_steps:
                 # Workers that start before the first step that is recorded can take part in it.
                 processes.expect(self)
@@ -451,7 +455,7 @@ class profile(_KinetoProfile):
             self._close_step()
             before = self.current_action
             self.step_num += 1
-            self.current_action = self.schedule(self.step_num)
+            self.current_action, self._given_up = self.schedule(self.step_num), None
             if self._started:
                 self._transit_action(before, self.current_action)
             if self.profiler is not None:
@@ -466,7 +470,9 @@ class profile(_KinetoProfile):
 
     def _give_up(self) -> None:
         self._started = False
-        self.current_action = ProfilerAction.NONE  # there is nothing left to stop
+        if self._given_up is None:
+            # There is nothing left to stop; the next start goes on from here.
+            self._given_up, self.current_action = self.current_action, ProfilerAction.NONE
         self.step_rec_fn = None  # nor to close: an interrupt may have come before it was open
         try:
             processes.expect_no_more(self)
@@ -474,9 +480,7 @@ class profile(_KinetoProfile):
             processes.drop(0)  # which also lets go of what an interrupt may have left taken
             super()._give_up()
 
-    def __del__(self) -> None:
-        if getattr(self, "_started", False):
-            processes.expect_no_more(self)
+    __exit__ = Leaving(_leave, _give_up, lambda prof: prof._started)
 
     def _why_nothing(self) -> str:
         if self.step_num == 0 and not self._was_started:

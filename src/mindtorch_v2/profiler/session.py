@@ -30,6 +30,7 @@ from . import saving
 from .activity import ProfilerActivity, _ExperimentalConfig, available, categories, check_filters, consistent, device_of
 from .device_work import DeviceWatch
 from .event_ids import reserve
+from .leaving import Leaving
 from .options import Options
 from .post_processing import events_within
 from .profiler_state import RUNNING, ActiveProfilerType
@@ -118,6 +119,8 @@ class profile:
         self.profiling_start_time_ns = 0
         self.profiling_end_time_ns = 0
         self._recorder: Recorder | None = None
+        # Only while it records: a Ctrl-C that falls into a finalizer is lost, so one that has ended has none.
+        self._guard: weakref.finalize[Any, Any] | None = None
         self._kernels: providers.Tally | None = None
         self._devices: DeviceWatch | None = None
         self._trace: Trace | None = None
@@ -170,6 +173,8 @@ class profile:
             if self.use_cpu:
                 began = perf_counter_ns()
                 RUNNING[id(self)] = self.kind
+                self._guard = weakref.finalize(self, _dropped, id(self), self._recorder, self._devices)
+                self._guard.atexit = False  # see `_end_with_the_interpreter`
                 self.metadata.update(COMING_METADATA)
                 COMING_METADATA.clear()
                 UNDER_WAY.add(self)
@@ -189,7 +194,7 @@ class profile:
             self._give_up()
             raise
 
-    def __exit__(self, *exc: object) -> None:
+    def _stop(self) -> None:
         if self.enabled and self._recorder is not None:
             try:
                 began = perf_counter_ns()
@@ -219,12 +224,17 @@ class profile:
             self._recorder.parts = {}
 
     def _leave(self) -> None:
+        if self._guard is not None:
+            self._guard.detach()
+            self._guard = None
         RUNNING.pop(id(self), None)
         UNDER_WAY.discard(self)
         self.entered = False
 
     def _give_up(self) -> None:
         """Something failed, or Ctrl-C came: be off afterwards, with what can be kept of the recording."""
+        if not self.enabled:
+            return
         try:
             if self._recorder is not None:
                 self._recorder.stop()
@@ -238,19 +248,7 @@ class profile:
                 self._saver = None
             self._leave()
 
-    def __del__(self) -> None:
-        if RUNNING is None:  # Python is shutting down and has cleared this module
-            return
-        RUNNING.pop(id(self), None)
-        recorder = getattr(self, "_recorder", None)
-        if recorder is None or not recorder.active:
-            return
-        drop(recorder)
-        if self._devices is not None:
-            self._devices.stop()
-        if not sys.is_finalizing():
-            warnings.warn("a profiler was dropped while it recorded; its recording has ended and is lost. "
-                          "Call stop(), or use it in a `with` statement", RuntimeWarning, stacklevel=2)
+    __exit__ = Leaving(_stop, _give_up, lambda one: one.enabled and one.entered)
 
     def toggle_collection_dynamic(self, enable: bool, activities: Any) -> None:
         """Pause or resume collection of some activities."""
@@ -440,6 +438,19 @@ class profile:
         if not self.enabled or self._recorder is None or self._recorder.active:
             return "<unfinished torch.autograd.profile>"
         return str(self.function_events)
+
+
+def _dropped(identity: int, recorder: Recorder, devices: DeviceWatch | None) -> None:
+    """The profiler of a recording is gone."""
+    RUNNING.pop(identity, None)
+    if not recorder.active:
+        return
+    drop(recorder)
+    if devices is not None:
+        devices.stop()
+    if not sys.is_finalizing():
+        warnings.warn("a profiler was dropped while it recorded; its recording has ended and is lost. "
+                      "Call stop(), or use it in a `with` statement", RuntimeWarning, stacklevel=2)
 
 
 def _end_with_the_interpreter() -> None:

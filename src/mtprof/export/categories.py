@@ -8,9 +8,9 @@ import numpy as np
 
 from ..schema import Kind
 from ..store import kineto_words as words
+from ..tables.distinct import distinct
 from ..tables.select import select
 from ..trace import Trace
-from .chrome_events import distinct
 
 INSTANTS = "cpu_instant_event"  # changes of memory, and allocations that failed
 

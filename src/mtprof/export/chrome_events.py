@@ -18,41 +18,15 @@ from ..schema import Kind
 from ..store import kineto_sides
 from ..store import kineto_words as words
 from ..tables import derived
+from ..tables.distinct import distinct
 from ..trace import Arguments, ThreadInfo, Trace
 from .chrome_links import is_device_work
 from .fixed_text import THREE_DIGITS, lines, thousands
 
 _CHUNK_ROWS = 1 << 11  # small enough that a chunk's text stays in the cache
-_DENSE = 1 << 22  # up to here, distinct values are found with a table rather than by sorting
 
 _AFTER_INSTANT = [f'.{ns:03d},"args":{{' for ns in range(1000)]
 _DIGITS = re.compile(r"_(\d+)\Z")
-
-
-def distinct(columns: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Number the distinct combinations of some columns: the number of each row, and one row of each number."""
-    count = len(columns[0])
-    code, size = np.zeros(count, np.int64), 1
-    if not count:
-        return code, code
-    for column in columns:
-        low, high = int(column.min()), int(column.max())
-        span = high - low + 1
-        if span == 1:
-            continue
-        if span > _DENSE:
-            values, column = np.unique(column, return_inverse=True)
-            low, span = 0, len(values)
-        code, size = code * span + (column.astype(np.int64) - low), size * span
-        if size > _DENSE:
-            values, code = np.unique(code, return_inverse=True)
-            size = len(values)
-    present = np.zeros(size, bool)
-    present[code] = True
-    code = (np.cumsum(present) - 1)[code]
-    row = np.zeros(int(code.max()) + 1, np.int64)
-    row[code] = np.arange(count)
-    return code, row
 
 
 class EventText:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..analysis import Analysis
-from ..analysis.operators import grouped
 from ..analysis.places import is_users
 from ..schema import DEVICE_KINDS, PYTHON_KINDS, Kind
+from ..tables.distinct import distinct
 from ..trace import Trace
 from ..views.module_tree import OUTSIDE
 from .phases import PHASES, phases
@@ -88,13 +88,12 @@ def _by_stack(trace: Trace, phase: np.ndarray) -> _Tree:
     tree = _Tree("all")
     rows, times = _self_times(trace)
     events = trace.events
-    keys = [events["stack"][rows], events["name"][rows], phase[rows]]
-    first, which = grouped(keys)
-    groups = np.stack([key[first] for key in keys])
+    keys = np.stack([events["stack"][rows], events["name"][rows], phase[rows]])
+    which, first = distinct(keys)
     sums = np.bincount(which, times, len(first)).astype(np.int64)
     users = [is_users(frame) for frame in trace.frames]
     numbers = {frame: place for place, frame in enumerate(trace.frames)}
-    for (stack, name, what), value, start in zip(groups.T.tolist(), sums.tolist(), first.tolist()):
+    for (stack, name, what), value, start in zip(keys[:, first].T.tolist(), sums.tolist(), first.tolist()):
         node = 0
         for frame in reversed(trace.stack(stack)) if stack >= 0 else ():
             where = f" ({frame.file}:{frame.line})" if frame.file else ""

@@ -9,6 +9,7 @@ import numpy as np
 from ..analysis import Analysis
 from ..devices import device_name
 from ..schema import DEVICE_KINDS, Kind
+from ..tables.distinct import distinct
 from .columns import packed
 from .phases import PHASES, phases
 
@@ -86,16 +87,17 @@ def _lanes(analysis: Analysis, rows: np.ndarray) -> tuple[list[dict[str, Any]], 
     thread = events["thread"][rows].astype(np.int64)
     device = events["device"][rows].astype(np.int64) * np.isin(events["kind"][rows], DEVICE_KINDS)
     index = events["device_index"][rows].astype(np.int64)
-    keys, lane = np.unique(np.stack([device, np.where(device > 0, index, -1), thread]), axis=1, return_inverse=True)
+    keys = np.stack([device, np.where(device > 0, index, -1), thread])
+    lane, first = distinct(keys)
     lanes = []
-    for kind, number, place in keys.T.tolist():
+    for kind, number, place in keys[:, first].T.tolist():
         info = trace.threads[place]
         if kind:
             label, group = f"stream {info.tid}", device_name(kind, number)
         else:
             label, group = info.name or f"thread {info.tid}", info.process_name or f"process {info.pid}"
         lanes.append({"label": label, "group": group, "device": bool(kind), "main": place == analysis.steps.thread})
-    return lanes, lane.reshape(-1)
+    return lanes, lane
 
 
 def _steps(analysis: Analysis, origin: int) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from ..devices import DeviceType
 from ..names import ENGINE_PREFIX, parse_stack
 from ..schema import DEVICE_KINDS, TABLES, Kind
 from ..tables import derived
+from ..tables.distinct import distinct
 from ..tables.nesting import rows_around
 from ..trace import Frame, ThreadInfo, Trace
 from . import kineto_words as words
@@ -228,7 +229,8 @@ class KinetoColumns:
     def _without_overloads(self, name: np.ndarray, overload: np.ndarray) -> np.ndarray:
         """The names without the overloads that `capture_overload_names` puts behind them, where the file says both."""
         names = self.build.names
-        for pair in np.unique(np.stack([name, overload])[:, overload > 0], axis=1).T.tolist():
+        pairs = np.stack([name, overload])[:, overload > 0]
+        for pair in pairs[:, distinct(pairs)[1]].T.tolist():
             ending = f".{names[pair[1]]}"
             if names[pair[0]].endswith(ending):
                 shorter = self.build.name(names[pair[0]].removesuffix(ending))

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from enum import IntEnum
 from typing import Any
 
 import numpy as np
 
 from ..builder import TraceBuilder
+from ..codes import Code
 from ..json_text import text
 from ..schema import TABLES, Column, Direction, Table
 from ..trace import Trace
@@ -164,7 +164,7 @@ def _written(trace: Trace, column: Column, value: int) -> str:
     return text(column.codes(value).name) if column.codes is not None else str(value)
 
 
-def _code(column: Column, codes: type[IntEnum], value: Any) -> int:
+def _code(column: Column, codes: type[Code], value: Any) -> int:
     if value not in codes.__members__:
         raise ValueError(f"{column.kineto} should be one of {', '.join(codes.__members__)}, and is {str(value)[:40]!r}")
     return int(codes[value])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from ..devices import DEVICES, DeviceType
@@ -172,10 +172,15 @@ def _parse(kind: str, dims: Any, strides: Any, concrete: Any) -> Any:
     return TensorInput(tuple(dims), _DTYPES.get(kind, kind), tuple(strides))
 
 
+_WHOLE = re.compile(r"[\s+\-\d_]+")
+
+
 def _parse_number(text: str) -> Any:
     if text in ("True", "False"):
         return text == "True"
-    for read in (int, float, complex):
+    # Not by trial alone: Python drops a Ctrl-C that comes while it makes the text of an error.
+    readers: tuple[Callable[[str], Any], ...] = (int, float, complex)
+    for read in readers if _WHOLE.fullmatch(text) else readers[1:]:
         try:
             return read(text)
         except ValueError:

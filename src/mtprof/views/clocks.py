@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..devices import device_name
+from ..tables.distinct import distinct
 from ..trace import Trace
 from .rows import Rows
 
@@ -27,7 +28,7 @@ def clocks(trace: Trace) -> Rows[ClockRow]:
     table = trace.clocks
     devices = np.stack([table["device"], table["device_index"]])
     rows = []
-    for kind, index in np.unique(devices, axis=1).T.tolist():
+    for kind, index in devices[:, distinct(devices)[1]].T.tolist():
         here = np.flatnonzero((devices[0] == kind) & (devices[1] == index))
         host, device = table["time_ns"][here].tolist(), table["device_ns"][here].tolist()
         passed = host[-1] - host[0]

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..devices import device_name
 from ..schema import DEVICE_KINDS
+from ..tables.distinct import distinct
 from ..trace import Trace
 from .rows import Rows
 
@@ -60,16 +61,16 @@ def collectives(trace: Trace) -> Rows[CollectiveRow]:
     on_device = np.isin(events["kind"][table["row"]], DEVICE_KINDS)
     chosen = np.flatnonzero(on_device) if on_device.any() else np.arange(len(on_device))
     row = table["row"][chosen]
-    keys = np.stack([events["device"][row].astype(np.int64), events["device_index"][row].astype(np.int64),
-                     *(table[name][chosen].astype(np.int64) for name in ("operation", "group", "group_size", "dtype"))])
-    found, which = np.unique(keys, axis=1, return_inverse=True)
-    count, elements, took = np.zeros((3, found.shape[1]), np.int64)
-    np.add.at(count, which.reshape(-1), 1)
-    np.add.at(elements, which.reshape(-1), np.maximum(table["in_elements"], table["out_elements"])[chosen])
-    np.add.at(took, which.reshape(-1), trace.duration_ns[row])
+    keys = [events["device"][row], events["device_index"][row],
+            *(table[name][chosen] for name in ("operation", "group", "group_size", "dtype"))]
+    which, first = distinct(keys)
+    count, elements, took = np.zeros((3, len(first)), np.int64)
+    np.add.at(count, which, 1)
+    np.add.at(elements, which, np.maximum(table["in_elements"], table["out_elements"])[chosen])
+    np.add.at(took, which, trace.duration_ns[row])
     names = trace.names
     rows = [CollectiveRow(device_name(kind, index), names[operation], names[group], size, names[dtype], number,
                           total * _BYTES.get(names[dtype], 0), ns / 1000)
             for kind, index, operation, group, size, dtype, number, total, ns in zip(
-                *found.tolist(), count.tolist(), elements.tolist(), took.tolist())]
+                *(key[first].tolist() for key in keys), count.tolist(), elements.tolist(), took.tolist())]
     return Rows(CollectiveRow, sorted(rows, key=lambda one: -one.time_us), ("gb_per_s", "bus_gb_per_s"))

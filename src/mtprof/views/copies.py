@@ -8,6 +8,7 @@ import numpy as np
 
 from ..devices import device_name
 from ..schema import Direction, Kind
+from ..tables.distinct import distinct
 from ..trace import Trace
 from .rows import Rows
 
@@ -44,15 +45,15 @@ def copies(trace: Trace) -> Rows[CopyRow]:
     table, events = trace.copies, trace.events
     row = table["row"]
     filled = events["kind"][row] == Kind.FILL
-    keys = np.stack([events["device"][row].astype(np.int64), events["device_index"][row].astype(np.int64),
-                     np.where(filled, -1, table["direction"].astype(np.int64))])
-    found, which = np.unique(keys, axis=1, return_inverse=True)
-    count, size, took = np.zeros((3, found.shape[1]), np.int64)
-    np.add.at(count, which.reshape(-1), 1)
-    np.add.at(size, which.reshape(-1), table["size_bytes"])
-    np.add.at(took, which.reshape(-1), trace.duration_ns[row])
+    keys = [events["device"][row], events["device_index"][row],
+            np.where(filled, -1, table["direction"].astype(np.int64))]
+    which, first = distinct(keys)
+    count, size, took = np.zeros((3, len(first)), np.int64)
+    np.add.at(count, which, 1)
+    np.add.at(size, which, table["size_bytes"])
+    np.add.at(took, which, trace.duration_ns[row])
     rows = [CopyRow(device_name(kind, index), "fill" if way < 0 else Direction(way).name.lower(), number, total,
                     ns / 1000)
-            for kind, index, way, number, total, ns in zip(*found.tolist(), count.tolist(), size.tolist(),
-                                                            took.tolist())]
+            for kind, index, way, number, total, ns in zip(*(key[first].tolist() for key in keys), count.tolist(),
+                                                            size.tolist(), took.tolist())]
     return Rows(CopyRow, sorted(rows, key=lambda one: -one.time_us), ("gb_per_s",))

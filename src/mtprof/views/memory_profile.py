@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from ..devices import device_name
+from ..tables.distinct import distinct
 from ..trace import Trace
 from .event_fields import Values
 from .memory_blocks import Blocks, blocks_of
@@ -76,10 +77,10 @@ class MemoryProfile:
     @cached_property
     def device_names(self) -> list[str]:
         """The device of each block."""
-        pairs = np.stack([self.blocks.device, self.blocks.device_index])
-        known, which = np.unique(pairs, axis=1, return_inverse=True)
-        names = [device_name(kind, index) for kind, index in known.T.tolist()]
-        return [names[i] for i in which.reshape(-1).tolist()]
+        kinds, indices = self.blocks.device, self.blocks.device_index
+        which, first = distinct([kinds, indices])
+        names = [device_name(kind, index) for kind, index in zip(kinds[first].tolist(), indices[first].tolist())]
+        return [names[i] for i in which.tolist()]
 
     @cached_property
     def keys(self) -> list[TensorKey]:

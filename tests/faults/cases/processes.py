@@ -210,6 +210,61 @@ def ctrl_c_at_any_moment(directory: pathlib.Path) -> None:
         assert [item.name for item in directory.iterdir()] == ["t.json"], list(directory.iterdir())
 
 
+@case(seconds=400, quick=False)
+def ctrl_c_at_each_place(directory: pathlib.Path) -> None:
+    """An interrupt at any line or function of recording and exporting comes out as it is, and ends the recording."""
+    import warnings
+    from types import FrameType
+
+    import mindtorch_v2 as torch
+
+    def run() -> None:
+        with prof:
+            (x * x).sum().backward()
+        prof.export_chrome_trace(directory / "t.json")
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
+        if event not in ("line", "call"):
+            return trace
+        place = (event, frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+        if place not in tried and "faults" not in place[1]:
+            tried.add(place)
+            hit.append(place)
+            sys.settrace(None)
+            raise KeyboardInterrupt(place)
+        return trace
+
+    warnings.simplefilter("ignore")
+    x = torch.ones(8, requires_grad=True)
+    tried: set[tuple[str, str, int, str]] = set()
+    hit: list[tuple[str, str, int, str]] = []
+    lost, wrong, on = [], [], []
+    while True:
+        prof = torch.profiler.profile(record_shapes=True, profile_memory=True, with_stack=True)
+        run()  # so that there is an earlier recording, which ends in the next one
+        hit.clear()
+        sys.settrace(trace)
+        try:
+            run()
+            if hit:
+                lost.append(hit[-1])
+        except KeyboardInterrupt:
+            if torch.autograd._profiler_enabled():
+                on.append(hit[-1])
+        except BaseException as error:
+            wrong.append((hit[-1], error))
+        finally:
+            sys.settrace(None)
+        torch.set_grad_enabled(True)  # a line between a change and its `try`: signals do not come there
+        if not hit:
+            break
+    assert len(tried) > 1000, tried
+    assert not lost, lost
+    assert not wrong, wrong
+    assert not on, on
+    check_recorder()
+
+
 @case(seconds=90, quick=False)
 def signal_handlers_that_record(directory: pathlib.Path) -> None:
     """A signal handler that runs ops, scopes and recordings of its own does not spoil the one it interrupts."""

@@ -10,6 +10,7 @@ import numpy as np
 from mtprof.builder import TraceBuilder
 from mtprof.schema import Kind
 from mtprof.tables import derived
+from mtprof.tables.distinct import distinct
 from mtprof.trace import Arguments, TensorInput, ThreadInfo, Trace
 
 from ..._dispatch.describe import INPUTS
@@ -246,10 +247,10 @@ def written(trace: Trace) -> np.ndarray:
     """Whether each use is a change: of the first argument of an in-place op, of some others, or of a given output."""
     row = trace.uses["row"]
     facts = np.stack((trace.events["name"][row], trace.events["overload"][row], trace.uses["argument"]))
-    distinct, which = np.unique(facts, axis=1, return_inverse=True)
+    which, first = distinct(facts)
     changes = [_is_written(trace.names[name], trace.names[overload], argument)
-               for name, overload, argument in distinct.T.tolist()]
-    return np.array(changes, np.uint8)[which.reshape(-1)]
+               for name, overload, argument in facts[:, first].T.tolist()]
+    return np.array(changes, np.uint8)[which]
 
 
 def _is_written(name: str, overload: str, argument: int) -> bool:
@@ -315,7 +316,8 @@ def argument(value: Any) -> Any:
 
 def flops_column(known: list[Any], ids: np.ndarray, inputs: np.ndarray, build: TraceBuilder) -> np.ndarray:
     """FLOPs per event; each distinct (op, inputs) pair is computed once."""
-    pairs, position = np.unique(np.stack([ids, inputs.astype(np.int64)]), axis=1, return_inverse=True)
+    pairs = np.stack([ids, inputs.astype(np.int64)])
+    which, first = distinct(pairs)
     values = [flops_of(known[event][3], build.inputs[given]) if given >= 0 and known[event][3] is not None else -1
-              for event, given in pairs.T.tolist()]
-    return np.array(values, np.int64)[position.reshape(-1)]
+              for event, given in pairs[:, first].T.tolist()]
+    return np.array(values, np.int64)[which]

@@ -166,7 +166,7 @@ class Children:
     channels: ClassVar[weakref.WeakSet[Channel]] = weakref.WeakSet()
     recordings: ClassVar[dict[int, Any]] = {}  # key -> Options
     arrived: ClassVar[dict[int, Arrived]] = {}
-    expecting: ClassVar[weakref.WeakSet[Any]] = weakref.WeakSet()  # profilers whose recording is still to begin
+    expecting: ClassVar[dict[int, weakref.finalize[Any, Any]]] = {}  # by id: profilers that will record later
     watches: ClassVar[list[WatchFunctions]] = []
     lock = new_lock()
     numbers = itertools.count(1)
@@ -231,20 +231,28 @@ def _users_level() -> int:
 def expect(profiler: Any) -> None:
     """A profiler will record later: children that start from now on can be told then."""
     with Children.lock:
-        Children.expecting.add(profiler)
+        guard = weakref.finalize(profiler, _expect_no_more, id(profiler))
+        guard.atexit = False
+        Children.expecting[id(profiler)] = guard
         _look_out()
 
 
 def expect_no_more(profiler: Any) -> None:
     """It will not."""
+    _expect_no_more(id(profiler))
+
+
+def _expect_no_more(identity: int) -> None:
     with Children.lock:
-        Children.expecting.discard(profiler)
+        guard = Children.expecting.pop(identity, None)
+        if guard is not None:
+            guard.detach()  # so that no code runs when the profiler dies: a Ctrl-C that falls into that is lost
         _look_out()
 
 
 def wanted() -> bool:
     """Whether a child that starts now should have a channel."""
-    return bool(Children.recordings) or len(Children.expecting) > 0
+    return bool(Children.recordings) or bool(Children.expecting)
 
 
 def _look_out() -> None:
@@ -395,7 +403,7 @@ def forget() -> None:
     Children.channels = weakref.WeakSet()
     Children.recordings = {}
     Children.arrived = {}
-    Children.expecting = weakref.WeakSet()
+    Children.expecting = {}
     Children.lock = new_lock()
     for watch in Children.watches:
         watch.forget()

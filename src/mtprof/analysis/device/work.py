@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...codes import Code
 from ...devices import device_name
 from ...schema import DEVICE_KINDS, Kind
 
@@ -19,7 +19,7 @@ _COMMUNICATION = re.compile(r"nccl|hccl|hcom|rccl|gloo|c10d|all_?reduce|all_?gat
                             r"|broadcast_?op|send_?recv", re.IGNORECASE)
 
 
-class Work(IntEnum):
+class Work(Code):
     """What a device is busy with."""
 
     COMPUTATION = 0
