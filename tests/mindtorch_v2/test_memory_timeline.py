@@ -20,6 +20,7 @@ from mtprof.schema import Kind, Role
 from mtprof.tables.check import check
 from mtprof.trace import ThreadInfo, Trace
 from mtprof.views.memory_blocks import blocks_of
+from mtprof.views.memory_key import TensorKey
 from mtprof.views.memory_timeline import ORDER, totals
 
 FLAGS = {"record_shapes": True, "profile_memory": True, "with_stack": True}
@@ -63,9 +64,10 @@ def profile_of(story: Story) -> MemoryProfile:
     return MemoryProfile(check(story.trace()))
 
 
-def lines(profile: MemoryProfile) -> list[tuple[str, int, int, str | None]]:
+def lines(profile: MemoryProfile) -> list[tuple[str, int | None, int, str | None]]:
     """The timeline in short."""
-    return [(action.name, key.id, version, getattr(profile.categories.get(key, version), "name", None))
+    return [(action.name, getattr(key, "id", None), version,
+             getattr(profile.categories.get(key, version), "name", None) if isinstance(key, TensorKey) else None)
             for _, action, (key, version), _ in profile.timeline]
 
 
@@ -102,7 +104,7 @@ def test_memory_from_before_the_recording() -> None:
     story.change(11, 8, 100)
     story.change(30, 7, -100)
     profile = profile_of(story)
-    assert lines(profile) == [("PREEXISTING", 0, 0, None), ("CREATE", 1, 0, None), ("DESTROY", 0, 0, None)]
+    assert lines(profile) == [("PREEXISTING", 0, 0, None), ("CREATE", None, 0, None), ("DESTROY", 0, 0, None)]
     assert profile.timeline[0][0] == -1
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..trace import Trace
 from .memory_flow import ALLOCATES, RELEASES, WRITES, Flow
-from .memory_key import TensorKey
+from .memory_key import Key, TensorKey
 
 OUTSIDE = "[memory]"  # the name of a change of memory outside of all ops
 
@@ -89,13 +89,15 @@ class DataFlowGraph:
         return version
 
 
-def data_flow_graph(trace: Trace, flow: Flow, keys: Sequence[TensorKey]) -> DataFlowGraph:
+def data_flow_graph(trace: Trace, flow: Flow, keys: Sequence[Key]) -> DataFlowGraph:
     """The graph of a flow."""
     rows, names = flow.row.tolist(), trace.events["name"]
     nodes = [DataFlowNode(FlowEvent(trace.names[names[row]] if row >= 0 else OUTSIDE, start + trace.epoch_ns), {})
              for row, start in zip(rows, flow.start_ns.tolist())]
     for step, block, version, what in zip(*(column.tolist() for column in (flow.step, flow.block, flow.version,
                                                                             flow.what))):
-        nodes[step]._edges[keys[block]] = DataFlowEdge(
-            None if what & ALLOCATES else version, None if what & RELEASES else bool(what & WRITES))
+        key = keys[block]
+        if isinstance(key, TensorKey):
+            nodes[step]._edges[key] = DataFlowEdge(
+                None if what & ALLOCATES else version, None if what & RELEASES else bool(what & WRITES))
     return DataFlowGraph(tuple(nodes))

@@ -18,8 +18,8 @@ from .memory_blocks import Blocks, blocks_of
 from .memory_categories import CATEGORIES, Category, categories_of
 from .memory_flow import ALLOCATES, RELEASES, Flow, flow_of
 from .memory_flow_nodes import DataFlowGraph, data_flow_graph
-from .memory_key import Storage, TensorKey
-from .tensor_ids import tensor_ids
+from .memory_key import Key, Storage, TensorKey
+from .tensor_ids import TensorIds, tensor_ids
 
 BEFORE = -1  # the time of blocks that are older than the recording
 
@@ -84,13 +84,22 @@ class MemoryProfile:
 
     @cached_property
     def keys(self) -> list[TensorKey]:
-        """The key of each block. Memory that was no op's argument has a number after all others'."""
+        """The key of each block. Memory that no op had as a tensor has a number after all others'."""
         devices = {name: self.values.device(name) for name in set(self.device_names)}
-        ids = tensor_ids(self.trace, self.blocks)
-        further = itertools.count(1 + max((number for number in ids.tensor if number is not None), default=-1))
+        further = itertools.count(1 + max((number for number in self._ids.tensor if number is not None), default=-1))
         return [TensorKey(devices[name], next(further) if number is None else number, Storage(address, allocation))
                 for name, address, number, allocation in zip(self.device_names, self.blocks.address.tolist(),
-                                                             ids.tensor, ids.allocation, strict=True)]
+                                                             self._ids.tensor, self._ids.allocation, strict=True)]
+
+    @cached_property
+    def _ids(self) -> TensorIds:
+        return tensor_ids(self.trace, self.blocks)
+
+    @cached_property
+    def _told_keys(self) -> list[Key]:
+        """The keys as PyTorch has them: of memory that no op had as a tensor only the device."""
+        return [key if number is not None else Key(key.device)
+                for key, number in zip(self.keys, self._ids.tensor, strict=True)]
 
     @cached_property
     def changes(self) -> Changes:
@@ -116,12 +125,12 @@ class MemoryProfile:
                        self.slot_categories[slot][order], following[order])
 
     @property
-    def timeline(self) -> tuple[tuple[int, Action, tuple[TensorKey, int], int], ...]:
+    def timeline(self) -> tuple[tuple[int, Action, tuple[Key, int], int], ...]:
         """`(time in nanoseconds, action, (key, version), bytes)` in order of time."""
         actions = (None, *Action)
         changes = self.changes
         columns = (changes.time_ns, changes.action, changes.block, changes.version, changes.size_bytes)
-        return tuple((time, actions[action], (self.keys[block], version), size)  # type: ignore[misc]
+        return tuple((time, actions[action], (self._told_keys[block], version), size)  # type: ignore[misc]
                      for time, action, block, version, size in zip(*(column.tolist() for column in columns)))
 
     @cached_property
@@ -135,11 +144,12 @@ class MemoryProfile:
 
     @cached_property
     def _data_flow_graph(self) -> DataFlowGraph:
-        return data_flow_graph(self.trace, self.flow, self.keys)
+        return data_flow_graph(self.trace, self.flow, self._told_keys)
 
     @cached_property
     def _size_map(self) -> dict[TensorKey, int]:
-        return dict(zip(self.keys, self.blocks.size_bytes.tolist()))
+        sizes = zip(self._told_keys, self.blocks.size_bytes.tolist())
+        return {key: size for key, size in sizes if isinstance(key, TensorKey)}
 
     def _is_gradient(self, key: TensorKey, version: int) -> bool:
         return self.categories.get(key, version) is Category.GRADIENT
@@ -150,6 +160,8 @@ class MemoryProfile:
     def _snapshot(self) -> Iterator[tuple[tuple[TensorKey, int], Category | None]]:
         slots = self.flow.slots.tolist()
         values = self.slot_categories.tolist()
-        for key, begin, end in zip(self.keys, slots[:-1], slots[1:]):
+        for key, begin, end in zip(self._told_keys, slots[:-1], slots[1:]):
+            if not isinstance(key, TensorKey):
+                continue
             for version in range(end - begin):
                 yield (key, version), CATEGORIES[values[begin + version]]

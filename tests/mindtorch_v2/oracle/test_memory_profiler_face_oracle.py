@@ -139,3 +139,20 @@ def test_gradients_of_accumulators(torch: Any) -> None:
         assert [parameter for parameter, _ in found] == [None]
         snapshot = prof._memory_profile()._category_snapshot()
         assert snapshot[found[0][1], 0 if first else 1].name == "GRADIENT"
+
+
+def test_memory_that_no_op_took_has_a_device_only() -> None:
+    """What is never an argument, such as the last result, is in the timeline, but is no tensor of the data flow."""
+    def seen(torch: Any) -> tuple[list[Any], ...]:
+        with recording(torch) as prof:
+            torch.empty(10)
+            y = torch.empty(20)
+            y.exp()
+            del y
+        profile = prof._memory_profile()
+        return ([(action.name, type(key).__name__, getattr(key, "id", None), version, size)
+                 for _, action, (key, version), size in profile.timeline],
+                [profile._size_map[key] for key, _ in profile._category_snapshot()],
+                [(key.id, version) for key, version in profile._category_snapshot()])
+
+    assert seen(ours) == seen(theirs)
