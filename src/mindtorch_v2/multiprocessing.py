@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import multiprocessing as _multiprocessing
 from multiprocessing import *  # noqa: F403
-from multiprocessing import connection, get_context
+from multiprocessing import connection
 from typing import Any
 
-__all__ = [*_multiprocessing.__all__, "connection", "get_all_sharing_strategies",  # type: ignore[attr-defined]
+from ._spawning import ProcessContext, ProcessExitedException, ProcessRaisedException, spawn
+
+__all__ = [*_multiprocessing.__all__, "ProcessContext",  # type: ignore[attr-defined]
+           "ProcessExitedException", "ProcessRaisedException", "SpawnContext", "connection", "get_all_sharing_strategies",
            "get_sharing_strategy", "set_sharing_strategy", "spawn", "start_processes"]
 
+SpawnContext = ProcessContext
 _STRATEGIES = frozenset({"file_descriptor", "file_system"})
 _strategy = "file_descriptor"
 
@@ -36,32 +40,3 @@ def start_processes(fn: Any, args: tuple[Any, ...] = (), nprocs: int = 1, join: 
                     start_method: str = "spawn") -> Any:
     """`spawn`, by whatever method."""
     return spawn(fn, args, nprocs, join, daemon, start_method)
-
-
-def spawn(fn: Any, args: tuple[Any, ...] = (), nprocs: int = 1, join: bool = True, daemon: bool = False,
-          start_method: str = "spawn") -> Any:
-    """Run `fn(i, *args)` in `nprocs` processes; with `join`, wait for them and raise if one fails."""
-    context = get_context(start_method)
-    processes = [context.Process(target=fn, args=(rank, *args), daemon=daemon)  # type: ignore[attr-defined]
-                 for rank in range(nprocs)]
-    for process in processes:
-        process.start()
-    if not join:
-        return processes
-    try:
-        waiting = {process.sentinel: (rank, process) for rank, process in enumerate(processes)}
-        while waiting:
-            for sentinel in connection.wait(list(waiting)):
-                rank, process = waiting.pop(sentinel)  # type: ignore[call-overload]
-                process.join()
-                if process.exitcode:
-                    raise RuntimeError(f"process {rank} terminated with exit code {process.exitcode}")
-    finally:
-        # After a failure, the others would wait for it for ever.
-        for process in processes:
-            if process.is_alive():
-                process.terminate()
-            process.join()
-    return None
-
-

@@ -19,7 +19,7 @@ import numpy as np
 
 from ._mpi import LOCK, mpi
 
-__all__ = ["Board", "board"]
+__all__ = ["Board", "abandon", "board"]
 
 _PID, _LEFT, _BEGUN, _COLUMNS = 0, 1, 2, 3
 _LEAVING_SECONDS = 10.0
@@ -82,6 +82,12 @@ class Board:
                     return
                 time.sleep(0.0005)
             MPI.Finalize()
+
+
+def abandon() -> None:
+    """This rank has failed and leaves without meeting the others."""
+    for one in _BOARD:
+        one.broken = True
 
 
 def _alive(pid: int) -> bool:

@@ -19,7 +19,7 @@ import tempfile
 import uuid
 from typing import Any
 
-__all__ = ["get_args_parser", "main", "run"]
+__all__ = ["dialect", "find_launcher", "get_args_parser", "main", "run"]
 
 WORKER = "mindtorch_v2.distributed.worker"  # by this name also where the program calls the package torch
 
@@ -55,9 +55,14 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _launcher(given: str | None) -> str:
+def find_launcher(given: str | None) -> str | None:
+    """MPI's launcher: the one that was given, the one beside this Python, or the one on PATH."""
     beside = os.path.join(os.path.dirname(sys.executable), "mpiexec")
-    found = given or (beside if os.access(beside, os.X_OK) else shutil.which("mpiexec") or shutil.which("mpirun"))
+    return given or (beside if os.access(beside, os.X_OK) else shutil.which("mpiexec") or shutil.which("mpirun"))
+
+
+def _launcher(given: str | None) -> str:
+    found = find_launcher(given)
     if found is None:
         raise SystemExit("torchrun: no mpiexec found: pip install 'mindtorch-v2[distributed]', or put that of your "
                          "MPI on "
@@ -65,7 +70,7 @@ def _launcher(given: str | None) -> str:
     return found
 
 
-def _dialect(mpiexec: str) -> list[str]:
+def dialect(mpiexec: str) -> list[str]:
     """Options that differ between MPIs: others go on when a rank dies, so that they can say which one it was."""
     try:
         version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, timeout=60).stdout
@@ -92,7 +97,7 @@ def run(args: Any) -> int:
     environment.setdefault("OMP_NUM_THREADS", "1")
     with tempfile.NamedTemporaryFile(prefix="torchrun-") as seen:
         environment["MINDTORCH_STARTED"] = seen.name
-        code = _wait([mpiexec, *_dialect(mpiexec), "-n", str(count), *program], environment)
+        code = _wait([mpiexec, *dialect(mpiexec), "-n", str(count), *program], environment)
         if code and not args.no_python and not os.path.getsize(seen.name):
             print(f"torchrun: {os.path.basename(mpiexec)} ended with code {code} before it started a process; what it "
                   f"says is above. It must have slots for {count} processes, and be of the MPI that mpi4py uses",

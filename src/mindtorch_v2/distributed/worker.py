@@ -42,6 +42,9 @@ def watch(child: int) -> int:
     # MPICH's launcher tells the others so that a rank has died; by default that signal would end them too.
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if exits := os.environ.get("MINDTORCH_EXITS"):  # where somebody wants to know how each rank ended
+        with open(os.path.join(exits, f"{os.environ['RANK']}.exit"), "w") as file:
+            file.write(f"{child} {code}")
     if code < 0:
         print(f"torchrun: rank {os.environ['RANK']} (process {child}) was killed by {signal.Signals(-code).name}",
               file=sys.stderr, flush=True)
