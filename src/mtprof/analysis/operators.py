@@ -10,6 +10,7 @@ import numpy as np
 
 from ..devices import DEVICES, DeviceType
 from ..schema import PYTHON_KINDS, Kind
+from ..tables.distinct import distinct
 from ..views import arguments
 from .places import Place
 
@@ -73,7 +74,7 @@ def operators(analysis: Analysis, by: Sequence[str] = ()) -> list[OperatorRow]:
         keys.append(events["module"][row])
     if "overload" in by:
         keys.append(events["overload"][row])
-    first, group = grouped(keys)
+    group, first = distinct(keys)
 
     def total(column: np.ndarray) -> list[int]:
         return np.bincount(group, column, len(first)).astype(np.int64).tolist()
@@ -141,26 +142,5 @@ def _within_same(parent: np.ndarray, name: np.ndarray) -> np.ndarray:
         inside = above >= 0
         rows, above = rows[inside], above[inside]
     return found
-
-
-def grouped(keys: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Position of the first event of each group, and the group of each event."""
-    group = np.zeros(len(keys[0]), np.int64)
-    for key in keys:
-        low = int(key.min(initial=0))
-        size = int(key.max(initial=0)) - low + 1
-        if (int(group.max(initial=0)) + 1) * size > 1 << 24:
-            group = np.unique(group, return_inverse=True)[1].reshape(-1)
-        group = group * size + (key.astype(np.int64) - low)
-    if int(group.max(initial=0)) < 1 << 24:
-        # Cheaper than sorting a million rows: a table with a place for every number.
-        first_of = np.full(int(group.max(initial=-1)) + 1, len(group), np.int64)
-        first_of[group[::-1]] = np.arange(len(group) - 1, -1, -1)
-        used = np.flatnonzero(first_of < len(group))
-        number = np.zeros(len(first_of), np.int64)
-        number[used] = np.arange(len(used))
-        return first_of[used], number[group]
-    _, first, group = np.unique(group, return_index=True, return_inverse=True)
-    return first, group.reshape(-1)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..operators import grouped
+from ...tables.distinct import distinct
 from .basis import DATA, OPTIMIZER_SCOPES, inside, span_ns, top_ops
 from .finding import Clean, Figure, Finding, Result
 
@@ -31,11 +31,13 @@ def look(analysis: Analysis) -> Result:
     if not len(rows):
         return Clean("no op makes a buffer in the steps")
     took = trace.duration_ns[rows]
-    first, group = grouped([events["name"][rows], events["inputs"][rows],
-                            analysis.places.frames(events["stack"][rows])])
+    group, _ = distinct([events["name"][rows], events["inputs"][rows],
+                         analysis.places.frames(events["stack"][rows])])
     sums, calls = np.bincount(group, took), np.bincount(group)
-    usual = np.array([np.median(took[group == number]) for number in range(len(first))])
-    sums = np.where((calls >= FEWEST_CALLS) & (usual >= USUAL_NS), sums, 0.0)
+    sums[calls < FEWEST_CALLS] = 0.0
+    for large in np.flatnonzero(sums >= SHARE * span_ns(analysis)):  # a few at most: they share the time
+        if np.median(took[group == large]) < USUAL_NS:
+            sums[large] = 0.0
     worst = int(np.argmax(sums))
     total, count = float(sums[worst]), int(calls[worst])
     share = total / span_ns(analysis)
