@@ -29,10 +29,10 @@ def adjoint(x: Any) -> Any:
 
 # The kernels that refuse 16-bit floats, by the name that the errors of a function begin with.
 LAPACK = {"linalg.svd": "linalg_svd_cpu", "linalg.eigh": "linalg_eigh_cpu", "linalg.eigvalsh": "linalg_eigh_cpu",
-          "linalg.eig": "linalg_eig_out_cpu", "linalg.qr": "geqrf_cpu", "geqrf": "geqrf_cpu", "cholesky": "cholesky_cpu",
-          "linalg.cholesky": "cholesky_cpu", "linalg.cond": "linalg_svd_cpu", **dict.fromkeys((
-              "linalg.lu", "linalg.det", "linalg.slogdet", "logdet", "linalg.solve", "linalg.lu_factor",
-              "linalg.lu_factor_ex"), "lu_cpu"), "linalg.lu_solve": "linalg.lu_solve_cpu",
+          "linalg.eig": "linalg_eig_out_cpu", "linalg.qr": "geqrf_cpu", "geqrf": "geqrf_cpu",
+          "cholesky": "cholesky_cpu", "linalg.cholesky": "cholesky_cpu", "linalg.cond": "linalg_svd_cpu",
+          **dict.fromkeys(("linalg.lu", "linalg.det", "linalg.slogdet", "logdet", "linalg.solve", "linalg.lu_factor",
+                           "linalg.lu_factor_ex"), "lu_cpu"), "linalg.lu_solve": "linalg.lu_solve_cpu",
           "linalg.solve_triangular": "triangular_solve_cpu"}
 # Functions that leave integers to their kernel to refuse.
 SILENT = frozenset({"linalg.eigh", "linalg.eigvalsh", "linalg.lu_factor", "linalg.lu_factor_ex", "geqrf", "cholesky",
@@ -46,11 +46,11 @@ def check_matrix(name: str, a: Tensor, *, square: bool = False, low_precision: b
     rows, columns = a._a.shape[-2:]
     if square and rows != columns:
         raise RuntimeError(f"{name}: A must be batches of square matrices, but they are {rows} by {columns} matrices")
-    kernel = LAPACK.get(name.removeprefix("torch."))
-    exact = a.dtype.category < FLOAT
-    if kernel is not None and (name.removeprefix("torch.") in SILENT if exact else a._a.dtype.itemsize < 4) and a._a.size:
+    short = name.removeprefix("torch.")
+    kernel, exact = LAPACK.get(short), a.dtype.category < FLOAT
+    if kernel is not None and (short in SILENT if exact else a._a.dtype.itemsize < 4):
         raise unsupported(kernel, a._a.dtype)
-    if exact and name not in SILENT:
+    if exact:
         raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {pretty(a.dtype)}")
     if not low_precision and a._a.dtype.itemsize < 4:
         raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {pretty(a.dtype)}")

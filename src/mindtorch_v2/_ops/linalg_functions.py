@@ -116,7 +116,7 @@ def _reflect(x: Any, vector: Any, factor: Any) -> Any:
 
 def _refuse_dtype(kernel: str, a: Tensor) -> None:
     """LAPACK computes floats and complex numbers of at least 32 bits."""
-    if (a.dtype.category < FLOAT or a._a.dtype.itemsize < 4) and a._a.size:
+    if a.dtype.category < FLOAT or a._a.dtype.itemsize < 4:
         raise unsupported(kernel, a._a.dtype)
 
 
@@ -221,7 +221,8 @@ def _linalg_vander(x: Tensor, count: int | None) -> Tensor:
     if x.ndim < 1:
         raise RuntimeError("linalg.vander(): input must be at least 1-D")
     if x.dtype is bool_ or x._a.dtype in HALF_TYPES:
-        raise RuntimeError(f"linalg.vander supports floating point, complex, and integer tensors, but got {pretty(x.dtype)}")
+        raise RuntimeError("linalg.vander supports floating point, complex, and integer tensors, but got "
+                           f"{pretty(x.dtype)}")
     size = x._a.shape[-1] if count is None else count
     if size <= 1:
         raise RuntimeError("N must be greater than 1.")

@@ -210,8 +210,8 @@ def _integrals(name: str, by_dx: Any, by_x: Any) -> None:
     @choose(name, where="f")
     def integral(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
         if bool_ in (y.dtype, None if x is None else x.dtype):
-            raise RuntimeError(f"{name.replace('trapz', 'trapezoid')}: received a bool input for `x` or `y`, but bool is "
-                               "not supported")
+            raise RuntimeError(f"{name.replace('trapz', 'trapezoid')}: received a bool input for `x` or `y`, but bool "
+                               "is not supported")
         if x is not None:
             return getattr(aten, f"{name}__x")(y, x, dim=dim)
         return getattr(aten, f"{name}__dx")(y, dx=1 if dx is None else dx, dim=dim)

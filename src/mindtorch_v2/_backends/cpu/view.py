@@ -75,6 +75,8 @@ def as_strided(a: Array, size: Sequence[int], stride: Sequence[int], storage_off
             f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {start}, and itemsize {item} "
             f"requiring a storage size of {(last + 1) * item} are out of bounds for storage of size {base.nbytes}"
         )
+    if start > available or not (a.size or numel(size)):
+        start = own  # nothing is shown, so it may begin anywhere
     return shown_once(strided(a, tuple(size), tuple(s * item for s in stride), (start - own) * item))
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import unittest
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 __all__ = ["TEST_CUDA", "TEST_CUDNN", "TEST_MULTIGPU", "tf32_is_not_fp32"]
@@ -40,6 +43,25 @@ def _get_torch_cuda_version() -> tuple[int, int]:
 
 def _get_torch_rocm_version() -> tuple[int, int]:
     return 0, 0
+
+
+def _get_magma_version() -> tuple[int, int]:
+    return 0, 0
+
+
+def _needs_cuda(*args: Any, **kwargs: Any) -> Any:
+    raise unittest.SkipTest("CUDA is not available here")
+
+
+# Helpers of tests that only CUDA runs.
+_create_scaling_case = _create_scaling_models_optimizers = _needs_cuda
+blas_library_context = initialize_cuda_context_rng = _needs_cuda
+
+
+@contextmanager
+def tf32_off() -> Iterator[None]:
+    """A block without reduced precision, as all are."""
+    yield
 
 
 def __getattr__(name: str) -> Any:

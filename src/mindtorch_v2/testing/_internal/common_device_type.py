@@ -312,7 +312,7 @@ def _tolerant(test: Test, tolerance: _Tolerance | None, kind: Any) -> Test:
     return run
 
 
-def _variants(key: str, function: Test) -> Iterator[tuple[str, Test]]:
+def _variants(key: str, function: Test, owner: str) -> Iterator[tuple[str, Test]]:
     """The tests for the CPU that one test stands for, with their names."""
     number = getattr(function, _DEVICES, 1)
     only = getattr(function, _ONLY, "cpu")
@@ -323,14 +323,38 @@ def _variants(key: str, function: Test) -> Iterator[tuple[str, Test]]:
         for op_name, op, kind in choices:
             kinds = kind if isinstance(kind, (list, tuple)) else () if kind is None else (kind,)
             name = "_".join(filter(None, (key, ending, op_name, "cpu", *(one.name for one in kinds))))
+            decorators = () if op is None else op.get_decorators(owner, key, "cpu", kind, {})
             made = bound(_tolerant(test, getattr(function, "_device_test_tolerance", None), kind),
-                         _given(test, kind, {} if op is None else mark.arguments(op)))
+                         _given(test, kind, {} if op is None else mark.arguments(op)), decorators)
             made.__name__ = name
             if only != "cpu":
                 made = unittest.skip(f"only for {only}")(made)
             elif number > 1:
                 made = unittest.skip(f"fewer than {number} devices detected")(made)
             yield name, made
+
+
+def xfail(op_name: str, variant_name: str = "", *, device_type: Any = None, dtypes: Any = None) -> Any:
+    """An entry for `skipOps`: the test of this op must fail."""
+    return op_name, variant_name, device_type, dtypes, unittest.expectedFailure
+
+
+def skip(op_name: str, variant_name: str = "", *, device_type: Any = None, dtypes: Any = None) -> Any:
+    """An entry for `skipOps`: the test of this op is left out."""
+    return op_name, variant_name, device_type, dtypes, unittest.skip("Skipped!")
+
+
+def skipOps(test_case_name: str, base_test_name: str, to_skip: Iterable[Any]) -> Callable[[Test], Test]:
+    """Leave out the tests of some ops of the list, or expect them to fail."""
+    from .common_methods_invocations import op_db
+    from .opinfo.core import DecorateInfo
+
+    for name, variant, device_type, kinds, decorator in to_skip:
+        for op in op_db:
+            if op.name == name and op.variant_test_name == variant:
+                op.decorators = (*op.decorators, DecorateInfo(decorator, test_case_name, base_test_name,
+                                                              device_type=device_type, dtypes=kinds))
+    return lambda fn: fn
 
 
 def instantiate_device_type_tests(generic_test_class: type[unittest.TestCase], scope: dict[str, Any],
@@ -349,7 +373,7 @@ def instantiate_device_type_tests(generic_test_class: type[unittest.TestCase], s
         return
     made: dict[str, Any] = {"__module__": generic_test_class.__module__}
     for key, function in generic.items():
-        made.update(_variants(key, function))
+        made.update(_variants(key, function, name))
     # The class itself stays among the bases: its methods call `super()`.
     scope[f"{name}CPU"] = type(f"{name}CPU", (CPUTestBase, generic_test_class), made)
 

@@ -44,9 +44,9 @@ from .opinfo.refs import (
 from .opinfo.utils import np_unary_ufunc_integer_promotion_wrapper as promoted
 from .opinfo.utils import prod_numpy, reference_reduction_numpy
 
-__all__ = ["XS", "_NOTHING", "ElementwiseBinaryPythonRefInfo", "ElementwiseUnaryPythonRefInfo", "L", "M", "PythonRefInfo",
-           "ReductionPythonRefInfo", "S", "binary_ufuncs", "op_db", "reduction_ops", "shape_funcs", "spectral_funcs",
-           "unary_ufuncs"]
+__all__ = ["XS", "_NOTHING", "ElementwiseBinaryPythonRefInfo", "ElementwiseUnaryPythonRefInfo", "L", "M",
+           "PythonRefInfo", "ReductionPythonRefInfo", "S", "binary_ufuncs", "op_db", "reduction_ops", "shape_funcs",
+           "spectral_funcs", "unary_ufuncs"]
 
 _BY_NAME = {kind.name: kind for kind in get_all_dtypes()}
 _HALVES = (_BY_NAME["float16"], _BY_NAME["bfloat16"])
@@ -62,23 +62,30 @@ def _sigmoid(x: Any) -> Any:
     return 1 / (1 + np.exp(-x))
 
 
+def _angle(x: Any) -> Any:
+    """NumPy tells -0.0 from 0.0 here, and nan of a real number is no angle."""
+    return np.angle(x) if np.iscomplexobj(x) else np.where(np.isnan(x), x, np.where(x < 0, np.pi, 0)).astype(x.dtype)
+
+
 def _sgn(x: Any) -> Any:
-    return np.where(x == 0, 0, x / np.where(x == 0, 1, np.abs(x))).astype(x.dtype) if np.iscomplexobj(x) else np.sign(x)
+    if not np.iscomplexobj(x):
+        return np.nan_to_num(np.sign(x))
+    return np.where(x == 0, 0, x / np.where(x == 0, 1, np.abs(x))).astype(x.dtype)
 
 
 # name: dtypes, reference, what else there is to know
 _UNARY: dict[str, tuple[str, Any, dict[str, Any]]] = {
-    "abs": ("bifc", np.abs, {"supports_complex_to_float": True, "aliases": ("absolute",)}),
+    "abs": ("ifc", np.abs, {"supports_complex_to_float": True, "aliases": ("absolute",)}),
     "neg": ("ifc", np.negative, {"aliases": ("negative",)}),
     "positive": ("ifc", np.positive, {"supports_out": False}),
     "square": ("bifc", np.square, {}),
-    "sign": ("bif", lambda x: x if x.dtype == np.bool_ else np.sign(x), {}),
+    "sign": ("bif", lambda x: x if x.dtype == np.bool_ else np.nan_to_num(np.sign(x)), {}),
     "sgn": ("bifc", lambda x: x if x.dtype == np.bool_ else _sgn(x), {"handles_complex_extremal_values": False}),
     "ceil": ("if", np.ceil, {}),
     "floor": ("if", np.floor, {}),
     "trunc": ("if", np.trunc, {"aliases": ("fix",)}),
     "round": ("if", np.round, {}),
-    "frac": ("f", lambda x: np.modf(x)[0], {"handles_large_floats": False}),
+    "frac": ("f", lambda x: x - np.trunc(x), {"handles_large_floats": False}),
     "isnan": ("bifc", np.isnan, {"supports_out": False, "supports_autograd": False}),
     "isinf": ("bifc", np.isinf, {"supports_out": False, "supports_autograd": False}),
     "isfinite": ("bifc", np.isfinite, {"supports_out": False, "supports_autograd": False}),
@@ -90,7 +97,7 @@ _UNARY: dict[str, tuple[str, Any, dict[str, Any]]] = {
     "logical_not": ("bifc", np.logical_not, {"supports_autograd": False}),
     "bitwise_not": ("bi", np.bitwise_not, {"supports_autograd": False}),
     "conj_physical": ("bifc", np.conj, {"supports_sparse": True}),
-    "nan_to_num": ("bif", np.nan_to_num, {}),
+    "nan_to_num": ("bifc", np.nan_to_num, {}),
     **{name: ("bifc", promoted(getattr(np, name)), {"promotes_int_to_float": True, **more}) for name, more in {
         "sin": {"handles_large_floats": False}, "cos": {"handles_large_floats": False}, "sinh": {}, "cosh": {},
         "tanh": {"handles_complex_extremal_values": False},
@@ -103,12 +110,12 @@ _UNARY: dict[str, tuple[str, Any, dict[str, Any]]] = {
     "tan": ("bifc", promoted(np.tan), {"promotes_int_to_float": True, "handles_large_floats": False,
                                        "handles_complex_extremal_values": False}),
     "exp2": ("bifc", promoted(np.exp2), {"promotes_int_to_float": True}),
-    "sigmoid": ("bif", promoted(_sigmoid), {"promotes_int_to_float": True, "aliases": ("special.expit",)}),
-    "rsqrt": ("bif", promoted(lambda x: 1 / np.sqrt(x)), {"promotes_int_to_float": True, "domain": (0, None)}),
+    "sigmoid": ("bifc", promoted(_sigmoid), {"promotes_int_to_float": True, "aliases": ("special.expit",)}),
+    "rsqrt": ("bifc", promoted(lambda x: 1 / np.sqrt(x)), {"promotes_int_to_float": True, "domain": (0, None)}),
     "deg2rad": ("bif", promoted(np.radians), {"promotes_int_to_float": True}),
     "rad2deg": ("bif", promoted(np.degrees), {"promotes_int_to_float": True}),
-    "sinc": ("bif", promoted(np.sinc), {"promotes_int_to_float": True, "handles_large_floats": False}),
-    "angle": ("bifc", promoted(np.angle), {"promotes_int_to_float": True, "supports_complex_to_float": True,
+    "sinc": ("bifc", promoted(np.sinc), {"promotes_int_to_float": True, "handles_large_floats": False}),
+    "angle": ("bifc", promoted(_angle), {"promotes_int_to_float": True, "supports_complex_to_float": True,
                                            "supports_inplace_autograd": False}),
     "erf": ("bif", None, {"promotes_int_to_float": True}),
     "erfc": ("bif", None, {"promotes_int_to_float": True}),
@@ -116,11 +123,10 @@ _UNARY: dict[str, tuple[str, Any, dict[str, Any]]] = {
     "digamma": ("bif", None, {"promotes_int_to_float": True, "domain": (0.5, None)}),
     "nn.functional.relu": ("if", lambda x: np.maximum(x, 0), {"supports_out": False}),
     "nn.functional.relu6": ("if", lambda x: np.clip(x, 0, 6), {"supports_out": False}),
-    "nn.functional.softsign": ("bifc", promoted(lambda x: x / (1 + np.abs(x))),
+    "nn.functional.softsign": ("ifc", lambda x: x / (1 + np.abs(x)),
                                {"supports_out": False, "promotes_int_to_float": True,
                                 "handles_complex_extremal_values": False}),
-    "nn.functional.silu": ("f", lambda x: x * _sigmoid(x), {"supports_out": False}),
-    "nn.functional.hardtanh": ("if", lambda x: np.clip(x, -1, 1), {"supports_out": False}),
+    "nn.functional.silu": ("fc", lambda x: x * _sigmoid(x), {"supports_out": False}),
 }
 unary_ufuncs = [UnaryUfuncInfo(name, dtypes=_dtypes(kinds), ref=ref, **more)
                 for name, (kinds, ref, more) in _UNARY.items()]
@@ -132,7 +138,7 @@ _BINARY: dict[str, tuple[str, Any, dict[str, Any]]] = {
     "mul": ("bifc", np.multiply, {"supports_two_python_scalars": True, "aliases": ("multiply",)}),
     "div": ("bifc", np.true_divide, {"promotes_int_to_float": True, "aliases": ("divide", "true_divide"),
                                      "supports_two_python_scalars": True, "rhs_make_tensor_kwargs": _POSITIVE}),
-    "pow": ("ifc", np.power, {"supports_one_python_scalar": True, "lhs_make_tensor_kwargs": {"low": 0, "high": 4},
+    "pow": ("ifc", None, {"supports_one_python_scalar": True, "lhs_make_tensor_kwargs": {"low": 0, "high": 4},
                               "rhs_make_tensor_kwargs": {"low": 0, "high": 4}}),
     "fmod": ("if", np.fmod, {"rhs_make_tensor_kwargs": _POSITIVE}),
     "remainder": ("if", np.remainder, {"rhs_make_tensor_kwargs": _POSITIVE, "supports_one_python_scalar": True}),
@@ -142,10 +148,11 @@ _BINARY: dict[str, tuple[str, Any, dict[str, Any]]] = {
     "minimum": ("bif", np.minimum, {"supports_rhs_python_scalar": False}),
     "fmax": ("bif", np.fmax, {"supports_rhs_python_scalar": False}),
     "fmin": ("bif", np.fmin, {"supports_rhs_python_scalar": False}),
-    "atan2": ("bif", None, {"promotes_int_to_float": True, "supports_rhs_python_scalar": False, "aliases": ("arctan2",)}),
+    "atan2": ("bif", None, {"promotes_int_to_float": True, "supports_rhs_python_scalar": False,
+                            "aliases": ("arctan2",)}),
     "hypot": ("f", np.hypot, {"supports_rhs_python_scalar": False}),
     "copysign": ("bif", None, {"promotes_int_to_float": True}),
-    "logaddexp": ("f", np.logaddexp, {"supports_rhs_python_scalar": False}),
+    "logaddexp": ("fc", None, {"supports_rhs_python_scalar": False}),
     "nextafter": ("f", None, {"supports_autograd": False, "supports_rhs_python_scalar": False}),
     "xlogy": ("bif", None, {"promotes_int_to_float": True, "supports_one_python_scalar": True,
                             "rhs_make_tensor_kwargs": _POSITIVE}),
@@ -212,8 +219,8 @@ def _repeat(x: Any, times: Any) -> Any:
 
 
 shape_funcs = [
-    ShapeFuncInfo("repeat", op=_repeat, ref=np.tile, dtypes=_dtypes("bifc"), sample_inputs_func=_repeats, supports_out=False),
-    ShapeFuncInfo("tile", ref=np.tile, dtypes=_dtypes("bifc"), sample_inputs_func=_repeats, supports_out=False),
+    ShapeFuncInfo(name, op=op, ref=np.tile, dtypes=_dtypes("bifc"), sample_inputs_func=_repeats, supports_out=False)
+    for name, op in (("repeat", _repeat), ("tile", None))
 ]
 
 _DIMENSIONS = {"": SpectralFuncType.OneD, "2": SpectralFuncType.TwoD, "n": SpectralFuncType.ND}
@@ -236,7 +243,7 @@ _OTHER: dict[str, tuple[str, bool, Callable[[Any], tuple[Any, ...]]]] = {
     "addmm": ("ifc", True, lambda t: (t(3, 5), t(3, 4), t(4, 5))),
     "outer": ("bifc", True, lambda t: (t(3), t(4))),
     "kron": ("bifc", True, lambda t: (t(2, 3), t(3, 2))),
-    "trace": ("bifc", False, lambda t: (t(3, 3),)),
+    "trace": ("ifc", False, lambda t: (t(3, 3),)),
     "tril": ("bifc", True, lambda t: (t(3, 4), 1)),
     "triu": ("bifc", True, lambda t: (t(3, 4), -1)),
     "diag": ("bifc", True, lambda t: (t(3, 3),)),
@@ -266,7 +273,7 @@ _OTHER: dict[str, tuple[str, bool, Callable[[Any], tuple[Any, ...]]]] = {
     "sort": ("bif", True, lambda t: (t(3, 4), 1)),
     "msort": ("bif", True, lambda t: (t(3, 4),)),
     "topk": ("if", True, lambda t: (t(3, 4), 2)),
-    "clamp": ("if", True, lambda t: (t(3, 4), 1, 3)),
+    "clamp": ("bif", True, lambda t: (t(3, 4), 1, 3)),
     "masked_fill": ("bifc", False, lambda t: (t(3, 4), t(3, 4) == 0, 1)),
     "where": ("bifc", True, lambda t: (t(3, 4) == 0, t(3, 4), t(4))),
     "index_select": ("bifc", True, lambda t: (t(3, 4), 1, tensor([2, 0]))),
@@ -277,7 +284,7 @@ _OTHER: dict[str, tuple[str, bool, Callable[[Any], tuple[Any, ...]]]] = {
     "logsumexp": ("bifc", True, lambda t: (t(3, 4), 1)),
     "softmax": ("f", False, lambda t: (t(3, 4), 1)),
     "log_softmax": ("f", False, lambda t: (t(3, 4), 1)),
-    "nn.functional.linear": ("fc", False, lambda t: (t(2, 4), t(3, 4), t(3))),
+    "nn.functional.linear": ("ifc", False, lambda t: (t(2, 4), t(3, 4), t(3))),
     "nn.functional.mse_loss": ("f", False, lambda t: (t(3), t(3))),
     "nn.functional.layer_norm": ("f", False, lambda t: (t(3, 4), (4,))),
     "nn.functional.gelu": ("f", False, lambda t: (t(3, 4),)),
@@ -325,14 +332,14 @@ def _foreach(kinds: str, lists: int, *names: str, **more: Any) -> list[ForeachFu
 foreach_unary_op_db = [
     *_foreach("bifc", 1, "exp", "acos", "asin", "atan", "cos", "cosh", "log", "log10", "log2", "tan", "tanh", "sin",
               "sinh", "sqrt", "expm1", "log1p", "reciprocal"),
-    *_foreach("bif", 1, "rsqrt", "erf", "erfc", "sigmoid", "lgamma", "sign"),
+    *_foreach("bif", 1, "erf", "erfc", "lgamma", "sign"), *_foreach("bifc", 1, "rsqrt", "sigmoid"),
     *_foreach("if", 1, "ceil", "floor", "round", "trunc"), *_foreach("f", 1, "frac"), *_foreach("ifc", 1, "neg"),
-    *_foreach("bifc", 1, "abs"),
+    *_foreach("ifc", 1, "abs"),
 ]
 foreach_binary_op_db = [*_foreach("bifc", 2, "add", supports_alpha_param=True),
                         *_foreach("ifc", 2, "sub", supports_alpha_param=True), *_foreach("bifc", 2, "mul", "div"),
                         *_foreach("bif", 2, "maximum", "minimum", "clamp_min", "clamp_max")]
-foreach_pointwise_op_db = _foreach("fc", 3, "addcmul", "addcdiv")
+foreach_pointwise_op_db = [*_foreach("ifc", 3, "addcmul"), *_foreach("fc", 3, "addcdiv")]
 foreach_reduce_op_db = _foreach("fc", 1, "norm")
 foreach_other_op_db: list[ForeachFuncInfo] = []
 

@@ -23,6 +23,9 @@ def bf32_off() -> Iterator[None]:
     yield
 
 
+reduced_f32_off = bf32_off
+
+
 def reduced_f32_on_and_off(bf32_precision: float = 1e-5, tf32_precision: float = 1e-5) -> Any:
     """Run a test with and without reduced precision: there is none, so it runs once."""
     return lambda function: function

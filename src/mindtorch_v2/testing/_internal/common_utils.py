@@ -9,13 +9,16 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
+import inspect
 import os
 import platform
 import random
+import re
 import shutil
 import socket
 import sys
 import tempfile
+import types
 import unittest
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,6 +29,7 @@ import numpy as np
 from ..._random import fork_rng
 from ..._settings import is_warn_always_enabled, set_warn_always
 from .._creation import make_tensor
+from .common_dtype import get_all_dtypes
 from .random_matrices import (
     make_fullrank_matrices_with_distinct_singular_values,
     make_symmetric_matrices,
@@ -116,6 +120,7 @@ __all__ = [
     "dtype_name",
     "first_sample",
     "freeze_rng_state",
+    "get_all_dtypes",
     "get_tensors_from",
     "gradcheck",
     "gradgradcheck",
@@ -412,6 +417,84 @@ def slowTest(fn: Callable[..., Any]) -> Callable[..., Any]:
 def slowTestIf(condition: bool) -> Decorator:
     """`slowTest` if something holds."""
     return slowTest if condition else _unchanged
+
+
+def setLinalgBackendsToDefaultFinally(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Leave the choice of a library for linear algebra as it was: there is none to make."""
+    return fn
+
+
+setBlasBackendsToDefaultFinally = setSdpaBackendsToDefaultFinally = setLinalgBackendsToDefaultFinally
+recover_orig_fp32_precision = with_ieee_matmul_precision = gcIfJetson = setLinalgBackendsToDefaultFinally
+
+
+def isRocmArchAnyOf(arch: tuple[str, ...]) -> bool:
+    """Whether there is one of AMD's GPUs: no."""
+    return False
+
+
+class CudaSyncGuard:
+    """Another way to wait for CUDA inside the block: nothing here."""
+
+    def __init__(self, sync_debug_mode: str) -> None:
+        self.sync_debug_mode = sync_debug_mode
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *exc: Any) -> None:
+        return None
+
+
+class SwapTensorsGuard:
+    """Parameters are swapped, not copied, by `module.to` inside the block, or not."""
+
+    def __init__(self, use_swap_tensors: bool | None) -> None:
+        self.wanted = use_swap_tensors
+        self.future = importlib.import_module("mindtorch_v2.__future__")
+
+    def __enter__(self) -> None:
+        self.before = self.future.get_swap_module_params_on_conversion()
+        if self.wanted is not None:
+            self.future.set_swap_module_params_on_conversion(self.wanted)
+
+    def __exit__(self, *exc: Any) -> None:
+        self.future.set_swap_module_params_on_conversion(self.before)
+
+
+def get_function_arglist(func: Callable[..., Any]) -> list[str]:
+    """The names of a function's parameters."""
+    return list(inspect.signature(func).parameters)
+
+
+def copy_func(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Another function with the same code."""
+    made = types.FunctionType(f.__code__, f.__globals__, name=f.__name__,  # type: ignore[attr-defined]
+                              argdefs=f.__defaults__, closure=f.__closure__)  # type: ignore[attr-defined]
+    made.__kwdefaults__ = f.__kwdefaults__  # type: ignore[attr-defined]
+    return functools.update_wrapper(made, f)
+
+
+def xfail_inherited_tests(tests: list[str]) -> Callable[[type], type]:
+    """These tests of a base class must fail in this class."""
+
+    def decorate(cls: type) -> type:
+        for name in tests:
+            setattr(cls, name, unittest.expectedFailure(copy_func(getattr(cls, name))))
+        return cls
+
+    return decorate
+
+
+def skip_but_pass_in_sandcastle(reason: str) -> Decorator:
+    """Skip."""
+    return unittest.skip(reason)
+
+
+def munge_exc(e: Any, *, suppress_suffix: bool = True, suppress_prefix: bool = True, file: str | None = None,
+              skip: int = 0) -> str:
+    """An error's text without lines of files."""
+    return re.sub(r'File "[^"]+", line \d+', 'File "", line ', str(e))
 
 
 # -- files and running -------------------------------------------------------------------------------------------------

@@ -76,11 +76,14 @@ class OpInfo:
         "allow_cow_input_materialize_backward": None, "skip_correctness_check_compile_vs_eager": False,
         "has_nondeterministic_output": False,
     }
-    ELSEWHERE = ("dtypesIf", "backward_dtypesIf", "error_inputs_sparse", "sample_inputs_sparse")  # other devices, layouts
+    # Fields for other devices and layouts begin with these words.
+    ELSEWHERE = ("dtypesIf", "backward_dtypesIf", "error_inputs_sparse", "sample_inputs_sparse")
 
     def __init__(self, name: str, **fields: Any) -> None:
         self.name = name
-        known = {key: value for cls in reversed(type(self).__mro__) for key, value in vars(cls).get("FIELDS", {}).items()}
+        known: dict[str, Any] = {}
+        for cls in reversed(type(self).__mro__):
+            known.update(vars(cls).get("FIELDS", {}))
         unknown = [key for key in fields if key not in known and not key.startswith(self.ELSEWHERE)]
         if unknown:
             raise TypeError(f"{type(self).__name__}: unknown field {unknown[0]!r}")

@@ -1,4 +1,4 @@
-"""`PythonRefInfo` and its kin: PyTorch writes ops a second time in Python (`torch._refs`), which this runtime does not."""
+"""`PythonRefInfo` and its kin: PyTorch has ops a second time in Python (`torch._refs`), this runtime does not."""
 
 from __future__ import annotations
 

@@ -66,4 +66,5 @@ def get_supported_dtypes(op: Callable[..., Any], sample_inputs_fn: Any, device_t
     return found
 
 
-__all__ = ["get_supported_dtypes", "np_unary_ufunc_integer_promotion_wrapper", "prod_numpy", "reference_reduction_numpy"]
+__all__ = ["get_supported_dtypes", "np_unary_ufunc_integer_promotion_wrapper", "prod_numpy",
+           "reference_reduction_numpy"]

@@ -1,0 +1,1 @@
+"""`torch.testing._internal.data`: networks that tests of data and containers share. There are none here."""
