@@ -28,7 +28,8 @@ def pytest_collection_modifyitems(items: list[Any]) -> None:
                 item.add_marker(pytest.mark.skip(reason="it is slow: make test-long"))
 
 
-def pytest_collection_finish() -> None:
-    """What has been imported and collected stays: the garbage collector need not look at it in every test."""
+@pytest.fixture(scope="module", autouse=True)
+def nothing_old_is_looked_at() -> None:
+    """What was imported and made before stays: the garbage collector need not walk it in every test."""
     gc.collect()
     gc.freeze()

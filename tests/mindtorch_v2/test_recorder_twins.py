@@ -319,7 +319,7 @@ def resident_kilobytes():
 
 
 def leaks():
-    """How many kilobytes a session leaves behind, and how many 100,000 records do.
+    """How many kilobytes some hundred sessions, and then some hundred thousand records, leave behind.
 
     In two halves, of which the one with less counts: what is left behind is so in both, but a table of the interpreter
     that has to grow does so once.
@@ -340,11 +340,10 @@ def leaks():
         return resident_kilobytes() - before
 
     grown(100, 10)
-    sessions = 500 if LONG else 100
-    per_session = min(grown(sessions, 10) for _ in range(2)) / sessions
+    sessions = min(grown(500 if LONG else 200, 10) for _ in range(2))
     records = 100_000 if LONG else 20_000
-    grown(2, records)
-    return {"session": per_session, "records": min(grown(5, records) for _ in range(2)) / (5 * records / 100_000)}
+    grown(1, records)
+    return {"sessions": sessions, "records": min(grown(5, records) for _ in range(2))}
 
 
 PROGRAMS = [training, modules, uses, nested, paused, bounded, threads, stacks_of_a_thread_that_was_there, allocations,
@@ -458,8 +457,8 @@ class TestPrograms:
         if not Path("/proc/self/statm").exists():
             pytest.skip("needs /proc")
         found = run(twin, "leaks")["leaks"]
-        assert found["session"] < 2
-        assert found["records"] < 400
+        assert found["sessions"] < 1000
+        assert found["records"] < 2000  # a record is 40 bytes in C, and more in Python
 
 
 # -- parts, side by side -----------------------------------------------------------------------------------------------

@@ -119,6 +119,7 @@ def test_each_cycle_of_a_schedule_leaves_a_file(command):
             for name in ("program.mtp", "program.2.mtp")] == [[2], [5]]
 
 
+@pytest.mark.long
 def test_chosen_steps_are_written_while_the_program_runs(command):
     write(command, PROGRAM)
     done = command("run", "-q", "--no-report", "--json", "--stream", "--schedule", "wait=1,warmup=1,active=1,repeat=2",
@@ -185,7 +186,11 @@ ENDINGS = {
 }
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
+RARE = {"exits with a text", "becomes another program"}
+
+
+@pytest.mark.parametrize("ending", [pytest.param(ending, marks=pytest.mark.long) if ending in RARE else ending
+                                    for ending in ENDINGS])
 def test_whatever_ends_a_program_leaves_what_was_recorded(command, process, ending):
     text, code, said = ENDINGS[ending]
     write(command, f"import os, signal, sys\n{ADDS}\n{text}\n")
@@ -282,6 +287,7 @@ for batch in DataLoader(data, batch_size=24, num_workers=1):
     assert "Optimizer.step#SGD.step" in recorded_ops(command)
 
 
+@pytest.mark.long
 def test_threads_that_outlive_the_program_are_recorded(command):
     write(command, """
 import threading, time, torch
