@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
+from length import LONG
 from mindtorch_v2._backends.cpu import elements, providers
 from mindtorch_v2._backends.cpu.onednn import library as opening
 
@@ -30,7 +31,7 @@ def level(request: pytest.FixtureRequest) -> Iterator[str]:
     providers.native.set_level(before)
 
 
-@pytest.fixture(params=[1, 2, 5])
+@pytest.fixture(params=[1, 2, 5] if LONG else [1, 5])
 def threads(request: pytest.FixtureRequest) -> Iterator[int]:
     before = torch.get_num_threads()
     torch.set_num_threads(request.param)

@@ -352,7 +352,7 @@ def test_a_thread_that_only_runs_ops() -> None:
     running.wait()
 
     def root() -> None:
-        for _ in range(4):
+        for _ in range(2):
             torch.ones(1).cos()
             threading.Event().wait(0.0002)
 

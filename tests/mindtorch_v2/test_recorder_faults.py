@@ -136,7 +136,7 @@ whole(); plain(); steps(); by_hand()
 expected = whole()
 assert expected[3] and expected[1] and expected[2]
 places = bad = 0
-for run in PROGRAMS:
+for run in (plain, steps, by_hand):
     for place in interrupted_everywhere(run, "mindtorch_v2/profiler/", "mindtorch_v2/_dispatch/", below=(
             "profiler/profiler.py", "profiler/session.py", "recorder/recorder.py"), step=ONE_IN):
         places += 1
@@ -149,13 +149,12 @@ print(places, bad)
 """
 
 
-@pytest.mark.parametrize("programs", ["plain", "steps", "by_hand"])
-def test_interrupted_at_every_line(twin, programs):
+def test_interrupted_at_every_line(twin):
     # All of the lines take minutes: `make faults` tries them all, other runs one in so many.
     step = os.environ.get("MINDTORCH_INTERRUPTS_STEP", "29" if LONG else "113")
-    output = run(twin, INTERRUPTS.replace("PROGRAMS", f"[{programs}]").replace("ONE_IN", step), timeout=1500)
+    output = run(twin, INTERRUPTS.replace("ONE_IN", step), timeout=1500)
     places, bad = map(int, output.split()[-2:])
-    assert places > 100 / int(step)
+    assert places > 300 / int(step)
     assert bad == 0
 
 
@@ -330,7 +329,7 @@ def calls():
 sys.setswitchinterval(1e-5)
 threads = [threading.Thread(target=calls, daemon=True) for _ in range(2)]
 for thread in threads: thread.start()
-for _ in range(10):
+for _ in range(4):
     with profile(**ALL) as prof:
         work()
     assert "mine" in prof.trace.names
