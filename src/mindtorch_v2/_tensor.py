@@ -365,7 +365,10 @@ def wrap(array: Any) -> Tensor:
     """A plain tensor around a new array."""
     if HOOK["ALLOCATED"] is not None:
         HOOK["ALLOCATED"](array)
-    tensor = wrap_known(array)
+    tensor = new(Tensor)
+    tensor._a = array
+    tensor._rg = False
+    tensor._edge = tensor._ag = tensor._st = tensor._of = None
     if HOOK["INFERENCE"] and THREAD.state.inference:
         tensor._st = InferenceShared()
     return tensor

@@ -269,7 +269,8 @@ def test_moves(name: str, width: int) -> None:
 @pytest.mark.parametrize("options", [
     {"name": "SGD", "momentum": 0.9}, {"name": "SGD", "momentum": 0.9, "nesterov": True, "weight_decay": 0.1},
     {"name": "SGD", "maximize": True}, {"name": "Adam"}, {"name": "Adam", "amsgrad": True, "weight_decay": 0.1},
-    {"name": "AdamW", "maximize": True}])
+    {"name": "AdamW", "maximize": True}, {"name": "Adagrad"}, {"name": "Adagrad", "lr_decay": 0.1, "weight_decay": 0.2},
+    {"name": "Adagrad", "maximize": True, "eps": 1e-3}])
 def test_fused_steps(options: dict[str, Any]) -> None:
     kind = getattr(torch.optim, options["name"])
     rest = {key: value for key, value in options.items() if key != "name"}
@@ -290,7 +291,12 @@ def test_fused_steps(options: dict[str, Any]) -> None:
     lambda: torch.rand(9, dtype=torch.float64), lambda: torch.randint(-3, 9, (100,)),
     lambda: torch.randint(0, 1 << 40, (100,)), lambda: torch.randperm(300), lambda: torch.randperm(1),
     lambda: torch.empty(77).bernoulli_(0.3), lambda: torch.empty(50).normal_(2.0, 0.5),
-    lambda: torch.empty(0).normal_()])
+    lambda: torch.empty(0).normal_(), lambda: torch.empty(4, 5).long().random_(3, 17),
+    lambda: torch.randperm(30, dtype=torch.int32), lambda: torch.rand(0, 3),
+    lambda: torch.bernoulli(torch.tensor(np.linspace(0, 1, 5001, dtype=np.float32))),
+    lambda: torch.multinomial(torch.tensor(np.abs(normal(9, 50))), 7, replacement=True),
+    lambda: torch.multinomial(torch.tensor(np.abs(normal(50))), 300, replacement=True),
+    lambda: torch.multinomial(torch.tensor([0.0, 1.0, 0.0, 3.0, 0.0]), 50, replacement=True)])
 def test_draws_have_the_same_bits(draw: Callable[[], Any]) -> None:
     def run() -> tuple[bytes, ...]:
         torch.manual_seed(3)

@@ -57,6 +57,7 @@ class _NoTensor:
 NO_TENSOR = _NoTensor()
 SCALAR_TYPES = frozenset(d.type for d in promotion.FROM_NUMPY)
 np_array = np.array
+ndarray = np.ndarray
 
 
 def number_tensor(value: Any) -> Tensor:
@@ -140,21 +141,24 @@ def _result_type(ufunc: np.ufunc, *dtypes: np.dtype) -> np.dtype:
 def writes_into(kernel: Any, out: Any, *arrays: Any) -> bool:
     """Compute what a ufunc gives into a tensor if that has the result's shape and type, and say whether it had."""
     target: Any = out._a if isinstance(out, Tensor) and not out._rg else None
-    if type(target) is not np.ndarray:
+    if type(target) is not ndarray:
         return False
-    shape, spread = target.shape, False
+    shape, spread, kinds = target.shape, False, [ufunc_of(kernel)]
     for array in arrays:
-        if type(array) is not np.ndarray:
+        if type(array) is not ndarray:
             return False
-        spread |= array.shape != shape
+        kinds.append(array.dtype)
+        if array is not target and array.shape != shape:
+            spread = True
     if spread and shape != np.broadcast_shapes(*[a.shape for a in arrays]):
         return False
-    if _result_type(ufunc_of(kernel), *[a.dtype for a in arrays]) != target.dtype:
+    if _result_type(*kinds) != target.dtype:
         return False
     if type(out._st) is InferenceShared:
         check_inference(out)
     for array in arrays:
-        check_overlap(target, array)
+        if array is not target:
+            check_overlap(target, array)
     kernel(*arrays, out=target)
     bump(out)
     return True

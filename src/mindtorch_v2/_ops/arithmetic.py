@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._backends.cpu import elements
+from .._backends.cpu import elements, providers
 from .._backends.cpu.arithmetic import (
     difference,
     divide_rounded,
@@ -35,6 +35,10 @@ from .formulas import conj, not_implemented, scaled
 
 
 def _add_scaled(a: Any, b: Any, alpha: Any) -> Any:
+    if providers.native is not None and type(alpha) in (int, float):
+        made = providers.native.formula(elements.SUM_OF_SCALED, None, a, b, alpha, 0.0, 0.0)
+        if made is not None:
+            return made
     return np.add(a, scaled_operand(b, alpha))
 
 

@@ -39,8 +39,12 @@ def check_size(size: Any) -> tuple[int, ...]:
 
 
 def _empty(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
-    where = as_device(device if device is not None else THREAD.state.default_device)
+    if device is None:
+        device = THREAD.state.default_device
     shape, kind = check_size(size), (dtype or DefaultDtype.value).np
+    if device is memory_format is None:
+        return wrap(np.empty(shape, kind))
+    where = as_device(device)
     if memory_format is preserve_format:
         raise RuntimeError("unsupported memory format option Preserve")
     if where.type == "cpu":
@@ -48,15 +52,29 @@ def _empty(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, mem
     return wrap(empty_array(shape, kind, where, format_strides(shape, kind, memory_format)))
 
 
+def _is_row_major(shape: tuple[int, ...], steps: tuple[int, ...]) -> bool:
+    """Whether these are the steps, in elements, of memory in row-major order."""
+    if len(shape) != len(steps):
+        return False
+    step = 1
+    for extent, given in zip(reversed(shape), reversed(steps)):
+        if given != step or not extent:
+            return False
+        step *= extent
+    return True
+
+
 def _empty_strided(size: Any, stride: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
     shape, steps = check_size(size), tuple(stride)
+    kind, where = (dtype or DefaultDtype.value).np, as_device(
+        device if device is not None else THREAD.state.default_device)
+    if where.type == "cpu" and _is_row_major(shape, steps):
+        return wrap(np.empty(shape, kind))
     if len(shape) != len(steps):
         raise RuntimeError(f"mismatch in length of strides and shape: {list(shape)} and {list(steps)}")
     if any(s < 0 for s in steps):
         raise RuntimeError("Tensors with negative strides are not supported")
     span = 1 + sum((n - 1) * s for n, s in zip(shape, steps)) if 0 not in shape else 0
-    where = as_device(device if device is not None else THREAD.state.default_device)
-    kind = (dtype or DefaultDtype.value).np
     if where.type != "cpu":
         return wrap(empty_array(shape, kind, where, tuple(s * kind.itemsize for s in steps)))
     return wrap(strided(np.empty(span, kind), shape, tuple(s * kind.itemsize for s in steps)))

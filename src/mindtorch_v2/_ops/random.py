@@ -33,7 +33,8 @@ def _fill(schema: str, kernel: Callable[..., Any]) -> None:
         return kernel(target, engine_of(generator), first, second)
 
     two = schema.count(",") == 4  # the commonest ones, without lists
-    declare(f"{schema} -> Tensor", cpu_inplace=fill_by_two if two else fill, where="n", grad={"self": lambda grad: aten.zeros_like(grad)})
+    declare(f"{schema} -> Tensor", cpu_inplace=fill_by_two if two else fill, where="n",
+            grad={"self": lambda grad: aten.zeros_like(grad)})
 
 
 _fill("uniform(Tensor self, float low=0., float high=1., *, Generator? generator=None)", kernels.uniform)

@@ -215,7 +215,7 @@ def _one_hot(self: Tensor, num_classes: int) -> Tensor:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
         return aten.zeros((*array.shape, num_classes), dtype=self.dtype, device=self.device)
-    low, high = aten.aminmax(self)
+    low, high = aten.aminmax__default(self)
     if aten.item(low) < 0:
         raise RuntimeError("Class values must be non-negative.")
     highest = aten.item(high)

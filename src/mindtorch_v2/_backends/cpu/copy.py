@@ -8,7 +8,7 @@ import numpy as np
 
 from ..._dispatch.promotion import stored_scalar
 from ..._memory_format import preserve_format
-from . import memory
+from . import memory, providers
 from .memory import copy_, empty_like_in_format, preserving_copy
 
 Array = Any
@@ -40,7 +40,8 @@ def mismatch(target: tuple[int, ...], source: tuple[int, ...]) -> str:
 
 def fill(target: Array, value: Any) -> Array:
     """Every element set to a number."""
-    target[...] = stored_scalar(value, target.dtype)
+    if providers.native is None or not providers.native.fill(target, value):
+        target[...] = stored_scalar(value, target.dtype)
     return target
 
 
@@ -54,7 +55,8 @@ def fill_from_array(target: Array, value: Array) -> Array:
 
 def zero(target: Array) -> Array:
     """Every element set to 0."""
-    target[...] = 0
+    if providers.native is None or not providers.native.fill(target, 0):
+        target[...] = 0
     return target
 
 

@@ -308,6 +308,10 @@ def triangle(name: str, a: Array, offset: int) -> Array:
     """The lower or upper triangle of matrices, zeros elsewhere."""
     if a.ndim < 2:
         raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
+    if a.flags.c_contiguous and providers.moves():
+        made = np.empty(a.shape, a.dtype)
+        providers.native.triangle(made, a, offset, name == "triu")
+        return made
     rows, columns = a.shape[-2:]
     make = small_triangle if rows * columns <= SMALL else triangle_mask
     return np.where(make(name, rows, columns, offset), a, np.zeros((), a.dtype))

@@ -190,6 +190,11 @@ def add_slices(a: Array, dim: int, index: Array, source: Array) -> None:
     if dim == 0 and a.ndim > 1 and index.dtype == np.int64 and providers.rows(a, source) and index.min() >= 0:
         providers.native.add_rows(a.reshape(len(a), -1), np.ascontiguousarray(index), source.reshape(len(source), -1))
         return
+    if dim and index.dtype == np.int64 and providers.rows(a, source) and index.min() >= 0:
+        outer, inner = math.prod(a.shape[:dim]), math.prod(a.shape[dim + 1:])
+        providers.native.add_slices(a.reshape(outer, a.shape[dim], inner), np.ascontiguousarray(index),
+                                    source.reshape(outer, source.shape[dim], inner))
+        return
     rows = np.moveaxis(a, dim, 0) if dim else a
     added = np.moveaxis(source, dim, 0) if dim else source
     if index.size == 1:

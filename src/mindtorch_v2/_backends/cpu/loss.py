@@ -327,9 +327,23 @@ def _places(picked: Array, shape: tuple[int, ...]) -> Array:
     return places + np.arange(inner) if inner != 1 else places
 
 
+def _samples(a: Array, target: Array) -> tuple[Array, Array]:
+    """Values and classes as the C kernels take them: (batch, classes, inner) and (batch, inner)."""
+    batch, classes = a.shape[:2]
+    return a.reshape(batch, classes, -1), np.ascontiguousarray(target, np.int64).reshape(batch, -1)
+
+
 def _nll(a: Array, target: Array, weight: Array | None, reduction: int, ignore_index: int) -> tuple[Array, Array]:
     """Losses of samples whose classes lie along dimension 1, and the total weight."""
     _check_dtypes(target)
+    if providers.rows(a) if weight is None else providers.rows(a, weight):
+        losses = np.empty(target.shape, a.dtype)
+        sums = providers.native.likelihoods(*_samples(a, target), weight, ignore_index, losses.reshape(len(a), -1))
+        if sums is not None:
+            total = np.array(sums[1], a.dtype)
+            if reduction == NONE:
+                return losses, total
+            return np.array(sums[0] if reduction != MEAN else sums[0] / sums[1] if sums[1] else np.nan, a.dtype), total
     values = wide(a)
     picked, weights = _pick(target, weight, a.shape[1], ignore_index, values.dtype)
     losses = np.negative(values.reshape(-1).take(_places(picked, a.shape)).reshape(target.shape))
@@ -369,6 +383,12 @@ def nll_backward(grad: Array, a: Array, target: Array, weight: Array | None, red
     """The negative weight at each sample's class, zero elsewhere."""
     values = a if a.ndim > 1 else a[None]
     target = target if a.ndim > 1 else target.reshape(1)
+    given = (grad, total_weight) if weight is None else (grad, total_weight, weight)
+    if values.size and a.dtype is np.dtype(np.float32) and providers.rows(*given):
+        slopes = grad / total_weight if reduction == MEAN else grad
+        made = zero_(np.empty(values.shape, a.dtype))
+        if providers.native.likelihoods_back(*_samples(made, target), weight, ignore_index, np.asarray(slopes)):
+            return made.reshape(a.shape)
     picked, weights = _pick(target, weight, values.shape[1], ignore_index, wide(a).dtype)
     slopes = np.negative(wide(grad))
     if reduction == MEAN:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from ..._dispatch.promotion import scalar_array
+from . import providers
 from .indexing import add_slices
 from .memory import copy_, empty, fill_, preserving_clone_step
 
 Array = Any
+FLOAT32 = np.dtype(np.float32)
 
 
 def constant_pad_nd(a: Array, pad: Sequence[int], value: Any) -> Array:
@@ -50,6 +54,23 @@ def positions(mode: str, extent: int, before: int, after: int) -> Array:
     return wanted.clip(0, extent - 1)
 
 
+def places(mode: str, extents: tuple[int, ...], padding: Sequence[int]) -> tuple[Array, Array, Array]:
+    """`positions` for three dimensions, the first of which may have one entry."""
+    return _places(mode, (1,) * (3 - len(extents)) + extents, (*padding, *(0,) * (6 - len(padding))))
+
+
+@lru_cache(maxsize=64)
+def _places(mode: str, extents: tuple[int, ...], padding: tuple[int, ...]) -> tuple[Array, Array, Array]:
+    first, second, third = (positions(mode, extents[d], padding[4 - 2 * d], padding[5 - 2 * d]) for d in range(3))
+    return first, second, third
+
+
+def boxes(a: Array, spatial: int) -> Array:
+    """A contiguous array with four dimensions: all but the spatial ones in the first."""
+    shape = a.shape[-spatial:]
+    return a.reshape(math.prod(a.shape[:-spatial]), *(1,) * (3 - spatial), *shape)
+
+
 def check(mode: str, spatial: int, a: Array, padding: Sequence[int]) -> None:
     """PyTorch's conditions on padding by reflection or repetition."""
     if len(padding) != 2 * spatial:
@@ -78,6 +99,12 @@ def mirrored(mode: str, spatial: int) -> Any:
 
     def kernel(a: Array, padding: Sequence[int]) -> Array:
         check(mode, spatial, a, padding)
+        if a.size and providers.moves() and a.dtype is FLOAT32 and a.flags.c_contiguous:
+            shape = [*a.shape[:-spatial], *[a.shape[d - spatial] + padding[-2 * d - 2] + padding[-2 * d - 1]
+                                            for d in range(spatial)]]
+            made = np.empty(shape, a.dtype)
+            providers.native.pad(boxes(made, spatial), boxes(a, spatial), *places(mode, a.shape[-spatial:], padding))
+            return made
         for k in range(spatial):
             dim = a.ndim - 1 - k
             if padding[2 * k] or padding[2 * k + 1]:
@@ -91,6 +118,11 @@ def mirrored_backward(mode: str, spatial: int) -> Any:
     """The adjoint of `mirrored`: every padded entry's gradient goes to the entry it repeats."""
 
     def kernel(grad: Array, a: Array, padding: Sequence[int]) -> Array:
+        if a.size and providers.moves() and grad.dtype is FLOAT32 and grad.flags.c_contiguous:
+            made = np.zeros(a.shape, a.dtype)
+            providers.native.pad_back(boxes(made, spatial), boxes(grad, spatial),
+                                      *places(mode, a.shape[-spatial:], padding))
+            return made
         for k in range(spatial):
             dim = a.ndim - 1 - k
             whole = np.zeros((*grad.shape[:dim], a.shape[dim], *grad.shape[dim + 1:]), grad.dtype)

@@ -14,6 +14,7 @@ from ..._dtype import FROM_NUMPY, HALF_TYPES
 from . import providers
 from .maxima import window_maxima
 from .memory import zero_
+from .scatter import ADD_TO
 from .windows import along, expand_sizes, padded_copy, taps
 
 Array = Any
@@ -214,9 +215,9 @@ def put_back(grad: Array, shape: Sizes, indices: Array, spatial: int, add: bool)
     rows, area = math.prod(shape[: len(shape) - spatial]), math.prod(shape[len(shape) - spatial:])
     values = wide(grad).reshape(-1)
     made = zero_(np.empty(rows * area, values.dtype))
-    if add and providers.rows(values) and rows:
-        providers.native.add_along(made.reshape(rows, area), np.ascontiguousarray(indices.reshape(rows, -1)),
-                                   values.reshape(rows, -1))
+    if add and providers.rows(values) and rows and providers.native.along(
+            ADD_TO, made.reshape(rows, area), np.ascontiguousarray(indices.reshape(rows, -1)),
+            values.reshape(rows, -1), 1):
         return made.reshape(shape).astype(grad.dtype, copy=False)
     places = (indices.reshape(rows, -1) + np.arange(rows)[:, None] * area).reshape(-1)
     if add:

@@ -101,12 +101,12 @@ def numpy_only() -> Iterator[None]:
 
 
 @rule("native", "softmax", "log_softmax", "their backwards", "layer_norm", "its backward", "batch_norm", "group_norm",
-      "their backwards", "embedding backward", "gather", "scatter_add", "index_add", "index_select", "sum", "prod",
+      "their backwards", "embedding backward", "nll_loss", "its backward", "index_add", "index_select", "sum", "prod",
       "max, min, argmax, argmin, amax, amin", "cumsum, cumprod, cummax, cummin", "topk", "cdist", "ctc_loss",
       "max and mean pooling of images and lines", "adaptive pooling of images", "interpolate", "grid_sample")
 def rows(*arrays: Array) -> bool:
-    """float32 (16-bit floats are widened first) in row-major order. Norms, softmax, gather, scatter_add and topk along
-    the last dimensions, reductions over neighbouring ones; topk of at most 64, cdist of p = 2, grid_sample of images,
+    """float32 (16-bit floats are widened first) in row-major order. Norms, softmax and topk along the last
+    dimensions, reductions over neighbouring ones; topk of at most 64, cdist of p = 2, grid_sample of images,
     not bicubic; small sums are NumPy's."""
     if native is None:
         return False
@@ -124,6 +124,15 @@ def elements(*arrays: Array) -> bool:
         return False
     shape = arrays[0].shape
     return all(a.dtype is FLOAT32 and a.flags.c_contiguous and a.shape == shape for a in arrays)
+
+
+@rule("native", "gather", "scatter, scatter_add", "one_hot")
+def along(a: Array, dim: int, index: Array) -> bool:
+    """In row-major order, elements of 4 or 8 bytes (added: float32), as many indices as elements in all but one
+    dimension, not empty."""
+    return (native is not None and a.flags.c_contiguous and a.dtype.itemsize in (4, 8) and a.size > 0
+            and index.ndim == a.ndim and index.shape[:dim] == a.shape[:dim]
+            and index.shape[dim + 1:] == a.shape[dim + 1:])
 
 
 @rule("native", "scaled dot-product attention", "its backward")

@@ -112,6 +112,10 @@ def sum_dims(a: Array, dim: Dims, keepdim: bool, to: dtype | None) -> Array:
     axes = wrap_dims(dim, a.ndim)
     if to is None and a.dtype is FLOAT32:
         return sum_over(a, axes, keepdim)
+    if (to is None and a.dtype == np.bool_ and axes and a.size and providers.native is not None
+            and axes == tuple(range(axes[0], axes[-1] + 1))
+            and (made := providers.native.count_true(a, axes[0], axes[-1], keepdim)) is not None):
+        return made
     a, result = accumulator(a, to)
     if result == np.bool_:
         return any_of(a, axes, keepdim)
@@ -322,5 +326,5 @@ def aminmax(a: Array, dim: int | None, keepdim: bool) -> tuple[Array, Array]:
         axes = wrap_dims(dim, a.ndim)
     refuse(a, "aminmax_cpu", "c")
     values = wide(a)
-    return tuple(narrowed(f(values, axes, None, None, keepdim), a.dtype)
-                 for f in (minimum_reduce, maximum_reduce))
+    least, most = minimum_reduce(values, axes, None, None, keepdim), maximum_reduce(values, axes, None, None, keepdim)
+    return narrowed(least, a.dtype), narrowed(most, a.dtype)

@@ -139,8 +139,10 @@ class MersenneGenerator(MersenneEngine):
                 or not -(1 << 63) <= low < high < 1 << 63):
             return False
         span = high - low
-        with self._lock:
-            self._drawn(providers.native.random_integers, target, span, low, span >= WIDE_RANGE)
+        if target.size:
+            with self._lock:
+                self._untouched = False
+                providers.native.random_integers(self._capsule, target, span, low, span >= WIDE_RANGE)
         return True
 
     def fill_permutation(self, target: np.ndarray) -> bool:
@@ -153,10 +155,13 @@ class MersenneGenerator(MersenneEngine):
 
     def fill_uniform(self, target: np.ndarray) -> bool:
         """Fill a contiguous array with what `uniform` of [0, 1) draws, in C; False if that cannot be done."""
-        if providers.native is None or target.dtype not in (FLOAT32, FLOAT64):
+        kind = target.dtype
+        if providers.native is None or (kind is not FLOAT32 and kind is not FLOAT64):
             return False
-        with self._lock:
-            self._drawn(providers.native.random_uniform, target)
+        if target.size:
+            with self._lock:
+                self._untouched = False
+                providers.native.random_uniform(self._capsule, target)
         return True
 
     def _normal_blocks(self, shape: Shape, dtype: np.dtype, mean: float, std: float) -> np.ndarray:

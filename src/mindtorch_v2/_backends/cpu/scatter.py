@@ -17,7 +17,9 @@ from .indexing import add_slices
 from .memory import to
 
 Array = Any
-INT64 = np.dtype(np.int64)
+INT64, FLOAT32 = np.dtype(np.int64), np.dtype(np.float32)
+# What the C kernel does with elements that indices name.
+TAKE, ADD_TO, PUT = range(3)
 INDEX_DTYPES = (INT64, np.dtype(np.int32))
 UNSIGNED = {np.dtype(np.int64): np.dtype(np.uint64), np.dtype(np.int32): np.dtype(np.uint32)}
 # From this many elements on, one pass over the whole target is faster than adding element by element.
@@ -110,13 +112,11 @@ def gather(a: Array, dim: int, index: Array, sparse_grad: bool = False) -> Array
                 f"Size does not match at dimension {d} expected index {list(index.shape)} to be no larger than self "
                 f"{list(a.shape)} apart from dimension {at}"
             )
+    if providers.along(whole, at, chosen):
+        made = np.empty(chosen.shape, a.dtype)
+        if providers.native.along(TAKE, whole, np.ascontiguousarray(chosen), made, at):
+            return made.reshape(index.shape)
     check_range(chosen, whole.shape[at], at)
-    if _is_row_by_row(whole, at, chosen) and providers.rows(whole):
-        made = np.empty(index.shape, a.dtype)
-        width = chosen.shape[-1]
-        providers.native.take_along(made.reshape(-1, width), np.ascontiguousarray(chosen).reshape(-1, width),
-                                    whole.reshape(-1, whole.shape[-1]))
-        return made
     if whole.flags.c_contiguous:
         found = whole.reshape(-1).take(cells(whole.shape, at, chosen))
     else:
@@ -126,39 +126,28 @@ def gather(a: Array, dim: int, index: Array, sparse_grad: bool = False) -> Array
     return np.ascontiguousarray(found).reshape(index.shape)
 
 
-def _is_row_by_row(a: Array, dim: int, index: Array) -> bool:
-    """Whether indices are along the last dimension, and as many rows as there are."""
-    return dim == a.ndim - 1 and index.ndim == a.ndim and index.shape[:-1] == a.shape[:-1] and index.size > 0
-
-
 def flat_target(a: Array) -> tuple[Array, bool]:
     """`a` as a vector, and whether that vector is a copy that must be written back."""
     return (a.reshape(-1), False) if a.flags.c_contiguous else (a.copy().reshape(-1), True)
 
 
-def scatter_with(a: Array, dim: int, index: Array, src: Array, ufunc: np.ufunc | None) -> Array:
-    """Write (without a ufunc) or combine `src` at the named positions of `a`."""
+def scatter_with(a: Array, dim: int, index: Array, src: Array, ufunc: np.ufunc | None, checked: bool = True) -> Array:
+    """Write (without a ufunc) or combine `src`, an array or a number in one, at the named positions of `a`."""
     at = wrap_dim(dim, a.ndim)
-    check_shapes(a, at, index, src)
+    if checked:
+        check_shapes(a, at, index, src)
     if not index.size:
         return a
     whole, chosen = at_least_1d(a), at_least_1d(to(index, INT64))
-    check_range(chosen, whole.shape[at], at)
     source = src if src.shape == chosen.shape or not src.ndim else src[tuple(slice(0, n) for n in chosen.shape)]
-    if (ufunc is np.add and source.shape == chosen.shape and source.dtype is whole.dtype and at == whole.ndim - 1
-            and not any(chosen.strides[:at]) and chosen.shape[:at] == whole.shape[:at] and providers.rows(whole)):
-        # One index for a whole slice, as `index_add` has it.
-        count = chosen.shape[at]
-        vector = np.ascontiguousarray(chosen[(0,) * at])
-        providers.native.add_slices(whole.reshape(-1, whole.shape[at], 1), vector,
-                                    np.ascontiguousarray(source).reshape(-1, count, 1))
+    if ((ufunc is None or (ufunc is np.add and whole.dtype is FLOAT32)) and source.dtype is whole.dtype
+            and providers.along(whole, at, chosen) and providers.native.along(
+                PUT if ufunc is None else ADD_TO, whole, np.ascontiguousarray(chosen),
+                source if not source.ndim else np.ascontiguousarray(source), at)):
         return a
-    if (ufunc is np.add and _is_row_by_row(whole, at, chosen) and source.shape == chosen.shape
-            and source.dtype is whole.dtype and providers.rows(whole)):
-        width = chosen.shape[-1]
-        providers.native.add_along(whole.reshape(-1, whole.shape[-1]), np.ascontiguousarray(chosen).reshape(-1, width),
-                                   np.ascontiguousarray(source).reshape(-1, width))
-        return a
+    check_range(chosen, whole.shape[at], at)
+    if not source.ndim:
+        source = np.broadcast_to(source, chosen.shape)
     source = source.reshape(-1)
     flat, copied = flat_target(whole)
     place = cells(whole.shape, at, chosen).reshape(-1)
@@ -171,15 +160,10 @@ def scatter_with(a: Array, dim: int, index: Array, src: Array, ufunc: np.ufunc |
     return a
 
 
-def repeated(value: Any, index: Array, dtype: np.dtype) -> Array:
-    """A number as a source of the shape of `index`."""
-    return np.broadcast_to(scalar_array(value, dtype), index.shape)
-
-
 def scatter_value(a: Array, dim: int, index: Array, value: Any) -> Array:
     """Write a number at the named positions."""
     check_shapes(a, wrap_dim(dim, a.ndim), index, None)
-    return scatter_with(a, dim, index, repeated(value, index, a.dtype), None)
+    return scatter_with(a, dim, index, scalar_array(value, a.dtype), None, False)
 
 
 def scatter_src(a: Array, dim: int, index: Array, src: Array) -> Array:
@@ -202,7 +186,7 @@ def scatter_reduce_value(a: Array, dim: int, index: Array, value: Any, reduce: s
     """Add or multiply a number at the named positions."""
     ufunc = _old_reducer(reduce)
     check_shapes(a, wrap_dim(dim, a.ndim), index, None)
-    return scatter_with(a, dim, index, repeated(value, index, a.dtype), ufunc)
+    return scatter_with(a, dim, index, scalar_array(value, a.dtype), ufunc, False)
 
 
 def scatter_add(a: Array, dim: int, index: Array, src: Array) -> Array:

@@ -116,7 +116,7 @@ def bincount(a: Array, weights: Array | None, minlength: int) -> Array:
     if a.ndim != 1 or (a.size and a.min() < 0):
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if weights is None:
-        return np.bincount(a.astype(INT64), minlength=minlength).astype(INT64)
+        return np.bincount(a.astype(INT64, copy=False), minlength=minlength).astype(INT64, copy=False)
     if weights.shape != a.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
     total = np.bincount(a.astype(INT64), weights.astype(np.float64), minlength)
@@ -207,13 +207,15 @@ def searchsorted(sequence: Array, a: Array, out_int32: bool, right: bool, side: 
             raise RuntimeError("torch.searchsorted(): boundary and sorter must have the same size, but got boundary "
                                f"tensor {list(sequence.shape)} and got sorter tensor {list(sorter.shape)}")
         sequence = np.take_along_axis(sequence, sorter, -1)
-    sequence, a = (wide(x) for x in promote_arrays(sequence, a))
+    if sequence.dtype is not a.dtype:
+        sequence, a = promote_arrays(sequence, a)
+    sequence, a = wide(sequence), wide(a)
     to_right = right or side == "right"
     if sequence.ndim == 1:
-        place = np.searchsorted(sequence, a, side="right" if to_right else "left")
+        place = sequence.searchsorted(a, "right" if to_right else "left")
     else:
         place = _search_rows(sequence, a, to_right)
-    return np.asarray(place).astype(np.int32 if out_int32 else INT64)
+    return np.asarray(place).astype(np.int32 if out_int32 else INT64, copy=False)
 
 
 def _search_rows(sequence: Array, a: Array, right: bool) -> Array:

@@ -9,6 +9,7 @@ import numpy as np
 from ..._dtype import HALF_TYPES
 from . import providers
 from .reduce import along
+from .scatter import INT64, TAKE
 from .sort_keys import MANY, Keys, keys_of
 
 Array = Any
@@ -62,6 +63,10 @@ def place_of_rank(a: Array, axis: int, rank: int) -> Array:
 
 def taken_along(a: Array, order: Array, axis: int) -> Array:
     """`np.take_along_axis`; along the last dimension of contiguous arrays as positions in a flat array."""
+    if order.dtype == INT64 and order.size and providers.along(a, axis, order):
+        made = np.empty(order.shape, a.dtype)
+        providers.native.along(TAKE, a, np.ascontiguousarray(order), made, axis)
+        return made
     if axis != a.ndim - 1 or not a.flags.c_contiguous or a.size < SMALL:
         return np.take_along_axis(a, order, axis)
     if a.ndim == 1:

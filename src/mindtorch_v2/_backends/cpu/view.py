@@ -12,6 +12,7 @@ from ..._dispatch.steps import as_strided as strided_step
 from ..._dispatch.steps import step
 from ..._dtype import FROM_NUMPY, cpp_name, dtype
 from ..._shape import infer_size, numel, view_strides, wrap_dim
+from . import providers
 
 Array = Any
 ndarray = np.ndarray
@@ -25,7 +26,8 @@ def from_strides(a: Array, shape: Sequence[int], byte_strides: Sequence[int]) ->
     """
     if a.size:
         base = a if a.flags.c_contiguous else a.base
-        if base is a or (type(base) is ndarray and base.dtype == a.dtype and base.flags.c_contiguous
+        if base is a or (type(base) is ndarray and base.ndim == a.ndim and base.dtype == a.dtype
+                         and base.flags.c_contiguous
                          and sorted(zip(base.shape, base.strides)) == sorted(zip(a.shape, a.strides))):
             try:
                 return ndarray(tuple(shape), a.dtype, base, 0, tuple(byte_strides))
@@ -41,6 +43,11 @@ def owner(a: Array) -> Array:
     return a
 
 
+def address(a: Array) -> int:
+    """Where an array begins in memory."""
+    return a.__array_interface__["data"][0] if providers.native is None else providers.native.address(a)
+
+
 def strided(a: Array, shape: Sequence[int], byte_strides: Sequence[int], byte_offset: int = 0) -> Array:
     """A view with any geometry. `byte_offset` counts from the first element of `a`."""
     return from_strides(a, shape, byte_strides) if byte_offset == 0 else _within(a, shape, byte_strides, byte_offset)
@@ -49,7 +56,7 @@ def strided(a: Array, shape: Sequence[int], byte_strides: Sequence[int], byte_of
 def _within(a: Array, shape: Sequence[int], byte_strides: Sequence[int], byte_offset: int) -> Array:
     """A view of the memory that `a` is in; unlike with NumPy's `as_strided`, its base leads to the owner."""
     base = owner(a)
-    start = a.__array_interface__["data"][0] - base.__array_interface__["data"][0] + byte_offset
+    start = address(a) - address(base) + byte_offset
     flat = base if base.flags.c_contiguous else base.transpose(np.argsort(base.strides)[::-1])
     if byte_offset == 0 and not (a.size and flat.flags.c_contiguous):  # nothing to point into, or an owner with gaps
         return np.lib.stride_tricks.as_strided(a, shape, byte_strides)
@@ -65,7 +72,7 @@ def as_strided(a: Array, size: Sequence[int], stride: Sequence[int], storage_off
     item = a.dtype.itemsize
     base = owner(a)
     available = base.nbytes // item
-    own = (a.__array_interface__["data"][0] - base.__array_interface__["data"][0]) // item if a.size else 0
+    own = (address(a) - address(base)) // item if a.size else 0
     start = own if storage_offset is None else storage_offset
     last = start + sum((n - 1) * s for n, s in zip(size, stride))
     if min(stride, default=0) < 0:

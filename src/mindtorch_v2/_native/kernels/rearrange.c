@@ -14,8 +14,8 @@
 #include "kernels.h"
 #include "rearrange.h"
 
-enum { CALLED_ADD_ROWS, CALLED_TAKE, CALLED_ADD_ALONG, CALLED_PICK, CALLED_ADD_SLICES };
-Counter rearrange_calls[] = {{"add_rows", 0}, {"take_along", 0}, {"add_along", 0}, {"pick", 0}, {"add_slices", 0},
+enum { CALLED_ADD_ROWS, CALLED_ALONG, CALLED_PICK, CALLED_ADD_SLICES };
+Counter rearrange_calls[] = {{"add_rows", 0}, {"along", 0}, {"pick", 0}, {"add_slices", 0},
                              {NULL, 0}};
 
 static int is_indices(PyObject *o) {
@@ -27,7 +27,7 @@ typedef struct {
     float *made;
     const float *given;
     const int64_t *index;
-    npy_intp count, inner, others, length;
+    npy_intp count, inner, others;
 } Moves;
 
 /* Shares are columns: whoever has one adds all rows in their order. */
@@ -61,63 +61,102 @@ static PyObject *add_rows(PyObject *self, PyObject *const *args, Py_ssize_t coun
     Py_RETURN_NONE;
 }
 
-/* `made` is (rows, count), `given` (rows, others) or the other way round; indices are (rows, count). */
-static void take_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
-    Moves *it = work;
+/* -- one index for each element, along the middle of (outer, others, inner) -- */
+
+enum Along { TAKE, ADD_TO, PUT, ALONG_COUNT };
+typedef struct {
+    enum Along kind;
+    char *many, *few;
+    const int64_t *index;
+    npy_intp others, count, inner, size;
+    int one;     /* `few` is a single element */
+    int strayed; /* an index was out of range */
+} Elements;
+
+/* CODE for each index: `at` is its place, `place` that of the element it names, `from` that of what is written there. */
+#define EACH(CODE)                                                                                                     \
+    if (inner == 1) /* rows, without the inner loop */                                                                 \
+        for (npy_intp j = 0; j < it->count; j++) {                                                                     \
+            npy_intp at = o * it->count + j, from = it->one ? 0 : at, place = (npy_intp)it->index[at];                 \
+            uint64_t chosen = (uint64_t)place;                                                                         \
+            (void)from, (void)chosen;                                                                                  \
+            CODE;                                                                                                      \
+        }                                                                                                              \
+    else                                                                                                               \
+        for (npy_intp j = 0; j < it->count; j++)                                                                       \
+            for (npy_intp k = 0; k < inner; k++) {                                                                     \
+                npy_intp at = (o * it->count + j) * inner + k, from = it->one ? 0 : at;                                \
+                uint64_t chosen = (uint64_t)it->index[at];                                                             \
+                npy_intp place = (npy_intp)(chosen * (uint64_t)inner) + k;                                             \
+                (void)from;                                                                                            \
+                CODE;                                                                                                  \
+            }
+#define EACH_OF(TYPE)                                                                                                  \
+    do {                                                                                                               \
+        TYPE *restrict many = (TYPE *)it->many + o * it->others * inner, *restrict few = (TYPE *)it->few;              \
+        if (it->kind == TAKE) {                                                                                        \
+            EACH(if (chosen < others) few[at] = many[place]; else strayed = 1)                                         \
+        } else {                                                                                                       \
+            EACH(many[place] = few[from])                                                                              \
+        }                                                                                                              \
+    } while (0)
+
+static void along_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
+    const Elements copied = *(Elements *)work, *it = &copied; /* that nothing written may change */
     (void)share;
-    for (ptrdiff_t r = begin; r < end; r++)
-        for (npy_intp i = 0; i < it->count; i++)
-            it->made[r * it->count + i] = it->given[r * it->others + it->index[r * it->count + i]];
+    npy_intp inner = it->inner;
+    uint64_t others = (uint64_t)it->others;
+    int strayed = 0;
+    for (ptrdiff_t o = begin; o < end; o++) {
+        if (it->kind == ADD_TO) {
+            float *restrict many = (float *)it->many + o * it->others * inner, *restrict few = (float *)it->few;
+            EACH(many[place] += few[from])
+        } else if (it->size == 4) {
+            EACH_OF(uint32_t);
+        } else {
+            EACH_OF(uint64_t);
+        }
+    }
+    if (strayed) ((Elements *)work)->strayed = 1;
 }
 
-static void add_along_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
-    Moves *it = work;
-    (void)share;
-    for (ptrdiff_t r = begin; r < end; r++)
-        for (npy_intp i = 0; i < it->count; i++)
-            it->made[r * it->others + it->index[r * it->count + i]] += it->given[r * it->length + i];
-}
-
-static int along_last(PyObject *const *args, Moves *it, npy_intp *rows, int adds) {
-    PyArrayObject *index = (PyArrayObject *)args[1], *picked = (PyArrayObject *)args[adds ? 0 : 2];
-    PyArrayObject *other = (PyArrayObject *)args[adds ? 2 : 0];
-    if (!is_plain(args[0]) || !is_indices(args[1]) || !is_plain(args[2]) ||
-        !PyArray_ISWRITEABLE((PyArrayObject *)args[0]) || PyArray_NDIM(index) != 2 || PyArray_NDIM(picked) != 2 ||
-        PyArray_NDIM(other) != 2 || PyArray_DIM(picked, 0) != PyArray_DIM(index, 0) ||
-        PyArray_DIM(other, 0) != PyArray_DIM(index, 0) || PyArray_DIM(other, 1) != PyArray_DIM(index, 1))
-        return wrong("expected plain matrices and a matrix of indices"), 0;
-    it->made = PyArray_DATA((PyArrayObject *)args[0]), it->given = PyArray_DATA((PyArrayObject *)args[2]);
-    it->index = PyArray_DATA(index), it->count = PyArray_DIM(index, 1), it->others = PyArray_DIM(picked, 1);
-    it->length = PyArray_DIM(other, 1), *rows = PyArray_DIM(index, 0);
-    npy_intp size = PyArray_SIZE(index);
-    uint64_t most = 0; /* seen as unsigned, negative indices are large */
-    for (npy_intp i = 0; i < size; i++) most = (uint64_t)it->index[i] > most ? (uint64_t)it->index[i] : most;
-    if (size && most >= (uint64_t)it->others) return wrong("an index is out of range"), 0;
-    return 1;
-}
-
-/* take_along(made, index, given): made[i, j] = given[i, index[i, j]] */
-static PyObject *take_along(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+/* along(kind, many, index, few, dim): few = many[index], many[index] += few or many[index] = few, by elements along
+   `dim`; `few` may be a single one for the last two. True, or False if an index is out of range, with nothing written
+   to `many`. */
+static PyObject *along(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     (void)self;
-    Moves it = {0};
-    npy_intp rows;
-    if (!counted(count, 3) || !along_last(args, &it, &rows, 0)) return NULL;
-    rearrange_calls[CALLED_TAKE].calls++;
-    Py_BEGIN_ALLOW_THREADS pool_run(take_share, &it, rows, 1 + SHARE / (it.count + 1));
-    Py_END_ALLOW_THREADS
-    Py_RETURN_NONE;
-}
-
-/* add_along(made, index, given): made[i, index[i, j]] += given[i, j] */
-static PyObject *add_along(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-    (void)self;
-    Moves it = {0};
-    npy_intp rows;
-    if (!counted(count, 3) || !along_last(args, &it, &rows, 1)) return NULL;
-    rearrange_calls[CALLED_ADD_ALONG].calls++;
-    Py_BEGIN_ALLOW_THREADS pool_run(add_along_share, &it, rows, 1 + SHARE / (it.count + 1));
-    Py_END_ALLOW_THREADS
-    Py_RETURN_NONE;
+    if (!counted(count, 5)) return NULL;
+    long kind = PyLong_AsLong(args[0]), dim = PyLong_AsLong(args[4]);
+    if (PyErr_Occurred()) return NULL;
+    PyArrayObject *many = (PyArrayObject *)args[1], *index = (PyArrayObject *)args[2], *few = (PyArrayObject *)args[3];
+    if (kind < 0 || kind >= ALONG_COUNT) return wrong("unknown kind");
+    if (!PyArray_Check(args[1]) || !PyArray_Check(args[3]) || !is_indices(args[2]) || !PyArray_ISCARRAY_RO(many) ||
+        !PyArray_ISCARRAY_RO(few) || !PyArray_ISWRITEABLE(kind == TAKE ? few : many) ||
+        PyArray_DESCR(many) != PyArray_DESCR(few) || (kind == ADD_TO && PyArray_TYPE(many) != NPY_FLOAT) ||
+        (PyArray_ITEMSIZE(many) != 4 && PyArray_ITEMSIZE(many) != 8) || PyArray_TYPE(many) == NPY_OBJECT)
+        return wrong("expected contiguous arrays of one type and indices");
+    Elements it = {.kind = (enum Along)kind, .many = PyArray_DATA(many), .few = PyArray_DATA(few),
+                   .index = PyArray_DATA(index), .inner = 1, .size = PyArray_ITEMSIZE(many),
+                   .one = kind != TAKE && PyArray_NDIM(few) == 0};
+    if (PyArray_NDIM(many) != PyArray_NDIM(index) || dim < 0 || dim >= PyArray_NDIM(many) ||
+        (!it.one && !PyArray_SAMESHAPE(few, index)))
+        return wrong("expected an index for each element");
+    npy_intp outer = 1, size = PyArray_SIZE(index);
+    for (int d = 0; d < PyArray_NDIM(many); d++) {
+        if (d != dim && PyArray_DIM(many, d) != PyArray_DIM(index, d)) return wrong("expected an index for each element");
+        if (d < dim) outer *= PyArray_DIM(many, d);
+        else if (d > dim) it.inner *= PyArray_DIM(many, d);
+    }
+    it.others = PyArray_DIM(many, dim), it.count = PyArray_DIM(index, dim);
+    if (kind != TAKE) {
+        /* The sign is set where an index is negative, or beyond the last. */
+        uint64_t signs = 0, last = (uint64_t)it.others - 1;
+        for (npy_intp i = 0; i < size; i++) signs |= (uint64_t)it.index[i] | (last - (uint64_t)it.index[i]);
+        if (signs >> 63) Py_RETURN_FALSE;
+    }
+    rearrange_calls[CALLED_ALONG].calls++;
+    UNLOCKED(size > MANY, pool_run(along_share, &it, outer, 1 + SHARE / (it.count * it.inner + 1)));
+    return PyBool_FromLong(!it.strayed);
 }
 
 /* Slices along the middle of (outer, others, inner); `count` of them are picked, or added to. */
@@ -181,7 +220,7 @@ static PyObject *add_slices(PyObject *self, PyObject *const *args, Py_ssize_t co
 }
 
 #define FAST(NAME) {#NAME, (PyCFunction)(void (*)(void))NAME, METH_FASTCALL, NULL}
-static PyMethodDef METHODS[] = {FAST(add_rows), FAST(take_along), FAST(add_along), FAST(pick), FAST(add_slices),
+static PyMethodDef METHODS[] = {FAST(add_rows), FAST(along), FAST(pick), FAST(add_slices),
                                 {NULL, NULL, 0, NULL}};
 
 int rearrange_add(PyObject *module) { return PyModule_AddFunctions(module, METHODS); }

@@ -15,8 +15,8 @@
 #include "kernels.h"
 #include "selection.h"
 
-enum { CALLED_TOP, CALLED_CTC, CALLED_CTC_BACK, CALLED_DISTANCES };
-Counter selection_calls[] = {{"top", 0}, {"ctc", 0}, {"ctc_back", 0}, {"distances", 0}, {NULL, 0}};
+enum { CALLED_TOP, CALLED_LIKELIHOODS, CALLED_LIKELIHOODS_BACK, CALLED_CTC, CALLED_CTC_BACK, CALLED_DISTANCES };
+Counter selection_calls[] = {{"top", 0}, {"likelihoods", 0}, {"likelihoods_back", 0}, {"ctc", 0}, {"ctc_back", 0}, {"distances", 0}, {NULL, 0}};
 
 static int is_array(PyObject *o, int type, int ndim, int written) {
     PyArrayObject *a = (PyArrayObject *)o;
@@ -72,6 +72,81 @@ static PyObject *top(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     Py_BEGIN_ALLOW_THREADS pool_run(top_share, &it, DIM(args[2], 0), 1 + SHARE / (it.columns + 1));
     Py_END_ALLOW_THREADS
     Py_RETURN_NONE;
+}
+
+/* -- negative log likelihood: (batch, classes, inner) and a class for each of (batch, inner) -- */
+
+typedef struct {
+    const float *values, *weight;
+    const int64_t *target;
+    npy_intp batch, classes, inner;
+    long long ignored;
+} Likelihood;
+
+/* The arguments at `args`: an array of three dimensions, classes, weights or None, the class that is left out. 1 if
+   they fit, 0 with an error, -1 if there is no such class. */
+static int likelihood(PyObject *const *args, int written, Likelihood *it) {
+    if (!is_array(args[0], NPY_FLOAT, 3, written) || !is_array(args[1], NPY_INT64, 2, 0) ||
+        DIM(args[0], 0) != DIM(args[1], 0) || DIM(args[0], 2) != DIM(args[1], 1) ||
+        (args[2] != Py_None && (!is_array(args[2], NPY_FLOAT, 1, 0) || DIM(args[2], 0) != DIM(args[0], 1))))
+        return wrong("expected values, classes and a weight for each class"), 0;
+    *it = (Likelihood){DATA(args[0]), args[2] == Py_None ? NULL : DATA(args[2]), DATA(args[1]),
+                       DIM(args[0], 0), DIM(args[0], 1), DIM(args[0], 2), PyLong_AsLongLong(args[3])};
+    if (it->ignored == -1 && PyErr_Occurred()) return 0;
+    for (npy_intp i = 0; i < it->batch * it->inner; i++)
+        if (it->target[i] != it->ignored && (uint64_t)it->target[i] >= (uint64_t)it->classes) return -1;
+    return 1;
+}
+
+/* likelihoods(values, target, weight, ignored, made): the loss of each sample into `made`; the sum of all and of their
+   weights, or None if there is no such class */
+static PyObject *likelihoods(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    (void)self;
+    Likelihood it;
+    if (!counted(count, 5)) return NULL;
+    int fits = likelihood(args, 0, &it);
+    if (!fits) return NULL;
+    if (fits < 0) Py_RETURN_NONE;
+    if (!is_array(args[4], NPY_FLOAT, 2, 1) || !PyArray_SAMESHAPE((PyArrayObject *)args[4], (PyArrayObject *)args[1]))
+        return wrong("expected room for each loss");
+    float *made = DATA(args[4]);
+    double sum = 0.0, total = 0.0;
+    selection_calls[CALLED_LIKELIHOODS].calls++;
+    for (npy_intp i = 0; i < it.batch * it.inner; i++) {
+        int64_t chosen = it.target[i];
+        float weight = chosen == it.ignored ? 0.0f : it.weight ? it.weight[chosen] : 1.0f, loss = 0.0f;
+        /* What weighs nothing counts nothing, even where its value is infinite. */
+        if (weight != 0.0f) loss = -it.values[(i / it.inner * it.classes + chosen) * it.inner + i % it.inner] * weight;
+        made[i] = loss;
+        sum += (double)loss, total += (double)weight;
+    }
+    return Py_BuildValue("(dd)", sum, total);
+}
+
+/* likelihoods_back(made, target, weight, ignored, slopes): -weight * slope at each sample's class of `made`, which is
+   zero; `slopes` is one number or one for each sample. True, or False if there is no such class. */
+static PyObject *likelihoods_back(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    (void)self;
+    Likelihood it;
+    if (!counted(count, 5)) return NULL;
+    int fits = likelihood(args, 1, &it);
+    if (!fits) return NULL;
+    if (fits < 0) Py_RETURN_FALSE;
+    PyArrayObject *slopes = (PyArrayObject *)args[4];
+    npy_intp each = it.batch * it.inner;
+    if (!PyArray_Check(args[4]) || PyArray_TYPE(slopes) != NPY_FLOAT || !PyArray_ISCARRAY_RO(slopes) ||
+        (PyArray_SIZE(slopes) != 1 && PyArray_SIZE(slopes) != each))
+        return wrong("expected one slope, or one for each sample");
+    float *made = DATA(args[0]), *slope = PyArray_DATA(slopes);
+    int step = PyArray_SIZE(slopes) != 1;
+    selection_calls[CALLED_LIKELIHOODS_BACK].calls++;
+    for (npy_intp i = 0; i < each; i++) {
+        int64_t chosen = it.target[i];
+        float weight = chosen == it.ignored ? 0.0f : it.weight ? it.weight[chosen] : 1.0f;
+        if (weight != 0.0f)
+            made[(i / it.inner * it.classes + chosen) * it.inner + i % it.inner] = -slope[i * step] * weight;
+    }
+    Py_RETURN_TRUE;
 }
 
 /* -- connectionist temporal classification: time steps, a batch, classes; each target is a row of states -- */
@@ -220,7 +295,7 @@ static PyObject *distances(PyObject *self, PyObject *const *args, Py_ssize_t cou
 }
 
 #define FAST(NAME) {#NAME, (PyCFunction)(void (*)(void))NAME, METH_FASTCALL, NULL}
-static PyMethodDef METHODS[] = {FAST(top), FAST(ctc), FAST(ctc_back), FAST(distances),
+static PyMethodDef METHODS[] = {FAST(likelihoods), FAST(likelihoods_back), FAST(top), FAST(ctc), FAST(ctc_back), FAST(distances),
                                 {NULL, NULL, 0, NULL}};
 
 int selection_add(PyObject *module) { return PyModule_AddFunctions(module, METHODS); }
