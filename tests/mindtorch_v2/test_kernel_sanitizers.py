@@ -1,8 +1,8 @@
 """The C kernels under the compiler's sanitizers of addresses and undefined behaviour, and of races.
 
 The extension is built anew with them, and the tests of `test_native_kernels.py` and `test_native_moves.py` run in a
-Python that has their runtime loaded. It takes minutes, so it runs where `MINDTORCH_SANITIZE=1` asks for it, as the other
-sanitizers do.
+Python that has their runtime loaded. It takes minutes, so it runs where `MINDTORCH_SANITIZE=1` asks for it, as the
+other sanitizers do.
 """
 
 from __future__ import annotations
