@@ -102,6 +102,9 @@ def dtype_of_array(array_dtype: np.dtype) -> dtype:
     """The dtype of a NumPy dtype, or PyTorch's TypeError for one without a counterpart."""
     found = FROM_NUMPY.get(array_dtype)
     if found is None:
+        if not array_dtype.isnative:
+            raise ValueError("given numpy array has byte order different from the native byte order. Conversion "
+                             "between byte orders is currently not supported.")
         names = ("float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, "
                  "uint8, and bool")
         raise TypeError(
@@ -168,7 +171,14 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
     >>> torch.promote_types(torch.int32, torch.float16)
     torch.float16
     """
-    return PROMOTION[type1, type2]
+    try:
+        return PROMOTION[type1, type2]
+    except (AttributeError, KeyError):
+        number = 1 if not isinstance(type1, dtype) else 2
+        if isinstance((type1, type2)[number - 1], dtype):
+            raise
+        raise TypeError(f"promote_types(): argument 'type{number}' (position {number}) must be torch.dtype, not "
+                        f"{type((type1, type2)[number - 1]).__name__}") from None
 
 
 class DefaultDtype:
@@ -218,7 +228,7 @@ class finfo:
         self.max = float(info.max)
         self.min = float(info.min)
         self.tiny = self.smallest_normal = float(info.tiny)
-        self.resolution = 1.0 if real in FLOAT8 else float(info.resolution)
+        self.resolution = 1.0 if real in FLOAT8 else 10.0 ** -int(info.precision)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, finfo) and self.dtype == other.dtype

@@ -17,8 +17,8 @@ class Nest:
     """Data that a tensor is to be made of, looked over once: `sizes`, and the types of what lies in it, `kinds`."""
 
     def __init__(self, data: Any) -> None:
-        if isinstance(data, str):
-            raise TypeError("new(): invalid data type 'str'")
+        if isinstance(data, (str, bytes)):
+            raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
         self.data = data
         self.kinds: set[Any] = set()
         self.sizes = [] if type(data) in NUMBERS else _sizes(data)

@@ -121,6 +121,17 @@ def _scalar(self: Tensor) -> Any:
     return aten.item(self)
 
 
+def _real_scalar(self: Tensor, kind: type) -> Any:
+    """A tensor's only element as a number of Python that is not complex."""
+    value = _scalar(self)
+    if isinstance(value, complex):
+        if value.imag:
+            raise RuntimeError(f"value cannot be converted to type {'double' if kind is float else 'int64_t'} without "
+                               "overflow")
+        value = value.real
+    return kind(value)
+
+
 def _array_wrap(self: Tensor, array: np.ndarray, context: Any = None, return_scalar: bool = False) -> Tensor:
     """What a function of NumPy makes of a tensor is a tensor again; truth values become bytes, as in PyTorch."""
     return from_numpy(array.astype(np.uint8) if array.dtype == np.bool_ else array)
@@ -404,8 +415,8 @@ def attach() -> None:
         "__bool__": _bool, "__index__": _index, "__len__": _len, "__iter__": _iter, "__contains__": _contains,
         "__array__": _array, "__array_wrap__": _array_wrap, "__repr__": _repr,
         "__deepcopy__": _deepcopy, "__copy__": _copy,
-        "__reduce_ex__": _reduce, "__float__": lambda self: float(_scalar(self)),
-        "__int__": lambda self: int(_scalar(self)), "__complex__": lambda self: complex(_scalar(self)),
+        "__reduce_ex__": _reduce, "__float__": lambda self: _real_scalar(self, float),
+        "__int__": lambda self: _real_scalar(self, int), "__complex__": lambda self: complex(_scalar(self)),
         "__format__": _format,
         "__reversed__": lambda self: aten.flip(self, [0]) if self.ndim else self,
         "__dir__": lambda self: sorted(set(dir(type(self)))),

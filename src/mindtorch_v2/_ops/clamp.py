@@ -73,10 +73,10 @@ def _bounds(input: Tensor, min: Any, max: Any) -> tuple[bool, Any, Any]:
     """Whether any bound is a tensor; then both are."""
     if not (isinstance(min, Tensor) or isinstance(max, Tensor)):
         return False, min, max
-    low, high = (bound if bound is None or isinstance(bound, Tensor) else
-                 aten.scalar_tensor(bound, dtype=aten.result_type(input, bound), device=input.device)
-                 for bound in (min, max))
-    return True, low, high
+    if not all(bound is None or isinstance(bound, Tensor) for bound in (min, max)):
+        raise TypeError("clamp() received an invalid combination of arguments - got (Tensor, "
+                        f"max={type(max).__name__}, min={type(min).__name__}): both are numbers, or both tensors")
+    return True, min, max
 
 
 @choose("clamp")

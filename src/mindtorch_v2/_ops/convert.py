@@ -189,6 +189,8 @@ def is_floating_point(input: Tensor) -> bool:
 @choose("is_complex")
 def is_complex(input: Tensor) -> bool:
     """Whether the dtype is complex."""
+    if not isinstance(input, Tensor):
+        raise TypeError(f"is_complex(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     return FROM_NUMPY[input._a.dtype].category == COMPLEX
 
 

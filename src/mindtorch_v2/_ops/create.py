@@ -14,13 +14,14 @@ from .._backends.cpu.spaced import spaced
 from .._backends.cpu.view import strided
 from .._backends.geometry import dense_strides
 from .._device import CPU, as_device
+from .._dispatch.dtype_rules import unsupported
 from .._dispatch.namespace import aten
 from .._dispatch.observer import HOOK
 from .._dispatch.promotion import number_dtype, pretty, result_dtype, scalar_array
 from .._dispatch.registry import choose, declare
 from .._dispatch.state import THREAD
 from .._dispatch.steps import step as kernel_step
-from .._dtype import FLOAT, DefaultDtype, dtype, int64
+from .._dtype import FLOAT, DefaultDtype, bool_, dtype, int64
 from .._memory_format import contiguous_format, preserve_format
 from .._shape import as_shape
 from .._storage import Shared
@@ -71,9 +72,11 @@ def _empty_strided(size: Any, stride: Any, dtype: Any, layout: Any, device: Any,
     if where.type == "cpu" and _is_row_major(shape, steps):
         return wrap(np.empty(shape, kind))
     if len(shape) != len(steps):
-        raise RuntimeError(f"mismatch in length of strides and shape: {list(shape)} and {list(steps)}")
+        raise RuntimeError(f"dimensionality of sizes ({len(shape)}) must match dimensionality of strides "
+                           f"({len(steps)}): mismatch in length of strides and shape")
     if any(s < 0 for s in steps):
-        raise RuntimeError("Tensors with negative strides are not supported")
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(steps)}: "
+                           "negative strides are not supported")
     span = 1 + sum((n - 1) * s for n, s in zip(shape, steps)) if 0 not in shape else 0
     if where.type != "cpu":
         return wrap(empty_array(shape, kind, where, tuple(s * kind.itemsize for s in steps)))
@@ -270,6 +273,8 @@ def _arange(start: Any, end: Any, step: Any, dtype: Any, layout: Any, device: An
         raise RuntimeError(f"unsupported range: {start} -> {end}")
     if start > end if step > 0 else start < end:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    if dtype is bool_:
+        raise unsupported("arange_cpu", dtype.np)
     count = end - start if whole and step == 1 else max(0, math.ceil((end - start) / step))
     return _placed(_range_into(empty((count,), dtype.np), start, step), device)
 
@@ -282,7 +287,7 @@ def _range_into(made: Any, start: Any, step: Any) -> Any:
         if made.dtype == np.int64 and providers.moves():
             providers.native.fill_range(made, first, by)
         else:
-            made[...] = np.arange(first, first + made.size * by, by, dtype=np.int64)
+            made[...] = first + np.arange(made.size, dtype=np.int64) * by
     else:
         made[...] = start + np.arange(made.size, dtype=np.float64) * step
     return made

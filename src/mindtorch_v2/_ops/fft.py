@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -258,11 +259,12 @@ def _shift(back: bool) -> Callable[..., Tensor]:
 def _fftfreq(n: int, d: float, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
     positive = aten.arange(0, (n + 1) // 2, dtype=dtype or DefaultDtype.value, device=device)
     negative = aten.arange(-(n // 2), 0, dtype=dtype or DefaultDtype.value, device=device)
-    return aten.cat([positive, negative]) * (1.0 / (n * d))
+    return aten.cat([positive, negative]) * (1.0 / (n * d) if n else 1.0)
 
 
 def _rfftfreq(n: int, d: float, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    return aten.arange(0, n // 2 + 1, dtype=dtype or DefaultDtype.value, device=device) * (1.0 / (n * d))
+    return aten.arange(0, n // 2 + 1, dtype=dtype or DefaultDtype.value, device=device) * (
+        1.0 / (n * d) if n * d else math.inf)
 
 
 FREQUENCIES = ("int n, float d=1.0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "

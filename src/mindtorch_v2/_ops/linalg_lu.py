@@ -87,6 +87,8 @@ choose("linalg_lu_factor_ex", where="n")(
 
 def _checked_factor(name: str, a: Tensor, pivot: bool, check_errors: bool) -> Any:
     check_matrix(name, a)
+    if not pivot:
+        raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU")
     return aten.linalg_lu_factor_ex__default(a, pivot=pivot, check_errors=check_errors)
 
 
@@ -119,6 +121,8 @@ def _lu(a: Any, pivot: bool) -> Any:
     if given.dtype.category < FLOAT:
         raise NotImplementedError(f"\"lu_cpu\" not implemented for '{pretty(given.dtype)}'")
     check_matrix("linalg.lu", given)
+    if not pivot:
+        raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU")
     return _lu_kernel(a, pivot)
 
 

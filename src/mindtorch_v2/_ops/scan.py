@@ -145,6 +145,8 @@ def _diff(self: Tensor, n: int, dim: int, prepend: Tensor | None, append: Tensor
     if n == 0:
         return aten.copy_(aten.zeros_like(self), self)
     pieces = [piece for piece in (prepend, self, append) if piece is not None]
+    if any(piece.ndim != self.ndim for piece in pieces):
+        raise RuntimeError("diff expects prepend or append to be the same dimension as input")
     made = self if len(pieces) == 1 else aten.cat(pieces, dim)
     subtract = aten.logical_xor if made.dtype is bool_ else aten.sub
     for _ in range(min(n, made._a.shape[dim])):
@@ -213,6 +215,9 @@ def _integrals(name: str, by_dx: Any, by_x: Any) -> None:
             raise RuntimeError(f"{name.replace('trapz', 'trapezoid')}: received a bool input for `x` or `y`, but bool "
                                "is not supported")
         if x is not None:
+            if dx is not None:
+                raise TypeError(f"{name}() received an invalid combination of arguments - got (Tensor, Tensor, "
+                                f"dx={type(dx).__name__})")
             return getattr(aten, f"{name}__x")(y, x, dim=dim)
         return getattr(aten, f"{name}__dx")(y, dx=1 if dx is None else dx, dim=dim)
 

@@ -271,6 +271,9 @@ def addr(bias: Array, first: Array, second: Array, beta: Any, alpha: Any) -> Arr
     if first.ndim != 1 or second.ndim != 1:
         which, found = ("vec1", first) if first.ndim != 1 else ("vec2", second)
         raise RuntimeError(f"addr: Expected 1-D argument {which}, but got {found.ndim}-D")
+    for name, factor in (("beta", beta), ("alpha", alpha)):
+        if isinstance(factor, float) and bias.dtype.kind in "iub":
+            raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
     if bias.dtype == np.bool_:
         made = np.multiply.outer(first, second) & bool(alpha)
         _expandable(bias, made.shape)
