@@ -59,6 +59,10 @@ def show(folder: str, *, page: str | None = None, tables: bool = True, steps: bo
         ranks._workers = workers or (os.cpu_count() or 1 if len(ranks.paths) > _MANY else 1)
         with working(f"reading {len(ranks.paths)} files"):
             problems = ranks.problems
+    except FileNotFoundError:
+        raise CommandError(f"cannot read {folder}: there is no such folder") from None
+    except NotADirectoryError:
+        raise CommandError(f"cannot read {folder}: it is a file, and not a folder with a trace of each rank") from None
     except (BadFile, OSError) as error:
         raise CommandError(f"cannot read {folder}: {error}") from None
     for problem in problems:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..analysis.figures import time_text
 from ..ranks import Ranks
 
 MOST_CELLS = 200_000  # of the map; more are joined, and the longest of them is shown
@@ -32,8 +33,9 @@ def _headline(ranks: Ranks) -> str:
     if not first.waited_for_us:
         return "No rank waited for another."
     spent = "outside of ops, input and communication" if first.why == "other" else f"on {first.why}"
-    why = f", for it spent {first.why_us / 1000:,.1f} ms more {spent} than the median rank" if first.why else ""
-    return (f"The others waited {first.waited_for_us / 1000:,.1f} ms together for rank {first.rank}, which came last "
+    more = time_text(first.why_us * 1000)
+    why = f", because it spent {more} more {spent} than the median rank" if first.why else ""
+    return (f"The others waited {time_text(first.waited_for_us * 1000)} together for rank {first.rank}, which came last "
             f"to {first.last:,} of {len(ranks.meetings):,} collectives{why}.")
 
 

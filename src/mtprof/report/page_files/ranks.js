@@ -44,7 +44,7 @@ function ranksPage(state, changed) {
   const rankColumns = [{key: "rank", title: "Rank", always: true}, {key: "steps", title: "Steps"}, time("duration", "Total"), time("compute", "Compute", {share: true}),
     time("input", "Input"), time("communication", "Communication"), time("exposed", "Exposed", {help: "communication while nothing was computed"}), time("waited", "Waited"),
     time("waited_for", "Others waited", {share: true, help: "what the others waited together where this rank came last"}), {key: "last", title: "Came last"},
-    {key: "why", title: "Why", kind: "text"}, time("why", "By", {help: "how much longer than the median rank"}), time("clock_error", "Clock ±")];
+    {key: "why", title: "Why", kind: "text"}, time("why", "By", {help: "how much longer than the median rank"}), time("clock_error", "Clock ±", {hidden: true})];
   const waitColumns = [{key: "operation", title: "Collective", kind: "text"}, {key: "group", title: "Group", kind: "text"}, {key: "number", title: "Number", always: true},
     {key: "ranks", title: "Ranks"}, {key: "last_rank", title: "Last rank", always: true}, {key: "why", title: "Why", kind: "text"}, time("spread", "Spread"),
     time("waited", "Waited", {share: true}), time("transfer", "Transfer")];
