@@ -136,6 +136,16 @@ class TorchFunctionMode:
         return cls(*args, **kwargs)
 
 
+def _get_current_function_mode() -> Any:
+    """The innermost mode, or None."""
+    return STATE.modes[-1] if STATE.modes else None
+
+
+def _get_current_function_mode_stack() -> list[Any]:
+    """The modes, innermost last."""
+    return list(STATE.modes)
+
+
 class BaseTorchFunctionMode(TorchFunctionMode):
     """A mode that changes nothing."""
 

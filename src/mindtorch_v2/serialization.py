@@ -33,6 +33,7 @@ from ._storage import Shared, Storage
 from ._tensor import Layout, Tensor, strided, wrap
 from ._typed_storage import TypedStorage
 from .nn.parameter import Parameter, UninitializedTensorMixin
+from .utils.hooks import warn_if_has_hooks
 from .utils.serialization import config
 
 _SAFE: dict[tuple[str, str], Any] = {}
@@ -68,6 +69,7 @@ class _Describer:
 
     def tensor(self, obj: Tensor) -> TensorRecord:
         """A window on a storage."""
+        warn_if_has_hooks(obj)
         tensor: Tensor = obj if obj.is_leaf else aten.detach(obj)
         where = tensor.device
         if where.type == "meta":
@@ -84,11 +86,7 @@ class _Describer:
             self.storages[key] = (StorageRecord(str(len(self.storages)), host.dtype.name, str(where), flat), storage)
         record = self.storages[key][0]
         if record.dtype_name != host.dtype.name:
-            # The same bytes seen as another type: written as a storage of its own.
-            host = aten.clone(host)
-            flat = host.untyped_storage().bytes().view(host._a.dtype)
-            record = StorageRecord(str(len(self.storages)), host.dtype.name, str(where), flat)
-            self.storages[id(flat)] = (record, flat)
+            raise RuntimeError("Cannot save multiple tensors or storages that view the same data as different types")
         return TensorRecord(record, host.storage_offset(), tuple(host._a.shape), tuple(host.stride()),
                             bool(obj.requires_grad), isinstance(obj, Parameter))
 

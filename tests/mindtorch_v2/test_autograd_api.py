@@ -384,7 +384,8 @@ class TestGraph:
 
     def test_anomaly_names_the_node(self):
         a = torch.zeros(1, requires_grad=True)
-        with torch.autograd.detect_anomaly(), pytest.raises(RuntimeError, match=r"'.*Backward.' returned nan values"):
+        with (pytest.warns(UserWarning, match="Anomaly Detection|Error detected in"), torch.autograd.detect_anomaly(),
+              pytest.raises(RuntimeError, match=r"'.*Backward.' returned nan values")):
             (torch.sqrt(a) * 0).sum().backward()
 
     def test_deep_chain(self, x):

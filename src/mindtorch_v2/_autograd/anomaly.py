@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 
@@ -31,6 +32,8 @@ class detect_anomaly(set_detect_anomaly):
 
     def __init__(self, check_nan: bool = True) -> None:
         self.wanted = check_nan
+        warnings.warn("Anomaly Detection has been enabled. This mode will increase the runtime and should only be "
+                      "enabled for debugging.", stacklevel=2)
 
     def __enter__(self) -> None:
         self.before = (AnomalyState.enabled, AnomalyState.check_nan)

@@ -5,6 +5,7 @@ The walk is a loop over a heap, so its depth is not limited by the Python stack.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import Any
@@ -359,6 +360,8 @@ def refuse_nan(node: Node, results: Sequence[Any]) -> None:
     """Anomaly detection: a NaN in a gradient is an error that names the node."""
     for i, grad in enumerate(results):
         if isinstance(grad, Tensor) and not grad.is_meta and np.isnan(to_host(grad._a)).any():
+            # Ops do not note where they were called, which would cost them all a look at the switch.
+            warnings.warn(f"Error detected in {node.name()}. No forward pass information available.", stacklevel=2)
             raise RuntimeError(f"Function '{node.name()}' returned nan values in its {i}th output.")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -38,6 +39,9 @@ class _GradMode:
 
     def __call__(self, function: F) -> F:
         if isinstance(function, type):
+            warnings.warn("Decorating classes is deprecated and will be disabled in future versions. You should only "
+                          "decorate functions or methods; decorate `__init__` to keep what this does.", FutureWarning,
+                          stacklevel=2)
             function.__init__ = self(function.__init__)  # type: ignore[misc,method-assign]
             return function
         if is_generator_function(function):

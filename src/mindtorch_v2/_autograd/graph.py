@@ -70,6 +70,7 @@ class Node:
     meta: tuple[Any, ...]
     hooks: NodeHooks | None
     saved_names: tuple[str, ...] = ()
+    recorded_by: Any = None  # the op whose class this is
     event_ids: tuple[int, int, type[Node]] | None = None  # under which a profile shows nodes of this class
     full_name = ""  # where it differs from the class's name
     may_run_user_code = True  # besides hooks of the node
@@ -129,13 +130,20 @@ class Node:
     def __getattr__(self, name: str) -> Any:
         # PyTorch shows saved values as `_saved_<name>`; ours live in slots called `v_<name>`.
         if name.startswith("_saved_"):
-            slot = "v_" + name[len("_saved_"):]
+            slot = "v_" + name[len("_saved_"):].replace("_sym_sizes", "_shape")
             if hasattr(type(self), slot):
                 value = getattr(self, slot)
+                if type(value) in (int, list) and slot in self._list_slots():
+                    return (value,) if type(value) is int else tuple(value)
                 return unpack(self, value) if slot in self.saved_names else value
         if name.startswith("_raw_saved_") and "v_" + name[len("_raw_saved_"):] in self.saved_names:
             return SavedTensor(self, "v_" + name[len("_raw_saved_"):])
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def _list_slots(self) -> list[str]:
+        """What is a list of numbers in the op's signature; a single one is kept as it was given."""
+        arguments = () if self.recorded_by is None else self.recorded_by.schema.arguments
+        return [f"v_{one.name}" for one in arguments if one.type.startswith(("int[", "SymInt["))]
 
     def __dir__(self) -> list[str]:
         slots = [slot[2:] for slot in getattr(type(self), "__slots__", ()) if slot.startswith("v_")]
@@ -152,11 +160,12 @@ class SavedTensor:
     def __init__(self, node: Node, slot: str) -> None:
         self.node, self.slot = node, slot
 
-    def register_hooks(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
-        """Pack the saved tensor now; unpack it when backward needs it."""
-        for hook in (pack_hook, unpack_hook):
-            if not callable(hook):
-                raise TypeError("incompatible function arguments: both hooks must be callable")
+    def register_hooks(self, *hooks: Callable[[Any], Any]) -> None:
+        """Pack the saved tensor now with the first; unpack it with the second when backward needs it."""
+        if len(hooks) != 2 or not all(map(callable, hooks)):
+            raise TypeError("register_hooks(): incompatible function arguments: expected two functions, to pack and "
+                            "to unpack")
+        pack_hook, unpack_hook = hooks
         saved = getattr(self.node, self.slot)
         if saved is RELEASED:
             raise RuntimeError(SECOND_BACKWARD)
@@ -173,16 +182,23 @@ class RemovableHandle:
 
     next_id = 0
 
-    def __init__(self, hooks: dict[int, Any], fn: Callable[..., Any] | None = None) -> None:
+    def __init__(self, hooks: dict[int, Any], fn: Callable[..., Any] | None = None, *, extra_dict: Any = None) -> None:
         self.hooks_ref = hooks
         self.id = RemovableHandle.next_id
         RemovableHandle.next_id += 1
+        self.extra_dicts = (() if extra_dict is None else tuple(extra_dict) if isinstance(extra_dict, (list, tuple))
+                            else (extra_dict,))
         if fn is not None:
             hooks[self.id] = fn
 
     def remove(self) -> None:
         """Take the hook away; doing it twice is fine."""
-        self.hooks_ref.pop(self.id, None)
+        for entries in (self.hooks_ref, *self.extra_dicts):
+            entries.pop(self.id, None)
+
+    def __reduce__(self) -> Any:
+        # A handle that was sent elsewhere removes nothing there.
+        return RemovableHandle, ({},)
 
     def __enter__(self) -> RemovableHandle:
         return self
@@ -256,7 +272,9 @@ class AccumulateGrad(Node):
             aten.add_(extras.grad, grad)
         if extras.post_hooks:
             for hook in tuple(extras.post_hooks.values()):
-                hook(variable)
+                made = hook(variable)
+                if made is not None:
+                    raise TypeError(f"expected Variable, but hook returned '{type(made).__name__}'")
         return ()
 
 

@@ -338,6 +338,7 @@ def node_class(op: Op, made: Recipe, inplace: bool) -> type[Node] | None:
         "__slots__": made.slots,
         "apply": execute(made.apply)(unpack, unpack_result, list(op.grad.values()), zeros_for),
         "saved_names": made.saved,
+        "recorded_by": op,
     })
 
 

@@ -118,8 +118,8 @@ class RecordReader:
     def _open_archive(self) -> None:
         if not (hasattr(self._file, "seek") and hasattr(self._file, "tell") and hasattr(self._file, "read")):
             raise AttributeError(
-                f"a checkpoint can only be read from a file that is seekable, not from a {type(self._file).__name__}: "
-                "please pre-load the data into a buffer like io.BytesIO and try again"
+                f"You can only torch.load from a file that is seekable, not from a {type(self._file).__name__}: "
+                "please pre-load the data into a buffer like io.BytesIO and try to load from it instead"
             )
         start = self._file.tell()
         head = self._file.read(_TAR_MAGIC_OFFSET + len(_TAR_MAGIC))

@@ -10,6 +10,7 @@ from ._kl_formulas import infinite_like
 from .bernoulli import Bernoulli
 from .beta import Beta
 from .binomial import Binomial
+from .continuous_bernoulli import ContinuousBernoulli
 from .exponential import Exponential
 from .gamma import Gamma
 from .gumbel import Gumbel
@@ -30,7 +31,10 @@ _INFINITE = (
     (Laplace, Beta, "loc"), (Laplace, Exponential, "loc"), (Laplace, Gamma, "loc"), (Laplace, Pareto, "loc"),
     (Laplace, Uniform, "loc"), (Normal, Beta, "loc"), (Normal, Exponential, "loc"), (Normal, Gamma, "loc"),
     (Normal, Pareto, "loc"), (Normal, Uniform, "loc"), (Pareto, Beta, "scale"), (Pareto, Uniform, "scale"),
-    (Poisson, Bernoulli, "rate"), (Poisson, Binomial, "rate"),
+    (Poisson, Bernoulli, "rate"), (Poisson, Binomial, "rate"), (ContinuousBernoulli, Pareto, "probs"),
+    *[(one, ContinuousBernoulli, parameter) for one, parameter in (
+        (Exponential, "rate"), (Gamma, "concentration"), (Gumbel, "loc"), (Laplace, "loc"), (Normal, "loc"),
+        (Pareto, "scale"))],
 )
 
 
@@ -40,6 +44,34 @@ def _register_infinite(type_p: type, type_q: type, parameter: str) -> None:
 
 for _type_p, _type_q, _parameter in _INFINITE:
     _register_infinite(_type_p, _type_q, _parameter)
+
+
+@register_kl(Beta, ContinuousBernoulli)
+def _beta_continuous_bernoulli(p: Any, q: Any) -> Any:
+    return -p.entropy() - p.mean * q.logits + q._log_normaliser_of(*q._split())
+
+
+@register_kl(Uniform, ContinuousBernoulli)
+def _uniform_continuous_bernoulli(p: Any, q: Any) -> Any:
+    inside = aten.logical_and(p.high < 1, p.low > 0)
+    return aten.where(inside, _beta_continuous_bernoulli(p, q), infinite_like(p.low))
+
+
+@register_kl(ContinuousBernoulli, Exponential)
+def _continuous_bernoulli_exponential(p: Any, q: Any) -> Any:
+    return -p.entropy() - q.rate.log() + q.rate * p.mean
+
+
+@register_kl(ContinuousBernoulli, Normal)
+def _continuous_bernoulli_normal(p: Any, q: Any) -> Any:
+    spread = q.scale.square()
+    return -p.entropy() + 0.5 * (2 * math.pi * spread).log() + (p.variance + (p.mean - q.loc).square()) / (2 * spread)
+
+
+@register_kl(ContinuousBernoulli, Uniform)
+def _continuous_bernoulli_uniform(p: Any, q: Any) -> Any:
+    outside = aten.logical_or(q.low >= 0, q.high <= 1)
+    return aten.where(outside, infinite_like(p.probs), -p.entropy() + (q.high - q.low).log())
 
 
 @register_kl(Bernoulli, Poisson)

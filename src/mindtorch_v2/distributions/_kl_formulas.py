@@ -102,7 +102,7 @@ def _exponential(p: Any, q: Any) -> Any:
 
 
 @register_kl(ExponentialFamily, ExponentialFamily)
-def _exponential_family(p: Any, q: Any) -> Any:
+def _kl_expfamily_expfamily(p: Any, q: Any) -> Any:
     """The divergence of Bregman of the log-normaliser."""
     if type(p) is not type(q):
         raise NotImplementedError("The cross KL-divergence between different exponential families cannot be computed "

@@ -13,6 +13,13 @@ from .exp_family import ExponentialFamily
 __all__ = ["Dirichlet"]
 
 
+def _Dirichlet_backward(x: Any, concentration: Any, grad_output: Any) -> Any:
+    """The gradient of a sample's concentration."""
+    total = aten.expand(aten.sum(concentration, -1, True), concentration.shape)
+    slope = aten._dirichlet_grad(x, concentration, total)
+    return slope * (grad_output - aten.sum(x * grad_output, -1, True))
+
+
 class _Dirichlet(Function):
     """A sample that knows how it changes with the concentration."""
 
@@ -25,9 +32,7 @@ class _Dirichlet(Function):
     @staticmethod
     def backward(ctx: Any, grad: Any) -> Any:
         sample, concentration = ctx.saved_tensors
-        total = aten.expand(aten.sum(concentration, -1, True), concentration.shape)
-        slope = aten._dirichlet_grad(sample, concentration, total)
-        return slope * (grad - aten.sum(sample * grad, -1, True))
+        return _Dirichlet_backward(sample, concentration, grad)
 
 
 class Dirichlet(ExponentialFamily):

@@ -70,3 +70,12 @@ def kl_divergence(p: Any, q: Any) -> Any:
         raise NotImplementedError(f"No KL(p || q) is implemented for p type {type(p).__name__} and q type "
                                   f"{type(q).__name__}")
     return formula(p, q)
+
+
+def __getattr__(name: str) -> Any:
+    # The formulas need all distributions, which need this module.
+    if name != "_kl_expfamily_expfamily":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from ._kl_formulas import _kl_expfamily_expfamily
+
+    return _kl_expfamily_expfamily

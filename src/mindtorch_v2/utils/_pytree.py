@@ -339,3 +339,101 @@ def key_get(obj: Any, kp: tuple[Any, ...]) -> Any:
     for key in kp:
         obj = key.get(obj)
     return obj
+
+
+def tree_all_only(type_or_types: Any, /, pred: Callable[[Any], bool], tree: PyTree,
+                  is_leaf: Callable[[PyTree], bool] | None = None) -> bool:
+    """Whether the predicate holds for all leaves of certain types."""
+    return all(pred(leaf) for leaf in tree_leaves(tree, is_leaf) if isinstance(leaf, type_or_types))
+
+
+def tree_any_only(type_or_types: Any, /, pred: Callable[[Any], bool], tree: PyTree,
+                  is_leaf: Callable[[PyTree], bool] | None = None) -> bool:
+    """Whether the predicate holds for any leaf of certain types."""
+    return any(pred(leaf) for leaf in tree_leaves(tree, is_leaf) if isinstance(leaf, type_or_types))
+
+
+def tree_map_only_(type_or_types_or_pred: Any, /, func: Callable[[Any], Any], tree: PyTree,
+                   is_leaf: Callable[[PyTree], bool] | None = None) -> PyTree:
+    """Like `tree_map_only`, for the function's side effects; returns the tree itself."""
+    tree_map_only(type_or_types_or_pred, func, tree, is_leaf)
+    return tree
+
+
+def tree_leaves_with_path(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None,
+                          ) -> list[tuple[tuple[Any, ...], Any]]:
+    """All leaves with the keys that lead to them."""
+    return list(_with_paths(tree, is_leaf, ()))
+
+
+def arg_tree_leaves(*args: PyTree, **kwargs: PyTree) -> list[Any]:
+    """All leaves of a call's arguments."""
+    return [leaf for one in (*args, *kwargs.values()) for leaf in tree_leaves(one)]
+
+
+def _broadcast_to_and_flatten(tree: PyTree, treespec: TreeSpec,
+                              is_leaf: Callable[[PyTree], bool] | None = None) -> list[Any] | None:
+    """The leaves of a tree, each as often as the shape has leaves below it; None if they do not fit."""
+    kind = None if is_leaf is not None and is_leaf(tree) else _key(tree)
+    if kind is None:
+        return [tree] * treespec.num_leaves
+    if treespec.is_leaf() or kind is not treespec.type:
+        return None
+    children, context = SUPPORTED_NODES[kind].flatten_fn(tree)
+    if len(children) != len(treespec.children_specs) or context != treespec.context:
+        return None
+    found: list[Any] = []
+    for child, spec in zip(children, treespec.children_specs, strict=True):
+        part = _broadcast_to_and_flatten(child, spec, is_leaf)
+        if part is None:
+            return None
+        found += part
+    return found
+
+
+def is_namedtuple_class(cls: Any) -> bool:
+    """Whether a class was made by `namedtuple`."""
+    return isinstance(cls, type) and issubclass(cls, tuple) and isinstance(getattr(cls, "_fields", None), tuple) and (
+        callable(getattr(cls, "_make", None)))
+
+
+def is_namedtuple_instance(obj: Any) -> bool:
+    """Whether an object is of such a class."""
+    return is_namedtuple_class(type(obj))
+
+
+def is_namedtuple(obj: Any) -> bool:
+    """Either."""
+    return is_namedtuple_class(obj if isinstance(obj, type) else type(obj))
+
+
+def is_structseq_class(cls: Any) -> bool:
+    """Whether a class is a structure of C that reads like a tuple, such as `time.struct_time`."""
+    return isinstance(cls, type) and cls.__bases__ == (tuple,) and all(
+        isinstance(getattr(cls, name, None), int) for name in ("n_fields", "n_sequence_fields", "n_unnamed_fields"))
+
+
+def is_structseq_instance(obj: Any) -> bool:
+    """Whether an object is of such a class."""
+    return is_structseq_class(type(obj))
+
+
+def is_structseq(obj: Any) -> bool:
+    """Either."""
+    return is_structseq_class(obj if isinstance(obj, type) else type(obj))
+
+
+def treespec_leaf() -> LeafSpec:
+    """The shape of a leaf."""
+    return LEAF
+
+
+def treespec_tuple(iterable: Iterable[TreeSpec] = (), /) -> TreeSpec:
+    """The shape of a tuple of such."""
+    return TreeSpec(tuple, None, list(iterable))
+
+
+def treespec_dict(mapping: Any = (), /, **kwargs: TreeSpec) -> TreeSpec:
+    """The shape of a dictionary of such."""
+    made = dict(mapping, **kwargs)
+    return TreeSpec(dict, list(made), list(made.values()))

@@ -16,6 +16,7 @@ from .._random import Generator, continue_from, fork_rng, get_rng_state, set_rng
 from .._tensor import Tensor
 from ..amp.autocast_mode import renewed
 from ..nn.modules.container import Sequential
+from ._pytree import arg_tree_leaves
 from ._recompute import CheckpointError, Frame, set_checkpoint_early_stop
 from ._selective import CheckpointPolicy, SelectiveCheckpointContext, create_selective_checkpoint_contexts
 
@@ -29,6 +30,38 @@ Streams = tuple[Tensor, dict[Generator, Any]]  # where random streams stand: the
 def noop_context_fn() -> tuple[Any, Any]:
     """Two contexts, for forward and recomputation, that do nothing."""
     return contextlib.nullcontext(), contextlib.nullcontext()
+
+
+class DefaultDeviceType:
+    """The kind of device whose random numbers are kept for arguments that are on the CPU."""
+
+    _name = "cuda"
+
+    @staticmethod
+    def set_device_type(device: str = "cuda") -> None:
+        """Remember another."""
+        DefaultDeviceType._name = device
+
+    @staticmethod
+    def get_device_type() -> str:
+        """What was set."""
+        return DefaultDeviceType._name
+
+
+def _infer_device_type(*args: Any) -> str:
+    """The kind of device of the arguments that are not on the CPU."""
+    found = [one.device.type for one in arg_tree_leaves(*args) if isinstance(one, Tensor) and not one.is_cpu]
+    if len(set(found)) > 1:
+        warnings.warn("Tensor arguments, excluding CPU tensors, are detected on at least two types of devices. Device "
+                      "state will only be saved for devices of a single device type, and the remaining devices will "
+                      f"be ignored. Device types: {sorted(set(found))} first device type: {found[0]}", stacklevel=2)
+    return "cuda" if "cuda" in found else found[0] if found else DefaultDeviceType.get_device_type()
+
+
+@contextlib.contextmanager
+def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
+    """Accepted for the programs that call it: an error of recomputation says by itself what differs."""
+    yield
 
 
 @contextlib.contextmanager
@@ -86,6 +119,10 @@ class CheckpointFunction(Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         """Run the function again, with a graph, and backpropagate through that."""
+        if THREAD.state.walk is not None and THREAD.state.walk.selective:
+            raise RuntimeError("When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or "
+                               "passing an `inputs` parameter to .backward(): use use_reentrant=False, or call .backward() "
+                               "without `inputs`.")
         inputs = list(ctx.other_inputs)
         for position, tensor in zip(ctx.tensor_places, ctx.saved_tensors, strict=True):
             inputs[position] = tensor

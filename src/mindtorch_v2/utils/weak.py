@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Iterator, MutableMapping
 from typing import Any
 
-__all__ = ["TensorWeakRef", "WeakIdKeyDictionary", "WeakIdRef", "WeakTensorKeyDictionary"]
+__all__ = ["TensorWeakRef", "WeakIdKeyDictionary", "WeakIdRef", "WeakTensorKeyDictionary", "ref"]
 
 
 class WeakIdRef(weakref.ref):  # type: ignore[type-arg]
@@ -24,6 +24,26 @@ class WeakIdRef(weakref.ref):  # type: ignore[type-arg]
     def __eq__(self, other: object) -> bool:
         mine, theirs = self(), other() if isinstance(other, weakref.ref) else None
         return mine is theirs if mine is not None and theirs is not None else self is other
+
+
+ref = weakref.ref
+
+
+class _WeakHashRef(weakref.ref):  # type: ignore[type-arg]
+    """A weak reference with the hash and equality of its object, which it keeps when the object is gone."""
+
+    __slots__ = ("_hash",)
+
+    def __init__(self, key: Any, callback: Any = None) -> None:
+        super().__init__(key, callback)  # type: ignore[call-arg]
+        self._hash = hash(key)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        mine, theirs = self(), other() if isinstance(other, weakref.ref) else None
+        return bool(mine == theirs) if mine is not None and theirs is not None else self is other
 
 
 class WeakIdKeyDictionary(MutableMapping[Any, Any]):

@@ -215,7 +215,9 @@ def put_back(grad: Array, shape: Sizes, indices: Array, spatial: int, add: bool)
     rows, area = math.prod(shape[: len(shape) - spatial]), math.prod(shape[len(shape) - spatial:])
     values = wide(grad).reshape(-1)
     made = zero_(np.empty(rows * area, values.dtype))
-    if add and providers.rows(values) and rows and providers.native.along(
+    if not grad.size:
+        return made.reshape(shape).astype(grad.dtype, copy=False)
+    if add and providers.rows(values) and providers.native.along(
             ADD_TO, made.reshape(rows, area), np.ascontiguousarray(indices.reshape(rows, -1)),
             values.reshape(rows, -1), 1):
         return made.reshape(shape).astype(grad.dtype, copy=False)

@@ -47,18 +47,11 @@ class Handle(RemovableHandle):
     """Removes a hook from its table and from the tables that say how it is called."""
 
     def __init__(self, table: Any, hook: Hook | None = None, extra: Sequence[Any] = (), prepend: bool = False) -> None:
-        super().__init__(table, hook)
-        self.extra = tuple(extra)
-        for flags in self.extra:
+        super().__init__(table, hook, extra_dict=tuple(extra))
+        for flags in self.extra_dicts:
             flags[self.id] = True
         if prepend:
             table.move_to_end(self.id, last=False)
-
-    def remove(self) -> None:
-        """Take the hook away; doing it twice is fine."""
-        super().remove()
-        for flags in self.extra:
-            flags.pop(self.id, None)
 
 
 class GlobalHooks:
@@ -270,6 +263,11 @@ class BackwardHooks:
 
 def attach_plain_backward_hooks(module: Any, hooks: Sequence[Hook], output: Any) -> None:
     """Put old-style hooks on the node that made the module's (first) output."""
+    if not isinstance(output, Tensor) and not (isinstance(output, tuple) and all(
+            isinstance(one, Tensor) for one in output)):
+        warnings.warn("Using non-full backward hooks on a Module that does not return a single Tensor or a tuple of "
+                      "Tensors is deprecated: the hooks see part of the output. Please use "
+                      "register_full_backward_hook.", FutureWarning, stacklevel=4)
     found = output
     while not isinstance(found, Tensor):
         if isinstance(found, dict):

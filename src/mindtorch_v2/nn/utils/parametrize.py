@@ -17,7 +17,7 @@ from ..modules.module import Module
 from ..parameter import Parameter
 
 __all__ = ["ParametrizationList", "cached", "is_parametrized", "register_parametrization", "remove_parametrizations",
-           "type_before_parametrizations"]
+           "transfer_parametrizations_and_params", "type_before_parametrizations"]
 
 
 class Cache:
@@ -252,3 +252,20 @@ def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: b
         del module.parametrizations
         module.__class__ = module.__class__.__bases__[0]
     return module
+
+
+def transfer_parametrizations_and_params(from_module: Any, to_module: Any, tensor_name: str | None = None) -> Any:
+    """Give a module the parametrizations of another, and the tensors that they compute from: both have them."""
+    if not is_parametrized(from_module):
+        return to_module
+    names = from_module.parametrizations if tensor_name is None else [tensor_name]
+    for name in names:
+        found = from_module.parametrizations[name]
+        if not hasattr(to_module, name):
+            setattr(to_module, name, Parameter(getattr(from_module, name).detach().clone()))
+        for one in found:
+            register_parametrization(to_module, name, one)
+        target = to_module.parametrizations[name]
+        for one in ["original"] if found.is_tensor else [f"original{number}" for number in range(found.ntensors)]:
+            setattr(target, one, getattr(found, one))
+    return to_module

@@ -100,6 +100,12 @@ def call_with(module: Any, parameters_and_buffers: Any, args: Any = None, kwargs
         return module(*arguments, **(kwargs or {}))
 
 
+def _reparametrize_module(module: Any, parameters_and_buffers: dict[str, Tensor], tie_weights: bool = False,
+                          strict: bool = False, stack_weights: bool = False) -> Any:
+    """A context in which a module has these tensors in the place of its own."""
+    return _replaced(module, parameters_and_buffers, tie_weights, strict)
+
+
 def functional_call(module: Any, parameters_and_buffers: dict[str, Tensor], args: Any = None,
                     kwargs: dict[str, Any] | None = None, *, tie_weights: bool = True, strict: bool = False) -> Any:
     """`module(*args, **kwargs)` with these tensors in the place of its own."""

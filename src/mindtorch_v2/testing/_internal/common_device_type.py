@@ -316,7 +316,7 @@ def _variants(key: str, function: Test, owner: str) -> Iterator[tuple[str, Test]
     """The tests for the CPU that one test stands for, with their names."""
     number = getattr(function, _DEVICES, 1)
     only = getattr(function, _ONLY, "cpu")
-    mark = getattr(function, OVER, None)
+    mark: Any = getattr(function, OVER, None)
     for ending, test in expanded(function):
         choices = mark.variants() if mark is not None else (
             ("", None, kind) for kind in getattr(function, _DTYPES, (None,)))

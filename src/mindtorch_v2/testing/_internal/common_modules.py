@@ -232,7 +232,7 @@ def _activation(name: str, *options: tuple[Any, ...], **facts: Any) -> ModuleInf
 
 def _loss(name: str, inputs: Sequence[Any], *options: dict[str, Any], **facts: Any) -> ModuleInfo:
     """A loss with each reduction, and with options, beside its definition if there is one written out."""
-    known = loss_reference_fns.get(name)
+    known: Any = loss_reference_fns.get(name)
 
     def row(given: dict[str, Any], desc: str) -> Row:
         taken = known is not None and not given.get("zero_infinity")

@@ -80,7 +80,7 @@ class LoggingTensor(Tensor):
 
     @staticmethod
     def __new__(cls: Any, elem: Any, *args: Any, **kwargs: Any) -> Any:
-        made = Tensor._make_wrapper_subclass(
+        made = Tensor._make_wrapper_subclass(  # type: ignore[attr-defined]
             cls, elem.size(), strides=elem.stride(), storage_offset=elem.storage_offset(), dtype=elem.dtype,
             layout=elem.layout, device=elem.device, requires_grad=kwargs.get("requires_grad", False))
         made.elem = elem.detach() if made.requires_grad else elem

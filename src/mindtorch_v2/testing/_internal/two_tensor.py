@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from ..._tensor import Tensor
@@ -28,7 +29,7 @@ class TwoTensor(Tensor):
                 requires_grad: Any = None) -> Any:
         if a.device != b.device or a.dtype != b.dtype or a.shape != b.shape or a.stride() != b.stride():
             raise AssertionError("both tensors must have the same device, dtype, shape and strides")
-        made = Tensor._make_wrapper_subclass(
+        made = Tensor._make_wrapper_subclass(  # type: ignore[attr-defined]
             cls, a.size() if outer_size is None else outer_size,
             strides=a.stride() if outer_stride is None else outer_stride, dtype=a.dtype, device=a.device,
             requires_grad=a.requires_grad or b.requires_grad if requires_grad is None else requires_grad)
@@ -52,9 +53,8 @@ class TwoTensor(Tensor):
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run the op on the first parts, then on the second, and pair the results."""
         kwargs = kwargs or {}
-        of_a, of_b = (func(*pytree.tree_map_only(TwoTensor, lambda t, part=part: getattr(t, part), args),
-                           **pytree.tree_map_only(TwoTensor, lambda t, part=part: getattr(t, part), kwargs))
-                      for part in ("a", "b"))
+        calls = [pytree.tree_map_only(TwoTensor, operator.attrgetter(part), (args, kwargs)) for part in ("a", "b")]
+        of_a, of_b = (func(*positional, **named) for positional, named in calls)
         made = pytree.tree_map(lambda x, y: TwoTensor(x, y) if isinstance(x, Tensor) else x, of_a, of_b)
         return return_and_correct_aliasing(func, args, kwargs, made)
 

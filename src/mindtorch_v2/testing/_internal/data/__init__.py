@@ -1,1 +1,1 @@
-"""`torch.testing._internal.data`: networks that tests of data and containers share. There are none here."""
+"""Modules with one name and different contents, for tests that load a module that has changed."""

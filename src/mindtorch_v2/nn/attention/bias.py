@@ -1,0 +1,68 @@
+"""`torch.nn.attention.bias`: causal masks as tensors that say which kind they are."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+from ..._dispatch.namespace import aten
+from ..._dtype import bool_
+from ..._tensor import DISABLED, Tensor
+
+__all__ = ["CausalBias", "CausalVariant", "causal_lower_right", "causal_upper_left"]
+
+
+class CausalVariant(enum.IntEnum):
+    """Which corner of the score matrix the diagonal begins or ends in."""
+
+    UPPER_LEFT = 1
+    LOWER_RIGHT = 2
+
+
+class CausalBias(Tensor):
+    """A mask of what each query may see: itself and what came before. Attention takes it as `attn_mask`.
+
+    >>> causal_lower_right(2, 3)
+    tensor([[ True,  True, False],
+            [ True,  True,  True]])
+    """
+
+    variant: CausalVariant
+    seq_len_q: int
+    seq_len_kv: int
+
+    @staticmethod
+    def __new__(cls: Any, variant: Any, seq_len_q: int, seq_len_kv: int) -> Any:
+        if not isinstance(variant, CausalVariant):
+            raise AssertionError(f"variant must be a CausalVariant, got {type(variant)}")
+        shift = seq_len_kv - seq_len_q if variant is CausalVariant.LOWER_RIGHT else 0
+        made = aten.tril(aten.ones((seq_len_q, seq_len_kv), dtype=bool_), shift).as_subclass(cls)  # type: ignore[attr-defined]
+        made.variant, made.seq_len_q, made.seq_len_kv = variant, seq_len_q, seq_len_kv
+        return made
+
+    def __init__(self, variant: Any, seq_len_q: int, seq_len_kv: int) -> None:
+        pass
+
+    __torch_function__ = DISABLED  # type: ignore[assignment]  # what is made of a mask is a plain tensor
+
+    def _materialize(self, device: Any = None) -> Tensor:
+        """The mask as a plain tensor."""
+        plain: Tensor = self.as_subclass(Tensor)  # type: ignore[attr-defined]
+        return plain if device is None else aten.to(plain, device)
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        return repr(self._materialize())
+
+
+def causal_upper_left(*size: int) -> CausalBias:
+    """Query i sees keys 0 to i."""
+    if len(size) != 2:
+        raise AssertionError(f"expected two sizes, got {size}")
+    return CausalBias(CausalVariant.UPPER_LEFT, size[0], size[1])
+
+
+def causal_lower_right(*size: int) -> CausalBias:
+    """The last query sees all keys, the one before all but the last, and so on."""
+    if len(size) != 2:
+        raise AssertionError(f"expected two sizes, got {size}")
+    return CausalBias(CausalVariant.LOWER_RIGHT, size[0], size[1])
