@@ -121,8 +121,8 @@ class CheckpointFunction(Function):
         """Run the function again, with a graph, and backpropagate through that."""
         if THREAD.state.walk is not None and THREAD.state.walk.selective:
             raise RuntimeError("When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or "
-                               "passing an `inputs` parameter to .backward(): use use_reentrant=False, or call .backward() "
-                               "without `inputs`.")
+                               "passing an `inputs` parameter to .backward(): use use_reentrant=False, or call "
+                               ".backward() without `inputs`.")
         inputs = list(ctx.other_inputs)
         for position, tensor in zip(ctx.tensor_places, ctx.saved_tensors, strict=True):
             inputs[position] = tensor
