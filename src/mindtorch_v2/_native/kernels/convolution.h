@@ -164,17 +164,20 @@ static int convolve(const Windows *how, float *made, const float *given, const f
     return 0;
 }
 
-/* Panels of window contents: WIDE positions, of one image or several, with all the taps that they see, are brought
-   together from the planes. All threads make the panels; then each multiplies some of them with some of the weights. */
+/* Panels of window contents: WIDE positions, of one image or several, with the taps that they see, are brought together
+   from the planes and multiplied with the weights. Output channels and positions are cut into a grid; whoever takes a
+   cell brings together what it needs: it would take longer to get it from another processor's cache. */
 typedef struct {
     Convolution base;
     Product grid;
     ptrdiff_t area, tiles;
-    float *contents, *results; /* `(group, tile)`, and `(output channel, image and position)` */
-    float *room;
+    float *results; /* `(output channel, image and position)` */
+    float *room;    /* of each share */
 } Joined;
 
-enum { CONTENTS = 1 << 21 }; /* numbers of contents that are in memory together, but at least those of one image */
+enum { TILES = 12 };        /* that are brought together: they fit into the second cache */
+enum { FEW_TILES = 2 };     /* weights are read where they lie */
+enum { JOINED = 1 << 20 };  /* results of several images that are in memory together */
 
 /* Consecutive positions in a plane, and where they go in a tile. */
 typedef struct {
@@ -196,58 +199,69 @@ INLINE int runs_of(const Joined *it, ptrdiff_t position, ptrdiff_t count, Run *r
     return made;
 }
 
-/* Whole vectors are copied, of which the next run or row overwrites what is too much: a panel has room for one more. */
-INLINE float *panel_of(const Joined *it, ptrdiff_t which) { return it->contents + which * (it->base.taps + 1) * WIDE; }
-
-static void contents_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
-    Joined *it = work;
+/* What a tile sees through `deep` taps from `first` on. Whole vectors are copied, of which the next run or row overwrites
+   what is too much; the last row is copied exactly. */
+static void bring_together(const Joined *it, float *panel, ptrdiff_t group, ptrdiff_t tile, ptrdiff_t first,
+                           ptrdiff_t deep) {
     const Convolution *base = &it->base;
-    (void)share;
-    ptrdiff_t positions = base->some * it->area;
+    ptrdiff_t position = tile * WIDE;
+    Run runs[WIDE];
+    int parts = runs_of(it, position, least(WIDE, base->some * it->area - position), runs);
+    const float *planes = base->planes + group * (base->image / base->how->groups);
     const float *limit = base->planes + base->some * base->image;
-    for (ptrdiff_t i = begin; i < end; i++) {
-        ptrdiff_t group = i / it->tiles, position = i % it->tiles * WIDE;
-        Run runs[WIDE];
-        int parts = runs_of(it, position, least(WIDE, positions - position), runs);
-        const float *planes = base->planes + group * (base->image / base->how->groups);
-        float *panel = panel_of(it, i);
-        for (ptrdiff_t tap = 0; tap < base->taps; tap++) {
-            const float *seen = planes + base->offsets[tap];
-            float *to = panel + tap * WIDE;
-            for (int r = 0; r < parts; r++) {
-                const float *from = seen + runs[r].from;
-                ptrdiff_t length = runs[r].count;
-                if (from + up(length, LANES) <= limit)
-                    for (ptrdiff_t j = 0; j < length; j += LANES) store(to + j, load(from + j));
-                else
-                    for (ptrdiff_t j = 0; j < length; j++) to[j] = from[j];
-                to += length;
+    for (ptrdiff_t k = 0; k < deep; k++) {
+        const float *seen = planes + base->offsets[first + k];
+        float *to = panel + k * WIDE;
+        for (int r = 0; r < parts; r++) {
+            const float *from = seen + runs[r].from;
+            ptrdiff_t length = runs[r].count;
+            if (k + 1 < deep && from + up(length, LANES) <= limit)
+                for (ptrdiff_t j = 0; j < length; j += LANES) store(to + j, load(from + j));
+            else
+                for (ptrdiff_t j = 0; j < length; j++) to[j] = from[j];
+            to += length;
+        }
+        for (float *stop = panel + (k + 1) * WIDE; to < stop;) *to++ = 0.0f;
+    }
+}
+
+/* Output channels of a group from `first` to `last` at some tiles. */
+static void joined_cell(const Joined *it, float *room, ptrdiff_t group, ptrdiff_t first, ptrdiff_t last, ptrdiff_t tile,
+                        ptrdiff_t tiles) {
+    ptrdiff_t positions = it->base.some * it->area, taps = it->base.taps, outs = it->grid.rows;
+    float *packed = room, *contents = room + HIGH * DEEP;
+    for (ptrdiff_t k = 0; k < taps; k += DEEP) {
+        ptrdiff_t deep = least(DEEP, taps - k);
+        for (ptrdiff_t t = 0; t < tiles; t++) bring_together(it, contents + t * deep * WIDE, group, tile + t, k, deep);
+        for (ptrdiff_t r = first; r < last; r += HIGH) {
+            ptrdiff_t down = least(HIGH, last - r), channel = group * outs + r;
+            const float *weight = it->base.weight + channel * taps + k;
+            float *made = it->results + channel * positions + tile * WIDE;
+            ptrdiff_t columns = least(tiles * WIDE, positions - tile * WIDE);
+            if (tiles > FEW_TILES) {
+                pack_left(packed, (Matrix){(float *)weight, taps, 1}, down, deep);
+                multiply_panels(made, positions, packed, contents, down, columns, deep, NULL, k > 0);
+                continue;
             }
-            for (float *stop = panel + (tap + 1) * WIDE; to < stop;) *to++ = 0.0f;
+            for (ptrdiff_t t = 0; t < tiles; t++)
+                multiply_direct(made + t * WIDE, positions, weight, taps, contents + t * deep * WIDE, down,
+                                least(WIDE, columns - t * WIDE), deep, k > 0);
         }
     }
 }
 
-/* Items are cells of a grid of output channels and tiles, one such grid a group. */
+/* Items are cells, one grid a group. */
 static void joined_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
     Joined *it = work;
-    const Convolution *base = &it->base;
-    ptrdiff_t positions = base->some * it->area, taps = base->taps, outs = it->grid.rows;
-    float *packed = it->room + (ptrdiff_t)share * HIGH * DEEP;
+    const Product *grid = &it->grid;
+    float *room = it->room + (ptrdiff_t)share * DEEP * (HIGH + TILES * WIDE);
     for (ptrdiff_t i = begin; i < end; i++) {
-        ptrdiff_t cells = it->grid.down * it->grid.across, group = i / cells, cell = i % cells;
-        ptrdiff_t row = cell / it->grid.across, column = cell % it->grid.across;
-        ptrdiff_t last = cut(outs, TALL, row + 1, it->grid.down);
-        ptrdiff_t from = it->tiles * column / it->grid.across, until = it->tiles * (column + 1) / it->grid.across;
-        for (ptrdiff_t k = 0; k < taps; k += DEEP)
-            for (ptrdiff_t r = cut(outs, TALL, row, it->grid.down); r < last; r += HIGH) {
-                ptrdiff_t deep = least(DEEP, taps - k), down = least(HIGH, last - r), channel = group * outs + r;
-                pack_left(packed, (Matrix){(float *)base->weight + channel * taps + k, taps, 1}, down, deep);
-                for (ptrdiff_t t = from; t < until; t++)
-                    multiply_panels(it->results + channel * positions + t * WIDE, positions, packed,
-                                    panel_of(it, group * it->tiles + t) + k * WIDE, down,
-                                    least(WIDE, positions - t * WIDE), deep, NULL, k > 0);
-            }
+        ptrdiff_t group = i / (grid->down * grid->across), cell = i % (grid->down * grid->across);
+        ptrdiff_t row = cell / grid->across, column = cell % grid->across;
+        ptrdiff_t until = it->tiles * (column + 1) / grid->across;
+        for (ptrdiff_t t = it->tiles * column / grid->across; t < until; t += TILES)
+            joined_cell(it, room, group, cut(grid->rows, TALL, row, grid->down),
+                        cut(grid->rows, TALL, row + 1, grid->down), t, least(TILES, until - t));
     }
 }
 
@@ -271,31 +285,27 @@ static int convolve_joined(const Windows *how, float *made, const float *given, 
     Joined it = {.base = {.how = how, .given = given, .weight = weight, .bias = bias, .made = made}, .area = area};
     Convolution *base = &it.base;
     if (prepare(base, 0)) return NO_MEMORY;
-    ptrdiff_t block = least(base->some, CONTENTS / (how->groups * base->taps * area + 1));
+    ptrdiff_t block = least(base->some, JOINED / (how->out_channels * area + 1));
     if (block < 1) block = 1;
-    ptrdiff_t tiles = (block * area + WIDE - 1) / WIDE;
     it.grid.rows = outs, it.grid.columns = block * area, it.grid.down = it.grid.across = 1;
     ptrdiff_t cells = how->groups % pool_threads() ? pool_threads() : 1;
     if (cells > 1) choose_grid(&it.grid, cells);
     double each = (double)outs * (double)base->taps * (double)(block * area) / (double)cells;
     ptrdiff_t fewest = 1 + (ptrdiff_t)(MANY_PRODUCTS / 2 / (each + 1));
-    size_t contents = (size_t)(how->groups * tiles * (base->taps + 1) * WIDE);
-    size_t room = (size_t)(HIGH * DEEP) * (size_t)pool_shares(how->groups * cells, fewest);
+    size_t room = (size_t)(DEEP * (HIGH + TILES * WIDE)) * (size_t)pool_shares(how->groups * cells, fewest);
     size_t results = block > 1 ? (size_t)(how->out_channels * block * area) : 0;
-    it.contents = malloc(sizeof(float) * (contents + room + results));
-    if (!it.contents) return free(base->planes), NO_MEMORY;
-    it.room = it.contents + contents;
+    it.room = malloc(sizeof(float) * (room + results));
+    if (!it.room) return free(base->planes), NO_MEMORY;
     for (; base->first < how->images; base->first += block) {
         base->some = least(block, how->images - base->first);
         it.tiles = (base->some * area + WIDE - 1) / WIDE;
         it.results = block > 1 ? it.room + room : made + base->first * how->out_channels * area;
         pool_run(planes_share, base, base->some * how->channels, 1 + SHARE / (how->height * how->width + 1));
-        pool_run(contents_share, &it, how->groups * it.tiles, 1 + SHARE / (WIDE * base->taps + 1));
         pool_run(joined_share, &it, how->groups * cells, fewest);
         if (block > 1 || bias)
             pool_run(results_share, &it, base->some * how->out_channels, 1 + SHARE / (area + 1));
     }
-    free(it.contents);
+    free(it.room);
     free(base->planes);
     return 0;
 }

@@ -7,24 +7,27 @@ enum { DOT_ROWS = 5, DOT_TAPS = 5 };
 enum { DOT_ROWS = 3, DOT_TAPS = 3 };
 #endif
 
-static void pulls_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
-    Convolution *it = work;
+/* Gradients of some output channels at the planes' pitch, `(image, channel)`. */
+static void lay_pulls(const Convolution *it, float *pulls, ptrdiff_t channel, ptrdiff_t rows) {
     const Windows *how = it->how;
-    (void)share;
-    ptrdiff_t run = up(it->positions, LANES), area = how->out_height * how->out_width;
-    for (ptrdiff_t i = begin; i < end; i++) {
-        const float *from = it->pull + (it->first * how->out_channels + i) * area;
-        float *to = it->pulls + i * run;
-        memset(to, 0, sizeof(float) * (size_t)run);
-        for (ptrdiff_t y = 0; y < how->out_height; y++)
-            memcpy(to + y * it->wide, from + y * how->out_width, sizeof(float) * (size_t)how->out_width);
-    }
+    ptrdiff_t run = up(it->positions, LANES), width = how->out_width;
+    for (ptrdiff_t image = 0; image < it->some; image++)
+        for (ptrdiff_t i = 0; i < rows; i++) {
+            const float *from = it->pull + ((it->first + image) * how->out_channels + channel + i) * how->out_height * width;
+            float *to = pulls + (image * DOT_ROWS + i) * run;
+            for (ptrdiff_t y = 0; y < how->out_height; y++, from += width) {
+                float *line = to + y * it->wide;
+                for (ptrdiff_t x = 0; x < width; x++) line[x] = from[x];
+                ptrdiff_t until = y + 1 < how->out_height ? it->wide : run - y * it->wide;
+                for (ptrdiff_t x = width; x < until; x++) line[x] = 0.0f;
+            }
+        }
 }
 
 /* Sums over all images in hand, of DOT_ROWS output channels and DOT_TAPS taps. */
 static void dots(const Convolution *it, V sum[DOT_ROWS][DOT_TAPS], const float *const *pulls, const float *planes,
                  const ptrdiff_t *offsets) {
-    ptrdiff_t run = up(it->positions, LANES), pull_step = it->how->out_channels * run;
+    ptrdiff_t run = up(it->positions, LANES), pull_step = DOT_ROWS * run;
     V held[DOT_ROWS][DOT_TAPS];
 #pragma GCC unroll 8
     for (int i = 0; i < DOT_ROWS; i++)
@@ -48,28 +51,25 @@ static void dots(const Convolution *it, V sum[DOT_ROWS][DOT_TAPS], const float *
         for (int k = 0; k < DOT_TAPS; k++) sum[i][k] = held[i][k];
 }
 
-enum { DOT_CHUNK = 8 * DOT_TAPS }; /* taps of an item of work */
-
-/* Items are chunks of taps of blocks of output channels. Blocks at the ends repeat what they have. */
+/* Items are blocks of output channels. Blocks at the ends repeat what they have. */
 static void dots_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
     Convolution *it = work;
     const Windows *how = it->how;
-    (void)share;
     ptrdiff_t outs = how->out_channels / how->groups, blocks = (outs + DOT_ROWS - 1) / DOT_ROWS;
-    ptrdiff_t run = up(it->positions, LANES), chunks = (it->taps + DOT_CHUNK - 1) / DOT_CHUNK;
+    ptrdiff_t run = up(it->positions, LANES);
+    float *laid = it->pulls + (ptrdiff_t)share * it->pieces * DOT_ROWS * run;
     for (ptrdiff_t i = begin; i < end; i++) {
-        ptrdiff_t group = i / chunks / blocks, r = i / chunks % blocks * DOT_ROWS, rows = least(DOT_ROWS, outs - r);
-        ptrdiff_t until = least(it->taps, (i % chunks + 1) * DOT_CHUNK);
+        ptrdiff_t group = i / blocks, r = i % blocks * DOT_ROWS, rows = least(DOT_ROWS, outs - r);
         const float *pulls[DOT_ROWS], *planes = it->planes + group * (it->image / how->groups);
-        for (ptrdiff_t j = 0; j < DOT_ROWS; j++)
-            pulls[j] = it->pulls + (group * outs + r + least(j, rows - 1)) * run;
-        for (ptrdiff_t k = i % chunks * DOT_CHUNK; k < until; k += DOT_TAPS) {
+        lay_pulls(it, laid, group * outs + r, rows);
+        for (ptrdiff_t j = 0; j < DOT_ROWS; j++) pulls[j] = laid + least(j, rows - 1) * run;
+        for (ptrdiff_t k = 0; k < it->taps; k += DOT_TAPS) {
             V sum[DOT_ROWS][DOT_TAPS];
             ptrdiff_t offsets[DOT_TAPS];
-            for (ptrdiff_t t = 0; t < DOT_TAPS; t++) offsets[t] = it->offsets[least(k + t, until - 1)];
+            for (ptrdiff_t t = 0; t < DOT_TAPS; t++) offsets[t] = it->offsets[least(k + t, it->taps - 1)];
             dots(it, sum, pulls, planes, offsets);
             for (ptrdiff_t j = 0; j < rows; j++)
-                for (ptrdiff_t t = 0; t < DOT_TAPS && k + t < until; t++)
+                for (ptrdiff_t t = 0; t < DOT_TAPS && k + t < it->taps; t++)
                     it->made[(group * outs + r + j) * it->taps + k + t] += total(sum[j][t]);
         }
     }
@@ -79,17 +79,18 @@ static int convolve_back(const Windows *how, float *made, const float *pull, con
     Convolution it = {.how = how, .given = given, .pull = pull, .made = made};
     ptrdiff_t outs = how->out_channels / how->groups;
     if (prepare(&it, 0)) return NO_MEMORY;
-    ptrdiff_t items = how->groups * ((outs + DOT_ROWS - 1) / DOT_ROWS) * ((it.taps + DOT_CHUNK - 1) / DOT_CHUNK);
     ptrdiff_t run = up(it.positions, LANES), block = it.some;
-    it.pulls = malloc(sizeof(float) * (size_t)(block * how->out_channels * run) + 1);
+    ptrdiff_t items = how->groups * ((outs + DOT_ROWS - 1) / DOT_ROWS);
+    double each = (double)DOT_ROWS * (double)it.taps * (double)run * (double)block;
+    ptrdiff_t fewest = 1 + (ptrdiff_t)(MANY_PRODUCTS / 2 / (each + 1));
+    it.pieces = block; /* images that a share has room for */
+    it.pulls = malloc(sizeof(float) * (size_t)(block * DOT_ROWS * run) * (size_t)pool_shares(items, fewest) + 1);
     if (!it.pulls) return free(it.planes), NO_MEMORY;
     memset(made, 0, sizeof(float) * (size_t)(how->out_channels * it.taps));
-    double each = (double)DOT_ROWS * (double)least(it.taps, DOT_CHUNK) * (double)run * (double)block;
     for (; it.first < how->images; it.first += block) {
         it.some = least(block, how->images - it.first);
         pool_run(planes_share, &it, it.some * how->channels, 1 + SHARE / (how->height * how->width + 1));
-        pool_run(pulls_share, &it, it.some * how->out_channels, 1 + SHARE / (run + 1));
-        pool_run(dots_share, &it, items, 1 + (ptrdiff_t)(MANY_PRODUCTS / 2 / (each + 1)));
+        pool_run(dots_share, &it, items, fewest);
     }
     free(it.pulls);
     free(it.planes);

@@ -150,6 +150,54 @@ static void multiply_panels(float *made, ptrdiff_t step, const float *left, cons
     }
 }
 
+enum { AHEAD = 96 }; /* numbers */
+
+/* TALL rows that are read where they lie, times a packed panel of which `vectors` times LANES columns count. */
+INLINE void tile_direct(float *tile, const float *const *rows, const float *right, ptrdiff_t inner, int vectors) {
+    V sum[TALL][2];
+#pragma GCC unroll 16
+    for (int i = 0; i < TALL; i++)
+        for (int j = 0; j < vectors; j++) sum[i][j] = splat(0.0f);
+    for (ptrdiff_t from = 0; from < inner; from += 16) {
+        /* So many rows are more than a processor foresees. */
+#pragma GCC unroll 16
+        for (int i = 0; i < TALL; i++) __builtin_prefetch(rows[i] + from + AHEAD);
+        for (ptrdiff_t k = from; k < least(from + 16, inner); k++, right += WIDE) {
+            V b[2];
+            for (int j = 0; j < vectors; j++) b[j] = load(right + j * LANES);
+#pragma GCC unroll 16
+            for (int i = 0; i < TALL; i++)
+                for (int j = 0; j < vectors; j++) sum[i][j] += rows[i][k] * b[j];
+        }
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < TALL; i++)
+        for (int j = 0; j < vectors; j++) store(tile + i * WIDE + j * LANES, sum[i][j]);
+}
+static void tile_direct_one(float *tile, const float *const *rows, const float *right, ptrdiff_t inner) {
+    tile_direct(tile, rows, right, inner, 1);
+}
+static void tile_direct_two(float *tile, const float *const *rows, const float *right, ptrdiff_t inner) {
+    tile_direct(tile, rows, right, inner, 2);
+}
+
+/* Rows that lie `row` apart times one packed panel: packing them takes longer than it saves. */
+static void multiply_direct(float *made, ptrdiff_t step, const float *left, ptrdiff_t row, const float *right,
+                            ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t inner, int add) {
+    for (ptrdiff_t r = 0; r < rows; r += TALL) {
+        const float *lines[TALL];
+        float tile[TALL * WIDE];
+        ptrdiff_t down = least(TALL, rows - r);
+        for (ptrdiff_t i = 0; i < TALL; i++) lines[i] = left + (r + least(i, down - 1)) * row;
+        (columns <= LANES ? tile_direct_one : tile_direct_two)(tile, lines, right, inner);
+        for (ptrdiff_t i = 0; i < down; i++) {
+            float *to = made + (r + i) * step;
+            if (add) for (ptrdiff_t j = 0; j < columns; j++) to[j] += tile[i * WIDE + j];
+            else memcpy(to, tile + i * WIDE, sizeof(float) * (size_t)columns);
+        }
+    }
+}
+
 /* Numbers of scratch memory that `multiply_here` needs. */
 INLINE size_t multiply_room(ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t inner) {
     return (size_t)(least(inner, DEEP) * (up(least(rows, HIGH), TALL) + up(least(columns, BROAD), WIDE)));

@@ -23,17 +23,19 @@ enum { MOST = 256 };
 /* How long a thread looks for the next task before it sleeps: kernels of one model follow each other closely. */
 static const int64_t AWAKE_NS = 60000;
 
-/* What is to be done is one number: the task's number in the high half, then how many shares it has and how many of
-   them somebody has begun. A thread begins a share by counting it, which fails if any of the three has changed, so
-   whoever succeeds knows that `share`, `work` and `count` are of this task and stay until it has finished. Shares that
-   nobody else begins in time the caller does itself: it never waits for a thread that the system does not run. */
-enum { SHARES_AT = 16, TASK_AT = 32, PART = 0xffff };
+/* What is to be done is one number: the task's number and, in the lowest bits, how many shares it has. A
+   thread begins a share by writing the task's number into `begun`, where an older one stands; whoever succeeds knows
+   that `share`, `work` and `count` are of this task and stay until it has finished. Each thread tries the share of its
+   own number first: what a share reads and writes is then mostly in its processor's cache from the kernel before.
+   Shares that nobody else begins in time the caller does itself: it never waits for a thread that the system does not
+   run. */
+enum { TASK_AT = 16, SHARES = 0xffff };
 
 static struct {
     pthread_mutex_t owner;  /* held by the kernel that has the threads */
-    pthread_mutex_t lock;   /* of `sleeping` and the condition */
+    pthread_mutex_t lock;   /* of the condition */
     pthread_cond_t wake;
-    int sleeping;
+    atomic_int sleeping;
     int started;            /* threads that exist besides the callers */
     atomic_int wanted;      /* threads that a kernel may use */
     _Atomic uint64_t state;
@@ -41,6 +43,7 @@ static struct {
     Share share;
     void *work;
     ptrdiff_t count;
+    _Atomic uint64_t begun[MOST];
 } pool = {.owner = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
 
 static __thread int inside;
@@ -57,43 +60,47 @@ static void do_share(Share share, void *work, ptrdiff_t count, int shares, int w
     share(work, begin, begin + each + (which < more), which);
 }
 
-static int is_open(uint64_t state) { return (state & PART) < (state >> SHARES_AT & PART); }
-
-/* Do a share that nobody has begun; 0 if there is none. */
-static int take_part(void) {
+/* Do a share that nobody has begun, the one of this number if possible; 0 if there is none. */
+static int take_part(int number) {
     uint64_t state = atomic_load_explicit(&pool.state, memory_order_acquire);
-    while (is_open(state)) {
-        if (!atomic_compare_exchange_weak_explicit(&pool.state, &state, state + 1, memory_order_acq_rel,
-                                                   memory_order_acquire))
+    uint64_t task = state >> TASK_AT;
+    int shares = (int)(state & SHARES);
+    for (int i = 0; i < shares; i++) {
+        int which = (number + i) % shares;
+        uint64_t before = atomic_load_explicit(&pool.begun[which], memory_order_relaxed);
+        if (before >= task ||
+            !atomic_compare_exchange_strong_explicit(&pool.begun[which], &before, task, memory_order_acq_rel,
+                                                     memory_order_relaxed))
             continue;
-        do_share(pool.share, pool.work, pool.count, (int)(state >> SHARES_AT & PART), (int)(state & PART));
+        do_share(pool.share, pool.work, pool.count, shares, which);
         atomic_fetch_sub_explicit(&pool.unfinished, 1, memory_order_acq_rel);
         return 1;
     }
     return 0;
 }
 
-/* Wait for a share to do: awake for a while, then asleep. */
-static void wait_for_task(void) {
+/* Wait for a task other than this one: awake for a while, then asleep. */
+static void wait_for_task(uint64_t seen) {
     int64_t until = now_ns() + AWAKE_NS;
     do {
         for (int i = 0; i < 64; i++) {
-            if (is_open(atomic_load_explicit(&pool.state, memory_order_acquire))) return;
+            if (atomic_load_explicit(&pool.state, memory_order_acquire) != seen) return;
             RELAX();
         }
     } while (now_ns() < until);
     pthread_mutex_lock(&pool.lock);
-    pool.sleeping++;
-    while (!is_open(atomic_load_explicit(&pool.state, memory_order_acquire))) pthread_cond_wait(&pool.wake, &pool.lock);
-    pool.sleeping--;
+    atomic_fetch_add(&pool.sleeping, 1);
+    while (atomic_load(&pool.state) == seen) pthread_cond_wait(&pool.wake, &pool.lock);
+    atomic_fetch_sub(&pool.sleeping, 1);
     pthread_mutex_unlock(&pool.lock);
 }
 
-static void *live(void *unused) {
-    (void)unused;
+static void *live(void *number) {
     inside = 1;
-    for (;;)
-        if (!take_part()) wait_for_task();
+    for (;;) {
+        uint64_t state = atomic_load_explicit(&pool.state, memory_order_acquire);
+        if (!take_part((int)(intptr_t)number)) wait_for_task(state);
+    }
     return NULL;
 }
 
@@ -102,8 +109,8 @@ static void forget(void) {
     pthread_mutex_init(&pool.owner, NULL);
     pthread_mutex_init(&pool.lock, NULL);
     pthread_cond_init(&pool.wake, NULL);
-    pool.sleeping = pool.started = 0;
-    atomic_store(&pool.state, 0);
+    pool.started = 0;
+    atomic_store(&pool.sleeping, 0);
     atomic_store(&pool.unfinished, 0);
     inside = 0;
 }
@@ -122,7 +129,8 @@ static void have_threads(int count) {
     pthread_attr_init(&detached);
     pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
     pthread_t thread;
-    while (pool.started < count && !pthread_create(&thread, &detached, live, NULL)) pool.started++;
+    while (pool.started < count && !pthread_create(&thread, &detached, live, (void *)(intptr_t)(pool.started + 1)))
+        pool.started++;
     pthread_attr_destroy(&detached);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
@@ -166,11 +174,14 @@ void pool_run(Share share, void *work, ptrdiff_t count, ptrdiff_t least) {
     pool.share = share, pool.work = work, pool.count = count;
     atomic_store_explicit(&pool.unfinished, shares, memory_order_relaxed);
     uint64_t task = (atomic_load_explicit(&pool.state, memory_order_relaxed) >> TASK_AT) + 1;
-    atomic_store_explicit(&pool.state, task << TASK_AT | (uint64_t)shares << SHARES_AT, memory_order_release);
-    pthread_mutex_lock(&pool.lock);
-    if (pool.sleeping) pthread_cond_broadcast(&pool.wake);
-    pthread_mutex_unlock(&pool.lock);
-    while (take_part()) continue;
+    /* A thread that goes to sleep counts itself and looks once more; this is written first and asks them then. */
+    atomic_store(&pool.state, task << TASK_AT | (uint64_t)shares);
+    if (atomic_load(&pool.sleeping)) {
+        pthread_mutex_lock(&pool.lock);
+        pthread_cond_broadcast(&pool.wake);
+        pthread_mutex_unlock(&pool.lock);
+    }
+    while (take_part(0)) continue;
     for (int spins = 0; atomic_load_explicit(&pool.unfinished, memory_order_acquire); spins++) {
         if (spins < 4096) RELAX();
         else sched_yield(); /* somebody else has the processor that one of the threads needs */
