@@ -32,8 +32,8 @@ class detect_anomaly(set_detect_anomaly):
 
     def __init__(self, check_nan: bool = True) -> None:
         self.wanted = check_nan
-        warnings.warn("Anomaly Detection has been enabled. This mode will increase the runtime and should only be "
-                      "enabled for debugging.", stacklevel=2)
+        warnings.warn("Anomaly Detection has been enabled. Programs are slower with it: use it to find "
+                      "faults.", stacklevel=2)
 
     def __enter__(self) -> None:
         self.before = (AnomalyState.enabled, AnomalyState.check_nan)
