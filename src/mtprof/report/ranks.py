@@ -35,8 +35,8 @@ def _headline(ranks: Ranks) -> str:
     spent = "outside of ops, input and communication" if first.why == "other" else f"on {first.why}"
     more = time_text(first.why_us * 1000)
     why = f", because it spent {more} more {spent} than the median rank" if first.why else ""
-    return (f"The others waited {time_text(first.waited_for_us * 1000)} together for rank {first.rank}, which came last "
-            f"to {first.last:,} of {len(ranks.meetings):,} collectives{why}.")
+    return (f"The others waited {time_text(first.waited_for_us * 1000)} together for rank {first.rank}, which came "
+            f"last to {first.last:,} of {len(ranks.meetings):,} collectives{why}.")
 
 
 def _nanoseconds(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
