@@ -3,9 +3,9 @@
     python tests/sanitize.py             build a copy with sanitizers, run the tests of the C parts twice
     python tests/sanitize.py -k stacks   only tests whose name contains a word
 
-Built with sanitizers are the recorder, the reader of Chrome traces and the launcher of the NPU's work, in a temporary copy
-of the sources, so that what is installed stays as it is. The launcher's tests run on the simulator. The kernels have a
-test of their own, `make sanitize-kernels`: compiling takes minutes.
+Built with sanitizers are the recorder, the reader of Chrome traces and the launcher of the NPU's work, in a temporary
+copy of the sources, so that what is installed stays as it is. The launcher's tests run on the simulator. The kernels
+have a test of their own, `make sanitize-kernels`: compiling takes minutes.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def build(directory: pathlib.Path, flags: str) -> None:
     """Copy the project and build the extensions there."""
     for name in ("src", "tests"):
         shutil.copytree(ROOT / name, directory / name,
-                        ignore=shutil.ignore_patterns("_recorder.*.so", "_kineto_scan.*.so", "_launch.*.so", "__pycache__",
-                                                      "findings"))
+                        ignore=shutil.ignore_patterns("_recorder.*.so", "_kineto_scan.*.so", "_launch.*.so",
+                                                      "__pycache__", "findings"))
     shutil.copy(ROOT / "pyproject.toml", directory)
     include = [f"-I{numpy.get_include()}", f"-I{sysconfig.get_path('include')}"]
     for target, sources in EXTENSIONS.items():

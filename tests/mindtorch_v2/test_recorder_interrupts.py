@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
+from mindtorch_v2._dispatch.native import NATIVE
 from mindtorch_v2.profiler import profile
 from mtprof.devices import DeviceType
 from mtprof.schema import Direction, Kind, Role
@@ -160,3 +161,45 @@ def test_distinct_combinations():
             assert columns[:, first].tolist() == found.tolist()
             assert first.tolist() == index.tolist()
             assert which.tolist() == inverse.reshape(-1).tolist()
+
+
+def test_an_interrupt_before_a_step_begins(monkeypatch):
+    """It comes out as it is: there is no scope of the step to end."""
+    prof = profile(schedule=torch.profiler.schedule(wait=0, warmup=1, active=2))
+
+    def interrupted(self):
+        raise KeyboardInterrupt
+
+    prof.start()
+    monkeypatch.setattr("mindtorch_v2.profiler.profiler.step_scope.__enter__", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        prof.step()
+    prof.stop()
+    assert not torch.autograd._profiler_enabled()
+
+
+@pytest.mark.skipif(NATIVE is None, reason="the C extension is not used")
+def test_rows_that_the_garbage_collector_frees():
+    """A profiler that dies while columns are made ends its recording: they are whole or empty, never left unfilled."""
+    def taken(threshold):
+        log = NATIVE.MemoryLog()
+        arrays = [np.zeros(32) for _ in range(100)]
+        for array in arrays:
+            log.allocated(array)
+
+        class Ends:
+            def __del__(self):
+                log.rest()
+
+        one = Ends()
+        one.itself = one
+        del one
+        gc.set_threshold(threshold)
+        try:
+            return log.since(0)[2].tolist()
+        finally:
+            gc.set_threshold(*before)
+
+    before = gc.get_threshold()
+    for threshold in range(1, 40):
+        assert taken(threshold) in ([], [256] * 100)

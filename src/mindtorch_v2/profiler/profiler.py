@@ -492,13 +492,14 @@ class profile(_KinetoProfile):
                 f"(the action is {self.current_action.name})")
 
     def _open_step(self) -> None:
-        self.step_rec_fn = step_scope(f"{PROFILER_STEP_NAME}#{self.step_num}")
-        self.step_rec_fn.__enter__()
+        scope = step_scope(f"{PROFILER_STEP_NAME}#{self.step_num}")
+        scope.__enter__()
+        self.step_rec_fn = scope  # now, so that what an interrupt kept from beginning is not ended
 
     def _close_step(self) -> None:
-        if self.step_rec_fn is not None:
-            self.step_rec_fn.__exit__(None, None, None)
-            self.step_rec_fn = None
+        scope, self.step_rec_fn = self.step_rec_fn, None
+        if scope is not None:
+            scope.__exit__(None, None, None)
 
     def _trace_ready(self) -> None:
         if self.on_trace_ready is not None:

@@ -92,11 +92,13 @@ rows_columns(const Rows *rows, int64_t begin)
 {
     int width = rows->width;
     int64_t *data[8];
-    int64_t total = rows->count; /* making arrays may let other threads append */
-    npy_intp length = begin < total ? total - begin : 0;
+    /* Before the rows are counted: making a tuple may start the garbage collector, and a profiler that it finds ends its
+     * recording, which frees rows. Arrays of numbers start nothing. */
     PyObject *columns = PyTuple_New(width);
     if (columns == NULL)
         return NULL;
+    int64_t total = rows->count;
+    npy_intp length = begin < total ? total - begin : 0;
     for (int w = 0; w < width; w++) {
         PyObject *array = PyArray_SimpleNew(1, &length, NPY_INT64);
         if (array == NULL) {
