@@ -10,8 +10,8 @@ from typing import Any
 from ._spawning import ProcessContext, ProcessExitedException, ProcessRaisedException, spawn
 
 __all__ = [*_multiprocessing.__all__, "ProcessContext",  # type: ignore[attr-defined]
-           "ProcessExitedException", "ProcessRaisedException", "SpawnContext", "connection", "get_all_sharing_strategies",
-           "get_sharing_strategy", "set_sharing_strategy", "spawn", "start_processes"]
+           "ProcessExitedException", "ProcessRaisedException", "SpawnContext", "connection",
+           "get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy", "spawn", "start_processes"]
 
 SpawnContext = ProcessContext
 _STRATEGIES = frozenset({"file_descriptor", "file_system"})

@@ -42,8 +42,7 @@ class Hosts:
             self._ip("-n", name, "addr", "add", f"{address}/24", "dev", f"ranks{number}")
             for device in ("lo", f"ranks{number}"):
                 self._ip("-n", name, "link", "set", device, "up")
-        subprocess.run(["ip", "netns", "exec", self.names[1], "unshare", "--time", "--monotonic", "1", "--fork", "true"],
-                       check=True, capture_output=True)
+        self._ip("netns", "exec", self.names[1], "unshare", "--time", "--monotonic", "1", "--fork", "true")
 
     def close(self) -> None:
         for name in self.names:

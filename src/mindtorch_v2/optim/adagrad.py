@@ -15,6 +15,7 @@ from ._stepping import (
     count_step,
     decayed_lists,
     number,
+    scalar_dtype,
     sparse_like,
     zero_step,
 )
@@ -54,7 +55,8 @@ class Adagrad(ParameterOptimizer):
 
     def start(self, state: dict[str, Any], parameter: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
         value = group["initial_accumulator_value"]
-        state["step"] = zero_step()
+        state["step"] = (aten.zeros((), dtype=scalar_dtype(), device=parameter.device) if group["fused"]
+                         else zero_step())
         state["sum"] = aten.full_like(parameter, complex(value, value) if parameter.dtype.is_complex else value)
 
     def update(self, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:

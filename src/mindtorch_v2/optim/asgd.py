@@ -37,9 +37,10 @@ class ASGD(ParameterOptimizer):
         })
 
     def start(self, state: dict[str, Any], parameter: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
-        state["step"] = aten.zeros((), dtype=scalar_dtype())
-        state["eta"] = aten.clone(tensor(number(group["lr"]), dtype=scalar_dtype())).detach()
-        state["mu"] = aten.ones((), dtype=scalar_dtype())
+        where = parameter.device
+        state["step"] = aten.zeros((), dtype=scalar_dtype(), device=where)
+        state["eta"] = aten.clone(tensor(number(group["lr"]), dtype=scalar_dtype(), device=where)).detach()
+        state["mu"] = aten.ones((), dtype=scalar_dtype(), device=where)
         state["ax"] = aten.zeros_like(parameter)
 
     @staticmethod
@@ -79,6 +80,6 @@ class ASGD(ParameterOptimizer):
         aten._foreach_addcmul_(averages, aten._foreach_sub(parameters, averages), weights)
         lr, lambd, alpha = number(group["lr"]), group["lambd"], group["alpha"]
         next_etas = [lr / (1 + lambd * lr * state["step"]) ** alpha for state in states]
-        next_weights = [tensor(self.weight(state["step"].item(), group)) for state in states]
+        next_weights = [tensor(self.weight(state["step"].item(), group), device=state["mu"].device) for state in states]
         aten._foreach_copy_(etas, next_etas)
         aten._foreach_copy_(weights, next_weights)

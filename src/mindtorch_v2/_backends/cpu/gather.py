@@ -13,6 +13,7 @@ from ..._dispatch.promotion import pretty, scalar_array, stored_scalar
 from ..._dispatch.steps import step
 from ..._dtype import FLOAT, FROM_NUMPY
 from ..._shape import broadcast_shapes, wrap_dim
+from ..index_checks import copied_dim
 from . import providers
 from .indexing import add_slices, chosen_by, contiguous, positions
 from .memory import clone_step, zeros
@@ -130,29 +131,8 @@ def index_reduce(a: Array, dim: int, index: Array, source: Array, reduce: str, i
 
 def index_copy(a: Array, dim: int, index: Array, source: Array) -> Array:
     """Write slices of `source` into the slices of `a` that a vector names."""
-    at = wrap_dim(dim, a.ndim)
-    if index.ndim > 1:
-        raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {index.ndim})")
-    if not source.ndim and index.size != 1:
-        raise IndexError(f"index_copy_(): When source is scalar, index should have one element (got {index.size})")
-    if source.ndim != a.ndim and source.ndim and a.ndim:
-        raise IndexError("index_copy_(): When source and destination are not scalars, their dimensionality must match. "
-                         f"Source dimensionality ({source.ndim}), destination dimensionality ({a.ndim})")
-    if index.dtype != INT64:
-        raise RuntimeError(f"index_copy_(): Expected a long tensor for index, but got {name_of(index)}")
-    if a.dtype != source.dtype:
-        raise RuntimeError("index_copy_(): self and source expected to have the same dtype, but got (self) "
-                           f"{name_of(a)} and (source) {name_of(source)}")
+    at = copied_dim(a, dim, index, source)
     whole, added = at_least_1d(a), at_least_1d(source)
-    if source.ndim and (whole.shape[:at] + whole.shape[at + 1:] != added.shape[:at] + added.shape[at + 1:]):
-        raise RuntimeError(
-            "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: "
-            f"{' '.join(map(str, whole.shape[:at] + whole.shape[at + 1:]))} at dimension {at} and source slice shape: "
-            f"{' '.join(map(str, added.shape[:at] + added.shape[at + 1:]))} at dimension {at}."
-        )
-    if source.ndim and index.size != added.shape[at]:
-        raise IndexError(f"index_copy_(): Number of indices ({index.size}) should be equal to source.size(dim) "
-                         f"({added.shape[at]})")
     check_range(index, whole.shape[at], at, IndexError, "index_copy_(): ")
     whole[_key(at, index)] = added
     return a

@@ -8,43 +8,22 @@ from typing import Any
 import numpy as np
 
 from ..._dtype import HALF_TYPES
+from ..pixels import shuffled, unshuffled
 from .windows import expand_sizes, padded_copy, taps
 
 Array = Any
 
 
-def _at_least(name: str, x: Array, factor: int, word: str) -> None:
-    if x.ndim < 3:
-        raise RuntimeError(f"{name} expects input to have at least 3 dimensions, but got input with {x.ndim} "
-                           "dimension(s)")
-    if factor <= 0:
-        raise RuntimeError(f"{name} expects a positive {word}, but got {factor}")
-
-
 def pixel_shuffle(x: Array, upscale_factor: int) -> Array:
     """Channels become pixels."""
-    _at_least("pixel_shuffle", x, upscale_factor, "upscale_factor")
-    *lead, channels, height, width = x.shape
-    f = upscale_factor
-    if channels % (f * f):
-        raise RuntimeError("pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
-                           f"upscale_factor, but input.size(-3)={channels} is not divisible by {f * f}")
-    split = x.reshape(math.prod(lead), channels // (f * f), f, f, height, width)
-    made = split.transpose(0, 1, 4, 2, 5, 3)
-    return made.reshape(*lead, channels // (f * f), height * f, width * f)
+    cells, order, shape = shuffled(x, upscale_factor)
+    return x.reshape(cells).transpose(order).reshape(shape)
 
 
 def pixel_unshuffle(x: Array, downscale_factor: int) -> Array:
     """Pixels become channels."""
-    _at_least("pixel_unshuffle", x, downscale_factor, "downscale_factor")
-    *lead, channels, height, width = x.shape
-    f = downscale_factor
-    for word, size, dim in (("height", height, -2), ("width", width, -1)):
-        if size % f:
-            raise RuntimeError(f"pixel_unshuffle expects {word} to be divisible by downscale_factor, but "
-                               f"input.size({dim})={size} is not divisible by {f}")
-    split = x.reshape(math.prod(lead), channels, height // f, f, width // f, f)
-    return split.transpose(0, 1, 3, 5, 2, 4).reshape(*lead, channels * f * f, height // f, width // f)
+    cells, order, shape = unshuffled(x, downscale_factor)
+    return x.reshape(cells).transpose(order).reshape(shape)
 
 
 def channel_shuffle(x: Array, groups: int) -> Array:

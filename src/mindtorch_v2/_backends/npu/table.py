@@ -11,9 +11,9 @@ from __future__ import annotations
 
 Row = tuple[str, ...]
 
-UNARY = {"abs": "Abs", "neg": "Neg", "sign": "Sign", "floor": "Floor", "relu": "Relu", "exp": "Exp", "log": "Log",
-         "sqrt": "Sqrt", "rsqrt": "Rsqrt", "reciprocal": "Reciprocal", "sin": "Sin", "cos": "Cos", "tanh": "Tanh",
-         "sigmoid": "Sigmoid", "erf": "Erf", "silu": "Silu"}
+UNARY = {"abs": "Abs", "neg": "Neg", "sign": "Sign", "sgn": "Sign", "floor": "Floor", "relu": "Relu", "exp": "Exp",
+         "log": "Log", "sqrt": "Sqrt", "rsqrt": "Rsqrt", "reciprocal": "Reciprocal", "sin": "Sin", "cos": "Cos",
+         "tanh": "Tanh", "sigmoid": "Sigmoid", "erf": "Erf", "silu": "Silu"}
 INPLACE_UNARY = {"relu": "InplaceRelu", "sqrt": "InplaceSqrt", "exp": "InplaceExp"}
 COMPARED = {"eq": "Eq", "ne": "Ne", "gt": "Gt", "ge": "Ge", "lt": "Lt", "le": "Le"}
 
@@ -38,6 +38,8 @@ ROWS: list[Row] = [
     ("div.Scalar", "like(self)", "Divs(self, other, out)"),
     *[(op, "spread(self, other)", f"{name}(self, placed(other, self), out)")
       for op, name in (("maximum", "Maximum"), ("minimum", "Minimum"))],
+    ("clamp_min.Tensor", "spread(self, min)", "Maximum(self, placed(min, self), out)"),
+    ("clamp_max.Tensor", "spread(self, max)", "Minimum(self, placed(max, self), out)"),
     ("logical_and", "boolean(self, other)", "LogicalAnd(self, placed(other, self), out)"),
     ("addcmul", "spread(self, tensor1, tensor2)", "Addcmul(self, tensor1, tensor2, value, out)"),
     ("addcdiv", "spread(self, tensor1, tensor2)", "Addcdiv(self, tensor1, tensor2, value, out)"),

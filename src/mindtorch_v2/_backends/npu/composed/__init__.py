@@ -7,6 +7,7 @@ everything else as it is. Numbers in the place of tensors are arrays of the host
 from __future__ import annotations
 
 from . import (  # noqa: F401  (importing them fills the table)
+    activations,
     arithmetic,
     functions,
     losses,

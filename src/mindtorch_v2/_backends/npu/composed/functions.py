@@ -5,13 +5,28 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ml_dtypes import finfo
+
 from ..arrays import BOOL, NpuArray, contiguous, converted, filled, like, new, one_dim, placed, reduced, spread, viewed
 from ..call import CALLS
 from .arithmetic import clamp, rsub_scalar
+from .expressions import (
+    at_most,
+    difference,
+    exponential,
+    floating,
+    logarithm,
+    plus,
+    product,
+    quotient,
+    same,
+    sum_of,
+    times,
+)
 from .places import cat, copied, cut
 from .registry import COMPOSED, Kernel, composed
 from .sums import sum_dtype
-from .truth import is_nan, isneginf, negated, where
+from .truth import is_nan, isneginf, isposinf, negated, where
 
 
 @composed("ceil")
@@ -231,13 +246,19 @@ def hardswish_backward(grad: NpuArray, self: NpuArray) -> NpuArray:
     return out
 
 
+def not_negative(name: str, slope: Any) -> None:
+    """The operand of a falling function cannot be told from its result."""
+    if slope < 0:
+        raise RuntimeError(f"In-place {name} backward calculation is triggered with a negative slope which is not "
+                           "supported. This is caused by calling in-place forward function with a negative slope, "
+                           "please call out-of-place version instead.")
+
+
 @composed("leaky_relu_backward")
 def leaky_relu_backward(grad: NpuArray, self: NpuArray, slope: Any, self_is_result: bool) -> NpuArray:
     """The gradient of a leaky corner."""
-    if self_is_result and slope < 0:
-        raise RuntimeError("In-place leakyReLu backward calculation is triggered with a negative slope which is not "
-                           "supported. This is caused by calling in-place forward function with a negative slope, "
-                           "please call out-of-place version instead.")
+    if self_is_result:
+        not_negative("leakyReLu", slope)
     out = spread(self, grad)
     CALLS.LeakyReluBackward(grad, self, slope, self_is_result, out)
     return out
@@ -250,3 +271,150 @@ def leaky_relu_into(self: NpuArray, negative_slope: Any) -> NpuArray:
     CALLS.LeakyRelu(self, negative_slope, out)
     CALLS.InplaceCopy(self, out)
     return self
+
+
+@composed("log1p")
+def log1p(self: NpuArray) -> NpuArray:
+    """The logarithm of one more than an operand. Rounding of the sum is made good by how far it is from the operand."""
+    more = plus(self, 1)
+    exact = quotient(product(logarithm(more), self), plus(more, -1))
+    near = where(same(more, times(more, 0)), logarithm(more), exact)
+    return where(_is_one(more), self, where(same(more, self), logarithm(more), near))
+
+
+@composed("expm1")
+def expm1(self: NpuArray) -> NpuArray:
+    """An exponential less one, also near zero, where the difference alone would have no digits."""
+    grown = exponential(self)
+    less = plus(grown, -1)
+    exact = quotient(product(less, self), logarithm(grown))
+    large = where(same(less, grown), grown, where(at_most(less, -1), less, exact))
+    return where(_is_one(grown), self, large)
+
+
+def _is_one(array: NpuArray) -> NpuArray:
+    out = like(array, BOOL)
+    CALLS.EqScalar(array, 1, out)
+    return out
+
+
+@composed("sinh")
+def sinh(self: NpuArray) -> NpuArray:
+    """The hyperbolic sine."""
+    less, grown = expm1(self), exponential(self)
+    near = times(sum_of(less, quotient(less, plus(less, 1))), 0.5)
+    return where(at_most(_size(self), 1), near, times(difference(grown, exponential(negative(self))), 0.5))
+
+
+def _size(array: NpuArray) -> NpuArray:
+    out = like(array)
+    CALLS.Abs(array, out)
+    return out
+
+
+@composed("cosh")
+def cosh(self: NpuArray) -> NpuArray:
+    """The hyperbolic cosine."""
+    return times(sum_of(exponential(self), exponential(negative(self))), 0.5)
+
+
+@composed("tan")
+def tan(self: NpuArray) -> NpuArray:
+    """The tangent."""
+    sine, cosine = like(self), like(self)
+    CALLS.Sin(self, sine)
+    CALLS.Cos(self, cosine)
+    return quotient(sine, cosine)
+
+
+@composed("exp2")
+def exp2(self: NpuArray) -> NpuArray:
+    """A power of two."""
+    out = like(self)
+    CALLS.PowScalarTensor(2, self, out)
+    return out
+
+
+@composed("frac")
+def frac(self: NpuArray) -> NpuArray:
+    """What is behind the point."""
+    floating("frac", self)
+    return difference(self, trunc(self))
+
+
+@composed("logit")
+def logit(self: NpuArray, eps: float | None) -> NpuArray:
+    """What the sigmoid makes this of; bounded first if asked."""
+    x = self if eps is None else clamp(self, eps, 1 - eps)
+    return logarithm(quotient(x, rsub_scalar(x, 1, 1)))
+
+
+@composed("logit_backward")
+def logit_backward(grad: NpuArray, self: NpuArray, eps: float | None) -> NpuArray:
+    """Its gradient: zero outside the bounds, and nothing that is a number where there are none."""
+    low = 0.0 if eps is None else eps
+    inside = product(difference(self, clamp(self, low, 1 - low)), grad)  # zero inside
+    outside = negated(same(inside, times(inside, 0)))
+    out = quotient(grad, product(self, rsub_scalar(self, 1, 1)))
+    CALLS.InplaceMaskedFillScalar(out, outside, math.nan if eps is None else 0.0)
+    return out
+
+
+@composed("logaddexp")
+def logaddexp(self: NpuArray, other: Any) -> NpuArray:
+    """The logarithm of a sum of exponentials."""
+    other = placed(other, self)
+    top, equal = spread(self, other), same(self, other)
+    CALLS.Maximum(self, other, top)
+    out = sum_of(top, log1p(exponential(negative(_size(difference(self, other))))))
+    return where(equal, plus(top, math.log(2)), out)
+
+
+@composed("nan_to_num")
+def nan_to_num(self: NpuArray, nan: float | None, posinf: float | None, neginf: float | None) -> NpuArray:
+    """Numbers in the place of what is none, and of infinities."""
+    if self.dtype.kind not in "fV":
+        return copied(self)
+    limit = float(finfo(self.dtype).max)
+    out = copied(self)
+    CALLS.InplaceMaskedFillScalar(out, is_nan(self), 0.0 if nan is None else nan)
+    CALLS.InplaceMaskedFillScalar(out, isposinf(self), limit if posinf is None else posinf)
+    CALLS.InplaceMaskedFillScalar(out, isneginf(self), -limit if neginf is None else neginf)
+    return out
+
+
+@composed("elu.inplace/inplace")
+def elu_into(self: NpuArray, alpha: Any, scale: Any, input_scale: Any) -> NpuArray:
+    """Exponential below zero, in place."""
+    CALLS.InplaceCopy(self, elu(self, alpha, scale, input_scale))
+    return self
+
+
+@composed("hypot")
+def hypot(self: NpuArray, other: Any) -> NpuArray:
+    """The length of the third side, without squares that are too large."""
+    other = placed(other, self)
+    a, b = _size(self), _size(other)
+    long, short, root = spread(a, b), spread(a, b), spread(a, b)
+    CALLS.Maximum(a, b, long)
+    CALLS.Minimum(a, b, short)
+    ratio = quotient(short, long)
+    CALLS.Sqrt(plus(product(ratio, ratio), 1), root)
+    # Nothing to divide by, or two infinities: the longer side is the length. What is no number stays none in it.
+    return where(is_nan(ratio), long, product(long, root))
+
+
+@composed("cumprod")
+def cumprod(self: NpuArray, dim: int, dtype: Any) -> NpuArray:
+    """Products of all elements up to each one: the distance that a product reaches doubles with each round."""
+    made = converted(self, sum_dtype(self, dtype))
+    made = copied(made) if made is self else made
+    dim, reach = one_dim(self, dim), 1
+    if not self.ndim:
+        return made
+    while reach < made.shape[dim]:
+        rest = made.shape[dim] - reach
+        further = product(cut(made, dim, reach, rest), cut(made, dim, 0, rest))
+        CALLS.InplaceCopy(cut(made, dim, reach, rest), further)
+        reach *= 2
+    return made

@@ -7,6 +7,8 @@ from typing import Any
 from ...._shape import broadcast_shapes
 from ..arrays import BOOL, NpuArray, contiguous, expanded, like, new, spread, viewed
 from ..call import CALLS
+from .expressions import product, sigmoid, times
+from .functions import softplus
 from .norms import ones
 from .registry import COMPOSED, Kernel, composed
 from .sums import mean, total
@@ -168,3 +170,34 @@ def smooth_l1_loss_backward(grad: NpuArray, self: NpuArray, target: NpuArray, re
     out = spread(bounded, grad)
     CALLS.Mul(bounded, grad, out)
     return out
+
+
+@composed("huber_loss")
+def huber_loss(self: NpuArray, target: NpuArray, reduction: int, delta: float) -> NpuArray:
+    """Squares of small differences, sizes of large ones, with another scale."""
+    _positive(delta)
+    return times(smooth_l1_loss(self, target, reduction, delta), delta)
+
+
+@composed("huber_loss_backward")
+def huber_loss_backward(grad: NpuArray, self: NpuArray, target: NpuArray, reduction: int, delta: float) -> NpuArray:
+    """Its gradient."""
+    return times(smooth_l1_loss_backward(grad, self, target, reduction, delta), delta)
+
+
+def _positive(delta: float) -> None:
+    if delta <= 0:
+        raise RuntimeError("huber_loss does not support non-positive values for delta.")
+
+
+@composed("soft_margin_loss")
+def soft_margin_loss(self: NpuArray, target: NpuArray, reduction: int) -> NpuArray:
+    """A smooth corner of how far the operand is on the wrong side."""
+    return reduction_of(softplus(times(product(self, target), -1), 1, 20), reduction)
+
+
+@composed("soft_margin_loss_backward")
+def soft_margin_loss_backward(grad: NpuArray, self: NpuArray, target: NpuArray, reduction: int) -> NpuArray:
+    """Its gradient."""
+    slope = times(product(target, sigmoid(times(product(self, target), -1))), -1)
+    return product(grad, times(slope, 1 / max(slope.size, 1)) if reduction == MEAN else slope)

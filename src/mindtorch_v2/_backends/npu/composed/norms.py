@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import FLOAT32, NpuArray, contiguous, converted, new, viewed
+from ..arrays import FLOAT32, NpuArray, contiguous, converted, like, new, viewed
 from ..call import CALLS
+from .expressions import difference, product, quotient
 from .registry import COMPOSED, composed
 from .sums import mean, total
 from .views import zeros
@@ -145,3 +146,27 @@ def batch_norm_backward(grad: NpuArray, input: NpuArray, weight: Any, running_me
     wanted = (mask[0], mask[1] and given is not None, mask[2])
     return tuple([made if wants else new(input, (0,))
                   for made, wants in zip(grads, wanted, strict=True)])  # type: ignore[return-value]
+
+
+def _others(array: NpuArray, dim: int) -> tuple[int, ...]:
+    return tuple([d for d in range(array.ndim) if d != dim % array.ndim])
+
+
+@composed("_weight_norm_interface")
+def weight_norm(v: NpuArray, g: NpuArray, dim: int) -> tuple[NpuArray, NpuArray]:
+    """A direction of a given length, and the length that it had."""
+    wide = converted(v, FLOAT32) if v.dtype.itemsize == 2 else v
+    squares = total(product(wide, wide), _others(v, dim), True, None)
+    norms = like(squares)
+    CALLS.Sqrt(squares, norms)
+    return converted(product(wide, quotient(converted(g, wide.dtype), norms)), v.dtype), norms
+
+
+@composed("_weight_norm_interface_backward")
+def weight_norm_backward(grad: NpuArray, v: NpuArray, g: NpuArray, norms: NpuArray,
+                         dim: int) -> tuple[NpuArray, NpuArray]:
+    """The gradients of direction and length."""
+    wide_v, wide_grad, wide_g = (converted(one, norms.dtype) for one in (v, grad, g))
+    along = quotient(total(product(wide_grad, wide_v), _others(v, dim), True, None), norms)
+    across = difference(wide_grad, product(wide_v, quotient(along, norms)))
+    return (converted(product(quotient(wide_g, norms), across), v.dtype), converted(along, g.dtype))

@@ -10,6 +10,8 @@ import numpy as np
 from ...._dispatch.promotion import pretty, result_dtype, stored_scalar
 from ...._dtype import FROM_NUMPY
 from ...._shape import broadcast_shapes, wrap_dims
+from ...index_checks import copied_dim
+from ...pixels import shuffled, unshuffled
 from ..arrays import BOOL, INT64, NpuArray, contiguous, converted, empty, expanded, like, new, one_dim, placed, viewed
 from ..call import CALLS
 from .arithmetic import left_over
@@ -327,3 +329,74 @@ def cut(array: NpuArray, dim: int, start: int, length: int) -> NpuArray:
     """A stretch of a dimension, as a view."""
     shape = tuple([length if d == dim else n for d, n in enumerate(array.shape)])
     return array.over(shape, array.strides, array.offset + start * array.strides[dim], array.dtype)
+
+
+def _places(self: NpuArray, dim: int, index: NpuArray) -> tuple[NpuArray, list[Any]]:
+    """An operand with a dimension at least, and the indices of slices of it."""
+    target = self if self.ndim else viewed(self, (1,))
+    count = index.shape[0] if index.ndim else 1
+    return target, [*[None] * one_dim(self, dim), viewed(contiguous(index), (count,))]
+
+
+@composed("index_fill.int_Scalar")
+def index_fill(self: NpuArray, dim: int, index: NpuArray, value: Any) -> NpuArray:
+    """A copy with a number in some slices."""
+    if not isinstance(value, (NpuArray, np.ndarray)):
+        stored_scalar(value, self.dtype)  # refuses what the dtype cannot hold
+    out = copied(self)
+    target, places = _places(out, dim, index)
+    _index_put_into(target, places, placed(value, self, self.dtype), False)
+    return out
+
+
+@composed("index_fill.int_Tensor")
+def index_fill_tensor(self: NpuArray, dim: int, index: NpuArray, value: Any) -> NpuArray:
+    """A copy with the number of a tensor in some slices."""
+    return index_fill(self, dim, index, value)
+
+
+@composed("index_copy")
+def index_copy(self: NpuArray, dim: int, index: NpuArray, source: NpuArray) -> NpuArray:
+    """A copy with some slices replaced."""
+    copied_dim(self, dim, index, source)
+    out = copied(self)
+    target, places = _places(out, dim, index)
+    _index_put_into(target, places, source if source.ndim else viewed(source, (1,)), False)
+    return out
+
+
+@composed("take")
+def take(self: NpuArray, index: NpuArray) -> NpuArray:
+    """Elements by their numbers in the whole."""
+    flat = viewed(contiguous(self), (self.size,))
+    return viewed(index_select(flat, 0, viewed(contiguous(index), (index.size,))), index.shape)
+
+
+def _permuted(array: NpuArray, order: tuple[int, ...]) -> NpuArray:
+    return array.over(tuple([array.shape[d] for d in order]), tuple([array.strides[d] for d in order]), array.offset,
+                      array.dtype)
+
+
+@composed("pixel_shuffle")
+def pixel_shuffle(self: NpuArray, upscale_factor: int) -> NpuArray:
+    """Channels become pixels."""
+    cells, order, shape = shuffled(self, upscale_factor)
+    return viewed(contiguous(_permuted(viewed(contiguous(self), cells), order)), shape)
+
+
+@composed("pixel_unshuffle")
+def pixel_unshuffle(self: NpuArray, downscale_factor: int) -> NpuArray:
+    """Pixels become channels."""
+    cells, order, shape = unshuffled(self, downscale_factor)
+    return viewed(contiguous(_permuted(viewed(contiguous(self), cells), order)), shape)
+
+
+@composed("put")
+def put(self: NpuArray, index: NpuArray, source: NpuArray, accumulate: bool) -> NpuArray:
+    """A copy with elements replaced by their numbers in the whole, or added to."""
+    out = new(self, self.shape)
+    CALLS.InplaceCopy(out, self)
+    if index.size:
+        _index_put_into(viewed(out, (out.size,)), [viewed(contiguous(index), (index.size,))],
+                        viewed(contiguous(source), (source.size,)), accumulate)
+    return out

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...._dispatch.promotion import pretty
 from ...._dtype import FROM_NUMPY
-from ..arrays import NpuArray, converted, expanded, new
+from ..arrays import NpuArray, contiguous, converted, expanded, new, viewed
 from ..call import CALLS
 from ..settings import cube
 from .registry import composed
@@ -101,3 +101,23 @@ def dot(self: NpuArray, tensor: NpuArray) -> NpuArray:
     products = new(self, self.shape)
     CALLS.Mul(self, tensor, products)
     return converted(total(products, None, False, None), self.dtype)
+
+
+@composed("addmv")
+def addmv(self: NpuArray, mat: NpuArray, vec: NpuArray, beta: Any, alpha: Any) -> NpuArray:
+    """A matrix times a vector, and a summand."""
+    if vec.ndim != 1 or mat.ndim != 2 or mat.shape[1] != vec.shape[0]:
+        raise RuntimeError(f"size mismatch, got input ({mat.shape[0]}), mat ({'x'.join(map(str, mat.shape))}), vec "
+                           f"({vec.size})")
+    column = addmm(viewed(contiguous(expanded(self, mat.shape[:1])), (mat.shape[0], 1)), mat,
+                   viewed(contiguous(vec), (vec.shape[0], 1)), beta, alpha)
+    return viewed(column, mat.shape[:1])
+
+
+@composed("addr")
+def addr(self: NpuArray, vec1: NpuArray, vec2: NpuArray, beta: Any, alpha: Any) -> NpuArray:
+    """The products of the elements of two vectors, and a summand."""
+    if vec1.ndim != 1 or vec2.ndim != 1:
+        raise RuntimeError(f"addr: Expected 1-D argument vec1 and vec2, but got {vec1.ndim}-D and {vec2.ndim}-D")
+    return addmm(self, viewed(contiguous(vec1), (vec1.shape[0], 1)), viewed(contiguous(vec2), (1, vec2.shape[0])),
+                 beta, alpha)

@@ -196,3 +196,15 @@ def count_nonzero(self: NpuArray, dim: Any) -> NpuArray:
 
 
 COMPOSED["count_nonzero.dim_IntList"] = count_nonzero
+
+
+@composed("nansum")
+def nansum(self: NpuArray, dim: Any, keepdim: bool, dtype: Any) -> NpuArray:
+    """The sum of what is a number."""
+    if self.dtype.kind in "fV":
+        none, known = new(self, self.shape, BOOL), new(self, self.shape)
+        CALLS.NeTensor(self, self, none)
+        CALLS.InplaceCopy(known, self)
+        CALLS.InplaceMaskedFillScalar(known, none, 0)
+        self = known
+    return total(self, dim, keepdim, dtype)

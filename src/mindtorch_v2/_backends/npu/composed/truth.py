@@ -12,6 +12,7 @@ from ...._dtype import FROM_NUMPY
 from ...._shape import broadcast_shapes, reduced_shape
 from ..arrays import BOOL, NpuArray, all_dims, contiguous, converted, like, new, placed, spread, viewed
 from ..call import CALLS
+from .expressions import refuse_dtype
 from .registry import COMPOSED, HOST, Kernel, composed
 
 BYTE = np.dtype(np.uint8)
@@ -48,8 +49,7 @@ def _bitwise(name: str, operator: str, of_booleans: Kernel) -> None:
         if self.dtype == BOOL:
             return of_booleans(self, *other)
         if self.dtype.kind not in "iu":
-            raise NotImplementedError(f'"{name.partition(".")[0]}_npu" not implemented for '
-                                      f"'{pretty(FROM_NUMPY[self.dtype])}'")
+            refuse_dtype(name.partition(".")[0], self)
         others = [placed(one, self) for one in other]
         out = spread(self, *others)
         getattr(CALLS, operator)(self, *others, out)

@@ -6,10 +6,11 @@ import math
 from typing import Any
 
 from ...._shape import wrap_dims
-from ..arrays import NpuArray, contiguous, new, one_dim, viewed
+from ..arrays import NpuArray, contiguous, expanded, new, one_dim, viewed
 from ..call import CALLS
 from .places import cut
 from .registry import composed
+from .sums import total
 
 
 @composed("_unsafe_view")
@@ -72,4 +73,34 @@ def diagonal_backward(grad: NpuArray, sizes: Any, offset: int, dim1: int, dim2: 
     strides = (*[out.strides[d] for d in rest], out.strides[first] + out.strides[second])
     if grad.size:
         CALLS.InplaceCopy(out.over(grad.shape, strides, begin, out.dtype), grad)
+    return out
+
+
+@composed("diag_embed")
+def diag_embed(self: NpuArray, offset: int, dim1: int, dim2: int) -> NpuArray:
+    """Matrices with this on a diagonal."""
+    *outer, length = self.shape
+    first, second = wrap_dims((dim1, dim2), self.ndim + 1)
+    sizes, rest = [length + abs(offset)] * (self.ndim + 1), iter(outer)
+    for d in range(self.ndim + 1):
+        if d not in (first, second):
+            sizes[d] = next(rest)
+    return diagonal_backward(self, sizes, offset, dim1, dim2)
+
+
+@composed("trace")
+def trace(self: NpuArray) -> NpuArray:
+    """The sum of a diagonal."""
+    if self.ndim != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self.ndim}")
+    length = min(self.shape)
+    return total(self.over((length,), (sum(self.strides),), self.offset, self.dtype), None, False, None)
+
+
+@composed("trace_backward")
+def trace_backward(grad: NpuArray, sizes: Any) -> NpuArray:
+    """The gradient of that sum."""
+    out, length = zeros(grad, sizes), min(sizes)
+    if length:
+        CALLS.InplaceCopy(out.over((length,), (sum(out.strides),), out.offset, out.dtype), expanded(grad, (length,)))
     return out
