@@ -16,11 +16,12 @@ from .promotion import check_cast, pretty
 
 _EXACT = """
     _log_softmax _softmax addbmm addmm addmv alias_copy all amax amin aminmax any argmax argmin as_strided_copy
-    avg_pool2d avg_pool3d baddbmm bitwise_not bmm bucketize ceil complex conj_physical cross cummax cummin diag
+    avg_pool2d avg_pool3d baddbmm bitwise_not bmm bucketize ceil clamp complex conj_physical cross cummax cummin diag
     diagonal_copy dot expand_copy fft_ihfft float_power floor frac frexp gather gelu hardshrink heaviside histc
     histogram index_add index_copy index_reduce index_select inner inverse isin isneginf isposinf kthvalue
     linalg_cholesky linalg_cholesky_ex linalg_cross linalg_det linalg_eigh linalg_eigvalsh linalg_inv linalg_inv_ex
-    linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve linalg_matrix_norm linalg_multi_dot linalg_norm
+    linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve linalg_matmul
+    linalg_matrix_norm linalg_matrix_power linalg_multi_dot linalg_norm
     linalg_qr linalg_slogdet linalg_solve linalg_solve_ex linalg_solve_triangular linalg_svd linalg_svdvals
     linalg_vecdot linalg_vector_norm linear log_softmax logcumsumexp lu_solve lu_unpack masked_select matmul
     matrix_power max.dim min.dim mm mode msort multinomial mv nan_to_num nanquantile narrow_copy neg nonzero norm
@@ -35,7 +36,7 @@ COMPUTED_AS_OUT = frozenset({"cumprod", "cumsum", "nansum", "prod", "sum"})
 # Ops made of others that take `out=`; those with kernels of their own all do.
 _COMPOSITES = """
     avg_pool2d avg_pool3d cholesky_solve column_stack concat concatenate conj_physical cross diag diff dstack ger
-    hstack inner inverse kron linear log_softmax lu_solve matrix_power msort nanmean ormqr outer qr row_stack
+    hstack inner inverse kron linear log_softmax lu_solve matrix_power msort nanmean orgqr ormqr outer qr row_stack
     softmax square svd take_along_dim vstack
 """
 COMPOSITES = frozenset(_COMPOSITES.split())
@@ -45,10 +46,50 @@ APART = frozenset({"gather", "index_select", "kthvalue", "masked_select", "take"
 NAMES = {"float32": "float", "float64": "double", "int64": "long int", "int32": "int", "int16": "short int",
          "int8": "signed char", "uint8": "unsigned char", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
          "complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}
-FOUND = frozenset({"bitwise_not", "ceil", "conj_physical", "floor", "frac", "gelu", "hardshrink", "neg", "round", "sgn",
-                   "sign", "softplus", "softshrink", "trunc"})
+FOUND = frozenset({"bitwise_not", "ceil", "clamp", "conj_physical", "floor", "frac", "gelu", "hardshrink", "neg",
+                   "round", "sgn", "sign", "softplus", "softshrink", "trunc"})
 JOINS = frozenset({"cat", "column_stack", "concat", "concatenate", "dstack", "hstack", "row_stack", "stack", "vstack"})
 BOOLEAN = frozenset({"isneginf", "isposinf", "signbit"})
+
+
+_FITS = "Expected {noun} to be safely castable from {{source}} dtype, but got {noun} with dtype {{target}}"
+# What the refusal of a dtype says: {source} is the result's, {target} that of `out=`.
+WORDS = {
+    **{op: f"{said}: {_FITS.format(noun=noun)}" for op, said, noun in (
+        ("cholesky", "cholesky", "result"), ("cholesky_solve", "cholesky_solve", "result"),
+        ("cholesky_inverse", "cholesky_inverse", "result"), ("linalg_pinv", "linalg.pinv", "result"),
+        ("linalg_cond", "linalg.cond", "result"), ("matrix_power", "matrix_power", "result"),
+        ("linalg_matrix_power", "matrix_power", "result"), ("linalg_tensorinv", "tensorinv", "result"),
+        ("linalg_tensorsolve", "tensorsolve", "result"), ("geqrf", "torch.geqrf", "a"),
+        ("linalg_householder_product", "torch.linalg.householder_product", "result"),
+        ("linalg_eig", "torch.linalg.eig", "eigenvalues"), ("linalg_eigvals", "torch.linalg.eigvals", "eigenvalues"),
+        ("linalg_lstsq", "torch.linalg.lstsq", "solution"))},
+    **{op: f"{op.replace('linalg_', 'linalg.')} expected out tensor dtype {{source}} but got: {{target}}"
+       for op in ("linalg_norm", "linalg_matrix_norm")},
+    "linalg_vecdot": "linalg.vecdot: Expected out of dtype{source} but found {target}",
+    "linalg_solve_triangular": "linalg.solve_triangular: expected scalar type {source} but found {target}",
+    **{op: op + ": result dtype {target} does not match input dtype {source}" for op in ("dot", "vdot")},
+    "ormqr": "torch.ormqr: Expected input and result to have the same dtype, but input has dtype{source} and result "
+             "has dtype {target}",
+    "kthvalue": "kthvalue(): output values must be of same type as input, but are {target}, not {source}",
+    "mode": "mode(): expected scalar type '{source}' but got '{target}' for values output",
+    **{op: op + ": expected scalar_type {source} but found {target}" for op in ("cummax", "cummin", "logcumsumexp")},
+    **{op: op + "() out tensor must be same dtype as the input tensor, {source}, not {target}"
+       for op in ("quantile", "nanquantile")},
+    **{op: op + "(): self and result must have the same scalar type, not {source} and {target}"
+       for op in ("index_select", "masked_select")},
+    **dict.fromkeys(("inner", "tensordot"), "tensordot: Expected the output tensor to have dtype {source}, but got an "
+                    "output tensor with dtype {target}"),
+    "take": "take(): self and out expected to have the same dtype, but got self.dtype = {source} and out.dtype = "
+            "{target}",
+    "where": "where: Expected out type to be {source} but got {target}",
+    "frexp": "torch.frexp() expects mantissa to have dtype {source} but got {target}",
+    "nan_to_num": "nan_to_num: dtype of out: {target} should be same as input: {source}",
+    "heaviside": "heaviside is not yet implemented for tensors with different dtypes, {source} and {target}.",
+    "histc": "torch.histogram: input tensor and hist tensor should have the same dtype, but got input {source} and "
+             "hist {target}",
+    "logsumexp": "logsumexp(): Expected floating point type for result tensor, but got: {target}",
+}
 
 
 def check_apart(out: Any, array: Any) -> None:
@@ -59,6 +100,10 @@ def check_apart(out: Any, array: Any) -> None:
                            "to a single memory location. Please clone() the tensor before performing the operation.")
 
 
+def _said(name: str, result: np.dtype, wanted: np.dtype) -> str:
+    return WORDS[name].format(source=pretty(FROM_NUMPY[result]), target=pretty(FROM_NUMPY[wanted]))
+
+
 def check_out(op: Any, result: np.dtype, wanted: np.dtype) -> None:
     """Refuse to store a result of one dtype into an `out=` of another if PyTorch does."""
     name = op.name
@@ -66,6 +111,12 @@ def check_out(op: Any, result: np.dtype, wanted: np.dtype) -> None:
         try:
             check_cast(result, wanted)
         except RuntimeError:
+            if name.startswith("fft_"):
+                kind = "complex" if FROM_NUMPY[result].is_complex else "floating point"
+                raise RuntimeError(f"{name[4:]} expects a {kind} output tensor, but got "
+                                   f"{pretty(FROM_NUMPY[wanted])}") from None
+            if name in WORDS:
+                raise RuntimeError(_said(name, result, wanted)) from None
             if name not in JOINS:
                 raise
             raise TypeError("torch.cat(): input types can't be cast to the desired output type "
@@ -74,6 +125,8 @@ def check_out(op: Any, result: np.dtype, wanted: np.dtype) -> None:
     if name in ("all", "any") and wanted == np.uint8:
         return
     source, target = FROM_NUMPY[result], FROM_NUMPY[wanted]
+    if name in WORDS:
+        raise RuntimeError(_said(name, result, wanted))
     if name in FOUND:
         raise RuntimeError(f"Found dtype {pretty(target)} but expected {pretty(source)}")
     if name in BOOLEAN:

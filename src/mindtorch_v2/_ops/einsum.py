@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._backends.base import to_host
+from .._dispatch.dispatcher import write_results
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
 from .._shape import wrap_dim
@@ -266,10 +267,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
         dims = list(range(-dims, 0)), list(range(dims))
     first, second = ([d] if isinstance(d, int) else list(d) for d in dims)
     made = aten.tensordot__default(a, b, first, second)
-    if out is None:
-        return made
-    aten.resize_(out, made._a.shape)
-    return aten.copy_(out, made)
+    return made if out is None else write_results("tensordot", out, made)
 
 
 def _inner(self: Tensor, other: Tensor) -> Tensor:

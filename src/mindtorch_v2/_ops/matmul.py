@@ -308,10 +308,11 @@ declare("chain_matmul(Tensor[] matrices) -> Tensor", where="n",
 
 
 @choose("chain_matmul", where="f")
-def chain_matmul(*matrices: Tensor) -> Tensor:
+def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
     """Product of several matrices in the cheapest order."""
     if not matrices:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
     warn_once("torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use "
               "torch.linalg.multi_dot, which takes a list, instead.")
-    return aten.chain_matmul__default(list(matrices))
+    made = aten.chain_matmul__default(list(matrices))
+    return made if out is None else write_results("chain_matmul", out, made)
