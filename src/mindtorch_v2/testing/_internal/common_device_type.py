@@ -323,7 +323,8 @@ def _variants(key: str, function: Test, owner: str) -> Iterator[tuple[str, Test]
         for op_name, op, kind in choices:
             kinds = kind if isinstance(kind, (list, tuple)) else () if kind is None else (kind,)
             name = "_".join(filter(None, (key, ending, op_name, "cpu", *(one.name for one in kinds))))
-            decorators = () if op is None else op.get_decorators(owner, key, "cpu", kind, {})
+            described: Any = op[0] if isinstance(op, tuple) else op  # of a module, its mode comes with it
+            decorators = () if op is None else described.get_decorators(owner, key, "cpu", kind, {})
             made = bound(_tolerant(test, getattr(function, "_device_test_tolerance", None), kind),
                          _given(test, kind, {} if op is None else mark.arguments(op)), decorators)
             made.__name__ = name

@@ -98,7 +98,7 @@ _UNARY: dict[str, tuple[str, Any, dict[str, Any]]] = {
     "bitwise_not": ("bi", np.bitwise_not, {"supports_autograd": False}),
     "conj_physical": ("bifc", np.conj, {"supports_sparse": True}),
     "nan_to_num": ("bifc", np.nan_to_num, {}),
-    **{name: ("bifc", promoted(getattr(np, name)), {"promotes_int_to_float": True, **more}) for name, more in {
+    **{name: ("bifc", promoted(getattr(np, name)), {"promotes_int_to_float": True, **more}) for name, more in {  # type: ignore[dict-item]
         "sin": {"handles_large_floats": False}, "cos": {"handles_large_floats": False}, "sinh": {}, "cosh": {},
         "tanh": {"handles_complex_extremal_values": False},
         "exp": {}, "log": {"domain": (0, None)}, "log2": {"domain": (0, None)}, "log10": {"domain": (0, None)},

@@ -19,7 +19,7 @@ class CustomTensorPlainOut(Tensor):
     @staticmethod
     def __new__(cls, elem1: Any, elem2: Any) -> Any:
         """A tensor without memory of its own."""
-        return Tensor._make_wrapper_subclass(cls, elem1.shape, dtype=elem1.dtype, device=elem1.device,
+        return Tensor._make_wrapper_subclass(cls, elem1.shape, dtype=elem1.dtype, device=elem1.device,  # type: ignore[attr-defined]
                                              requires_grad=elem1.requires_grad)
 
     def __init__(self, elem1: Any, elem2: Any) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import operator
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...._dtype import dtype, int64
 from ...._dtype import float32 as single
@@ -79,6 +79,20 @@ class OpInfo:
     # Fields for other devices and layouts begin with these words.
     ELSEWHERE = ("dtypesIf", "backward_dtypesIf", "error_inputs_sparse", "sample_inputs_sparse")
 
+    aliases: Any
+    aten_name: Any
+    backward_dtypes: Any
+    decorators: Any
+    dtypes: Any
+    lhs_make_tensor_kwargs: Any
+    op: Any
+    ref: Any
+    rhs_make_tensor_kwargs: Any
+    supports_one_python_scalar: Any
+    if TYPE_CHECKING:
+        def __getattr__(self, name: str) -> Any:
+            """The other fields of `FIELDS`."""
+
     def __init__(self, name: str, **fields: Any) -> None:
         self.name = name
         known: dict[str, Any] = {}
@@ -90,7 +104,7 @@ class OpInfo:
         for key, default in known.items():
             value = fields.get(key, default)
             setattr(self, key, value.__func__ if isinstance(value, staticmethod) else value)
-        self.op: Any = _found(name) if self.op is None else self.op
+        self.op = _found(name) if self.op is None else self.op
         last = name.rpartition(".")[2]
         for key, found in (("method_variant", last), ("inplace_variant", f"{last}_"),
                            ("operator_variant", None), ("inplace_operator_variant", None)):
