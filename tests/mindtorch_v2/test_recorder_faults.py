@@ -151,7 +151,7 @@ print(places, bad)
 
 def test_interrupted_at_every_line(twin):
     # All of the lines take minutes: `make faults` tries them all, other runs one in so many.
-    step = os.environ.get("MINDTORCH_INTERRUPTS_STEP", "29" if LONG else "113")
+    step = os.environ.get("MINDTORCH_INTERRUPTS_STEP", "29" if LONG else "223")
     output = run(twin, INTERRUPTS.replace("ONE_IN", step), timeout=1500)
     places, bad = map(int, output.split()[-2:])
     assert places > 300 / int(step)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import operator
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -40,9 +41,7 @@ class AliasInfo:
 
 def _found(name: str) -> Any:
     """`torch.special.erf` for "special.erf"; None if there is no such name."""
-    import mindtorch_v2
-
-    value: Any = mindtorch_v2
+    value: Any = sys.modules["mindtorch_v2"]
     for part in name.split("."):
         value = getattr(value, part, None)
     return value
