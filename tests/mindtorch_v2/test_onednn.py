@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
+from mindtorch_v2._backends.cpu import providers
 from mindtorch_v2._backends.cpu.onednn import library as opening
 from mindtorch_v2._backends.cpu.onednn import plan
 from mindtorch_v2._backends.cpu.onednn.layouts import DESTINATION, FORWARD_TRAINING, SOURCE
@@ -22,6 +23,12 @@ functional = torch.nn.functional
 needs_library = pytest.mark.skipif(opening.library() is None, reason="oneDNN is not installed: pip install .[fast]")
 Arrays = list[np.ndarray]
 GELU = 49  # the library's number of it
+
+
+@pytest.fixture(autouse=True)
+def asked_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library is asked for all convolutions, as where there are no C kernels."""
+    monkeypatch.setattr(providers, "onednn", lambda dimensions: not providers.NUMPY_ONLY)
 
 
 @pytest.fixture

@@ -163,13 +163,6 @@ def recurrent(*arrays: Array) -> bool:
     return native is not None and all(a.dtype is FLOAT32 and a.flags.c_contiguous and a.size for a in arrays)
 
 
-@rule("onednn", "convolution", "its backward")
-def onednn() -> bool:
-    """The library is installed (the extra `fast`), the process was not forked from one that used it; float32, not
-    empty. It is asked before the C kernels."""
-    return not NUMPY_ONLY
-
-
 @rule("native", "convolution of images and lines", "its backward")
 def windows(images: tuple[int, ...], out: tuple[int, ...], window: Any, groups: int, *arrays: Array) -> bool:
     """float32 (16-bit floats are widened first), not empty, windows as a forward convolution has them; kernels of one
@@ -177,6 +170,14 @@ def windows(images: tuple[int, ...], out: tuple[int, ...], window: Any, groups: 
     return (native is not None and len(out) < 3 and all(a.dtype is FLOAT32 and a.size for a in arrays)
             and min(images) > 0 and min(out) > 0 and not (window.is_point() and groups == 1)
             and window.output(images[2:]) == tuple(out))
+
+
+@rule("onednn", "convolution", "its backward")
+def onednn(dimensions: int) -> bool:
+    """The library is installed (the extra `fast`), the process was not forked from one that used it; float32, not
+    empty. Volumes, and images and lines too where there are no C kernels: two libraries' threads in one model keep the
+    processors from each other."""
+    return not NUMPY_ONLY and (native is None or dimensions > 2)
 
 
 @rule("native", "steps of SGD, Adam, AdamW, Adagrad")
