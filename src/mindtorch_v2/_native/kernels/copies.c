@@ -194,6 +194,7 @@ static PyObject *copy(PyObject *self, PyObject *const *args, Py_ssize_t count) {
         if (labs(to[d]) <= labs(to[inner])) inner = d;
         if (labs(from[d]) <= labs(from[second])) second = d;
     }
+    if (!from[inner]) Py_RETURN_FALSE; /* one number again and again: NumPy fills faster */
     it.columns = sizes[inner], it.inner_to = to[inner], it.inner_from = from[inner];
     if (second != inner && from[second]) it.second = sizes[second], it.second_to = to[second], it.second_from = from[second];
     npy_intp items = 1;
