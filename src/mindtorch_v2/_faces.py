@@ -198,7 +198,8 @@ class Faces:
             return name == "grad"
         if module.__name__ == f"{PACKAGE}.nn.init":
             return name in INITIALIZERS
-        return value.__module__ == "torch" or value.__module__.startswith(("torch.", f"{module.__name__}.")) or (
+        places = ("torch.", f"{module.__name__}.", f"{PACKAGE}._C.")
+        return value.__module__ == "torch" or value.__module__.startswith(places) or (
             value.__module__ == module.__name__ and name in getattr(module, "__all__", (name,)))
 
     def look_up(self, name: str, function: Any) -> None:
