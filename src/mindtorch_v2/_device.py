@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from ._dispatch.state import THREAD
 
@@ -103,6 +103,9 @@ class device:
 
 CPU = device("cpu")
 META = device("meta")
+
+
+DeviceLike: TypeAlias = device | str | int | None  # what a device can be given as; None is the default one
 
 
 def as_device(value: Any) -> device:

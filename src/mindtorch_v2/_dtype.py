@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import ml_dtypes
 import numpy as np
@@ -57,6 +57,8 @@ uint8 = dtype("uint8", np.uint8, INTEGER)
 uint16 = dtype("uint16", np.uint16, INTEGER)
 uint32 = dtype("uint32", np.uint32, INTEGER)
 uint64 = dtype("uint64", np.uint64, INTEGER)
+DType: TypeAlias = dtype  # for parameters that are themselves called dtype
+
 bool_ = dtype("bool", np.bool_, BOOL)
 complex64 = dtype("complex64", np.complex64, COMPLEX, ("cfloat",))
 complex128 = dtype("complex128", np.complex128, COMPLEX, ("cdouble",))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 
 class memory_format:
     """One of `contiguous_format`, `preserve_format`, `channels_last`, `channels_last_3d`."""
@@ -14,6 +16,8 @@ class memory_format:
     def __repr__(self) -> str:
         return f"torch.{self.name}"
 
+
+MemoryFormat: TypeAlias = memory_format  # for parameters that are themselves called memory_format
 
 contiguous_format = memory_format("contiguous_format")
 preserve_format = memory_format("preserve_format")
