@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from ._device import DeviceLike
+
 
 def refusing(name: str, error: type[BaseException], reason: str) -> Callable[..., NoReturn]:
     """A function that raises."""
@@ -35,7 +37,7 @@ class AbsentDevice:
 
     reason = ""
 
-    def __init__(self, device: Any) -> None:
+    def __init__(self, device: DeviceLike) -> None:
         self.idx = -1 if device is None else device
 
     def __enter__(self) -> None:

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ._device import CPU, as_device
+from ._device import CPU, DeviceLike, as_device
 from ._dispatch.namespace import aten
 from ._dispatch.observer import as_one
 from ._dispatch.state import THREAD
-from ._dtype import as_dtype, dtype, dtype_of_array
+from ._dtype import DType, as_dtype, dtype, dtype_of_array
 from ._python_data import Nest, check_range
 from ._shape import Size
 from ._storage import BorrowedShared, Storage
@@ -20,7 +20,7 @@ from ._tensor import LEGACY, Tensor, alias, wrap
 from ._warn import warn_once
 
 
-def _from_data(data: Any, dtype: Any, device: Any, copy: bool) -> Tensor:
+def _from_data(data: Any, dtype: DType | None, device: DeviceLike, copy: bool) -> Tensor:
     """A tensor of Python data, or of an array, whose memory it shares if it need not be copied."""
     where = as_device(device if device is not None else THREAD.state.default_device)
     if isinstance(data, np.ndarray) and not copy:
@@ -42,7 +42,7 @@ def _from_data(data: Any, dtype: Any, device: Any, copy: bool) -> Tensor:
 
 
 
-def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+def tensor(data: Any, *, dtype: DType | None = None, device: DeviceLike = None, requires_grad: bool = False,
            pin_memory: bool = False) -> Tensor:
     """A new tensor with a copy of `data`.
 
@@ -87,7 +87,7 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     return aten.lift_fresh(made)
 
 
-def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+def as_tensor(data: Any, dtype: DType | None = None, device: DeviceLike = None) -> Tensor:
     """A tensor that shares memory with `data` where it can."""
     if isinstance(data, Tensor):
         kind = data.dtype if dtype is None else as_dtype(dtype, "tensor")
@@ -95,7 +95,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     return _from_data(data, dtype, device, copy=False)
 
 
-def from_sequence(data: Any, kind: dtype, device: Any = None) -> Tensor:
+def from_sequence(data: Any, kind: dtype, device: DeviceLike = None) -> Tensor:
     """A tensor of a list, or of an array whose memory it shares if the dtype is the same: the old constructors' way."""
     return _from_data(data, kind, device, copy=False)
 
@@ -130,7 +130,7 @@ def construct(kind: dtype, args: tuple[Any, ...]) -> Tensor:
 LEGACY.append(construct)
 
 
-def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None,
+def asarray(obj: Any, *, dtype: DType | None = None, device: DeviceLike = None, copy: bool | None = None,
             requires_grad: bool | None = None) -> Tensor:
     """Like `as_tensor`, with a say in whether memory is shared."""
     if requires_grad is None:
@@ -207,7 +207,7 @@ def _writable(array: np.ndarray) -> np.ndarray:
     return np.ndarray(array.shape, array.dtype, memory, 0, array.strides)
 
 
-def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
+def from_dlpack(ext_tensor: Any, *, device: DeviceLike = None, copy: bool | None = None) -> Tensor:
     """A tensor on the memory of another library's array, or of a capsule of `to_dlpack`."""
     if isinstance(ext_tensor, Tensor) and not copy:
         made = aten.alias(aten.detach(ext_tensor))

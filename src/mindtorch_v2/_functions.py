@@ -12,12 +12,12 @@ import numpy as np
 
 from . import cpu
 from ._autograd.anomaly import AnomalyState
-from ._device import as_device
+from ._device import DeviceLike, as_device
 from ._dispatch.namespace import aten
 from ._dispatch.overriding import DisableTorchFunction, DisableTorchFunctionSubclass  # noqa: F401  (torch has them)
-from ._dtype import DefaultDtype
+from ._dtype import DefaultDtype, DType
 from ._errors import AcceleratorError, OutOfMemoryError  # noqa: F401  (torch has them)
-from ._memory_format import contiguous_format
+from ._memory_format import MemoryFormat, contiguous_format
 from ._shape import Size
 from ._tensor import (  # noqa: F401  (the layouts are found here)
     Tensor,
@@ -97,7 +97,7 @@ def is_inference(input: Tensor) -> bool:
     return input.is_inference()
 
 
-def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
+def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: MemoryFormat | None = None) -> Tensor:
     """Change a tensor's shape to another's."""
     return aten.resize_as_(input, the_template, memory_format=memory_format)
 
@@ -107,7 +107,7 @@ def get_device(input: Tensor) -> int:
     return -1 if input.is_cpu else input.device.index or 0
 
 
-def get_device_module(device: Any = None) -> ModuleType:
+def get_device_module(device: DeviceLike = None) -> ModuleType:
     """`torch.cpu` for the CPU, and so on."""
     kind = "cpu" if device is None else as_device(device).type
     package = sys.modules[__package__ or ""]
@@ -170,8 +170,8 @@ def to_dlpack(tensor: Tensor) -> Any:
     return tensor.__dlpack__()
 
 
-def from_file(filename: str, shared: bool | None = None, size: int | None = 0, *, dtype: Any = None,
-              layout: Any = None, device: Any = None, pin_memory: bool = False) -> Tensor:
+def from_file(filename: str, shared: bool | None = None, size: int | None = 0, *, dtype: DType | None = None,
+              layout: Any = None, device: DeviceLike = None, pin_memory: bool = False) -> Tensor:
     """A tensor on a file's contents; with `shared` changes go to the file, which is made if need be."""
     kind = (dtype or DefaultDtype.value).np
     needed = int(size or 0) * kind.itemsize
@@ -240,7 +240,7 @@ class JITException(Exception):
 class Stream(cpu.Stream):
     """The order of the program on a device."""
 
-    def __init__(self, device: Any = None, *, priority: int = 0) -> None:
+    def __init__(self, device: DeviceLike = None, *, priority: int = 0) -> None:
         super().__init__(priority)
         self.device = as_device("cpu" if device is None else device)
         if self.device.type != "cpu":
@@ -280,7 +280,7 @@ class Stream(cpu.Stream):
 class Event(cpu.Event):
     """A moment on a device that has always passed."""
 
-    def __init__(self, device: Any = None, *, enable_timing: bool = False, blocking: bool = False,
+    def __init__(self, device: DeviceLike = None, *, enable_timing: bool = False, blocking: bool = False,
                  interprocess: bool = False) -> None:
         self.device = as_device("cpu" if device is None else device)
         self.event_id = 0

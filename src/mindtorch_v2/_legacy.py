@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ._construct import construct
+from ._device import DeviceLike
 from ._dtype import ALL_DTYPES, dtype
 from ._tensor import Tensor
 
@@ -20,7 +21,7 @@ class LegacyType(type):
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, Tensor) and instance.is_cpu and instance.dtype is cls.dtype
 
-    def __call__(cls, *args: Any, device: Any = None) -> Tensor:
+    def __call__(cls, *args: Any, device: DeviceLike = None) -> Tensor:
         return construct(cls.dtype, args)
 
 

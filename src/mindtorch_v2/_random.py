@@ -9,7 +9,7 @@ from typing import Any
 from ._backends.base import GENERATORS, device_named, to_host
 from ._backends.cpu import device as cpu_device  # noqa: F401  (registers the CPU)
 from ._backends.cpu.rng import MersenneGenerator
-from ._device import CPU, as_device, device
+from ._device import CPU, DeviceLike, as_device, device
 from ._tensor import Tensor, wrap
 
 
@@ -25,7 +25,7 @@ class Generator:
     __slots__ = ("__weakref__", "_device", "_engine")
     _device: device
 
-    def __init__(self, device: Any = "cpu") -> None:
+    def __init__(self, device: DeviceLike = "cpu") -> None:
         on = device_named(as_device(device))
         self._device = on.resolve(as_device(device))
         self._engine = on.new_engine(self._device)
@@ -90,7 +90,7 @@ def generator_on(where: device) -> Generator:
     return found
 
 
-def generator_for(where: device, generator: Any) -> Generator:
+def generator_for(where: device, generator: Generator | None) -> Generator:
     """What an op on a device that is not the CPU draws from."""
     if generator is None:
         return generator_on(where)

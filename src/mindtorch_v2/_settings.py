@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 from ._backends.cpu import blas, providers
-from ._device import CPU, as_device, device
+from ._device import CPU, DeviceLike, as_device, device
 from ._dispatch.state import THREAD
 from ._dtype import dtype, set_default_dtype
 from ._legacy import LegacyType, type_by_name
@@ -119,7 +119,7 @@ def get_default_device() -> device:
     return CPU if THREAD.state.default_device is None else as_device(THREAD.state.default_device)
 
 
-def set_default_device(device: Any) -> None:
+def set_default_device(device: DeviceLike) -> None:
     """Make new tensors of this thread on a device; None goes back to the CPU."""
     THREAD.state.default_device = None if device is None else as_device(device)
 

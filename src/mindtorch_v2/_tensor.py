@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._backends.sparse import COO, CSC, CSR, SparseArray
-from ._device import CPU, device
+from ._device import CPU, DeviceLike, device
 from ._dispatch.observer import HOOK
 from ._dispatch.state import THREAD
 from ._dtype import COMPLEX, FLOAT, FROM_NUMPY, DefaultDtype, dtype, dtype_of_array
@@ -439,7 +439,7 @@ def check_assigned_grad(tensor: Tensor, value: Any) -> None:
         )
 
 
-def construct_legacy(cls: type, *args: Any, device: Any = None) -> Tensor:
+def construct_legacy(cls: type, *args: Any, device: DeviceLike = None) -> Tensor:
     """`torch.Tensor(2, 3)` and `torch.Tensor([1, 2])`: the old constructor, in the default dtype."""
     if len(args) == 1 and isinstance(args[0], Tensor):
         return wrap_as(cls, args[0]._a)

@@ -18,13 +18,14 @@ from ._backends.hollow import hollow
 from ._backends.sparse import SparseArray
 from ._construct import construct
 from ._construct import tensor as make_tensor
-from ._device import CPU
+from ._device import CPU, DeviceLike
 from ._device import device as as_device
 from ._dispatch.namespace import aten
 from ._dispatch.observer import as_one
 from ._dispatch.state import THREAD
 from ._dispatch.steps import step
-from ._dtype import DefaultDtype, dtype, uint8
+from ._dtype import DefaultDtype, DType, dtype, uint8
+from ._memory_format import MemoryFormat
 from ._shape import numel
 from ._storage import Shared, Storage
 from ._tensor import Tensor, move, strided, wrap_as
@@ -42,7 +43,7 @@ def _false(name: str, why: str) -> Callable[[Tensor], bool]:
     return answer
 
 
-def is_pinned(self: Tensor, device: Any = None) -> bool:
+def is_pinned(self: Tensor, device: DeviceLike = None) -> bool:
     """Whether its memory is host memory that a device copies from while the program goes on."""
     from ._backends.npu.host import is_pinned_array
 
@@ -79,7 +80,7 @@ def dim_order(self: Tensor, ambiguity_check: Any = False) -> tuple[int, ...]:
     return tuple(sorted(range(len(steps)), key=lambda d: (-steps[d], d)))
 
 
-def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool = True) -> Tensor:
+def to_dense(self: Tensor, dtype: DType | None = None, *, masked_grad: bool = True) -> Tensor:
     """This tensor with all its elements, in another dtype if asked for."""
     if isinstance(self._a, SparseArray):
         self = aten.to_dense__default(self)
@@ -193,7 +194,7 @@ def _steps(size: Any, stride: Any) -> tuple[int, ...]:
     return tuple(numel(tuple(size)[d + 1:]) for d in range(len(tuple(size))))
 
 
-def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
+def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: MemoryFormat | None = None) -> Tensor:
     """Change the shape to another tensor's."""
     return aten.resize_as_(self, the_template, memory_format=memory_format)
 
@@ -237,8 +238,8 @@ def _make_subclass(cls: type, data: Tensor, require_grad: bool = False, **option
 
 
 def _make_wrapper_subclass(cls: type, size: Any, strides: Any = None, storage_offset: Any = None,
-                           memory_format: Any = None, dtype: Any = None, layout: Any = strided, device: Any = None,
-                           pin_memory: bool = False, requires_grad: bool = False,
+                           memory_format: MemoryFormat | None = None, dtype: DType | None = None, layout: Any = strided,
+                           device: DeviceLike = None, pin_memory: bool = False, requires_grad: bool = False,
                            dispatch_sizes_strides_policy: str | None = None, dispatch_device: bool = False,
                            dispatch_layout: bool = False, _extra_dispatch_keys: Any = None,
                            storage_size: int | None = None) -> Any:
@@ -266,14 +267,14 @@ def _make_wrapper_subclass(cls: type, size: Any, strides: Any = None, storage_of
 # -- new tensors -----------------------------------------------------------------------------------------------------
 
 
-def new_tensor(self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
-               layout: Any = None, pin_memory: bool = False) -> Tensor:
+def new_tensor(self: Tensor, data: Any, *, dtype: DType | None = None, device: DeviceLike = None,
+               requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
     """A copy of data in this tensor's dtype and device unless told otherwise."""
     return make_tensor(data, dtype=dtype or self.dtype, device=self.device if device is None else device,
                        requires_grad=requires_grad)
 
 
-def new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
+def new(self: Tensor, *args: Any, device: DeviceLike = None) -> Tensor:
     """The old constructor in this tensor's dtype: sizes, a sequence of values, or a tensor."""
     return construct(self.dtype, args)
 

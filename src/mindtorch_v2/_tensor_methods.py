@@ -17,10 +17,10 @@ from ._backends.cpu.view import owner
 from ._backends.hollow import HollowArray
 from ._backends.sparse import starts_of
 from ._construct import from_numpy
-from ._device import CPU, device
+from ._device import CPU, DeviceLike, device
 from ._dispatch.namespace import aten
 from ._dispatch.state import THREAD
-from ._dtype import DefaultDtype, bool_, dtype, int64
+from ._dtype import DefaultDtype, DType, bool_, dtype, int64
 from ._refused import refused_methods
 from ._shape import Size
 from ._storage import Storage
@@ -106,7 +106,7 @@ def _contains(self: Tensor, element: Any) -> bool:
     )
 
 
-def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+def _array(self: Tensor, dtype: DType | None = None, copy: bool | None = None) -> np.ndarray:
     array = numpy(self)
     return array if dtype is None else array.astype(dtype, copy=False)
 
@@ -369,7 +369,7 @@ def is_same_size(self: Tensor, other: Tensor) -> bool:
     return aten.is_same_size(self, other)
 
 
-def pin_memory(self: Tensor, device: Any = None) -> Tensor:
+def pin_memory(self: Tensor, device: DeviceLike = None) -> Tensor:
     """A copy in host memory that a device copies from while the program goes on; without a device, the tensor itself.
     """
     if not self.is_cpu:

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from ._device import as_device, device
+from ._device import DeviceLike, as_device, device
 from ._dispatch.namespace import aten
 from ._tensor import Tensor
 from .utils.data._utils.error import ExceptionWrapper
@@ -61,7 +61,7 @@ def _get_available_device_type() -> None:
     return
 
 
-def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int:
+def _get_device_index(device: DeviceLike, optional: bool = False, allow_cpu: bool = False) -> int:
     """The number of a device; -1 for the CPU where that is allowed."""
     where = as_device(device) if isinstance(device, str) else device
     if isinstance(where, device_type):

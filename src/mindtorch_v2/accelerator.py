@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._device import as_device, device
+from ._device import DeviceLike, as_device, device
 
 REASON = "Cannot access accelerator device when none is available."
 __all__ = [
@@ -61,7 +61,7 @@ def current_device_index() -> int:
     return _npu().current_device()
 
 
-def set_device_index(device: Any, /) -> None:
+def set_device_index(device: DeviceLike, /) -> None:
     """Make a device the thread's."""
     _npu().set_device(_index(device))
 
@@ -69,7 +69,7 @@ def set_device_index(device: Any, /) -> None:
 current_device_idx, set_device_idx = current_device_index, set_device_index
 
 
-def current_stream(device: Any = None, /) -> Any:
+def current_stream(device: DeviceLike = None, /) -> Any:
     """The stream that this thread's work is queued on."""
     return _npu().current_stream(_index(device))
 
@@ -79,7 +79,7 @@ def set_stream(stream: Any) -> None:
     _npu().set_stream(stream)
 
 
-def synchronize(device: Any = None, /) -> None:
+def synchronize(device: DeviceLike = None, /) -> None:
     """Wait until a device has done all that was queued."""
     _npu().synchronize(_index(device))
 
@@ -101,7 +101,7 @@ class device_index:
             set_device_index(self.prev_idx)
 
 
-def get_device_capability(device: Any = None, /) -> dict[str, Any]:
+def get_device_capability(device: DeviceLike = None, /) -> dict[str, Any]:
     """The dtypes that a device computes in."""
     from ._dtype import bfloat16, bool_, float16, float32, float64, int8, int16, int32, int64, uint8
 
@@ -119,41 +119,41 @@ def empty_host_cache() -> None:
     _npu().host_empty_cache()
 
 
-def memory_stats(device: Any = None, /) -> dict[str, Any]:
+def memory_stats(device: DeviceLike = None, /) -> dict[str, Any]:
     """All counts of a device's allocator."""
     return _npu().memory_stats(_index(device))
 
 
-def memory_allocated(device: Any = None, /) -> int:
+def memory_allocated(device: DeviceLike = None, /) -> int:
     """Bytes of blocks that tensors have."""
     return _npu().memory_allocated(_index(device))
 
 
-def max_memory_allocated(device: Any = None, /) -> int:
+def max_memory_allocated(device: DeviceLike = None, /) -> int:
     """The most bytes that tensors had."""
     return _npu().max_memory_allocated(_index(device))
 
 
-def memory_reserved(device: Any = None, /) -> int:
+def memory_reserved(device: DeviceLike = None, /) -> int:
     """Bytes that the allocator has from the device."""
     return _npu().memory_reserved(_index(device))
 
 
-def max_memory_reserved(device: Any = None, /) -> int:
+def max_memory_reserved(device: DeviceLike = None, /) -> int:
     """The most bytes that the allocator had."""
     return _npu().max_memory_reserved(_index(device))
 
 
-def reset_peak_memory_stats(device: Any = None, /) -> None:
+def reset_peak_memory_stats(device: DeviceLike = None, /) -> None:
     """Let peaks begin again at what there is now."""
     _npu().reset_peak_memory_stats(_index(device))
 
 
-def reset_accumulated_memory_stats(device: Any = None, /) -> None:
+def reset_accumulated_memory_stats(device: DeviceLike = None, /) -> None:
     """Forget how much came and went."""
     _npu().reset_accumulated_memory_stats(_index(device))
 
 
-def get_memory_info(device: Any = None, /) -> tuple[int, int]:
+def get_memory_info(device: DeviceLike = None, /) -> tuple[int, int]:
     """Free and total memory of a device."""
     return _npu().mem_get_info(_index(device))

@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 from ._dispatch.namespace import aten
-from ._dtype import FLOAT, INTEGER, iinfo, int64
+from ._dtype import FLOAT, INTEGER, DType, iinfo, int64
 from ._shape import wrap_dim
 from ._tensor import Tensor
 
@@ -43,7 +43,7 @@ def _dims(input: Tensor, dim: Any) -> tuple[int, ...]:
     return tuple(wrap_dim(d, input.ndim) for d in ((dim,) if isinstance(dim, int) else dim))
 
 
-def _typed(input: Tensor, dtype: Any, *, floats: bool = False) -> Tensor:
+def _typed(input: Tensor, dtype: DType | None, *, floats: bool = False) -> Tensor:
     if dtype is None and input.dtype.category <= INTEGER and not floats:
         dtype = int64
     return input if dtype is None else aten.to(input, dtype)
@@ -57,12 +57,14 @@ def _highest(dtype: Any) -> float:
     return math.inf if dtype.category >= FLOAT else iinfo(dtype).max
 
 
-def sum(input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Tensor:
+def sum(input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: DType | None = None,
+        mask: Any = None) -> Tensor:
     """The sum of the selected elements; 0 where there is none."""
     return aten.sum(_filled(_typed(input, dtype), mask, 0), _dims(input, dim), keepdim)
 
 
-def prod(input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Tensor:
+def prod(input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: DType | None = None,
+         mask: Any = None) -> Tensor:
     """The product of the selected elements; 1 where there is none."""
     made = _filled(_typed(input, dtype), mask, 1)
     for one in sorted(_dims(input, dim), reverse=True):
@@ -71,7 +73,7 @@ def prod(input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: Any = 
 
 
 def _extreme(name: str, lowest: bool) -> Any:
-    def extreme(input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: Any = None,
+    def extreme(input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: DType | None = None,
                 mask: Any = None) -> Tensor:
         given = input if dtype is None else aten.to(input, dtype)
         fill = (_lowest if lowest else _highest)(given.dtype)
@@ -83,7 +85,7 @@ def _extreme(name: str, lowest: bool) -> Any:
 
 
 def _place(name: str, lowest: bool) -> Any:
-    def place(input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: Any = None,
+    def place(input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: DType | None = None,
               mask: Any = None) -> Tensor:
         given = input if dtype is None else aten.to(input, dtype)
         fill = (_lowest if lowest else _highest)(given.dtype)
@@ -105,7 +107,8 @@ def _count(input: Tensor, dims: tuple[int, ...], keepdim: bool, mask: Any) -> Te
     return aten.sum(ones, dims, keepdim)
 
 
-def mean(input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Tensor:
+def mean(input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: DType | None = None,
+         mask: Any = None) -> Tensor:
     """The mean of the selected elements; NaN where there is none."""
     given = _typed(input, dtype, floats=True)
     dims = _dims(given, dim)
@@ -114,7 +117,7 @@ def mean(input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: Any = 
 
 def _moment(name: str) -> Any:
     def moment(input: Tensor, dim: Any = None, unbiased: bool | None = None, *, correction: Any = None,
-               keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Tensor:
+               keepdim: bool = False, dtype: DType | None = None, mask: Any = None) -> Tensor:
         given = _typed(input, dtype, floats=True)
         given = aten.to(given, aten.true_divide(given, 1).dtype) if given.dtype.category < FLOAT else given
         dims = _dims(given, dim)
@@ -134,7 +137,8 @@ def _moment(name: str) -> Any:
 var, std = _moment("var"), _moment("std")
 
 
-def median(input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Tensor:
+def median(input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: DType | None = None,
+           mask: Any = None) -> Tensor:
     """The median of the selected elements along a dimension."""
     given = input if dtype is None else aten.to(input, dtype)
     if given.dtype.category != FLOAT:
@@ -142,20 +146,21 @@ def median(input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: Any = 
     return aten.nanmedian(_filled(given, mask, math.nan), dim, keepdim)[0]
 
 
-def logsumexp(input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Tensor:
+def logsumexp(input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: DType | None = None,
+              mask: Any = None) -> Tensor:
     """`torch.logsumexp` of the selected elements."""
     given = aten.to(input, dtype) if dtype is not None else aten.true_divide(input, 1)
     return aten.logsumexp(_filled(given, mask, -math.inf), _dims(given, dim), keepdim)
 
 
-def logaddexp(input: Tensor, other: Tensor, *, dtype: Any = None, input_mask: Any = None,
+def logaddexp(input: Tensor, other: Tensor, *, dtype: DType | None = None, input_mask: Any = None,
               other_mask: Any = None) -> Tensor:
     """`log(exp(input) + exp(other))` of what both masks select."""
     first, second = (one if dtype is None else aten.to(one, dtype) for one in (input, other))
     return aten.logaddexp(_filled(first, input_mask, -math.inf), _filled(second, other_mask, -math.inf))
 
 
-def norm(input: Tensor, ord: Any = 2, dim: Any = None, *, keepdim: bool = False, dtype: Any = None,
+def norm(input: Tensor, ord: Any = 2, dim: Any = None, *, keepdim: bool = False, dtype: DType | None = None,
          mask: Any = None) -> Tensor:
     """The vector norm of the selected elements."""
     fill = math.inf if float(ord) < 0 else 0.0
@@ -163,7 +168,8 @@ def norm(input: Tensor, ord: Any = 2, dim: Any = None, *, keepdim: bool = False,
     return aten.linalg_vector_norm(_filled(given, mask, fill), float(ord), _dims(given, dim), keepdim)
 
 
-def normalize(input: Tensor, ord: Any, dim: int, *, eps: float = 1e-12, dtype: Any = None, mask: Any = None) -> Tensor:
+def normalize(input: Tensor, ord: Any, dim: int, *, eps: float = 1e-12, dtype: DType | None = None,
+              mask: Any = None) -> Tensor:
     """The input divided by the norm of its selected elements."""
     given = _typed(input, dtype, floats=True)
     size = aten.clamp_min(norm(given, ord, dim, keepdim=True, mask=mask), eps)
@@ -171,7 +177,7 @@ def normalize(input: Tensor, ord: Any, dim: int, *, eps: float = 1e-12, dtype: A
 
 
 def _by_softmax(name: str, sign: int) -> Any:
-    def normal(input: Tensor, dim: int, *, dtype: Any = None, mask: Any = None) -> Tensor:
+    def normal(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Any = None) -> Tensor:
         given = input if dtype is None else aten.to(input, dtype)
         given = given if sign > 0 else aten.neg(given)
         return getattr(aten, "log_softmax" if name == "log_softmax" else "softmax")(
@@ -185,13 +191,13 @@ def _by_softmax(name: str, sign: int) -> Any:
 softmax, log_softmax, softmin = _by_softmax("softmax", 1), _by_softmax("log_softmax", 1), _by_softmax("softmin", -1)
 
 
-def cumsum(input: Tensor, dim: int, *, dtype: Any = None, mask: Any = None) -> Tensor:
+def cumsum(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Any = None) -> Tensor:
     """The running sum of the selected elements."""
     given = input if dtype is None else aten.to(input, dtype)
     return aten.cumsum(_filled(given, mask, 0), dim, dtype=given.dtype)
 
 
-def cumprod(input: Tensor, dim: int, *, dtype: Any = None, mask: Any = None) -> Tensor:
+def cumprod(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Any = None) -> Tensor:
     """The running product of the selected elements."""
     given = input if dtype is None else aten.to(input, dtype)
     return aten.cumprod(_filled(given, mask, 1), dim, dtype=given.dtype)

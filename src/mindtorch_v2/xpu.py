@@ -6,6 +6,7 @@ from collections import OrderedDict
 from typing import Any
 
 from ._absent import AbsentDevice, AbsentStream, refusing, refusing_class
+from ._device import DeviceLike
 
 NOT_COMPILED = "Torch not compiled with XPU enabled"
 _REFUSED = frozenset({
@@ -84,12 +85,12 @@ def get_rng_state_all() -> list[Any]:
     return []
 
 
-def memory_stats(device: Any = None) -> dict[str, Any]:
+def memory_stats(device: DeviceLike = None) -> dict[str, Any]:
     """No figures."""
     return OrderedDict()
 
 
-def memory_allocated(device: Any = None) -> int:
+def memory_allocated(device: DeviceLike = None) -> int:
     """0 bytes."""
     return 0
 

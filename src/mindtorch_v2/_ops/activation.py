@@ -15,7 +15,7 @@ SELU_ALPHA = 1.6732632423543772848170429916717
 SELU_SCALE = 1.0507009873554804934193349852946
 
 
-def _zeros(grad: Any) -> Any:
+def _zeros(grad: Tensor) -> Any:
     return aten.zeros_like(grad)
 
 
@@ -93,7 +93,7 @@ def _leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
 
 
 def _shrink(name: str, kernel: Any, grad_name: str, where: str) -> None:
-    def back(grad: Any, self: Any, lambd: Any) -> Any:
+    def back(grad: Tensor, self: Tensor, lambd: Any) -> Any:
         return getattr(aten, f"{name}_backward")(grad, self, lambd)
 
     declare(f"{name}(Tensor self, Scalar lambd=0.5) -> Tensor", cpu=kernel, meta="same", where=where,
@@ -130,7 +130,7 @@ def _prelu(self: Tensor, weight: Tensor) -> Tensor:
     return aten._prelu_kernel(self, weight)
 
 
-def _prelu_second(grads: Any, grad_output: Any, self: Any, weight: Any) -> Any:
+def _prelu_second(grads: Any, grad_output: Tensor, self: Tensor, weight: Any) -> Any:
     positive = self > 0
     return (aten.where(positive, grads[0], weight * grads[0] + self * grads[1]),
             aten.where(positive, 0, grad_output * grads[1]),
@@ -157,7 +157,7 @@ declare(
 )
 
 
-def _elu_second(grad: Any, grad_output: Any, alpha: Any, scale: Any, input_scale: Any, is_result: bool,
+def _elu_second(grad: Tensor, grad_output: Tensor, alpha: Any, scale: Any, input_scale: Any, is_result: bool,
                 self_or_result: Any) -> Any:
     change = grad * grad_output
     if is_result:
@@ -201,7 +201,7 @@ declare(
 )
 
 
-def _gelu_curvature(self: Any, approximate: str) -> Any:
+def _gelu_curvature(self: Tensor, approximate: str) -> Any:
     """The second derivative of gelu."""
     if approximate == "none":
         return aten.exp(-0.5 * self * self) * (1.0 / math.sqrt(2.0 * math.pi)) * (2 - self * self)
@@ -226,7 +226,7 @@ declare(
 )
 
 
-def _silu_second(grad: Any, grad_output: Any, self: Any) -> Any:
+def _silu_second(grad: Tensor, grad_output: Tensor, self: Tensor) -> Any:
     s = aten.sigmoid(self)
     return grad * grad_output * (s * (1 - s)) * (2 + self * (1 - 2 * s))
 
@@ -241,7 +241,7 @@ declare(
 )
 
 
-def _mish_second(grad: Any, grad_output: Any, self: Any) -> Any:
+def _mish_second(grad: Tensor, grad_output: Tensor, self: Tensor) -> Any:
     s = aten.sigmoid(self)
     t = aten.tanh(aten.softplus(self))
     flat = 1 - t * t
@@ -258,7 +258,7 @@ declare(
 )
 
 
-def _softplus_second(grad: Any, grad_output: Any, self: Any, beta: Any, threshold: Any) -> Any:
+def _softplus_second(grad: Tensor, grad_output: Tensor, self: Tensor, beta: Any, threshold: Any) -> Any:
     s = aten.sigmoid(self * beta)
     return aten.where(self * beta > threshold, 0, grad * grad_output * s * (1 - s) * beta)
 
@@ -275,7 +275,7 @@ declare(
 )
 
 
-def _log_sigmoid_second(grad: Any, grad_output: Any, self: Any) -> Any:
+def _log_sigmoid_second(grad: Tensor, grad_output: Tensor, self: Tensor) -> Any:
     s = aten.sigmoid(self)
     return -(grad * grad_output * s * (1 - s))
 
@@ -302,13 +302,13 @@ def _glu_parts(self: Tensor, dim: int) -> tuple[Any, Any, Any]:
     return first, s, s * (1 - s)
 
 
-def _glu_second_output(grad: Any, self: Any, dim: int) -> Any:
+def _glu_second_output(grad: Tensor, self: Tensor, dim: int) -> Any:
     first, s, slope = _glu_parts(self, dim)
     low, high = aten.chunk(grad, 2, dim)
     return low * s + high * first * slope
 
 
-def _glu_second_self(grad: Any, grad_output: Any, self: Any, dim: int) -> Any:
+def _glu_second_self(grad: Tensor, grad_output: Tensor, self: Tensor, dim: int) -> Any:
     first, s, slope = _glu_parts(self, dim)
     low, high = aten.chunk(grad, 2, dim)
     scaled = grad_output * slope

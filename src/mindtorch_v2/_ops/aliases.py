@@ -108,7 +108,7 @@ def _as_double(value: Any) -> Any:
     return aten.to(value, wanted)
 
 
-def _float_power(self: Any, exponent: Any) -> Tensor:
+def _float_power(self: Tensor, exponent: Any) -> Tensor:
     return aten.pow(_as_double(self), _as_double(exponent) if isinstance(exponent, Tensor) else float(exponent))
 
 

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .._autograd.inplace import bump
 from .._backends.base import device_of, on_device, to_host
 from .._backends.cpu import amp as kernels
 from .._dispatch.promotion import pretty
 from .._dispatch.registry import declare
-from .._dtype import float32, int32
+from .._dtype import DType, float32, int32
 from .._tensor import Tensor
 
 unscale, update_scale = on_device(kernels.unscale), on_device(kernels.update_scale)
 
 
-def _check(tensor: Tensor, name: str, dtype: Any = float32) -> None:
+def _check(tensor: Tensor, name: str, dtype: DType = float32) -> None:
     if tensor.numel() != 1:
         raise RuntimeError(f"{name} must be a 1-element tensor.")
     if tensor.dtype is not dtype:
         raise RuntimeError(f"{name} must be {'a float' if dtype is float32 else 'an int'} tensor.")
 
 
-def _unscale(self: Any, found_inf: Tensor, inv_scale: Tensor) -> None:
+def _unscale(self: Tensor, found_inf: Tensor, inv_scale: Tensor) -> None:
     if not self:
         return
     _check(inv_scale, "inv_scale")

@@ -128,7 +128,7 @@ for _name, _combine, _promote in (("add", elements.add, promote_number), ("sub",
         cpu=_with_number(_combine, _promote),
         node=f"{_name.capitalize()}Backward1", grad={"self": lambda grad: grad},
     )
-def _negative_times(grad: Any, factor: Any) -> Any:
+def _negative_times(grad: Tensor, factor: Any) -> Any:
     """`-grad * factor`, with the factor computed first, as in PyTorch."""
     return -grad * factor
 
@@ -230,7 +230,7 @@ def fmod_(input: Any, other: Any) -> Any:
     return (aten.fmod___Tensor if isinstance(other, Tensor) else aten.fmod___Scalar)(input, other)
 
 
-def _pow_grad_self(grad: Any, self: Any, exponent: Any) -> Any:
+def _pow_grad_self(grad: Tensor, self: Tensor, exponent: Any) -> Any:
     if not isinstance(exponent, Tensor):
         if exponent == 0:
             return aten.zeros_like(self)
@@ -238,7 +238,7 @@ def _pow_grad_self(grad: Any, self: Any, exponent: Any) -> Any:
     return aten.where(exponent == 0.0, aten.zeros_like(grad), grad * conj(exponent * aten.pow(self, exponent - 1)))
 
 
-def _pow_grad_exponent(grad: Any, self: Any, exponent: Any, result: Any) -> Any:
+def _pow_grad_exponent(grad: Tensor, self: Tensor, exponent: Any, result: Any) -> Any:
     # log(0) is -inf and 0 * -inf is nan; where the base is 0 and the exponent is not negative, the limit is 0.
     size = aten.real(exponent) if exponent.is_complex() else exponent
     undefined = aten.logical_and(self == 0, size >= 0)
@@ -263,7 +263,7 @@ def _power_of_number(value: Any, exponent: Any) -> Any:
     return power(*reversed(promote_number(exponent, value)))
 
 
-def _pow_grad_scalar_base(grad: Any, self: Any, exponent: Any, result: Any) -> Any:
+def _pow_grad_scalar_base(grad: Tensor, self: Tensor, exponent: Any, result: Any) -> Any:
     log = np.log(self).item()
     if self == 0:
         # log(0) is -inf; where the exponent is not negative, the limit is 0.

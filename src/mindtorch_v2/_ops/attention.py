@@ -12,7 +12,7 @@ from .._backends.cpu.compare import put_where
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import pretty
 from .._dispatch.registry import declare
-from .._dtype import bfloat16, bool_, float16, float32
+from .._dtype import DType, bfloat16, bool_, float16, float32
 from .._tensor import Tensor, wrap_known
 
 
@@ -36,7 +36,7 @@ declare(
 )
 
 
-def _safe_softmax(array: Any, dim: int, dtype: Any) -> Any:
+def _safe_softmax(array: Any, dim: int, dtype: DType | None) -> Any:
     """Through ops, as PyTorch does, so that a profile shows where the time goes."""
     scores = wrap_known(array)
     made = aten.softmax(scores, dim, dtype)
@@ -52,7 +52,7 @@ declare(
 )
 
 
-def _additive(mask: Tensor, dtype: Any) -> Tensor:
+def _additive(mask: Tensor, dtype: DType | None) -> Tensor:
     """A mask of what may be seen, as what is added to the scores."""
     return aten.where(mask, 0.0, aten.scalar_tensor(-math.inf, dtype=dtype, device=mask.device))
 

@@ -16,7 +16,7 @@ from .._tensor import Tensor
 from .formulas import conj
 
 
-def _atan2_backward(grad: Any, self: Any, other: Any, needs: Any) -> Any:
+def _atan2_backward(grad: Tensor, self: Tensor, other: Any, needs: Any) -> Any:
     square = self * self + other * other
     share = grad * aten.masked_fill(aten.reciprocal(square), square == 0, 0)
     return (share * other if needs[0] else None), (share * -self if needs[1] else None)
@@ -32,7 +32,7 @@ declare(
 )
 
 
-def _copysign_backward(grad: Any, self: Any, result: Any) -> Any:
+def _copysign_backward(grad: Tensor, self: Tensor, result: Any) -> Any:
     return grad * aten.masked_fill(result / self, self == 0, 0)
 
 
@@ -60,7 +60,7 @@ def copysign_(input: Tensor, other: Any) -> Tensor:
     return (aten.copysign___Tensor if isinstance(other, Tensor) else aten.copysign___Scalar)(input, other)
 
 
-def _ldexp_backward_other(grad: Any, result: Any) -> Any:
+def _ldexp_backward_other(grad: Tensor, result: Any) -> Any:
     return grad * conj(result) * float(np.log(2.0))
 
 
@@ -95,7 +95,7 @@ declare(
 # -- x log y -------------------------------------------------------------------------------------------------------
 
 
-def _xlogy_backward_self(grad: Any, self: Any, other: Any) -> Any:
+def _xlogy_backward_self(grad: Tensor, self: Tensor, other: Any) -> Any:
     # Where both are 0 the derivative has no limit; 0 is what the product rule of the value there suggests.
     if isinstance(other, Tensor):
         return aten.masked_fill(aten.xlogy(grad, other), aten.bitwise_and(self == 0, aten.le(other, 0)), 0)
@@ -137,7 +137,7 @@ def xlogy_(input: Tensor, other: Any) -> Tensor:
 # -- steps and integers --------------------------------------------------------------------------------------------
 
 
-def _no_derivative(grad: Any) -> Any:
+def _no_derivative(grad: Tensor) -> Any:
     raise RuntimeError("derivative for aten::heaviside is not implemented")
 
 

@@ -10,23 +10,23 @@ from .._dispatch.registry import choose, declare
 from .._tensor import Tensor
 
 
-def _inside(self: Any, min: Any, max: Any) -> Any:
+def _inside(self: Tensor, min: Any, max: Any) -> Any:
     if min is None:
         return aten.le(self, max)
     above = aten.ge(self, min)
     return above if max is None else aten.logical_and_(above, aten.le(self, max))
 
 
-def _masked(mask: Any, grad: Any) -> Any:
+def _masked(mask: Any, grad: Tensor) -> Any:
     return aten.where__self(mask, grad, aten.scalar_tensor(0.0, dtype=grad.dtype, device=grad.device))
 
 
-def _grad_low(grad: Any, self: Any, min: Any, max: Any) -> Any:
+def _grad_low(grad: Tensor, self: Tensor, min: Any, max: Any) -> Any:
     below = aten.lt(self, min)
     return _masked(below if max is None else aten.logical_and_(below, aten.lt(min, max)), grad)
 
 
-def _grad_high(grad: Any, self: Any, min: Any, max: Any) -> Any:
+def _grad_high(grad: Tensor, self: Tensor, min: Any, max: Any) -> Any:
     above = aten.gt(self, max)
     return _masked(above if min is None else aten.logical_or_(above, aten.lt(max, min)), grad)
 
@@ -45,10 +45,10 @@ declare(
 
 
 def _one_sided(name: str, bound: str, kernel: Any, tensor_kernel: Any, keeps: str, passes: str) -> None:
-    def self_grad(grad: Any, self: Any, limit: Any) -> Any:
+    def self_grad(grad: Tensor, self: Tensor, limit: Any) -> Any:
         return _masked(getattr(aten, keeps)(self, limit), grad)
 
-    def bound_grad(grad: Any, self: Any, limit: Any) -> Any:
+    def bound_grad(grad: Tensor, self: Tensor, limit: Any) -> Any:
         return _masked(getattr(aten, passes)(self, limit), grad)
 
     # A formula's parameter names say what it needs, so that each bound has formulas of its own.

@@ -128,7 +128,7 @@ declare("equal(Tensor self, Tensor other) -> bool", composite=lambda self, other
 # -- larger and smaller --------------------------------------------------------------------------------------------
 
 
-def _extreme_backward(grad: Any, self: Any, other: Any, loses: Any) -> Any:
+def _extreme_backward(grad: Tensor, self: Tensor, other: Any, loses: Any) -> Any:
     """Ties share the gradient equally."""
     half = grad / 2
     return aten.masked_fill_(aten.where__self(self == other, half, grad), loses(self, other), 0)
@@ -158,12 +158,12 @@ declare(
 )
 
 
-def _kept_by(self: Any, other: Any, compare: Any) -> Any:
+def _kept_by(self: Tensor, other: Any, compare: Any) -> Any:
     return aten.logical_or_(compare(self, other), aten.isnan(other))
 
 
 def _nan_ignoring(name: str, ufunc: Any, comparison: str) -> None:
-    def kept(self: Any, other: Any) -> Any:
+    def kept(self: Tensor, other: Any) -> Any:
         return _kept_by(self, other, getattr(aten, comparison))
 
     declare(
@@ -180,7 +180,7 @@ _nan_ignoring("fmin", np.fmin, "le")
 # -- where ---------------------------------------------------------------------------------------------------------
 
 
-def _where_number(condition: Tensor, self: Any, other: Any) -> Tensor:
+def _where_number(condition: Tensor, self: Tensor, other: Any) -> Tensor:
     """`where` with numbers: they do not widen a tensor within its category."""
     if type(other) in (int, float) and self.__class__ is Tensor and self._a.dtype.kind == "f":
         return aten.where__self(condition, self, aten.scalar_tensor(other, dtype=self.dtype, device=self.device))

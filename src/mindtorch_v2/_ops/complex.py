@@ -55,7 +55,7 @@ declare("resolve_conj(Tensor self) -> Tensor", composite=lambda self: self)
 declare("resolve_neg(Tensor self) -> Tensor", composite=lambda self: self)
 
 
-def _angle_backward(grad: Any, self: Any) -> Any:
+def _angle_backward(grad: Tensor, self: Tensor) -> Any:
     if not is_complex(self):
         return aten.zeros_like(grad)
     size = aten.abs(self)

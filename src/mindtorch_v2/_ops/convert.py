@@ -9,23 +9,23 @@ from typing import Any
 
 from .._backends.base import device_of, resolved, transfer
 from .._backends.cpu.memory import to_copy
-from .._device import as_device, device
+from .._device import DeviceLike, as_device, device
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
-from .._dtype import COMPLEX, FLOAT, FROM_NUMPY, DefaultDtype, as_dtype, dtype
-from .._memory_format import CHANNELS_LAST_ORDER, contiguous_format, preserve_format
+from .._dtype import COMPLEX, FLOAT, FROM_NUMPY, DefaultDtype, DType, as_dtype, dtype
+from .._memory_format import CHANNELS_LAST_ORDER, MemoryFormat, contiguous_format, preserve_format
 from .._tensor import SAME_KIND, Tensor
 from .create import OPTIONS
 
 LAST = "bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None"
 
 
-def _to_copy_kernel(a: Any, to: dtype | None, layout: Any, device: Any, pin_memory: Any, non_blocking: bool,
-                    memory_format: Any) -> Any:
+def _to_copy_kernel(a: Any, to: dtype | None, layout: Any, device: DeviceLike, pin_memory: bool | None,
+                    non_blocking: bool, memory_format: MemoryFormat | None) -> Any:
     return to_copy(a, a.dtype if to is None else to.np, None if memory_format is preserve_format else memory_format)
 
 
-def _suits(self: Tensor, memory_format: Any) -> bool:
+def _suits(self: Tensor, memory_format: MemoryFormat | None) -> bool:
     """Whether a tensor is taken to be in a memory format already."""
     if memory_format is None or memory_format is preserve_format:
         return True
@@ -34,7 +34,8 @@ def _suits(self: Tensor, memory_format: Any) -> bool:
     return self.is_contiguous(memory_format=memory_format)
 
 
-def _to(self: Tensor, dtype: Any, device: Any, non_blocking: bool, copy: bool, memory_format: Any) -> Tensor:
+def _to(self: Tensor, dtype: DType | None, device: DeviceLike, non_blocking: bool, copy: bool,
+        memory_format: MemoryFormat | None) -> Tensor:
     where = None if device is None else resolved(as_device(device))
     same_device = where is None or where == self.device
     if not copy and same_device and (dtype is None or dtype.np == self._a.dtype) and _suits(self, memory_format):
@@ -119,7 +120,7 @@ def _named_conversions() -> None:
                   "cfloat": "complex64", "cdouble": "complex128"}
     by_name = {d.name: d for d in FROM_NUMPY.values()}
     for method, target in from_names.items():
-        def convert(self: Tensor, memory_format: Any = None, _to: dtype = by_name[target]) -> Tensor:
+        def convert(self: Tensor, memory_format: MemoryFormat | None = None, _to: dtype = by_name[target]) -> Tensor:
             return aten.to__dtype(self, _to, False, False, memory_format)
 
         convert.__name__ = method
@@ -131,7 +132,7 @@ _named_conversions()
 
 
 @choose("type", where="m")
-def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+def type_(self: Tensor, dtype: DType | None = None, non_blocking: bool = False) -> Any:
     """The old-style type name, or a conversion."""
     if dtype is None:
         return "torch." + TYPE_NAMES[self.dtype.name] + "Tensor"
@@ -169,13 +170,13 @@ declare("type_as(Tensor self, Tensor other) -> Tensor", where="m",
 
 
 @choose("cpu", where="m")
-def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
+def cpu(self: Tensor, memory_format: MemoryFormat | None = None) -> Tensor:
     """This tensor in host memory."""
     return to(self, device="cpu", memory_format=memory_format)
 
 
 @choose("npu", where="m")
-def npu(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
+def npu(self: Tensor, device: DeviceLike = None, non_blocking: bool = False) -> Tensor:
     """This tensor on an Ascend NPU."""
     return to(self, device="npu" if device is None else device)
 

@@ -19,15 +19,16 @@ Sizes = int | Sequence[int]
 # -- the kernel and its derivative -------------------------------------------------------------------------------------
 
 
-def _gradients(grad: Any, input: Any, weight: Any, bias_shape: Any, stride: Any, padding: Any, dilation: Any,
+def _gradients(grad: Tensor, input: Any, weight: Any, bias_shape: Any, stride: Any, padding: Any, dilation: Any,
                transposed: bool, output_padding: Any, groups: int, needs: Any) -> tuple[Any, ...]:
     made = aten.convolution_backward(grad, input, weight, bias_shape, stride, padding, dilation, transposed,
                                      output_padding, groups, needs)
     return tuple(m if n else None for m, n in zip(made, needs, strict=True))
 
 
-def _second_gradients(grads: Any, grad_output: Any, input: Any, weight: Any, stride: Any, padding: Any, dilation: Any,
-                      transposed: bool, output_padding: Any, groups: int, output_mask: Any, needs: Any) -> Any:
+def _second_gradients(grads: Any, grad_output: Tensor, input: Any, weight: Any, stride: Any, padding: Any,
+                      dilation: Any, transposed: bool, output_padding: Any, groups: int, output_mask: Any,
+                      needs: Any) -> Any:
     """Each of the three gradients is linear in two of `grad_output`, `input` and `weight`: convolutions again."""
     if input._a.dtype.kind == "c":
         raise NotImplementedError("the second derivative of a complex convolution is not supported")

@@ -15,7 +15,7 @@ from .._dispatch.namespace import aten
 from .._dispatch.observer import HOOK
 from .._dispatch.registry import choose, declare
 from .._dispatch.steps import step
-from .._memory_format import CHANNELS_LAST_ORDER, contiguous_format
+from .._memory_format import CHANNELS_LAST_ORDER, MemoryFormat, contiguous_format
 from .._shape import as_shape
 from .._storage import BorrowedShared
 from .._tensor import Tensor, alias, move
@@ -66,7 +66,7 @@ declare("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", cpu
         grad={"self": lambda grad: grad}, meta="same")
 
 
-def _contiguous(self: Tensor, memory_format: Any) -> Tensor:
+def _contiguous(self: Tensor, memory_format: MemoryFormat | None) -> Tensor:
     wanted = contiguous_format if memory_format is None else memory_format
     return self if is_contiguous(self, memory_format=wanted) else aten.clone(self, memory_format=wanted)
 
@@ -83,7 +83,7 @@ choose("is_contiguous", where="m")(is_contiguous)
 
 
 @choose("contiguous", where="m")
-def contiguous(self: Tensor, memory_format: Any = None) -> Tensor:
+def contiguous(self: Tensor, memory_format: MemoryFormat | None = None) -> Tensor:
     """The tensor itself if it is contiguous, else a contiguous copy."""
     if memory_format is None and self._a.flags.c_contiguous:
         return self
@@ -136,7 +136,7 @@ declare("is_nonzero(Tensor self) -> bool", composite=_is_nonzero)
 declare("_local_scalar_dense(Tensor self) -> Scalar", composite=_local_scalar_dense, where="n")
 
 
-def _resize(self: Tensor, size: Any, memory_format: Any) -> Tensor:
+def _resize(self: Tensor, size: Any, memory_format: MemoryFormat | None) -> Tensor:
     if self.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
     shape, array = tuple(size), self._a
@@ -174,6 +174,6 @@ declare("resize_(Tensor self, int[] size, *, MemoryFormat? memory_format=None) -
 
 
 @choose("resize_", where="m")
-def resize_(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
+def resize_(self: Tensor, *size: Any, memory_format: MemoryFormat | None = None) -> Tensor:
     """Change the shape in place, growing the memory if it is too small; contents beyond the old end are undefined."""
     return aten.resize___default(self, as_shape(size), memory_format=memory_format)

@@ -13,7 +13,7 @@ from .._backends.cpu.memory import empty, empty_in_format, empty_strided, format
 from .._backends.cpu.spaced import spaced
 from .._backends.cpu.view import strided
 from .._backends.geometry import dense_strides
-from .._device import CPU, as_device
+from .._device import CPU, DeviceLike, as_device
 from .._dispatch.dtype_rules import unsupported
 from .._dispatch.namespace import aten
 from .._dispatch.observer import HOOK
@@ -21,8 +21,8 @@ from .._dispatch.promotion import number_dtype, pretty, result_dtype, scalar_arr
 from .._dispatch.registry import choose, declare
 from .._dispatch.state import THREAD
 from .._dispatch.steps import step as kernel_step
-from .._dtype import FLOAT, DefaultDtype, bool_, dtype, int64
-from .._memory_format import contiguous_format, preserve_format
+from .._dtype import FLOAT, DefaultDtype, DType, bool_, dtype, int64
+from .._memory_format import MemoryFormat, contiguous_format, preserve_format
 from .._shape import as_shape
 from .._storage import Shared
 from .._tensor import Tensor, wrap, wrap_known
@@ -39,7 +39,8 @@ def check_size(size: Any) -> tuple[int, ...]:
     return shape
 
 
-def _empty(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
+def _empty(size: Any, dtype: DType | None, layout: Any, device: DeviceLike, pin_memory: bool | None,
+           memory_format: MemoryFormat | None) -> Tensor:
     if device is None:
         device = THREAD.state.default_device
     shape, kind = check_size(size), (dtype or DefaultDtype.value).np
@@ -65,7 +66,8 @@ def _is_row_major(shape: tuple[int, ...], steps: tuple[int, ...]) -> bool:
     return True
 
 
-def _empty_strided(size: Any, stride: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+def _empty_strided(size: Any, stride: Any, dtype: DType | None, layout: Any, device: DeviceLike,
+                   pin_memory: bool | None) -> Tensor:
     shape, steps = check_size(size), tuple(stride)
     kind, where = (dtype or DefaultDtype.value).np, as_device(
         device if device is not None else THREAD.state.default_device)
@@ -89,14 +91,14 @@ declare(f"empty_strided(int[] size, int[] stride, *, {OPTIONS}) -> Tensor", comp
 
 
 @choose("empty_strided", where="f")
-def empty_strided_(size: Any, stride: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
+def empty_strided_(size: Any, stride: Any, *, dtype: DType | None = None, layout: Any = None, device: DeviceLike = None,
                    pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
     """Memory in any geometry."""
     return with_flags(aten.empty_strided__default(size, stride, dtype=dtype, device=device), requires_grad)
 
 
 def _filled(value: Any) -> Any:
-    def make(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    def make(size: Any, dtype: DType | None, layout: Any, device: DeviceLike, pin_memory: bool | None) -> Tensor:
         if value == 0:
             return fresh(aten.zero_(aten.empty__memory_format(size, dtype=dtype, device=device)))
         made = aten.empty__memory_format(size, dtype=dtype or DefaultDtype.value, device=device)
@@ -116,7 +118,8 @@ declare(f"zeros(int[] size, *, {OPTIONS}) -> Tensor", composite=_filled(0), wher
 declare(f"ones(int[] size, *, {OPTIONS}) -> Tensor", composite=_filled(1.0), where="n")
 
 
-def _full(size: Any, fill_value: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+def _full(size: Any, fill_value: Any, dtype: DType | None, layout: Any, device: DeviceLike,
+          pin_memory: bool | None) -> Tensor:
     if isinstance(fill_value, Tensor):
         fill_value = fill_value.item()
     kind = dtype or number_dtype(fill_value)
@@ -126,17 +129,19 @@ def _full(size: Any, fill_value: Any, dtype: Any, layout: Any, device: Any, pin_
 declare(f"full(int[] size, Scalar fill_value, *, {OPTIONS}) -> Tensor", composite=_full, where="n")
 
 
-def _zeros_like(self: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
+def _zeros_like(self: Tensor, dtype: DType | None, layout: Any, device: DeviceLike, pin_memory: bool | None,
+                memory_format: MemoryFormat | None) -> Tensor:
     return fresh(aten.zero_(aten.empty_like__default(self, dtype=dtype, device=device, memory_format=memory_format)))
 
 
-def _full_like(self: Any, value: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any,
-               memory_format: Any) -> Tensor:
+def _full_like(self: Tensor, value: Any, dtype: DType | None, layout: Any, device: DeviceLike, pin_memory: bool | None,
+               memory_format: MemoryFormat | None) -> Tensor:
     made = aten.empty_like__default(self, dtype=dtype, device=device, memory_format=memory_format)
     return fresh(aten.fill_(made, value))
 
 
-def _empty_like(self: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
+def _empty_like(self: Tensor, dtype: DType | None, layout: Any, device: DeviceLike, pin_memory: bool | None,
+                memory_format: MemoryFormat | None) -> Tensor:
     array = self._a
     kind = (dtype.np if dtype is not None else array.dtype)
     where = self.device if device is None else as_device(device)
@@ -165,8 +170,8 @@ declare("scalar_tensor(Scalar s, *, " + OPTIONS + ") -> Tensor",
 
 
 @choose("scalar_tensor", where="f")
-def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
-                  requires_grad: bool = False) -> Tensor:
+def scalar_tensor(s: Any, *, dtype: DType | None = None, layout: Any = None, device: DeviceLike = None,
+                  pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
     """A number as a tensor without dimensions."""
     return with_flags(aten.scalar_tensor__default(s, dtype=dtype, device=device), requires_grad)
 
@@ -182,7 +187,7 @@ def with_flags(tensor: Tensor, requires_grad: bool, out: Any = None) -> Tensor:
     return tensor
 
 
-def out_dtype(name: str, out: Tensor, dtype: Any) -> Any:
+def out_dtype(name: str, out: Tensor, dtype: DType | None) -> Any:
     """The dtype that a factory makes for `out=`: that of the tensor to fill; another may not be asked for."""
     if out.requires_grad and THREAD.state.grad:
         raise RuntimeError(f"aten::{name}(): functions with out=... arguments don't support automatic differentiation, "
@@ -203,9 +208,9 @@ def _sized(name: str) -> None:
     overload = "empty__memory_format" if name == "empty" else f"{name}__default"
 
     @choose(name, where="f")
-    def make(*size: Any, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-             pin_memory: bool = False, requires_grad: bool = False, memory_format: Any = None, names: Any = None,
-             **size_by_name: Any) -> Tensor:
+    def make(*size: Any, out: Any = None, dtype: DType | None = None, layout: Any = None, device: DeviceLike = None,
+             pin_memory: bool = False, requires_grad: bool = False, memory_format: MemoryFormat | None = None,
+             names: Any = None, **size_by_name: Any) -> Tensor:
         if size_by_name:
             unknown = next((key for key in size_by_name if key != "size"), None)
             if unknown is not None:
@@ -229,8 +234,8 @@ for _name in ("empty", "zeros", "ones"):
 
 
 @choose("full", where="f")
-def full(size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-         pin_memory: bool = False, requires_grad: bool = False, names: Any = None) -> Tensor:
+def full(size: Any, fill_value: Any, *, out: Any = None, dtype: DType | None = None, layout: Any = None,
+         device: DeviceLike = None, pin_memory: bool = False, requires_grad: bool = False, names: Any = None) -> Tensor:
     """A tensor of the given size filled with one value."""
     if out is not None:
         dtype = out_dtype("full", out, dtype)
@@ -242,8 +247,8 @@ def _like_face(name: str) -> None:
     overload = f"{name}__default"
 
     @choose(name, where="f")
-    def make(input: Any, *fill: Any, dtype: Any = None, layout: Any = None, device: Any = None,
-             pin_memory: bool = False, requires_grad: bool = False, memory_format: Any = None,
+    def make(input: Any, *fill: Any, dtype: DType | None = None, layout: Any = None, device: DeviceLike = None,
+             pin_memory: bool = False, requires_grad: bool = False, memory_format: MemoryFormat | None = None,
              **fill_by_name: Any) -> Tensor:
         if fill_by_name:
             fill = (fill_by_name.pop("fill_value"),)
@@ -262,7 +267,8 @@ for _name in ("empty_like", "zeros_like", "ones_like", "full_like"):
 # -- ranges --------------------------------------------------------------------------------------------------------
 
 
-def _arange(start: Any, end: Any, step: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+def _arange(start: Any, end: Any, step: Any, dtype: DType | None, layout: Any, device: DeviceLike,
+            pin_memory: bool | None) -> Tensor:
     whole = type(start) is type(end) is type(step) is int
     if dtype is None:
         floating = not whole and any(isinstance(v, (float, np.floating)) for v in (start, end, step))
@@ -308,8 +314,9 @@ declare(f"arange.start_step(Scalar start, Scalar end, Scalar step=1, *, {OPTIONS
 
 
 @choose("arange", where="f")
-def arange(start: Any = None, end: Any = None, step: Any = None, *, out: Any = None, dtype: Any = None,
-           layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
+def arange(start: Any = None, end: Any = None, step: Any = None, *, out: Any = None, dtype: DType | None = None,
+           layout: Any = None, device: DeviceLike = None, pin_memory: bool = False,
+           requires_grad: bool = False) -> Tensor:
     """Numbers from `start` up to, not including, `end`."""
     if isinstance(start, Tensor):
         start = start.item()
@@ -332,7 +339,8 @@ def arange(start: Any = None, end: Any = None, step: Any = None, *, out: Any = N
     return made if out is None and not requires_grad else range_out(made, requires_grad, out)
 
 
-def _linspace(start: Any, end: Any, steps: int, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+def _linspace(start: Any, end: Any, steps: int, dtype: DType | None, layout: Any, device: DeviceLike,
+              pin_memory: bool | None) -> Tensor:
     kind = dtype or DefaultDtype.value
     if dtype is None and (isinstance(start, complex) or isinstance(end, complex)):
         kind = kind.to_complex()
@@ -363,8 +371,8 @@ def _single(form: str, start: Any, end: Any) -> None:
 
 
 @choose("linspace", where="f")
-def linspace(start: Any, end: Any, steps: int, *, out: Any = None, dtype: Any = None, layout: Any = None,
-             device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
+def linspace(start: Any, end: Any, steps: int, *, out: Any = None, dtype: DType | None = None, layout: Any = None,
+             device: DeviceLike = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
     """`steps` evenly spaced numbers, both ends included."""
     _single("linspace", start, end)
     start, end = (v.item() if isinstance(v, Tensor) else v for v in (start, end))
@@ -373,8 +381,8 @@ def linspace(start: Any, end: Any, steps: int, *, out: Any = None, dtype: Any = 
     return range_out(aten.linspace__default(start, end, steps, dtype=dtype, device=device), requires_grad, out)
 
 
-def _logspace(start: Any, end: Any, steps: int, base: float, dtype: Any, layout: Any, device: Any,
-              pin_memory: Any) -> Tensor:
+def _logspace(start: Any, end: Any, steps: int, base: float, dtype: DType | None, layout: Any, device: DeviceLike,
+              pin_memory: bool | None) -> Tensor:
     kind = dtype or DefaultDtype.value
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
@@ -393,8 +401,9 @@ declare(f"logspace(Scalar start, Scalar end, int steps, float base=10.0, *, {OPT
 
 
 @choose("logspace", where="f")
-def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, out: Any = None, dtype: Any = None,
-             layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
+def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, out: Any = None, dtype: DType | None = None,
+             layout: Any = None, device: DeviceLike = None, pin_memory: bool = False,
+             requires_grad: bool = False) -> Tensor:
     """`steps` numbers from `base ** start` to `base ** end`, evenly spaced on a logarithmic scale."""
     _single("logspace", start, end)
     start, end = (v.item() if isinstance(v, Tensor) else v for v in (start, end))
@@ -403,7 +412,8 @@ def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, out: Any =
     return range_out(aten.logspace__default(start, end, steps, base, dtype=dtype, device=device), requires_grad, out)
 
 
-def _eye(n: int, m: int | None, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+def _eye(n: int, m: int | None, dtype: DType | None, layout: Any, device: DeviceLike,
+         pin_memory: bool | None) -> Tensor:
     if n < 0:
         raise RuntimeError(f"n must be greater or equal to 0, got {n}")
     if m is not None and m < 0:
@@ -416,8 +426,8 @@ declare(f"eye.m(int n, int m, *, {OPTIONS}) -> Tensor", composite=_eye, where="n
 
 
 @choose("eye", where="f")
-def eye(n: int, m: int | None = None, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-        pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
+def eye(n: int, m: int | None = None, *, out: Any = None, dtype: DType | None = None, layout: Any = None,
+        device: DeviceLike = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
     """The identity matrix."""
     sizes = (n,) if m is None else (n, m)
     if out is not None:
@@ -438,8 +448,9 @@ def result_type(tensor1: Any, tensor2: Any) -> dtype:
 
 def _new(name: str) -> None:
     @choose(f"new_{name}", where="m")
-    def make(self: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False,
-             layout: Any = None, pin_memory: bool = False, fill_value: Any = None, **size_by_name: Any) -> Tensor:
+    def make(self: Tensor, *size: Any, dtype: DType | None = None, device: DeviceLike = None,
+             requires_grad: bool = False, layout: Any = None, pin_memory: bool = False, fill_value: Any = None,
+             **size_by_name: Any) -> Tensor:
         if size_by_name:
             size = (size_by_name.pop("size"), *size)
         if name == "full":
@@ -455,22 +466,24 @@ def _new(name: str) -> None:
     make.__doc__ = f"torch.{name} with this tensor's dtype and device."
 
 
-def _new_empty(self: Tensor, size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+def _new_empty(self: Tensor, size: Any, dtype: DType | None, layout: Any, device: DeviceLike,
+               pin_memory: bool | None) -> Tensor:
     return aten.empty__memory_format(size, dtype=dtype or self.dtype, device=device or self.device)
 
 
-def _new_empty_strided(self: Tensor, size: Any, stride: Any, dtype: Any, layout: Any, device: Any,
-                       pin_memory: Any) -> Tensor:
+def _new_empty_strided(self: Tensor, size: Any, stride: Any, dtype: DType | None, layout: Any, device: DeviceLike,
+                       pin_memory: bool | None) -> Tensor:
     return aten.empty_strided__default(size, stride, dtype=dtype or self.dtype, device=device or self.device)
 
 
-def _new_full(self: Tensor, size: Any, fill_value: Any, dtype: Any, layout: Any, device: Any,
-              pin_memory: Any) -> Tensor:
+def _new_full(self: Tensor, size: Any, fill_value: Any, dtype: DType | None, layout: Any, device: DeviceLike,
+              pin_memory: bool | None) -> Tensor:
     return fresh(aten.fill_(aten.new_empty__default(self, size, dtype=dtype, device=device), fill_value))
 
 
 def _new_filled(value: float) -> Any:
-    def make(self: Tensor, size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    def make(self: Tensor, size: Any, dtype: DType | None, layout: Any, device: DeviceLike,
+             pin_memory: bool | None) -> Tensor:
         made = aten.new_empty__default(self, size, dtype=dtype, device=device)
         return fresh(aten.fill_(made, value) if value else aten.zero_(made))
 
@@ -488,7 +501,7 @@ for _name in ("empty", "zeros", "ones", "full"):
 
 
 @choose("new_empty_strided", where="m")
-def new_empty_strided(self: Tensor, size: Any, stride: Any, *, dtype: Any = None, device: Any = None,
+def new_empty_strided(self: Tensor, size: Any, stride: Any, *, dtype: DType | None = None, device: DeviceLike = None,
                       requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
     """Uninitialised memory of a given geometry, in this tensor's dtype unless told otherwise."""
     return with_flags(aten.new_empty_strided__default(self, size, stride, dtype=dtype, device=device), requires_grad)

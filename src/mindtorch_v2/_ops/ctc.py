@@ -12,13 +12,13 @@ from .._dispatch.registry import choose, declare
 from .._tensor import Tensor
 
 
-def _backward(grad: Any, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, result0: Any,
+def _backward(grad: Tensor, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, result0: Any,
               result1: Any, blank: int, zero_infinity: bool) -> Any:
     return aten._ctc_loss_backward(grad, log_probs, targets, input_lengths, target_lengths, result0, result1, blank,
                                    zero_infinity)
 
 
-def _again(grad: Any) -> Any:
+def _again(grad: Tensor) -> Any:
     raise RuntimeError("derivative for aten::_ctc_loss_backward is not implemented")
 
 

@@ -103,7 +103,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0,
     return aten.cdist__default(x1, x2, p, MODES[compute_mode])
 
 
-def _no_second_gradient(grad: Any) -> Any:
+def _no_second_gradient(grad: Tensor) -> Any:
     raise NotImplementedError("the derivative for '_pdist_backward' is not implemented.")
 
 

@@ -20,7 +20,7 @@ def _weight_gradient(grad: Tensor, indices: Tensor, offsets: Tensor, result1: Te
                                         scale_grad_by_freq, mode, sparse, per_sample_weights, padding_idx)
 
 
-def _no_second_gradient(grad: Any) -> Any:
+def _no_second_gradient(grad: Tensor) -> Any:
     raise NotImplementedError("the derivative for '_embedding_bag_dense_backward' is not implemented.")
 
 

@@ -7,17 +7,18 @@ from collections.abc import Callable
 from typing import Any
 
 from .._backends.cpu import fft as kernels
+from .._device import DeviceLike
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import pretty
 from .._dispatch.registry import declare
-from .._dtype import FLOAT, DefaultDtype
+from .._dtype import FLOAT, DefaultDtype, DType
 from .._shape import wrap_dim
 from .._tensor import Tensor
 
 # -- kernels ---------------------------------------------------------------------------------------------------------
 
 
-def _r2c_backward(grad: Any, self_shape: Any, dim: Any, normalization: int, onesided: bool) -> Any:
+def _r2c_backward(grad: Tensor, self_shape: Any, dim: Any, normalization: int, onesided: bool) -> Any:
     if onesided:
         last = dim[-1] % len(self_shape)
         missing = self_shape[last] - grad._a.shape[last]
@@ -27,7 +28,7 @@ def _r2c_backward(grad: Any, self_shape: Any, dim: Any, normalization: int, ones
     return aten.real(aten._fft_c2c(grad, dim, normalization, False))
 
 
-def _c2r_backward(grad: Any, dim: Any, normalization: int) -> Any:
+def _c2r_backward(grad: Tensor, dim: Any, normalization: int) -> Any:
     made = aten._fft_r2c(grad, dim, normalization, True)
     last = dim[-1]
     size = made._a.shape[last]
@@ -256,13 +257,14 @@ def _shift(back: bool) -> Callable[..., Tensor]:
     return shift
 
 
-def _fftfreq(n: int, d: float, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+def _fftfreq(n: int, d: float, dtype: DType | None, layout: Any, device: DeviceLike, pin_memory: bool | None) -> Tensor:
     positive = aten.arange(0, (n + 1) // 2, dtype=dtype or DefaultDtype.value, device=device)
     negative = aten.arange(-(n // 2), 0, dtype=dtype or DefaultDtype.value, device=device)
     return aten.cat([positive, negative]) * (1.0 / (n * d) if n else 1.0)
 
 
-def _rfftfreq(n: int, d: float, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+def _rfftfreq(n: int, d: float, dtype: DType | None, layout: Any, device: DeviceLike,
+              pin_memory: bool | None) -> Tensor:
     return aten.arange(0, n // 2 + 1, dtype=dtype or DefaultDtype.value, device=device) * (
         1.0 / (n * d) if n * d else math.inf)
 

@@ -18,6 +18,8 @@ from .._backends.geometry import shows_twice
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
 from .._dispatch.state import THREAD
+from .._dtype import DType
+from .._memory_format import MemoryFormat
 from .._tensor import Tensor, wrap
 
 UNARY = (
@@ -335,12 +337,12 @@ def _zero(tensors: Any) -> Any:
     return tensors
 
 
-def _clone(tensors: Any, memory_format: Any) -> Any:
+def _clone(tensors: Any, memory_format: MemoryFormat | None) -> Any:
     check_list(tensors, "_foreach_clone")
     return tuple([aten.clone(t, memory_format=memory_format) for t in tensors])
 
 
-def _norm(tensors: Any, order: Any, dtype: Any) -> Any:
+def _norm(tensors: Any, order: Any, dtype: DType | None) -> Any:
     check_list(tensors, "_foreach_norm")
     return tuple([aten.linalg_vector_norm(t, order, dtype=dtype) for t in tensors])
 

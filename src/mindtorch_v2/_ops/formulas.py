@@ -18,18 +18,18 @@ def conj(x: Any) -> Any:
 def not_implemented(name: str) -> Any:
     """The formula of an op that PyTorch records but cannot differentiate: using it raises."""
 
-    def formula(grad: Any) -> Any:
+    def formula(grad: Tensor) -> Any:
         raise RuntimeError(f"derivative for aten::{name} is not implemented")
 
     return formula
 
 
-def scaled(grad: Any, factor: Any) -> Any:
+def scaled(grad: Tensor, factor: Any) -> Any:
     """`grad * factor`, without an op when the factor is 1."""
     return grad if isinstance(factor, (int, float)) and factor == 1 else grad * conj(factor)
 
 
-def spread(grad: Any, shape: tuple[int, ...], dims: tuple[int, ...], keepdim: bool) -> Any:
+def spread(grad: Tensor, shape: tuple[int, ...], dims: tuple[int, ...], keepdim: bool) -> Any:
     """Undo a reduction: put back the reduced dimensions (already wrapped) and expand to the input's shape."""
     if not keepdim and shape:
         for dim in sorted(dims):

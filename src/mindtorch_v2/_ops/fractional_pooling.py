@@ -7,16 +7,17 @@ from typing import Any
 from .._backends.cpu import fractional_pooling as kernels
 from .._dispatch.namespace import aten
 from .._dispatch.registry import declare
+from .._tensor import Tensor
 
 
 def _declare(spatial: int) -> None:
     name = f"fractional_max_pool{spatial}d"
     node = f"FractionalMaxPool{spatial}DBackward"
 
-    def backward(grad: Any, self: Any, kernel_size: Any, output_size: Any, result1: Any) -> Any:
+    def backward(grad: Tensor, self: Tensor, kernel_size: Any, output_size: Any, result1: Any) -> Any:
         return getattr(aten, f"{name}_backward")(grad, self, kernel_size, output_size, result1)
 
-    def again(grad: Any, indices: Any) -> Any:
+    def again(grad: Tensor, indices: Any) -> Any:
         flat = aten.flatten(grad, -spatial)
         return aten.reshape(aten.gather(flat, -1, aten.flatten(indices, -spatial)), indices._a.shape)
 

@@ -13,7 +13,7 @@ from .._tensor import Tensor
 def _declare(spatial: int) -> None:
     name = f"grid_sampler_{spatial}d"
 
-    def gradients(grad: Any, input: Any, grid: Any, interpolation_mode: int, padding_mode: int, align_corners: bool,
+    def gradients(grad: Tensor, input: Any, grid: Any, interpolation_mode: int, padding_mode: int, align_corners: bool,
                   needs: Any) -> tuple[Any, Any]:
         made = getattr(aten, f"{name}_backward")(grad, input, grid, interpolation_mode, padding_mode, align_corners,
                                                  needs)

@@ -48,14 +48,14 @@ declare(
 )
 
 
-def _check_list(name: str, tensors: Any) -> None:
+def _check_list(name: str, tensors: Sequence[Tensor]) -> None:
     # A tensor can be iterated over, so nothing would fail by itself.
     if isinstance(tensors, Tensor):
         raise TypeError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor")
 
 
 @choose("cat", where="f")
-def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None) -> Tensor:
+def cat(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | None = None, out: Any = None) -> Tensor:
     """Tensors joined along a dimension."""
     if type(tensors) is not list and type(tensors) is not tuple:
         _check_list("cat", tensors)
@@ -63,7 +63,7 @@ def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None)
 
 
 @choose("stack", where="f")
-def stack(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None) -> Tensor:
+def stack(tensors: Sequence[Tensor], dim: int = 0, *, axis: int | None = None, out: Any = None) -> Tensor:
     """Tensors of one shape joined along a new dimension."""
     if type(tensors) is not list and type(tensors) is not tuple:
         _check_list("stack", tensors)

@@ -131,7 +131,7 @@ declare("logdet(Tensor self) -> Tensor", composite=_logdet)
 # -- solve -----------------------------------------------------------------------------------------------------------
 
 
-def _solve_backward(grad: Any, A: Any, result: Any, left: bool) -> Any:
+def _solve_backward(grad: Tensor, A: Any, result: Any, left: bool) -> Any:
     right = aten._linalg_solve_ex(adjoint(A), grad, left=left)
     if kernels.is_vector(A._a.shape, result._a.shape):
         return -aten.matmul(aten.unsqueeze(right, -1), conj(aten.unsqueeze(result, -2))), right
@@ -176,7 +176,7 @@ def _halved_lower(x: Any) -> Any:
     return aten.tril(x) - aten.diag_embed(diagonal * 0.5, 0, -2, -1)
 
 
-def _cholesky_backward(grad: Any, result0: Any, upper: bool) -> Any:
+def _cholesky_backward(grad: Tensor, result0: Any, upper: bool) -> Any:
     factor, slope = (adjoint(result0), adjoint(grad)) if upper else (result0, grad)
     inverse = aten.linalg_inv(factor)
     lower = aten.matmul(adjoint(factor), slope)

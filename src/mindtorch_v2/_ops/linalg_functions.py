@@ -24,7 +24,7 @@ from .return_types import named
 # -- eigenvalues -----------------------------------------------------------------------------------------------------
 
 
-def _eig_backward(grads: Any, self: Any, result0: Any, result1: Any) -> Any:
+def _eig_backward(grads: Any, self: Tensor, result0: Any, result1: Any) -> Any:
     grad_values, grad_vectors = grads
     values, vectors = result0, result1
     inner = aten.matmul(adjoint(vectors), grad_vectors)
@@ -62,7 +62,7 @@ declare("linalg_eigvals(Tensor self) -> Tensor", composite=lambda self: aten.lin
 # -- exponential -----------------------------------------------------------------------------------------------------
 
 
-def _exp_backward(grad: Any, self: Any) -> Any:
+def _exp_backward(grad: Tensor, self: Tensor) -> Any:
     """The derivative in the direction of `grad` is a corner of the exponential of a matrix of twice the size."""
     size = self._a.shape[-1]
     turned = adjoint(self)

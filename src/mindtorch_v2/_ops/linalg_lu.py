@@ -190,7 +190,7 @@ declare("_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> 
 # -- solving ---------------------------------------------------------------------------------------------------------
 
 
-def _triangular_backward(grad: Any, self: Any, result: Any, upper: bool, left: bool, unitriangular: bool) -> Any:
+def _triangular_backward(grad: Tensor, self: Tensor, result: Any, upper: bool, left: bool, unitriangular: bool) -> Any:
     right = _solve(adjoint(self), grad, upper=not upper, left=left, unitriangular=unitriangular)
     made = -aten.matmul(right, adjoint(result)) if left else -aten.matmul(adjoint(result), right)
     skip = 1 if unitriangular else 0
@@ -296,7 +296,7 @@ def triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bo
 # -- Cholesky --------------------------------------------------------------------------------------------------------
 
 
-def _cholesky_solve_backward(grad: Any, input2: Any, upper: bool, result: Any) -> Any:
+def _cholesky_solve_backward(grad: Tensor, input2: Any, upper: bool, result: Any) -> Any:
     right = aten.cholesky_solve(grad, input2, upper)
     common = aten.matmul(right, adjoint(result))
     common = common + adjoint(common)
@@ -321,7 +321,7 @@ def _cholesky_solve(self: Tensor, factor: Tensor, upper: bool) -> Tensor:
 declare("cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", composite=_cholesky_solve)
 
 
-def _cholesky_inverse_backward(grad: Any, self: Any, upper: bool, result: Any) -> Any:
+def _cholesky_inverse_backward(grad: Tensor, self: Tensor, upper: bool, result: Any) -> Any:
     inner = aten.matmul(result, aten.matmul(grad + adjoint(grad), result))
     return -(aten.matmul(self, inner) if upper else aten.matmul(inner, self))
 

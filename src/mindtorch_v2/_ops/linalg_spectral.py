@@ -12,7 +12,7 @@ from .._backends.cpu import linalg as kernels
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
 from .._dispatch.state import THREAD
-from .._dtype import int64
+from .._dtype import DType, int64
 from .._tensor import Tensor, wrap, wrap_known
 from .linalg import adjoint, check_matrix
 from .return_types import named
@@ -133,7 +133,7 @@ declare('linalg_eigvalsh(Tensor self, str UPLO="L") -> Tensor', where="n",
 # -- pseudo-inverse, least squares, rank -----------------------------------------------------------------------------
 
 
-def _pinv_backward(grad: Any, self: Any, result: Any) -> Any:
+def _pinv_backward(grad: Tensor, self: Tensor, result: Any) -> Any:
     """From dP = -P dA P + P P^H dA^H (1 - A P) + (1 - P A) dA^H P^H P."""
     p, ph, gh = result, adjoint(result), adjoint(grad)
     first = aten.matmul(gh, aten.matmul(p, ph))
@@ -248,7 +248,7 @@ def linalg_matrix_rank(A: Tensor, tol: Any = None, hermitian: bool = False, *, a
 # -- norms -----------------------------------------------------------------------------------------------------------
 
 
-def _matrix_norm(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
+def _matrix_norm(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: DType | None) -> Tensor:
     if self.ndim < 2:
         raise RuntimeError("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.")
     if len(dim) != 2:
@@ -275,7 +275,7 @@ def _matrix_norm(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: Any) ->
     return (aten.amax if ord > 0 else aten.amin)(sums, (other,), keepdim)
 
 
-def _norm(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
+def _norm(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: DType | None) -> Tensor:
     dims = None if dim is None else tuple(dim) if isinstance(dim, (list, tuple)) else (dim,)
     if ord is None:
         return aten.linalg_vector_norm(self, 2, dims, keepdim, dtype=dtype)

@@ -20,18 +20,18 @@ def reduced(losses: Tensor, reduction: int) -> Tensor:
     return aten.sum(losses) if reduction == SUM else losses
 
 
-def _curved(grad: Any, grad_output: Any, curvature: Any, reduction: int) -> Any:
+def _curved(grad: Tensor, grad_output: Tensor, curvature: Any, reduction: int) -> Any:
     """Second derivative of an elementwise loss, applied to the two gradients that meet at it."""
     made = grad * grad_output * curvature
     return made / grad._a.size if reduction == MEAN else made
 
 
-def _inside(self: Any, target: Any, limit: float) -> Any:
+def _inside(self: Tensor, target: Any, limit: float) -> Any:
     """1 where the difference is below the limit, else 0."""
     return aten.to(aten.lt(aten.abs(aten.sub(self, target)), limit), self.dtype)
 
 
-def _smooth_curvature(self: Any, target: Any, beta: float) -> Any:
+def _smooth_curvature(self: Tensor, target: Any, beta: float) -> Any:
     return _inside(self, target, beta) / beta if beta > 0 else 0
 
 
@@ -101,7 +101,7 @@ declare(
 )
 
 
-def _soft_margin_curvature(self: Any, target: Any) -> Any:
+def _soft_margin_curvature(self: Tensor, target: Any) -> Any:
     chance = aten.sigmoid(self * target)
     return target * target * chance * (1 - chance)
 
@@ -157,7 +157,7 @@ declare(
 )
 
 
-def _logits_gradient(grad: Any, self: Any, target: Any, weight: Any, pos_weight: Any,
+def _logits_gradient(grad: Tensor, self: Tensor, target: Any, weight: Any, pos_weight: Any,
                      reduction: int) -> Any:
     if pos_weight is None:
         made = aten.sigmoid(self)
@@ -169,7 +169,7 @@ def _logits_gradient(grad: Any, self: Any, target: Any, weight: Any, pos_weight:
     return _weighted(made, weight, reduction, self._a.size)
 
 
-def _logits_target_gradient(grad: Any, self: Any, weight: Any, pos_weight: Any,
+def _logits_target_gradient(grad: Tensor, self: Tensor, weight: Any, pos_weight: Any,
                             reduction: int) -> Any:
     if pos_weight is None:
         made = aten.neg(self) * grad

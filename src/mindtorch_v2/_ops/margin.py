@@ -7,6 +7,7 @@ from typing import Any
 from .._backends.cpu import margin as kernels
 from .._dispatch.namespace import aten
 from .._dispatch.registry import declare
+from .._tensor import Tensor
 from .formulas import not_implemented
 
 declare(
@@ -35,7 +36,7 @@ declare(
 )
 
 
-def _multilabel(self: Any, target: Any, reduction: int) -> Any:
+def _multilabel(self: Tensor, target: Any, reduction: int) -> Any:
     return aten.multilabel_margin_loss_forward(self, target, reduction)[0]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from .._backends.cpu import matmul as kernels
@@ -28,7 +29,7 @@ def _batch_flops(shapes: Shapes) -> int:
     return 2 * batch * rows * inner * columns
 
 
-def _right_gradient(grad: Any, left: Any, right_strides: Any, alpha: Any = 1) -> Any:
+def _right_gradient(grad: Tensor, left: Any, right_strides: Any, alpha: Any = 1) -> Any:
     """Gradient of a right factor, in that factor's memory order.
 
     The right factor is often a layer's transposed weight: this way the weight's own gradient, the transpose of this
@@ -276,7 +277,7 @@ def _cheapest_order(extents: list[int], first: int, last: int, memory: dict[Any,
     return memory[key]
 
 
-def _multi_dot(tensors: Any) -> Tensor:
+def _multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     tensors = list(tensors)
     if len(tensors) < 2:
         raise RuntimeError("multi_dot(): expected at least 2 tensors but got " + str(len(tensors)))

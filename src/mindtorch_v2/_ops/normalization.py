@@ -38,7 +38,7 @@ def _recordable_gradient(pull: Any, x: Any, dims: tuple[int, ...], eps: float) -
 # -- layer norm --------------------------------------------------------------------------------------------------------
 
 
-def _layer_norm_gradients(grad: Any, input: Any, normalized_size: Any, weight: Any, bias: Any, eps: float,
+def _layer_norm_gradients(grad: Tensor, input: Any, normalized_size: Any, weight: Any, bias: Any, eps: float,
                           result1: Any, result2: Any, needs: Any) -> Gradients:
     if not THREAD.state.grad:
         made = aten.native_layer_norm_backward(grad, input, normalized_size, result1, result2, weight, bias, needs)
@@ -100,7 +100,7 @@ declare("rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, flo
 # -- group norm --------------------------------------------------------------------------------------------------------
 
 
-def _group_norm_gradients(grad: Any, input: Any, weight: Any, n: int, c: int, hxw: int, group: int, eps: float,
+def _group_norm_gradients(grad: Tensor, input: Any, weight: Any, n: int, c: int, hxw: int, group: int, eps: float,
                           result1: Any, result2: Any, needs: Any) -> Gradients:
     if not THREAD.state.grad:
         made = aten.native_group_norm_backward(aten.contiguous(grad), input, result1, result2, weight, n, c, hxw,
@@ -150,7 +150,7 @@ declare("group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? b
 # -- batch norm --------------------------------------------------------------------------------------------------------
 
 
-def _batch_norm_gradients(grad: Any, input: Any, weight: Any, running_mean: Any, running_var: Any,
+def _batch_norm_gradients(grad: Tensor, input: Any, weight: Any, running_mean: Any, running_var: Any,
                           training: bool, eps: float, result1: Any, result2: Any, needs: Any) -> Gradients:
     if not THREAD.state.grad:
         made = aten.native_batch_norm_backward(grad, input, weight, running_mean, running_var, result1, result2,

@@ -9,10 +9,11 @@ import numpy as np
 
 from .._backends.base import placed, to_host
 from .._backends.cpu import numeric as kernels
+from .._device import DeviceLike
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import pretty
 from .._dispatch.registry import choose, declare
-from .._dtype import INTEGER, DefaultDtype, float64
+from .._dtype import INTEGER, DefaultDtype, DType, float64
 from .._shape import as_shape, wrap_dim
 from .._tensor import Tensor, wrap
 from .create import OPTIONS, out_dtype, range_out
@@ -120,12 +121,12 @@ declare("nonzero_static(Tensor self, *, int size, int fill_value=-1) -> Tensor",
 # -- norms -----------------------------------------------------------------------------------------------------------
 
 
-def _renorm_norms(self: Any, p: Any, dim: int) -> Any:
+def _renorm_norms(self: Tensor, p: Any, dim: int) -> Any:
     others = [d for d in range(self.ndim) if d != dim]
     return aten.linalg_vector_norm(self, p, others, True)
 
 
-def _renorm_backward(grad: Any, self: Any, p: Any, dim: int, maxnorm: Any) -> Any:
+def _renorm_backward(grad: Tensor, self: Tensor, p: Any, dim: int, maxnorm: Any) -> Any:
     at = wrap_dim(dim, self.ndim)
     others = [d for d in range(self.ndim) if d != at]
     norms = _renorm_norms(self, p, at)
@@ -138,7 +139,7 @@ def _renorm_backward(grad: Any, self: Any, p: Any, dim: int, maxnorm: Any) -> An
     return aten.where(norms > maxnorm, inner, grad)
 
 
-def _norm_slope(self: Any, norms: Any, p: Any) -> Any:
+def _norm_slope(self: Tensor, norms: Any, p: Any) -> Any:
     """The derivative of each norm by the elements."""
     if p == 2:
         return self / aten.where(norms == 0, 1.0, norms)
@@ -322,7 +323,8 @@ def histogramdd(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor |
     return named("histogramdd", ("hist", "bin_edges"))(form(input, bins, range, weight, density))
 
 
-def _range(start: Any, end: Any, step: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+def _range(start: Any, end: Any, step: Any, dtype: DType | None, layout: Any, device: DeviceLike,
+           pin_memory: bool | None) -> Tensor:
     kind = dtype or DefaultDtype.value
     if step == 0:
         raise RuntimeError("step must be nonzero")
@@ -337,8 +339,8 @@ declare(f"range.step(Scalar start, Scalar end, Scalar step=1, *, {OPTIONS}) -> T
 
 
 @choose("range", where="f")
-def range_(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dtype: Any = None, layout: Any = None,
-           device: Any = None, requires_grad: bool = False) -> Tensor:
+def range_(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dtype: DType | None = None,
+           layout: Any = None, device: DeviceLike = None, requires_grad: bool = False) -> Tensor:
     """Numbers from `start` to `end`, which is included."""
     if out is not None:
         dtype = out_dtype("range", out, dtype)
@@ -350,7 +352,7 @@ declare(f"empty_permuted(int[] size, int[] physical_layout, *, {OPTIONS}) -> Ten
         composite=lambda size, order, dtype, layout, device, pin: _empty_permuted(size, order, dtype, device))
 
 
-def _empty_permuted(size: Sequence[int], order: Sequence[int], dtype: Any, device: Any) -> Tensor:
+def _empty_permuted(size: Sequence[int], order: Sequence[int], dtype: DType | None, device: DeviceLike) -> Tensor:
     if sorted(order) != list(range(len(size))):
         raise RuntimeError(f"Number of dimensions in size does not match the length of the physical_layout; i.e. "
                            f"len(size) = {len(size)} is not equal to len(physical_layout) = {len(order)}"

@@ -18,7 +18,7 @@ from .formulas import conj
 LN2, LN10, TWO_OVER_SQRT_PI = math.log(2.0), math.log(10.0), 2.0 / math.sqrt(math.pi)
 
 
-def _zeros(grad: Any) -> Any:
+def _zeros(grad: Tensor) -> Any:
     return aten.zeros_like(grad)
 
 
@@ -47,7 +47,7 @@ declare("square_(Tensor self) -> Tensor", composite=lambda self: aten.pow_(self,
 # -- signs and rounding --------------------------------------------------------------------------------------------
 
 
-def _sgn_backward(grad: Any, self: Any, result: Any) -> Any:
+def _sgn_backward(grad: Tensor, self: Tensor, result: Any) -> Any:
     if self._a.dtype.kind != "c":
         return _zeros(grad)
     size = aten.abs(self)
@@ -87,7 +87,7 @@ def round_(input: Tensor, *, decimals: int | None = None) -> Tensor:
 # -- circular and hyperbolic functions -----------------------------------------------------------------------------
 
 
-def _sinc_backward(grad: Any, self: Any) -> Any:
+def _sinc_backward(grad: Tensor, self: Tensor) -> Any:
     angle = self * math.pi
     slope = grad * conj((angle * aten.cos(angle) - aten.sin(angle)) / (angle * self))
     return aten.where(self == 0.0, 0.0, slope)
@@ -129,7 +129,7 @@ declare(
 )
 
 
-def _logit_second(grad: Any, grad_output: Any, self: Any, eps: Any) -> Any:
+def _logit_second(grad: Tensor, grad_output: Tensor, self: Tensor, eps: Any) -> Any:
     spread = self * (1 - self)
     return aten.logit_backward(grad * grad_output, self, eps) * (2 * self - 1) / spread
 
@@ -151,7 +151,7 @@ unary("digamma", special.digamma, lambda grad, self: grad * aten.polygamma(1, se
 unary("i0", special.i0, lambda grad, self: grad * aten.special_i1(self))
 
 
-def _i1_backward(grad: Any, self: Any, result: Any) -> Any:
+def _i1_backward(grad: Tensor, self: Tensor, result: Any) -> Any:
     # The limit of i1(x) / x at 0 is a half.
     safe = aten.where(self == 0.0, 1.0, self)
     return grad * aten.where(self == 0.0, 0.5, aten.i0(self) - result / safe)

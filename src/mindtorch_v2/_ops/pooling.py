@@ -44,8 +44,8 @@ def _declare_max(spatial: int) -> None:
             f"int[{spatial}] dilation=1, bool ceil_mode=False")
     node = f"MaxPool{spatial}DWithIndicesBackward"
 
-    def backward(grad: Any, self: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
-                 result1: Any) -> Any:
+    def backward(grad: Tensor, self: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
+                 ceil_mode: bool, result1: Any) -> Any:
         return getattr(aten, f"{inner}_backward")(grad, self, kernel_size, stride, padding, dilation, ceil_mode,
                                                   result1)
 
@@ -104,12 +104,12 @@ declare("max_unpool3d(Tensor self, Tensor indices, int[3] output_size, int[3] st
 def _declare_average(spatial: int) -> None:
     name = f"avg_pool{spatial}d"
 
-    def backward(grad: Any, self: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
+    def backward(grad: Tensor, self: Tensor, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
                  count_include_pad: bool, divisor_override: Any) -> Any:
         return getattr(aten, f"{name}_backward")(grad, self, kernel_size, stride, padding, ceil_mode,
                                                  count_include_pad, divisor_override)
 
-    def again(grad: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool,
+    def again(grad: Tensor, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool,
               divisor_override: Any) -> Any:
         return getattr(aten, name)(grad, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
@@ -155,10 +155,10 @@ def _declare_adaptive(spatial: int) -> None:
             return aten.mean(self, tuple(range(-spatial, 0)), True)
         return getattr(aten, f"_{average}")(self, sizes)
 
-    def backward(grad: Any, self: Any) -> Any:
+    def backward(grad: Tensor, self: Tensor) -> Any:
         return getattr(aten, f"_{average}_backward")(grad, self)
 
-    def again(grad: Any, grad_output_shape: Any) -> Any:
+    def again(grad: Tensor, grad_output_shape: Any) -> Any:
         return getattr(aten, f"_{average}")(grad, grad_output_shape[-spatial:])
 
     node = f"AdaptiveAvgPool{spatial}DBackward"
@@ -169,7 +169,7 @@ def _declare_adaptive(spatial: int) -> None:
             cpu=adaptive.adaptive_avg_pool_backward(spatial), where="n", node=f"{node}Backward0",
             grad={"grad_output": again, "self": lambda grad, self: aten.zeros_like(self)})
 
-    def largest_backward(grad: Any, self: Any, result1: Any) -> Any:
+    def largest_backward(grad: Tensor, self: Tensor, result1: Any) -> Any:
         return getattr(aten, f"{largest}_backward")(grad, self, result1)
 
     node = f"AdaptiveMaxPool{spatial}DBackward"

@@ -9,12 +9,13 @@ import numpy as np
 
 from .._backends.base import on_device
 from .._backends.cpu import random as kernels
-from .._device import CPU
+from .._device import CPU, DeviceLike
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
 from .._dispatch.steps import step
-from .._dtype import FROM_NUMPY, int64
-from .._random import engine_of, generator_for
+from .._dtype import FROM_NUMPY, DType, int64
+from .._memory_format import MemoryFormat
+from .._random import Generator, engine_of, generator_for
 from .._shape import as_shape, broadcast_shapes
 from .._tensor import Tensor, wrap_known
 from .create import OPTIONS, check_size, fresh, out_dtype, with_flags
@@ -29,7 +30,7 @@ def _fill(schema: str, kernel: Callable[..., Any]) -> None:
     def fill(target: Any, *rest: Any) -> Any:
         return kernel(target, engine_of(rest[-1]), *rest[:-1])
 
-    def fill_by_two(target: Any, first: Any, second: Any, generator: Any) -> Any:
+    def fill_by_two(target: Any, first: Any, second: Any, generator: Generator | None) -> Any:
         return kernel(target, engine_of(generator), first, second)
 
     two = schema.count(",") == 4  # the commonest ones, without lists
@@ -50,7 +51,7 @@ _fill("cauchy(Tensor self, float median=0., float sigma=1., *, Generator? genera
 _fill("bernoulli.float(Tensor self, float p=0.5, *, Generator? generator=None)", kernels.bernoulli)
 
 
-def _bernoulli_from(target: Any, p: Any, generator: Any) -> Any:
+def _bernoulli_from(target: Any, p: Any, generator: Generator | None) -> Any:
     return kernels.bernoulli_elementwise(target, engine_of(generator), p)
 
 
@@ -60,7 +61,8 @@ declare("bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -
 
 
 @choose("uniform_", where="m")
-def uniform_(self: Tensor, low: float = 0.0, high: float = 1.0, *, generator: Any = None, **bounds: float) -> Tensor:
+def uniform_(self: Tensor, low: float = 0.0, high: float = 1.0, *, generator: Generator | None = None,
+             **bounds: float) -> Tensor:
     """Fill with numbers spread evenly over [low, high); by keyword the bounds are called `from` and `to`."""
     if bounds:
         low, high = bounds.pop("from", low), bounds.pop("to", high)
@@ -74,13 +76,13 @@ def _refuse(name: str, unknown: dict[str, Any]) -> None:
 
 
 @choose("normal_", where="m")
-def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Tensor:
+def normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with normally distributed numbers."""
     return aten.normal___fill(self, mean, std, generator=generator)
 
 
 @choose("random_", where="m")
-def random_(self: Tensor, *bounds: Any, generator: Any = None, **named: Any) -> Tensor:
+def random_(self: Tensor, *bounds: Any, generator: Generator | None = None, **named: Any) -> Tensor:
     """Fill with integers: of [from, to), of [0, to), or all that the dtype holds."""
     low, high = named.pop("from", None), named.pop("to", None)
     _refuse("random_", named)
@@ -96,32 +98,32 @@ def random_(self: Tensor, *bounds: Any, generator: Any = None, **named: Any) -> 
 
 
 @choose("bernoulli_", where="m")
-def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
+def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Fill with ones of probability `p`, a number or a tensor, and zeros."""
     form = aten.bernoulli___Tensor if isinstance(p, Tensor) else aten.bernoulli___float
     return form(self, p, generator=generator)
 
 
 @choose("exponential_", where="m")
-def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Any = None) -> Tensor:
+def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with exponentially distributed numbers."""
     return aten.exponential___default(self, lambd, generator=generator)
 
 
 @choose("geometric_", where="m")
-def geometric_(self: Tensor, p: float, *, generator: Any = None) -> Tensor:
+def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
     """Fill with numbers of trials up to the first success."""
     return aten.geometric___default(self, p, generator=generator)
 
 
 @choose("log_normal_", where="m")
-def log_normal_(self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Any = None) -> Tensor:
+def log_normal_(self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with numbers whose logarithm is normally distributed."""
     return aten.log_normal___default(self, mean, std, generator=generator)
 
 
 @choose("cauchy_", where="m")
-def cauchy_(self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Any = None) -> Tensor:
+def cauchy_(self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with numbers of a Cauchy distribution."""
     return aten.cauchy___default(self, median, sigma, generator=generator)
 
@@ -129,7 +131,7 @@ def cauchy_(self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator:
 # -- factories ---------------------------------------------------------------------------------------------------------
 
 
-def _overload(name: str, form: str, generator: Any) -> tuple[Callable[..., Tensor], dict[str, Any]]:
+def _overload(name: str, form: str, generator: Generator | None) -> tuple[Callable[..., Tensor], dict[str, Any]]:
     """The overload that draws from the default generator or from a given one, and what the latter takes for it."""
     if generator is None:
         return getattr(aten, f"{name}__{form or 'default'}"), {}
@@ -141,15 +143,16 @@ def _factory(name: str, fill: str) -> None:
 
     plain = f"{name}__default"
 
-    def make(size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    def make(size: Any, generator: Generator | None, dtype: DType | None, layout: Any, device: DeviceLike,
+             pin_memory: bool | None) -> Tensor:
         made = aten.empty__memory_format(size, dtype=dtype, device=device)
         return fresh(getattr(aten, fill)(made, generator=generator))
 
-    def make_plain(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    def make_plain(size: Any, dtype: DType | None, layout: Any, device: DeviceLike, pin_memory: bool | None) -> Tensor:
         return fresh(getattr(aten, fill)(aten.empty__memory_format(size, dtype=dtype, device=device)))
 
-    def make_like(self: Tensor, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any,
-                  memory_format: Any) -> Tensor:
+    def make_like(self: Tensor, generator: Generator | None, dtype: DType | None, layout: Any, device: DeviceLike,
+                  pin_memory: bool | None, memory_format: MemoryFormat | None) -> Tensor:
         made = aten.empty_like(self, dtype=dtype, device=device, memory_format=memory_format)
         return fresh(getattr(aten, fill)(made, generator=generator))
 
@@ -162,9 +165,9 @@ def _factory(name: str, fill: str) -> None:
             composite=lambda self, *options: make_like(self, None, *options))
 
     @choose(name, where="f")
-    def face(*size: Any, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
-             device: Any = None, pin_memory: bool = False, requires_grad: bool = False, names: Any = None,
-             **size_by_name: Any) -> Tensor:
+    def face(*size: Any, generator: Generator | None = None, out: Any = None, dtype: DType | None = None,
+             layout: Any = None, device: DeviceLike = None, pin_memory: bool = False, requires_grad: bool = False,
+             names: Any = None, **size_by_name: Any) -> Tensor:
         if size_by_name:
             size = (size_by_name.pop("size"),)
             _refuse(name, size_by_name)
@@ -177,8 +180,9 @@ def _factory(name: str, fill: str) -> None:
         return with_flags(form(as_shape(size), **drawn, dtype=dtype, device=device), requires_grad, out)
 
     @choose(f"{name}_like", where="f")
-    def face_like(input: Tensor, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-                  pin_memory: bool = False, requires_grad: bool = False, memory_format: Any = None) -> Tensor:
+    def face_like(input: Tensor, *, generator: Generator | None = None, dtype: DType | None = None, layout: Any = None,
+                  device: DeviceLike = None, pin_memory: bool = False, requires_grad: bool = False,
+                  memory_format: MemoryFormat | None = None) -> Tensor:
         form, drawn = _overload(f"{name}_like", "", generator)
         return with_flags(form(input, **drawn, dtype=dtype, device=device, memory_format=memory_format),
                           requires_grad)
@@ -194,8 +198,8 @@ _factory("rand", "uniform___default")
 _factory("randn", "normal___fill")
 
 
-def _randint(low: int, high: int, size: Any, generator: Any, dtype: Any, layout: Any, device: Any,
-             pin_memory: Any) -> Tensor:
+def _randint(low: int, high: int, size: Any, generator: Generator | None, dtype: DType | None, layout: Any,
+             device: DeviceLike, pin_memory: bool | None) -> Tensor:
     made = aten.empty__memory_format(size, dtype=dtype or int64, device=device)
     return fresh(aten.random___from(made, low, high, generator=generator))
 
@@ -230,9 +234,9 @@ def _bounds(name: str, args: tuple[Any, ...], low: Any, high: Any, last: Any,
 
 
 @choose("randint", where="f")
-def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, generator: Any = None, out: Any = None,
-            dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
-            requires_grad: bool = False) -> Tensor:
+def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, generator: Generator | None = None,
+            out: Any = None, dtype: DType | None = None, layout: Any = None, device: DeviceLike = None,
+            pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
     """Integers of [low, high): `randint(high, size)` or `randint(low, high, size)`."""
     bounds, shape = _bounds("randint", args, low, high, size, "size")
     if dtype is None:
@@ -245,8 +249,8 @@ def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, gen
     return with_flags(form(*bounds, check_size(shape), **drawn, dtype=dtype, device=device), requires_grad, out)
 
 
-def _randint_like(self: Tensor, low: int, high: int, generator: Any, dtype: Any, layout: Any, device: Any,
-                  pin_memory: Any, memory_format: Any) -> Tensor:
+def _randint_like(self: Tensor, low: int, high: int, generator: Generator | None, dtype: DType | None, layout: Any,
+                  device: DeviceLike, pin_memory: bool | None, memory_format: MemoryFormat | None) -> Tensor:
     made = aten.empty_like(self, dtype=dtype, device=device, memory_format=memory_format)
     return fresh(aten.random___from(made, low, high, generator=generator))
 
@@ -263,9 +267,9 @@ declare(f"randint_like(Tensor self, int high, *, {_LIKE}) -> Tensor", where="n",
 
 
 @choose("randint_like", where="f")
-def randint_like(input: Tensor, *args: Any, low: Any = None, high: Any = None, generator: Any = None,
-                 dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
-                 requires_grad: bool = False, memory_format: Any = None) -> Tensor:
+def randint_like(input: Tensor, *args: Any, low: Any = None, high: Any = None, generator: Generator | None = None,
+                 dtype: DType | None = None, layout: Any = None, device: DeviceLike = None, pin_memory: bool = False,
+                 requires_grad: bool = False, memory_format: MemoryFormat | None = None) -> Tensor:
     """Integers of [low, high) in the shape, dtype and device of `input` unless given."""
     bounds, _ = _bounds("randint_like", args, low, high, None, "")
     drawn: dict[str, Any] = {} if generator is None else {"generator": generator}
@@ -277,7 +281,8 @@ def randint_like(input: Tensor, *args: Any, low: Any = None, high: Any = None, g
     return with_flags(made, requires_grad)
 
 
-def _randperm(n: int, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+def _randperm(n: int, generator: Generator | None, dtype: DType | None, layout: Any, device: DeviceLike,
+              pin_memory: bool | None) -> Tensor:
     kind = dtype or int64
     made = aten.empty__memory_format((n,), dtype=kind, device=device)
     _permute_into(made._a, n, generator if made.is_cpu else generator_for(made.device, generator))
@@ -286,7 +291,7 @@ def _randperm(n: int, generator: Any, dtype: Any, layout: Any, device: Any, pin_
 
 @on_device
 @step("aten::randperm", "generator_out", lambda made, n, generator: (n, generator, made), places=(2,))
-def _permute_into(made: Any, n: int, generator: Any) -> None:
+def _permute_into(made: Any, n: int, generator: Generator | None) -> None:
     if not (n > 1 and engine_of(generator).fill_permutation(made)):
         made[...] = engine_of(generator).permutation(n, made.dtype)
 
@@ -297,8 +302,9 @@ declare(f"randperm(int n, *, {OPTIONS}) -> Tensor", where="n",
 
 
 @choose("randperm", where="f")
-def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
-             device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
+def randperm(n: int, *, generator: Generator | None = None, out: Any = None, dtype: DType | None = None,
+             layout: Any = None, device: DeviceLike = None, pin_memory: bool = False,
+             requires_grad: bool = False) -> Tensor:
     """The integers of [0, n) in random order."""
     if dtype is None:
         dtype = int64 if out is None else out.dtype
@@ -333,8 +339,8 @@ declare(
 )
 
 
-def _normal_sized(mean: float, std: float, size: Any, generator: Any, dtype: Any, layout: Any, device: Any,
-                  pin_memory: Any) -> Tensor:
+def _normal_sized(mean: float, std: float, size: Any, generator: Generator | None, dtype: DType | None, layout: Any,
+                  device: DeviceLike, pin_memory: bool | None) -> Tensor:
     made = aten.empty__memory_format(size, dtype=dtype, device=device)
     return fresh(aten.normal___fill(made, mean, std, generator=generator))
 
@@ -344,8 +350,8 @@ declare(f"normal.float_float(float mean, float std, int[] size, *, Generator? ge
 
 
 @choose("normal", where="f")
-def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, out: Any = None,
-           dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
+def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None, out: Any = None,
+           dtype: DType | None = None, layout: Any = None, device: DeviceLike = None, pin_memory: bool = False,
            requires_grad: bool = False) -> Tensor:
     """Normally distributed numbers, with tensors of means or deviations or, given a size, with one of each."""
     if isinstance(mean, Tensor):
@@ -372,7 +378,7 @@ declare(
 
 
 @choose("bernoulli")
-def bernoulli(input: Tensor, p: float | None = None, *, generator: Any = None, out: Any = None) -> Tensor:
+def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | None = None, out: Any = None) -> Tensor:
     """Ones with the probabilities found in `input`, or with one probability, and zeros."""
     if p is None:
         return aten.bernoulli__default(input, generator=generator, out=out)
@@ -387,7 +393,7 @@ def _assert_async(self: Tensor, assert_msg: str) -> None:
 declare("_assert_async.msg(Tensor self, str assert_msg) -> ()", composite=_assert_async, where="n")
 
 
-def _multinomial(weights: Any, count: int, replacement: bool, generator: Any) -> Any:
+def _multinomial(weights: Any, count: int, replacement: bool, generator: Generator | None) -> Any:
     if count != 1 or weights.ndim not in (1, 2) or not weights.size or not FROM_NUMPY[weights.dtype].is_floating_point:
         return engine_of(generator).multinomial(weights, count, replacement)
     # One sample is the fastest of exponential clocks with these rates, through ops, as in PyTorch.

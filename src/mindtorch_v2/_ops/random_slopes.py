@@ -7,28 +7,28 @@ from typing import Any
 from .._backends.cpu import random_slopes as kernels
 from .._dispatch.namespace import aten
 from .._dispatch.registry import declare
-from .._random import engine_of
+from .._random import Generator, engine_of
 from .._tensor import Tensor, wrap_known
 
 REST = "Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None"
 
 
-def _forward(x: Any, noise: Any, lower: float, upper: float, training: bool, generator: Any) -> Any:
+def _forward(x: Any, noise: Any, lower: float, upper: float, training: bool, generator: Generator | None) -> Any:
     if not training:
         return aten.leaky_relu(wrap_known(x), (lower + upper) / 2)._a
     return kernels.rrelu_with_noise(x, noise, lower, upper, engine_of(generator))
 
 
-def _forward_(x: Any, noise: Any, lower: float, upper: float, training: bool, generator: Any) -> Any:
+def _forward_(x: Any, noise: Any, lower: float, upper: float, training: bool, generator: Generator | None) -> Any:
     x[...] = _forward(x, noise, lower, upper, training, generator)
     return x
 
 
-def _backward(grad: Any, self: Any, noise: Any, lower: float, upper: float, training: bool) -> Any:
+def _backward(grad: Tensor, self: Tensor, noise: Any, lower: float, upper: float, training: bool) -> Any:
     return aten.rrelu_with_noise_backward(grad, self, noise, lower, upper, training, False)
 
 
-def _backward_(grad: Any, result: Any, noise: Any, lower: float, upper: float, training: bool) -> Any:
+def _backward_(grad: Tensor, result: Any, noise: Any, lower: float, upper: float, training: bool) -> Any:
     return aten.rrelu_with_noise_backward(grad, result, noise, lower, upper, training, True)
 
 
@@ -44,13 +44,13 @@ declare("rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise
             "self": lambda grad, self: aten.zeros_like(self)})
 
 
-def _rrelu(self: Tensor, lower: float, upper: float, training: bool, generator: Any) -> Tensor:
+def _rrelu(self: Tensor, lower: float, upper: float, training: bool, generator: Generator | None) -> Tensor:
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     return aten.rrelu_with_noise(self, aten.empty_like(self), lower, upper, training, generator)
 
 
-def _rrelu_(self: Tensor, lower: float, upper: float, training: bool, generator: Any) -> Tensor:
+def _rrelu_(self: Tensor, lower: float, upper: float, training: bool, generator: Generator | None) -> Tensor:
     return aten.rrelu_with_noise___inplace(self, aten.empty_like(self), lower, upper, training, generator)
 
 

@@ -30,8 +30,8 @@ def _mkldnn_layer(input: Any, weight0: Any, weight1: Any, weight2: Any, weight3:
 
 
 def _mkldnn_layer_backward(input: Any, weight1: Any, weight2: Any, weight3: Any, weight4: Any, hx: Any, cx: Any,
-                           output: Any, hy: Any, cy: Any, grad_output: Any, grad_hy: Any, grad_cy: Any, reverse: bool,
-                           mode: int, hidden_size: int, num_layers: int, has_biases: bool, train: bool,
+                           output: Any, hy: Any, cy: Any, grad_output: Tensor, grad_hy: Any, grad_cy: Any,
+                           reverse: bool, mode: int, hidden_size: int, num_layers: int, has_biases: bool, train: bool,
                            bidirectional: bool, batch_sizes: Any, batch_first: bool, workspace: Any) -> Any:
     first, second, third = (zeros_like(made) if grad is None else grad
                             for grad, made in ((grad_output, output), (grad_hy, hy), (grad_cy, cy)))

@@ -11,6 +11,7 @@ from .._dispatch.namespace import aten
 from .._dispatch.promotion import FLOAT_DTYPES, pretty
 from .._dispatch.registry import choose, declare
 from .._dispatch.state import THREAD
+from .._dtype import DType
 from .._shape import numel, reduced_shape, wrap_dims
 from .._tensor import Tensor
 from .formulas import conj, spread
@@ -23,7 +24,7 @@ MIN = named("min", ("values", "indices"))
 AMINMAX = named("aminmax", ("min", "max"))
 
 
-def kept(grad: Any, shape: Shape, dims: Shape, keepdim: bool) -> Any:
+def kept(grad: Tensor, shape: Shape, dims: Shape, keepdim: bool) -> Any:
     """A reduced tensor with its reduced dimensions (already wrapped) put back with extent 1."""
     if not keepdim and shape:
         for dim in sorted(dims):
@@ -40,7 +41,7 @@ def check_flag(name: str, position: int, value: Any) -> None:
 # -- sums ----------------------------------------------------------------------------------------------------------
 
 
-def _sum_backward(grad: Any, self_shape: Shape, dim: Any, keepdim: bool) -> Any:
+def _sum_backward(grad: Tensor, self_shape: Shape, dim: Any, keepdim: bool) -> Any:
     if dim is None:
         return aten.expand(grad, self_shape)
     return spread(grad, self_shape, wrap_dims(dim, len(self_shape)), keepdim)
@@ -57,7 +58,7 @@ declare(
 
 
 @choose("sum")
-def sum_(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None,
+def sum_(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None, out: Any = None,
          axis: Any = None, keepdims: bool = False) -> Tensor:
     """The sum of all elements, or sums over dimensions."""
     if dim is None:
@@ -72,7 +73,7 @@ def sum_(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
     return aten.sum__dim_IntList(input, dim, keepdim, dtype=dtype, out=out)
 
 
-def _nansum_backward(grad: Any, self: Tensor, dim: Any, keepdim: bool) -> Any:
+def _nansum_backward(grad: Tensor, self: Tensor, dim: Any, keepdim: bool) -> Any:
     present = aten.logical_not(aten.isnan(self))
     return _sum_backward(grad, self._a.shape, dim, keepdim) * present
 
@@ -83,7 +84,7 @@ declare(
 )
 
 
-def _nanmean(self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
+def _nanmean(self: Tensor, dim: Any, keepdim: bool, dtype: DType | None) -> Tensor:
     if self._a.dtype not in FLOAT_DTYPES:
         raise RuntimeError("nanmean(): expected input to have floating point or complex dtype but got "
                            f"{pretty(self.dtype)}")
@@ -100,7 +101,7 @@ declare("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarTyp
 # -- means ---------------------------------------------------------------------------------------------------------
 
 
-def _mean_backward(grad: Any, self_shape: Shape, dim: Any, keepdim: bool) -> Any:
+def _mean_backward(grad: Tensor, self_shape: Shape, dim: Any, keepdim: bool) -> Any:
     dims = wrap_dims(dim, len(self_shape))
     return aten.div__Scalar(spread(grad, self_shape, dims, keepdim), kernels.extent(self_shape, dims))
 
@@ -117,7 +118,7 @@ declare(
 
 
 @choose("mean")
-def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None,
+def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None, out: Any = None,
          axis: Any = None, keepdims: bool = False) -> Tensor:
     """The mean of all elements, or means over dimensions."""
     if dim is None:
@@ -143,7 +144,7 @@ def _products_of_others(self: Tensor, dim: int) -> Tensor:
     return before * after
 
 
-def _prod_backward(grad: Any, self: Tensor, result: Tensor) -> Any:
+def _prod_backward(grad: Tensor, self: Tensor, result: Tensor) -> Any:
     if not self._a.shape:
         return grad
     zeros = aten.nonzero(aten.eq(self, 0))
@@ -153,7 +154,7 @@ def _prod_backward(grad: Any, self: Tensor, result: Tensor) -> Any:
     return grad * conj(aten.reshape(_products_of_others(flat, 0), self._a.shape))
 
 
-def _prod_dim_backward(grad: Any, self: Tensor, dim: int, keepdim: bool, result: Tensor) -> Any:
+def _prod_dim_backward(grad: Tensor, self: Tensor, dim: int, keepdim: bool, result: Tensor) -> Any:
     shape = self._a.shape
     if not shape:
         return grad
@@ -175,7 +176,7 @@ declare(
 
 
 @choose("prod")
-def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None,
+def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: DType | None = None, out: Any = None,
          axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The product of all elements, or products along a dimension."""
     dim = axis if dim is None else dim
@@ -232,7 +233,7 @@ def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
 # -- extremes ------------------------------------------------------------------------------------------------------
 
 
-def evenly(grad: Any, self: Tensor, result: Tensor) -> Any:
+def evenly(grad: Tensor, self: Tensor, result: Tensor) -> Any:
     """The gradient of picking one value out of all: shared by the elements equal to it."""
     mask = aten.isnan(self) if aten.item(aten.isnan(result)) else aten.eq(self, result)
     return owned(aten.masked_fill_(aten.new_zeros(grad, self._a.shape), mask, grad / aten.sum(mask)))
@@ -259,7 +260,7 @@ declare(
 )
 
 
-def selected(grad: Any, self_shape: Shape, dim: int, keepdim: bool, result1: Tensor) -> Any:
+def selected(grad: Tensor, self_shape: Shape, dim: int, keepdim: bool, result1: Tensor) -> Any:
     """The gradient of an op that picks one element along a dimension and says which."""
     return aten.value_selecting_reduction_backward(grad, dim, result1, self_shape, keepdim)
 
@@ -299,7 +300,7 @@ def _extremes(name: str, ufunc: np.ufunc, position: Any, binary: str, result: An
             cpu=kernels.position_of(f"arg{name}", position))
 
 
-def _shared(grad: Any, self: Tensor, dims: Shape, keepdim: bool, result: Tensor) -> Any:
+def _shared(grad: Tensor, self: Tensor, dims: Shape, keepdim: bool, result: Tensor) -> Any:
     """The gradient of an extreme over dimensions: shared by the elements equal to it."""
     shape = self._a.shape
     restore = not keepdim and shape
@@ -310,7 +311,7 @@ def _shared(grad: Any, self: Tensor, dims: Shape, keepdim: bool, result: Tensor)
     return grad / aten.sum__dim_IntList(mask, dims, True) * mask
 
 
-def _shared_backward(grad: Any, self: Tensor, dim: Any, keepdim: bool, result: Tensor) -> Any:
+def _shared_backward(grad: Tensor, self: Tensor, dim: Any, keepdim: bool, result: Tensor) -> Any:
     return _shared(grad, self, wrap_dims(dim, self.ndim), keepdim, result)
 
 

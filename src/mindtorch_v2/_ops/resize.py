@@ -23,7 +23,7 @@ def _camel(name: str) -> str:
 def _formulas(name: str, spatial: int, corners: bool) -> tuple[Any, Any]:
     """The gradient and its gradient. Formulas name what they need, so every signature has its own."""
 
-    def back(grad: Any, shape: Any, output_size: Any, *rest: Any) -> Any:
+    def back(grad: Tensor, shape: Any, output_size: Any, *rest: Any) -> Any:
         return getattr(aten, f"{name}_backward")(grad, output_size, shape, *rest)
 
     def again(*arguments: Any) -> Any:
@@ -96,7 +96,7 @@ def _declare(name: str, mode: str, spatial: int) -> None:
         sizes, given = resolved(input.shape, output_size, rest[-1])
         return kernel(input, sizes, *rest[:-1], *given)
 
-    def back(grad: Any, input_shape: Any, output_size: Any, *rest: Any) -> Any:
+    def back(grad: Tensor, input_shape: Any, output_size: Any, *rest: Any) -> Any:
         sizes, given = resolved(input_shape, output_size, rest[-1])
         return getattr(aten, f"{name}_backward")(grad, sizes, input_shape, *rest[:-1], *given)
 

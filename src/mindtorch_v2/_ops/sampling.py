@@ -11,11 +11,11 @@ from .._backends.cpu import rng_rejection as kernels
 from .._backends.cpu.rng_checks import FLOATING, require
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
-from .._random import engine_of
+from .._random import Generator, engine_of
 from .._tensor import Tensor
 
 
-def _gamma(a: Any, generator: Any) -> Any:
+def _gamma(a: Any, generator: Generator | None) -> Any:
     require(a.dtype, FLOATING, "gamma")
     drawn = kernels.standard_gamma(engine_of(generator), a).astype(a.dtype)
     # Zero is no gamma number: what is too small becomes the smallest number with full precision.
@@ -23,23 +23,23 @@ def _gamma(a: Any, generator: Any) -> Any:
     return np.maximum(drawn, np.asarray(smallest).astype(a.dtype)) if a.dtype.itemsize > 2 else drawn
 
 
-def _dirichlet(a: Any, generator: Any) -> Any:
+def _dirichlet(a: Any, generator: Generator | None) -> Any:
     require(a.dtype, FLOATING, "dirichlet")
     return kernels.dirichlet(engine_of(generator), a).astype(a.dtype)
 
 
-def _poisson(a: Any, generator: Any) -> Any:
+def _poisson(a: Any, generator: Generator | None) -> Any:
     require(a.dtype, FLOATING, "poisson_cpu")
     return kernels.poisson(engine_of(generator), a).astype(a.dtype)
 
 
-def _binomial(count: Any, prob: Any, generator: Any) -> Any:
+def _binomial(count: Any, prob: Any, generator: Generator | None) -> Any:
     require(count.dtype, FLOATING, "binomial_cpu")
     return kernels.binomial(engine_of(generator), count, prob).astype(count.dtype)
 
 
 def _no_second(name: str) -> Any:
-    def refuse(grad: Any) -> Any:
+    def refuse(grad: Tensor) -> Any:
         raise RuntimeError(f"derivative for aten::{name} is not implemented")
 
     return refuse
@@ -52,7 +52,7 @@ declare("_standard_gamma_grad(Tensor self, Tensor output) -> Tensor", where="n",
         grad={("self", "output"): _no_second("_standard_gamma_grad")})
 
 
-def _dirichlet_backward(grad: Any, self: Any, result: Any) -> Any:
+def _dirichlet_backward(grad: Tensor, self: Tensor, result: Any) -> Any:
     total = aten.expand_as(aten.sum(self, -1, True), self)
     return aten._dirichlet_grad(result, self, total) * (grad - aten.sum(grad * result, -1, True))
 
@@ -69,7 +69,7 @@ declare("binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tenso
 
 
 @choose("poisson", where="f")
-def poisson(input: Tensor, generator: Any = None) -> Tensor:
+def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Counts of Poisson distributions with the rates found in `input`.
 
     PyTorch's numbers for one element; for several, the generator's words are handed out in another order.
@@ -78,12 +78,12 @@ def poisson(input: Tensor, generator: Any = None) -> Tensor:
 
 
 @choose("binomial", where="f")
-def binomial(count: Tensor, prob: Tensor, generator: Any = None) -> Tensor:
+def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
     """Numbers of successes among `count` trials of probability `prob`; see `poisson` for the order of draws."""
     return aten.binomial__default(count, prob, generator)
 
 
 @choose("_standard_gamma", where="f")
-def standard_gamma(input: Tensor, generator: Any = None) -> Tensor:
+def standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Gamma numbers of rate 1 with the shapes found in `input`."""
     return aten._standard_gamma__default(input, generator)

@@ -112,7 +112,7 @@ _running("cummax", np.maximum)
 _running("cummin", np.minimum)
 
 
-def _logcumsumexp_backward(grad: Tensor, self: Any, dim: int, result: Any) -> Any:
+def _logcumsumexp_backward(grad: Tensor, self: Tensor, dim: int, result: Any) -> Any:
     if not grad.ndim or not grad._a.size:
         return grad
     if grad.dtype.is_complex:

@@ -82,7 +82,7 @@ declare(
 )
 
 
-def _no_reduce_grad(grad: Any) -> Any:
+def _no_reduce_grad(grad: Tensor) -> Any:
     raise RuntimeError("derivative for aten::scatter with reduce= is not implemented; use scatter_reduce")
 
 
@@ -165,7 +165,7 @@ BY_SLICE = Places(
 )
 
 
-def _reduce_backward(by: Places, grad: Any, self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str,
+def _reduce_backward(by: Places, grad: Tensor, self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str,
                      include_self: bool, result: Tensor) -> tuple[Tensor, Tensor]:
     if reduce == "sum":
         own, other = grad, by.pick(grad, dim, index)
@@ -185,7 +185,7 @@ def _reduce_backward(by: Places, grad: Any, self: Tensor, dim: int, index: Tenso
     return own if include_self else by.clear(own, dim, index), other
 
 
-def _product_backward(by: Places, grad: Any, self: Tensor, dim: int, index: Tensor, src: Tensor, include_self: bool,
+def _product_backward(by: Places, grad: Tensor, self: Tensor, dim: int, index: Tensor, src: Tensor, include_self: bool,
                       result: Tensor) -> tuple[Tensor, Tensor]:
     """Product of the others, by division; where the element is a position's only zero, by leaving it out."""
     own_one = aten.masked_fill__Scalar(self, aten.eq(self, 0), 1)
@@ -203,13 +203,13 @@ def _as_grad(mask: Tensor, grad: Tensor) -> Any:
     return aten.to(mask, grad.dtype)
 
 
-def _scatter_reduce_backward(grad: Any, self: Any, dim: Any, index: Any, src: Any, reduce: Any, include_self: Any,
+def _scatter_reduce_backward(grad: Tensor, self: Tensor, dim: Any, index: Any, src: Any, reduce: Any, include_self: Any,
                              result: Any, needs: Any) -> Any:
     return _reduce_backward(BY_ELEMENT, grad, self, dim, index, src, reduce, include_self, result)
 
 
-def _index_reduce_backward(grad: Any, self: Any, dim: Any, index: Any, source: Any, reduce: Any, include_self: Any,
-                           result: Any, needs: Any) -> Any:
+def _index_reduce_backward(grad: Tensor, self: Tensor, dim: Any, index: Any, source: Any, reduce: Any,
+                           include_self: Any, result: Any, needs: Any) -> Any:
     return _reduce_backward(BY_SLICE, grad, self, dim, index, source, reduce, include_self, result)
 
 

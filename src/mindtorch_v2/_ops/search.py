@@ -18,7 +18,7 @@ HISTOGRAM = named("histogram", ("hist", "bin_edges"))
 
 
 def _no_derivative(name: str) -> Any:
-    def formula(grad: Any) -> Any:
+    def formula(grad: Tensor) -> Any:
         raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
 
     return {"self": formula}

@@ -7,7 +7,7 @@ from typing import Any
 from .._backends.cpu import softmax as kernels
 from .._dispatch.namespace import aten
 from .._dispatch.registry import declare
-from .._dtype import float16, float32
+from .._dtype import DType, float16, float32
 from .._tensor import Tensor
 
 
@@ -16,7 +16,7 @@ def _total(x: Tensor, dim: int) -> Tensor:
 
 
 def _normalised(op: str) -> Any:
-    def apply(self: Tensor, dim: int, dtype: Any) -> Tensor:
+    def apply(self: Tensor, dim: int, dtype: DType | None) -> Tensor:
         # Only other devices have a kernel that widens while it computes; here the widening is an op of its own.
         return getattr(aten, op)(self if dtype is None else aten.to(self, dtype), dim, False)
 

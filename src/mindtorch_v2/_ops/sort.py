@@ -14,7 +14,7 @@ SORT = named("sort", ("values", "indices"))
 TOPK = named("topk", ("values", "indices"))
 
 
-def _permuted(grad: Any, self_shape: tuple[int, ...], dim: int, result1: Tensor) -> Any:
+def _permuted(grad: Tensor, self_shape: tuple[int, ...], dim: int, result1: Tensor) -> Any:
     return aten.value_selecting_reduction_backward(grad, dim, result1, self_shape, True)
 
 

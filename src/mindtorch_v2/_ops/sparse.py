@@ -10,10 +10,10 @@ from .._backends import sparse as kernels
 from .._backends.base import to_host
 from .._backends.sparse import COO, CSC, CSR, SparseArray
 from .._construct import as_tensor
-from .._device import as_device
+from .._device import DeviceLike, as_device
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
-from .._dtype import int64
+from .._dtype import DType, int64
 from .._tensor import Tensor, wrap_known
 from .formulas import conj
 
@@ -41,9 +41,9 @@ declare(
 
 
 @choose("sparse_coo_tensor", where="f")
-def sparse_coo_tensor(indices: Any, values: Any, size: Any = None, *, dtype: Any = None, device: Any = None,
-                      pin_memory: bool = False, requires_grad: bool = False, check_invariants: bool | None = None,
-                      is_coalesced: bool | None = None) -> Tensor:
+def sparse_coo_tensor(indices: Any, values: Any, size: Any = None, *, dtype: DType | None = None,
+                      device: DeviceLike = None, pin_memory: bool = False, requires_grad: bool = False,
+                      check_invariants: bool | None = None, is_coalesced: bool | None = None) -> Tensor:
     """A sparse tensor with the given values at the given positions; positions may repeat."""
     if device is not None and as_device(device).type != "cpu":
         raise NotImplementedError("sparse tensors are supported on the CPU only")
@@ -180,8 +180,9 @@ declare(
 
 @choose("sparse_compressed_tensor", where="f")
 def sparse_compressed_tensor(compressed_indices: Any, plain_indices: Any, values: Any, size: Any = None, *,
-                             dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
-                             requires_grad: bool = False, check_invariants: bool | None = None) -> Tensor:
+                             dtype: DType | None = None, layout: Any = None, device: DeviceLike = None,
+                             pin_memory: bool = False, requires_grad: bool = False,
+                             check_invariants: bool | None = None) -> Tensor:
     """A matrix by its rows (`torch.sparse_csr`) or columns (`torch.sparse_csc`)."""
     name = str(layout).removeprefix("torch.")
     if name not in (CSR, CSC):

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from .._backends.cpu.special_bessel import bessel_i
+from .._device import DeviceLike
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
 from .._dispatch.state import THREAD
-from .._dtype import FLOAT, DefaultDtype
+from .._dtype import FLOAT, DefaultDtype, DType
 from .._tensor import Tensor, wrap
 from .._warn import warn_once
 from .create import OPTIONS, with_flags
@@ -72,8 +73,9 @@ def _make_window(name: str, shape: Callable[..., Any], defaults: dict[str, float
     overloads = _declare_window(name, shape, defaults)
 
     @choose(f"{name}_window", where="f")
-    def window(window_length: int, periodic: bool | None = None, *given: float, dtype: Any = None, layout: Any = None,
-               device: Any = None, pin_memory: bool = False, requires_grad: bool = False, **named: float) -> Tensor:
+    def window(window_length: int, periodic: bool | None = None, *given: float, dtype: DType | None = None,
+               layout: Any = None, device: DeviceLike = None, pin_memory: bool = False, requires_grad: bool = False,
+               **named: float) -> Tensor:
         unknown = set(named) - set(defaults)
         if unknown or len(given) > len(defaults):
             raise TypeError(f"{name}_window() got unexpected arguments {sorted(unknown) or given}")

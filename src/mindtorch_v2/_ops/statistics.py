@@ -10,7 +10,7 @@ from .._backends.cpu.reduce import extent
 from .._dispatch.dispatcher import write_results
 from .._dispatch.namespace import aten, find
 from .._dispatch.registry import choose, declare
-from .._dtype import float32, float64, int64
+from .._dtype import DType, float32, float64, int64
 from .._shape import wrap_dim, wrap_dims
 from .._tensor import Tensor, wrap_known
 from .formulas import conj, spread
@@ -20,7 +20,7 @@ from .return_types import named
 # -- variance ------------------------------------------------------------------------------------------------------
 
 
-def _var_backward(grad: Any, self: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
+def _var_backward(grad: Tensor, self: Tensor, dim: Any, correction: Any, keepdim: bool) -> Any:
     shape = self._a.shape
     dims = wrap_dims(dim, len(shape))
     freedom = extent(shape, dims) - (1 if correction is None else correction)
@@ -32,13 +32,13 @@ def _var_backward(grad: Any, self: Any, dim: Any, correction: Any, keepdim: bool
     return grad * (2.0 / freedom if freedom else math.inf) * (self - average)
 
 
-def _std_backward(grad: Any, self: Tensor, dim: Any, correction: Any, keepdim: bool, result: Any) -> Any:
+def _std_backward(grad: Tensor, self: Tensor, dim: Any, correction: Any, keepdim: bool, result: Any) -> Any:
     # At a deviation of 0 the slope of the square root is infinite; PyTorch takes 0 there.
     grad = aten.masked_fill_(grad / (result * 2), aten.eq(result, 0), 0)
     return _var_backward(grad, self, dim, correction, keepdim)
 
 
-def _mean_part(grad: Any, self: Tensor, dim: Any, keepdim: bool) -> Any:
+def _mean_part(grad: Tensor, self: Tensor, dim: Any, keepdim: bool) -> Any:
     shape = self._a.shape
     dims = wrap_dims(dim, len(shape))
     return spread(grad, shape, dims, keepdim) / extent(shape, dims)
@@ -97,7 +97,7 @@ _moments("std_mean", "(Tensor, Tensor)", kernels.moments("std_mean", root=True, 
 # -- norms ---------------------------------------------------------------------------------------------------------
 
 
-def _norm_slope(grad: Any, self: Any, order: float, norm: Any, dims: tuple[int, ...]) -> Any:
+def _norm_slope(grad: Tensor, self: Tensor, order: float, norm: Any, dims: tuple[int, ...]) -> Any:
     """The gradient of a norm; `grad` and `norm` broadcast against `self`."""
     if order == 0:
         return aten.zeros_like(self)
@@ -118,7 +118,7 @@ def _norm_slope(grad: Any, self: Any, order: float, norm: Any, dims: tuple[int, 
     return self * aten.pow(aten.abs(self), order - 2) * scale
 
 
-def _vector_norm_backward(grad: Any, self: Tensor, ord: Any, dim: Any, keepdim: bool, result: Tensor) -> Any:
+def _vector_norm_backward(grad: Tensor, self: Tensor, ord: Any, dim: Any, keepdim: bool, result: Tensor) -> Any:
     shape = self._a.shape
     dims = wrap_dims(dim, len(shape))
     if dim is not None:
@@ -143,7 +143,7 @@ declare(
 
 @choose("norm")
 def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None,
-         dtype: Any = None) -> Tensor:
+         dtype: DType | None = None) -> Tensor:
     """The p-norm of the elements, or the nuclear norm of a matrix."""
     if isinstance(p, str):
         if p == "nuc":
@@ -161,7 +161,7 @@ def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, 
     return aten.linalg_vector_norm(input, 2 if p is None else p, dim, keepdim, dtype=dtype, out=out)
 
 
-def _dist_backward(grad: Any, self: Any, other: Any, p: Any, result: Tensor) -> Any:
+def _dist_backward(grad: Tensor, self: Tensor, other: Any, p: Any, result: Tensor) -> Any:
     difference = self - other
     return _norm_slope(grad, difference, float(p), result, tuple(range(difference.ndim)))
 
@@ -173,7 +173,7 @@ declare(
 )
 
 
-def _logsumexp_backward(grad: Any, self: Any, dim: Any, keepdim: bool, result: Any) -> Any:
+def _logsumexp_backward(grad: Tensor, self: Tensor, dim: Any, keepdim: bool, result: Any) -> Any:
     shape = self._a.shape
     dims = wrap_dims(dim, len(shape))
     grad, result = kept(grad, shape, dims, keepdim), kept(result, shape, dims, keepdim)

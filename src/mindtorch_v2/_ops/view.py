@@ -84,7 +84,7 @@ declare(
 )
 
 
-def _unsqueezed(grad: Any, shape: tuple[int, ...], dims: Any) -> Any:
+def _unsqueezed(grad: Tensor, shape: tuple[int, ...], dims: Any) -> Any:
     """A gradient with the dimensions of extent 1 that were removed; itself if there was none."""
     for dim in dims:
         if dim < len(shape) and shape[dim] == 1:
@@ -143,7 +143,7 @@ declare(
 def _scatter_into_zeros(place: Any) -> Any:
     """The backward of a window: zeros with the gradient copied into the same window."""
 
-    def kernel(grad: Any, input_sizes: Any, *window: Any) -> Any:
+    def kernel(grad: Tensor, input_sizes: Any, *window: Any) -> Any:
         whole = zeros(input_sizes, grad.dtype)
         copy_(place(whole, *window), grad)
         return whole
@@ -233,7 +233,7 @@ def _as_strided_backward(grad: Tensor, self_geometry: Any, size: Any, stride: An
                                      offset if storage_offset is None else storage_offset)
 
 
-def _as_strided_adjoint(grad: Any, input_size: Any, input_stride: Any, input_offset: int, size: Any, stride: Any,
+def _as_strided_adjoint(grad: Tensor, input_size: Any, input_stride: Any, input_offset: int, size: Any, stride: Any,
                         storage_offset: int) -> Any:
     """Add each gradient element to the storage cell it read, then read the input's cells."""
     read, cells = _cells(size, stride, storage_offset), _cells(input_size, input_stride, input_offset)
@@ -270,7 +270,7 @@ declare(
 )
 
 
-def _unfold_adjoint(grad: Any, input_sizes: Any, dim: int, size: int, step: int) -> Any:
+def _unfold_adjoint(grad: Tensor, input_sizes: Any, dim: int, size: int, step: int) -> Any:
     whole = np.zeros(input_sizes, grad.dtype)
     at = wrap_dim(dim, len(input_sizes))
     windows = kernels.unfold(whole, at, size, step)
@@ -409,7 +409,7 @@ declare("expand_as(Tensor self, Tensor other) -> Tensor", where="m",
 declare("broadcast_to(Tensor self, int[] size) -> Tensor", composite=lambda self, size: aten.expand(self, size))
 
 
-def _broadcast_tensors(tensors: Any) -> tuple[Tensor, ...]:
+def _broadcast_tensors(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
     shape = broadcast_shapes(*(t._a.shape for t in tensors))
     return tuple(t if t._a.shape == shape else aten.expand(t, shape) for t in tensors)
 

@@ -190,7 +190,7 @@ class Rebuilder:
         return self._finish(self._window(self._record_of(storage), offset, size, stride))
 
     def tensor_v2(
-        self, storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, _hooks: Any, metadata: Any = None
+        self, storage: Any, offset: Any, size: Any, stride: Any, requires_grad: bool, _hooks: Any, metadata: Any = None
     ) -> Any:
         """A tensor whose storage knows the element type."""
         record = self._window(self._record_of(storage), offset, size, stride)
@@ -202,7 +202,7 @@ class Rebuilder:
         offset: Any,
         size: Any,
         stride: Any,
-        requires_grad: Any,
+        requires_grad: bool,
         _hooks: Any,
         dtype: Any,
         metadata: Any = None,
@@ -212,13 +212,13 @@ class Rebuilder:
         typed = self._retyped(whole, self._dtype_name(dtype))
         return self._finish(self._flagged(self._window(typed, offset, size, stride), requires_grad, metadata))
 
-    def meta_tensor(self, dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Any:
+    def meta_tensor(self, dtype: Any, size: Any, stride: Any, requires_grad: bool) -> Any:
         """A tensor without data."""
         dtype_name = self._dtype_name(dtype)
         storage = StorageRecord("", dtype_name, "meta", np.empty(0, dtype=numpy_dtype(dtype_name)))
         return self._finish(self._flagged(self._window(storage, 0, size, stride), requires_grad, None))
 
-    def parameter(self, data: Any, requires_grad: Any, _hooks: Any, state: Any = None) -> Any:
+    def parameter(self, data: Any, requires_grad: bool, _hooks: Any, state: Any = None) -> Any:
         """A parameter around a tensor that was rebuilt just before."""
         _, record = self._built_tensors.get(id(data), (None, None))
         if record is None:
@@ -349,7 +349,7 @@ class Rebuilder:
             )
         return TensorRecord(storage, offset, sizes, strides)
 
-    def _flagged(self, record: TensorRecord, requires_grad: Any, metadata: Any) -> TensorRecord:
+    def _flagged(self, record: TensorRecord, requires_grad: bool, metadata: Any) -> TensorRecord:
         """The record with its flags; of a conjugate or negative view, with a storage that holds what it shows."""
         flags = {} if metadata is None else metadata
         if type(requires_grad) is not bool or type(flags) is not dict or not set(flags) <= {"conj", "neg"}:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._dtype import bfloat16, dtype, float16, float64
+from .._dtype import DType, bfloat16, dtype, float16, float64
 from .._tensor import Tensor
 from . import settings
 from .settings import is_autocast_available
@@ -28,7 +28,7 @@ class autocast:
     (torch.bfloat16, torch.float32)
     """
 
-    def __init__(self, device_type: str, dtype: Any = None, enabled: bool = True,
+    def __init__(self, device_type: str, dtype: DType | None = None, enabled: bool = True,
                  cache_enabled: bool | None = None) -> None:
         if not isinstance(device_type, str):
             raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")

@@ -9,7 +9,7 @@ from typing import Any
 from .._device import device
 from .._dispatch.autocast import DEFAULT_DTYPES, SETTINGS, set_enabled
 from .._dispatch.state import THREAD
-from .._dtype import dtype
+from .._dtype import DType, dtype
 
 
 def _checked(function: str, device_type: Any) -> str:
@@ -64,7 +64,7 @@ def get_autocast_dtype(device_type: str) -> dtype:
     return SETTINGS.dtypes[kind]
 
 
-def set_autocast_dtype(device_type: str, dtype: Any) -> None:
+def set_autocast_dtype(device_type: str, dtype: DType | None) -> None:
     """Set that dtype for this thread."""
     kind = _checked("set_autocast_dtype", device_type)
     if not isinstance(dtype, _dtype):

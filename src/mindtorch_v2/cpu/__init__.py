@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from .._device import DeviceLike
 from . import amp as amp
 from .memory import max_memory_allocated as max_memory_allocated
 from .memory import memory_allocated as memory_allocated
@@ -63,15 +64,15 @@ def current_device() -> str:
     return "cpu"
 
 
-def set_device(device: Any) -> None:
+def set_device(device: DeviceLike) -> None:
     """Nothing: there is one."""
 
 
-def synchronize(device: Any = None) -> None:
+def synchronize(device: DeviceLike = None) -> None:
     """Nothing to wait for."""
 
 
-def current_stream(device: Any = None) -> Stream:
+def current_stream(device: DeviceLike = None) -> Stream:
     """The only stream."""
     return _STREAM
 

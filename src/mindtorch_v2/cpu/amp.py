@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 from .. import amp as _amp
-from .._dtype import bfloat16
+from .._dtype import DType, bfloat16
 
 
 class autocast(_amp.autocast):
     """`torch.amp.autocast("cpu")`."""
 
-    def __init__(self, enabled: bool = True, dtype: Any = bfloat16, cache_enabled: bool = True) -> None:
+    def __init__(self, enabled: bool = True, dtype: DType = bfloat16, cache_enabled: bool = True) -> None:
         warnings.warn("`torch.cpu.amp.autocast(args...)` is deprecated. Please use `torch.amp.autocast('cpu', args...)`"
                       " instead.", FutureWarning, stacklevel=2)
         super().__init__("cpu", dtype, enabled, cache_enabled)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._device import DeviceLike
 from .._dispatch.observer import MEMORY_LOGS
 
 
@@ -19,7 +20,7 @@ def _log() -> Any:
     return MEMORY_LOGS[0]
 
 
-def memory_allocated(device: Any = None) -> int:
+def memory_allocated(device: DeviceLike = None) -> int:
     """Bytes that tensors have now, of what recordings have seen allocated.
 
     >>> import mindtorch_v2 as torch
@@ -32,7 +33,7 @@ def memory_allocated(device: Any = None) -> int:
     return int(_log().live_bytes)
 
 
-def max_memory_allocated(device: Any = None) -> int:
+def max_memory_allocated(device: DeviceLike = None) -> int:
     """The most that `memory_allocated()` has been, since the begin or since `reset_peak_memory_stats()`.
 
     >>> import mindtorch_v2 as torch
@@ -46,7 +47,7 @@ def max_memory_allocated(device: Any = None) -> int:
     return int(_log().peak_bytes)
 
 
-def memory_stats(device: Any = None) -> dict[str, int]:
+def memory_stats(device: DeviceLike = None) -> dict[str, int]:
     """All figures, under the names that PyTorch has for those of a device."""
     log = _log()
     return {
@@ -56,11 +57,11 @@ def memory_stats(device: Any = None) -> dict[str, int]:
     }
 
 
-def reset_peak_memory_stats(device: Any = None) -> None:
+def reset_peak_memory_stats(device: DeviceLike = None) -> None:
     """Let the peak be what is allocated now."""
     _log().reset_peak()
 
 
-def reset_accumulated_memory_stats(device: Any = None) -> None:
+def reset_accumulated_memory_stats(device: DeviceLike = None) -> None:
     """Count what is allocated and freed from zero."""
     _log().reset_sums()

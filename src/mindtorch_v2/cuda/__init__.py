@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._absent import AbsentDevice, AbsentStream, refusing, refusing_class
+from .._device import DeviceLike
 from . import amp, profiler, random
 from .random import get_rng_state_all, manual_seed, manual_seed_all, seed, seed_all, set_rng_state_all
 
@@ -45,12 +46,12 @@ def get_arch_list() -> list[str]:
     return []
 
 
-def memory_stats(device: Any = None) -> dict[str, Any]:
+def memory_stats(device: DeviceLike = None) -> dict[str, Any]:
     """No figures."""
     return OrderedDict()
 
 
-def memory_allocated(device: Any = None) -> int:
+def memory_allocated(device: DeviceLike = None) -> int:
     """0 bytes."""
     return 0
 

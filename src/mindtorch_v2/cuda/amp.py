@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import amp as _amp
-from .._dtype import float16
+from .._dtype import DType, float16
 
 
 def amp_definitely_not_available() -> bool:
@@ -18,7 +18,7 @@ def amp_definitely_not_available() -> bool:
 class autocast(_amp.autocast):
     """`torch.amp.autocast("cuda")`."""
 
-    def __init__(self, enabled: bool = True, dtype: Any = float16, cache_enabled: bool = True) -> None:
+    def __init__(self, enabled: bool = True, dtype: DType = float16, cache_enabled: bool = True) -> None:
         warnings.warn("`torch.cuda.amp.autocast(args...)` is deprecated. Please use `torch.amp.autocast('cuda', "
                       "args...)` instead.", FutureWarning, stacklevel=2)
         super().__init__("cuda", dtype, enabled, cache_enabled)

@@ -38,7 +38,7 @@ def infinite_like(tensor: Any) -> Any:
 
 
 @register_kl(Bernoulli, Bernoulli)
-def _bernoulli(p: Any, q: Any) -> Any:
+def _bernoulli(p: Bernoulli, q: Bernoulli) -> Any:
     t1 = p.probs * (aten.softplus(-q.logits) - aten.softplus(-p.logits))
     t1[q.probs == 0] = math.inf
     t1[p.probs == 0] = 0
@@ -49,7 +49,7 @@ def _bernoulli(p: Any, q: Any) -> Any:
 
 
 @register_kl(Beta, Beta)
-def _beta(p: Any, q: Any) -> Any:
+def _beta(p: Beta, q: Beta) -> Any:
     sum_p = p.concentration1 + p.concentration0
     sum_q = q.concentration1 + q.concentration0
     t1 = q.concentration1.lgamma() + q.concentration0.lgamma() + sum_p.lgamma()
@@ -60,7 +60,7 @@ def _beta(p: Any, q: Any) -> Any:
 
 
 @register_kl(Binomial, Binomial)
-def _binomial(p: Any, q: Any) -> Any:
+def _binomial(p: Binomial, q: Binomial) -> Any:
     if (p.total_count < q.total_count).any():
         raise NotImplementedError("KL between Binomials where q.total_count > p.total_count is not implemented")
     kl = p.total_count * (p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p())
@@ -68,7 +68,7 @@ def _binomial(p: Any, q: Any) -> Any:
 
 
 @register_kl(Categorical, Categorical)
-def _categorical(p: Any, q: Any) -> Any:
+def _categorical(p: Categorical, q: Categorical) -> Any:
     t = p.probs * (p.logits - q.logits)
     t[(q.probs == 0).expand_as(t)] = math.inf
     t[(p.probs == 0).expand_as(t)] = 0
@@ -76,17 +76,17 @@ def _categorical(p: Any, q: Any) -> Any:
 
 
 @register_kl(OneHotCategorical, OneHotCategorical)
-def _one_hot(p: Any, q: Any) -> Any:
+def _one_hot(p: OneHotCategorical, q: OneHotCategorical) -> Any:
     return _categorical(p._categorical, q._categorical)
 
 
 @register_kl(Cauchy, Cauchy)
-def _cauchy(p: Any, q: Any) -> Any:
+def _cauchy(p: Cauchy, q: Cauchy) -> Any:
     return (((p.scale + q.scale).pow(2) + (p.loc - q.loc).pow(2)).log() - (4 * p.scale * q.scale).log())
 
 
 @register_kl(Dirichlet, Dirichlet)
-def _dirichlet(p: Any, q: Any) -> Any:
+def _dirichlet(p: Dirichlet, q: Dirichlet) -> Any:
     sum_p, sum_q = p.concentration.sum(-1), q.concentration.sum(-1)
     t1 = sum_p.lgamma() - sum_q.lgamma()
     t2 = (p.concentration.lgamma() - q.concentration.lgamma()).sum(-1)
@@ -96,13 +96,13 @@ def _dirichlet(p: Any, q: Any) -> Any:
 
 
 @register_kl(Exponential, Exponential)
-def _exponential(p: Any, q: Any) -> Any:
+def _exponential(p: Exponential, q: Exponential) -> Any:
     ratio = q.rate / p.rate
     return -ratio.log() + ratio - 1
 
 
 @register_kl(ExponentialFamily, ExponentialFamily)
-def _kl_expfamily_expfamily(p: Any, q: Any) -> Any:
+def _kl_expfamily_expfamily(p: ExponentialFamily, q: ExponentialFamily) -> Any:
     """The divergence of Bregman of the log-normaliser."""
     if type(p) is not type(q):
         raise NotImplementedError("The cross KL-divergence between different exponential families cannot be computed "
@@ -117,7 +117,7 @@ def _kl_expfamily_expfamily(p: Any, q: Any) -> Any:
 
 
 @register_kl(Gamma, Gamma)
-def _gamma(p: Any, q: Any) -> Any:
+def _gamma(p: Gamma, q: Gamma) -> Any:
     t1 = q.concentration * (p.rate / q.rate).log()
     t2 = aten.lgamma(q.concentration) - aten.lgamma(p.concentration)
     t3 = (p.concentration - q.concentration) * aten.digamma(p.concentration)
@@ -125,12 +125,12 @@ def _gamma(p: Any, q: Any) -> Any:
 
 
 @register_kl(Geometric, Geometric)
-def _geometric(p: Any, q: Any) -> Any:
+def _geometric(p: Geometric, q: Geometric) -> Any:
     return -p.entropy() - aten.log1p(-q.probs) / p.probs - q.logits
 
 
 @register_kl(Gumbel, Gumbel)
-def _gumbel(p: Any, q: Any) -> Any:
+def _gumbel(p: Gumbel, q: Gumbel) -> Any:
     ratio = p.scale / q.scale
     moved = q.loc / q.scale
     away = p.loc / q.scale
@@ -139,19 +139,19 @@ def _gumbel(p: Any, q: Any) -> Any:
 
 
 @register_kl(HalfNormal, HalfNormal)
-def _half_normal(p: Any, q: Any) -> Any:
+def _half_normal(p: HalfNormal, q: HalfNormal) -> Any:
     return _normal(p.base_dist, q.base_dist)
 
 
 @register_kl(Laplace, Laplace)
-def _laplace(p: Any, q: Any) -> Any:
+def _laplace(p: Laplace, q: Laplace) -> Any:
     ratio = p.scale / q.scale
     away = (p.loc - q.loc).abs()
     return -ratio.log() + away / q.scale + ratio * aten.exp(-away / p.scale) - 1
 
 
 @register_kl(MultivariateNormal, MultivariateNormal)
-def _multivariate_normal(p: Any, q: Any) -> Any:
+def _multivariate_normal(p: MultivariateNormal, q: MultivariateNormal) -> Any:
     if p.event_shape != q.event_shape:
         raise ValueError("KL-divergence between two Multivariate Normals with different event shapes cannot be "
                          "computed")
@@ -162,14 +162,14 @@ def _multivariate_normal(p: Any, q: Any) -> Any:
 
 
 @register_kl(Normal, Normal)
-def _normal(p: Any, q: Any) -> Any:
+def _normal(p: Normal, q: Normal) -> Any:
     ratio = (p.scale / q.scale).pow(2)
     away = ((p.loc - q.loc) / q.scale).pow(2)
     return 0.5 * (ratio + away - 1 - ratio.log())
 
 
 @register_kl(Pareto, Pareto)
-def _pareto(p: Any, q: Any) -> Any:
+def _pareto(p: Pareto, q: Pareto) -> Any:
     scales = p.scale / q.scale
     powers = q.alpha / p.alpha
     result = q.alpha * scales.log() - powers.log() + powers - 1
@@ -177,25 +177,25 @@ def _pareto(p: Any, q: Any) -> Any:
 
 
 @register_kl(Poisson, Poisson)
-def _poisson(p: Any, q: Any) -> Any:
+def _poisson(p: Poisson, q: Poisson) -> Any:
     return p.rate * (p.rate.log() - q.rate.log()) - (p.rate - q.rate)
 
 
 @register_kl(TransformedDistribution, TransformedDistribution)
-def _transformed(p: Any, q: Any) -> Any:
+def _transformed(p: TransformedDistribution, q: TransformedDistribution) -> Any:
     if p.transforms != q.transforms or p.event_shape != q.event_shape:
         raise NotImplementedError
     return kl_divergence(p.base_dist, q.base_dist)
 
 
 @register_kl(Uniform, Uniform)
-def _uniform(p: Any, q: Any) -> Any:
+def _uniform(p: Uniform, q: Uniform) -> Any:
     result = ((q.high - q.low) / (p.high - p.low)).log()
     return aten.where((q.low > p.low) | (q.high < p.high), math.inf, result)
 
 
 @register_kl(Independent, Independent)
-def _independent(p: Any, q: Any) -> Any:
+def _independent(p: Independent, q: Independent) -> Any:
     if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
         raise NotImplementedError
     return sum_rightmost(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)

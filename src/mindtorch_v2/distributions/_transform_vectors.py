@@ -9,6 +9,7 @@ from typing import Any
 from .._dispatch.namespace import aten
 from .._dtype import finfo
 from .._shape import Size
+from .._tensor import Tensor
 from . import constraints
 from ._transform import Transform
 from .utils import sum_rightmost, tril_matrix_to_vec, vec_to_tril_matrix
@@ -41,13 +42,13 @@ class ReshapeTransform(Transform):
             return self
         return ReshapeTransform(self.in_shape, self.out_shape, cache_size=cache_size)
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Any:
         return x.reshape((*x.shape[:x.dim() - len(self.in_shape)], *self.out_shape))
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Any:
         return y.reshape((*y.shape[:y.dim() - len(self.out_shape)], *self.in_shape))
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Any:
         return aten.zeros(x.shape[:x.dim() - len(self.in_shape)], dtype=x.dtype, device=x.device)
 
     def _changed(self, shape: Any, before: Size, after: Size) -> Any:
@@ -76,11 +77,11 @@ class SoftmaxTransform(Transform):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Any:
         powers = (x - x.max(-1, True)[0]).exp()
         return powers / powers.sum(-1, True)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Any:
         return y.log()
 
     def forward_shape(self, shape: Any) -> Any:
@@ -105,24 +106,24 @@ class StickBreakingTransform(Transform):
     __hash__ = None  # type: ignore[assignment]
 
     @staticmethod
-    def _offset(x: Any, size: int) -> Any:
+    def _offset(x: Tensor, size: int) -> Any:
         return size + 1 - aten.cumsum(x.new_ones(size), -1)
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Any:
         info = finfo(x.dtype)
         share = aten.sigmoid(x - self._offset(x, x.shape[-1]).log())
         share = aten.clamp(share, min=info.tiny, max=1.0 - info.eps)
         left = (1 - share).cumprod(-1)
         return aten.pad(share, [0, 1], value=1) * aten.pad(left, [1, 0], value=1)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Any:
         kept = y[..., :-1]
         offset = self._offset(y, kept.shape[-1])
         left = 1 - kept.cumsum(-1)
         left = aten.clamp(left, min=finfo(y.dtype).tiny)
         return kept.log() - left.log() + offset.log()
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Any:
         x = x - self._offset(x, x.shape[-1]).log()
         return (-x + aten.log_sigmoid(x) + y[..., :-1].log()).sum(-1)
 
@@ -148,10 +149,10 @@ class LowerCholeskyTransform(Transform):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Any:
         return x.tril(-1) + aten.diagonal(x, 0, -2, -1).exp().diag_embed()
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Any:
         return y.tril(-1) + aten.diagonal(y, 0, -2, -1).log().diag_embed()
 
 
@@ -166,11 +167,11 @@ class PositiveDefiniteTransform(Transform):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Any:
         factor = LowerCholeskyTransform()(x)
         return aten.matmul(factor, factor.mT)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Any:
         return LowerCholeskyTransform().inv(aten.linalg_cholesky(y))
 
 
@@ -181,7 +182,7 @@ class CorrCholeskyTransform(Transform):
     codomain = constraints.corr_cholesky
     bijective = True
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Any:
         eps = finfo(x.dtype).eps
         bounded = vec_to_tril_matrix(aten.tanh(x).clamp(min=-1 + eps, max=1 - eps), diag=-1)
         squares = bounded**2
@@ -190,14 +191,14 @@ class CorrCholeskyTransform(Transform):
         identity = aten.eye(bounded.shape[-1], dtype=bounded.dtype, device=bounded.device)
         return (bounded + identity) * aten.pad(left[..., :-1], [1, 0], value=1)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Any:
         left = 1 - aten.cumsum(y * y, -1)
         below = tril_matrix_to_vec(y, diag=-1)
         before = tril_matrix_to_vec(aten.pad(left[..., :-1], [1, 0], value=1), diag=-1)
         t = below / before.sqrt()
         return (t.log1p() - t.neg().log1p()) / 2
 
-    def log_abs_det_jacobian(self, x: Any, y: Any, intermediates: Any = None) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor, intermediates: Any = None) -> Any:
         left = 1 - (y * y).cumsum(-1)
         rows = 0.5 * tril_matrix_to_vec(left, diag=-2).log().sum(-1)
         slopes = -2 * (x + aten.softplus(-2 * x) - math.log(2.0)).sum(-1)
@@ -263,15 +264,15 @@ class CatTransform(_Several):
             return self
         return CatTransform(self.transforms, self.dim, self.lengths, cache_size)
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Any:
         parts = aten.split(x, self.lengths, self.dim)
         return aten.cat([t(part) for t, part in zip(self.transforms, parts, strict=True)], self.dim)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Any:
         parts = aten.split(y, self.lengths, self.dim)
         return aten.cat([t.inv(part) for t, part in zip(self.transforms, parts, strict=True)], self.dim)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Any:
         made = []
         for t, before, after in zip(self.transforms, aten.split(x, self.lengths, self.dim),
                                     aten.split(y, self.lengths, self.dim), strict=True):
@@ -308,13 +309,13 @@ class StackTransform(_Several):
     def _slice(self, z: Any) -> list[Any]:
         return [z.select(self.dim, i) for i in range(z.size(self.dim))]
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Any:
         return aten.stack([t(part) for t, part in zip(self.transforms, self._slice(x), strict=True)], self.dim)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Any:
         return aten.stack([t.inv(part) for t, part in zip(self.transforms, self._slice(y), strict=True)], self.dim)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Any:
         triples = zip(self.transforms, self._slice(x), self._slice(y), strict=True)
         return aten.stack([t.log_abs_det_jacobian(before, after) for t, before, after in triples], self.dim)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Number
 from typing import Any, ClassVar
 
@@ -9,6 +10,7 @@ from .._autograd.grad_mode import no_grad
 from .._dispatch.namespace import aten, public
 from .._dtype import float32
 from .._shape import Size
+from .._tensor import Tensor
 from ..nn.functional import binary_cross_entropy_with_logits
 from . import constraints
 from .distribution import Distribution
@@ -77,11 +79,11 @@ class Bernoulli(BinaryParameter, ExponentialFamily):
     def variance(self) -> Any:
         return self.probs * (1 - self.probs)
 
-    def sample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
+    def sample(self, sample_shape: Sequence[int] = Size()) -> Any:
         with no_grad():
             return public.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         logits, value = broadcast_all(self.logits, value)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from .._autograd.grad_mode import no_grad
 from .._dispatch.namespace import aten, public
 from .._shape import Size
+from .._tensor import Tensor
 from . import constraints
 from .bernoulli import BinaryParameter
 from .utils import broadcast_all
@@ -60,12 +62,12 @@ class Binomial(Counted):
     def variance(self) -> Any:
         return self.total_count * self.probs * (1 - self.probs)
 
-    def sample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
+    def sample(self, sample_shape: Sequence[int] = Size()) -> Any:
         shape = self._extended_shape(sample_shape)
         with no_grad():
             return public.binomial(self.total_count.expand(shape), self.probs.expand(shape))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         # log(1 - p) = -max(logits, 0) - log(1 + exp(-|logits|)), which keeps large logits finite.

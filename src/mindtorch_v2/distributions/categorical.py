@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from .._autograd.grad_mode import no_grad
 from .._dispatch.namespace import aten, public
 from .._dtype import finfo, int64
 from .._shape import Size
+from .._tensor import Tensor
 from . import constraints
 from .distribution import Distribution
 from .utils import lazy_property, logits_to_probs, probs_to_logits
@@ -72,14 +74,14 @@ class Categorical(Distribution):
     def variance(self) -> Any:
         return aten.full(self._extended_shape(), float("nan"), dtype=self.probs.dtype, device=self.probs.device)
 
-    def sample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
+    def sample(self, sample_shape: Sequence[int] = Size()) -> Any:
         sample_shape = Size(sample_shape)
         rows = self.probs.reshape(-1, self._num_events)
         with no_grad():
             drawn = public.multinomial(rows, sample_shape.numel(), True)
             return drawn.T.reshape(self._extended_shape(sample_shape))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         value = value.to(int64).unsqueeze(-1)

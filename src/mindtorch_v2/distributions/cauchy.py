@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from numbers import Number
 from typing import Any, ClassVar
 
 from .._dispatch.namespace import aten, public
 from .._shape import Size
+from .._tensor import Tensor
 from . import constraints
 from .distribution import Distribution
 from .utils import broadcast_all
@@ -40,21 +42,21 @@ class Cauchy(Distribution):
     def variance(self) -> Any:
         return aten.full(self._extended_shape(), math.inf, dtype=self.loc.dtype, device=self.loc.device)
 
-    def rsample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
+    def rsample(self, sample_shape: Sequence[int] = Size()) -> Any:
         drawn = public.empty(self._extended_shape(sample_shape), dtype=self.loc.dtype, device=self.loc.device).cauchy_()
         return self.loc + drawn * self.scale
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         return -math.log(math.pi) - self.scale.log() - (((value - self.loc) / self.scale) ** 2).log1p()
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Tensor) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         return aten.atan((value - self.loc) / self.scale) / math.pi + 0.5
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Tensor) -> Any:
         return aten.tan(math.pi * (value - 0.5)) * self.scale + self.loc
 
     def entropy(self) -> Any:

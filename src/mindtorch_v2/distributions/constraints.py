@@ -7,6 +7,7 @@ from typing import Any
 
 from .._dispatch.namespace import aten
 from .._dtype import bool_, finfo
+from .._tensor import Tensor
 
 __all__ = [
     "Constraint", "MixtureSameFamilyConstraint", "boolean", "cat", "corr_cholesky", "dependent", "dependent_property",
@@ -23,7 +24,7 @@ class Constraint:
     is_discrete: Any = False
     event_dim: Any = 0
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         """A mask over the batch: where `value` is inside."""
         raise NotImplementedError
 
@@ -56,7 +57,7 @@ class _Dependent(Constraint):
         return _Dependent(is_discrete=self._is_discrete if is_discrete is NotImplemented else is_discrete,
                           event_dim=self._event_dim if event_dim is NotImplemented else event_dim)
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         raise ValueError("Cannot determine validity of dependent constraint")
 
 
@@ -95,7 +96,7 @@ class _IndependentConstraint(Constraint):
         """The inner constraint's and the added ones."""
         return self.base_constraint.event_dim + self.reinterpreted_batch_ndims
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         result = self.base_constraint.check(value)
         if result.dim() < self.reinterpreted_batch_ndims:
             expected = self.base_constraint.event_dim + self.reinterpreted_batch_ndims
@@ -124,7 +125,7 @@ class MixtureSameFamilyConstraint(Constraint):
         """As the components' support."""
         return self.base_constraint.event_dim
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         inside = self.base_constraint.check(aten.unsqueeze(value, -1 - self.event_dim))
         return inside.reshape((*value.shape[:value.dim() - self.event_dim], -1)).all(-1)
 
@@ -135,7 +136,7 @@ class MixtureSameFamilyConstraint(Constraint):
 class _Boolean(Constraint):
     is_discrete = True
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         return (value == 0) | (value == 1)
 
 
@@ -143,7 +144,7 @@ class _OneHot(Constraint):
     is_discrete = True
     event_dim = 1
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         is_boolean = (value == 0) | (value == 1)
         is_one = value.sum(-1).eq(1)
         return is_boolean.all(-1) & is_one
@@ -184,58 +185,58 @@ class _UpperBounded(_Bounded):
 class _IntegerInterval(_TwoSided):
     is_discrete = True
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         return (value % 1 == 0) & (self.lower_bound <= value) & (value <= self.upper_bound)
 
 
 class _IntegerLessThan(_UpperBounded):
     is_discrete = True
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         return (value % 1 == 0) & (value <= self.upper_bound)
 
 
 class _IntegerGreaterThan(_LowerBounded):
     is_discrete = True
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         return (value % 1 == 0) & (value >= self.lower_bound)
 
 
 class _Real(Constraint):
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         return value == value  # False for NaN
 
 
 class _GreaterThan(_LowerBounded):
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         return self.lower_bound < value
 
 
 class _GreaterThanEq(_LowerBounded):
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         return self.lower_bound <= value
 
 
 class _LessThan(_UpperBounded):
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         return value < self.upper_bound
 
 
 class _Interval(_TwoSided):
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         return (self.lower_bound <= value) & (value <= self.upper_bound)
 
 
 class _HalfOpenInterval(_TwoSided):
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         return (self.lower_bound <= value) & (value < self.upper_bound)
 
 
 class _Simplex(Constraint):
     event_dim = 1
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         return aten.all(value >= 0, -1) & ((value.sum(-1) - 1).abs() < 1e-6)
 
 
@@ -246,11 +247,11 @@ class _Multinomial(Constraint):
     def __init__(self, upper_bound: Any) -> None:
         self.upper_bound = upper_bound
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         return (value >= 0).all(-1) & (value.sum(-1) <= self.upper_bound)
 
 
-def _is_lower(value: Any) -> Any:
+def _is_lower(value: Tensor) -> Any:
     """For each matrix, whether nothing is above its diagonal."""
     same = value.tril() == value
     return same.view((*value.shape[:-2], -1)).min(-1)[0]
@@ -259,21 +260,21 @@ def _is_lower(value: Any) -> Any:
 class _LowerTriangular(Constraint):
     event_dim = 2
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         return _is_lower(value)
 
 
 class _LowerCholesky(Constraint):
     event_dim = 2
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         return _is_lower(value) & (aten.diagonal(value, 0, -2, -1) > 0).min(-1)[0]
 
 
 class _CorrCholesky(Constraint):
     event_dim = 2
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         tolerance = finfo(value.dtype).eps * value.size(-1) * 10  # rows are sums of rounded squares
         unit = ((value * value).sum(-1) - 1).abs() <= tolerance
         return _LowerCholesky().check(value) & unit.all(-1)
@@ -282,12 +283,12 @@ class _CorrCholesky(Constraint):
 class _Square(Constraint):
     event_dim = 2
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         return aten.full(value.shape[:-2], value.shape[-2] == value.shape[-1], dtype=bool_, device=value.device)
 
 
 class _Symmetric(_Square):
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         square_ok = super().check(value)
         if not square_ok.all():
             return square_ok
@@ -295,13 +296,13 @@ class _Symmetric(_Square):
 
 
 class _PositiveSemidefinite(_Symmetric):
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         symmetric_ok = super().check(value)
         return aten.linalg_eigvalsh(value).ge(0).all(-1) if symmetric_ok.all() else symmetric_ok
 
 
 class _PositiveDefinite(_Symmetric):
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         symmetric_ok = super().check(value)
         return aten.linalg_cholesky_ex(value)[1].eq(0) if symmetric_ok.all() else symmetric_ok
 
@@ -324,7 +325,7 @@ class _Cat(Constraint):
         """The most that one of them has."""
         return max(c.event_dim for c in self.cseq)
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         parts = aten.split(value, self.lengths, self.dim)
         return aten.cat([c.check(part) for c, part in zip(self.cseq, parts, strict=True)], self.dim)
 
@@ -347,7 +348,7 @@ class _Stack(Constraint):
         dim = max(c.event_dim for c in self.cseq)
         return dim + 1 if self.dim + dim < 0 else dim
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: Tensor) -> Any:
         return aten.stack([c.check(value.select(self.dim, i)) for i, c in enumerate(self.cseq)], self.dim)
 
 

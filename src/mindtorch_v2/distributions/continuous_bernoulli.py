@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from .._autograd.grad_mode import no_grad
 from .._dispatch.namespace import aten, public
 from .._shape import Size
+from .._tensor import Tensor
 from . import constraints
 from .bernoulli import BinaryParameter
 from .exp_family import ExponentialFamily
@@ -79,26 +81,26 @@ class ContinuousBernoulli(BinaryParameter, ExponentialFamily):
     def stddev(self) -> Any:
         return aten.sqrt(self.variance)
 
-    def sample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
+    def sample(self, sample_shape: Sequence[int] = Size()) -> Any:
         with no_grad():
             return self.rsample(sample_shape)
 
-    def rsample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
+    def rsample(self, sample_shape: Sequence[int] = Size()) -> Any:
         shape = self._extended_shape(sample_shape)
         return self.icdf(public.rand(shape, dtype=self.probs.dtype, device=self.probs.device))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         return self.logits * value - self._log_normaliser_of(*self._split())
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Tensor) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         far, safe, _ = self._split()
         return aten.clamp(aten.where(far, aten.expm1(safe * value) / aten.expm1(safe), value), min=0, max=1)
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Tensor) -> Any:
         far, safe, _ = self._split()
         return aten.where(far, aten.log1p(value * aten.expm1(safe)) / safe, value)
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from .._autograd.function import Function
 from .._dispatch.namespace import aten
 from .._shape import Size
+from .._tensor import Tensor
 from . import constraints
 from .exp_family import ExponentialFamily
 
 __all__ = ["Dirichlet"]
 
 
-def _Dirichlet_backward(x: Any, concentration: Any, grad_output: Any) -> Any:
+def _Dirichlet_backward(x: Tensor, concentration: Any, grad_output: Any) -> Any:
     """The gradient of a sample's concentration."""
     total = aten.expand(aten.sum(concentration, -1, True), concentration.shape)
     slope = aten._dirichlet_grad(x, concentration, total)
@@ -49,10 +51,10 @@ class Dirichlet(ExponentialFamily):
         self.concentration = concentration
         super().__init__(concentration.shape[:-1], concentration.shape[-1:], validate_args=validate_args)
 
-    def rsample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
+    def rsample(self, sample_shape: Sequence[int] = Size()) -> Any:
         return _Dirichlet.apply(self.concentration.expand(self._extended_shape(sample_shape)))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         return (aten.xlogy(self.concentration - 1.0, value).sum(-1) + aten.lgamma(self.concentration.sum(-1))

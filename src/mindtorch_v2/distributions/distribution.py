@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from .._autograd.grad_mode import no_grad
@@ -127,12 +127,12 @@ class Distribution:
         """The standard deviation."""
         return self.variance.sqrt()
 
-    def sample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
+    def sample(self, sample_shape: Sequence[int] = Size()) -> Any:
         """Draws, without a gradient."""
         with no_grad():
             return self.rsample(sample_shape)
 
-    def rsample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
+    def rsample(self, sample_shape: Sequence[int] = Size()) -> Any:
         """Draws that are differentiable functions of the parameters."""
         raise NotImplementedError
 
@@ -141,15 +141,15 @@ class Distribution:
         warnings.warn("sample_n will be deprecated. Use .sample((n,)) instead", UserWarning, stacklevel=2)
         return self.sample(Size((n,)))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Any:
         """The logarithm of the density or probability at `value`."""
         raise NotImplementedError
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Tensor) -> Any:
         """The probability of at most `value`."""
         raise NotImplementedError
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Tensor) -> Any:
         """The value that `cdf` takes to `value`."""
         raise NotImplementedError
 
@@ -165,11 +165,11 @@ class Distribution:
         """The exponential of the entropy."""
         return aten.exp(self.entropy())
 
-    def _extended_shape(self, sample_shape: Any = Size()) -> Size:  # noqa: B008 (immutable)
+    def _extended_shape(self, sample_shape: Sequence[int] = Size()) -> Size:
         """The shape of `sample(sample_shape)`."""
         return Size((*sample_shape, *self._batch_shape, *self._event_shape))
 
-    def _validate_sample(self, value: Any) -> None:
+    def _validate_sample(self, value: Tensor) -> None:
         """Raise unless `value` can be an argument of `log_prob` and its kin."""
         if not isinstance(value, Tensor):
             raise ValueError("The value argument to log_prob must be a Tensor")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Number
 from typing import Any, ClassVar
 
 from .._dispatch.namespace import aten
 from .._dtype import finfo
 from .._shape import Size
+from .._tensor import Tensor
 from . import constraints
 from .distribution import Distribution
 from .gamma import Gamma
@@ -50,14 +52,14 @@ class FisherSnedecor(Distribution):
         df2 = aten.where(self.df2 <= 4, float("nan"), self.df2)
         return 2 * df2.pow(2) * (self.df1 + df2 - 2) / (self.df1 * (df2 - 2).pow(2) * (df2 - 4))
 
-    def rsample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
+    def rsample(self, sample_shape: Sequence[int] = Size()) -> Any:
         shape = self._extended_shape(sample_shape)
         first = self._gamma1.rsample(sample_shape).view(shape)
         second = self._gamma2.rsample(sample_shape).view(shape)
         second.clamp_(min=finfo(second.dtype).tiny)
         return (first / second).clamp_(min=finfo(second.dtype).tiny)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         half1, half2 = self.df1 * 0.5, self.df2 * 0.5

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from numbers import Number
 from typing import Any, ClassVar
 
 from .._dispatch.namespace import aten, public
 from .._shape import Size
+from .._tensor import Tensor
 from . import constraints
 from .distribution import Distribution
 from .utils import broadcast_all
@@ -56,10 +58,10 @@ class GeneralizedPareto(Distribution):
         k = aten.where(finite, self.concentration, 0.25)
         return aten.where(finite, self.scale**2 / ((1 - k) ** 2 * (1 - 2 * k)), math.nan)
 
-    def rsample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
+    def rsample(self, sample_shape: Sequence[int] = Size()) -> Any:
         return self.icdf(public.rand(self._extended_shape(sample_shape), dtype=self.loc.dtype, device=self.loc.device))
 
-    def log_survival_function(self, value: Any) -> Any:
+    def log_survival_function(self, value: Tensor) -> Any:
         """The logarithm of the probability of more than `value`."""
         if self._validate_args:
             self._validate_sample(value)
@@ -67,7 +69,7 @@ class GeneralizedPareto(Distribution):
         z = (value - self.loc) / self.scale
         return aten.where(exponential, -z, -aten.log1p(k * z) / k)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         exponential, k = self._shape()
@@ -77,14 +79,14 @@ class GeneralizedPareto(Distribution):
         steep = aten.where(power == 0, 0.0, power * aten.log1p(k * z))
         return -aten.log(self.scale) - aten.where(exponential, z, steep)
 
-    def log_cdf(self, value: Any) -> Any:
+    def log_cdf(self, value: Tensor) -> Any:
         """The logarithm of the probability of at most `value`."""
         return aten.log1p(-aten.exp(self.log_survival_function(value)))
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Tensor) -> Any:
         return aten.exp(self.log_cdf(value))
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Tensor) -> Any:
         exponential, k = self._shape()
         tail = aten.log1p(-value)
         return self.loc + self.scale * aten.where(exponential, -tail, aten.expm1(-k * tail) / k)

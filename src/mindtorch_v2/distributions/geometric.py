@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from .._autograd.grad_mode import no_grad
 from .._dispatch.namespace import aten, public
 from .._dtype import finfo
 from .._shape import Size
+from .._tensor import Tensor
 from ..nn.functional import binary_cross_entropy_with_logits
 from . import constraints
 from .bernoulli import BinaryParameter
@@ -43,13 +45,13 @@ class Geometric(BinaryParameter):
     def variance(self) -> Any:
         return (1.0 / self.probs - 1.0) / self.probs
 
-    def sample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
+    def sample(self, sample_shape: Sequence[int] = Size()) -> Any:
         with no_grad():
             drawn = public.empty(self._extended_shape(sample_shape), dtype=self.probs.dtype, device=self.probs.device)
             drawn.uniform_(finfo(self.probs.dtype).tiny, 1)
             return (drawn.log() / (-self.probs).log1p()).floor()
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         value, probs = broadcast_all(value, self.probs)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from .._dispatch.namespace import aten
 from .._dtype import finfo, get_default_dtype
+from .._tensor import Tensor
 from . import constraints
 from .transformed_distribution import TransformedDistribution
 from .transforms import AffineTransform, ExpTransform
@@ -37,7 +38,7 @@ class Gumbel(TransformedDistribution):
                       ExpTransform().inv, AffineTransform(loc=loc, scale=-self.scale)]
         super().__init__(base, transforms, validate_args=validate_args)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         y = (self.loc - value) / self.scale

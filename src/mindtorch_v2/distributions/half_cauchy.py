@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from .._construct import as_tensor
 from .._dispatch.namespace import aten
+from .._tensor import Tensor
 from . import constraints
 from .cauchy import Cauchy
 from .transformed_distribution import TransformedDistribution
@@ -42,14 +43,14 @@ class HalfCauchy(TransformedDistribution):
     def variance(self) -> Any:
         return self.base_dist.variance
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         value = as_tensor(value, dtype=self.base_dist.scale.dtype, device=self.base_dist.scale.device)
         log_prob = self.base_dist.log_prob(value) + math.log(2)
         return aten.where(value >= 0, log_prob, -math.inf)
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Tensor) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         return 2 * self.base_dist.cdf(value) - 1

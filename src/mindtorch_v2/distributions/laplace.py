@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Number
 from typing import Any, ClassVar
 
 from .._dispatch.namespace import aten, public
 from .._dtype import finfo
 from .._shape import Size
+from .._tensor import Tensor
 from . import constraints
 from .distribution import Distribution
 from .utils import broadcast_all
@@ -44,24 +46,24 @@ class Laplace(Distribution):
     def stddev(self) -> Any:
         return 2**0.5 * self.scale
 
-    def rsample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
+    def rsample(self, sample_shape: Sequence[int] = Size()) -> Any:
         shape = self._extended_shape(sample_shape)
         drawn = public.empty(shape, dtype=self.loc.dtype, device=self.loc.device)
         drawn.uniform_(finfo(self.loc.dtype).eps - 1, 1)
         return self.loc - self.scale * drawn.sign() * aten.log1p(-drawn.abs())
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         return -aten.log(2 * self.scale) - aten.abs(value - self.loc) / self.scale
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Tensor) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         away = value - self.loc
         return 0.5 - 0.5 * away.sign() * aten.expm1(-away.abs() / self.scale)
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Tensor) -> Any:
         term = value - 0.5
         return self.loc - self.scale * term.sign() * aten.log1p(-2 * term.abs())
 

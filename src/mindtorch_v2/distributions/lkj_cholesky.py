@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from .._autograd.grad_mode import no_grad
 from .._dispatch.namespace import aten, public
 from .._dtype import finfo
 from .._shape import Size
+from .._tensor import Tensor
 from . import constraints
 from .beta import Beta
 from .distribution import Distribution
@@ -40,7 +42,7 @@ class LKJCholesky(Distribution):
         new.dim = self.dim
         new._beta = self._beta.expand((*batch_shape, self.dim))
 
-    def sample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
+    def sample(self, sample_shape: Sequence[int] = Size()) -> Any:
         """Row by row: a direction at random, and its length from the beta distribution (the onion method)."""
         with no_grad():
             squares = self._beta.sample(sample_shape).unsqueeze(-1)
@@ -51,7 +53,7 @@ class LKJCholesky(Distribution):
             rest = aten.clamp(1 - (below**2).sum(-1), min=finfo(below.dtype).tiny)
             return below + aten.diag_embed(aten.sqrt(rest))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         diagonal = aten.diagonal(value, 0, -2, -1)[..., 1:]

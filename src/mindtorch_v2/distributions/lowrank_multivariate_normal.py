@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from .._dispatch.namespace import aten
 from .._shape import Size
+from .._tensor import Tensor
 from . import constraints
 from .distribution import Distribution
 from .multivariate_normal import batch_product, half_log_determinant, solve_lower
@@ -92,7 +94,7 @@ class LowRankMultivariateNormal(Distribution):
         solved = solve_lower(self._capacitance_tril, self._factor.mT / self._diagonal.unsqueeze(-2))
         return self._full(aten.diag_embed(self._diagonal.reciprocal()) - aten.matmul(solved.mT, solved))
 
-    def rsample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
+    def rsample(self, sample_shape: Sequence[int] = Size()) -> Any:
         shape = self._extended_shape(sample_shape)
         low = _standard_normal((*shape[:-1], self.cov_factor.shape[-1]), self.loc.dtype)
         own = _standard_normal(shape, self.loc.dtype)
@@ -101,7 +103,7 @@ class LowRankMultivariateNormal(Distribution):
     def _log_determinant(self) -> Any:
         return 2 * half_log_determinant(self._capacitance_tril) + self._diagonal.log().sum(-1)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         away = value - self.loc

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from .._autograd.grad_mode import no_grad
 from .._dispatch.namespace import aten
 from .._shape import Size
+from .._tensor import Tensor
 from . import constraints
 from .categorical import Categorical
 from .distribution import Distribution
@@ -85,17 +87,17 @@ class MixtureSameFamily(Distribution):
         between = (weights * (self.component_distribution.mean - self._pad(self.mean)).pow(2.0)).sum(dim)
         return within + between
 
-    def cdf(self, x: Any) -> Any:
+    def cdf(self, x: Tensor) -> Any:
         inner = self.component_distribution.cdf(self._pad(x))
         return (inner * self.mixture_distribution.probs).sum(-1)
 
-    def log_prob(self, x: Any) -> Any:
+    def log_prob(self, x: Tensor) -> Any:
         if self._validate_args:
             self._validate_sample(x)
         inner = self.component_distribution.log_prob(self._pad(x))
         return aten.logsumexp(inner + aten.log_softmax(self.mixture_distribution.logits, -1), -1)
 
-    def sample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
+    def sample(self, sample_shape: Sequence[int] = Size()) -> Any:
         with no_grad():
             sample_shape = Size(sample_shape)
             dim = len(sample_shape) + len(self.batch_shape)
@@ -105,7 +107,7 @@ class MixtureSameFamily(Distribution):
             index = index.repeat(*(1,) * (dim + 1), *self.event_shape)
             return aten.gather(drawn, dim, index).squeeze(dim)
 
-    def _pad(self, x: Any) -> Any:
+    def _pad(self, x: Tensor) -> Any:
         return x.unsqueeze(-1 - self._event_ndims)
 
     def __repr__(self) -> str:

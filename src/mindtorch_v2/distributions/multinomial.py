@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from .._autograd.grad_mode import no_grad
 from .._construct import tensor
 from .._dispatch.namespace import aten, public
 from .._shape import Size
+from .._tensor import Tensor
 from . import constraints
 from .binomial import Binomial
 from .categorical import Categorical
@@ -71,7 +73,7 @@ class Multinomial(Distribution):
     def variance(self) -> Any:
         return self.total_count * self.probs * (1 - self.probs)
 
-    def sample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
+    def sample(self, sample_shape: Sequence[int] = Size()) -> Any:
         sample_shape = Size(sample_shape)
         with no_grad():
             drawn = self._categorical.sample(Size((self.total_count, *sample_shape)))
@@ -87,7 +89,7 @@ class Multinomial(Distribution):
         weights = aten.exp(self._binomial.log_prob(support)) * aten.lgamma(support + 1)
         return draws + weights.sum((0, -1))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         logits, value = broadcast_all(self.logits, value)

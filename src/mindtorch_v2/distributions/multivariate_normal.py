@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from .._dispatch.namespace import aten
 from .._shape import Size, broadcast_shapes
+from .._tensor import Tensor
 from . import constraints
 from .distribution import Distribution
 from .utils import _standard_normal, lazy_property
@@ -131,11 +133,11 @@ class MultivariateNormal(Distribution):
     def variance(self) -> Any:
         return self._unbroadcasted_scale_tril.pow(2).sum(-1).expand((*self._batch_shape, *self._event_shape))
 
-    def rsample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
+    def rsample(self, sample_shape: Sequence[int] = Size()) -> Any:
         drawn = _standard_normal(self._extended_shape(sample_shape), self.loc.dtype, self.loc.device)
         return self.loc + batch_product(self._unbroadcasted_scale_tril, drawn)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         distance = mahalanobis(self._unbroadcasted_scale_tril, value - self.loc)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from .._autograd.grad_mode import no_grad
 from .._dispatch.namespace import aten, public
 from .._shape import Size
+from .._tensor import Tensor
 from . import constraints
 from .binomial import Counted
 from .gamma import Gamma
@@ -43,11 +45,11 @@ class NegativeBinomial(Counted):
         """The distribution of the rates whose Poisson counts these are."""
         return Gamma(self.total_count, aten.exp(-self.logits), validate_args=False)
 
-    def sample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
+    def sample(self, sample_shape: Sequence[int] = Size()) -> Any:
         with no_grad():
             return public.poisson(self._rates.sample(sample_shape))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         unnormalised = (self.total_count * aten.log_sigmoid(-self.logits) + value * aten.log_sigmoid(self.logits))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from .._dispatch.namespace import aten
 from .._shape import Size
+from .._tensor import Tensor
 from . import constraints
 from .categorical import Categorical
 from .distribution import Distribution
@@ -64,11 +66,11 @@ class OneHotCategorical(Distribution):
     def variance(self) -> Any:
         return self._categorical.probs * (1 - self._categorical.probs)
 
-    def sample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
+    def sample(self, sample_shape: Sequence[int] = Size()) -> Any:
         drawn = self._categorical.sample(Size(sample_shape))
         return aten.one_hot(drawn, self._categorical._num_events).to(self._categorical.probs)
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         return self._categorical.log_prob(value.max(-1)[1])
@@ -88,6 +90,6 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
 
     has_rsample = True
 
-    def rsample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
+    def rsample(self, sample_shape: Sequence[int] = Size()) -> Any:
         probs = self._categorical.probs
         return self.sample(Size(sample_shape)) + (probs - probs.detach())

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from .._dispatch.namespace import public
 from .._shape import Size
+from .._tensor import Tensor
 from . import constraints
 from .bernoulli import BinaryParameter
 from .transformed_distribution import TransformedDistribution
@@ -31,13 +33,13 @@ class LogitRelaxedBernoulli(BinaryParameter):
         super()._expand_more(new, batch_shape)
         new.temperature = self.temperature
 
-    def rsample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
+    def rsample(self, sample_shape: Sequence[int] = Size()) -> Any:
         shape = self._extended_shape(sample_shape)
         probs = clamp_probs(self.probs.expand(shape))
         drawn = clamp_probs(public.rand(shape, dtype=probs.dtype, device=probs.device))
         return (drawn.log() - (-drawn).log1p() + probs.log() - (-probs).log1p()) / self.temperature
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         logits, value = broadcast_all(self.logits, value)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from .._autograd.grad_mode import no_grad
 from .._shape import Size
+from .._tensor import Tensor
 from . import constraints
 from ._transform import ComposeTransform, Transform
 from .distribution import Distribution
@@ -77,19 +79,19 @@ class TransformedDistribution(Distribution):
         """As the base."""
         return self.base_dist.has_rsample
 
-    def _through(self, x: Any) -> Any:
+    def _through(self, x: Tensor) -> Any:
         for transform in self.transforms:
             x = transform(x)
         return x
 
-    def sample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
+    def sample(self, sample_shape: Sequence[int] = Size()) -> Any:
         with no_grad():
             return self._through(self.base_dist.sample(sample_shape))
 
-    def rsample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
+    def rsample(self, sample_shape: Sequence[int] = Size()) -> Any:
         return self._through(self.base_dist.rsample(sample_shape))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         event_dim = len(self.event_shape)
@@ -103,7 +105,7 @@ class TransformedDistribution(Distribution):
             y = x
         return total + sum_rightmost(self.base_dist.log_prob(y), event_dim - len(self.base_dist.event_shape))
 
-    def _monotonize_cdf(self, value: Any) -> Any:
+    def _monotonize_cdf(self, value: Tensor) -> Any:
         """Probabilities counted from the other end if the transforms turn the order round."""
         sign: Any = 1
         for transform in self.transforms:
@@ -112,12 +114,12 @@ class TransformedDistribution(Distribution):
             return value
         return sign * (value - 0.5) + 0.5
 
-    def cdf(self, value: Any) -> Any:
+    def cdf(self, value: Tensor) -> Any:
         for transform in reversed(self.transforms):
             value = transform.inv(value)
         if self._validate_args:
             self.base_dist._validate_sample(value)
         return self._monotonize_cdf(self.base_dist.cdf(value))
 
-    def icdf(self, value: Any) -> Any:
+    def icdf(self, value: Tensor) -> Any:
         return self._through(self.base_dist.icdf(self._monotonize_cdf(value)))

@@ -9,6 +9,7 @@ from typing import Any
 from .._dispatch.namespace import aten
 from .._dtype import finfo
 from .._shape import broadcast_shapes
+from .._tensor import Tensor
 from . import constraints
 from ._transform import ComposeTransform, IndependentTransform, Transform
 from ._transform_vectors import (
@@ -46,13 +47,13 @@ class ExpTransform(Transform):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Any:
         return x.exp()
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Any:
         return y.log()
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Any:
         return x
 
 
@@ -80,13 +81,13 @@ class PowerTransform(Transform):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Any:
         return x.pow(self.exponent)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Any:
         return y.pow(1 / self.exponent)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Any:
         return (self.exponent * y / x).abs().log()
 
     def forward_shape(self, shape: Any) -> Any:
@@ -96,7 +97,7 @@ class PowerTransform(Transform):
         return self.forward_shape(shape)
 
 
-def _clipped_sigmoid(x: Any) -> Any:
+def _clipped_sigmoid(x: Tensor) -> Any:
     info = finfo(x.dtype)
     return aten.clamp(aten.sigmoid(x), min=info.tiny, max=1.0 - info.eps)
 
@@ -114,15 +115,15 @@ class SigmoidTransform(Transform):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Any:
         return _clipped_sigmoid(x)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Any:
         info = finfo(y.dtype)
         y = y.clamp(min=info.tiny, max=1.0 - info.eps)
         return y.log() - (-y).log1p()
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Any:
         return -aten.softplus(-x) - aten.softplus(x)
 
 
@@ -139,13 +140,13 @@ class SoftplusTransform(Transform):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Any:
         return aten.softplus(x)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Any:
         return (-y).expm1().neg().log() + y
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Any:
         return -aten.softplus(-x)
 
 
@@ -162,13 +163,13 @@ class TanhTransform(Transform):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Any:
         return x.tanh()
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Any:
         return aten.atanh(y)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Any:
         # log(1 - tanh(x)^2), without the cancellation.
         return 2.0 * (math.log(2.0) - x - aten.softplus(-2.0 * x))
 
@@ -184,10 +185,10 @@ class AbsTransform(Transform):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Any:
         return x.abs()
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Any:
         return y
 
 
@@ -240,13 +241,13 @@ class AffineTransform(Transform):
             return (self.scale > 0) - (self.scale < 0)  # type: ignore[operator]
         return self.scale.sign()
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Any:
         return self.loc + self.scale * x
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Any:
         return (y - self.loc) / self.scale
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Any:
         if isinstance(self.scale, Number):
             result = aten.full_like(x, math.log(abs(self.scale)))  # type: ignore[arg-type]
         else:
@@ -284,13 +285,13 @@ class CumulativeDistributionTransform(Transform):
         """The distribution's support."""
         return self.distribution.support
 
-    def _call(self, x: Any) -> Any:
+    def _call(self, x: Tensor) -> Any:
         return self.distribution.cdf(x)
 
-    def _inverse(self, y: Any) -> Any:
+    def _inverse(self, y: Tensor) -> Any:
         return self.distribution.icdf(y)
 
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Any:
         return self.distribution.log_prob(x)
 
     def with_cache(self, cache_size: int = 1) -> Any:

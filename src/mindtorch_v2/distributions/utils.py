@@ -9,8 +9,9 @@ from typing import Any
 
 from .._autograd.grad_mode import enable_grad
 from .._construct import tensor
+from .._device import DeviceLike
 from .._dispatch.namespace import aten, public
-from .._dtype import finfo, get_default_dtype
+from .._dtype import DType, finfo, get_default_dtype
 from .._shape import Size
 from .._tensor import Tensor
 
@@ -31,12 +32,12 @@ def broadcast_all(*values: Any) -> tuple[Any, ...]:
     return tuple(aten.broadcast_tensors(made))
 
 
-def _standard_normal(shape: Any, dtype: Any, device: Any = None) -> Any:
+def _standard_normal(shape: Any, dtype: DType | None, device: DeviceLike = None) -> Any:
     """Normal numbers of mean 0 and deviation 1."""
     return public.empty(shape, dtype=dtype, device=device).normal_()
 
 
-def sum_rightmost(value: Any, dims: int) -> Any:
+def sum_rightmost(value: Tensor, dims: int) -> Any:
     """The sum over the last `dims` dimensions."""
     if dims == 0:
         return value

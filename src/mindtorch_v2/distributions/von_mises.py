@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from .._autograd.grad_mode import no_grad
 from .._dispatch.namespace import aten, public
 from .._dtype import bool_, float64
 from .._shape import Size
+from .._tensor import Tensor
 from . import constraints
 from .distribution import Distribution
 from .utils import broadcast_all, lazy_property
@@ -16,7 +18,7 @@ from .utils import broadcast_all, lazy_property
 __all__ = ["VonMises"]
 
 
-def _log_bessel(order: int, x: Any) -> Any:
+def _log_bessel(order: int, x: Tensor) -> Any:
     """The logarithm of the modified Bessel function of the first kind."""
     scaled = aten.special_i0e(x) if order == 0 else aten.special_i1e(x)
     return aten.log(scaled) + x
@@ -46,13 +48,13 @@ class VonMises(Distribution):
         """One less the mean length of the sum of two directions."""
         return 1 - aten.exp(_log_bessel(1, self.concentration) - _log_bessel(0, self.concentration))
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         return (self.concentration * aten.cos(value - self.loc) - math.log(2 * math.pi)
                 - _log_bessel(0, self.concentration))
 
-    def sample(self, sample_shape: Any = Size()) -> Any:  # noqa: B008 (immutable)
+    def sample(self, sample_shape: Sequence[int] = Size()) -> Any:
         """Best and Fisher's method: angles of a wrapped Cauchy distribution, some of them rejected."""
         shape = self._extended_shape(sample_shape)
         with no_grad():

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 from .._construct import tensor
 from .._dispatch.namespace import aten, public
 from .._dtype import finfo
 from .._shape import Size, broadcast_shapes
+from .._tensor import Tensor
 from . import constraints
 from .chi2 import Chi2
 from .exp_family import ExponentialFamily
@@ -19,7 +21,7 @@ from .utils import lazy_property
 __all__ = ["Wishart"]
 
 
-def _multivariate_digamma(x: Any, size: int) -> Any:
+def _multivariate_digamma(x: Tensor, size: int) -> Any:
     return aten.digamma(x.unsqueeze(-1) - aten.arange(size, dtype=x.dtype) / 2).sum(-1)
 
 
@@ -117,7 +119,7 @@ class Wishart(ExponentialFamily):
         diagonal = aten.diagonal(matrix, 0, -2, -1)
         return self._freedom() * (matrix.pow(2) + diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2))
 
-    def _drawn(self, sample_shape: Any) -> Any:
+    def _drawn(self, sample_shape: Sequence[int]) -> Any:
         """Bartlett's decomposition: a triangular matrix of normal numbers with roots of chi-squared ones before."""
         size = self._event_shape[-1]
         kind = self._factor.dtype
@@ -130,7 +132,7 @@ class Wishart(ExponentialFamily):
         factor = aten.matmul(self._factor, noise)
         return aten.matmul(factor, factor.mT)
 
-    def rsample(self, sample_shape: Any = Size(), max_try_correction: int | None = None) -> Any:  # noqa: B008
+    def rsample(self, sample_shape: Sequence[int] = Size(), max_try_correction: int | None = None) -> Any:
         """Draw; matrices that rounding has made singular are drawn again, a few times."""
         tries = (3 if len(self._batch_shape) else 10) if max_try_correction is None else max_try_correction
         sample = self._drawn(sample_shape)
@@ -143,7 +145,7 @@ class Wishart(ExponentialFamily):
             sample = aten.where(singular.unsqueeze(-1).unsqueeze(-1), again, sample)
         return sample
 
-    def log_prob(self, value: Any) -> Any:
+    def log_prob(self, value: Tensor) -> Any:
         if self._validate_args:
             self._validate_sample(value)
         size = self._event_shape[-1]

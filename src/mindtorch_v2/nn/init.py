@@ -18,6 +18,7 @@ from .._backends.base import to_host
 from .._construct import tensor as make_tensor
 from .._device import CPU
 from .._dispatch.namespace import aten, public
+from .._random import Generator
 from .._tensor import Tensor, wrap
 
 __all__ = [
@@ -68,18 +69,18 @@ def calculate_gain(nonlinearity: str, param: Any = None) -> float:
     return gains[nonlinearity]
 
 
-def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Uniform over `[a, b)`."""
     return _no_grad_uniform_(tensor, a, b, generator)
 
 
-def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Normal with the given mean and standard deviation."""
     return _no_grad_normal_(tensor, mean, std, generator)
 
 
 def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0,
-                  generator: Any = None) -> Tensor:
+                  generator: Generator | None = None) -> Tensor:
     """Normal, with values outside `[a, b]` drawn again."""
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn("mean is more than 2 std from [a, b] in nn.init.trunc_normal_. "
@@ -97,7 +98,8 @@ def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float 
         return _draw_uniforms_until_accepted(tensor, mean, std, a, b, generator)
 
 
-def _draw_normals_until_inside(tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Any) -> Tensor:
+def _draw_normals_until_inside(tensor: Tensor, mean: float, std: float, a: float, b: float,
+                               generator: Generator | None) -> Tensor:
     """Most of the bell lies in the interval: draw all, then replace those outside."""
     low, high = (aten.item(make_tensor(bound, dtype=tensor.dtype)) for bound in (a, b))
     drawn, fresh = tensor.normal_(mean, std, generator=generator), None
@@ -110,7 +112,7 @@ def _draw_normals_until_inside(tensor: Tensor, mean: float, std: float, a: float
 
 
 def _draw_uniforms_until_accepted(tensor: Tensor, mean: float, std: float, a: float, b: float,
-                                  generator: Any) -> Tensor:
+                                  generator: Generator | None) -> Tensor:
     """A small part of the bell: draw uniformly from the interval and accept in proportion to the density."""
     mode = max(a, min(mean, b))
     log_peak = -0.5 * ((mode - mean) / std) ** 2
@@ -130,18 +132,18 @@ def _draw_uniforms_until_accepted(tensor: Tensor, mean: float, std: float, a: fl
             return tensor if accepted is tensor else aten.copy_(tensor, accepted)
 
 
-def _no_grad_uniform_(tensor: Tensor, a: float, b: float, generator: Any = None) -> Tensor:
+def _no_grad_uniform_(tensor: Tensor, a: float, b: float, generator: Generator | None = None) -> Tensor:
     with no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
-def _no_grad_normal_(tensor: Tensor, mean: float, std: float, generator: Any = None) -> Tensor:
+def _no_grad_normal_(tensor: Tensor, mean: float, std: float, generator: Generator | None = None) -> Tensor:
     with no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
 
 def _no_grad_trunc_normal_(tensor: Tensor, mean: float, std: float, a: float, b: float,
-                           generator: Any = None) -> Tensor:
+                           generator: Generator | None = None) -> Tensor:
     return trunc_normal_(tensor, mean, std, a, b, generator)
 
 
@@ -205,14 +207,14 @@ def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
     return fan_in if mode == "fan_in" else fan_out
 
 
-def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Glorot's uniform initialisation."""
     std = gain * math.sqrt(2.0 / float(sum(_calculate_fan_in_and_fan_out(tensor))))
     bound = math.sqrt(3.0) * std
     return _no_grad_uniform_(tensor, -bound, bound, generator)
 
 
-def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Glorot's normal initialisation."""
     std = gain * math.sqrt(2.0 / float(sum(_calculate_fan_in_and_fan_out(tensor))))
     return _no_grad_normal_(tensor, 0.0, std, generator)
@@ -226,7 +228,7 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
 
 
 def kaiming_uniform_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu",
-                     generator: Any = None) -> Tensor:
+                     generator: Generator | None = None) -> Tensor:
     """He's uniform initialisation."""
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     if std is None:
@@ -236,13 +238,13 @@ def kaiming_uniform_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonline
 
 
 def kaiming_normal_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu",
-                    generator: Any = None) -> Tensor:
+                    generator: Generator | None = None) -> Tensor:
     """He's normal initialisation."""
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     return tensor if std is None else _no_grad_normal_(tensor, 0, std, generator)
 
 
-def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = None) -> Tensor:
     """Orthonormal rows or columns, uniform over all such matrices."""
     if tensor.ndim < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
@@ -260,7 +262,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
         return aten.mul_(tensor, gain)
 
 
-def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None) -> Tensor:
     """Normal, with the given share of each column set to zero."""
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from .._device import DeviceLike
 from .._dispatch.namespace import aten
 from .._dispatch.observer import as_one
-from .._dtype import FLOAT, DefaultDtype
+from .._dtype import FLOAT, DefaultDtype, DType
 from .._tensor import DISABLED, Tensor, TensorMeta, wrap, wrap_as
 
 
@@ -102,7 +103,7 @@ class UninitializedTensorMixin:
     cls_to_become: type = Tensor
     __torch_function__ = staticmethod(DISABLED)
 
-    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+    def materialize(self, shape: Any, device: DeviceLike = None, dtype: DType | None = None) -> None:
         """Give it a shape, undefined contents, and from now on the behaviour of an ordinary tensor."""
         me: Any = self
         made = aten.empty(tuple(shape), dtype=me.dtype if dtype is None else dtype,
@@ -152,7 +153,7 @@ for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv"
     setattr(UninitializedTensorMixin, f"__{_name}__", _refuse_use(_name))
 
 
-def _without_shape(cls: type, requires_grad: bool, device: Any, dtype: Any) -> Any:
+def _without_shape(cls: type, requires_grad: bool, device: DeviceLike, dtype: DType | None) -> Any:
     made = wrap_as(cls, aten.empty(0, dtype=dtype, device=device)._a)
     made._rg = requires_grad
     return made
@@ -163,7 +164,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
 
     cls_to_become = Parameter
 
-    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
+    def __new__(cls, requires_grad: bool = True, device: DeviceLike = None, dtype: DType | None = None) -> Any:
         return _without_shape(cls, requires_grad, device, dtype)
 
 
@@ -172,7 +173,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
 
     cls_to_become = Tensor
 
-    def __new__(cls, requires_grad: bool = False, device: Any = None, dtype: Any = None,
+    def __new__(cls, requires_grad: bool = False, device: DeviceLike = None, dtype: DType | None = None,
                 persistent: bool = True) -> Any:
         return _without_shape(cls, requires_grad, device, dtype)
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .. import amp as _amp
-from .._dtype import bfloat16, dtype, float16
+from .._dtype import DType, bfloat16, dtype, float16
 from ..amp import settings
 
 
 class autocast(_amp.autocast):
     """A block in which listed ops on the NPU run in lower precision."""
 
-    def __init__(self, enabled: bool = True, dtype: Any = float16, cache_enabled: bool = True) -> None:
+    def __init__(self, enabled: bool = True, dtype: DType = float16, cache_enabled: bool = True) -> None:
         super().__init__("npu", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
 
 

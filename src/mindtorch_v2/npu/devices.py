@@ -8,6 +8,7 @@ from typing import Any
 
 from .._backends.npu import runtime
 from .._backends.npu.stream import index_of
+from .._device import DeviceLike
 from .._tensor import Tensor
 
 AI_CORES, VECTOR_CORES, L2_SIZE = 0, 1, 2
@@ -44,7 +45,7 @@ def _index(where: Any) -> int:
     return index
 
 
-def set_device(device: Any) -> None:
+def set_device(device: DeviceLike) -> None:
     """Make an NPU the one that new tensors of this thread are on."""
     if isinstance(device, int) and device < 0:
         return
@@ -60,7 +61,7 @@ def current_device() -> int:
 class device:
     """A block in which an NPU is the thread's; None or -1 changes nothing."""
 
-    def __init__(self, device: Any) -> None:
+    def __init__(self, device: DeviceLike) -> None:
         self.idx = -1 if device is None or device == -1 else index_of(device)
         self.prev_idx = -1
 
@@ -81,13 +82,13 @@ class device_of(device):
         super().__init__(obj.device.index if obj.device.type == "npu" else None)
 
 
-def synchronize(device: Any = None) -> None:
+def synchronize(device: DeviceLike = None) -> None:
     """Wait until an NPU has done all that was queued; errors of that work are raised here."""
     index = _index(device)
     runtime.bind(index).call("aclrtSynchronizeDevice")
 
 
-def get_device_name(device: Any = None) -> str:
+def get_device_name(device: DeviceLike = None) -> str:
     """The name of the chip; the simulator says that it is one."""
     index = _index(device)
     opened = runtime.bind(index)
@@ -111,7 +112,7 @@ class NPUDeviceProperties:
     simulated: bool = False
 
 
-def get_device_properties(device: Any = None) -> NPUDeviceProperties:
+def get_device_properties(device: DeviceLike = None) -> NPUDeviceProperties:
     """Name, memory and cores of an NPU."""
     from .._backends.npu.memory import allocator
 
@@ -128,12 +129,12 @@ def get_device_properties(device: Any = None) -> NPUDeviceProperties:
                                capability(L2_SIZE), multi_processor_count=cores, simulated=opened.simulated)
 
 
-def get_device_capability(device: Any = None) -> None:
+def get_device_capability(device: DeviceLike = None) -> None:
     """None: NPUs have no compute capability as CUDA devices have."""
     _index(device)
 
 
-def can_device_access_peer(device: Any, peer_device: Any) -> bool:
+def can_device_access_peer(device: DeviceLike, peer_device: Any) -> bool:
     """Whether one NPU can reach another's memory."""
     here, there = _index(device), _index(peer_device)
     can = ctypes.c_int32()
@@ -141,7 +142,7 @@ def can_device_access_peer(device: Any, peer_device: Any) -> bool:
     return bool(can.value)
 
 
-def utilization(device: Any = None) -> int:
+def utilization(device: DeviceLike = None) -> int:
     """How busy an NPU is, which the libraries that this runtime calls do not tell."""
     _index(device)
     raise NotImplementedError("torch.npu.utilization: the runtime's libraries do not tell; use the npu-smi tool")

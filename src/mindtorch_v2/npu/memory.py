@@ -9,9 +9,10 @@ from .._backends.npu.host import PINNED
 from .._backends.npu.memory import Allocator, allocator, shown
 from .._backends.npu.statistics import flattened
 from .._backends.npu.stream import Stream, current_stream, index_of
+from .._device import DeviceLike
 
 
-def _allocator(device: Any) -> Allocator | None:
+def _allocator(device: DeviceLike) -> Allocator | None:
     """A device's allocator with its counts up to date; None before the runtime has started."""
     index = index_of(device)
     if not runtime.PROCESS.initialized:
@@ -22,38 +23,38 @@ def _allocator(device: Any) -> Allocator | None:
     return found
 
 
-def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
+def memory_stats_as_nested_dict(device: DeviceLike = None) -> dict[str, Any]:
     """All counts of a device's allocator."""
     found = _allocator(device)
     return {} if found is None else found.statistics.nested()
 
 
-def memory_stats(device: Any = None) -> dict[str, int]:
+def memory_stats(device: DeviceLike = None) -> dict[str, int]:
     """All counts of a device's allocator, with dots in their names."""
     return flattened(memory_stats_as_nested_dict(device))
 
 
-def _count(device: Any, group: str, metric: str) -> int:
+def _count(device: DeviceLike, group: str, metric: str) -> int:
     found = _allocator(device)
     return 0 if found is None else found.statistics.nested()[group]["all"][metric]
 
 
-def memory_allocated(device: Any = None) -> int:
+def memory_allocated(device: DeviceLike = None) -> int:
     """Bytes of blocks that tensors have."""
     return _count(device, "allocated_bytes", "current")
 
 
-def max_memory_allocated(device: Any = None) -> int:
+def max_memory_allocated(device: DeviceLike = None) -> int:
     """The most bytes that tensors had."""
     return _count(device, "allocated_bytes", "peak")
 
 
-def memory_reserved(device: Any = None) -> int:
+def memory_reserved(device: DeviceLike = None) -> int:
     """Bytes that the allocator has from the device."""
     return _count(device, "reserved_bytes", "current")
 
 
-def max_memory_reserved(device: Any = None) -> int:
+def max_memory_reserved(device: DeviceLike = None) -> int:
     """The most bytes that the allocator had."""
     return _count(device, "reserved_bytes", "peak")
 
@@ -61,7 +62,7 @@ def max_memory_reserved(device: Any = None) -> int:
 memory_cached, max_memory_cached = memory_reserved, max_memory_reserved
 
 
-def reset_peak_memory_stats(device: Any = None) -> None:
+def reset_peak_memory_stats(device: DeviceLike = None) -> None:
     """Let peaks begin again at what there is now."""
     found = _allocator(device)
     if found is not None:
@@ -71,7 +72,7 @@ def reset_peak_memory_stats(device: Any = None) -> None:
 reset_max_memory_allocated = reset_max_memory_cached = reset_peak_memory_stats
 
 
-def reset_accumulated_memory_stats(device: Any = None) -> None:
+def reset_accumulated_memory_stats(device: DeviceLike = None) -> None:
     """Forget how much came and went."""
     found = _allocator(device)
     if found is not None:
@@ -85,14 +86,14 @@ def empty_cache() -> None:
             allocator(index).empty_cache()
 
 
-def mem_get_info(device: Any = None) -> tuple[int, int]:
+def mem_get_info(device: DeviceLike = None) -> tuple[int, int]:
     """Free and total memory of a device, whoever uses it."""
     index = index_of(device)
     runtime.bind(index)
     return allocator(index).capacity()
 
 
-def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
+def set_per_process_memory_fraction(fraction: float, device: DeviceLike = None) -> None:
     """Let the allocator take no more than a part of a device's memory."""
     if not isinstance(fraction, float):
         raise TypeError("Invalid type for fraction argument, must be `float`")
@@ -103,7 +104,7 @@ def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None
     allocator(index).fraction = fraction
 
 
-def get_per_process_memory_fraction(device: Any = None) -> float:
+def get_per_process_memory_fraction(device: DeviceLike = None) -> float:
     """The part of a device's memory that the allocator may take."""
     return allocator(index_of(device)).fraction
 
@@ -111,7 +112,7 @@ def get_per_process_memory_fraction(device: Any = None) -> float:
 _RAW: dict[int, Any] = {}
 
 
-def caching_allocator_alloc(size: int, device: Any = None, stream: Any = None) -> int:
+def caching_allocator_alloc(size: int, device: DeviceLike = None, stream: Any = None) -> int:
     """Memory from the allocator for code outside of this runtime, by its address."""
     index = index_of(device)
     runtime.bind(index)
@@ -157,7 +158,7 @@ ROWS = (("Allocated memory", "allocated_bytes"), ("Active memory", "active_bytes
         ("NPU reserved segments", "segment"), ("Non-releasable allocs", "inactive_split"))
 
 
-def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
+def memory_summary(device: DeviceLike = None, abbreviated: bool = False) -> str:
     """The counts as a table."""
     index = index_of(device)
     counts = memory_stats(index)

@@ -7,11 +7,12 @@ from typing import Any
 
 from .._backends.npu import runtime
 from .._backends.npu.stream import DEVICE, index_of
+from .._device import DeviceLike
 from .._random import Generator, generator_on
 from .._tensor import Tensor
 
 
-def _generator(device: Any) -> Generator:
+def _generator(device: DeviceLike) -> Generator:
     index = index_of(device)
     runtime.bind(index)
     return generator_on(DEVICE(index))
@@ -62,12 +63,12 @@ def initial_seed() -> int:
     return _generator(None).initial_seed()
 
 
-def get_rng_state(device: Any = "npu") -> Tensor:
+def get_rng_state(device: DeviceLike = "npu") -> Tensor:
     """The state of an NPU's stream."""
     return _generator(device).get_state()
 
 
-def set_rng_state(new_state: Tensor, device: Any = "npu") -> None:
+def set_rng_state(new_state: Tensor, device: DeviceLike = "npu") -> None:
     """Continue an NPU's stream from a state."""
     _waiting(lambda: _generator(device).set_state(new_state))
 

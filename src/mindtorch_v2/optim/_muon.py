@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from .._dispatch.namespace import aten
 from .._dtype import bfloat16
 from .._tensor import Tensor
+from ..optim.optimizer import ParamsT
 from ._stepping import ParameterOptimizer
 
 __all__ = ["Muon"]
@@ -37,7 +38,7 @@ class Muon(ParameterOptimizer):
 
     late_options: ClassVar[dict[str, Any]] = {}
 
-    def __init__(self, params: Any, lr: float = 1e-3, weight_decay: float = 0.1, momentum: float = 0.95,
+    def __init__(self, params: ParamsT, lr: float = 1e-3, weight_decay: float = 0.1, momentum: float = 0.95,
                  nesterov: bool = True, ns_coefficients: tuple[float, float, float] = (3.4445, -4.7750, 2.0315),
                  eps: float = 1e-7, ns_steps: int = 5, adjust_lr_fn: str | None = None) -> None:
         if isinstance(lr, Tensor) and lr.numel() != 1:

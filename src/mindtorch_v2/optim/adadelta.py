@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from .._dispatch.namespace import aten
 from .._tensor import Tensor
+from ..optim.optimizer import ParamsT
 from ._stepping import (
     ParameterOptimizer,
     check_lr,
@@ -25,7 +26,7 @@ class Adadelta(ParameterOptimizer):
         "foreach": None, "maximize": False, "differentiable": False, "capturable": False,
     }
 
-    def __init__(self, params: Any, lr: float | Tensor = 1.0, rho: float = 0.9, eps: float = 1e-6,
+    def __init__(self, params: ParamsT, lr: float | Tensor = 1.0, rho: float = 0.9, eps: float = 1e-6,
                  weight_decay: float = 0, foreach: bool | None = None, *, capturable: bool = False,
                  maximize: bool = False, differentiable: bool = False) -> None:
         check_lr(lr)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from .._dispatch.namespace import aten
 from .._dtype import finfo
 from .._tensor import Tensor
+from ..optim.optimizer import ParamsT
 from ._stepping import ParameterOptimizer, number, zero_step
 
 __all__ = ["Adafactor"]
@@ -18,7 +19,7 @@ class Adafactor(ParameterOptimizer):
     late_options: ClassVar[dict[str, Any]] = {"foreach": None, "maximize": False, "differentiable": False}
     complex_as_real = False
 
-    def __init__(self, params: Any, lr: float | Tensor = 1e-2, beta2_decay: float = -0.8,
+    def __init__(self, params: ParamsT, lr: float | Tensor = 1e-2, beta2_decay: float = -0.8,
                  eps: tuple[float | None, float] = (None, 1e-3), d: float = 1.0, weight_decay: float = 0.0, *,
                  foreach: bool | None = None, maximize: bool = False) -> None:
         if isinstance(lr, Tensor) and lr.numel() != 1:

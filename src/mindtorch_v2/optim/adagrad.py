@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from .._dispatch.namespace import aten
 from .._tensor import Tensor
+from ..optim.optimizer import ParamsT
 from ._stepping import (
     ParameterOptimizer,
     check_fused,
@@ -28,7 +29,7 @@ class Adagrad(ParameterOptimizer):
         "maximize": False, "foreach": None, "differentiable": False, "fused": None,
     }
 
-    def __init__(self, params: Any, lr: float | Tensor = 1e-2, lr_decay: float = 0, weight_decay: float = 0,
+    def __init__(self, params: ParamsT, lr: float | Tensor = 1e-2, lr_decay: float = 0, weight_decay: float = 0,
                  initial_accumulator_value: float = 0, eps: float = 1e-10, foreach: bool | None = None, *,
                  maximize: bool = False, differentiable: bool = False, fused: bool | None = None) -> None:
         check_lr(lr)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from .._construct import tensor
 from .._dispatch.namespace import aten
 from .._tensor import Tensor
+from ..optim.optimizer import ParamsT
 from ._stepping import (
     ParameterOptimizer,
     check_lr,
@@ -26,7 +27,7 @@ class ASGD(ParameterOptimizer):
         "foreach": None, "maximize": False, "differentiable": False, "capturable": False,
     }
 
-    def __init__(self, params: Any, lr: float | Tensor = 1e-2, lambd: float = 1e-4, alpha: float = 0.75,
+    def __init__(self, params: ParamsT, lr: float | Tensor = 1e-2, lambd: float = 1e-4, alpha: float = 0.75,
                  t0: float = 1e6, weight_decay: float = 0, foreach: bool | None = None, maximize: bool = False,
                  differentiable: bool = False, capturable: bool = False) -> None:
         check_lr(lr)

@@ -9,6 +9,7 @@ from .._autograd.grad_mode import enable_grad, no_grad
 from .._dispatch.namespace import aten
 from .._memory_format import contiguous_format
 from .._tensor import Tensor
+from ..optim.optimizer import ParamsT
 from ._stepping import number
 from ._strong_wolfe import Trial, strong_wolfe
 from .optimizer import Optimizer
@@ -22,7 +23,7 @@ class LBFGS(Optimizer):
     There is one parameter group, and its state is kept with the first parameter.
     """
 
-    def __init__(self, params: Any, lr: float | Tensor = 1, max_iter: int = 20, max_eval: int | None = None,
+    def __init__(self, params: ParamsT, lr: float | Tensor = 1, max_iter: int = 20, max_eval: int | None = None,
                  tolerance_grad: float = 1e-7, tolerance_change: float = 1e-9, history_size: int = 100,
                  line_search_fn: str | None = None) -> None:
         if isinstance(lr, Tensor) and lr.numel() != 1:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from .._construct import tensor
 from .._dispatch.namespace import aten
 from .._tensor import Tensor
+from ..optim.optimizer import ParamsT
 from ._stepping import (
     ParameterOptimizer,
     check_betas,
@@ -30,7 +31,7 @@ class NAdam(ParameterOptimizer):
         "decoupled_weight_decay": False,
     }
 
-    def __init__(self, params: Any, lr: float | Tensor = 2e-3, betas: tuple[float, float] = (0.9, 0.999),
+    def __init__(self, params: ParamsT, lr: float | Tensor = 2e-3, betas: tuple[float, float] = (0.9, 0.999),
                  eps: float = 1e-8, weight_decay: float = 0, momentum_decay: float = 4e-3,
                  decoupled_weight_decay: bool = False, *, foreach: bool | None = None, maximize: bool = False,
                  capturable: bool = False, differentiable: bool = False) -> None:

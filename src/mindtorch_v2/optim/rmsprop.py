@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from .._dispatch.namespace import aten
 from .._tensor import Tensor
+from ..optim.optimizer import ParamsT
 from ._stepping import (
     ParameterOptimizer,
     check_lr,
@@ -27,7 +28,7 @@ class RMSprop(ParameterOptimizer):
         "capturable": False,
     }
 
-    def __init__(self, params: Any, lr: float | Tensor = 1e-2, alpha: float = 0.99, eps: float = 1e-8,
+    def __init__(self, params: ParamsT, lr: float | Tensor = 1e-2, alpha: float = 0.99, eps: float = 1e-8,
                  weight_decay: float = 0, momentum: float = 0, centered: bool = False, capturable: bool = False,
                  foreach: bool | None = None, maximize: bool = False, differentiable: bool = False) -> None:
         check_lr(lr)

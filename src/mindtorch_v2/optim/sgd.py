@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from .._dispatch.namespace import aten
 from .._tensor import Tensor
+from ..optim.optimizer import ParamsT
 from ._stepping import ParameterOptimizer, check_fused, check_lr, check_not_negative, decayed_lists, number
 
 
@@ -27,7 +28,7 @@ class SGD(ParameterOptimizer):
     complex_as_real = False
     _step_supports_amp_scaling = False
 
-    def __init__(self, params: Any, lr: float | Tensor = 1e-3, momentum: float = 0, dampening: float = 0,
+    def __init__(self, params: ParamsT, lr: float | Tensor = 1e-3, momentum: float = 0, dampening: float = 0,
                  weight_decay: float | Tensor = 0, nesterov: bool = False, *, maximize: bool = False,
                  foreach: bool | None = None, differentiable: bool = False, fused: bool | None = None) -> None:
         check_lr(lr)

@@ -9,6 +9,7 @@ from typing import Any
 from .._autograd.grad_mode import no_grad
 from .._dispatch.namespace import aten
 from .._tensor import Tensor
+from ..optim.optimizer import ParamsT
 from ._stepping import number, sparse_like
 from .optimizer import Optimizer, run_closure
 
@@ -27,7 +28,7 @@ class SparseAdam(Optimizer):
     tensor([ True, False,  True])
     """
 
-    def __init__(self, params: Any, lr: float | Tensor = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
+    def __init__(self, params: ParamsT, lr: float | Tensor = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
                  eps: float = 1e-8, maximize: bool = False) -> None:
         if isinstance(lr, Tensor) and lr.numel() != 1:
             raise ValueError("Tensor lr must be 1-element")

@@ -9,6 +9,7 @@ from typing import Any
 
 from .._autograd.grad_mode import no_grad
 from .._construct import tensor
+from .._device import DeviceLike
 from .._dispatch.namespace import aten
 from .._dtype import int64
 from ..nn.modules.batchnorm import _BatchNorm
@@ -83,7 +84,7 @@ class AveragedModel(Module):
 
     n_averaged: Any
 
-    def __init__(self, model: Module, device: Any = None, avg_fn: Average | None = None,
+    def __init__(self, model: Module, device: DeviceLike = None, avg_fn: Average | None = None,
                  multi_avg_fn: Average | None = None, use_buffers: bool = False) -> None:
         super().__init__()
         if avg_fn is not None and multi_avg_fn is not None:
@@ -141,7 +142,7 @@ class AveragedModel(Module):
 
 
 @no_grad()
-def update_bn(loader: Any, model: Module, device: Any = None) -> None:
+def update_bn(loader: Any, model: Module, device: DeviceLike = None) -> None:
     """Run over the data once and set the running statistics of batch normalisation to the means over it."""
     layers = [m for m in model.modules() if isinstance(m, _BatchNorm)]
     if not layers:

@@ -6,15 +6,16 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+from .._device import DeviceLike
 from .._dispatch.namespace import aten
-from .._dtype import DefaultDtype, as_dtype, float32, float64
+from .._dtype import DefaultDtype, DType, as_dtype, float32, float64
 from .._tensor import Tensor
 
 __all__ = ["bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "hamming",
            "hann", "kaiser", "nuttall"]
 
 
-def _options(name: str, M: int, dtype: Any, layout: Any, requires_grad: bool) -> dict[str, Any]:
+def _options(name: str, M: int, dtype: DType | None, layout: Any, requires_grad: bool) -> dict[str, Any]:
     """What every window checks first, and the dtype it is made in."""
     if M < 0:
         raise ValueError(f"{name} requires non-negative window length, got M={M}")
@@ -24,16 +25,16 @@ def _options(name: str, M: int, dtype: Any, layout: Any, requires_grad: bool) ->
     return {"dtype": kind, "requires_grad": requires_grad}
 
 
-def _line(start: float, end: float, M: int, options: dict[str, Any], device: Any) -> Tensor:
+def _line(start: float, end: float, M: int, options: dict[str, Any], device: DeviceLike) -> Tensor:
     return aten.linspace(start, end, M, device=device, **options)
 
 
-def _empty(options: dict[str, Any], device: Any) -> Tensor:
+def _empty(options: dict[str, Any], device: DeviceLike) -> Tensor:
     return aten.empty((0,), device=device, **options)
 
 
-def exponential(M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, dtype: Any = None,
-                layout: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def exponential(M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, dtype: DType | None = None,
+                layout: Any = None, device: DeviceLike = None, requires_grad: bool = False) -> Tensor:
     """Falls off exponentially on both sides of `center`, the middle if it is not given."""
     options = _options("exponential", M, dtype, layout, requires_grad)
     if tau <= 0:
@@ -47,7 +48,7 @@ def exponential(M: int, *, center: float | None = None, tau: float = 1.0, sym: b
     return aten.exp(aten.neg(aten.abs(at)))
 
 
-def cosine(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
+def cosine(M: int, *, sym: bool = True, dtype: DType | None = None, layout: Any = None, device: DeviceLike = None,
            requires_grad: bool = False) -> Tensor:
     """Half a wave of the sine."""
     options = _options("cosine", M, dtype, layout, requires_grad)
@@ -57,8 +58,8 @@ def cosine(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, d
     return aten.sin(_line(0.5 * step, (0.5 + M - 1) * step, M, options, device))
 
 
-def gaussian(M: int, *, std: float = 1.0, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
-             requires_grad: bool = False) -> Tensor:
+def gaussian(M: int, *, std: float = 1.0, sym: bool = True, dtype: DType | None = None, layout: Any = None,
+             device: DeviceLike = None, requires_grad: bool = False) -> Tensor:
     """A bell of the given width."""
     options = _options("gaussian", M, dtype, layout, requires_grad)
     if std <= 0:
@@ -70,8 +71,8 @@ def gaussian(M: int, *, std: float = 1.0, sym: bool = True, dtype: Any = None, l
     return aten.exp(aten.neg(_line(start * unit, (start + (M - 1)) * unit, M, options, device) ** 2))
 
 
-def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
-           requires_grad: bool = False) -> Tensor:
+def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, dtype: DType | None = None, layout: Any = None,
+           device: DeviceLike = None, requires_grad: bool = False) -> Tensor:
     """Kaiser's window, by the Bessel function of order 0."""
     options = _options("kaiser", M, dtype, layout, requires_grad)
     if beta < 0:
@@ -86,8 +87,8 @@ def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, dtype: Any = None, l
     return aten.special_i0(held) / aten.special_i0(aten.full((), beta, dtype=options["dtype"], device=device))
 
 
-def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, dtype: Any = None, layout: Any = None,
-                   device: Any = None, requires_grad: bool = False) -> Tensor:
+def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, dtype: DType | None = None, layout: Any = None,
+                   device: DeviceLike = None, requires_grad: bool = False) -> Tensor:
     """A sum of cosines with the weights `a`, of alternating sign."""
     options = _options("general_cosine", M, dtype, layout, requires_grad)
     if M == 0:
@@ -105,27 +106,27 @@ def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, dtype: Any =
     return aten.sum(aten.stack(made), 0)
 
 
-def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, dtype: Any = None, layout: Any = None,
-                    device: Any = None, requires_grad: bool = False) -> Tensor:
+def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, dtype: DType | None = None, layout: Any = None,
+                    device: DeviceLike = None, requires_grad: bool = False) -> Tensor:
     """Hamming's window with another weight."""
     return general_cosine(M, a=[alpha, 1.0 - alpha], sym=sym, dtype=dtype, layout=layout, device=device,
                           requires_grad=requires_grad)
 
 
-def hamming(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
+def hamming(M: int, *, sym: bool = True, dtype: DType | None = None, layout: Any = None, device: DeviceLike = None,
             requires_grad: bool = False) -> Tensor:
     """Hamming's window."""
     return general_hamming(M, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
 
 
-def hann(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
+def hann(M: int, *, sym: bool = True, dtype: DType | None = None, layout: Any = None, device: DeviceLike = None,
          requires_grad: bool = False) -> Tensor:
     """Hann's window."""
     return general_hamming(M, alpha=0.5, sym=sym, dtype=dtype, layout=layout, device=device,
                            requires_grad=requires_grad)
 
 
-def blackman(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
+def blackman(M: int, *, sym: bool = True, dtype: DType | None = None, layout: Any = None, device: DeviceLike = None,
              requires_grad: bool = False) -> Tensor:
     """Blackman's window."""
     _options("blackman", M, dtype, layout, requires_grad)
@@ -133,14 +134,14 @@ def blackman(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None,
                           requires_grad=requires_grad)
 
 
-def nuttall(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
+def nuttall(M: int, *, sym: bool = True, dtype: DType | None = None, layout: Any = None, device: DeviceLike = None,
             requires_grad: bool = False) -> Tensor:
     """Nuttall's window of least sidelobes."""
     return general_cosine(M, a=[0.3635819, 0.4891775, 0.1365995, 0.0106411], sym=sym, dtype=dtype, layout=layout,
                           device=device, requires_grad=requires_grad)
 
 
-def bartlett(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
+def bartlett(M: int, *, sym: bool = True, dtype: DType | None = None, layout: Any = None, device: DeviceLike = None,
              requires_grad: bool = False) -> Tensor:
     """A triangle."""
     options = _options("bartlett", M, dtype, layout, requires_grad)

@@ -6,12 +6,12 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from .._device import as_device
+from .._device import DeviceLike, as_device
 
 __all__ = ["device_decorator", "set_device"]
 
 
-def device_decorator(device: Any, func: Callable[..., Any]) -> Callable[..., Any]:
+def device_decorator(device: DeviceLike, func: Callable[..., Any]) -> Callable[..., Any]:
     """The function, run with a device as the default."""
 
     @functools.wraps(func)
@@ -22,7 +22,7 @@ def device_decorator(device: Any, func: Callable[..., Any]) -> Callable[..., Any
     return run
 
 
-def set_device(device: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def set_device(device: DeviceLike) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """A decorator: the function's new tensors are on a device.
 
     >>> import mindtorch_v2 as torch

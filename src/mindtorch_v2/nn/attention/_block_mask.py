@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..._construct import tensor
+from ..._device import DeviceLike
 from ..._dispatch.namespace import aten
 from ..._dtype import bool_, int32, int64
 from ..._tensor import Tensor
@@ -19,7 +20,7 @@ def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) ->
     return aten.ones((), dtype=bool_, device=batch.device)
 
 
-def positions(batch: int, heads: int, q_len: int, kv_len: int, device: Any) -> tuple[Tensor, ...]:
+def positions(batch: int, heads: int, q_len: int, kv_len: int, device: DeviceLike) -> tuple[Tensor, ...]:
     """Indices of batch, head, query and key, each along a dimension of its own: functions of single indices that are
     made of elementwise ops and of indexing give whole matrices for them."""
     sizes = (batch, heads, q_len, kv_len)
@@ -27,7 +28,7 @@ def positions(batch: int, heads: int, q_len: int, kv_len: int, device: Any) -> t
                  for own, size in enumerate(sizes))
 
 
-def dense_mask(mask_mod: MaskMod, batch: int, heads: int, q_len: int, kv_len: int, device: Any) -> Tensor:
+def dense_mask(mask_mod: MaskMod, batch: int, heads: int, q_len: int, kv_len: int, device: DeviceLike) -> Tensor:
     """The mask of all elements."""
     made = mask_mod(*positions(batch, heads, q_len, kv_len, device))
     return aten.expand(made.to(bool_), (batch, heads, q_len, kv_len))
@@ -151,7 +152,7 @@ class BlockMask:
             made = aten.bitwise_or(made, _to_dense(self.full_kv_num_blocks, self.full_kv_indices))
         return made
 
-    def to(self, device: Any) -> BlockMask:
+    def to(self, device: DeviceLike) -> BlockMask:
         """The mask on a device."""
         return self._with(lambda part: part.to(device))
 
@@ -170,8 +171,8 @@ def _sliced(*indices: Tensor) -> Tensor:
     raise RuntimeError("Cannot use mask_mod from a sliced BlockMask")
 
 
-def create_block_mask(mask_mod: MaskMod, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None,
-                      BLOCK_SIZE: Any = DEFAULT_BLOCK, _compile: bool = False,
+def create_block_mask(mask_mod: MaskMod, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int,
+                      device: DeviceLike = None, BLOCK_SIZE: Any = DEFAULT_BLOCK, _compile: bool = False,
                       separate_full_blocks: bool = True) -> BlockMask:
     """The blocks of the mask that a function of single indices describes."""
     batch, heads = B or 1, H or 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
+from ..._device import DeviceLike
 from ..._dispatch.namespace import aten
 from ..._dtype import bool_
 from ..._tensor import DISABLED, Tensor
@@ -45,7 +46,7 @@ class CausalBias(Tensor):
 
     __torch_function__ = DISABLED  # type: ignore[assignment]  # what is made of a mask is a plain tensor
 
-    def _materialize(self, device: Any = None) -> Tensor:
+    def _materialize(self, device: DeviceLike = None) -> Tensor:
         """The mask as a plain tensor."""
         plain: Tensor = self.as_subclass(Tensor)  # type: ignore[attr-defined]
         return plain if device is None else aten.to(plain, device)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from ..._device import DeviceLike
 from ..._dispatch.namespace import aten
 from ..._dtype import bool_, float32, float64
 from ..._tensor import Tensor
@@ -53,7 +54,7 @@ def _identity(score: Tensor, *indices: Tensor) -> Tensor:
 
 
 def create_mask(mod_fn: Callable[..., Tensor], B: int | None, H: int | None, Q_LEN: int, KV_LEN: int,
-                device: Any = None) -> Tensor:
+                device: DeviceLike = None) -> Tensor:
     """All values of a function of single indices; of one that changes scores, those it makes of zeros.
 
     >>> create_mask(lambda b, h, q, kv: q >= kv, None, None, 2, 2).tolist()

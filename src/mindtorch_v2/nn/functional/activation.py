@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 from ..._dispatch.namespace import aten
+from ..._dtype import DType
 from ..._tensor import Tensor
 
 
@@ -111,21 +111,21 @@ def implicit_dim(name: str, ndim: int, stacklevel: int) -> int:
     return 0 if ndim in (0, 1, 3) else 1
 
 
-def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None) -> Tensor:
     """Exponentials along `dim`, scaled to sum to one."""
     if dim is None:
         dim = implicit_dim("softmax", input.ndim, _stacklevel)
     return aten.softmax(input, dim) if dtype is None else aten.softmax(input, dim, dtype=dtype)
 
 
-def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None) -> Tensor:
     """`softmax(-input)`."""
     if dim is None:
         dim = implicit_dim("softmin", input.ndim, _stacklevel)
     return softmax(aten.neg(input), dim, dtype=dtype)
 
 
-def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None) -> Tensor:
     """The logarithm of `softmax`, computed without leaving the logarithmic scale."""
     if dim is None:
         dim = implicit_dim("log_softmax", input.ndim, _stacklevel)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ..._autograd.grad_mode import no_grad
-from ..._device import as_device, device
+from ..._device import DeviceLike, as_device, device
 from ..._dispatch.namespace import aten
 from ..._dtype import FLOAT, bfloat16, dtype, float16, float32, float64
 from ..._tensor import Tensor
@@ -126,15 +126,15 @@ class Convert(Tree):
         """Everything in host memory."""
         return self._apply(lambda tensor: aten.to(tensor, device="cpu"))
 
-    def npu(self: Self, device: Any = None) -> Self:
+    def npu(self: Self, device: DeviceLike = None) -> Self:
         """Everything on an Ascend NPU."""
         return self._apply(lambda tensor: aten.npu(tensor, device))
 
-    def cuda(self: Self, device: Any = None) -> Self:
+    def cuda(self: Self, device: DeviceLike = None) -> Self:
         """Everything on a CUDA device, which this runtime does not have: the error says so."""
         return self._apply(lambda tensor: aten.to(tensor, device="cuda" if device is None else device))
 
-    def to_empty(self: Self, *, device: Any, recurse: bool = True) -> Self:
+    def to_empty(self: Self, *, device: DeviceLike, recurse: bool = True) -> Self:
         """Move to a device without copying contents."""
         return self._apply(lambda tensor: aten.empty_like(tensor, device=device), recurse=recurse)
 

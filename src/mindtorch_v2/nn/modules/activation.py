@@ -5,6 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from ..._device import DeviceLike
+from ..._dtype import DType
 from ..._tensor import Tensor
 from .. import functional as F
 from .. import init
@@ -295,7 +297,8 @@ class Softplus(Module):
 class PReLU(Module):
     """`leaky_relu` with slopes that are learned: one, or one a channel."""
 
-    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: DeviceLike = None,
+                 dtype: DType | None = None) -> None:
         super().__init__()
         self.num_parameters = num_parameters
         self.init = init

@@ -6,7 +6,9 @@ from collections import namedtuple
 from collections.abc import Sequence
 from typing import Any
 
+from ..._device import DeviceLike
 from ..._dispatch.namespace import aten
+from ..._dtype import DType
 from .container import ModuleList, Sequential
 from .linear import Linear
 from .module import Module
@@ -20,7 +22,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     """Log-probabilities and loss of classes that are sorted by frequency and cut into clusters."""
 
     def __init__(self, in_features: int, n_classes: int, cutoffs: Sequence[int], div_value: float = 4.0,
-                 head_bias: bool = False, device: Any = None, dtype: Any = None) -> None:
+                 head_bias: bool = False, device: DeviceLike = None, dtype: DType | None = None) -> None:
         super().__init__()
         cutoffs = list(cutoffs)
         if not cutoffs:

@@ -6,7 +6,9 @@ from typing import Any
 
 from ..._attention_backends import FastPath
 from ..._autograd.grad_mode import is_grad_enabled
+from ..._device import DeviceLike
 from ..._dispatch.namespace import aten
+from ..._dtype import DType
 from ..._tensor import Tensor
 from .. import functional as F
 from .. import init
@@ -38,7 +40,8 @@ class MultiheadAttention(Module):
 
     def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True,
                  add_bias_kv: bool = False, add_zero_attn: bool = False, kdim: int | None = None,
-                 vdim: int | None = None, batch_first: bool = False, device: Any = None, dtype: Any = None) -> None:
+                 vdim: int | None = None, batch_first: bool = False, device: DeviceLike = None,
+                 dtype: DType | None = None) -> None:
         if embed_dim <= 0 or num_heads <= 0:
             raise ValueError("embed_dim and num_heads must be greater than 0, got "
                              f"embed_dim={embed_dim} and num_heads={num_heads} instead")

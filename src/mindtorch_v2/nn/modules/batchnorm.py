@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..._construct import tensor
+from ..._device import DeviceLike
 from ..._dispatch.namespace import aten
-from ..._dtype import int64
+from ..._dtype import DType, int64
 from ..._tensor import Tensor
 from .. import functional as F
 from ._affine import Affine
@@ -22,7 +23,8 @@ class _NormBase(Affine):
     allowed_ndims: tuple[int, ...] = ()
 
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
-                 track_running_stats: bool = True, device: Any = None, dtype: Any = None, *, bias: bool = True) -> None:
+                 track_running_stats: bool = True, device: DeviceLike = None, dtype: DType | None = None, *,
+                 bias: bool = True) -> None:
         super().__init__()
         self.num_features = num_features
         self.eps = eps

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
+from ..._device import DeviceLike
+from ..._dtype import DType
 from ..._tensor import Tensor
 from .. import functional as F
 from .. import init
@@ -30,8 +31,8 @@ class _ConvNd(Module):
     bias: Tensor | None
 
     def __init__(self, in_channels: int, out_channels: int, kernel_size: Sizes, stride: Sizes, padding: Sizes | str,
-                 dilation: Sizes, output_padding: Sizes, groups: int, bias: bool, padding_mode: str, device: Any,
-                 dtype: Any) -> None:
+                 dilation: Sizes, output_padding: Sizes, groups: int, bias: bool, padding_mode: str, device: DeviceLike,
+                 dtype: DType | None) -> None:
         super().__init__()
         if groups <= 0:
             raise ValueError("groups must be a positive integer")
@@ -105,7 +106,7 @@ class _ConvNd(Module):
 class _Plain(_ConvNd):
     def __init__(self, in_channels: int, out_channels: int, kernel_size: Sizes, stride: Sizes = 1,
                  padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1, bias: bool = True,
-                 padding_mode: str = "zeros", device: Any = None, dtype: Any = None) -> None:
+                 padding_mode: str = "zeros", device: DeviceLike = None, dtype: DType | None = None) -> None:
         super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, 0, groups, bias,
                          padding_mode, device, dtype)
 
@@ -149,7 +150,7 @@ class _Transposed(_ConvNd):
 
     def __init__(self, in_channels: int, out_channels: int, kernel_size: Sizes, stride: Sizes = 1, padding: Sizes = 0,
                  output_padding: Sizes = 0, groups: int = 1, bias: bool = True, dilation: Sizes = 1,
-                 padding_mode: str = "zeros", device: Any = None, dtype: Any = None) -> None:
+                 padding_mode: str = "zeros", device: DeviceLike = None, dtype: DType | None = None) -> None:
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
         super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, output_padding, groups,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
+from ..._device import DeviceLike
+from ..._dtype import DType
 from ..._tensor import Tensor
 from .. import functional as F
 from .batchnorm import _NormBase
@@ -16,7 +17,7 @@ class _InstanceNorm(_NormBase):
     unbatched_ndim = 0
 
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
-                 track_running_stats: bool = False, device: Any = None, dtype: Any = None, *,
+                 track_running_stats: bool = False, device: DeviceLike = None, dtype: DType | None = None, *,
                  bias: bool = True) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 

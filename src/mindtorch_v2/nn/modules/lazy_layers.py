@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..._construct import tensor
-from ..._dtype import int64
+from ..._device import DeviceLike
+from ..._dtype import DType, int64
 from ..parameter import UninitializedBuffer, UninitializedParameter
 from .batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from .conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
@@ -25,7 +26,8 @@ class LazyLinear(LazyModuleMixin, Linear):
 
     cls_to_become = Linear
 
-    def __init__(self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+    def __init__(self, out_features: int, bias: bool = True, device: DeviceLike = None,
+                 dtype: DType | None = None) -> None:
         super().__init__(0, 0, False)
         self.weight = UninitializedParameter(device=device, dtype=dtype)
         self.out_features = out_features
@@ -61,7 +63,7 @@ class _LazyConv(LazyModuleMixin):
     spatial: int
     transposed: bool
 
-    def _become_lazy(self, out_channels: int, bias: bool, device: Any, dtype: Any) -> None:
+    def _become_lazy(self, out_channels: int, bias: bool, device: DeviceLike, dtype: DType | None) -> None:
         self.weight = UninitializedParameter(device=device, dtype=dtype)
         self.out_channels = out_channels
         if bias:
@@ -93,8 +95,8 @@ class _LazyConv(LazyModuleMixin):
 
 class _LazyPlain(_LazyConv):
     def __init__(self, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
-                 groups: int = 1, bias: bool = True, padding_mode: str = "zeros", device: Any = None,
-                 dtype: Any = None) -> None:
+                 groups: int = 1, bias: bool = True, padding_mode: str = "zeros", device: DeviceLike = None,
+                 dtype: DType | None = None) -> None:
         super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode, device, dtype)
         self._become_lazy(out_channels, bias, device, dtype)
 
@@ -102,7 +104,7 @@ class _LazyPlain(_LazyConv):
 class _LazyTransposed(_LazyConv):
     def __init__(self, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,
                  output_padding: Any = 0, groups: int = 1, bias: bool = True, dilation: Any = 1,
-                 padding_mode: str = "zeros", device: Any = None, dtype: Any = None) -> None:
+                 padding_mode: str = "zeros", device: DeviceLike = None, dtype: DType | None = None) -> None:
         super().__init__(0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation, padding_mode,
                          device, dtype)
         self._become_lazy(out_channels, bias, device, dtype)
@@ -155,7 +157,7 @@ class _LazyNorm(LazyModuleMixin):
     num_batches_tracked: Any
 
     def __init__(self, eps: float = 1e-5, momentum: Any = 0.1, affine: bool = True, track_running_stats: bool = True,
-                 device: Any = None, dtype: Any = None, *, bias: bool = True) -> None:
+                 device: DeviceLike = None, dtype: DType | None = None, *, bias: bool = True) -> None:
         super().__init__(0, eps, momentum, False, False, device, dtype)
         self.affine = affine
         self.track_running_stats = track_running_stats

@@ -6,7 +6,9 @@ import warnings
 from typing import Any
 
 from ..._autograd.function import Function
+from ..._device import DeviceLike
 from ..._dispatch.namespace import aten
+from ..._dtype import DType
 from ..._tensor import Tensor
 from .. import functional as F
 from .batchnorm import _BatchNorm
@@ -140,8 +142,8 @@ class SyncBatchNorm(_BatchNorm):
     """Batch normalisation over the batches of all ranks of a group; over this process's where there is no group."""
 
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
-                 track_running_stats: bool = True, process_group: Any = None, device: Any = None, dtype: Any = None, *,
-                 bias: bool = True) -> None:
+                 track_running_stats: bool = True, process_group: Any = None, device: DeviceLike = None,
+                 dtype: DType | None = None, *, bias: bool = True) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
         self.process_group = process_group
 

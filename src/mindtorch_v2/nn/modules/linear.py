@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ..._device import DeviceLike
+from ..._dtype import DType
 from ..._tensor import Tensor
 from .. import functional as F
 from .. import init
@@ -36,8 +38,8 @@ class Linear(Module):
     weight: Tensor
     bias: Tensor | None
 
-    def __init__(self, in_features: int, out_features: int, bias: bool = True, device: Any = None,
-                 dtype: Any = None) -> None:
+    def __init__(self, in_features: int, out_features: int, bias: bool = True, device: DeviceLike = None,
+                 dtype: DType | None = None) -> None:
         super().__init__()
         self.in_features = in_features
         self.out_features = out_features
@@ -65,8 +67,8 @@ class Linear(Module):
 class Bilinear(Module):
     """`input1 @ weight[k] @ input2 + bias[k]` for every output feature `k`."""
 
-    def __init__(self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, device: Any = None,
-                 dtype: Any = None) -> None:
+    def __init__(self, in1_features: int, in2_features: int, out_features: int, bias: bool = True,
+                 device: DeviceLike = None, dtype: DType | None = None) -> None:
         super().__init__()
         if in1_features <= 0:
             raise ValueError(f"in1_features must be > 0, but got {in1_features}")

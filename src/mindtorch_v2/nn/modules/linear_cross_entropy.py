@@ -6,6 +6,8 @@ import dataclasses
 import math
 from typing import Any
 
+from ..._device import DeviceLike
+from ..._dtype import DType
 from ..._tensor import Tensor
 from .. import functional as F
 from .linear import Linear
@@ -33,8 +35,9 @@ class LinearCrossEntropyLoss(_Loss):
     weight: Tensor | None
 
     def __init__(self, in_features: int, num_classes: int, *, out_features: tuple[int, ...] = (), bias: bool = False,
-                 device: Any = None, dtype: Any = None, reduction: str = "mean", weight: Tensor | None = None,
-                 ignore_index: int | None = None, label_smoothing: float = 0.0, options: Any = None) -> None:
+                 device: DeviceLike = None, dtype: DType | None = None, reduction: str = "mean",
+                 weight: Tensor | None = None, ignore_index: int | None = None, label_smoothing: float = 0.0,
+                 options: Any = None) -> None:
         super().__init__(reduction=reduction)
         self.in_features = in_features
         self.num_classes = num_classes

@@ -6,6 +6,8 @@ import numbers
 from collections.abc import Sequence
 from typing import Any
 
+from ..._device import DeviceLike
+from ..._dtype import DType
 from ..._tensor import Tensor
 from .. import functional as F
 from .. import init
@@ -22,7 +24,7 @@ class LayerNorm(Affine):
     """Zero mean and unit variance over the last dimensions, then a learned scale and shift."""
 
     def __init__(self, normalized_shape: int | Sequence[int], eps: float = 1e-5, elementwise_affine: bool = True,
-                 bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+                 bias: bool = True, device: DeviceLike = None, dtype: DType | None = None) -> None:
         super().__init__()
         self.normalized_shape = as_sizes(normalized_shape)
         self.eps = eps
@@ -44,7 +46,7 @@ class RMSNorm(Module):
     """Unit root mean square over the last dimensions, then a learned scale."""
 
     def __init__(self, normalized_shape: int | Sequence[int], eps: float | None = None,
-                 elementwise_affine: bool = True, device: Any = None, dtype: Any = None) -> None:
+                 elementwise_affine: bool = True, device: DeviceLike = None, dtype: DType | None = None) -> None:
         super().__init__()
         self.normalized_shape = as_sizes(normalized_shape)
         self.eps = eps
@@ -70,8 +72,8 @@ class RMSNorm(Module):
 class GroupNorm(Affine):
     """Zero mean and unit variance per sample and group of channels, then a learned scale and shift per channel."""
 
-    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device: Any = None,
-                 dtype: Any = None, *, bias: bool = True) -> None:
+    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True,
+                 device: DeviceLike = None, dtype: DType | None = None, *, bias: bool = True) -> None:
         super().__init__()
         if num_channels % num_groups != 0:
             raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")

@@ -7,7 +7,9 @@ import numbers
 import warnings
 from typing import Any
 
+from ..._device import DeviceLike
 from ..._dispatch.namespace import aten
+from ..._dtype import DType
 from ..._tensor import Tensor
 from .. import init
 from ..utils.rnn import PackedSequence
@@ -31,7 +33,7 @@ class RNNBase(Module):
 
     def __init__(self, mode: str, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
                  batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0,
-                 device: Any = None, dtype: Any = None) -> None:
+                 device: DeviceLike = None, dtype: DType | None = None) -> None:
         super().__init__()
         self.mode = mode
         self.input_size = input_size
@@ -70,7 +72,7 @@ class RNNBase(Module):
         if self.mode not in GATES:
             raise ValueError("Unrecognized RNN mode: " + self.mode)
 
-    def _add_layer(self, layer: int, direction: int, device: Any, dtype: Any) -> None:
+    def _add_layer(self, layer: int, direction: int, device: DeviceLike, dtype: DType | None) -> None:
         rows = GATES[self.mode] * self.hidden_size
         shown = self.proj_size or self.hidden_size
         width = self.input_size if layer == 0 else shown * (2 if self.bidirectional else 1)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
+from ..._device import DeviceLike
 from ..._dispatch.namespace import aten
+from ..._dtype import DType
 from ..._tensor import Tensor
 from .. import init
 from ._affine import parameter
@@ -22,8 +23,8 @@ class RNNCellBase(Module):
     bias_ih: Tensor | None
     bias_hh: Tensor | None
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device: Any = None,
-                 dtype: Any = None) -> None:
+    def __init__(self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device: DeviceLike = None,
+                 dtype: DType | None = None) -> None:
         super().__init__()
         self.input_size = input_size
         self.hidden_size = hidden_size
@@ -76,7 +77,7 @@ class RNNCell(RNNCellBase):
     """`tanh(W x + b + W' h + b')`, or `relu`."""
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh",
-                 device: Any = None, dtype: Any = None) -> None:
+                 device: DeviceLike = None, dtype: DType | None = None) -> None:
         super().__init__(input_size, hidden_size, bias, 1, device, dtype)
         self.nonlinearity = nonlinearity
 
@@ -91,8 +92,8 @@ class RNNCell(RNNCellBase):
 class GRUCell(RNNCellBase):
     """One step of gated recurrent units."""
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None,
-                 dtype: Any = None) -> None:
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device: DeviceLike = None,
+                 dtype: DType | None = None) -> None:
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
@@ -103,8 +104,8 @@ class GRUCell(RNNCellBase):
 class LSTMCell(RNNCellBase):
     """One step of long short-term memory."""
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None,
-                 dtype: Any = None) -> None:
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device: DeviceLike = None,
+                 dtype: DType | None = None) -> None:
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
     def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:

@@ -10,8 +10,9 @@ from typing import Any
 
 from ..._attention_backends import FastPath
 from ..._autograd.grad_mode import is_grad_enabled
+from ..._device import DeviceLike
 from ..._dispatch.namespace import aten
-from ..._dtype import bool_
+from ..._dtype import DType, bool_
 from ..._tensor import Tensor
 from .. import functional as F
 from .. import init
@@ -25,7 +26,7 @@ __all__ = ["Transformer", "TransformerDecoder", "TransformerDecoderLayer", "Tran
            "TransformerEncoderLayer"]
 
 
-def causal_mask(size: int, device: Any = None, dtype: Any = None) -> Tensor:
+def causal_mask(size: int, device: DeviceLike = None, dtype: DType | None = None) -> Tensor:
     """Minus infinity above the diagonal, else zero."""
     return aten.triu(aten.full((size, size), -math.inf, device=device, dtype=dtype), 1)
 
@@ -156,7 +157,8 @@ class Transformer(Module):
                  dim_feedforward: int = 2048, dropout: float = 0.1,
                  activation: str | Callable[[Tensor], Tensor] = F.relu, custom_encoder: Any = None,
                  custom_decoder: Any = None, layer_norm_eps: float = 1e-5, batch_first: bool = False,
-                 norm_first: bool = False, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+                 norm_first: bool = False, bias: bool = True, device: DeviceLike = None,
+                 dtype: DType | None = None) -> None:
         super().__init__()
         sizes = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias,
                  device, dtype)
@@ -196,7 +198,7 @@ class Transformer(Module):
                             memory_is_causal=memory_is_causal)
 
     @staticmethod
-    def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
+    def generate_square_subsequent_mask(sz: int, device: DeviceLike = None, dtype: DType | None = None) -> Tensor:
         """The mask that hides the future: minus infinity above the diagonal, else zero."""
         return causal_mask(sz, device, dtype)
 

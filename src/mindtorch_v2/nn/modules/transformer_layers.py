@@ -7,7 +7,9 @@ from typing import Any
 
 from ..._attention_backends import FastPath
 from ..._autograd.grad_mode import is_grad_enabled
+from ..._device import DeviceLike
 from ..._dispatch.namespace import aten
+from ..._dtype import DType
 from ..._tensor import Tensor
 from .. import functional as F
 from ..functional.attention import canonical_mask
@@ -42,7 +44,8 @@ class TransformerEncoderLayer(Module):
 
     def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
                  activation: str | Activation = F.relu, layer_norm_eps: float = 1e-5, batch_first: bool = False,
-                 norm_first: bool = False, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+                 norm_first: bool = False, bias: bool = True, device: DeviceLike = None,
+                 dtype: DType | None = None) -> None:
         super().__init__()
         self.self_attn = MultiheadAttention(d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first,
                                             device=device, dtype=dtype)
@@ -119,7 +122,8 @@ class TransformerDecoderLayer(Module):
 
     def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
                  activation: str | Activation = F.relu, layer_norm_eps: float = 1e-5, batch_first: bool = False,
-                 norm_first: bool = False, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+                 norm_first: bool = False, bias: bool = True, device: DeviceLike = None,
+                 dtype: DType | None = None) -> None:
         super().__init__()
         self.self_attn = MultiheadAttention(d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first,
                                             device=device, dtype=dtype)

@@ -28,7 +28,7 @@ class _WeightNorm(Module):
         return aten.norm_except_dim(weight, 2, self.dim), weight
 
 
-def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
+def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Any:
     """A parameter as lengths, one for every slice along `dim`, times directions."""
     register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
@@ -92,7 +92,7 @@ class _SpectralNorm(Module):
         return value
 
 
-def spectral_norm(module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12,
+def spectral_norm(module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12,
                   dim: int | None = None) -> Any:
     """A parameter divided by its largest singular value."""
     weight = getattr(module, name, None)
@@ -105,7 +105,7 @@ def spectral_norm(module: Any, name: str = "weight", n_power_iterations: int = 1
     return module
 
 
-def orthogonal(module: Any, name: str = "weight", orthogonal_map: str | None = None, *,
+def orthogonal(module: Module, name: str = "weight", orthogonal_map: str | None = None, *,
                use_trivialization: bool = True) -> Any:
     """A parameter that stays orthogonal: a matrix, or a batch of them, with orthonormal columns or rows."""
     weight = getattr(module, name, None)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..._autograd.grad_mode import no_grad
+from ..._dtype import DType
 from ..._tensor import Tensor
 from ..modules.container import ModuleDict, ModuleList
 from ..modules.module import Module
@@ -91,7 +92,7 @@ class ParametrizationList(ModuleList):
         else:
             self.register_buffer(name, tensor)
 
-    def _check_result(self, made: Any, shape: Any, dtype: Any) -> None:
+    def _check_result(self, made: Any, shape: Any, dtype: DType | None) -> None:
         if not isinstance(made, Tensor):
             raise ValueError(f"A parametrization must return a tensor. Got {type(made).__name__}.")
         if made.dtype != dtype:
@@ -136,7 +137,7 @@ class ParametrizationList(ModuleList):
 
 
 def _property(name: str) -> property:
-    def get(module: Any) -> Any:
+    def get(module: Module) -> Any:
         if not Cache.depth:
             return module.parametrizations[name]()
         key = (id(module), name)
@@ -144,19 +145,19 @@ def _property(name: str) -> property:
             Cache.values[key] = module.parametrizations[name]()
         return Cache.values[key]
 
-    def put(module: Any, value: Any) -> None:
+    def put(module: Module, value: Any) -> None:
         module.parametrizations[name].right_inverse(value)
 
     return property(get, put)
 
 
-def _refuse_pickling(module: Any) -> Any:
+def _refuse_pickling(module: Module) -> Any:
     raise RuntimeError("Serialization of parametrized modules is only supported through state_dict(). See:\n"
                        "https://pytorch.org/tutorials/beginner/saving_loading_models.html"
                        "#saving-loading-a-general-checkpoint-for-inference-and-or-resuming-training")
 
 
-def _deep_copy(module: Any, memo: dict[int, Any]) -> Any:
+def _deep_copy(module: Module, memo: dict[int, Any]) -> Any:
     made = object.__new__(type(module))
     memo[id(module)] = made
     made.__dict__.update(copy.deepcopy(module.__dict__, memo))
@@ -172,7 +173,7 @@ def _make_class(base: type) -> type:
     return type(f"Parametrized{base.__name__}", (base,), contents)
 
 
-def is_parametrized(module: Any, tensor_name: str | None = None) -> bool:
+def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
     """Whether a module has parametrized tensors, or this one."""
     table = module.__dict__.get("_modules", {}).get("parametrizations")
     if table is None or not isinstance(table, ModuleDict):
@@ -180,12 +181,12 @@ def is_parametrized(module: Any, tensor_name: str | None = None) -> bool:
     return len(table) > 0 if tensor_name is None else tensor_name in table
 
 
-def type_before_parametrizations(module: Any) -> type:
+def type_before_parametrizations(module: Module) -> type:
     """The class a module had before its tensors were parametrized."""
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 
 
-def register_parametrization(module: Any, tensor_name: str, parametrization: Any, *, unsafe: bool = False) -> Any:
+def register_parametrization(module: Module, tensor_name: str, parametrization: Any, *, unsafe: bool = False) -> Any:
     """Compute a parameter or buffer of a module by another module from now on.
 
     >>> import mindtorch_v2 as torch
@@ -225,7 +226,7 @@ def register_parametrization(module: Any, tensor_name: str, parametrization: Any
     return module
 
 
-def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: bool = True) -> Any:
+def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized: bool = True) -> Any:
     """An ordinary parameter or buffer again: the computed value, or the original one."""
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")

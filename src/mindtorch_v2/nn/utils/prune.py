@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..._dispatch.namespace import aten
+from ...nn.modules.module import Module
 
 __all__ = [
     "BasePruningMethod", "CustomFromMask", "Identity", "L1Unstructured", "LnStructured", "PruningContainer",
@@ -25,7 +26,7 @@ class BasePruningMethod:
     _tensor_name: str
     PRUNING_TYPE: str = "unstructured"
 
-    def __call__(self, module: Any, inputs: Any) -> None:
+    def __call__(self, module: Module, inputs: Any) -> None:
         """Before forward: put the masked parameter in place."""
         setattr(module, self._tensor_name, self.apply_mask(module))
 
@@ -33,7 +34,7 @@ class BasePruningMethod:
         """The mask for scores `t`, on top of an older mask."""
         raise NotImplementedError
 
-    def apply_mask(self, module: Any) -> Any:
+    def apply_mask(self, module: Module) -> Any:
         """The masked parameter."""
         if not hasattr(self, "_tensor_name"):
             raise AssertionError(f"Module {module} has to be pruned")
@@ -42,7 +43,7 @@ class BasePruningMethod:
         return mask.to(dtype=original.dtype) * original
 
     @classmethod
-    def apply(cls, module: Any, name: str, *args: Any, importance_scores: Any = None, **kwargs: Any) -> Any:
+    def apply(cls, module: Module, name: str, *args: Any, importance_scores: Any = None, **kwargs: Any) -> Any:
         """Prune a parameter of a module, in addition to earlier prunings."""
         old = [(number, hook) for number, hook in module._forward_pre_hooks.items()
                if isinstance(hook, BasePruningMethod) and hook._tensor_name == name]
@@ -283,37 +284,37 @@ class CustomFromMask(BasePruningMethod):
         return default_mask * self.mask.to(dtype=default_mask.dtype)
 
 
-def identity(module: Any, name: str) -> Any:
+def identity(module: Module, name: str) -> Any:
     """Make a parameter pruned in form only."""
     Identity.apply(module, name)
     return module
 
 
-def random_unstructured(module: Any, name: str, amount: Any) -> Any:
+def random_unstructured(module: Module, name: str, amount: Any) -> Any:
     """Prune random entries: a number of them, or a share."""
     RandomUnstructured.apply(module, name, amount)
     return module
 
 
-def l1_unstructured(module: Any, name: str, amount: Any, importance_scores: Any = None) -> Any:
+def l1_unstructured(module: Module, name: str, amount: Any, importance_scores: Any = None) -> Any:
     """Prune the smallest entries: a number of them, or a share."""
     L1Unstructured.apply(module, name, amount=amount, importance_scores=importance_scores)
     return module
 
 
-def random_structured(module: Any, name: str, amount: Any, dim: int) -> Any:
+def random_structured(module: Module, name: str, amount: Any, dim: int) -> Any:
     """Prune random slices along a dimension."""
     RandomStructured.apply(module, name, amount, dim)
     return module
 
 
-def ln_structured(module: Any, name: str, amount: Any, n: Any, dim: int, importance_scores: Any = None) -> Any:
+def ln_structured(module: Module, name: str, amount: Any, n: Any, dim: int, importance_scores: Any = None) -> Any:
     """Prune the slices of smallest norm along a dimension."""
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
 
 
-def custom_from_mask(module: Any, name: str, mask: Any) -> Any:
+def custom_from_mask(module: Module, name: str, mask: Any) -> Any:
     """Prune by a mask."""
     CustomFromMask.apply(module, name, mask)
     return module
@@ -356,7 +357,7 @@ def remove(module: Any, name: str) -> Any:
     raise ValueError(f"Parameter '{name}' of module {module} has to be pruned before pruning can be removed")
 
 
-def is_pruned(module: Any) -> bool:
+def is_pruned(module: Module) -> bool:
     """Whether some parameter in the module is pruned."""
     return any(isinstance(hook, BasePruningMethod) for _, part in module.named_modules()
                for hook in part._forward_pre_hooks.values())

@@ -7,6 +7,7 @@ from typing import Any
 from ..._autograd.grad_mode import no_grad
 from ..._dispatch.namespace import aten
 from ..._tensor import Tensor
+from ...nn.modules.module import Module
 from .. import functional as F
 from ..parameter import Parameter
 
@@ -36,7 +37,7 @@ class SpectralNorm:
         """The weight as a matrix."""
         return as_matrix(weight, self.dim)
 
-    def compute_weight(self, module: Any, do_power_iteration: bool) -> Tensor:
+    def compute_weight(self, module: Module, do_power_iteration: bool) -> Tensor:
         """The normalised weight; while training the singular vectors get better by some iterations."""
         weight = getattr(module, self.name + "_orig")
         u, v = getattr(module, self.name + "_u"), getattr(module, self.name + "_v")
@@ -50,7 +51,7 @@ class SpectralNorm:
                 u, v = aten.clone(u), aten.clone(v)
         return aten.div(weight, aten.dot(u, aten.mv(matrix, v)))
 
-    def remove(self, module: Any) -> None:
+    def remove(self, module: Module) -> None:
         """One parameter again."""
         with no_grad():
             weight = self.compute_weight(module, do_power_iteration=False)
@@ -59,11 +60,11 @@ class SpectralNorm:
             delattr(module, self.name + ending)
         module.register_parameter(self.name, Parameter(aten.detach(weight)))
 
-    def __call__(self, module: Any, inputs: Any) -> None:
+    def __call__(self, module: Module, inputs: Any) -> None:
         setattr(module, self.name, self.compute_weight(module, do_power_iteration=module.training))
 
     @staticmethod
-    def apply(module: Any, name: str, n_power_iterations: int, dim: int, eps: float) -> SpectralNorm:
+    def apply(module: Module, name: str, n_power_iterations: int, dim: int, eps: float) -> SpectralNorm:
         """Take a parameter's place and register the hooks."""
         for hook in module._forward_pre_hooks.values():
             if isinstance(hook, SpectralNorm) and hook.name == name:
@@ -86,12 +87,12 @@ class SpectralNorm:
         module._register_state_dict_hook(made.note_version)
         return made
 
-    def note_version(self, module: Any, state_dict: Any, prefix: str, local_metadata: dict[str, Any]) -> None:
+    def note_version(self, module: Module, state_dict: Any, prefix: str, local_metadata: dict[str, Any]) -> None:
         """PyTorch tells old and new checkpoints apart by this."""
         local_metadata.setdefault("spectral_norm", {})[self.name + ".version"] = 1
 
 
-def spectral_norm(module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12,
+def spectral_norm(module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12,
                   dim: int | None = None) -> Any:
     """Divide a parameter by its largest singular value before every forward."""
     if dim is None:
@@ -101,7 +102,7 @@ def spectral_norm(module: Any, name: str = "weight", n_power_iterations: int = 1
     return module
 
 
-def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
+def remove_spectral_norm(module: Module, name: str = "weight") -> Any:
     """Undo `spectral_norm`."""
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, SpectralNorm) and hook.name == name:

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..._tensor import Tensor
+from ...nn.modules.module import Module
 
 __all__ = ["functional_call"]
 
 
-def _tables(module: Any) -> dict[str, tuple[dict[str, Any], str]]:
+def _tables(module: Module) -> dict[str, tuple[dict[str, Any], str]]:
     """Where each parameter and buffer is kept, by its full name."""
     found: dict[str, tuple[dict[str, Any], str]] = {}
     for prefix, part in module.named_modules(remove_duplicate=False):
@@ -21,7 +22,7 @@ def _tables(module: Any) -> dict[str, tuple[dict[str, Any], str]]:
     return found
 
 
-def _tied(module: Any, given: dict[str, Tensor], places: dict[str, tuple[dict[str, Any], str]]) -> dict[str, Tensor]:
+def _tied(module: Module, given: dict[str, Tensor], places: dict[str, tuple[dict[str, Any], str]]) -> dict[str, Tensor]:
     """What is given, also for the other names of the same tensors."""
     names: dict[int, list[str]] = {}
     for name, (table, key) in places.items():
@@ -39,7 +40,7 @@ def _tied(module: Any, given: dict[str, Tensor], places: dict[str, tuple[dict[st
 
 
 @contextlib.contextmanager
-def _replaced(module: Any, given: dict[str, Tensor], tie_weights: bool, strict: bool) -> Iterator[None]:
+def _replaced(module: Module, given: dict[str, Tensor], tie_weights: bool, strict: bool) -> Iterator[None]:
     places = _tables(module)
     asked = given  # the caller's own dictionary
     for tensor in given.values():
@@ -81,7 +82,7 @@ def _replaced(module: Any, given: dict[str, Tensor], tie_weights: bool, strict: 
             table[key] = tensor
 
 
-def call_with(module: Any, parameters_and_buffers: Any, args: Any = None, kwargs: dict[str, Any] | None = None, *,
+def call_with(module: Module, parameters_and_buffers: Any, args: Any = None, kwargs: dict[str, Any] | None = None, *,
               tie_weights: bool = True, strict: bool = False) -> Any:
     """`module(*args, **kwargs)` with these tensors in the place of its own.
 
@@ -100,13 +101,13 @@ def call_with(module: Any, parameters_and_buffers: Any, args: Any = None, kwargs
         return module(*arguments, **(kwargs or {}))
 
 
-def _reparametrize_module(module: Any, parameters_and_buffers: dict[str, Tensor], tie_weights: bool = False,
+def _reparametrize_module(module: Module, parameters_and_buffers: dict[str, Tensor], tie_weights: bool = False,
                           strict: bool = False, stack_weights: bool = False) -> Any:
     """A context in which a module has these tensors in the place of its own."""
     return _replaced(module, parameters_and_buffers, tie_weights, strict)
 
 
-def functional_call(module: Any, parameters_and_buffers: dict[str, Tensor], args: Any = None,
+def functional_call(module: Module, parameters_and_buffers: dict[str, Tensor], args: Any = None,
                     kwargs: dict[str, Any] | None = None, *, tie_weights: bool = True, strict: bool = False) -> Any:
     """`module(*args, **kwargs)` with these tensors in the place of its own."""
     warnings.warn("`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be removed in a "

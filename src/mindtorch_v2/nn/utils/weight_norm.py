@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 from ..._dispatch.namespace import aten
+from ...nn.modules.module import Module
 from ..parameter import Parameter
 
 __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
@@ -19,12 +20,12 @@ class WeightNorm:
         # -1 stands for "no dimension": one length for the whole weight.
         self.dim = -1 if dim is None else dim
 
-    def compute_weight(self, module: Any) -> Any:
+    def compute_weight(self, module: Module) -> Any:
         """The weight out of its length and direction."""
         return aten._weight_norm(getattr(module, self.name + "_v"), getattr(module, self.name + "_g"), self.dim)
 
     @staticmethod
-    def apply(module: Any, name: str, dim: int | None) -> WeightNorm:
+    def apply(module: Module, name: str, dim: int | None) -> WeightNorm:
         """Split a parameter of a module and register the hook."""
         for hook in module._forward_pre_hooks.values():
             if isinstance(hook, WeightNorm) and hook.name == name:
@@ -38,7 +39,7 @@ class WeightNorm:
         module.register_forward_pre_hook(made)
         return made
 
-    def remove(self, module: Any) -> None:
+    def remove(self, module: Module) -> None:
         """One parameter again."""
         weight = self.compute_weight(module)
         delattr(module, self.name)
@@ -46,11 +47,11 @@ class WeightNorm:
         del module._parameters[self.name + "_v"]
         setattr(module, self.name, Parameter(weight.data))
 
-    def __call__(self, module: Any, inputs: Any) -> None:
+    def __call__(self, module: Module, inputs: Any) -> None:
         setattr(module, self.name, self.compute_weight(module))
 
 
-def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
+def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Any:
     """Split a parameter into lengths, one for every slice along `dim`, and directions."""
     warnings.warn("`torch.nn.utils.weight_norm` is deprecated in favor of "
                   "`torch.nn.utils.parametrizations.weight_norm`.", FutureWarning, stacklevel=2)
@@ -58,7 +59,7 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
     return module
 
 
-def remove_weight_norm(module: Any, name: str = "weight") -> Any:
+def remove_weight_norm(module: Module, name: str = "weight") -> Any:
     """Undo `weight_norm`."""
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, WeightNorm) and hook.name == name:
