@@ -343,7 +343,8 @@ def leaks():
     sessions = min(grown(500 if LONG else 200, 10) for _ in range(2))
     records = 100_000 if LONG else 20_000 if native.NATIVE is not None else 8_000  # the twin in Python takes its time
     grown(1, records)
-    return {"sessions": sessions, "records": min(grown(5, records) for _ in range(2))}
+    kept = 5 * records * 40 // 1024  # if they stayed: a record is 40 bytes in C, and more in Python
+    return {"sessions": sessions, "records": min(grown(5, records) for _ in range(2)), "kept": kept}
 
 
 PROGRAMS = [training, modules, uses, nested, paused, bounded, threads, stacks_of_a_thread_that_was_there, allocations,
@@ -458,7 +459,8 @@ class TestPrograms:
             pytest.skip("needs /proc")
         found = run(twin, "leaks")["leaks"]
         assert found["sessions"] < 1000
-        assert found["records"] < 2000  # a record is 40 bytes in C, and more in Python
+        # Python's own pools of memory grow and shrink by a few megabytes.
+        assert found["records"] < max(2000, found["kept"] / 2)
 
 
 # -- parts, side by side -----------------------------------------------------------------------------------------------
