@@ -32,7 +32,7 @@ class detect_anomaly(set_detect_anomaly):
 
     def __init__(self, check_nan: bool = True) -> None:
         self.wanted = check_nan
-        warnings.warn("Anomaly Detection has been enabled. Programs are slower with it: use it to find "
+        warnings.warn("Anomaly Detection has been enabled. This costs time: use it to find "
                       "faults.", stacklevel=2)
 
     def __enter__(self) -> None:

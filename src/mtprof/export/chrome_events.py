@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from ..store import kineto_sides
 from ..store import kineto_words as words
 from ..tables import derived
 from ..tables.distinct import distinct
+from ..tables.told_modules import with_told_modules
 from ..trace import Arguments, ThreadInfo, Trace
 from .chrome_links import is_device_work
 from .fixed_text import THREE_DIGITS, lines, thousands
@@ -139,6 +141,22 @@ class EventText:
         function = (expected == Kind.OP) & (of_engine[events["name"]] | (self.forward_thread != 0))
         return code, heads, np.where(function, int(Kind.BACKWARD_FUNCTION), expected)
 
+    def _own_modules(self) -> np.ndarray:
+        """The modules of events; none where the calls of modules tell them all, as in traces of PyTorch."""
+        trace, module = self.trace, self.trace.events["module"]
+        nothing = np.full_like(module, -1)
+        known = trace.optional("modules")
+        if not len(known["path"]) or any(trace.names[path].rpartition(".")[2] != trace.names[label]
+                                         for path, label in zip(known["path"], known["label"])):
+            return module  # the places of modules in the model, which calls do not tell
+        tables = {name: table for name, table in trace.tables.items() if name not in ("modules", "module_calls")}
+        again = with_told_modules(replace(trace, tables={**tables, "events": {**trace.events, "module": nothing}}))
+        told = again.events["module"]
+        _, rows = distinct([told, module])
+        same = all(a == b or (a >= 0 and b >= 0 and again.names[a] == trace.names[b])
+                   for a, b in zip(told[rows].tolist(), module[rows].tolist()))
+        return nothing if same else module
+
     def _tails(self, expected: np.ndarray) -> tuple[np.ndarray, list[bytes]]:
         """Text between an event's own numbers and its end: inputs and our extras, each absent at its default."""
         trace, events = self.trace, self.trace.events
@@ -154,8 +172,9 @@ class EventText:
         device = np.where(events["device"] == default_device, -1, events["device"])
         index = np.where(self.on_device, np.int16(-1), events["device_index"])
         plain = np.where(self.python | self.pause, 0, np.where(self.on_device, 1, 2))
-        code, rows = distinct([events["inputs"], events["overload"], events["module"], events["flops"], events["line"],
-                               own_kind, step, stack, module_call, device, index, plain])
+        module = self._own_modules()
+        code, rows = distinct([events["inputs"], events["overload"], module, events["flops"], events["line"], own_kind,
+                               step, stack, module_call, device, index, plain])
         inputs = [_inputs_text(arguments) for arguments in trace.inputs]
         stacks = {number: self._stack_text(number) for number in np.unique(stack).tolist() if number != -1}
         tails = []
@@ -168,8 +187,8 @@ class EventText:
                 parts.append(inputs[events["inputs"][row]])
             if events["overload"][row] > 0:
                 parts.append(f'"{words.OWN_OVERLOAD}":{self.names[events["overload"][row]]},')
-            if events["module"][row] >= 0:
-                parts.append(f'"{words.OWN_MODULE}":{self.names[events["module"][row]]},')
+            if module[row] >= 0:
+                parts.append(f'"{words.OWN_MODULE}":{self.names[module[row]]},')
             for key, value, absent in ((words.OWN_FLOPS, events["flops"], -1), (words.OWN_KIND, own_kind, -1),
                                        (words.OWN_STEP, step, -1), (words.OWN_DEVICE, device, -1),
                                        (words.OWN_DEVICE_INDEX, index, -1), (words.OWN_LINE, events["line"], 0)):
