@@ -217,16 +217,6 @@ def test_likelihoods_that_count_nothing() -> None:
         functional.nll_loss(x, torch.tensor([0, 4, 1]))
 
 
-@pytest.mark.usefixtures("threads")
-@pytest.mark.parametrize("shape", [(1,), (64,), (70, 300), (3, 5, 7), (2, 20_000), (20_000, 2), (255 * 64 + 3,)])
-def test_how_many_are_true(shape: tuple[int, ...]) -> None:
-    x = torch.tensor(normal(*shape)) > 0
-    both(lambda: x.sum(), "count_true")
-    for dim in range(len(shape)):
-        both(lambda dim=dim: x.sum(dim, keepdim=True), "count_true")
-    both(lambda: x.transpose(0, -1).sum(0))
-
-
 def test_wrong_chances_draw_nothing() -> None:
     torch.manual_seed(3)
     state = torch.get_rng_state()

@@ -74,6 +74,9 @@ def _bounds(input: Tensor, min: Any, max: Any) -> tuple[bool, Any, Any]:
     if not (isinstance(min, Tensor) or isinstance(max, Tensor)):
         return False, min, max
     if not all(bound is None or isinstance(bound, Tensor) for bound in (min, max)):
+        if not any(isinstance(bound, Tensor) and (bound.ndim or bound.requires_grad) for bound in (min, max)):
+            # Beside a number, a tensor without dimensions is one too.
+            return False, *(bound.item() if isinstance(bound, Tensor) else bound for bound in (min, max))
         raise TypeError("clamp() received an invalid combination of arguments - got (Tensor, "
                         f"max={type(max).__name__}, min={type(min).__name__}): both are numbers, or both tensors")
     return True, min, max

@@ -15,6 +15,7 @@ from .._dispatch.dtype_rules import unsupported
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import pretty
 from .._dispatch.registry import choose, declare
+from .._dispatch.state import THREAD
 from .._dtype import FLOAT
 from .._tensor import Tensor, wrap_known
 from .._warn import warn_once
@@ -272,12 +273,14 @@ declare("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", composite=_ol
 
 @choose("linalg_inv_ex", where="n")
 def _inv_ex(A: Tensor, *, check_errors: bool = False) -> Any:
-    check_matrix("linalg.inv", A, square=True)
+    if not THREAD.state.autocast:  # which brings 16-bit floats to float32
+        check_matrix("linalg.inv", A, square=True)
     return named("linalg_inv_ex", ("inverse", "info"))(aten.linalg_inv_ex__default(A, check_errors=check_errors))
 
 
 @choose("linalg_cholesky_ex", where="n")
 def _cholesky_ex(self: Tensor, *, upper: bool = False, check_errors: bool = False) -> Any:
-    check_matrix("linalg.cholesky", self, square=True)
+    if not THREAD.state.autocast:
+        check_matrix("linalg.cholesky", self, square=True)
     return named("linalg_cholesky_ex", ("L", "info"))(
         aten.linalg_cholesky_ex__default(self, upper=upper, check_errors=check_errors))

@@ -130,12 +130,14 @@ def _pointwise(x: Array, matrix: Array, groups: int) -> Array:
     images, channels, *sizes = x.shape
     positions = math.prod(sizes)
     out = groups * matrix.shape[1]
+    made = empty((images, out, *sizes), x.dtype)
     if positions >= SMALL_IMAGE:
-        made = products(matrix, x.reshape(images, groups, channels // groups, positions))
-        return made.reshape(images, out, *sizes)
-    joined = x.swapaxes(0, 1).reshape(groups, channels // groups, images * positions)
-    made = products(matrix, joined).reshape(out, images, *sizes)
-    return np.ascontiguousarray(made.swapaxes(0, 1))
+        products(matrix, x.reshape(images, groups, channels // groups, positions),
+                 made.reshape(images, groups, out // groups, positions))
+    else:
+        joined = x.swapaxes(0, 1).reshape(groups, channels // groups, images * positions)
+        made[...] = products(matrix, joined).reshape(out, images, *sizes).swapaxes(0, 1)
+    return made
 
 
 def _strided(window: Window) -> tuple[slice, ...]:
@@ -260,7 +262,9 @@ def weight_gradient(grad: Array, x: Array, shape: Sizes, window: Window, groups:
         positions = grad.shape[0] * math.prod(out)
         left = grad.swapaxes(0, 1).reshape(groups, out_channels // groups, positions)
         right = seen.swapaxes(0, 1).reshape(groups, per_group, positions)
-        return products(left, right.swapaxes(1, 2)).reshape(shape)
+        made = empty(shape, grad.dtype)
+        products(left, right.swapaxes(1, 2), made.reshape(groups, out_channels // groups, per_group))
+        return made
     made = np.zeros(shape, grad.dtype)
     if window.can_turn(x.shape[2:], out) and out_channels < x.shape[1]:
         return _backward_of_output(grad, x, None, shape, window, groups)[1]

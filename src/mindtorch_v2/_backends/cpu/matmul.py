@@ -110,25 +110,27 @@ def bmm(a: Array, b: Array) -> Array:
     return products(a.astype(np.float32), b.astype(np.float32)).astype(a.dtype)
 
 
-def products(a: Array, b: Array) -> Array:
-    """`a @ b` of checked batches of any number of dimensions, which broadcast."""
+def products(a: Array, b: Array, made: Array | None = None) -> Array:
+    """`a @ b` of checked batches of any number of dimensions, which broadcast; into `made`, if that is given."""
     if providers.batches(a, b):
-        return _products_in_c(a, b)
+        return _products_in_c(a, b, made)
     if b.strides[-1] != b.dtype.itemsize and b.shape[-2] * b.shape[-1] <= SMALL_MATRIX:
         b = np.ascontiguousarray(b)
-    return np.matmul(_blas_ready(a), _blas_ready(b))
+    return np.matmul(_blas_ready(a), _blas_ready(b), out=made)
 
 
-def _products_in_c(a: Array, b: Array) -> Array:
+def _products_in_c(a: Array, b: Array, made: Array | None) -> Array:
+    lead = a.shape[:-2]
     if a.ndim != 3 or b.ndim != 3 or a.shape[0] != b.shape[0]:
         lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
         a, b = np.broadcast_to(a, (*lead, *a.shape[-2:])), np.broadcast_to(b, (*lead, *b.shape[-2:]))
+    if made is None:
         made = np.empty((*lead, a.shape[-2], b.shape[-1]), a.dtype)
+    if len(lead) == 1:
+        providers.native.matmul_batch(made, a, b)
+    else:
         for place in np.ndindex(*lead[:-1]):
             providers.native.matmul_batch(made[place], a[place], b[place])
-        return made
-    made = np.empty((a.shape[0], a.shape[1], b.shape[2]), a.dtype)
-    providers.native.matmul_batch(made, a, b)
     return made
 
 

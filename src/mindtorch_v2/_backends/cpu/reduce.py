@@ -112,10 +112,6 @@ def sum_dims(a: Array, dim: Dims, keepdim: bool, to: dtype | None) -> Array:
     axes = wrap_dims(dim, a.ndim)
     if to is None and a.dtype is FLOAT32:
         return sum_over(a, axes, keepdim)
-    if (to is None and a.dtype == np.bool_ and axes and a.size and providers.native is not None
-            and axes == tuple(range(axes[0], axes[-1] + 1))
-            and (made := providers.native.count_true(a, axes[0], axes[-1], keepdim)) is not None):
-        return made
     a, result = accumulator(a, to)
     if result == np.bool_:
         return any_of(a, axes, keepdim)

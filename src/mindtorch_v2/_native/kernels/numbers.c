@@ -12,9 +12,9 @@
 #include "kernels.h"
 #include "numbers.h"
 
-enum { CALLED_FORMULA, CALLED_MODULO, CALLED_REDUCE, CALLED_EXTREME, CALLED_CONVERT, CALLED_SCAN, CALLED_SCAN_EXTREME, CALLED_TRUE };
+enum { CALLED_FORMULA, CALLED_MODULO, CALLED_REDUCE, CALLED_EXTREME, CALLED_CONVERT, CALLED_SCAN, CALLED_SCAN_EXTREME };
 Counter numbers_calls[] = {{"formula", 0}, {"modulo", 0}, {"reduce", 0}, {"extreme", 0}, {"convert", 0}, {"scan", 0},
-                           {"scan_extreme", 0}, {"count_true", 0}, {NULL, 0}};
+                           {"scan_extreme", 0}, {NULL, 0}};
 
 static int kind_below(PyObject *o, int count) {
     long kind = PyLong_AsLong(o);
@@ -258,67 +258,8 @@ static PyObject *scan_extreme(PyObject *self, PyObject *const *args, Py_ssize_t 
     return Py_BuildValue("(NN)", made, where);
 }
 
-/* -- how many are true -- */
-
-typedef struct {
-    const uint8_t *given;
-    int64_t *made;
-    npy_intp count, inner;
-} Truths;
-
-/* Bytes are added up as bytes as long as they cannot overflow. */
-static int64_t truths_of(const uint8_t *x, npy_intp count) {
-    enum { WIDE = 64, DEEP = 255 };
-    int64_t sum = 0;
-    while (count >= WIDE) {
-        npy_intp rows = count / WIDE < DEEP ? count / WIDE : DEEP;
-        uint8_t part[WIDE] = {0};
-        for (npy_intp r = 0; r < rows; r++)
-            for (int k = 0; k < WIDE; k++) part[k] = (uint8_t)(part[k] + x[r * WIDE + k]);
-        for (int k = 0; k < WIDE; k++) sum += part[k];
-        x += rows * WIDE, count -= rows * WIDE;
-    }
-    for (npy_intp i = 0; i < count; i++) sum += x[i];
-    return sum;
-}
-
-static void truths_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
-    const Truths *it = work;
-    (void)share;
-    for (ptrdiff_t o = begin; o < end; o++) {
-        const uint8_t *x = it->given + o * it->count * it->inner;
-        int64_t *to = it->made + o * it->inner;
-        if (it->inner == 1) {
-            to[0] = truths_of(x, it->count);
-            continue;
-        }
-        for (npy_intp k = 0; k < it->inner; k++) to[k] = 0;
-        for (npy_intp i = 0; i < it->count; i++)
-            for (npy_intp k = 0; k < it->inner; k++) to[k] += x[i * it->inner + k];
-    }
-}
-
-/* count_true(given, first, last, keepdim): of booleans, over dimensions `first` to `last`; a new array, or None */
-static PyObject *count_true(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-    (void)self;
-    Cut sizes;
-    if (!counted(count, 4)) return NULL;
-    PyArrayObject *given = (PyArrayObject *)args[0];
-    if (!PyArray_Check(args[0]) || PyArray_TYPE(given) != NPY_BOOL || !PyArray_IS_C_CONTIGUOUS(given) ||
-        !PyArray_NDIM(given))
-        Py_RETURN_NONE;
-    if (!cut(given, args[1], args[2], PyObject_IsTrue(args[3]), &sizes)) return NULL;
-    PyArrayObject *made = (PyArrayObject *)PyArray_SimpleNew(sizes.ndim, sizes.left, NPY_INT64);
-    if (!made) return NULL;
-    Truths it = {PyArray_DATA(given), PyArray_DATA(made), sizes.count, sizes.inner};
-    numbers_calls[CALLED_TRUE].calls++;
-    UNLOCKED(PyArray_SIZE(given) > MANY,
-             pool_run(truths_share, &it, sizes.outer, 1 + 4 * SHARE / (it.count * it.inner + 1)));
-    return (PyObject *)made;
-}
-
 #define FAST(NAME) {#NAME, (PyCFunction)(void (*)(void))NAME, METH_FASTCALL, NULL}
 static PyMethodDef METHODS[] = {FAST(formula), FAST(modulo), FAST(reduce), FAST(extreme), FAST(convert), FAST(scan),
-                                FAST(scan_extreme), FAST(count_true), {NULL, NULL, 0, NULL}};
+                                FAST(scan_extreme), {NULL, NULL, 0, NULL}};
 
 int numbers_add(PyObject *module) { return PyModule_AddFunctions(module, METHODS); }
