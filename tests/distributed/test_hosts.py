@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,12 @@ class Hosts:
             self._ip("-n", name, "addr", "add", f"{address}/24", "dev", f"ranks{number}")
             for device in ("lo", f"ranks{number}"):
                 self._ip("-n", name, "link", "set", device, "up")
+        # The kernel tells a little later that both ends are there. A rank that asks before does not use the network.
+        end = time.monotonic() + 30
+        for number, name in enumerate(self.names, 1):
+            while "state UP" not in self._ip("-n", name, "link", "show", f"ranks{number}"):
+                assert time.monotonic() < end, "the virtual network does not come up"
+                time.sleep(0.01)
         self._ip("netns", "exec", self.names[1], "unshare", "--time", "--monotonic", "1", "--fork", "true")
 
     def close(self) -> None:
