@@ -19,6 +19,8 @@ from ranks_helper import PROGRAMS, run
 
 pytest.importorskip("mpi4py")
 
+# On both hosts; the only one that MPI may use. It might take the loopback device, which leads nowhere else.
+DEVICE = "ranks"
 AHEAD_SECONDS = 100  # by which the second host's clock is ahead
 
 
@@ -37,16 +39,16 @@ class Hosts:
     def open(self) -> None:
         for name in self.names:
             self._ip("netns", "add", name)
-        self._ip("link", "add", "ranks1", "netns", self.names[0], "type", "veth", "peer", "name", "ranks2", "netns",
+        self._ip("link", "add", DEVICE, "netns", self.names[0], "type", "veth", "peer", "name", DEVICE, "netns",
                  self.names[1])
-        for number, (name, address) in enumerate(zip(self.names, self.addresses), 1):
-            self._ip("-n", name, "addr", "add", f"{address}/24", "dev", f"ranks{number}")
-            for device in ("lo", f"ranks{number}"):
+        for name, address in zip(self.names, self.addresses):
+            self._ip("-n", name, "addr", "add", f"{address}/24", "dev", DEVICE)
+            for device in ("lo", DEVICE):
                 self._ip("-n", name, "link", "set", device, "up")
         # The kernel tells a little later that both ends are there. A rank that asks before does not use the network.
         end = time.monotonic() + 30
-        for number, name in enumerate(self.names, 1):
-            while "state UP" not in self._ip("-n", name, "link", "show", f"ranks{number}"):
+        for name in self.names:
+            while "state UP" not in self._ip("-n", name, "link", "show", DEVICE):
                 assert time.monotonic() < end, "the virtual network does not come up"
                 time.sleep(0.01)
         self._ip("netns", "exec", self.names[1], "unshare", "--time", "--monotonic", "1", "--fork", "true")
@@ -57,7 +59,7 @@ class Hosts:
 
     def received_bytes(self) -> int:
         """What has come to the first host so far."""
-        said = self._ip("-n", self.names[0], "-s", "link", "show", "ranks1")
+        said = self._ip("-n", self.names[0], "-s", "link", "show", DEVICE)
         return int(re.search(r"RX:.*\n\s*(\d+)", said)[1])
 
     def _ip(self, *arguments: str) -> str:
@@ -88,8 +90,9 @@ def test_ranks_of_two_hosts_train_together_and_are_read_on_one_clock(hosts, tmp_
 
     before = hosts.received_bytes()
     ended = run(["ip", "netns", "exec", hosts.names[0], str(Path(sys.executable).with_name("mpiexec")),
-                 "-launcher", "rsh", "-launcher-exec", str(hosts.remote_shell), "-iface", "ranks1",
+                 "-launcher", "rsh", "-launcher-exec", str(hosts.remote_shell), "-iface", DEVICE,
                  "-hosts", ",".join(hosts.addresses), "-ppn", "2", "-n", "4", "-genv", "UCX_TLS", "tcp,self",
+                 "-genv", "UCX_NET_DEVICES", DEVICE,
                  sys.executable, "-m", "mindtorch_v2", str(PROGRAMS / "profiled.py"), "1"], tmp_path)
     assert ended.returncode == 0, ended.stderr
     gradient_bytes = 4 * (64 * 256 + 256 + 256 * 8 + 8)

@@ -12,8 +12,9 @@ from torchvision.transforms import v2
 
 from ..harness import Figures, case, learn, learn_exactly, summary
 
-MODELS = ("resnet18", "mobilenet_v3_small", "squeezenet1_1")
-AMPLIFYING = ("resnet50", "mobilenet_v2", "shufflenet_v2_x0_5", "efficientnet_b0", "mnasnet0_5", "regnet_y_400mf")
+MODELS = ("mobilenet_v3_small", "squeezenet1_1")
+AMPLIFYING = ("resnet18", "resnet50", "mobilenet_v2", "shufflenet_v2_x0_5", "efficientnet_b0", "mnasnet0_5",
+              "regnet_y_400mf")
 
 
 def picture(count: int = 2, size: int = 64) -> torch.Tensor:
