@@ -40,14 +40,14 @@ ELSEWHERE = {
     r"autocast|amp_oracle": "autocast for the CPU does not touch tensors elsewhere",
     r"test_random_oracle|test_rng_oracle|test_samplers|test_loader|generator|streams_in_workers|drawn_between|"
     r"dropout_draws": "another device has streams of its own",
-    r"test_ops_of_a_step|test_layout_and_ops|test_profile|test_deepcopy|rows_of_converting|test_to_forms|"
+    r"dispatch_classes_oracle.py::test_rows|test_ops_of_a_step|test_layout_and_ops|test_profile|test_deepcopy|rows_of_converting|test_to_forms|"
     r"what_pytorch_has": "which ops run inside is the device's affair",
     r"python_conversions|operators_with_what_is_no_tensor|functions_of_numpy|dlpack|grid_of_all_pixels|"
     r"test_segments_with_ties|averaging_a_model|python_functions_on_elements|memory_mapped|old_constructors|"
     r"test_bessel|test_airy|modes_see_every|test_opcheck|gamma_stream|"
-    r"arrays_of_tensors_that_require": "the test looks into the host's memory",
+    r"arrays_of_tensors_that_require|test_dtype_rules|tf_sub": "the test looks into the host's memory",
     r"test_repr|test_description|named_results|plain_subclass|a_subclass_is_asked|new_parameters_on_a_device|"
-    r"tensor_str": "the text names the device",
+    r"tensor_str|dispatch_classes_oracle.py::test_text|given_ops_on_its_instances.40": "the text names the device",
     r"capturable_is_refused|test_sparse|shared_memory|test_storage|untyped_storage|test_geometry|kernel_of_an_aten_op|"
     r"test_names_of_dtypes|skip_init|test_examples|libraries_define_and_implement|test_qualified_names|"
     r"a_kernel_without_autograd_warns|an_autograd_kernel_of_its_own|"
