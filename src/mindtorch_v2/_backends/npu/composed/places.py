@@ -366,10 +366,10 @@ def index_copy(self: NpuArray, dim: int, index: NpuArray, source: NpuArray) -> N
 
 
 @composed("take")
-def take(self: NpuArray, index: NpuArray) -> NpuArray:
-    """Elements by their numbers in the whole."""
-    flat = viewed(contiguous(self), (self.size,))
-    return viewed(index_select(flat, 0, viewed(contiguous(index), (index.size,))), index.shape)
+def take(self: NpuArray, numbers: NpuArray) -> NpuArray:
+    """Elements by their numbers in the whole, which may count from the end."""
+    flat, wanted = viewed(contiguous(self), (self.size,)), viewed(contiguous(numbers), (numbers.size,))
+    return viewed(index(flat, [wanted]), numbers.shape)
 
 
 def _permuted(array: NpuArray, order: tuple[int, ...]) -> NpuArray:
