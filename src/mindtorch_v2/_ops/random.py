@@ -12,6 +12,7 @@ from .._backends.cpu import random as kernels
 from .._device import CPU, DeviceLike
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
+from .._dispatch.schema import parse_schema
 from .._dispatch.steps import step
 from .._dtype import FROM_NUMPY, DType, int64
 from .._memory_format import MemoryFormat
@@ -33,7 +34,7 @@ def _fill(schema: str, kernel: Callable[..., Any]) -> None:
     def fill_by_two(target: Any, first: Any, second: Any, generator: Generator | None) -> Any:
         return kernel(target, engine_of(generator), first, second)
 
-    two = schema.count(",") == 4  # the commonest ones, without lists
+    two = len(parse_schema(f"{schema} -> Tensor").arguments) == 4  # the commonest ones, called without lists
     declare(f"{schema} -> Tensor", cpu_inplace=fill_by_two if two else fill, where="n",
             grad={"self": lambda grad: aten.zeros_like(grad)})
 
