@@ -1,4 +1,4 @@
-"""What arguments that name slices must fulfil on every device; sentences are PyTorch's."""
+"""What arguments that name slices must fulfil on every device."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def copied_dim(a: Any, dim: int, index: Any, source: Any) -> int:
     if not source.ndim and index.size != 1:
         raise IndexError(f"index_copy_(): When source is scalar, index should have one element (got {index.size})")
     if source.ndim != a.ndim and source.ndim and a.ndim:
-        raise IndexError("index_copy_(): When source and destination are not scalars, their dimensionality must match. "
-                         f"Source dimensionality ({source.ndim}), destination dimensionality ({a.ndim})")
+        raise IndexError(f"index_copy_(): source has {source.ndim} dimensions and self has {a.ndim}; they must match, "
+                         "unless one has none")
     if index.dtype != np.int64:
         raise RuntimeError(f"index_copy_(): Expected a long tensor for index, but got {_name(index)}")
     if a.dtype != source.dtype:

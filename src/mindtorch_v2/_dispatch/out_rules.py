@@ -140,12 +140,11 @@ def check_out(op: Any, result: np.dtype, wanted: np.dtype) -> None:
         raise RuntimeError(f"Expected the dtype for input and out to match, but got {pretty(source)} for input's dtype "
                            f"and {pretty(target)} for out's dtype.")
     if name in ("searchsorted", "bucketize"):
-        raise RuntimeError(f"torch.{name}(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) "
-                           "depending on whether out_int32 flag is True, but we got output tensor's dtype "
-                           f"{pretty(target)}")
+        raise RuntimeError(f"torch.{name}(): output tensor's dtype is wrong: it is {pretty(target)}, and positions are "
+                           "int64, or int32 with out_int32=True")
     if name == "float_power":
-        raise RuntimeError(f"the output given to float_power has dtype {pretty(target)} but the operation's result "
-                           f"requires dtype {pretty(source)}")
+        raise RuntimeError(f"the output given to float_power has dtype {pretty(target)}, and its result is "
+                           f"{pretty(source)}")
     if name == "multinomial":
         raise RuntimeError(f"multinomial expects Long tensor out, got: {pretty(target)}")
     if name == "nansum":

@@ -52,9 +52,8 @@ def _infer_device_type(*args: Any) -> str:
     """The kind of device of the arguments that are not on the CPU."""
     found = [one.device.type for one in arg_tree_leaves(*args) if isinstance(one, Tensor) and not one.is_cpu]
     if len(set(found)) > 1:
-        warnings.warn("Tensor arguments, excluding CPU tensors, are detected on at least two types of devices. Device "
-                      "state will only be saved for devices of a single device type, and the remaining devices will "
-                      f"be ignored. Device types: {sorted(set(found))} first device type: {found[0]}", stacklevel=2)
+        warnings.warn("Tensor arguments, excluding CPU tensors, are detected on at least two types of devices, "
+                      f"{sorted(set(found))}: the random state of {found[0]} alone is kept", stacklevel=2)
     return "cuda" if "cuda" in found else found[0] if found else DefaultDeviceType.get_device_type()
 
 

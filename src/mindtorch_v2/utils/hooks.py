@@ -20,8 +20,8 @@ def warn_if_has_hooks(tensor: Any) -> None:
     hooks = None if accumulator is None else accumulator[0].hooks
     for hook in [] if hooks is None else hooks.tensor_pre.get(0, {}).values():
         if not hasattr(hook, "__torch_unserializable__"):
-            warnings.warn(f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can "
-                          "decorate the function with @torch.utils.hooks.unserializable_hook to suppress this warning",
+            warnings.warn(f"backward hook {hook!r} on tensor will not be serialized. Decorate it with "
+                          "torch.utils.hooks.unserializable_hook if it need not be",
                           stacklevel=2)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..._dispatch.promotion import FLOAT_DTYPES, scalar_array
 from ..._dispatch.steps import step
+from ..slope_checks import refuse_negative_slope
 from . import providers
 from .elements import (
     CLAMP,
@@ -249,12 +250,8 @@ def leaky_relu(a: Array, slope: Any) -> Array:
 @floats_only("leaky_relu_backward_cpu")
 def leaky_relu_backward(grad: Array, a: Array, slope: Any, self_is_result: bool) -> Array:
     """Gradient of `leaky_relu`."""
-    if self_is_result and slope < 0:
-        raise RuntimeError(
-            "In-place leakyReLu backward calculation is triggered with a negative slope which is not supported. This "
-            "is caused by calling in-place forward function with a negative slope, please call out-of-place version "
-            "instead."
-        )
+    if self_is_result:
+        refuse_negative_slope("leakyReLu", slope)
     if (made := formula(LEAKY_SLOPE, grad, a, slope)) is not None:
         return made
     return select(a > 0, grad, grad * scalar_array(slope, grad.dtype))
@@ -441,12 +438,8 @@ def elu(a: Array, alpha: Any, scale: Any, input_scale: Any) -> Array:
 
 def elu_backward(grad: Array, alpha: Any, scale: Any, input_scale: Any, is_result: bool, a: Array) -> Array:
     """Gradient of `elu` from its input or from its result."""
-    if is_result and alpha < 0:
-        raise RuntimeError(
-            "In-place elu backward calculation is triggered with a negative slope which is not supported. This is "
-            "caused by calling in-place forward function with a negative slope, please call out-of-place version "
-            "instead."
-        )
+    if is_result:
+        refuse_negative_slope("elu", alpha)
     return _elu_backward(grad, a, alpha, scale, input_scale, is_result)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..slope_checks import refuse_negative_slope
 from .rng import MersenneGenerator
 
 Array = Any
@@ -30,7 +31,6 @@ def rrelu_backward(grad: Array, x: Array, noise: Array, lower: float, upper: flo
     if training and upper - lower > 1e-6:
         return grad * noise
     slope = (lower + upper) / 2
-    if self_is_result and slope < 0:
-        raise RuntimeError("In-place rrelu backward calculation is triggered with a negative slope which is not "
-                           "supported.")
+    if self_is_result:
+        refuse_negative_slope("rrelu", slope)
     return np.where(x > 0, grad, grad * np.asarray(slope, grad.dtype))

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...slope_checks import refuse_negative_slope
 from ..arrays import NpuArray, new, one_dim
 from .arithmetic import clamp
 from .expressions import (
@@ -21,7 +22,7 @@ from .expressions import (
     tanh,
     times,
 )
-from .functions import not_negative, softplus
+from .functions import softplus
 from .places import cat, cut, masked_fill
 from .registry import composed
 from .truth import where
@@ -32,7 +33,7 @@ def elu_backward(grad: NpuArray, alpha: Any, scale: Any, input_scale: Any, is_re
                  self: NpuArray) -> NpuArray:
     """The gradient of an exponential below zero, from the operand or from the result."""
     if is_result:
-        not_negative("elu", alpha)
+        refuse_negative_slope("elu", alpha)
     slope = (times(plus(self, alpha * scale), input_scale) if is_result
              else times(exponential(times(clamp(self, None, 0.0), input_scale)), alpha * scale * input_scale))
     return where(at_most(self, 0), product(grad, slope), times(grad, scale))

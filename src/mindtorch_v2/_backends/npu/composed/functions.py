@@ -7,6 +7,7 @@ from typing import Any
 
 from ml_dtypes import finfo
 
+from ...slope_checks import refuse_negative_slope
 from ..arrays import BOOL, NpuArray, contiguous, converted, filled, like, new, one_dim, placed, reduced, spread, viewed
 from ..call import CALLS
 from .arithmetic import clamp, rsub_scalar
@@ -246,19 +247,11 @@ def hardswish_backward(grad: NpuArray, self: NpuArray) -> NpuArray:
     return out
 
 
-def not_negative(name: str, slope: Any) -> None:
-    """The operand of a falling function cannot be told from its result."""
-    if slope < 0:
-        raise RuntimeError(f"In-place {name} backward calculation is triggered with a negative slope which is not "
-                           "supported. This is caused by calling in-place forward function with a negative slope, "
-                           "please call out-of-place version instead.")
-
-
 @composed("leaky_relu_backward")
 def leaky_relu_backward(grad: NpuArray, self: NpuArray, slope: Any, self_is_result: bool) -> NpuArray:
     """The gradient of a leaky corner."""
     if self_is_result:
-        not_negative("leakyReLu", slope)
+        refuse_negative_slope("leakyReLu", slope)
     out = spread(self, grad)
     CALLS.LeakyReluBackward(grad, self, slope, self_is_result, out)
     return out
