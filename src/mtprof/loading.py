@@ -6,7 +6,7 @@ import os
 import warnings
 from typing import Any
 
-from .errors import BadFile
+from .errors import BadFile, CutShort
 from .recording import Recording
 from .store import arrow, kineto
 from .store.arrow import MAGIC
@@ -37,5 +37,5 @@ def load(path: str | os.PathLike[str]) -> Any:
     else:
         raise BadFile(f"{name} is no trace: it begins with {start[:16]!r}, not as JSON, gzip or Arrow do")
     if cut_short:
-        warnings.warn(f"{name} is cut short; its last rows are missing", RuntimeWarning, stacklevel=2)
+        warnings.warn(CutShort(name), stacklevel=2)
     return Recording(trace, source=os.path.basename(name))

@@ -27,6 +27,7 @@ def prepare(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from ..analysis.health import Ailment, examine, repaired
+    from ..errors import CutShort
     from ..recording import Recording
     from .files import read
     from .formats import format_of, write
@@ -34,12 +35,16 @@ def run(options: argparse.Namespace) -> int:
     if options.repair:
         check_target(options.repair, options.force, (options.trace,))
         form = format_of(options.repair, None)
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as said:  # a file that is cut short is reported with the other faults
         warnings.simplefilter("always")
         recording = read(options.trace, salvage=True)
+    cut_short = [warning for warning in said if warning.category is CutShort]
+    for warning in said:
+        if warning not in cut_short:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     with working("examining"):
         ailments = [Ailment("cut short", "the file ends before the trace does; its last rows are missing")
-                    for warning in said if "cut short" in str(warning.message)]
+                    for _ in cut_short]
         ailments += examine(recording.trace, options.trace)
     if options.repair:
         with working("repairing"):

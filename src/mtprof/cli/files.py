@@ -31,7 +31,7 @@ def read(path: str, *, salvage: bool = False) -> Recording:
     A Chrome trace that is cut short is an error, as its end may hold what the question is about, unless `salvage`; a
     recording of ours may be read while it is written, and is cut short then.
     """
-    from ..errors import BadFile
+    from ..errors import BadFile, CutShort
     from ..loading import load
 
     if os.path.isdir(path):
@@ -41,7 +41,7 @@ def read(path: str, *, salvage: bool = False) -> Recording:
         with working(f"reading {os.path.basename(path)}"), warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             found = _flat(path) or load(path)
-        cut_short = any("cut short" in str(warning.message) for warning in said)
+        cut_short = any(warning.category is CutShort for warning in said)
         if cut_short and not salvage and not _is_recording(path):
             raise CommandError(f"cannot read {path}: it is cut short ('mtprof doctor --repair whole.mtp {path}' keeps "
                                "what is whole in it)")

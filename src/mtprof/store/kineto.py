@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..builder import TraceBuilder
-from ..errors import BadFile
+from ..errors import BadFile, CutShort
 from ..tables import derived
 from ..tables.told_modules import with_told_modules
 from ..trace import Trace
@@ -25,7 +25,7 @@ def read(path: str | os.PathLike[str]) -> Trace:
     """The trace in a `.json` or `.json.gz` file; warns if the file was cut short."""
     trace, cut_short = salvage(path)
     if cut_short:
-        warnings.warn(f"{os.fspath(path)} is cut short; its last rows are missing", RuntimeWarning, stacklevel=2)
+        warnings.warn(CutShort(os.fspath(path)), stacklevel=2)
     return trace
 
 
