@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from ranks_helper import environment, mtprof, results_of, run, torchrun
+from ranks_helper import PROGRAMS, environment, mtprof, results_of, run, torchrun
 
 pytest.importorskip("mpi4py")
 
@@ -136,6 +136,12 @@ def test_fewer_processes_than_the_program_expects(tmp_path):
     ended = subprocess.run([sys.executable, "-m", "mindtorch_v2", "plain.py"], capture_output=True, text=True,
                            cwd=tmp_path, timeout=100, env=environment(tmp_path) | {"WORLD_SIZE": "8", "RANK": "0"})
     assert "world_size is 8, but no launcher of MPI started this process" in ended.stderr
+
+
+def test_lines_of_ranks_come_whole_and_before_a_kill(tmp_path):
+    ended = torchrun(2, str(PROGRAMS / "printing.py"), results=tmp_path)
+    assert "killed by SIGKILL" in ended.stderr
+    assert sorted(ended.stdout.splitlines()) == sorted(f"rank {rank} line {n}" for rank in range(2) for n in range(100))
 
 
 def test_pytorchs_own_launch_command(tmp_path):

@@ -44,7 +44,7 @@ def start(fn: Callable[..., Any], args: tuple[Any, ...], count: int) -> RanksCon
     with open(os.path.join(folder.name, "job"), "wb") as file:
         pickle.dump(preparation, file)
         file.write(job)
-    command = [mpiexec, *dialect(mpiexec), "-n", str(count), sys.executable, "-u", "-m", WORKER, "-m", __name__,
+    command = [mpiexec, *dialect(mpiexec), "-n", str(count), sys.executable, "-m", WORKER, "-m", __name__,
                folder.name]
     return RanksContext(subprocess.Popen(command, env={**os.environ, "MINDTORCH_EXITS": folder.name}), count, folder)
 

@@ -91,7 +91,7 @@ def run(args: Any) -> int:
     mpiexec, count = _launcher(args.mpiexec), _count(str(args.nproc_per_node))
     program = [args.training_script, *args.training_script_args]
     if not args.no_python:
-        program = [sys.executable, "-u", "-m", WORKER, *(["-m"] if args.module else []), *program]
+        program = [sys.executable, "-m", WORKER, *(["-m"] if args.module else []), *program]
     environment = {**os.environ, "MASTER_ADDR": args.master_addr, "MASTER_PORT": str(args.master_port),
                    "LOCAL_WORLD_SIZE": str(count), "TORCHELASTIC_RUN_ID": args.rdzv_id or uuid.uuid4().hex[:8]}
     environment.setdefault("OMP_NUM_THREADS", "1")

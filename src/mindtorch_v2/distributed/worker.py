@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import io
 import os
 import signal
 import sys
@@ -58,8 +59,20 @@ def say_started() -> None:
         seen.write(".")
 
 
+def write_whole_lines() -> None:
+    """Hand each line to the launcher at once and in one piece.
+
+    The launcher mixes what the ranks write as it comes. Unbuffered, one `print` is several writes, and lines of two
+    ranks run into each other; buffered, a rank that is killed takes its last lines with it.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # None where it is closed
+            stream.reconfigure(line_buffering=True, write_through=False)
+
+
 if __name__ == "__main__":
     say_started()
+    write_whole_lines()
     set_variables()
     made = os.fork()
     if made:
