@@ -74,6 +74,11 @@ def store(known: dict[Any, int], key: Any, described: tuple[Any, ...]) -> int:
     return found
 
 
+def stands_for_list(schema_text: str) -> bool:
+    """Whether an op takes lists for which a number can stand."""
+    return "int[" in schema_text or "float[" in schema_text
+
+
 def list_lengths(arguments: Sequence[Argument]) -> list[int]:
     """For each argument of an op how long a list a number stands for that is given there; 0 if for none."""
     return [list_length(a.type) if a.type.startswith(("int[", "float[")) else 0 for a in arguments]
@@ -91,7 +96,8 @@ def noting(lengths: Sequence[int]) -> Callable[..., int]:
     return note_typed
 
 
-def _describe_each(*values: Any) -> int:
+def describe_each(*values: Any) -> int:
+    """The number of the description of values as they are."""
     key = tuple([key_of(v) for v in values])
     found = _BY_KEY.get(key)
     return note(_BY_KEY, key, values) if found is None else found
@@ -146,4 +152,4 @@ def remembering(describe: Describer, plain: bool = False) -> Describer:
 if NATIVE is not None:
     # Values of these classes never change, so that one object always has one description.
     NATIVE.set_tensor(Tensor, (dtype, device, memory_format), INPUTS)
-describe_any = remembering(_describe_each, True)
+describe_any = remembering(describe_each, True)

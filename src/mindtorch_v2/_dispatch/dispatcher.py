@@ -33,11 +33,12 @@ from .._tensor import TENSOR_TYPES, Tensor, new, wrap, wrap_known
 from .._warn import warn_once
 from . import promotion
 from .autocast import autocast_call
-from .describe import describe_any, key_of, note, noting, remembering
+from .describe import describe_any, describe_each, key_of, note, noting, remembering, stands_for_list
 from .explain import explain
 from .facts import facts_of, ufunc_of
 from .layouts import following
 from .namespace import COMPILER, LOCK, aten
+from .native import NATIVE
 from .observer import NAMES, event_id, first_use, open_stretch
 from .out_rules import APART, check_apart, check_out
 from .overriding import Taken
@@ -344,6 +345,8 @@ def node_class(op: Op, made: Recipe, inplace: bool) -> type[Node] | None:
 
 def describer(op: Op) -> list[Callable[..., int]]:
     """A cell with a function from an op's arguments to the number of their description, made at its first call."""
+    if NATIVE is not None and not stands_for_list(op.schema_text):
+        return [remembering(describe_each, True)]  # the twin describes by itself: no code is worth writing
 
     def first_call(*values: Any) -> int:
         code, lengths = inputs_recipe(op.schema_text)
