@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from typing import Any
 
 import pytest
@@ -19,6 +20,11 @@ else:
     settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow],
                               max_examples=examples(100), derandomize=not LONG or "CI" in os.environ)
     settings.load_profile("any machine")
+
+
+def pytest_configure() -> None:
+    # In the background of a script SIGINT is ignored, and children inherit that. Tests interrupt themselves and others.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[Any]) -> None:

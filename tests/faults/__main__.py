@@ -7,6 +7,7 @@ import collections
 import concurrent.futures
 import os
 import resource
+import signal
 import sys
 import time
 
@@ -31,6 +32,8 @@ def main() -> int:
         return 0
     runs = [(case, recorder) for case in cases for recorder in case.recorders
             if chosen.recorder in (None, recorder) or recorder == "any"]
+    # In the background of a script SIGINT is ignored, and children would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     # The longest first, so that the last to end is a short one.
     runs.sort(key=lambda one: -one[0].seconds)
     began, outcomes = time.monotonic(), []
