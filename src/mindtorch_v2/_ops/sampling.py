@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._backends.cpu import implicit_gradient
+from .._backends.cpu import implicit_gradient, rng_counts
 from .._backends.cpu import rng_rejection as kernels
 from .._backends.cpu.rng_checks import FLOATING, require
 from .._dispatch.namespace import aten
@@ -30,12 +30,12 @@ def _dirichlet(a: Any, generator: Generator | None) -> Any:
 
 def _poisson(a: Any, generator: Generator | None) -> Any:
     require(a.dtype, FLOATING, "poisson_cpu")
-    return kernels.poisson(engine_of(generator), a).astype(a.dtype)
+    return rng_counts.poisson(engine_of(generator), a).astype(a.dtype)
 
 
 def _binomial(count: Any, prob: Any, generator: Generator | None) -> Any:
     require(count.dtype, FLOATING, "binomial_cpu")
-    return kernels.binomial(engine_of(generator), count, prob).astype(count.dtype)
+    return rng_counts.binomial(engine_of(generator), count, prob).astype(count.dtype)
 
 
 def _no_second(name: str) -> Any:
@@ -70,16 +70,17 @@ declare("binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tenso
 
 @choose("poisson", where="f")
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
-    """Counts of Poisson distributions with the rates found in `input`.
-
-    PyTorch's numbers for one element; for several, the generator's words are handed out in another order.
-    """
+    """Counts of Poisson distributions with the rates found in `input`."""
     return aten.poisson__default(input, generator)
 
 
 @choose("binomial", where="f")
 def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
-    """Numbers of successes among `count` trials of probability `prob`; see `poisson` for the order of draws."""
+    """Numbers of successes among `count` trials of probability `prob`.
+
+    Computed in float64. PyTorch computes in `count`'s dtype: in float32, single numbers differ by one where there are
+    some hundred thousand trials.
+    """
     return aten.binomial__default(count, prob, generator)
 
 

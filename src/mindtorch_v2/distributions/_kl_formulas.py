@@ -22,7 +22,8 @@ from .half_normal import HalfNormal
 from .independent import Independent
 from .kl import kl_divergence, register_kl
 from .laplace import Laplace
-from .multivariate_normal import MultivariateNormal, half_log_determinant, mahalanobis, solve_lower
+from .lowrank_multivariate_normal import LowRankMultivariateNormal
+from .multivariate_normal import MultivariateNormal, half_log_determinant, solve_lower
 from .normal import Normal
 from .one_hot_categorical import OneHotCategorical
 from .pareto import Pareto
@@ -30,6 +31,7 @@ from .poisson import Poisson
 from .transformed_distribution import TransformedDistribution
 from .uniform import Uniform
 from .utils import euler_constant, sum_rightmost
+from .wishart import Wishart, multivariate_digamma
 
 
 def infinite_like(tensor: Any) -> Any:
@@ -150,15 +152,51 @@ def _laplace(p: Laplace, q: Laplace) -> Any:
     return -ratio.log() + away / q.scale + ratio * aten.exp(-away / p.scale) - 1
 
 
+class _Gauss:
+    """What divergences of normal vectors are made of, for either way to give a covariance."""
+
+    def __init__(self, of: MultivariateNormal | LowRankMultivariateNormal) -> None:
+        self.loc = of.loc
+        if isinstance(of, MultivariateNormal):
+            self.half_log_determinant = half_log_determinant(of._unbroadcasted_scale_tril)
+            self.root = of._unbroadcasted_scale_tril  # times its transpose, this is the covariance
+        else:
+            self.half_log_determinant = 0.5 * of._log_determinant()
+            self.root = aten.cat([of.cov_factor, aten.diag_embed(of.cov_diag.sqrt())], -1)
+        self._of = of
+
+    def squares(self, columns: Any) -> Any:
+        """Squared lengths of all columns together, measured by the inverse of the covariance."""
+        of = self._of
+        if isinstance(of, MultivariateNormal):
+            return solve_lower(of._unbroadcasted_scale_tril, columns).pow(2).sum((-2, -1))
+        inside = solve_lower(of._capacitance_tril, aten.matmul(of._factor.mT / of._diagonal.unsqueeze(-2), columns))
+        return (columns.pow(2) / of._diagonal.unsqueeze(-1)).sum((-2, -1)) - inside.pow(2).sum((-2, -1))
+
+
 @register_kl(MultivariateNormal, MultivariateNormal)
-def _multivariate_normal(p: MultivariateNormal, q: MultivariateNormal) -> Any:
+@register_kl(MultivariateNormal, LowRankMultivariateNormal)
+@register_kl(LowRankMultivariateNormal, MultivariateNormal)
+@register_kl(LowRankMultivariateNormal, LowRankMultivariateNormal)
+def _multivariate_normal(p: Any, q: Any) -> Any:
     if p.event_shape != q.event_shape:
-        raise ValueError("KL-divergence between two Multivariate Normals with different event shapes cannot be "
-                         "computed")
-    factor_p, factor_q = p._unbroadcasted_scale_tril, q._unbroadcasted_scale_tril
-    logs = half_log_determinant(factor_q) - half_log_determinant(factor_p)
-    trace = solve_lower(factor_q, factor_p).pow(2).sum((-2, -1))
-    return logs + 0.5 * (trace + mahalanobis(factor_q, q.loc - p.loc) - p.event_shape[0])
+        low_rank = "Low Rank " if isinstance(p, LowRankMultivariateNormal) or isinstance(
+            q, LowRankMultivariateNormal) else ""
+        raise ValueError(f"KL-divergence between two {low_rank}Multivariate Normals with different event shapes cannot "
+                         "be computed")
+    left, right = _Gauss(p), _Gauss(q)
+    logs = right.half_log_determinant - left.half_log_determinant
+    distance = right.squares((q.loc - p.loc).unsqueeze(-1))
+    return logs + 0.5 * (right.squares(left.root) + distance - p.event_shape[0])
+
+
+@register_kl(Wishart, Wishart)
+def _wishart(p: Wishart, q: Wishart) -> Any:
+    size = p.event_shape[-1]
+    logs = half_log_determinant(q._factor) - half_log_determinant(p._factor)
+    trace = solve_lower(q._factor, p._factor).pow(2).sum((-2, -1))
+    return (q.df * logs + 0.5 * p.df * (trace - size) + aten.mvlgamma(q.df / 2, size) - aten.mvlgamma(p.df / 2, size)
+            + 0.5 * (p.df - q.df) * multivariate_digamma(p.df / 2, size))
 
 
 @register_kl(Normal, Normal)

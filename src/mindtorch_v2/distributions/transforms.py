@@ -8,7 +8,7 @@ from typing import Any
 
 from .._dispatch.namespace import aten
 from .._dtype import finfo
-from .._shape import broadcast_shapes
+from .._shape import Size, broadcast_shapes
 from .._tensor import Tensor
 from . import constraints
 from ._transform import ComposeTransform, IndependentTransform, Transform
@@ -22,6 +22,7 @@ from ._transform_vectors import (
     StackTransform,
     StickBreakingTransform,
 )
+from .utils import broadcast_all
 
 __all__ = [
     "AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform", "CorrCholeskyTransform",
@@ -66,7 +67,7 @@ class PowerTransform(Transform):
 
     def __init__(self, exponent: Any, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
-        self.exponent = exponent
+        (self.exponent,) = broadcast_all(exponent)
 
     def with_cache(self, cache_size: int = 1) -> Any:
         return self if self._cache_size == cache_size else PowerTransform(self.exponent, cache_size=cache_size)
@@ -91,7 +92,7 @@ class PowerTransform(Transform):
         return (self.exponent * y / x).abs().log()
 
     def forward_shape(self, shape: Any) -> Any:
-        return broadcast_shapes(tuple(shape), tuple(getattr(self.exponent, "shape", ())))
+        return Size(broadcast_shapes(tuple(shape), tuple(self.exponent.shape)))
 
     def inverse_shape(self, shape: Any) -> Any:
         return self.forward_shape(shape)
@@ -259,8 +260,8 @@ class AffineTransform(Transform):
         return result.expand(shape)
 
     def _shape(self, shape: Any) -> Any:
-        return broadcast_shapes(tuple(shape), tuple(getattr(self.loc, "shape", ())),
-                                tuple(getattr(self.scale, "shape", ())))
+        return Size(broadcast_shapes(tuple(shape), tuple(getattr(self.loc, "shape", ())),
+                                     tuple(getattr(self.scale, "shape", ()))))
 
     def forward_shape(self, shape: Any) -> Any:
         return self._shape(shape)

@@ -21,7 +21,8 @@ from .utils import lazy_property
 __all__ = ["Wishart"]
 
 
-def _multivariate_digamma(x: Tensor, size: int) -> Any:
+def multivariate_digamma(x: Tensor, size: int) -> Any:
+    """The derivative of `mvlgamma`."""
     return aten.digamma(x.unsqueeze(-1) - aten.arange(size, dtype=x.dtype) / 2).sum(-1)
 
 
@@ -133,17 +134,26 @@ class Wishart(ExponentialFamily):
         return aten.matmul(factor, factor.mT)
 
     def rsample(self, sample_shape: Sequence[int] = Size(), max_try_correction: int | None = None) -> Any:
-        """Draw; matrices that rounding has made singular are drawn again, a few times."""
+        """Draw; matrices that rounding has made singular are drawn again, a few times.
+
+        PyTorch takes its first draw for singular where it is not, and draws again: with the same seed, the same numbers
+        come only this way.
+        """
         tries = (3 if len(self._batch_shape) else 10) if max_try_correction is None else max_try_correction
         sample = self._drawn(sample_shape)
-        for _ in range(tries):
-            singular = aten.logical_not(self.support.check(sample))
-            if not bool(singular.any()):
-                return sample
-            warnings.warn("Singular sample detected.", stacklevel=2)
-            again = self._drawn(sample_shape)
-            sample = aten.where(singular.unsqueeze(-1).unsqueeze(-1), again, sample)
+        again = self._any_of_batch(self.support.check(sample))
+        for number in range(tries):
+            if not bool(again.any()):
+                break
+            if number:
+                warnings.warn("Singular sample detected.", stacklevel=2)
+            new = self._drawn(Size([int(again.sum())]))
+            sample[again] = new
+            again[again.clone()] = self._any_of_batch(aten.logical_not(self.support.check(new)))
         return sample
+
+    def _any_of_batch(self, found: Any) -> Any:
+        return found.amax([-1 - place for place in range(len(self._batch_shape))]) if len(self._batch_shape) else found
 
     def log_prob(self, value: Tensor) -> Any:
         if self._validate_args:
@@ -158,4 +168,4 @@ class Wishart(ExponentialFamily):
         size = self._event_shape[-1]
         half = self.df / 2
         return ((size + 1) * (half_log_determinant(self._factor) + size * math.log(2) / 2) + aten.mvlgamma(half, size)
-                - (self.df - size - 1) / 2 * _multivariate_digamma(half, size) + self.df * size / 2)
+                - (self.df - size - 1) / 2 * multivariate_digamma(half, size) + self.df * size / 2)

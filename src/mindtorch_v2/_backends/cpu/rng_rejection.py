@@ -1,22 +1,18 @@
-"""Samplers that may throw a draw away: gamma, Dirichlet, Poisson and binomial numbers.
+"""Samplers that may throw a draw away: gamma and Dirichlet numbers.
 
-PyTorch draws element after element, and how many words an element takes depends on what they are. The gamma sampler
-reproduces that stream exactly: it assumes that the next elements are all accepted at once, computes them together, and
-starts again behind the first one that was not. The Poisson and binomial samplers draw for all unfinished elements at
-once, round after round. Theirs are the right distributions, and PyTorch's numbers for a single element, but for
-several elements the words are handed out in another order than PyTorch's.
+PyTorch draws element after element, and how many words an element takes depends on what they are. This reproduces that
+stream exactly: it assumes that the next elements are all accepted at once, computes them together, and starts again
+behind the first one that was not.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from .rng import MersenneGenerator
 from .rng_engine import _box_muller_pairs
-from .special import lgamma
 
 Array = Any
 SHORT, LONG = 32, 4096
@@ -39,6 +35,13 @@ class Ahead:
             more = self.engine._unit_doubles(max(missing, len(self.buffer), 64))
             self.buffer = np.concatenate([self.buffer, more])
         return self.buffer[self.used:self.used + count]
+
+    def one(self) -> float:
+        """The next double."""
+        if self.used == len(self.buffer):
+            self.peek(1)
+        self.used += 1
+        return float(self.buffer[self.used - 1])
 
     def close(self) -> None:
         """Put the generator where one that had not read ahead would be."""
@@ -125,105 +128,3 @@ def dirichlet(engine: MersenneGenerator, concentration: Array) -> Array:
     info = np.finfo(np.float32) if concentration.dtype.itemsize < 8 else np.finfo(np.float64)
     made = gammas / gammas.sum(-1, keepdims=True)
     return np.clip(made, float(info.tiny), float(np.nextafter(info.dtype.type(1), info.dtype.type(0))))
-
-
-def poisson(engine: MersenneGenerator, rates: Array) -> Array:
-    """Counts of a Poisson distribution, in float64."""
-    flat = rates.astype(np.float64).reshape(-1)
-    if (flat < 0).any():
-        raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
-    result = np.zeros(flat.size)
-    with engine._lock:
-        _poisson_small(engine, flat, np.flatnonzero((flat > 0) & (flat < 10)), result)
-        _poisson_large(engine, flat, np.flatnonzero(flat >= 10), result)
-    return result.reshape(rates.shape)
-
-
-def _poisson_small(engine: MersenneGenerator, rates: Array, active: Array, result: Array) -> None:
-    """Multiply uniforms until the product falls to exp(-rate)."""
-    limits = np.exp(-rates[active])
-    products = np.ones(active.size)
-    while active.size:
-        products = products * engine._unit_doubles(active.size)
-        going = products > limits
-        active, limits, products = active[going], limits[going], products[going]
-        result[active] += 1
-
-
-def _poisson_large(engine: MersenneGenerator, rates: Array, active: Array, result: Array) -> None:
-    """Hörmann's transformed rejection."""
-    while active.size:
-        rate = rates[active]
-        b = 0.931 + 2.53 * np.sqrt(rate)
-        a = -0.059 + 0.02483 * b
-        words = engine._unit_doubles(2 * active.size)
-        u, v = words[0::2] - 0.5, words[1::2]
-        near = 0.5 - np.abs(u)
-        k = np.floor((2 * a / near + b) * u + rate + 0.43)
-        quick = (near >= 0.07) & (v <= 0.9277 - 3.6224 / (b - 2))
-        hopeless = (k < 0) | ((near < 0.013) & (v > near))
-        level = np.log(v) + np.log(1.1239 + 1.1328 / (b - 3.4)) - np.log(a / (near * near) + b)
-        exact = level <= -rate + k * np.log(rate) - lgamma(np.maximum(k, 0.0) + 1)
-        accepted = quick | (~hopeless & exact)
-        result[active[accepted]] = k[accepted]
-        active = active[~accepted]
-
-
-def binomial(engine: MersenneGenerator, counts: Array, probabilities: Array) -> Array:
-    """Numbers of successes, in float64."""
-    n, p = (np.array(a, np.float64).reshape(-1) for a in np.broadcast_arrays(counts, probabilities))
-    shape = np.broadcast_shapes(counts.shape, probabilities.shape)
-    flipped = p > 0.5
-    q = np.where(flipped, 1 - p, p)
-    result = np.where(np.isnan(p), np.nan, np.zeros(n.size))
-    active = (n > 0) & (p > 0) & (p < 1)
-    many = n * q >= 10
-    with engine._lock:
-        _binomial_small(engine, n, q, np.flatnonzero(active & ~many), result)
-        _binomial_large(engine, n, q, np.flatnonzero(active & many), result)
-    result = np.where(flipped, n - result, result)
-    return np.where((n <= 0) | (p <= 0), 0, result).reshape(shape)
-
-
-def _binomial_small(engine: MersenneGenerator, n: Array, p: Array, active: Array, result: Array) -> None:
-    """Count geometric gaps until they exceed the number of trials."""
-    reached = np.zeros(active.size)
-    while active.size:
-        gaps = np.ceil(np.log(engine._unit_doubles(active.size)) / np.log1p(-p[active]))
-        reached = reached + gaps
-        going = reached <= n[active]
-        active, reached = active[going], reached[going]
-        result[active] += 1
-
-
-def _stirling_rest(k: Array) -> Array:
-    """log(k!) less Stirling's formula for it."""
-    return lgamma(k + 1) - (0.5 * math.log(2 * math.pi) + (k + 0.5) * np.log(k + 1) - (k + 1))
-
-
-def _binomial_large(engine: MersenneGenerator, n: Array, p: Array, active: Array, result: Array) -> None:
-    """Hörmann's transformed rejection with squeeze."""
-    while active.size:
-        count, prob = n[active], p[active]
-        spread = np.sqrt(count * prob * (1 - prob))
-        b = 1.15 + 2.53 * spread
-        a = -0.0873 + 0.0248 * b + 0.01 * prob
-        centre = count * prob + 0.5
-        words = engine._unit_doubles(2 * active.size)
-        u, v = words[0::2] - 0.5, words[1::2]
-        near = 0.5 - np.abs(u)
-        k = np.floor((2 * a / near + b) * u + centre)
-        outside = (k < 0) | (k > count)
-        quick = (near >= 0.07) & (v <= 0.92 - 4.2 / b)
-        inside = np.clip(k, 0.0, count)
-        odds = prob / (1 - prob)
-        mode = np.floor((count + 1) * prob)
-        level = np.log(v * (2.83 + 5.1 / b) * spread / (a / (near * near) + b))
-        bound = ((mode + 0.5) * np.log((mode + 1) / (odds * (count - mode + 1)))
-                 + (count + 1) * np.log((count - mode + 1) / (count - inside + 1))
-                 + (inside + 0.5) * np.log(odds * (count - inside + 1) / (inside + 1))
-                 + _stirling_rest(mode) + _stirling_rest(count - mode)
-                 - _stirling_rest(inside) - _stirling_rest(count - inside))
-        accepted = ~outside & (quick | (level <= bound))
-        result[active[accepted]] = k[accepted]
-        active = active[~accepted]

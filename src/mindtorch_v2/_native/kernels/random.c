@@ -346,10 +346,100 @@ static PyObject *random_weighted(PyObject *self, PyObject *const *args, Py_ssize
     Py_RETURN_TRUE;
 }
 
+/* The C library's `lgamma` writes a sign into a global variable, which threads share. */
+static double log_gamma(double x) {
+    int sign;
+    return lgamma_r(x, &sign);
+}
+
+/* What is left of log(k!) after Stirling's formula for it. */
+static double stirling_rest(double k) {
+    return log_gamma(k + 1) - (0.5 * log(2 * M_PI) + (k + 0.5) * log(k + 1) - (k + 1));
+}
+
+/* The samplers of `rng_counts.py`, which says whose they are. */
+static double poisson_number(bitgen_t *bits, double rate) {
+    if (!(rate > 0)) return 0;
+    if (rate < 10) {
+        double limit = exp(-rate), product = 1, k = 0;
+        while ((product *= unit_double(bits)) > limit) k++;
+        return k;
+    }
+    double b = 0.931 + 2.53 * sqrt(rate), a = -0.059 + 0.02483 * b;
+    for (;;) {
+        double u = unit_double(bits) - 0.5, v = unit_double(bits), near = 0.5 - fabs(u);
+        double k = floor((2 * a / near + b) * u + rate + 0.43);
+        if (near >= 0.07 && v <= 0.9277 - 3.6224 / (b - 2)) return k;
+        if (k < 0 || (near < 0.013 && v > near)) continue;
+        double level = log(v) + log(1.1239 + 1.1328 / (b - 3.4)) - log(a / (near * near) + b);
+        if (level <= -rate + k * log(rate) - log_gamma(k + 1)) return k;
+    }
+}
+
+static double few_successes(bitgen_t *bits, double trials, double p) {
+    double k = 0, reached = 0, rate = log1p(-p);
+    for (;; k++) {
+        reached += ceil(log(unit_double(bits)) / rate);
+        if (!(reached <= trials)) return k;
+    }
+}
+
+static double many_successes(bitgen_t *bits, double trials, double p) {
+    double spread = sqrt(trials * p * (1 - p)), b = 1.15 + 2.53 * spread, a = -0.0873 + 0.0248 * b + 0.01 * p;
+    double odds = p / (1 - p), mode = floor((trials + 1) * p);
+    for (;;) {
+        double u = unit_double(bits) - 0.5, v = unit_double(bits), near = 0.5 - fabs(u);
+        double k = floor((2 * a / near + b) * u + trials * p + 0.5);
+        if (near >= 0.07 && v <= 0.92 - 4.2 / b) return k;
+        if (k < 0 || k > trials) continue;
+        double level = log(v * ((2.83 + 5.1 / b) * spread) / (a / (near * near) + b));
+        double bound = (mode + 0.5) * log((mode + 1) / (odds * (trials - mode + 1))) +
+                       (trials + 1) * log((trials - mode + 1) / (trials - k + 1)) +
+                       (k + 0.5) * log(odds * (trials - k + 1) / (k + 1)) + stirling_rest(mode) +
+                       stirling_rest(trials - mode) - stirling_rest(k) - stirling_rest(trials - k);
+        if (level <= bound) return k;
+    }
+}
+
+static double binomial_number(bitgen_t *bits, double trials, double p) {
+    if (!(trials > 0) || p <= 0) return 0;
+    if (p >= 1) return trials;
+    if (p != p) return NAN;
+    double q = p <= 0.5 ? p : 1 - p;
+    double k = trials * q >= 10 ? many_successes(bits, trials, q) : few_successes(bits, trials, q);
+    return p <= 0.5 ? k : trials - k;
+}
+
+/* random_poisson(capsule, made): rates, float64, become counts */
+static PyObject *random_poisson(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    (void)self;
+    bitgen_t *bits;
+    npy_intp size;
+    if (!counted(count, 2) || !(bits = generator(args[0]))) return NULL;
+    double *made = filled(args[1], NPY_DOUBLE, &size);
+    if (!made) return NULL;
+    DRAW(size, for (npy_intp i = 0; i < size; i++) made[i] = poisson_number(bits, made[i]));
+    Py_RETURN_NONE;
+}
+
+/* random_binomial(capsule, made, probabilities): numbers of trials, float64, become numbers of successes */
+static PyObject *random_binomial(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    (void)self;
+    bitgen_t *bits;
+    npy_intp size, others;
+    if (!counted(count, 3) || !(bits = generator(args[0]))) return NULL;
+    double *made = filled(args[1], NPY_DOUBLE, &size), *p = made ? filled(args[2], NPY_DOUBLE, &others) : NULL;
+    if (!p) return NULL;
+    if (others != size) return wrong("expected a probability for each");
+    DRAW(size, for (npy_intp i = 0; i < size; i++) made[i] = binomial_number(bits, made[i], p[i]));
+    Py_RETURN_NONE;
+}
+
 #define FAST(NAME) {#NAME, (PyCFunction)(void (*)(void))NAME, METH_FASTCALL, NULL}
 static PyMethodDef METHODS[] = {FAST(random_uniform),     FAST(random_normal),    FAST(random_pairs),
                                 FAST(random_integers),    FAST(random_bernoulli), FAST(random_permutation),
                                 FAST(random_few),         FAST(random_bernoulli_each), FAST(random_weighted),
+                                FAST(random_poisson),     FAST(random_binomial),
                                 {NULL, NULL, 0, NULL}};
 
 int random_add(PyObject *module) {
