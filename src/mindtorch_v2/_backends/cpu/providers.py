@@ -186,11 +186,12 @@ def parameters(*arrays: Array | None) -> bool:
     return native is not None and all(a is None or (a.dtype is FLOAT32 and a.flags.c_contiguous) for a in arrays)
 
 
-@rule("native", "rand", "randn", "randint", "randperm", "bernoulli", "dropout's mask", "multinomial")
+@rule("native", "rand", "randn", "randint", "randperm", "bernoulli", "dropout's mask", "multinomial",
+      "poisson, binomial")
 def draws() -> bool:
     """rand and randn of float32 (randn on a processor with fused instructions; rand of float64 too), randint and
     randperm of int64 (randperm below 214 million), bernoulli with one probability into float32 or bool or with float32
-    ones, multinomial of float32 with replacement; every bit as NumPy's."""
+    ones, multinomial of float32 with replacement, poisson, binomial; every bit as NumPy's."""
     return native is not None
 
 

@@ -25,7 +25,7 @@ def poisson(engine: MersenneGenerator, rates: np.ndarray) -> np.ndarray:
     if (made < 0).any():
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     with engine._lock:
-        if providers.native is not None:
+        if providers.draws():
             providers.native.random_poisson(engine._capsule, made)
             engine._untouched = False
         else:
@@ -40,7 +40,7 @@ def binomial(engine: MersenneGenerator, counts: np.ndarray, probabilities: np.nd
     """Numbers of successes, in float64."""
     made, p = (np.array(a, np.float64, order="C") for a in np.broadcast_arrays(counts, probabilities))
     with engine._lock:
-        if providers.native is not None:
+        if providers.draws():
             providers.native.random_binomial(engine._capsule, made, p)
             engine._untouched = False
         else:

@@ -160,26 +160,20 @@ class DataLoader:
         limit = len(affinity(0)) if affinity is not None else os.cpu_count()
         if not self.num_workers or (limit is not None and self.num_workers <= limit):
             return
-        if limit is None:
-            advice = "DataLoader is not able to compute a suggested max number of worker in current system."
-        else:
-            unsure = "" if affinity is not None else " (`cpuset` is not taken into account)"
-            advice = (f"Our suggested max number of worker in current system is {limit}{unsure}, which is smaller than "
-                      "what this DataLoader is going to create.")
-        warnings.warn(
-            f"This DataLoader will create {self.num_workers} worker processes in total. {advice} Please be aware that "
-            "excessive worker creation might get DataLoader running slow or even freeze, lower the worker number to "
-            "avoid potential slowness/freeze if necessary.", stacklevel=2)
+        known = "how many processors there are is not known" if limit is None else f"there are {limit} processors"
+        unsure = "" if affinity is not None else " (the process may be allowed fewer of them)"
+        warnings.warn(f"{self.num_workers} worker processes are asked for, and {known}{unsure}: excessive worker creation "
+                      "might get DataLoader running slow or even freeze", stacklevel=2)
 
 
 def _check_workers(num_workers: int, timeout: float, prefetch_factor: int | None, persistent: bool) -> None:
     if num_workers < 0:
-        raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing.")
+        raise ValueError(f"num_workers option should be non-negative, but is {num_workers}; 0 loads in this process")
     if timeout < 0:
         raise ValueError("timeout option should be non-negative")
     if num_workers == 0 and prefetch_factor is not None:
-        raise ValueError("prefetch_factor option could only be specified in multiprocessing."
-                         "let num_workers > 0 to enable multiprocessing, otherwise set prefetch_factor to None.")
+        raise ValueError("prefetch_factor option could only be specified in multiprocessing: without workers "
+                         "(num_workers=0) leave it out")
     if prefetch_factor is not None and prefetch_factor < 0:
         raise ValueError("prefetch_factor option should be non-negative")
     if persistent and num_workers == 0:
