@@ -21,19 +21,21 @@ class Interrupt:
         self.place: str | None = None
 
     def __call__(self, frame: FrameType, event: str, argument: Any) -> Any:
-        """The trace function."""
-        if self.place is not None:
-            return None
+        """The trace function of a call that begins: lines of functions that do not count cost nothing."""
         name = frame.f_code.co_filename
-        if not any(part in name for part in self.parts):
-            return None
-        if event == "line" and self.is_below(frame):
+        if self.place is None and any(part in name for part in self.parts) and self.is_below(frame):
+            return self.line
+        return None
+
+    def line(self, frame: FrameType, event: str, argument: Any) -> Any:
+        """The trace function inside a function whose lines count."""
+        if event == "line" and self.place is None:
             self.left -= 1
             if self.left < 0:
-                self.place = f"{name.rpartition('/')[2]}:{frame.f_lineno} ({frame.f_code.co_name})"
+                code = frame.f_code
+                self.place = f"{code.co_filename.rpartition('/')[2]}:{frame.f_lineno} ({code.co_name})"
                 raise KeyboardInterrupt(self.place)
-        return self
-
+        return self.line
 
     def is_below(self, frame: FrameType | None) -> bool:
         """Whether one of the files of `below` is on the stack."""

@@ -94,10 +94,10 @@ work()
 
 def facts(prof):
     '''What a recording of `work` has.'''
-    trace = prof.trace
-    names = sorted(e.name for e in prof.events() if "(" not in e.name and e.name != "Python GC")
+    trace, found = prof.trace, [e.name for e in prof.events()]
+    names = sorted(name for name in found if "(" not in name and name != "Python GC")
     return (names, len(trace.memory["row"]), len(trace.uses["row"]),
-            sorted({e.name for e in prof.events() if "work" in e.name}), len(trace.modules["path"]))
+            sorted({name for name in found if "work" in name}), len(trace.modules["path"]))
 
 def whole():
     optimizer.zero_grad()  # an interrupted step may have left gradients
@@ -135,27 +135,25 @@ def by_hand():
 whole(); plain(); steps(); by_hand()
 expected = whole()
 assert expected[3] and expected[1] and expected[2]
-places = bad = 0
+gc.collect()
+gc.freeze()  # else a collection goes through the whole package, which is most of the time
 for run in (plain, steps, by_hand):
+    places = 0
     for place in interrupted_everywhere(run, "mindtorch_v2/profiler/", "mindtorch_v2/_dispatch/", below=(
             "profiler/profiler.py", "profiler/session.py", "recorder/recorder.py"), step=ONE_IN):
         places += 1
         found = left_on()
         if found or whole() != expected or left_on():
-            bad += 1
-            print(run.__name__, place, found)
-            sys.exit("is left on, or the next recording is not whole")
-print(places, bad)
+            sys.exit(f"{run.__name__} at {place}: {found} is left on, or the next recording is not whole")
+    print(places)
 """
 
 
 def test_interrupted_at_every_line(twin):
-    # All of the lines take minutes: `make faults` tries them all, other runs one in so many.
+    # All of the lines take a minute or two: `make faults` tries them all, other runs one in so many.
     step = os.environ.get("MINDTORCH_INTERRUPTS_STEP", "29" if LONG else "223")
     output = run(twin, INTERRUPTS.replace("ONE_IN", step), timeout=1500)
-    places, bad = map(int, output.split()[-2:])
-    assert places > 300 / int(step)
-    assert bad == 0
+    assert all(int(places) > 1500 / int(step) for places in output.split())
 
 
 def test_error_that_outlives_its_thread(twin):
