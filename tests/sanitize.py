@@ -22,6 +22,8 @@ import time
 
 import numpy
 
+from npu_device.settings import SIMULATOR
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 # What runs the C of the recorder and of the reader.
 TESTS = ("tests/mindtorch_v2/test_recorder*.py", "tests/mindtorch_v2/test_profiler.py",
@@ -29,7 +31,7 @@ TESTS = ("tests/mindtorch_v2/test_recorder*.py", "tests/mindtorch_v2/test_profil
          "tests/mindtorch_v2/test_profiler_memory_rows.py", "tests/mindtorch_v2/test_profiler_modules.py",
          "tests/mindtorch_v2/test_profiler_gc.py", "tests/mindtorch_v2/test_memory_timeline.py",
          "tests/mtprof/test_kineto_reading.py")
-LAUNCHER_TESTS = ("tests/npu_device/test_launcher.py", "tests/npu_device/test_memory.py")  # with MINDTORCH_NPU=sim
+LAUNCHER_TESTS = ("tests/npu_device/test_launcher.py", "tests/npu_device/test_memory.py")
 # Interrupts at lines of Python are no matter for C, and memory that a sanitizer holds back looks like a leak.
 SKIPPED = "not interrupted and not nothing_leaks"
 EXTENSIONS = {"mindtorch_v2/_native/_recorder": "mindtorch_v2/_native/recorder",
@@ -70,7 +72,7 @@ def build(directory: pathlib.Path, flags: str) -> None:
 def run(directory: pathlib.Path, title: str, extra: dict[str, str], arguments: list[str]) -> int:
     """Run the tests of the C parts; the number of what is wrong."""
     return (_run(directory, title, TESTS, extra, arguments)
-            or _run(directory, f"{title}, launcher", LAUNCHER_TESTS, {**extra, "MINDTORCH_NPU": "sim"}, arguments))
+            or _run(directory, f"{title}, launcher", LAUNCHER_TESTS, {**extra, **SIMULATOR}, arguments))
 
 
 def _run(directory: pathlib.Path, title: str, patterns: tuple[str, ...], extra: dict[str, str],

@@ -23,8 +23,10 @@ from hypothesis import strategies as st
 import mindtorch_v2 as torch
 from mindtorch_v2._dispatch.native import NATIVE
 from mindtorch_v2.profiler import profile, record_function
-from mindtorch_v2.profiler.recorder.python_stacks import _match, _match_by_walking
+from mindtorch_v2.profiler.recorder.python_stacks import _match, _match_by_walking, paired
 from mindtorch_v2.profiler.sources import python_calls
+from mindtorch_v2.profiler.sources.call_book import EXIT
+from mindtorch_v2.profiler.sources.scopes import OPEN, Scopes
 from mtprof.schema import Kind
 from mtprof.store import kineto
 from mtprof.tables.check import check
@@ -908,3 +910,43 @@ def test_lines_are_in_chrome_traces(tmp_path):
     assert any(again.memory["line"].tolist())
     assert [again.stack(n) for n in again.events["stack"].tolist()] == [
         trace.stack(n) for n in trace.events["stack"].tolist()]
+
+
+def test_a_thread_that_never_stands_still():
+    """Where a recording begins while another thread calls and returns all the time, no call ends before it begins."""
+    class Moving(python_calls.CallList):
+        def __len__(self):
+            count = super().__len__()
+            for what in (EXIT, 0):
+                self.flat += [python_calls.clock(), function.__code__, what]
+            return count
+
+    def function():
+        return log.mark()
+
+    log = python_calls.CallLog()
+    thread = python_calls.thread_info(threading.current_thread())
+    log.lanes.append(python_calls.CallLane(Moving(), thread, threading.get_ident()))
+    mark = function()
+    assert function.__code__ in [code for code, *_ in mark.bases[threading.get_ident()]]
+    piece, = (piece for piece in log.since(mark, python_calls.clock()) if piece.info == thread)
+    calls = paired(piece)
+    assert len(calls.start_ns) > 2
+    assert (calls.end_ns >= calls.start_ns).all()
+
+
+def test_a_scope_that_begins_when_the_recording_has_ended(monkeypatch):
+    """Another thread that has seen a recording begins its scope a moment too late, before the open ones are taken."""
+    scope = record_function("late")
+
+    def late(log, mark, stretch):
+        scope.start = stretch.end_ns + 1
+        OPEN[scope] = threading.get_ident()
+        return before(log, mark, stretch)
+
+    before = Scopes.take
+    monkeypatch.setattr(Scopes, "take", late)
+    with profile() as prof:
+        torch.ones(2)
+    assert "late" not in {event.name for event in prof.events()}
+    assert (prof.trace.duration_ns >= 0).all()

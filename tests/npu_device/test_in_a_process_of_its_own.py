@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from mindtorch_v2._backends.npu.sim import build
+from npu_device.settings import SIMULATOR
 
 
 def test_npu() -> None:
@@ -18,8 +19,7 @@ def test_npu() -> None:
     except build.SimulatorBuildError as error:
         pytest.skip(str(error))
     here = Path(__file__).parent
-    environment = {**os.environ, "MINDTORCH_NPU": "sim", "MINDTORCH_NPU_SIM_DEVICES": "2",
-                   "MINDTORCH_NPU_SIM_POISON": "1", "MINDTORCH_NPU_SIM_TAIL": "1"}
+    environment = {**os.environ, **SIMULATOR}
     environment.pop("PYTEST_XDIST_WORKER", None)
     done = subprocess.run([sys.executable, "-m", "pytest", str(here), "-q", "-p", "no:cacheprovider", "-p", "no:xdist",
                            "-x"],

@@ -42,6 +42,7 @@ clock = HOOK["clock"]
 OUR_THREADS: set[int] = set()  # threads that work for recordings, by number: no part of the user's program
 CALL_FIELDS = 3  # time, code or name, instruction
 
+_MOST_LOOKS = 100
 _TOOL_IDS = (2, 3, 4, 1, 5, 0)  # of sys.monitoring; 2 is the one meant for profilers
 
 
@@ -196,15 +197,27 @@ class CallLog:
         return lane
 
     def mark(self) -> Mark:
-        """Where things stand now. Taken again if another thread called something meanwhile."""
-        for _ in range(100):
-            begins = {lane: len(lane.rows) for lane in list(self.lanes)}
-            now = clock()
-            bases = {ident: open_calls(frame) for ident, frame in sys._current_frames().items()}
-            if all(len(lane.rows) == begins.get(lane) for lane in list(self.lanes)):
+        """Where things stand now. A thread that calls something while one looks at it is looked at again."""
+        now = clock()  # before all else: no record that counts is older than a call that is found open
+        settled: dict[CallLane, int] = {}
+        bases: dict[int, list[OpenCall]] = {}
+        for _ in range(_MOST_LOOKS):
+            begins = {lane: len(lane.rows) for lane in list(self.lanes) if lane not in settled}
+            moving = {lane.ident for lane in begins}
+            bases.update((ident, open_calls(frame)) for ident, frame in sys._current_frames().items()
+                         if ident in moving or ident not in bases)
+            settled.update((lane, begin) for lane, begin in begins.items() if len(lane.rows) == begin)
+            if all(lane in settled for lane in list(self.lanes)):
                 break
+        else:
+            frames = sys._current_frames()
+            for lane in begins.keys() - settled.keys():
+                # It never stands still. What is open in two looks has been so between them.
+                again = open_calls(frames.get(lane.ident))
+                bases[lane.ident] = again[:common(bases.get(lane.ident, []), again)]
+            settled = begins | settled
         threads = {thread.ident: thread_info(thread) for thread in threading.enumerate() if thread.ident is not None}
-        return Mark(now, begins, bases, threads)
+        return Mark(now, settled, bases, threads)
 
     def since(self, mark: Mark, end_ns: int) -> list[CallPiece]:
         """What happened since a mark; what is still open is so until `end_ns` at least."""

@@ -60,11 +60,14 @@ class Scopes(Source):
         """A scope knows when it began."""
 
     def take(self, mark: None, stretch: Stretch) -> list[OpenScope]:
-        """The scopes that began in the recording, on threads that are part of it."""
+        """The scopes that began in the recording, on threads that are part of it.
+
+        Another thread that was about to begin one when the recording ended has begun it since.
+        """
         threads = {} if self.all is None else self.all.ops.threads()
         return [OpenScope(event_id(scope.name, scope.kind), scope.start, threads[ident])
                 for scope, ident in list(OPEN.items())
-                if scope.start is not None and scope.start >= stretch.start_ns and ident in threads]
+                if scope.start is not None and stretch.start_ns <= scope.start <= stretch.end_ns and ident in threads]
 
 
 Spans = Callable[[ThreadInfo], tuple[np.ndarray, np.ndarray]]
