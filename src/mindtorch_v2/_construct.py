@@ -12,7 +12,7 @@ from ._device import CPU, DeviceLike, as_device
 from ._dispatch.namespace import aten
 from ._dispatch.observer import as_one
 from ._dispatch.state import THREAD
-from ._dtype import DType, as_dtype, dtype, dtype_of_array
+from ._dtype import DType, as_dtype, dtype, dtype_of_array, int64
 from ._python_data import Nest, check_range
 from ._shape import Size
 from ._storage import BorrowedShared, Storage
@@ -29,6 +29,12 @@ def _from_data(data: Any, dtype: DType | None, device: DeviceLike, copy: bool) -
     if isinstance(data, np.ndarray):
         kind = dtype_of_array(data.dtype) if dtype is None else as_dtype(dtype, "tensor")
         return aten.to(aten.lift_fresh(wrap(np.asarray(data))), where, kind, copy=True)
+    if hasattr(data, "untyped"):  # a storage: its elements, or its bytes as elements of the dtype
+        from ._typed_storage import typed_as
+
+        kind = as_dtype(dtype, "tensor") if dtype is not None else getattr(data, "dtype", int64)
+        held = typed_as(kind, data).bytes()
+        return aten.to(wrap(held[:held.size // kind.itemsize * kind.itemsize].view(kind.np)), where, kind, copy=copy)
     nest = Nest(data)
     kind = nest.kind() if dtype is None else as_dtype(dtype, "tensor")
     # The same steps as PyTorch's, so that a profile shows the same ops.
@@ -119,9 +125,7 @@ def construct(kind: dtype, args: tuple[Any, ...]) -> Tensor:
     from ._typed_storage import TypedStorage
 
     if len(args) == 1 and isinstance(first, TypedStorage):
-        if first.dtype is not kind:
-            raise TypeError(f"expected a storage of dtype {kind}, got {first.dtype}")
-        return set_(aten.empty((0,), dtype=kind), first.untyped(), 0, (first.size(),), (1,))
+        return set_(aten.empty((0,), dtype=kind), first, 0, (first.size(),), (1,))
     if isinstance(first, str):
         raise TypeError("new(): invalid data type 'str'")
     raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")

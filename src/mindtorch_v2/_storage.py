@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -90,6 +90,35 @@ class Storage:
                                       f"{self.nbytes()} bytes")
         return self
 
+    def resizable(self) -> bool:
+        """Whether the memory is this storage's own; `resize_` says what else it takes."""
+        return not isinstance(self.array, np.ndarray) or self.array.base is None
+
+    def byteswap(self, dtype: Any) -> None:
+        """Reverse the bytes of each element of a type, in place; of complex numbers, those of each part."""
+        size = dtype.itemsize // (2 if dtype.is_complex else 1)
+        if self.nbytes() % size:
+            raise RuntimeError(f"the length of data is not a multiple of {size}")
+        elements = self.bytes().reshape(-1, size)
+        elements[...] = elements[:, ::-1].copy()
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
+
+    def _share_fd_cpu_(self) -> NoReturn:
+        if self.device.type != "cpu":
+            raise RuntimeError("_share_fd_: only available on CPU")
+        raise NotImplementedError("storages do not move to other memory here")
+
+    _share_filename_cpu_ = _share_fd_cpu_
+
+    def _write_file(self, file: Any, is_real_file: bool, save_size: bool, element_size: int) -> None:
+        """Write the bytes to a file, after the number of elements if that is wanted."""
+        content = to_host(self._flat())
+        if save_size:
+            file.write((self.nbytes() // element_size).to_bytes(8, "little"))
+        file.write(content.tobytes())
+
     def tolist(self) -> list[int]:
         """The bytes as Python integers."""
         return self.bytes().tolist()
@@ -99,6 +128,8 @@ class Storage:
             raise TypeError(f"can't index a torch.UntypedStorage with {type(index).__name__}")
         if isinstance(index, slice) and index.step not in (None, 1):
             raise RuntimeError(f"Trying to slice with a step of {index.step}, but only a step of 1 is supported")
+        if self.device.type == "meta":
+            raise NotImplementedError("Not available for 'meta' device type")
         found = self.bytes()[index]
         if np.ndim(found) == 0:
             return int(found)

@@ -29,7 +29,7 @@ from ._memory_format import MemoryFormat
 from ._shape import numel
 from ._storage import Shared, Storage
 from ._tensor import Tensor, move, strided, wrap_as
-from ._typed_storage import TypedStorage, storage_class
+from ._typed_storage import TypedStorage, storage_class, typed_as
 
 # -- questions -------------------------------------------------------------------------------------------------------
 
@@ -128,7 +128,7 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
             view = strided_view if self.is_cpu else view_on_device
             array = view(array, tuple(size), _steps(size, stride), storage_offset)
     else:
-        kept = source.untyped() if isinstance(source, TypedStorage) else source
+        kept = typed_as(self.dtype, source)
         if not isinstance(kept, Storage):
             raise TypeError(f"set_(): argument 'source' must be a Tensor or a storage, not {type(source).__name__}")
         if self.is_cpu:
@@ -274,8 +274,10 @@ def new_tensor(self: Tensor, data: Any, *, dtype: DType | None = None, device: D
                        requires_grad=requires_grad)
 
 
-def new(self: Tensor, *args: Any, device: DeviceLike = None) -> Tensor:
+def new(self: Tensor, *args: Any, device: DeviceLike = None, size: Any = None) -> Tensor:
     """The old constructor in this tensor's dtype: sizes, a sequence of values, or a tensor."""
+    if size is not None:
+        return aten.empty(tuple(size), dtype=self.dtype)
     return construct(self.dtype, args)
 
 

@@ -9,10 +9,14 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ._device import CPU, device
+from ._backends.base import DEVICES, empty_array, transfer
+from ._device import CPU, as_device, device
 from ._dtype import ALL_DTYPES, DefaultDtype, dtype, dtype_from_name
 from ._legacy import NAMES
 from ._storage import Storage as Bytes
+from ._tensor import Tensor
+
+DType = dtype  # where an argument has the name of the class
 
 
 class StorageType(type):
@@ -22,13 +26,41 @@ class StorageType(type):
         return isinstance(instance, Bytes)
 
     def __call__(cls, *args: Any, device: Any = None) -> Bytes:
-        if not args:
-            return Bytes(np.empty(0, np.uint8), CPU)
-        if len(args) != 1:
-            raise TypeError(f"UntypedStorage() takes one size or sequence, got {len(args)} arguments")
-        if isinstance(args[0], (int, np.integer)):
-            return Bytes(np.empty(int(args[0]), np.uint8), CPU)
-        return Bytes(np.array(list(args[0]), np.uint8), CPU)
+        if len(args) > 1:
+            raise TypeError("torch.UntypedStorage() received an invalid combination of arguments: it takes one size or "
+                            f"sequence, and got {len(args)} arguments")
+        given = args[0] if args else 0
+        if isinstance(given, (int, np.integer)):
+            return _new(int(given), np.dtype(np.uint8), device)
+        if isinstance(given, Tensor) or not hasattr(given, "__getitem__"):
+            raise RuntimeError(f"torch.UntypedStorage(): Expected a sequence type, but got {type(given).__name__}")
+        if not all(isinstance(one, (int, np.integer)) for one in given):
+            raise RuntimeError("torch.UntypedStorage(): tried to construct a storage from a sequence "
+                               f"({type(given).__name__}), but one of the items was not of type int")
+        made = _new(len(given), np.dtype(np.uint8), device)
+        if made.device == CPU:
+            made.bytes()[...] = np.array(given, np.int64).astype(np.uint8)
+        return made
+
+
+def _new(count: int, kind: np.dtype, where: Any) -> Bytes:
+    """Memory for some elements."""
+    place = _place_named(where)
+    if count < 0:
+        raise RuntimeError(f"a storage has no negative size, and {count} elements were asked for")
+    return Bytes(empty_array((count,), kind, place), place)
+
+
+def _place_named(where: Any) -> device:
+    """The device of a new storage."""
+    if where is None:
+        return CPU
+    place = as_device(where)
+    if place.type == "cuda":
+        raise AssertionError("Torch not compiled with CUDA enabled")
+    if place.type not in DEVICES:
+        raise RuntimeError(f"torch.UntypedStorage(): Storage device not recognized: {place.type}")
+    return place
 
 
 class UntypedStorage(metaclass=StorageType):
@@ -42,9 +74,9 @@ class UntypedStorage(metaclass=StorageType):
         return Bytes(np.frombuffer(mapped, np.uint8), CPU)
 
 
-def _refuse(reason: str) -> NoReturn:
-    raise RuntimeError("TypedStorage.__init__ received an invalid combination of arguments. Expected a size, a "
-                       f"sequence or wrap_storage.\n{reason}")
+def _refuse(reason: str, kind: type[Exception] = RuntimeError) -> NoReturn:
+    raise kind("TypedStorage.__init__ received an invalid combination of arguments. Expected a size, a "
+               f"sequence or wrap_storage.\n{reason}")
 
 
 class TypedStorage:
@@ -60,6 +92,8 @@ class TypedStorage:
 
     def __init__(self, *args: Any, wrap_storage: Bytes | None = None, dtype: Any = None, device: Any = None,
                  _internal: bool = False) -> None:
+        if dtype is not None and not isinstance(dtype, DType):
+            _refuse(f"Argument 'dtype' must be torch.dtype, not {type(dtype)}", TypeError)
         self.dtype = dtype or getattr(type(self), "dtype", None) or DefaultDtype.value
         if len(args) > 1:
             _refuse("Too many positional arguments")
@@ -69,18 +103,23 @@ class TypedStorage:
             if dtype is None:
                 _refuse("Argument 'dtype' must be specified")
             if not isinstance(wrap_storage, Bytes):
-                _refuse(f"Argument 'wrap_storage' must be UntypedStorage, but got {type(wrap_storage)}")
+                _refuse(f"Argument 'wrap_storage' must be UntypedStorage, but got {type(wrap_storage)}", TypeError)
             if device is not None:
                 _refuse("Argument 'device' should not be specified when 'wrap_storage' is given")
             self._untyped = wrap_storage
-        elif not args:
-            self._untyped = Bytes(np.empty(0, self.dtype.np), CPU)
-        elif isinstance(args[0], (int, np.integer)):
-            self._untyped = Bytes(np.empty(int(args[0]), self.dtype.np), CPU)
-        elif hasattr(args[0], "__iter__"):
-            self._untyped = Bytes(np.array(list(args[0])).astype(self.dtype.np), CPU)
+        elif not args or isinstance(args[0], (int, np.integer)):
+            self._untyped = _new(int(args[0]) if args else 0, self.dtype.np, device)
+        elif isinstance(args[0], str):
+            raise TypeError("new(): invalid data type 'str'")
+        elif hasattr(args[0], "__getitem__") and not isinstance(args[0], Tensor):
+            place = _place_named(device)
+            if not all(isinstance(one, (int, float, complex, np.number, np.bool_)) for one in args[0]):
+                raise TypeError("the elements of a storage are numbers, not "
+                                f"{next(type(one).__name__ for one in args[0] if isinstance(one, (str, list)))}")
+            elements = np.array(list(args[0])).astype(self.dtype.np)
+            self._untyped = Bytes(elements, CPU) if place == CPU else _new(elements.size, self.dtype.np, place)
         else:
-            _refuse(f"Argument type not recognized: {type(args[0])}")
+            _refuse(f"Argument type not recognized: {type(args[0])}", TypeError)
 
     def _elements(self) -> np.ndarray:
         """The memory as a flat array that shares it."""
@@ -115,34 +154,69 @@ class TypedStorage:
         """Address of the first byte."""
         return self._untyped.data_ptr()
 
+    def _known(self) -> None:
+        if self.device.type == "meta":
+            raise NotImplementedError("Not available for 'meta' device type")
+
     def tolist(self) -> list[Any]:
         """The elements as Python numbers."""
+        self._known()
         found = self._elements()
         return (found.astype(np.float32) if self.dtype.name == "bfloat16" else found).tolist()
 
     def fill_(self, value: Any) -> TypedStorage:
         """Set every element."""
+        if self.device.type == "meta":
+            return self
         self._elements()[...] = value
         return self
 
     def copy_(self, source: TypedStorage, non_blocking: bool = False) -> TypedStorage:
         """Take over another storage's elements, converted."""
+        if self.device.type == "meta":
+            return self
         self._elements()[...] = source._elements()
         return self
 
     def clone(self) -> TypedStorage:
         """The same elements in new memory."""
+        if self.device.type == "meta":
+            return type(self)(self.size(), dtype=self.dtype, device=self.device)
         return type(self)(wrap_storage=Bytes(self._elements().copy(), CPU), dtype=self.dtype)
 
     def type(self, dtype: Any = None) -> Any:
         """The name of the old class, or the elements as another dtype."""
         if dtype is None:
-            return f"torch.{NAMES[self.dtype.name]}Storage"
+            return f"torch.{_old_name(self.dtype)}Storage"
+        if self.device.type == "meta":
+            return TypedStorage(self.size(), dtype=dtype, device=self.device)
         return TypedStorage(wrap_storage=Bytes(self._elements().astype(dtype.np), CPU), dtype=dtype)
 
     def cpu(self) -> TypedStorage:
-        """This storage: its memory is the host's."""
-        return self
+        """This storage if its memory is the host's, else a copy there."""
+        return self if self.device.type == "cpu" else TypedStorage(wrap_storage=self._untyped.cpu(), dtype=self.dtype)
+
+    def to(self, *, device: Any, non_blocking: bool = False) -> TypedStorage:
+        """This storage on a device."""
+        place = _place_named(device)
+        return self if place == self.device else TypedStorage(
+            wrap_storage=Bytes(transfer(self._untyped._flat(), place), place), dtype=self.dtype)
+
+    def resizable(self) -> bool:
+        """Whether the memory may be of another size."""
+        return self._untyped.resizable()
+
+    def __sizeof__(self) -> int:
+        return super().__sizeof__() + self.nbytes()
+
+    def _share_fd_cpu_(self) -> NoReturn:
+        self._untyped._share_fd_cpu_()
+
+    def _share_filename_cpu_(self) -> NoReturn:
+        self._untyped._share_filename_cpu_()
+
+    def _write_file(self, file: Any, is_real_file: bool, save_size: bool, element_size: int) -> None:
+        self._untyped._write_file(file, is_real_file, save_size, element_size)
 
     def is_shared(self) -> bool:
         """Whether other processes see changes."""
@@ -167,6 +241,8 @@ class TypedStorage:
 
     def share_memory_(self) -> TypedStorage:
         """Refused: storages do not move to other memory."""
+        if self.device.type == "meta":
+            self._share_fd_cpu_()
         raise NotImplementedError("TypedStorage.share_memory_: storages do not move to other memory here")
 
     def pickle_storage_type(self) -> str:
@@ -183,10 +259,16 @@ class TypedStorage:
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
+        self._known()
         found = self._elements()[self._place(index)]
         return float(found) if self.dtype.name == "bfloat16" else found.item()
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        self._known()
+        if isinstance(value, (list, tuple)):
+            raise TypeError(f"can't assign a {type(value).__name__} to a torch.{_old_name(self.dtype)}Tensor")
+        if isinstance(value, TypedStorage):
+            raise RuntimeError(f"cannot set item with value type {type(value)}")
         self._elements()[index if isinstance(index, slice) else self._place(index)] = value
 
     def __copy__(self) -> TypedStorage:
@@ -208,7 +290,7 @@ class TypedStorage:
         return hash(self._untyped)
 
     def __repr__(self) -> str:
-        inside = "".join(f" {value}\n" for value in self.tolist())
+        inside = "...\n" if self.device.type == "meta" else "".join(f" {value}\n" for value in self.tolist())
         return (f"{inside}[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size "
                 f"{self.size()}]")
 
@@ -233,6 +315,13 @@ for _name, _method in {"float64": "double", "float32": "float", "float16": "half
     setattr(TypedStorage, _method, _conversion(_name))
 
 
+class _LegacyStorage:
+    """What the old classes have in common; only they are called."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("Only child classes of _LegacyStorage can be instantiated")
+
+
 class OldStorageType(type):
     """The type of `torch.FloatStorage`: an instance is any typed storage of that dtype."""
 
@@ -242,9 +331,10 @@ class OldStorageType(type):
         return isinstance(instance, TypedStorage) and instance.dtype is cls.dtype
 
     def __call__(cls, *args: Any, **kwargs: Any) -> TypedStorage:
-        if "dtype" in kwargs:
-            raise RuntimeError(f"{cls.__name__}.__new__ received an invalid combination of arguments. Keyword argument "
-                               "'dtype' cannot be specified")
+        for name in ("dtype", "device"):
+            if name in kwargs:
+                raise RuntimeError(f"{cls.__name__}.__new__ received an invalid combination of arguments. Keyword "
+                                   f"argument '{name}' cannot be specified")
         return TypedStorage(*args, dtype=cls.dtype, **kwargs)
 
     def from_buffer(cls, buffer: Any, byte_order: str | None = None, count: int = -1, offset: int = 0) -> TypedStorage:
@@ -296,6 +386,16 @@ def __getattr__(name: str) -> Any:
     if name in OLD:
         return OLD[name]
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def typed_as(kind: dtype, source: Any) -> Any:
+    """The bytes of a storage that is to be read as elements of a dtype: a typed one must be of that."""
+    if not isinstance(source, TypedStorage):
+        return source
+    if source.dtype is not kind:
+        raise RuntimeError(f"Expected a Storage of type {_old_name(kind)} or an UntypedStorage, but got "
+                           f"{_old_name(source.dtype)}")
+    return source.untyped()
 
 
 def is_storage(obj: Any, /) -> bool:

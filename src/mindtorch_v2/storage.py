@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ._typed_storage import TypedStorage, UntypedStorage
+from ._typed_storage import TypedStorage, UntypedStorage, _LegacyStorage
 
-__all__ = ["TypedStorage", "UntypedStorage"]
+__all__ = ["TypedStorage", "UntypedStorage", "_LegacyStorage"]

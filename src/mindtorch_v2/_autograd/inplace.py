@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from numpy import may_share_memory, ndarray
+from numpy import ndarray
 
 from .._backends.base import device_of
 from .._backends.cpu.memory import preserving_clone_step
@@ -86,24 +86,6 @@ def check_inference(tensor: Tensor) -> None:
     if not THREAD.state.inference:
         raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed. "
                            "Clone it to get a normal tensor before doing inplace update.")
-
-
-def check_overlap(target: Any, source: Any) -> None:
-    """Refuse to write where a part of the same memory is still read."""
-    if target is source or type(target) is not ndarray or type(source) is not ndarray or (
-            target.base is None and source.base is None):
-        return  # the same, or two that own their memory
-    if (target.size and source.size
-            and (target.shape != source.shape or target.strides != source.strides
-                 or target.__array_interface__["data"][0] != source.__array_interface__["data"][0])
-            and may_share_memory(target, source) and dense(target) and dense(source)):
-        raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer "
-                           "to a single memory location. Please clone() the tensor before performing the operation.")
-
-
-def dense(array: Any) -> bool:
-    """Whether an array fills the memory between its first and its last element."""
-    return sum((n - 1) * s for n, s in zip(array.shape, array.strides)) == (array.size - 1) * array.itemsize
 
 
 def check_inplace(tensor: Tensor) -> None:

@@ -22,11 +22,11 @@ from .._autograd.inplace import (
     bump,
     check_inference,
     check_inplace,
-    check_overlap,
     original,
     rebase,
 )
 from .._backends.base import BY_ARRAY, copy_array, device_kernel
+from .._backends.overlap import check_apart, check_overlap
 from .._dtype import as_dtype, dtype
 from .._storage import InferenceShared, Shared
 from .._tensor import TENSOR_TYPES, Tensor, new, wrap, wrap_known
@@ -40,7 +40,7 @@ from .layouts import following
 from .namespace import COMPILER, LOCK, aten
 from .native import NATIVE
 from .observer import NAMES, event_id, first_use, open_stretch
-from .out_rules import APART, check_apart, check_out
+from .out_rules import APART, check_out
 from .overriding import Taken
 from .promotion import check_cast
 from .recipes import Recipe, inputs_recipe, recipe

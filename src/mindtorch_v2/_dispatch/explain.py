@@ -9,6 +9,7 @@ import dis
 import os
 import reprlib
 import sys
+import warnings
 from typing import Any
 
 import numpy as np
@@ -186,8 +187,8 @@ def on_devices(op: Op, values: tuple[Any, ...], form: str, out: Any) -> Any:
 
 
 # What may write the same value to an element more than once.
-REPEATABLE = frozenset({"fill_", "zero_", "index_fill_", "masked_fill_", "index_put_", "_index_put_impl_", "tril_",
-                        "triu_"})
+DOUBTFUL = frozenset({"index_fill_", "masked_fill_", "_index_put_impl_"})
+REPEATABLE = DOUBTFUL | {"fill_", "zero_", "index_put_", "tril_", "triu_"}
 
 
 def on_locked_memory(op: Op, values: tuple[Any, ...], form: str, out: Any) -> Any:
@@ -199,6 +200,10 @@ def on_locked_memory(op: Op, values: tuple[Any, ...], form: str, out: Any) -> An
         return RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
             "Please clone() the tensor before performing the operation.")
+    if again and form in DOUBTFUL:
+        warnings.warn(f"Use of {form.replace('_index_put_impl', 'index_put')} on expanded tensors is deprecated, since "
+                      "it may write an element more than once. Please clone() the tensor before performing this "
+                      "operation, also for tensor[indices] = tensor.", UserWarning, stacklevel=4)
     try:
         for tensor in targets:
             tensor._a.flags.writeable = True

@@ -92,14 +92,6 @@ WORDS = {
 }
 
 
-def check_apart(out: Any, array: Any) -> None:
-    """Refuse an `out=` that lies on an operand's memory."""
-    if (type(out) is np.ndarray is type(array) and out.flags.forc and array.flags.forc
-            and np.may_share_memory(out, array)):
-        raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer "
-                           "to a single memory location. Please clone() the tensor before performing the operation.")
-
-
 def _said(name: str, result: np.dtype, wanted: np.dtype) -> str:
     return WORDS[name].format(source=pretty(FROM_NUMPY[result]), target=pretty(FROM_NUMPY[wanted]))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .._backends.overlap import apart
 from .dtype_rules import REFUSED, choosy
 from .schema import Schema, op_name, parse_schema
 
@@ -128,6 +129,8 @@ def declare(schema: str, **facts: Any) -> Op:
             kernel = getattr(op, form)
             if kernel is not None:
                 setattr(op, form, choosy(op.key, kernel))
+    if op.cpu_inplace is not None:
+        op.cpu_inplace = apart(op.name, op.cpu_inplace)
     if op.key in OPS:
         raise ValueError(f"aten::{op.key} is declared twice")
     OPS[op.key] = op

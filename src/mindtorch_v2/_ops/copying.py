@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from .._autograd.inplace import bump, check_overlap
+from .._autograd.inplace import bump
 from .._backends.base import device_of, empty_array, format_strides, to_host
 from .._backends.cpu import copy as kernels
 from .._backends.cpu.memory import formatted
 from .._backends.cpu.view import strided
+from .._backends.overlap import check_overlap
 from .._dispatch.namespace import aten
 from .._dispatch.observer import HOOK
 from .._dispatch.registry import choose, declare
