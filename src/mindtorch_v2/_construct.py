@@ -12,7 +12,7 @@ from ._device import CPU, DeviceLike, as_device
 from ._dispatch.namespace import aten
 from ._dispatch.observer import as_one
 from ._dispatch.state import THREAD
-from ._dtype import DType, as_dtype, dtype, dtype_of_array, int64
+from ._dtype import DType, as_dtype, check_can_require_grad, dtype, dtype_of_array, int64
 from ._python_data import Nest, check_range
 from ._shape import Size
 from ._storage import BorrowedShared, Storage
@@ -69,6 +69,7 @@ def tensor(data: Any, *, dtype: DType | None = None, device: DeviceLike = None, 
         with as_one():
             made = aten.detach_(made)
     if requires_grad:
+        check_can_require_grad(made.dtype)
         made.requires_grad = True
     return made
 

@@ -265,3 +265,9 @@ class iinfo:
         return isinstance(other, iinfo) and self.dtype == other.dtype
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def check_can_require_grad(kind: dtype) -> None:
+    """Refuse a gradient of what has none."""
+    if kind.category < FLOAT:
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")

@@ -16,6 +16,9 @@ class memory_format:
     def __repr__(self) -> str:
         return f"torch.{self.name}"
 
+    def __reduce__(self) -> str:
+        return self.name  # pickled by name: there is one of each
+
 
 MemoryFormat: TypeAlias = memory_format  # for parameters that are themselves called memory_format
 

@@ -116,7 +116,10 @@ def _sizes(data: Any) -> list[int]:
         sizes.append(len(data))
         if not sizes[-1]:
             break
-        data = data[0]
+        try:
+            data = data[0]
+        except (TypeError, KeyError, IndexError):
+            raise ValueError(f"could not determine the shape of object type '{type(data).__name__}'") from None
     return sizes
 
 

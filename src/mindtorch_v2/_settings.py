@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 from ._backends.cpu import blas, providers
+from ._deterministic import Deterministic
 from ._device import CPU, DeviceLike, as_device, device
 from ._dispatch.state import THREAD
 from ._dtype import dtype, set_default_dtype
@@ -18,8 +19,6 @@ class _Settings:
 
     threads = providers.first_threads()
     interop_threads = threads
-    deterministic = False
-    deterministic_warn_only = False
     matmul_precision = "highest"
 
 
@@ -55,29 +54,29 @@ def set_num_interop_threads(num: int) -> None:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Remember the wish. All kernels here are deterministic anyway."""
+    """Refuse what PyTorch calls nondeterministic, and fill new memory. Kernels here are deterministic anyway."""
     if not isinstance(mode, (bool, int)):
         raise TypeError("_set_deterministic_algorithms(): argument 'mode' (position 1) must be bool, not "
                         f"{type(mode).__name__}")
-    _Settings.deterministic = bool(mode)
-    _Settings.deterministic_warn_only = bool(warn_only)
+    Deterministic.on = bool(mode)
+    Deterministic.warn_only = bool(warn_only)
 
 
 def are_deterministic_algorithms_enabled() -> bool:
     """What `use_deterministic_algorithms` was given."""
-    return _Settings.deterministic
+    return Deterministic.on
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
     """What `use_deterministic_algorithms` was given for `warn_only`."""
-    return _Settings.deterministic_warn_only
+    return Deterministic.warn_only
 
 
 def get_deterministic_debug_mode() -> int:
     """0 for off, 1 for warnings, 2 for errors."""
-    if not _Settings.deterministic:
+    if not Deterministic.on:
         return 0
-    return 1 if _Settings.deterministic_warn_only else 2
+    return 1 if Deterministic.warn_only else 2
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:

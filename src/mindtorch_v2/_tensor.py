@@ -233,7 +233,7 @@ class Tensor(metaclass=TensorMeta):
                 )
             return
         if value and self.dtype.category < FLOAT:
-            raise RuntimeError("only Tensors of floating point dtype can require gradients")
+            raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
         if value and type(self._st) is InferenceShared and not THREAD.state.inference:
             raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
         self._rg = value
@@ -464,6 +464,9 @@ class Layout:
 
     def __repr__(self) -> str:
         return self.name
+
+    def __reduce__(self) -> str:
+        return self.name.rpartition(".")[2]  # pickled by name: there is one of each
 
 
 strided = Layout("torch.strided")

@@ -299,6 +299,8 @@ def _mapped(name: str, self: Tensor, others: tuple[Tensor, ...], function: Calla
         raise TypeError(f"{name} is only implemented on CPU tensors")
     arrays = [t._a.astype(np.float32) if t.dtype.name == "bfloat16" else t._a for t in (self, *others)]
     made = np.frompyfunc(function, len(arrays), 1)(*[a.astype(object) for a in arrays])
+    if any(isinstance(one, str) for one in np.asarray(made).flat):
+        raise TypeError(f"{name}: the function must give a real number, not str")
     self._a[...] = np.broadcast_to(np.asarray(made), self._a.shape).astype(self._a.dtype)
     bump(self)
     return self

@@ -20,7 +20,7 @@ from ._construct import from_numpy
 from ._device import CPU, DeviceLike, device
 from ._dispatch.namespace import aten
 from ._dispatch.state import THREAD
-from ._dtype import DefaultDtype, DType, bool_, dtype, int64
+from ._dtype import FLOAT, DefaultDtype, DType, bool_, dtype, int64
 from ._refused import refused_methods
 from ._shape import Size
 from ._storage import Storage
@@ -221,6 +221,8 @@ def element_size(self: Tensor) -> int:
 
 def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     """Set `requires_grad` and return the tensor."""
+    if requires_grad is True and self.dtype.category < FLOAT:
+        raise RuntimeError("only Tensors of floating point dtype can require gradients")
     self.requires_grad = requires_grad
     return self
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ._backends.base import DEVICES, empty_array, transfer
 from ._device import CPU, as_device, device
-from ._dtype import ALL_DTYPES, DefaultDtype, dtype, dtype_from_name
+from ._dtype import ALL_DTYPES, DefaultDtype, cpp_name, dtype, dtype_from_name
 from ._legacy import NAMES
 from ._storage import Storage as Bytes
 from ._tensor import Tensor
@@ -364,7 +364,7 @@ class OldStorageType(type):
 
 
 def _old_name(kind: dtype) -> str:
-    return {"complex64": "ComplexFloat", "complex128": "ComplexDouble"}.get(kind.name) or NAMES[kind.name]
+    return cpp_name(kind.name)
 
 
 OLD: dict[str, OldStorageType] = {

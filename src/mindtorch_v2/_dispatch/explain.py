@@ -62,7 +62,7 @@ def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str, operat
         )
     for position, (argument, value) in enumerate(zip(arguments, values), start=1):
         wanted = None if argument.is_tensor else wrong_kind(argument.type, value)
-        if wanted is not None and (wanted == "tuple of ints" or is_foreign(error)):
+        if wanted is not None and (wanted == "tuple of ints" or isinstance(value, Tensor) or is_foreign(error)):
             place = "" if argument.keyword_only else f" (position {position})"
             said = f"argument '{argument.python_name}'{place} must be {wanted}, not {type(value).__name__}"
             several = sum(1 for key in OPS if key.partition(".")[0] == op.name) > 1
@@ -117,6 +117,8 @@ def wrong_kind(kind: str, value: Any) -> str | None:
             return f"tuple of {of}"
         return None
     wanted = {"Scalar": "Number", "float": "float", "int": "int", "SymInt": "int", "bool": "bool"}.get(name)
+    if wanted == "int" and isinstance(value, Tensor) and value.dtype.category > 1:
+        return wanted
     wrong = (str, bytes, dict, list, tuple) if wanted != "int" else (str, bytes, dict, list, tuple, float)
     return wanted if wanted is not None and isinstance(value, wrong) else None
 

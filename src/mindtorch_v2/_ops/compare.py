@@ -11,7 +11,9 @@ from .._backends.cpu import compare as kernels
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import pretty, promote_number, result_dtype
 from .._dispatch.registry import choose, declare
+from .._dtype import uint8
 from .._tensor import Tensor
+from .._warn import warn_once
 
 _name: str
 _ufunc: Any
@@ -95,6 +97,9 @@ def _isclose(self: Tensor, other: Tensor, rtol: float, atol: float, equal_nan: b
         raise TypeError(f"isclose(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}")
     if self.dtype is not other.dtype:
         raise RuntimeError(f"{_old_name(self)} did not match {_old_name(other)}")
+    for position, (name, value) in enumerate((("rtol", rtol), ("atol", atol)), start=3):
+        if isinstance(value, Tensor) and value.requires_grad:
+            raise TypeError(f"isclose(): argument '{name}' (position {position}) must be float, not Tensor")
     if rtol < 0 or atol < 0:
         which, value = ("rtol", rtol) if rtol < 0 else ("atol", atol)
         raise RuntimeError(f"{which} must be greater than or equal to zero, but got {value:g}")
@@ -212,6 +217,9 @@ def where(condition: Tensor, input: Any = _ABSENT, other: Any = _ABSENT, *, out:
     """`input` where the condition holds and `other` elsewhere; with the condition alone, where it holds."""
     if input is _ABSENT and other is _ABSENT:
         return aten.where__default(condition)
+    if condition.dtype is uint8:
+        warn_once("where received a uint8 condition tensor. This behavior is deprecated and will be removed in a "
+                  "future version of PyTorch. Use a boolean condition instead.")
     if isinstance(input, Tensor):
         if isinstance(other, Tensor):
             return aten.where__self(condition, input, other, out=out)

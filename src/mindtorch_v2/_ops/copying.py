@@ -12,11 +12,12 @@ from .._backends.cpu import copy as kernels
 from .._backends.cpu.memory import formatted
 from .._backends.cpu.view import strided
 from .._backends.overlap import check_overlap
+from .._deterministic import Deterministic, filled
 from .._dispatch.namespace import aten
 from .._dispatch.observer import HOOK
 from .._dispatch.registry import choose, declare
 from .._dispatch.steps import step
-from .._memory_format import CHANNELS_LAST_ORDER, MemoryFormat, contiguous_format
+from .._memory_format import CHANNELS_LAST_ORDER, MemoryFormat, contiguous_format, preserve_format
 from .._shape import as_shape
 from .._storage import BorrowedShared
 from .._tensor import Tensor, alias, move
@@ -69,6 +70,8 @@ declare("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", cpu
 
 def _contiguous(self: Tensor, memory_format: MemoryFormat | None) -> Tensor:
     wanted = contiguous_format if memory_format is None else memory_format
+    if wanted is preserve_format:
+        raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
     return self if is_contiguous(self, memory_format=wanted) else aten.clone(self, memory_format=wanted)
 
 
@@ -132,6 +135,24 @@ def _is_nonzero(self: Tensor) -> bool:
     return bool(aten.item(self))
 
 
+def _assert_async(self: Tensor, message: str = "Expected Tensor with single nonzero value, but got zero") -> None:
+    if not aten.is_nonzero__default(self):
+        raise RuntimeError(message)
+
+
+declare("_assert_async(Tensor self) -> ()", composite=_assert_async, where="n")
+declare("_assert_async.msg(Tensor self, str assert_msg) -> ()", composite=_assert_async, where="n")
+
+
+@choose("_assert_async", where="f")
+def assert_async(input: Tensor, assert_msg: str | None = None) -> None:
+    """Refuse a tensor of one element that is zero."""
+    if assert_msg is None:
+        aten._assert_async__default(input)
+    else:
+        aten._assert_async__msg(input, assert_msg)
+
+
 declare("item(Tensor self) -> Scalar", composite=_item, where="m")
 declare("is_nonzero(Tensor self) -> bool", composite=_is_nonzero)
 declare("_local_scalar_dense(Tensor self) -> Scalar", composite=_local_scalar_dense, where="n")
@@ -157,6 +178,8 @@ def _resize(self: Tensor, size: Any, memory_format: MemoryFormat | None) -> Tens
         if type(self._st) is BorrowedShared:
             raise RuntimeError("Trying to resize storage that is not resizable")
         if on_host:
+            if Deterministic.on and Deterministic.fill:
+                filled(fresh)
             if kept:
                 fresh.reshape(-1)[:kept] = strided(array, (kept,), (item,))
         elif kept:

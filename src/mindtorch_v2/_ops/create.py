@@ -13,6 +13,7 @@ from .._backends.cpu.memory import empty, empty_in_format, empty_strided, format
 from .._backends.cpu.spaced import spaced
 from .._backends.cpu.view import strided
 from .._backends.geometry import dense_strides
+from .._deterministic import Deterministic, filled
 from .._device import CPU, DeviceLike, as_device
 from .._dispatch.dtype_rules import unsupported
 from .._dispatch.namespace import aten
@@ -21,7 +22,7 @@ from .._dispatch.promotion import number_dtype, pretty, result_dtype, scalar_arr
 from .._dispatch.registry import choose, declare
 from .._dispatch.state import THREAD
 from .._dispatch.steps import step as kernel_step
-from .._dtype import FLOAT, DefaultDtype, DType, bool_, dtype, int64
+from .._dtype import FLOAT, DefaultDtype, DType, bool_, check_can_require_grad, dtype, int64
 from .._memory_format import MemoryFormat, contiguous_format, preserve_format
 from .._shape import as_shape
 from .._storage import Shared
@@ -44,6 +45,8 @@ def _empty(size: Any, dtype: DType | None, layout: Any, device: DeviceLike, pin_
     if device is None:
         device = THREAD.state.default_device
     shape, kind = check_size(size), (dtype or DefaultDtype.value).np
+    if Deterministic.on and Deterministic.fill and as_device(device or CPU).type == "cpu":
+        return wrap(filled(formatted(shape, kind, memory_format or contiguous_format)))
     if device is memory_format is None:
         return wrap(np.empty(shape, kind))
     where = as_device(device)
@@ -72,7 +75,8 @@ def _empty_strided(size: Any, stride: Any, dtype: DType | None, layout: Any, dev
     kind, where = (dtype or DefaultDtype.value).np, as_device(
         device if device is not None else THREAD.state.default_device)
     if where.type == "cpu" and _is_row_major(shape, steps):
-        return wrap(np.empty(shape, kind))
+        made = np.empty(shape, kind)
+        return wrap(filled(made) if Deterministic.on and Deterministic.fill else made)
     if len(shape) != len(steps):
         raise RuntimeError(f"dimensionality of sizes ({len(shape)}) must match dimensionality of strides "
                            f"({len(steps)}): mismatch in length of strides and shape")
@@ -82,7 +86,10 @@ def _empty_strided(size: Any, stride: Any, dtype: DType | None, layout: Any, dev
     span = 1 + sum((n - 1) * s for n, s in zip(shape, steps)) if 0 not in shape else 0
     if where.type != "cpu":
         return wrap(empty_array(shape, kind, where, tuple(s * kind.itemsize for s in steps)))
-    return wrap(strided(np.empty(span, kind), shape, tuple(s * kind.itemsize for s in steps)))
+    memory = np.empty(span, kind)
+    if Deterministic.on and Deterministic.fill:
+        filled(memory)
+    return wrap(strided(memory, shape, tuple(s * kind.itemsize for s in steps)))
 
 
 declare(f"empty.memory_format(int[] size, *, {OPTIONS}, MemoryFormat? memory_format=None) -> Tensor",
@@ -151,6 +158,10 @@ def _empty_like(self: Tensor, dtype: DType | None, layout: Any, device: DeviceLi
         strides = (dense_strides(array, kind.itemsize) if memory_format is None or memory_format is preserve_format
                    else format_strides(array.shape, kind, memory_format))
         return wrap(empty_array(array.shape, kind, where, strides))
+    if Deterministic.on and Deterministic.fill:
+        if memory_format is None or memory_format is preserve_format:
+            return wrap(filled(empty_strided(array, kind)))
+        return wrap(filled(empty_in_format(array.shape, kind, memory_format)))
     if type(array) is np.ndarray and (memory_format is None or memory_format is preserve_format):
         return (wrap if HOOK["INFERENCE"] and HOOK["ALLOCATED"] is None else wrap_known)(empty_strided(array, kind))
     return wrap(empty_in_format(array.shape, kind, memory_format or contiguous_format))
@@ -183,6 +194,7 @@ def with_flags(tensor: Tensor, requires_grad: bool, out: Any = None) -> Tensor:
         aten.copy_(out, tensor)
         return out
     if requires_grad:
+        check_can_require_grad(tensor.dtype)
         tensor.requires_grad = True
     return tensor
 

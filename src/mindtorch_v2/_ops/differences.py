@@ -6,7 +6,7 @@ from typing import Any
 
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
-from .._dtype import FLOAT, DefaultDtype
+from .._dtype import FLOAT, DefaultDtype, bool_, uint8
 from .._shape import wrap_dim
 from .._tensor import Tensor
 
@@ -69,16 +69,29 @@ def _gradient_at(x: Tensor, points: Tensor, dim: int, edge_order: int) -> Tensor
 def _gradient(input: Tensor, spacing: Any, dim: Any, edge_order: int) -> tuple[Tensor, ...]:
     if edge_order not in (1, 2):
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
+    if input.dtype is uint8:
+        raise RuntimeError("torch.gradient does not support uint8 input.")
     dims = [dim] if isinstance(dim, int) else list(range(input.ndim)) if dim is None else list(dim)
     dims = [wrap_dim(d, input.ndim) for d in dims]
     if any(input._a.shape[d] < edge_order + 1 for d in dims):
         raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
     spacing = 1 if spacing is None else spacing
     spacings = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(dims)
+    for step in spacings:
+        if isinstance(step, Tensor) and step.ndim > 1:
+            raise RuntimeError("torch.gradient expected each element of spacing to have one dimension, but got an "
+                               f"element with {step.ndim} dimensions!")
+    if len(spacings) != len(dims) and dim is not None:
+        raise RuntimeError("torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim "
+                           "arguments to have the same length, but got a spacing argument of length "
+                           f"{len(spacings)} and a dim argument of length {len(dims)}.")
     if len(spacings) != len(dims):
         raise RuntimeError("torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to "
                            f"'self.dim() = {len(dims)}', since dim argument was not given, but got a list of length "
                            f"{len(spacings)}")
+    if input.dtype is bool_:
+        raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+                           "`logical_xor()` operator instead.")
     work = input if input.dtype.category >= FLOAT else aten.to(input, DefaultDtype.value)
     return tuple(_one_gradient(work, step, d, edge_order) for step, d in zip(spacings, dims, strict=True))
 
@@ -99,6 +112,10 @@ declare("gradient.array(Tensor self, *, int[] dim, int edge_order=1) -> Tensor[]
 def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order: int = 1) -> tuple[Tensor, ...]:
     """The derivative along each dimension, estimated from neighbouring elements."""
     several = isinstance(dim, (list, tuple))
+    for step in spacing if isinstance(spacing, (list, tuple)) else ():
+        if isinstance(step, Tensor) and step.device != input.device:
+            raise RuntimeError("torch.gradient expected each tensor to be on the same device, but got devices "
+                               f"{input.device} and {step.device}!")
     wrapped = [wrap_dim(d, input.ndim) for d in dim] if several else []
     if len(set(wrapped)) != len(wrapped):
         twice = next(d for d in wrapped if wrapped.count(d) > 1)

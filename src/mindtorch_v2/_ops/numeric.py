@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -211,6 +212,9 @@ def _cov(self: Tensor, correction: int, fweights: Any, aweights: Any) -> Tensor:
         mean = aten.sum__dim_IntList(table * weights, (1,)) / total
         scale = total - correction if extra is None or correction == 0 else (
             total - correction * aten.sum(weights * extra) / total)
+    if bool(scale <= 0):
+        warnings.warn("cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of "
+                      "observations.", UserWarning, stacklevel=3)
     centred = table - aten.unsqueeze(mean, 1)
     other = adjoint_of(centred if weights is None else centred * weights)
     bottom = aten.clamp(scale, min=0) if isinstance(scale, Tensor) else max(scale, 0)

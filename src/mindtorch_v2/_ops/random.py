@@ -386,14 +386,6 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | N
     return aten.bernoulli__p(input, p, generator=generator, out=out)
 
 
-def _assert_async(self: Tensor, assert_msg: str) -> None:
-    if not aten.item(self):
-        raise RuntimeError(assert_msg)
-
-
-declare("_assert_async.msg(Tensor self, str assert_msg) -> ()", composite=_assert_async, where="n")
-
-
 def _multinomial(weights: Any, count: int, replacement: bool, generator: Generator | None) -> Any:
     if count != 1 or weights.ndim not in (1, 2) or not weights.size or not FROM_NUMPY[weights.dtype].is_floating_point:
         return engine_of(generator).multinomial(weights, count, replacement)

@@ -147,6 +147,10 @@ def _diff(self: Tensor, n: int, dim: int, prepend: Tensor | None, append: Tensor
     pieces = [piece for piece in (prepend, self, append) if piece is not None]
     if any(piece.ndim != self.ndim for piece in pieces):
         raise RuntimeError("diff expects prepend or append to be the same dimension as input")
+    rest = self._a.shape[:dim] + self._a.shape[dim + 1:]
+    if any(piece._a.shape[:dim] + piece._a.shape[dim + 1:] != rest for piece in pieces):
+        raise RuntimeError("diff expects the shape of tensor to prepend or append to match that of input except along "
+                           "the differencing dimension")
     made = self if len(pieces) == 1 else aten.cat(pieces, dim)
     subtract = aten.logical_xor if made.dtype is bool_ else aten.sub
     for _ in range(min(n, made._a.shape[dim])):

@@ -391,7 +391,9 @@ def _unflatten(self: Tensor, dim: int, sizes: Any) -> Tensor:
     shape = self._a.shape
     try:
         inner = infer_size(as_shape((sizes,)), shape[at])
-    except RuntimeError:
+    except RuntimeError as error:
+        if "is invalid for input of size" not in str(error):
+            raise
         raise RuntimeError(f"unflatten: Provided sizes {list(as_shape((sizes,)))} don't multiply up to the size of dim "
                            f"{at} ({shape[at]}) in the input tensor") from None
     return aten.view(self, (*shape[:at], *inner, *shape[at + 1:]))

@@ -7,7 +7,7 @@ from typing import Any
 
 # Loaded when first asked for: most programs touch one of them.
 _SUBMODULES = frozenset({"_python_dispatch", "_pytree", "_triton", "benchmark", "checkpoint", "cpp_extension", "data",
-                         "dlpack", "hooks", "model_zoo", "tensorboard"})
+                         "deterministic",                         "dlpack", "hooks", "model_zoo", "tensorboard"})
 
 
 def __getattr__(name: str) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._deterministic import alert
 from ..._dispatch.promotion import pretty, scalar_array, stored_scalar
 from ..._dispatch.steps import step
 from ..._dtype import FLOAT, FROM_NUMPY
@@ -56,7 +57,10 @@ def index_select(a: Array, dim: int, index: Array) -> Array:
             raise IndexError("index out of range in self")
         return a.copy()
     if outside(index, a.shape[at]):
-        raise IndexError("index out of range in self")
+        if a.ndim == 1 or a.size:
+            raise IndexError("index out of range in self")
+        raise RuntimeError("index_select(): self indexing axis dim should be positive" if not a.shape[at] else
+                           f"INDICES element is out of DATA bounds, axis_dim={a.shape[at]}")
     vector = index.reshape(-1)
     if not a.flags.c_contiguous:
         return contiguous(a[_key(at, vector)])
@@ -183,6 +187,8 @@ def take(a: Array, index: Array) -> Array:
 
 def put(a: Array, index: Array, source: Array, accumulate: bool) -> Array:
     """Write, or add, elements by their position in row-major order."""
+    if not accumulate:
+        alert("put_")
     if index.dtype != INT64:
         raise RuntimeError(f"put_(): Expected a long tensor for index, but got {name_of(index)}")
     if a.dtype != source.dtype:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._deterministic import alert
 from ..._dispatch.promotion import FLOAT_DTYPES, pretty
 from ..._dtype import FROM_NUMPY, HALF_TYPES
 from . import providers
@@ -245,6 +246,7 @@ def max_unpool(spatial: int) -> Callable[..., Array]:
     """Kernel: values back at the places that pooling took them from."""
 
     def kernel(x: Array, indices: Array, output_size: Any, stride: Any = None, padding: Any = None) -> Array:
+        alert(f"max_unpooling{spatial}d_forward_out")
         sizes = tuple(int(n) for n in output_size)
         if indices.dtype != np.int64:
             raise RuntimeError(f"elements in indices should be type int64 but got: {pretty(FROM_NUMPY[indices.dtype])}")

@@ -205,7 +205,8 @@ scatter_add_step = step("aten::scatter_add_", "")(scatter_add)
 
 def _shared_index(a: Array, dim: int, index: Array, src: Array) -> Array | None:
     """The vector that an expanded index repeats for wide slices of `a`, which are then added whole; else None."""
-    if index.ndim < 2 or not (index.ndim == a.ndim == src.ndim) or index.dtype != INT64 or a.dtype == np.bool_:
+    if (index.ndim < 2 or not index.size or not (index.ndim == a.ndim == src.ndim) or index.dtype != INT64
+            or a.dtype == np.bool_):
         return None
     at = wrap_dim(dim, a.ndim)
     if at != dim or index.size < WIDE * index.shape[at] or any(

@@ -73,8 +73,10 @@ typedef struct {
 } Cut;
 
 static int cut(PyArrayObject *a, PyObject *first, PyObject *last, int keep, Cut *it) {
-    long from = PyLong_AsLong(first), to = PyLong_AsLong(last);
-    if (PyErr_Occurred()) return 0;
+    long from = PyLong_AsLong(first);
+    if (from == -1 && PyErr_Occurred()) return 0; /* before the next call: that may run Python */
+    long to = PyLong_AsLong(last);
+    if (to == -1 && PyErr_Occurred()) return 0;
     int ndim = PyArray_NDIM(a);
     if (from < 0 || to < from || to >= ndim) return wrong("dimensions out of range"), 0;
     it->outer = it->count = it->inner = 1, it->ndim = 0;
