@@ -114,8 +114,7 @@ class TypedStorage:
         elif hasattr(args[0], "__getitem__") and not isinstance(args[0], Tensor):
             place = _place_named(device)
             if not all(isinstance(one, (int, float, complex, np.number, np.bool_)) for one in args[0]):
-                raise TypeError("the elements of a storage are numbers, not "
-                                f"{next(type(one).__name__ for one in args[0] if isinstance(one, (str, list)))}")
+                raise TypeError("the elements of a storage are numbers")
             elements = np.array(list(args[0])).astype(self.dtype.np)
             self._untyped = Bytes(elements, CPU) if place == CPU else _new(elements.size, self.dtype.np, place)
         else:

@@ -201,7 +201,7 @@ class TestModes:
         assert y.data_ptr() == x.data_ptr()
 
     def test_requires_grad_rules(self):
-        with pytest.raises(RuntimeError, match="(?i)only Tensors of floating point"):
+        with pytest.raises(RuntimeError, match=r"(?i)only Tensors of floating point"):
             torch.ones(1, dtype=torch.int64).requires_grad_()
         y = torch.ones(1, requires_grad=True) * 2
         with pytest.raises(RuntimeError, match="you can only change requires_grad flags of leaf variables"):

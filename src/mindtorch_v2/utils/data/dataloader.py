@@ -162,8 +162,8 @@ class DataLoader:
             return
         known = "how many processors there are is not known" if limit is None else f"there are {limit} processors"
         unsure = "" if affinity is not None else " (the process may be allowed fewer of them)"
-        warnings.warn(f"{self.num_workers} worker processes are asked for, and {known}{unsure}: excessive worker creation "
-                      "might get DataLoader running slow or even freeze", stacklevel=2)
+        warnings.warn(f"{self.num_workers} worker processes are asked for, and {known}{unsure}: excessive worker "
+                      "creation might get DataLoader running slow or even freeze", stacklevel=2)
 
 
 def _check_workers(num_workers: int, timeout: float, prefetch_factor: int | None, persistent: bool) -> None:
