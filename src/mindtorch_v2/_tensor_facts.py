@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import mmap
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from ._autograd.graph import edge, leaf_edge
 from ._autograd.inplace import bump, check_inplace
 from ._backends.array import phantom, seen_through
 from ._backends.base import empty_array, resolved
@@ -142,6 +144,10 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
     move(self, array)
     self._st = Shared(kept, self._version)
     self._of = None
+    if self._ag is not None and self._ag.accumulator is not None:
+        # Graphs that were recorded lead to what this tensor was, as in PyTorch; hooks stay.
+        hooks, self._ag.accumulator = self._ag.accumulator[0].hooks, None
+        leaf_edge(self)[0].hooks = hooks
     bump(self)
     return self
 
@@ -349,6 +355,32 @@ def _volatile(self: Tensor) -> bool:
     return False
 
 
+def _backward_hooks(self: Tensor) -> Any:
+    """The hooks on this tensor's gradient, None without any."""
+    found = edge(self)
+    if found is None:
+        return self.__dict__.get("_hooks_without_graph")
+    hooks = None if found[0].hooks is None else found[0].hooks.tensor_pre.get(found[1])
+    return None if hooks is None else OrderedDict(hooks)
+
+
+def _set_backward_hooks(self: Tensor, hooks: Any) -> None:
+    if hooks is not None and not isinstance(hooks, dict):
+        raise TypeError(f"_backward_hooks has to be a dict or None, but got {type(hooks).__name__}")
+    found = edge(self)
+    if found is None:
+        self.__dict__["_hooks_without_graph"] = hooks
+    else:
+        found[0].ensure_hooks().tensor_pre[found[1]] = {} if hooks is None else hooks
+
+
+def _not_deleted(name: str) -> Callable[[Tensor], None]:
+    def refuse(self: Tensor) -> None:
+        raise RuntimeError(f"Deleting tensor attributes is not allowed. Attempted to delete '{name}'")
+
+    return refuse
+
+
 METHODS: dict[str, Any] = {function.__name__: function for function in (
     is_pinned, is_shared, is_set_to, dense_dim, sparse_dim, dim_order, to_dense, storage, storage_type, share_memory_,
     set_, resize_as_, resize, resize_as, as_subclass, new_tensor, new, module_load, apply_, map_,
@@ -370,5 +402,9 @@ def attach() -> None:
         setattr(Tensor, static.__name__, staticmethod(static))
     for name, getter in PROPERTIES.items():
         setattr(Tensor, name, property(getter))
+    hooks = property(_backward_hooks, _set_backward_hooks)
+    for name, known in (("data", Tensor.data), ("requires_grad", Tensor.requires_grad), ("_grad_fn", Tensor.grad_fn),
+                        ("_backward_hooks", hooks)):
+        setattr(Tensor, name, known.deleter(_not_deleted(name)))  # type: ignore[attr-defined]
     for name in ELSEWHERE:
         setattr(Tensor, name, False)

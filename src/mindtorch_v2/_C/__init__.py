@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import weakref
 from typing import Any
 
 from .._device import device
 from .._dispatch.overriding import STATE
+from .._dispatch.state import THREAD
 from .._dtype import dtype
 from .._random import Generator, default_generator
 from .._refused import TORCH_NAMES, refused
@@ -14,12 +16,45 @@ from .._shape import Size
 
 __all__ = ["Generator", "Size", "_autograd", "_profiler", "default_generator", "device", "dtype"]
 
-_SUBMODULES = ("_autograd", "_distributed_c10d", "_distributed_rpc", "_nn", "_profiler")
+_SUBMODULES = ("_autograd", "_functions", "_distributed_c10d", "_distributed_rpc", "_nn", "_profiler")
 
 
 def _get_privateuse1_backend_name() -> str:
     """How the device type that PyTorch keeps for others is called here."""
     return "npu"
+
+
+def _current_graph_task_id() -> int:
+    """The number of the backward pass that runs now in this thread, -1 outside of any."""
+    walk = THREAD.state.walk
+    return -1 if walk is None else walk.task
+
+
+def _current_graph_task_execution_order() -> list[Any]:
+    """The nodes of the backward pass that runs now, in the order in which they are run."""
+    walk = THREAD.state.walk
+    if walk is None:
+        raise RuntimeError("_current_graph_task_execution_order should only be called during the backward pass")
+    return walk.planned()
+
+
+def _will_engine_execute_node(node: Any) -> bool:
+    """Whether the backward pass that runs now runs a node."""
+    walk = THREAD.state.walk
+    if walk is None:
+        raise RuntimeError("_will_engine_execute_node: asked outside of a backward pass")
+    return walk.will_reach(node)
+
+
+class _WeakTensorRef:
+    """Whether a tensor is still there."""
+
+    def __init__(self, tensor: Any) -> None:
+        self._reference = weakref.ref(tensor)
+
+    def expired(self) -> bool:
+        """Whether nobody holds the tensor any more."""
+        return self._reference() is None
 
 
 class _GraphExecutor:

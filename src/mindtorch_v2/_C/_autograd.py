@@ -8,6 +8,8 @@ from mtprof.devices import DeviceType
 from mtprof.views.event_fields import RecordScope
 from mtprof.views.kineto_events import KinetoEvent as _KinetoEvent
 
+from .._autograd.graph import SavedTensor
+from .._tensor import Tensor
 from ..profiler.activity import ProfilerActivity, kineto_available
 from ..profiler.activity import supported_activities as _supported_activities
 from ..profiler.profiler_state import RUNNING, ActiveProfilerType, ProfilerConfig
@@ -19,6 +21,7 @@ from ..profiler.session import profile as _Session
 
 __all__ = [
     "DeviceType",
+    "SavedTensor",
     "_KinetoEvent",
     "_ProfilerResult",
     "_add_metadata_json",
@@ -32,8 +35,18 @@ __all__ = [
     "_record_function_with_args_exit",
     "_supported_activities",
     "_toggle_collection_dynamic",
+    "_unsafe_set_version_counter",
     "kineto_available",
 ]
+
+
+def _unsafe_set_version_counter(tensors: Iterable[Tensor], versions: Iterable[int]) -> None:
+    """Say how often tensors were changed in place; backward believes it."""
+    for tensor, version in zip(tensors, versions, strict=True):
+        if version < 0:
+            raise RuntimeError(f"Cannot set a version counter to a negative number, got {version}")
+        tensor.shared().version = version
+
 
 # The recording that `_prepare_profiler` made, as long as there is one.
 _current: list[_Session] = []

@@ -166,7 +166,7 @@ def grad(
     found = run_backward(roots, values, keep, create_graph, [_target(t, i) for i, t in enumerate(wanted)],
                          accumulate=False)
     if materialize_grads:
-        if any(isinstance(t, GradientEdge) for t in wanted):
+        if any(g is None and isinstance(t, GradientEdge) for g, t in zip(found, wanted)):
             raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
         return tuple(aten.zeros_like(t) if g is None else g for g, t in zip(found, wanted))
     if not allow_unused and any(g is None for g in found):
@@ -185,6 +185,12 @@ def _grad_of_each(outputs: Any, inputs: Any, grad_outputs: Any, retain_graph: bo
         raise ValueError("is_grads_batched=True needs grad_outputs of one size in their first dimension, but got "
                          f"{sorted(sizes) if sizes else 'none'}")
     size = sizes.pop()
+    for i, (output, batch) in enumerate(zip(_as_tuple(outputs), batches)):
+        if isinstance(batch, Tensor) and isinstance(output, Tensor) and batch._a.shape[1:] != output._a.shape:
+            raise RuntimeError(f"If `is_grads_batched=True`, we interpret the first dimension of each grad_output as "
+                               f"the batch dimension. The remaining dimensions are to match the shape of the corresponding "
+                               f"output, but there is a mismatch: grad_output[{i}] has {list(batch._a.shape[1:])} and "
+                               f"output[{i}] has a shape of {output.shape}. With vmap only some tensors can be batched.")
     if size == 0:
         raise ValueError("is_grads_batched=True needs at least one gradient, but the first dimension of grad_outputs "
                          "has size 0")

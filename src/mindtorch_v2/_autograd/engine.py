@@ -79,10 +79,14 @@ class Walk:
     """One pass over the graph."""
 
     __slots__ = ("__weakref__", "arrived", "begun", "buffers", "captured", "exposed", "keep_graph", "marks", "needed",
-                 "quiet", "ready", "selective", "waiting", "wanted")
+                 "quiet", "ready", "roots", "selective", "task", "waiting", "wanted")
+    tasks = 0  # passes that were begun
 
     def __init__(self, keep_graph: bool, wanted: dict[int, list[tuple[int, int]]],
                  captured: list[Tensor | None]) -> None:
+        self.task = Walk.tasks
+        Walk.tasks += 1
+        self.roots: list[Node] = []
         self.quiet: Any = None  # where only this package runs, there are no calls to note
         self.keep_graph = keep_graph
         self.wanted = wanted
@@ -110,8 +114,9 @@ class Walk:
 
     def explore(self, roots: Sequence[Edge], ends: set[int] | None) -> None:
         """Find out what the nodes have to wait for, and if only some ends matter, which nodes lead there."""
-        self.begun = {id(node) for node, _ in roots}
-        self.waiting = count_dependencies([node for node, _ in roots])
+        self.roots = [node for node, _ in roots]
+        self.begun = {id(node) for node in self.roots}
+        self.waiting = count_dependencies(self.roots)
         if ends is not None:
             self.needed = reaches(roots, ends)
             self.selective = True
@@ -119,6 +124,29 @@ class Walk:
     def will_reach(self, node: Node) -> bool:
         """Whether a node is, was or will be run in this pass."""
         return (id(node) in self.waiting or id(node) in self.begun) and (self.needed is None or id(node) in self.needed)
+
+    def planned(self) -> list[Node]:
+        """The nodes of this pass in the order in which they are run, as far as no hook changes that."""
+        waiting = count_dependencies(self.roots)
+        ready: list[tuple[int, int, Node]] = []
+        arrived = 0
+        for node in {id(node): node for node in self.roots}.values():
+            if not waiting.get(id(node)):
+                heappush(ready, (-node.seq, arrived, node))
+                arrived += 1
+        order = []
+        while ready:
+            node = heappop(ready)[2]
+            if not self.will_reach(node):
+                continue
+            order.append(node)
+            for target in node.edges:
+                if target is not None:
+                    waiting[id(target[0])] -= 1
+                    if not waiting[id(target[0])]:
+                        heappush(ready, (-target[0].seq, arrived, target[0]))
+                        arrived += 1
+        return order
 
     def push(self, node: Node) -> None:
         """Put a node that has all its gradients into the heap."""
@@ -176,12 +204,17 @@ class Walk:
         seen = False
         if hooks is not None and hooks.see_gradients():
             shared = shown(marks)
-            received = run_prehooks(node, hooks, received)
+            received = run_tensor_hooks(hooks, received)
+            ends = self.selective and self.ends_at(node, received)
+            if not ends:
+                received = run_prehooks(hooks, received)
             received, marks = taken_back(received)
             marks.update(dict.fromkeys(shared, SEEN))
             seen = bool(hooks.post)
+        else:
+            ends = self.selective and self.ends_at(node, received)
         if self.selective:
-            if self.ends_at(node, received):
+            if ends:
                 leave(() if marks is None else marks.values())
                 return
             if id(node) in self.wanted:
@@ -382,8 +415,8 @@ def sum_to(node: Node, position: int, grad: Tensor, shape: tuple[int, ...]) -> T
     return aten.view(grad, shape) if lead else grad
 
 
-def run_prehooks(node: Node, hooks: NodeHooks, received: list[Tensor | None]) -> list[Tensor | None]:
-    """Hooks of the node's output tensors, then `.grad` of those that retain it, then the node's own prehooks."""
+def run_tensor_hooks(hooks: NodeHooks, received: list[Tensor | None]) -> list[Tensor | None]:
+    """Hooks of the node's output tensors, then `.grad` of those that retain it."""
     received = list(received)
     for number, functions in hooks.tensor_pre.items():
         for hook in tuple(functions.values()):
@@ -401,6 +434,11 @@ def run_prehooks(node: Node, hooks: NodeHooks, received: list[Tensor | None]) ->
                 extras.grad = aten.clone(grad) if grad._st is not None else grad
             else:
                 extras.grad = aten.add(extras.grad, grad)
+    return received
+
+
+def run_prehooks(hooks: NodeHooks, received: list[Tensor | None]) -> list[Tensor | None]:
+    """The node's own hooks on the gradients it is about to get; a node that only ends a path gets none."""
     for hook in tuple(hooks.pre.values()):
         replaced = hook(tuple(received))
         if replaced is not None:

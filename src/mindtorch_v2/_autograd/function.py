@@ -8,6 +8,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from .._dispatch.describe import describe_all
 from .._dispatch.namespace import aten
 from .._dispatch.observer import HOOK, event_id, span
@@ -22,14 +24,16 @@ from .inplace import CUSTOM, MANY, bump, check_inplace, rebase
 class _Call:
     """What the runtime keeps of one call of a custom function."""
 
-    __slots__ = ("dirty", "materialize", "needs_input_grad", "node", "non_differentiable", "outputs", "pending",
-                 "saved")
+    __slots__ = ("dirty", "materialize", "materialize_non_diff", "needs_input_grad", "node", "non_differentiable",
+                 "outputs", "pending", "plain", "saved")
 
     def __init__(self, needs_input_grad: tuple[bool, ...]) -> None:
         self.needs_input_grad = needs_input_grad
         self.dirty: tuple[Any, ...] = ()
         self.non_differentiable: tuple[Any, ...] = ()
         self.materialize = True
+        self.materialize_non_diff = True
+        self.plain: frozenset[int] = frozenset()  # numbers of the outputs that get None: they are no tensors
         self.pending: tuple[Any, ...] = ()
         self.saved: Any = None
         self.outputs: dict[int, int] = {}  # saved position -> number of the output it is
@@ -82,7 +86,20 @@ class FunctionCtx:
             items[i] = unpack_result(node, call.saved[i], number)
         return tuple(items)
 
-    saved_variables = saved_tensors
+    @property
+    def saved_variables(self) -> tuple[Any, ...]:
+        """`saved_tensors` under its old name."""
+        warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
+        return self.saved_tensors
+
+    @property
+    def _materialize_non_diff_grads(self) -> bool:
+        """Whether outputs that no gradient flows through get zeros as well."""
+        return self._mindtorch_call.materialize_non_diff
+
+    @_materialize_non_diff_grads.setter
+    def _materialize_non_diff_grads(self, value: bool) -> None:
+        self._mindtorch_call.materialize_non_diff = value
 
     def mark_dirty(self, *tensors: Any) -> None:
         """Declare inputs that forward changed in place."""
@@ -136,8 +153,9 @@ class FunctionNode(Node):
         call = self.ctx._mindtorch_call
         if call.materialize:
             where = next((g.device for g in grads if g is not None), None)
-            grads = tuple(aten.zeros(shape, dtype=FROM_NUMPY[d], device=where) if g is None else g
-                          for g, (shape, d) in zip(grads, self.meta))
+            grads = tuple(aten.zeros(meta[0], dtype=FROM_NUMPY[meta[1]], device=where)
+                          if g is None and i not in call.plain else g
+                          for i, (g, meta) in enumerate(zip(grads, self.meta)))
         function = type(self).function
         if function.vjp is not Function.vjp and function.backward is not Function.backward:
             raise RuntimeError("Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You "
@@ -180,6 +198,7 @@ class Function:
 
     generate_vmap_rule = False
     _node: type[FunctionNode]
+    _backward_cls: type[FunctionNode]  # PyTorch's name for it
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         warnings.warn(f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you "
@@ -190,10 +209,24 @@ class Function:
         raise RuntimeError("Legacy autograd function with non-static forward method is deprecated. Make forward and "
                            "backward static methods and call the class's `apply`.")
 
+    def __getattr__(self, name: str) -> Any:
+        if name == "metadata":
+            raise RuntimeError("Attribute 'metadata' is invalid: the underlying PyNode has already been deallocated")
+        if name in ("_register_hook_dict", "_sequence_nr", "name", "next_functions", "register_hook"):
+            raise RuntimeError(f"Attribute '{name}' is invalid for an instance of autograd.Function: call the class's "
+                               "`apply` and look at the grad_fn of the result.")
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         name = f"{cls.__name__}Backward"
-        cls._node = type(name, (FunctionNode,), {"__slots__": (), "function": cls})
+        cls._node = cls._backward_cls = type(name, (FunctionNode,), {"__slots__": (), "function": cls})
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
+        """How the function works on batches, for `torch.vmap`."""
+        raise NotImplementedError("To use autograd.Function with vmap, you must either override the vmap static method "
+                                  "or set generate_vmap_rule=True.")
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
@@ -234,7 +267,8 @@ def _is_shown(value: Any) -> bool:
     return value is None or isinstance(value, (Tensor, bool, int, float, complex))
 
 
-Function._node = FunctionNode
+Function._node = Function._backward_cls = FunctionNode
+NO_TENSOR = np.dtype(np.float32)  # stands in the description of an output that is no tensor
 
 
 def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -298,7 +332,9 @@ def _with_tangents(cls: type[Function], ctx: Any, tangents: tuple[Any, ...], out
 def _record(node: FunctionNode, call: _Call, args: tuple[Any, ...], outputs: tuple[Any, ...], state: Any) -> None:
     node.seq = state.seq
     state.seq += 1
-    node.meta = tuple((o._a.shape, o._a.dtype) if isinstance(o, Tensor) else ((), FLOAT) for o in outputs)
+    node.meta = tuple((o._a.shape, o._a.dtype) if isinstance(o, Tensor) else ((), NO_TENSOR) for o in outputs)
+    call.plain = frozenset(i for i, o in enumerate(outputs) if not isinstance(o, Tensor) or (
+        not call.materialize_non_diff and any(o is t for t in call.non_differentiable)))
     for tensor in call.dirty:
         if tensor._rg and tensor.grad_fn is None:
             raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
@@ -343,26 +379,71 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
         if not state.grad or not any(isinstance(g, Tensor) and g.requires_grad for g in grads):
             return results
         listed = results if isinstance(results, tuple) else (results,)
-        marked = tuple(_not_again(r) if isinstance(r, Tensor) else r for r in listed)
-        return marked if isinstance(results, tuple) else marked[0]
+        failing = DelayedError("trying to differentiate twice a function that was marked with @once_differentiable",
+                               len(listed))
+        # Leaves of their own, as in PyTorch: what the results were computed from is not to be seen from here.
+        return failing(*(aten.detach(r).requires_grad_() if isinstance(r, Tensor) else r for r in listed))
 
     return inside
 
 
-class _OnceOnly(Node):
-    __slots__ = ()
+class Error(Node):
+    """A step that cannot be differentiated: it says so when a gradient arrives."""
+
+    __slots__ = ("reason",)
+    reason: str
 
     def apply(self, *grads: Any) -> tuple[Any, ...]:
-        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+        """Raises."""
+        raise RuntimeError(self.reason)
 
 
-def _not_again(tensor: Tensor) -> Tensor:
-    node = object.__new__(_OnceOnly)
-    node.edges = ()
-    node.seq = THREAD.state.seq
-    node.meta = ((tensor._a.shape, tensor._a.dtype),)
-    node.hooks = None
+class DelayedError:
+    """Called with tensors, returns them so that a backward through them fails with a message."""
+
+    def __init__(self, msg: str, num_inputs: int) -> None:
+        self.reason = msg
+
+    def __call__(self, *tensors: Any) -> Any:
+        node = object.__new__(Error)
+        node.edges = tuple(edge(t) if isinstance(t, Tensor) else None for t in tensors)
+        node.seq = THREAD.state.seq
+        THREAD.state.seq += 1
+        node.meta = tuple((t._a.shape, t._a.dtype) if isinstance(t, Tensor) else ((), NO_TENSOR) for t in tensors)
+        node.hooks = None
+        node.reason = self.reason
+        marked = tuple(_behind(node, i, t) for i, t in enumerate(tensors))
+        return marked[0] if len(marked) == 1 else marked
+
+
+class UndefinedGrad(Node):
+    """A step that passes its input on, and no gradient back."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self.hooks = None
+
+    def __call__(self, tensor: Tensor) -> Tensor:
+        """The tensor behind this step."""
+        self.edges = (edge(tensor),)
+        self.seq = THREAD.state.seq
+        THREAD.state.seq += 1
+        self.meta = ((tensor._a.shape, tensor._a.dtype),)
+        marked = _behind(self, 0, tensor)
+        assert isinstance(marked, Tensor)
+        return marked
+
+    def apply(self, *grads: Any) -> tuple[Any, ...]:
+        """No gradient."""
+        return (None,)
+
+
+def _behind(node: Node, number: int, tensor: Any) -> Any:
+    """A tensor with the same memory whose history begins with a node."""
+    if not isinstance(tensor, Tensor):
+        return tensor
     marked = alias(tensor)
     marked._rg = True
-    marked._edge = (node, 0)
+    marked._edge = (node, number)
     return marked

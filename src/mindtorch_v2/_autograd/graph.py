@@ -108,6 +108,13 @@ class Node:
     def _sequence_nr(self) -> int:
         return self.seq
 
+    def __call__(self, *grads: Any) -> Any:
+        """Run the node by itself: the gradients of its inputs, a single one as it is."""
+        if len(grads) != len(self.meta):
+            raise TypeError(f"expected {len(self.meta)} arguments, got {len(grads)} instead")
+        results = self.apply(*grads)
+        return results[0] if len(results) == 1 else results
+
     @property
     def _input_metadata(self) -> list[InputMetadata]:
         """What the gradients that come must be like."""
@@ -264,24 +271,26 @@ class AccumulateGrad(Node):
                 extras.grad = aten.clone(grad)
             else:
                 extras.grad = laid_out_as(variable, grad)
-        elif THREAD.state.grad:
-            extras.grad = aten.add(extras.grad, grad)
         elif type(extras.grad._a) is SparseArray and type(grad._a) is not SparseArray:
             extras.grad = aten.add(grad, extras.grad)
+        elif THREAD.state.grad:
+            extras.grad = aten.add(extras.grad, grad)
         else:
             aten.add_(extras.grad, grad)
         if extras.post_hooks:
             for hook in tuple(extras.post_hooks.values()):
                 made = hook(variable)
                 if made is not None:
-                    raise TypeError(f"expected Variable, but hook returned '{type(made).__name__}'")
+                    if not isinstance(made, Tensor):
+                        raise TypeError(f"expected Variable, but hook returned '{type(made).__name__}'")
+                    raise RuntimeError("Tensor post accumulate grad hooks should return None.")
         return ()
 
 
 def laid_out_as(variable: Tensor, grad: Tensor) -> Tensor:
     """A copy of a gradient in the memory order of its leaf, or row by row where that has gaps."""
     array = variable._a
-    if not is_dense(array):
+    if type(array) is SparseArray or not is_dense(array):
         return aten.clone(grad, memory_format=contiguous_format)
     steps = tuple(s // array.dtype.itemsize for s in array.strides)
     return aten.copy_(aten.new_empty_strided(grad, array.shape, steps), grad)

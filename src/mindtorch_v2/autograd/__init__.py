@@ -12,12 +12,14 @@ from .._autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad
 from ..profiler.record_function import _record_function_with_args_enter, _record_function_with_args_exit
 from . import function, graph, profiler, profiler_util
 from .gradcheck import gradcheck, gradgradcheck  # the function hides the module, as in PyTorch
-from .graph import _unsafe_preserve_version_counter
+from .graph import GradientEdge, _unsafe_preserve_version_counter
 from .variable import Variable
 
 __all__ = [
     "Function",
     "Variable",
+    "_calculate_shape",
+    "_force_original_view_tracking",
     "_record_function_with_args_enter",
     "_record_function_with_args_exit",
     "_unsafe_preserve_version_counter",
@@ -31,6 +33,7 @@ __all__ = [
     "graph",
     "inference_mode",
     "is_multithreading_enabled",
+    "is_view_replay_enabled",
     "no_grad",
     "profiler",
     "profiler_util",
@@ -44,6 +47,7 @@ _SUBMODULES = ("anomaly_mode", "forward_ad", "functional", "grad_mode", "profile
 _LATE = dict.fromkeys(("DeviceType", "_KinetoEvent", "_ProfilerResult", "_add_metadata_json", "_disable_profiler",
                        "_enable_profiler", "_kineto_step", "_prepare_profiler", "_profiler_enabled", "_profiler_type",
                        "_supported_activities", "_toggle_collection_dynamic", "kineto_available"), "._C._autograd")
+_LATE["SavedTensor"] = "._C._autograd"
 _LATE.update(dict.fromkeys(("ProfilerActivity", "ProfilerConfig", "ProfilerState"), "._C._profiler"))
 
 
@@ -68,7 +72,36 @@ def is_multithreading_enabled() -> bool:
     return _MULTITHREADING[0]
 
 
+class _force_original_view_tracking:
+    """Accepted for the programs that call it: which of two equal histories a view gets after its base was changed."""
+
+    def __init__(self, mode: bool) -> None:
+        self.before, _VIEW_REPLAY[0] = _VIEW_REPLAY[0], bool(mode)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: object) -> None:
+        _VIEW_REPLAY[0] = self.before
+
+
+_VIEW_REPLAY = [False]
+
+
+def is_view_replay_enabled() -> bool:
+    """What `_force_original_view_tracking` was told."""
+    return _VIEW_REPLAY[0]
+
+
+def _calculate_shape(output: Any, grad: Any, is_grads_batched: bool) -> tuple[Any, Any]:
+    """The shapes of an output, or of what an edge leads to, and of one gradient for it."""
+    shape = output.node._input_metadata[output.output_nr].shape if isinstance(output, GradientEdge) else output.shape
+    return shape, grad.shape[1:] if is_grads_batched else grad.shape
+
+
 def __getattr__(name: str) -> Any:
+    if name == "torch":
+        return importlib.import_module(__name__.partition(".")[0])
     if name in _SUBMODULES:
         return importlib.import_module(f"{__name__}.{name}")
     if name in _LATE:

@@ -163,6 +163,10 @@ def increment_version(tensor: Any) -> None:
         bump(one)
 
 
+def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
+    """Accepted: gradients are added up where they were computed, so that there is nothing to warn of."""
+
+
 def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[..., Any], *, mode: str = "all") -> Any:
     """Call `fn` with the gradients of several tensors when all (or any) of them are known."""
     if mode not in ("all", "any"):
@@ -202,4 +206,4 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[..., Any], 
 
 __all__ = ["GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks",
            "get_gradient_edge", "increment_version", "register_multi_grad_hook",
-           "save_on_cpu", "saved_tensors_hooks"]
+           "save_on_cpu", "saved_tensors_hooks", "set_warn_on_accumulate_grad_stream_mismatch"]
