@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import Any
 
-from ._absent import refusing
 from ._dispatch.overriding import (
     ACTIVE,
     STATE,
@@ -18,16 +18,16 @@ from ._dispatch.overriding import (
     overriders,
     overrides,
 )
-from ._faces import FACES, MODULES, name_of
+from ._faces import CONSTRUCTORS, FACES, MODULES, NOT_OFFERED, name_of
 from ._tensor import Tensor
 
 __all__ = ["DisableTorchFunctionSubclass", "TorchFunctionMode", "get_ignored_functions", "get_overridable_functions",
            "get_testing_overrides", "handle_torch_function", "has_torch_function", "is_tensor_like",
            "is_tensor_method_or_property", "resolve_name", "wrap_torch_function"]
 
-_REASON = "torch.overrides.{0}: PyTorch's tables for testing its own functions are not part of this runtime"
-get_ignored_functions = refusing("get_ignored_functions", NotImplementedError, _REASON.format("get_ignored_functions"))
-get_testing_overrides = refusing("get_testing_overrides", NotImplementedError, _REASON.format("get_testing_overrides"))
+
+# Functions that make tensors from numbers: only modes are asked about them.
+_FROM_NUMBERS = CONSTRUCTORS | {"arange", "range"}
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
@@ -92,18 +92,54 @@ def is_tensor_method_or_property(func: Any) -> bool:
 
 
 def get_overridable_functions() -> dict[Any, list[Any]]:
-    """The functions that can be taken over, by the module or class they belong to."""
+    """The functions that can be taken over, by the module or class they belong to.
+
+    Functions and methods ask from now on: before that, a method that was never called stands for another function.
+    """
+    arm(True)
     found: dict[Any, list[Any]] = defaultdict(list)
     for name in MODULES:
         module = importlib.import_module(name)
         found[module] = [getattr(module, one) for one in dir(module)
-                         if FACES.is_offered(module, one, vars(module).get(one) or getattr(module, one))]
-    for value in vars(Tensor).values():
-        if isinstance(value, FunctionType):
+                         if one not in _FROM_NUMBERS and FACES.is_offered(module, one, vars(module).get(one) or getattr(module, one))]
+    for name, value in vars(Tensor).items():
+        if isinstance(value, FunctionType) and name in FACES.methods:
             found[Tensor].append(value)
-        elif isinstance(value, property):
+        elif isinstance(value, property) and name not in NOT_OFFERED and value.fget in FACES.codes:
             found[Tensor].append(value.__get__)
     return found
+
+
+def get_testing_overrides() -> dict[Any, Callable[..., Any]]:
+    """For each function that can be taken over, one with its signature that returns -1."""
+    return {function: _answering(function) for functions in get_overridable_functions().values()
+            for function in functions}
+
+
+def _answering(function: Any) -> Callable[..., int]:
+    def answer(*args: Any, **kwargs: Any) -> int:
+        return -1
+
+    if isinstance(getattr(function, "__self__", None), property):
+        answer.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)])
+    else:
+        own = inspect.signature(function, follow_wrapped=False)
+        known = inspect.signature(function) if any(p.kind is p.VAR_POSITIONAL for p in own.parameters.values()) else own
+        # Where nothing has to be given, it is not said which argument is the one that is asked.
+        anything = all(p.default is not p.empty or p.kind is p.VAR_KEYWORD for p in known.parameters.values())
+        answer.__signature__ = own if anything else known  # type: ignore[attr-defined]
+    answer.__name__ = function.__name__
+    return answer
+
+
+def get_ignored_functions() -> set[Any]:
+    """The public functions that cannot be taken over."""
+    offered = {function for functions in get_overridable_functions().values() for function in functions}
+    public = (vars(module).get(name) for module in map(importlib.import_module, MODULES)
+              for name in getattr(module, "__all__", dir(module)))
+    methods = (value for name, value in vars(Tensor).items() if isinstance(value, FunctionType) and name in NOT_OFFERED)
+    return {one for one in (*public, *methods) if callable(one) and isinstance(one, FunctionType) and one not in offered}
 
 
 class TorchFunctionMode:

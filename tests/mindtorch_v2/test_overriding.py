@@ -75,3 +75,32 @@ def test_frames_of_functions_that_ask_can_be_looked_into() -> None:
     made = [torch.add(x, x), x + x, torch.linalg.norm(x), torch.norm(x), torch.nn.functional.relu(x), x.sum(dim=0)]
     assert [type(one) for one in made] == [Looking] * 6
     assert len(depths) == 6
+
+
+def test_every_function_of_the_table_for_tests_can_be_taken_over() -> None:
+    """As PyTorch's own tests do: each function is called with objects that take over, and answers with -1."""
+    table = torch.overrides.get_testing_overrides()
+    seen: list[object] = []
+
+    class Like:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return table[func](*args, **(kwargs or {}))
+
+    class Sub(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return table[func](*args, **(kwargs or {}))
+
+    wrong = []
+    for function, override in table.items():
+        spec = inspect.getfullargspec(override)
+        count = len(spec.args) - len(spec.defaults or ()) + (2 if spec.varargs else 0)
+        method = torch.overrides.is_tensor_method_or_property(function)
+        result = function(*[Sub([5]) if method else Like() for _ in range(count)])
+        if result not in (None, -1) or not (method or function in seen):
+            wrong.append(torch.overrides.resolve_name(function))
+    assert len(table) > 1300
+    assert not wrong
+    assert not table.keys() & torch.overrides.get_ignored_functions()

@@ -1,0 +1,1 @@
+"""`torch.testing._internal.generated`: what PyTorch's build writes for its tests."""
