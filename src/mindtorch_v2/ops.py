@@ -32,6 +32,7 @@ class OpOverload:
         self._inplace = inplace
         self._definition = definition
         self._call: Callable[..., Any] = compile_op(op, inplace) if definition is None else definition
+        self._returns_list = definition is None and op.schema.returns[:1] == ("Tensor[]",)
         self._opname = op.name + ("_" if inplace else "")
         self._overloadname = overload or op.overload or "default"
         self.namespace = self._namespace = op.namespace
@@ -62,7 +63,8 @@ class OpOverload:
         return f"{self._namespace}::{self._opname}{suffix}"
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        return self._call(*args, **kwargs)
+        made = self._call(*args, **kwargs)
+        return list(made) if self._returns_list and type(made) is tuple else made
 
     def redispatch(self, keyset: Any, *args: Any, **kwargs: Any) -> Any:
         """Go on with the next dispatch keys."""

@@ -103,7 +103,8 @@ class _Tap:
             return self.undisturbed(function, arguments)
         with _Shown(op, function, arguments, MODE_EVENT if MINE.modes else CLASS_EVENT, self.under) as shown:
             shown.result = self.answered(op, inplace, arguments, tensors, classes)
-            return shown.result
+            # Lists of tensors are tuples to the program and lists to who answers.
+            return tuple(shown.result) if type(shown.result) is list else shown.result
 
     def answered(self, op: Op, inplace: bool, arguments: dict[str, Any], tensors: list[Tensor],
                  classes: list[Tensor]) -> Any:

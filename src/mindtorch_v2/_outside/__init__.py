@@ -31,6 +31,8 @@ REASONS: dict[str, tuple[type[BaseException], str]] = {
                                 "MPI, "
                                 "their collectives, and DistributedDataParallel"),
     "compiler": (NotImplementedError, "{}: this runtime has no compiler; functions and modules run as they are"),
+    "weights": (NotImplementedError, "{}: gradients of single samples are computed by torch.func.vmap of grad, not by "
+                "expanded weights"),
     "export": (NotImplementedError, "{}: exporting needs a traced graph of the model, which this runtime does not "
                                     "make"),
     "device": (RuntimeError, "{}: this runtime does not support this device; tensors live on 'cpu', 'npu' or 'meta'"),

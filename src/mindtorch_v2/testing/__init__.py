@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from .._refused import refused
 from ._compare import assert_close
 from ._creation import make_tensor
+
+FileCheck = refused("FileCheck")
 
 __all__ = ["assert_close", "make_tensor"]

@@ -6,8 +6,8 @@ import importlib
 from typing import Any
 
 # Loaded when first asked for: most programs touch one of them.
-_SUBMODULES = frozenset({"_python_dispatch", "_pytree", "_triton", "benchmark", "checkpoint", "cpp_extension", "data",
-                         "deterministic",                         "dlpack", "hooks", "model_zoo", "tensorboard"})
+_SUBMODULES = frozenset({"_python_dispatch", "_pytree", "_triton", "benchmark", "checkpoint", "collect_env",
+                         "cpp_extension", "data", "deterministic", "dlpack", "hooks", "model_zoo", "tensorboard"})
 
 
 def __getattr__(name: str) -> Any:

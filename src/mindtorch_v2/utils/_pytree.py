@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import importlib
+import json
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -122,12 +125,37 @@ LEAF = LeafSpec()
 SUPPORTED_NODES: dict[Any, NodeDef] = {}
 
 
+class WrittenAs(NamedTuple):
+    """How a type of container stands in a text."""
+
+    name: str | None
+    to_plain: Callable[[Any], Any] | None
+    from_plain: Callable[[Any], Any] | None
+
+
+WRITTEN_AS: dict[Any, WrittenAs] = {}
+TYPES_BY_NAME: dict[str, Any] = {}
+TREESPEC_PROTOCOL = 1  # the only one that PyTorch has had so far
+FlattenFunc, UnflattenFunc, FlattenWithKeysFunc = Flatten, Unflatten, FlattenWithKeys
+KeyPath = tuple[Any, ...]
+
+
 def register_pytree_node(cls: type[Any], flatten_fn: Flatten, unflatten_fn: Unflatten, *,
-                         flatten_with_keys_fn: FlattenWithKeys | None = None, **names: Any) -> None:
-    """Treat instances of a class as containers. Names for serialisation are accepted; trees are not serialised here."""
+                         serialized_type_name: str | None = None,
+                         to_dumpable_context: Callable[[Any], Any] | None = None,
+                         from_dumpable_context: Callable[[Any], Any] | None = None,
+                         flatten_with_keys_fn: FlattenWithKeys | None = None) -> None:
+    """Treat instances of a class as containers. With a name, their shape can be written by `treespec_dumps`."""
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls} is already registered as pytree node.")
+    if (to_dumpable_context is None) != (from_dumpable_context is None):
+        raise ValueError(f"Both to_dumpable_context and from_dumpable_context for {cls} must be None or registered.")
+    if serialized_type_name is not None:
+        if not isinstance(serialized_type_name, str):
+            raise ValueError(f"serialized_type_name of {cls} has to be a str")
+        TYPES_BY_NAME[serialized_type_name] = cls
     SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn, flatten_with_keys_fn)
+    WRITTEN_AS[cls] = WrittenAs(serialized_type_name, to_dumpable_context, from_dumpable_context)
 
 
 _register_pytree_node = register_pytree_node
@@ -437,3 +465,175 @@ def treespec_dict(mapping: Any = (), /, **kwargs: TreeSpec) -> TreeSpec:
     """The shape of a dictionary of such."""
     made = dict(mapping, **kwargs)
     return TreeSpec(dict, list(made), list(made.values()))
+
+
+def tree_is_leaf(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> bool:
+    """Whether a tree is a single leaf."""
+    return (is_leaf is not None and is_leaf(tree)) or _get_node_type(tree) not in SUPPORTED_NODES
+
+
+def register_dataclass(cls: type[Any], *, field_names: list[str] | None = None, drop_field_names: list[str] | None = None,
+                       serialized_type_name: str | None = None) -> None:
+    """Treat instances of a data class as containers of their fields."""
+    if field_names is None:
+        if not dataclasses.is_dataclass(cls):
+            raise ValueError("field_names must be specified with a list of all fields used to initialize the class, as "
+                             f"{cls} is not a dataclass")
+        field_names = [field.name for field in dataclasses.fields(cls) if field.init]
+    elif dataclasses.is_dataclass(cls):
+        known = {field.name for field in dataclasses.fields(cls) if field.init}
+        if known != {*field_names, *(drop_field_names or ())}:
+            raise ValueError("field_names does not include all dataclass fields.\n\nDataclass fields in "
+                             f"`field_names` but not in dataclass: {sorted({*field_names} - known)}, missing fields: "
+                             f"{sorted(known - {*field_names, *(drop_field_names or ())})}")
+    names = [name for name in field_names if name not in (drop_field_names or ())]
+
+    def flatten_with_keys(one: Any) -> tuple[list[tuple[Any, Any]], Any]:
+        present = [name for name in names if getattr(one, name) is not None]
+        absent = [name for name in names if getattr(one, name) is None]
+        return [(GetAttrKey(name), getattr(one, name)) for name in present], [present, absent]
+
+    def flatten(one: Any) -> tuple[list[Any], Any]:
+        pairs, context = flatten_with_keys(one)
+        return [value for _, value in pairs], context
+
+    def unflatten(values: Iterable[Any], context: Any) -> Any:
+        present, absent = context
+        return cls(**dict(zip(present, values)), **dict.fromkeys(absent))
+
+    register_pytree_node(cls, flatten, unflatten, serialized_type_name=serialized_type_name,
+                         flatten_with_keys_fn=flatten_with_keys)
+
+
+CONSTANT_TYPES: set[type[Any]] = set()
+
+
+class _Held:
+    """A constant as part of a tree's shape: equal if the constants are."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Held) and bool(self.value == other.value)
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __repr__(self) -> str:
+        return f"ConstantNode({self.value!r})"
+
+
+def register_constant(cls: type[Any]) -> None:
+    """Treat instances of a class as parts of a tree's shape: they are no leaves."""
+    if cls.__eq__ is object.__eq__:
+        raise TypeError("register_constant(cls) expects `cls` to have a non-default `__eq__` implementation.")
+    if cls.__hash__ is object.__hash__:
+        raise TypeError("register_constant(cls) expects `cls` to have a non-default `__hash__` implementation.")
+    register_pytree_node(cls, lambda one: ([], _Held(one)), lambda _, context: context.value,
+                         flatten_with_keys_fn=lambda one: ([], _Held(one)))
+    CONSTANT_TYPES.add(cls)
+
+
+def is_constant_class(cls: type[Any]) -> bool:
+    """Whether `register_constant` was called for a class."""
+    return cls in CONSTANT_TYPES
+
+
+_CONTAINER_NAMES = {"builtins.tuple": tuple, "builtins.list": list, "builtins.dict": dict,
+                    "collections.OrderedDict": OrderedDict, "collections.defaultdict": defaultdict,
+                    "collections.deque": deque, "collections.namedtuple": _NamedTuple}
+_NAMES_OF_CONTAINERS = {kind: name for name, kind in _CONTAINER_NAMES.items()}
+
+
+def _name_of_type(kind: Any) -> str:
+    if kind in _NAMES_OF_CONTAINERS:
+        return _NAMES_OF_CONTAINERS[kind]
+    written = WRITTEN_AS.get(kind)
+    if written is None or written.name is None:
+        raise NotImplementedError(f"No registered serialization name for {kind} found. Please update your "
+                                  "_register_pytree_node call with a `serialized_type_name` kwarg.")
+    return written.name
+
+
+def _plain_context(kind: Any, context: Any) -> Any:
+    if kind is _NamedTuple:
+        if context not in WRITTEN_AS or WRITTEN_AS[context].name is None:
+            raise NotImplementedError("Can't serialize TreeSpec of namedtuple class because we didn't register a "
+                                      "serializated_type_name. Please register using `_register_namedtuple`.")
+        return WRITTEN_AS[context].name
+    if kind is defaultdict:
+        return {"default_factory_module": context[0].__module__, "default_factory_name": context[0].__qualname__,
+                "dict_context": context[1]} if context[0] is not None else {"dict_context": context[1]}
+    to_plain = WRITTEN_AS[kind].to_plain if kind in WRITTEN_AS else None
+    if to_plain is not None:
+        return to_plain(context)
+    try:
+        return json.dumps(context)
+    except TypeError as error:
+        raise TypeError("Unable to serialize context. Please make the context json dump-able, or register a custom "
+                        "serializer using _register_pytree_node.") from error
+
+
+def _context_again(kind: Any, plain: Any) -> Any:
+    if kind is _NamedTuple:
+        return TYPES_BY_NAME[plain]
+    if kind is defaultdict:
+        factory = None if "default_factory_name" not in plain else getattr(
+            importlib.import_module(plain["default_factory_module"]), plain["default_factory_name"])
+        return [factory, plain["dict_context"]]
+    from_plain = WRITTEN_AS[kind].from_plain if kind in WRITTEN_AS else None
+    return json.loads(plain) if from_plain is None else from_plain(plain)
+
+
+def _register_namedtuple(cls: Any, *, serialized_type_name: str) -> None:
+    """Give a class that `namedtuple` made a name by which `treespec_dumps` writes it."""
+    WRITTEN_AS[cls] = WrittenAs(serialized_type_name, None, None)
+    TYPES_BY_NAME[serialized_type_name] = cls
+
+
+def _spec_as_dict(spec: TreeSpec) -> dict[str, Any]:
+    if spec.is_leaf():
+        return {"type": None, "context": None, "children_spec": []}
+    return {"type": _name_of_type(spec.type), "context": _plain_context(spec.type, spec.context),
+            "children_spec": [_spec_as_dict(child) for child in spec.children_specs]}
+
+
+def _spec_from_dict(text: dict[str, Any]) -> TreeSpec:
+    if text["type"] is None and text["context"] is None and not text["children_spec"]:
+        return LEAF
+    kind = _CONTAINER_NAMES.get(text["type"]) or TYPES_BY_NAME.get(text["type"])
+    if kind is None:
+        raise NotImplementedError(f"Deserializing {text['type']} in pytree is not registered.")
+    return TreeSpec(kind, _context_again(kind, text["context"]), [_spec_from_dict(one) for one in text["children_spec"]])
+
+
+def treespec_dumps(treespec: TreeSpec, protocol: int | None = None) -> str:
+    """The shape of a tree as a text."""
+    if not isinstance(treespec, TreeSpec):
+        raise TypeError("treespec_dumps(treespec, protocol): Expected `treespec` to be instance of TreeSpec but got "
+                        f"item of type {type(treespec)}.")
+    if protocol not in (None, TREESPEC_PROTOCOL):
+        raise ValueError(f"Unknown protocol {protocol}. Available protocols: {[TREESPEC_PROTOCOL]}")
+    return json.dumps((TREESPEC_PROTOCOL, _spec_as_dict(treespec)))
+
+
+def treespec_loads(serialized: str) -> TreeSpec:
+    """The shape of a tree from the text that `treespec_dumps` made."""
+    protocol, text = json.loads(serialized)
+    if protocol != TREESPEC_PROTOCOL:
+        raise ValueError(f"Unknown protocol {protocol}. Available protocols: {[TREESPEC_PROTOCOL]}")
+    return _spec_from_dict(text)
+
+
+class _Asterisk(str):
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "*"
+
+
+def treespec_pprint(treespec: TreeSpec) -> str:
+    """The shape of a tree, with `*` for its leaves."""
+    leaf = _Asterisk()
+    return repr(tree_unflatten([leaf] * treespec.num_leaves, treespec))

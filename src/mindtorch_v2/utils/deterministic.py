@@ -16,7 +16,9 @@ class _Switches(types.ModuleType):
 
     @fill_uninitialized_memory.setter
     def fill_uninitialized_memory(self, mode: bool) -> None:
-        Deterministic.fill = bool(mode)
+        if not isinstance(mode, bool):
+            raise TypeError(f"fill_uninitialized_memory has to be a bool, but got {type(mode).__name__}")
+        Deterministic.fill = mode
 
 
 sys.modules[__name__].__class__ = _Switches

@@ -26,7 +26,7 @@ class WeakIdRef(weakref.ref):  # type: ignore[type-arg]
         return mine is theirs if mine is not None and theirs is not None else self is other
 
 
-ref = weakref.ref
+ref = WeakRef = weakref.ref
 
 
 class _WeakHashRef(weakref.ref):  # type: ignore[type-arg]

@@ -7,6 +7,7 @@ is not here are many and come and go with PyTorch's versions, so they are known 
 from __future__ import annotations
 
 import functools
+import gc
 import importlib
 import importlib.util
 import inspect
@@ -20,14 +21,17 @@ import sys
 import tempfile
 import types
 import unittest
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
+from ..._absent import refusing
 from ..._random import fork_rng
 from ..._settings import is_warn_always_enabled, set_warn_always
+from ..._tensor import Tensor
 from .._creation import make_tensor
 from .common_dtype import get_all_dtypes
 from .random_matrices import (
@@ -223,7 +227,65 @@ def __getattr__(name: str) -> Any:
         return _needs_what_is_absent(name)
     if name.startswith(("skipIf", "skipRocm", "skipCUDA", "xfailIf", "xpassIf", "runWithout")):
         return runs_anyway
+    if name in _OUTSIDE:
+        return refusing(name, NotImplementedError, f"{name}: {_OUTSIDE[name]}")
+    if name == "dtype_abbrs":
+        return importlib.import_module("mindtorch_v2.testing._internal.logging_tensor").DTYPE_SHORT
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+# Helpers of PyTorch's tests for what is not part of this runtime.
+_OUTSIDE = {
+    **dict.fromkeys(("scoped_load_inline", "install_cpp_extension", "remove_cpp_extensions_build_root",
+                     "find_library_location"), "this runtime has no C++ side to extend"),
+    **dict.fromkeys(("enable_profiling_mode", "enable_profiling_mode_for_profiling_tests", "num_profiled_runs",
+                     "prof_callable", "prof_func_call", "prof_meth_call", "ProfilingMode"),
+                    "there is no TorchScript executor"),
+    **dict.fromkeys(("get_cycles_per_ms", "to_gpu", "device_sleep", "getRocmVersion", "getRocmArchName",
+                     "CudaNonDefaultStream", "CudaMemoryLeakCheck"), "there is no GPU"),
+    **dict.fromkeys(("CrossRefMode", "custom_op", "make_dynamo_test"), "there is no compiler"),
+    "download_file": "tests do not use the network here",
+    **dict.fromkeys(("shell", "retry_shell", "wait_for_process", "parse_cmd_line_args", "get_report_path"),
+                    "PyTorch's own way of running its tests"),
+}
+
+
+class NoTest:
+    """A base for tests that are not to be run."""
+
+    __test__ = False
+
+
+class LazyVal:
+    """A value that is computed when it is first asked for."""
+
+    def __init__(self, compute: Callable[[], Any]) -> None:
+        self.compute = functools.cache(compute)
+
+    def get_value(self) -> Any:
+        """The value."""
+        return self.compute()
+
+    def __bool__(self) -> bool:
+        return bool(self.compute())
+
+
+@contextmanager
+def check_leaked_tensors(limit: int = 1, matched_type: type = Tensor) -> Iterator[Any]:
+    """Warn if tensors are left in reference cycles that only the garbage collector frees."""
+    gc.collect()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    gc.garbage.clear()
+    try:
+        yield gc.garbage
+        gc.collect()
+        left = [one for one in gc.garbage if isinstance(one, matched_type)]
+        if left:
+            warnings.warn(f"{len(left)} tensors were found in the garbage. Did you introduce a reference cycle?",
+                          stacklevel=2)
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
 
 
 def _needs_what_is_absent(name: str) -> Callable[..., Any]:

@@ -17,6 +17,14 @@ __all__ = ["LoggingTensor", "LoggingTensorMode", "LoggingTensorReentrant", "capt
            "capture_logs_with_logging_tensor_mode", "log_input", "no_dispatch"]
 
 
+DTYPE_SHORT = {
+    "bfloat16": "bf16", "float64": "f64", "float32": "f32", "float16": "f16", "float8_e4m3fn": "f8e4m3fn",
+    "float8_e5m2": "f8e5m2", "float8_e4m3fnuz": "f8e4m3fnuz", "float8_e5m2fnuz": "f8e5m2fnuz",
+    "float8_e8m0fnu": "f8e8m0fnu", "complex32": "c32", "complex64": "c64", "complex128": "c128", "int8": "i8",
+    "int16": "i16", "int32": "i32", "int64": "i64", "bool": "b8", "uint8": "u8", "uint16": "u16", "uint32": "u32",
+    "uint64": "u64"}
+
+
 class _Log:
     """Lines such as `$1: f32[2] = torch._ops.aten.add.Tensor($0, 1)`, while somebody captures them."""
 
@@ -24,6 +32,7 @@ class _Log:
         self.lines: list[list[str]] = []
         self.names: Any = WeakTensorKeyDictionary()
         self.numbers = itertools.count()
+        self.all_tensors = False
 
     def name(self, value: Any) -> str:
         """A tensor by its number."""
@@ -31,23 +40,26 @@ class _Log:
             self.names[value] = next(self.numbers)
         return f"${self.names[value]}"
 
+    def result(self, value: Any) -> str:
+        """A tensor that was made: its number, dtype and shape."""
+        if not self.numbered(value):
+            return repr(value)
+        return f"{self.name(value)}: {DTYPE_SHORT[str(value.dtype).removeprefix('torch.')]}{list(value.shape)}"
+
+    def numbered(self, value: Any) -> bool:
+        """Whether a value is shown by a number: the tensors of the class, or all where a mode notes them."""
+        return isinstance(value, Tensor if self.all_tensors else LoggingTensor)
+
     def shown(self, value: Any) -> str:
-        """An argument."""
-        if isinstance(value, Tensor):
-            return self.name(value)
-        if isinstance(value, (list, tuple)):
-            inner = ", ".join(map(self.shown, value))
-            return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' if len(value) == 1 else ''})"
-        return repr(value)
+        """An argument. What is in lists stands there as text."""
+        return str(tree_map(lambda one: self.name(one) if self.numbered(one) else repr(one), value))
 
     def call(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
         """Note an op."""
         if not self.lines:
             return
         given = ", ".join([*map(self.shown, args), *(f"{key}={self.shown(one)}" for key, one in kwargs.items())])
-        made = ", ".join(self.name(one) for one in (result if isinstance(result, (list, tuple)) else [result])
-                         if isinstance(one, Tensor))
-        self.lines[-1].append(f"{made} = torch._ops.{func}({given})")
+        self.lines[-1].append(f"{tree_map(self.result, result)} = torch._ops.{func}({given})")
 
 
 _LOG = _Log()
@@ -57,20 +69,20 @@ _LOG = _Log()
 def capture_logs(is_mode: bool = False, python_tb: bool = False, script_tb: bool = False,
                  cpp_tb: bool = False) -> Iterator[list[str]]:
     """The lines of the ops inside, numbered from 0."""
-    before = _LOG.names, _LOG.numbers
-    _LOG.names, _LOG.numbers = WeakTensorKeyDictionary(), itertools.count()
+    before = _LOG.names, _LOG.numbers, _LOG.all_tensors
+    _LOG.names, _LOG.numbers, _LOG.all_tensors = WeakTensorKeyDictionary(), itertools.count(), is_mode
     _LOG.lines.append([])
     try:
         yield _LOG.lines[-1]
     finally:
         _LOG.lines.pop()
-        _LOG.names, _LOG.numbers = before
+        _LOG.names, _LOG.numbers, _LOG.all_tensors = before
 
 
 def log_input(name: str, var: Any) -> None:
     """Give a tensor its number and its name."""
     if _LOG.lines:
-        _LOG.lines[-1].append(f"{_LOG.name(var)} = input({name!r})")
+        _LOG.lines[-1].append(f"{_LOG.result(var)} = input({name!r})")
 
 
 class LoggingTensor(Tensor):
@@ -120,5 +132,5 @@ class LoggingTensorMode(TorchDispatchMode):
 def capture_logs_with_logging_tensor_mode(python_tb: bool = False, script_tb: bool = False,
                                           cpp_tb: bool = False) -> Iterator[list[str]]:
     """The lines of all ops inside."""
-    with LoggingTensorMode(), capture_logs() as logs:
+    with LoggingTensorMode(), capture_logs(True, python_tb, script_tb, cpp_tb) as logs:
         yield logs

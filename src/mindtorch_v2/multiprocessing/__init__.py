@@ -7,7 +7,7 @@ from multiprocessing import *  # noqa: F403
 from multiprocessing import connection
 from typing import Any
 
-from ._spawning import ProcessContext, ProcessExitedException, ProcessRaisedException, spawn
+from .._spawning import ProcessContext, ProcessExitedException, ProcessRaisedException, spawn
 
 __all__ = [*_multiprocessing.__all__, "ProcessContext",  # type: ignore[attr-defined]
            "ProcessExitedException", "ProcessRaisedException", "SpawnContext", "connection",

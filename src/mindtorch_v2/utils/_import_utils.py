@@ -1,0 +1,25 @@
+"""`torch.utils._import_utils`: modules that may be missing."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+from types import ModuleType
+from typing import Any
+
+__all__ = ["check_module_exists", "import_dill"]
+
+
+def check_module_exists(name: str) -> bool:
+    """Whether a module could be imported."""
+    return importlib.util.find_spec(name) is not None
+
+
+@functools.lru_cache
+def import_dill() -> ModuleType | None:
+    """`dill`, which pickles functions too, or None."""
+    if not check_module_exists("dill"):
+        return None
+    dill: Any = importlib.import_module("dill")
+    dill.extend(use_dill=False)  # only what asks for it is pickled by it
+    return dill
