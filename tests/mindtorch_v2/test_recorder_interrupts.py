@@ -14,7 +14,10 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2._dispatch.native import NATIVE
-from mindtorch_v2.profiler import profile
+from mindtorch_v2.profiler import profile, record_function
+from mindtorch_v2.profiler.sources.holders import Holders
+from mindtorch_v2.profiler.sources.modules import Modules
+from mindtorch_v2.profiler.sources.scopes import Scopes
 from mtprof.devices import DeviceType
 from mtprof.schema import Direction, Kind, Role
 from mtprof.tables.distinct import distinct
@@ -161,6 +164,38 @@ def test_distinct_combinations():
             assert columns[:, first].tolist() == found.tolist()
             assert first.tolist() == index.tolist()
             assert which.tolist() == inverse.reshape(-1).tolist()
+
+
+def test_a_collection_in_the_middle_of_the_end(monkeypatch):
+    """What it calls, other threads included, may be a module's first call or begin a scope."""
+    kept = []
+
+    def collecting(phase, info):
+        kept.append(torch.nn.Identity())
+        kept[-1](1)
+        kept.append(record_function("mine"))
+        kept[-1].__enter__()
+
+    def take(source, mark, stretch, before):
+        gc.callbacks.append(collecting)
+        gc.set_threshold(200, 1000, 1000)
+        try:
+            return before(source, mark, stretch)
+        finally:
+            gc.set_threshold(*threshold)
+            gc.callbacks.remove(collecting)
+
+    threshold = gc.get_threshold()
+    for source in (Holders, Modules, Scopes):
+        before = source.take
+        monkeypatch.setattr(source, "take", lambda *given, before=before: take(*given, before))
+    with profile(with_stack=True) as prof:
+        for _ in range(3):
+            torch.nn.Sequential(*[torch.nn.Identity() for _ in range(1000)])(1)
+        for _ in range(2500):  # more than Python has tuples in store
+            kept.append(record_function("mine"))
+            kept[-1].__enter__()
+    assert [prof.trace.names[name] for name in prof.trace.events["name"].tolist()].count("mine") >= 2500
 
 
 @pytest.mark.skipif(NATIVE is None, reason="the C extension is not used")

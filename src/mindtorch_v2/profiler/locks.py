@@ -1,11 +1,15 @@
-"""Locks that an interrupt cannot leave taken."""
+"""Locks that an interrupt cannot leave taken, and how to read without one what other threads change."""
 
 from __future__ import annotations
 
 import threading
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 RLock = Any  # what threading.RLock() makes
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+_GONE: Any = object()
 
 
 def is_mine(lock: RLock) -> bool:
@@ -26,3 +30,12 @@ def let_go(lock: RLock) -> None:
 def new_lock() -> RLock:
     """A lock that a thread may take again."""
     return threading.RLock()
+
+
+def items_now(shared: Mapping[Key, Value]) -> list[tuple[Key, Value]]:
+    """What is in a dictionary that other threads change meanwhile.
+
+    `list(shared.items())` makes tuples. Before Python 3.12 that can begin a collection of garbage, whose callbacks and
+    finalizers let other threads run in the middle of it.
+    """
+    return [(key, value) for key in list(shared) if (value := shared.get(key, _GONE)) is not _GONE]

@@ -19,6 +19,7 @@ from typing import Any
 
 from ..._dispatch.registry import CHOOSERS
 from ..._tensor import Tensor
+from ..locks import items_now
 
 _PACKAGE = __name__.partition(".")[0]
 _FUNCTIONAL = f"{_PACKAGE}.nn.functional"
@@ -92,11 +93,11 @@ def stand_in_codes() -> dict[int, list[str]]:
                sum(_class_of(*place) is not None for place in _PYTHON_CLASSES))
     if counted != _counted:
         found: dict[int, list[str]] = {}
-        named = [(name, function) for name, (function, _) in list(CHOOSERS.items())]
-        named += [(name, value) for name, value in list(public.items()) if name not in PYTHON_FUNCTIONS]
-        named += [(name, value) for name, value in list(vars(Tensor).items()) if name not in PYTHON_METHODS]
+        named = [(name, function) for name, (function, _) in items_now(CHOOSERS)]
+        named += [(name, value) for name, value in items_now(public) if name not in PYTHON_FUNCTIONS]
+        named += [(name, value) for name, value in items_now(vars(Tensor)) if name not in PYTHON_METHODS]
         for module, names in further:
-            named += [(name, value) for name, value in list(names.items())
+            named += [(name, value) for name, value in items_now(names)
                       if module != _FUNCTIONAL or name in FUNCTIONAL]
         for name, value in named:
             if isinstance(value, FunctionType) and not name.startswith("_"):
@@ -118,7 +119,7 @@ def _written_in_python(further: dict[str, dict[str, Any]]) -> Iterator[CodeType]
         if found is not None:
             spaces += [vars(kind) for kind in found.__mro__[:-1]]
     for space in spaces:
-        for name, value in list(space.items()):
+        for name, value in items_now(space):
             if isinstance(value, FunctionType) and not name.startswith("_") and value.__code__.co_name == name:
                 yield value.__code__
             elif isinstance(value, staticmethod):

@@ -12,6 +12,7 @@ from mtprof.trace import TensorInput
 from ..._dispatch.observer import HOOK
 from ..._dtype import FROM_NUMPY
 from ..._tensor import Tensor
+from ..locks import items_now
 from ..options import Options
 from .base import Source, Stretch
 from .modules import ModuleName
@@ -75,7 +76,7 @@ class Holders(Source):
         """What was noted so far, modules by their labels."""
         names: dict[int, ModuleName] = stretch.taken.get("modules", {})
         holders = {identity: (holder.time_ns, names[identity].label if holder.is_module else None, holder.held)
-                   for identity, holder in list(self.holders.items())
+                   for identity, holder in items_now(self.holders)
                    if not holder.is_module or identity in names}
         return HoldersPart(holders, [step for step in list(self.steps) if step[1] in holders])
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..._dispatch.module_flag import Flag
 from ..._dispatch.observer import event_id, hush, open_stretch
+from ..locks import items_now
 from ..options import Options
 from .base import Source, Stretch
 
@@ -161,7 +162,7 @@ def parts_of(root: Module) -> Iterator[tuple[str, Module]]:
             continue
         seen.add(id(part))
         yield path, part
-        below = [(f"{path}.{name}" if path else name, one) for name, one in list(part._modules.items())
+        below = [(f"{path}.{name}" if path else name, one) for name, one in items_now(part._modules)
                  if one is not None]
         waiting += reversed(below)
 

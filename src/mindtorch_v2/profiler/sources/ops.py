@@ -11,6 +11,7 @@ from mtprof.trace import ThreadInfo
 
 from ..._dispatch.observer import describe, observe, unobserve
 from ..._dispatch.state import NOWHERE, STATES, ThreadState
+from ..locks import items_now
 from ..options import Options
 from .base import Source, Stretch
 from .buffers import Buffers, Events, since
@@ -106,7 +107,7 @@ class Ops(Source):
                 # A lane that nobody else reads is handed over as it is; it can be gigabytes.
                 events = lane.events if stretch.last and begin == 0 else since(lane.events, begin)
                 pieces.append(Piece(events, lane.info, lane.ident, modules,
-                                    self.record_ids.get(id(lane.events), {}), begin))
+                                    dict(items_now(self.record_ids.get(id(lane.events), {}))), begin))
         return pieces
 
     def threads(self) -> dict[int, ThreadInfo]:

@@ -13,6 +13,7 @@ import numpy as np
 from mtprof.trace import ThreadInfo
 
 from ..._dispatch.observer import event_id
+from ..locks import items_now
 from ..options import Options
 from .base import Source, Stretch
 
@@ -66,7 +67,7 @@ class Scopes(Source):
         """
         threads = {} if self.all is None else self.all.ops.threads()
         return [OpenScope(event_id(scope.name, scope.kind), scope.start, threads[ident])
-                for scope, ident in list(OPEN.items())
+                for scope, ident in items_now(OPEN)
                 if scope.start is not None and stretch.start_ns <= scope.start <= stretch.end_ns and ident in threads]
 
 
