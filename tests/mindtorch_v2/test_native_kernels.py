@@ -212,9 +212,16 @@ def test_lstm(sizes: tuple[int, int, int, int], both: bool) -> None:
     ((2, 12, 20, 20), (12, 1, 3, 3), {"groups": 12, "padding": 1}),
     ((2, 40, 2, 2), (50, 40, 3, 3), {"padding": 1}),
     ((2, 20, 6, 6), (30, 20, 1, 1), {"stride": 2}),
+    ((2, 20, 5, 6), (30, 20, 1, 1), {}),
+    ((3, 6, 9, 9), (4, 3, 1, 1), {"groups": 2}),
+    ((1, 6, 3, 3), (4, 6, 1, 1), {}),
     ((2, 6, 10, 10), (8, 6, 2, 2), {"stride": 3}),
     ((2, 4, 50), (9, 4, 5), {"stride": 2, "padding": 2}),
     ((2, 3, 5, 6, 7), (9, 3, 2, 3, 2), {}),
+    ((2, 8, 6, 5, 4), (8, 8, 3, 3, 3), {"padding": 1}),
+    ((1, 3, 5, 7, 27), (3, 3, 2, 3, 3), {"padding": (0, 1, 1)}),
+    ((3, 4, 9, 8, 7), (12, 2, 3, 2, 3), {"stride": (2, 3, 2), "padding": (1, 0, 2), "groups": 2}),
+    ((2, 6, 7, 6, 30), (6, 1, 3, 3, 3), {"groups": 6, "dilation": (2, 1, 3), "padding": 1}),
 ])
 def test_convolution(images: tuple[int, ...], weight: tuple[int, ...], options: dict[str, Any],
                      monkeypatch: pytest.MonkeyPatch) -> None:
@@ -406,6 +413,9 @@ NATIVE_REFUSALS: list[Callable[[Any], Any]] = [
     lambda k: k.multiply_into(np.empty((2, 2), np.float32), np.empty((2, 3), np.float32), np.empty((2, 2), np.float32),
                               False),
     lambda k: k.sgd(np.empty(4, np.float32), np.empty(5, np.float32), None, 0.1, 0, 1, 0, False, False, True),
+    lambda k: k.convolve(*(np.empty((1, 1, 2, 2), np.float32) for _ in range(3)), None, (1,), (0, 0), (1, 1), 1),
+    lambda k: k.convolve(*(np.empty((1, 1, 2), np.float32) for _ in range(3)), None, (1,), (0,), (1,), 1),
+    lambda k: k.convolve(*(np.empty((1, 1), np.float32) for _ in range(3)), None, (), (), (), 1),
     lambda k: k.set_level("no such level"),
 ]
 

@@ -23,7 +23,6 @@ from .convolution_checks import check_convolution
 from .matmul import products
 from .memory import contiguous_step, empty
 from .onednn import convolution as onednn
-from .windows_in_c import turned_weight
 
 Array = Any
 Sizes = tuple[int, ...]
@@ -123,6 +122,14 @@ class Columns:
         memory = np.zeros(shape, y.dtype) if self.pitched else np.empty(shape, y.dtype)
         memory[(slice(None), slice(None), *self.kept)] = y.swapaxes(0, 1)
         return memory.reshape(groups, y.shape[1] // groups, -1)
+
+
+def turned_weight(weight: Array, groups: int) -> Array:
+    """The weight for `Window.turned`: reversed in space, input and output channels exchanged within a group."""
+    out, per_group, *kernel = weight.shape
+    reverse = weight[(slice(None), slice(None), *(slice(None, None, -1) for _ in kernel))]
+    grouped = reverse.reshape(groups, out // groups, per_group, *kernel).swapaxes(1, 2)
+    return np.ascontiguousarray(grouped.reshape(groups * per_group, out // groups, *kernel))
 
 
 def _pointwise(x: Array, matrix: Array, groups: int) -> Array:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Array = Any
 Condition = Callable[..., bool]
 
-VERSION = 3  # of the C interface: a build from older sources is as good as none
+VERSION = 4  # of the C interface: a build from older sources is as good as none
 FLOAT32 = np.dtype(np.float32)
 
 
@@ -163,13 +163,11 @@ def recurrent(*arrays: Array) -> bool:
     return native is not None and all(a.dtype is FLOAT32 and a.flags.c_contiguous and a.size for a in arrays)
 
 
-@rule("native", "convolution of images and lines", "its backward")
-def windows(images: tuple[int, ...], out: tuple[int, ...], window: Any, groups: int, *arrays: Array) -> bool:
-    """float32 (16-bit floats are widened first), not empty, windows as a forward convolution has them; kernels of one
-    element without groups are products of matrices."""
-    return (native is not None and len(out) < 3 and all(a.dtype is FLOAT32 and a.size for a in arrays)
-            and min(images) > 0 and min(out) > 0 and not (window.is_point() and groups == 1)
-            and window.output(images[2:]) == tuple(out))
+@rule("native", "convolution", "its backward")
+def windows(images: tuple[int, ...], out: tuple[int, ...], window: Any, *arrays: Array) -> bool:
+    """float32 (16-bit floats are widened first), not empty, windows as a forward convolution has them."""
+    return (native is not None and all(a.dtype is FLOAT32 and a.size for a in arrays)
+            and min(images) > 0 and min(out) > 0 and window.output(images[2:]) == tuple(out))
 
 
 @rule("onednn", "convolution", "its backward")

@@ -1,15 +1,25 @@
-/* Convolution of images. Included once by each level's file.
+/* Convolution of lines, images and volumes, which are all called images here. Included once by each level's file.
 
    Images are copied once, with their padding, into planes in which windows step by one: a stride of 2 gives 4 planes a
-   channel, of even and odd rows and columns. What one tap of a kernel sees at consecutive positions is then a run of
+   channel of an image, of even and odd rows and columns; those of a volume are volumes. What one tap of a kernel sees at consecutive positions is then a run of
    memory, and a table of offsets, one for each channel and tap, is all that a product with the weights needs. Positions
    keep the pitch of the planes; those beyond the end of a row are computed and dropped. */
+
+INLINE ptrdiff_t volume(const ptrdiff_t sizes[3]) { return sizes[0] * sizes[1] * sizes[2]; }
+
+/* Where tap `tap` of a kernel is in it. */
+INLINE void place_of_tap(const Windows *how, ptrdiff_t tap, ptrdiff_t place[3]) {
+    place[0] = tap / (how->kernel[1] * how->kernel[2]) * how->dilation[0];
+    place[1] = tap / how->kernel[2] % how->kernel[1] * how->dilation[1];
+    place[2] = tap % how->kernel[2] * how->dilation[2];
+}
 
 typedef struct {
     const Windows *how;
     const float *given, *weight, *bias, *pull;
     float *made;
-    ptrdiff_t high, wide;          /* of a plane */
+    ptrdiff_t phases[3];           /* planes of a channel along each dimension: those that a kernel sees */
+    ptrdiff_t high, wide, plane;   /* rows of a slice of a plane, numbers of a row, and of all of it */
     ptrdiff_t positions;           /* of an image, at the planes' pitch */
     ptrdiff_t image;               /* numbers that an image's planes take */
     ptrdiff_t taps;                /* channels of a group times kernel elements */
@@ -25,26 +35,27 @@ static void planes_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) 
     Convolution *it = work;
     const Windows *how = it->how;
     (void)share;
-    ptrdiff_t plane = it->high * it->wide, across = how->stride[1];
+    ptrdiff_t across = how->stride[2], phases = volume(it->phases), width = how->given[2], padding = how->padding[2];
     for (ptrdiff_t i = begin; i < end; i++) {
         ptrdiff_t image = i / how->channels, channel = i % how->channels;
-        const float *from = it->given + ((it->first + image) * how->channels + channel) * how->height * how->width;
-        float *to = it->planes + image * it->image + channel * how->stride[0] * across * plane;
-        memset(to, 0, sizeof(float) * (size_t)(how->stride[0] * across * plane));
-        for (ptrdiff_t y = 0; y < how->height; y++) {
-            ptrdiff_t row = y + how->padding[0];
-            float *line = to + row % how->stride[0] * across * plane + row / how->stride[0] * it->wide;
-            const float *source = from + y * how->width;
-            if (across == 1) {
-                memcpy(line + how->padding[1], source, sizeof(float) * (size_t)how->width);
-                continue;
+        const float *source = it->given + ((it->first + image) * how->channels + channel) * volume(how->given);
+        float *to = it->planes + image * it->image + channel * phases * it->plane;
+        memset(to, 0, sizeof(float) * (size_t)(phases * it->plane));
+        for (ptrdiff_t z = how->padding[0]; z < how->padding[0] + how->given[0]; z++)
+            for (ptrdiff_t y = how->padding[1]; y < how->padding[1] + how->given[1]; y++, source += width) {
+                if (z % how->stride[0] >= it->phases[0] || y % how->stride[1] >= it->phases[1]) continue;
+                ptrdiff_t phase = (z % how->stride[0] * it->phases[1] + y % how->stride[1]) * it->phases[2];
+                float *line = to + phase * it->plane + (z / how->stride[0] * it->high + y / how->stride[1]) * it->wide;
+                if (across == 1) {
+                    memcpy(line + padding, source, sizeof(float) * (size_t)width);
+                    continue;
+                }
+                for (ptrdiff_t part = 0; part < it->phases[2]; part++) {
+                    float *target = line + part * it->plane;
+                    ptrdiff_t x = (part - padding % across + across) % across;
+                    for (target += (x + padding) / across; x < width; x += across) *target++ = source[x];
+                }
             }
-            for (ptrdiff_t phase = 0; phase < across; phase++) {
-                float *target = line + phase * plane;
-                ptrdiff_t x = (phase - how->padding[1] % across + across) % across;
-                for (target += (x + how->padding[1]) / across; x < how->width; x += across) *target++ = source[x];
-            }
-        }
     }
 }
 
@@ -74,15 +85,15 @@ WINDOW_TILE(windows_one, 1)
 /* The positions of a tile that are of the image go to the result. */
 INLINE void keep_positions(const Convolution *it, float *out, const float *row, ptrdiff_t position, float shift) {
     const Windows *how = it->how;
-    ptrdiff_t y = position / it->wide, x = position % it->wide, done = 0;
-    while (done < WIDE && y < how->out_height) {
-        ptrdiff_t count = least(WIDE - done, how->out_width - x);
-        float *to = out + y * how->out_width + x;
-        if (count > 0)
-            for (ptrdiff_t j = 0; j < count; j++) to[j] = row[done + j] + shift;
+    ptrdiff_t line = position / it->wide, x = position % it->wide, done = 0;
+    ptrdiff_t z = line / it->high, y = line % it->high;
+    while (done < WIDE && z < how->made[0]) {
+        ptrdiff_t count = y < how->made[1] ? least(WIDE - done, how->made[2] - x) : 0;
+        float *to = out + (z * how->made[1] + y) * how->made[2] + x;
+        for (ptrdiff_t j = 0; j < count; j++) to[j] = row[done + j] + shift;
         done += it->wide - x;
         x = 0;
-        y++;
+        if (++y == it->high) y = 0, z++;
     }
 }
 
@@ -91,8 +102,8 @@ static void windows_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share)
     const Windows *how = it->how;
     (void)share;
     ptrdiff_t outs = how->out_channels / how->groups, ins = how->channels / how->groups;
-    ptrdiff_t tiles = (it->positions + WIDE - 1) / WIDE, area = how->out_height * how->out_width;
-    ptrdiff_t group_planes = ins * how->stride[0] * how->stride[1] * it->high * it->wide;
+    ptrdiff_t tiles = (it->positions + WIDE - 1) / WIDE, area = volume(how->made);
+    ptrdiff_t group_planes = ins * volume(it->phases) * it->plane;
     for (ptrdiff_t i = begin; i < end; i++) {
         ptrdiff_t piece = i % it->pieces, group = i / it->pieces % how->groups, image = i / it->pieces / how->groups;
         const float *planes = it->planes + image * it->image + group * group_planes;
@@ -113,15 +124,23 @@ static void windows_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share)
     }
 }
 
+/* Sizes of a plane, and the positions of an image at its pitch. */
+INLINE ptrdiff_t pitched(const Windows *how, ptrdiff_t sizes[3]) {
+    for (int i = 0; i < 3; i++)
+        sizes[i] = (how->given[i] + 2 * how->padding[i] + how->stride[i] - 1) / how->stride[i];
+    return ((how->made[0] - 1) * sizes[1] + how->made[1] - 1) * sizes[2] + how->made[2];
+}
+
 /* Geometry, offsets and memory for planes; NO_MEMORY if there is none. */
 static int prepare(Convolution *it, size_t more) {
     const Windows *how = it->how;
-    it->high = (how->height + 2 * how->padding[0] + how->stride[0] - 1) / how->stride[0];
-    it->wide = (how->width + 2 * how->padding[1] + how->stride[1] - 1) / how->stride[1];
-    ptrdiff_t plane = it->high * it->wide, phases = how->stride[0] * how->stride[1];
-    it->positions = (how->out_height - 1) * it->wide + how->out_width;
-    it->image = how->channels * phases * plane;
-    ptrdiff_t ins = how->channels / how->groups, size = how->kernel[0] * how->kernel[1];
+    ptrdiff_t sizes[3];
+    for (int i = 0; i < 3; i++) it->phases[i] = least(how->stride[i], (how->kernel[i] - 1) * how->dilation[i] + 1);
+    ptrdiff_t phases = volume(it->phases);
+    it->positions = pitched(how, sizes);
+    it->high = sizes[1], it->wide = sizes[2], it->plane = volume(sizes);
+    it->image = how->channels * phases * it->plane;
+    ptrdiff_t ins = how->channels / how->groups, size = volume(how->kernel);
     it->taps = ins * size;
     it->some = IMAGES_AT_ONCE / (it->image + 1);
     if (it->some < 1) it->some = 1;
@@ -135,16 +154,17 @@ static int prepare(Convolution *it, size_t more) {
     it->offsets = (ptrdiff_t *)(((uintptr_t)(it->panels + more) + sizeof(ptrdiff_t) - 1) / sizeof(ptrdiff_t) *
                                 sizeof(ptrdiff_t));
     for (ptrdiff_t k = 0; k < it->taps; k++) {
-        ptrdiff_t y = k % size / how->kernel[1] * how->dilation[0], x = k % how->kernel[1] * how->dilation[1];
-        ptrdiff_t phase = y % how->stride[0] * how->stride[1] + x % how->stride[1];
-        it->offsets[k] = (k / size * phases + phase) * plane + y / how->stride[0] * it->wide + x / how->stride[1];
+        ptrdiff_t at[3], phase = 0;
+        place_of_tap(how, k % size, at);
+        for (int i = 0; i < 3; i++) phase = phase * it->phases[i] + at[i] % how->stride[i], at[i] /= how->stride[i];
+        it->offsets[k] = (k / size * phases + phase) * it->plane + (at[0] * it->high + at[1]) * it->wide + at[2];
     }
     return 0;
 }
 
 static int convolve(const Windows *how, float *made, const float *given, const float *weight, const float *bias) {
     ptrdiff_t outs = how->out_channels / how->groups;
-    ptrdiff_t taps = how->channels / how->groups * how->kernel[0] * how->kernel[1];
+    ptrdiff_t taps = how->channels / how->groups * volume(how->kernel);
     Convolution it = {.how = how, .given = given, .weight = weight, .bias = bias, .made = made};
     if (prepare(&it, (size_t)(how->groups * up(outs, TALL) * taps))) return NO_MEMORY;
     for (ptrdiff_t group = 0; group < how->groups; group++)
@@ -156,7 +176,7 @@ static int convolve(const Windows *how, float *made, const float *given, const f
     ptrdiff_t block = it.some;
     for (; it.first < how->images; it.first += block) {
         it.some = least(block, how->images - it.first);
-        pool_run(planes_share, &it, it.some * how->channels, 1 + SHARE / (how->height * how->width + 1));
+        pool_run(planes_share, &it, it.some * how->channels, 1 + SHARE / (volume(how->given) + 1));
         pool_run(windows_share, &it, it.some * how->groups * it.pieces,
                  1 + (ptrdiff_t)(MANY_PRODUCTS / 2 / (each + 1)));
     }
@@ -189,8 +209,9 @@ INLINE int runs_of(const Joined *it, ptrdiff_t position, ptrdiff_t count, Run *r
     int made = 0;
     while (count) {
         ptrdiff_t image = position / it->area, place = position % it->area;
-        ptrdiff_t y = place / how->out_width, x = place % how->out_width, here = least(count, how->out_width - x);
-        ptrdiff_t from = image * it->base.image + y * it->base.wide + x;
+        ptrdiff_t line = place / how->made[2], x = place % how->made[2], here = least(count, how->made[2] - x);
+        ptrdiff_t z = line / how->made[1], y = line % how->made[1];
+        ptrdiff_t from = image * it->base.image + (z * it->base.high + y) * it->base.wide + x;
         if (made && runs[made - 1].from + runs[made - 1].count == from) runs[made - 1].count += here;
         else runs[made++] = (Run){from, here};
         position += here;
@@ -281,7 +302,7 @@ static void results_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share)
 
 static int convolve_joined(const Windows *how, float *made, const float *given, const float *weight,
                            const float *bias) {
-    ptrdiff_t outs = how->out_channels / how->groups, area = how->out_height * how->out_width;
+    ptrdiff_t outs = how->out_channels / how->groups, area = volume(how->made);
     Joined it = {.base = {.how = how, .given = given, .weight = weight, .bias = bias, .made = made}, .area = area};
     Convolution *base = &it.base;
     if (prepare(base, 0)) return NO_MEMORY;
@@ -300,7 +321,7 @@ static int convolve_joined(const Windows *how, float *made, const float *given, 
         base->some = least(block, how->images - base->first);
         it.tiles = (base->some * area + WIDE - 1) / WIDE;
         it.results = block > 1 ? it.room + room : made + base->first * how->out_channels * area;
-        pool_run(planes_share, base, base->some * how->channels, 1 + SHARE / (how->height * how->width + 1));
+        pool_run(planes_share, base, base->some * how->channels, 1 + SHARE / (volume(how->given) + 1));
         pool_run(joined_share, &it, how->groups * cells, fewest);
         if (block > 1 || bias)
             pool_run(results_share, &it, base->some * how->out_channels, 1 + SHARE / (area + 1));
@@ -310,8 +331,54 @@ static int convolve_joined(const Windows *how, float *made, const float *given, 
     return 0;
 }
 
-/* Contents are brought together unless few channels use them. */
+/* How long a convolution takes, in products: in place, with what is between the rows of an image and the way from tiles
+   to the result, or with the contents of windows brought together. Some rows of a tile may be idle, and one alone waits for its own sums. */
+enum { TO_RESULT = 8, TOGETHER = 12, ALONE = 4 };
+
+typedef struct {
+    double in_place, joined;
+} Costs;
+
+static Costs costs_of(const Windows *how) {
+    ptrdiff_t sizes[3], outs = how->out_channels / how->groups, rest = outs % TALL;
+    double rows = (double)(outs - rest + (!rest ? 0 : rest == 1 ? ALONE : rest <= TALL / 2 ? TALL / 2 : TALL));
+    double taps = (double)(how->channels / how->groups * volume(how->kernel)), all = (double)(how->images * how->groups);
+    return (Costs){all * rows * (taps + TO_RESULT) * (double)up(pitched(how, sizes), WIDE),
+                   all * (rows + TOGETHER) * taps * (double)volume(how->made)};
+}
+
+/* Kernels of one element are products of matrices, `(made, given)` by `(given, position)`, for each image. */
+INLINE int are_points(const Windows *how) {
+    return volume(how->kernel) == 1 && volume(how->stride) == 1 && !how->padding[0] && !how->padding[1] &&
+           !how->padding[2] && (volume(how->made) >= 2 * WIDE || how->images == 1);
+}
+
+/* Distances of the weight's rows and columns as the product needs them. */
+static int convolve_points(const Windows *how, float *made, const float *given, const float *weight, ptrdiff_t outs,
+                           ptrdiff_t ins, ptrdiff_t row, ptrdiff_t column) {
+    ptrdiff_t area = volume(how->made);
+    const ptrdiff_t steps[7] = {how->groups * outs * area, 0, how->groups * ins * area, row, column, area, 1};
+    int failed = 0;
+    for (ptrdiff_t group = 0; group < how->groups && !failed; group++)
+        failed = multiply_batch(made + group * outs * area, weight + group * outs * ins, given + group * ins * area,
+                                how->images, outs, area, ins, steps);
+    return failed;
+}
+
+static void add_bias(const Windows *how, float *made, const float *bias) {
+    ptrdiff_t area = volume(how->made);
+    for (ptrdiff_t i = 0; i < how->images * how->out_channels; i++)
+        for (ptrdiff_t j = 0; j < area; j++) made[i * area + j] += bias[i % how->out_channels];
+}
+
 static int convolve_any(const Windows *how, float *made, const float *given, const float *weight, const float *bias) {
-    int in_place = how->out_channels / how->groups < 8;
-    return in_place ? convolve(how, made, given, weight, bias) : convolve_joined(how, made, given, weight, bias);
+    if (are_points(how)) {
+        ptrdiff_t outs = how->out_channels / how->groups, ins = how->channels / how->groups;
+        int failed = convolve_points(how, made, given, weight, outs, ins, ins, 1);
+        if (bias && !failed) add_bias(how, made, bias);
+        return failed;
+    }
+    Costs costs = costs_of(how);
+    return costs.in_place < costs.joined ? convolve(how, made, given, weight, bias)
+                                         : convolve_joined(how, made, given, weight, bias);
 }

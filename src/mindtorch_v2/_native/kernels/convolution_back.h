@@ -1,4 +1,4 @@
-/* Gradients of a convolution of images. Included once by each level's file. */
+/* Gradients of a convolution. Included once by each level's file. */
 
 /* The gradient of the weight: for each output channel and tap, the product of two runs of memory. */
 #if LANES == 16
@@ -10,17 +10,19 @@ enum { DOT_ROWS = 3, DOT_TAPS = 3 };
 /* Gradients of some output channels at the planes' pitch, `(image, channel)`. */
 static void lay_pulls(const Convolution *it, float *pulls, ptrdiff_t channel, ptrdiff_t rows) {
     const Windows *how = it->how;
-    ptrdiff_t run = up(it->positions, LANES), width = how->out_width;
+    ptrdiff_t run = up(it->positions, LANES), width = how->made[2], slice = it->high * it->wide;
     for (ptrdiff_t image = 0; image < it->some; image++)
         for (ptrdiff_t i = 0; i < rows; i++) {
-            const float *from = it->pull + ((it->first + image) * how->out_channels + channel + i) * how->out_height * width;
+            const float *from = it->pull + ((it->first + image) * how->out_channels + channel + i) * volume(how->made);
             float *to = pulls + (image * DOT_ROWS + i) * run;
-            for (ptrdiff_t y = 0; y < how->out_height; y++, from += width) {
-                float *line = to + y * it->wide;
-                for (ptrdiff_t x = 0; x < width; x++) line[x] = from[x];
-                ptrdiff_t until = y + 1 < how->out_height ? it->wide : run - y * it->wide;
-                for (ptrdiff_t x = width; x < until; x++) line[x] = 0.0f;
-            }
+            for (ptrdiff_t z = 0; z < how->made[0]; z++, to += slice)
+                for (ptrdiff_t y = 0; y < how->made[1]; y++, from += width) {
+                    float *line = to + y * it->wide;
+                    ptrdiff_t until = it->wide;
+                    if (y + 1 == how->made[1]) until = (z + 1 < how->made[0] ? slice : run - z * slice) - y * it->wide;
+                    for (ptrdiff_t x = 0; x < width; x++) line[x] = from[x];
+                    for (ptrdiff_t x = width; x < until; x++) line[x] = 0.0f;
+                }
         }
 }
 
@@ -89,7 +91,7 @@ static int convolve_back(const Windows *how, float *made, const float *pull, con
     memset(made, 0, sizeof(float) * (size_t)(how->out_channels * it.taps));
     for (; it.first < how->images; it.first += block) {
         it.some = least(block, how->images - it.first);
-        pool_run(planes_share, &it, it.some * how->channels, 1 + SHARE / (how->height * how->width + 1));
+        pool_run(planes_share, &it, it.some * how->channels, 1 + SHARE / (volume(how->given) + 1));
         pool_run(dots_share, &it, items, fewest);
     }
     free(it.pulls);
@@ -107,13 +109,14 @@ typedef struct {
 } Columns;
 
 enum { COLUMN_NUMBERS = 1 << 20 };
-enum { COLUMNS_BELOW = 24 }; /* positions in a row */
+enum { SUMMING = 64 }; /* positions whose products take as long as adding up a vector */
 
-/* Positions of a row from `from` up to `until` see the image through a tap that is `right` of them; others see padding. */
-INLINE void seen_positions(const Windows *how, ptrdiff_t right, ptrdiff_t *from, ptrdiff_t *until) {
-    ptrdiff_t across = how->stride[1];
-    *from = right < 0 ? least((-right + across - 1) / across, how->out_width) : 0;
-    *until = how->width > right ? least((how->width - right + across - 1) / across, how->out_width) : 0;
+/* Positions along a dimension from `from` up to `until` see the image through a tap that is `shift` further on; others
+   see padding. */
+INLINE void seen_positions(const Windows *how, int i, ptrdiff_t shift, ptrdiff_t *from, ptrdiff_t *until) {
+    ptrdiff_t by = how->stride[i];
+    *from = shift < 0 ? least((-shift + by - 1) / by, how->made[i]) : 0;
+    *until = how->given[i] > shift ? least((how->given[i] - shift + by - 1) / by, how->made[i]) : 0;
     if (*until < *from) *until = *from;
 }
 
@@ -121,28 +124,27 @@ static void columns_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share)
     Columns *it = work;
     const Windows *how = it->how;
     (void)share;
-    ptrdiff_t size = how->kernel[0] * how->kernel[1], area = how->out_height * how->out_width, across = how->stride[1];
+    ptrdiff_t size = volume(how->kernel), area = volume(how->made), across = how->stride[2], width = how->made[2];
     for (ptrdiff_t row = begin; row < end; row++) {
-        ptrdiff_t channel = row / size, tap = row % size;
-        ptrdiff_t down = tap / how->kernel[1] * how->dilation[0] - how->padding[0];
-        ptrdiff_t right = tap % how->kernel[1] * how->dilation[1] - how->padding[1];
-        ptrdiff_t from, until;
-        seen_positions(how, right, &from, &until);
+        ptrdiff_t channel = row / size, at[3], from[3], until[3];
+        place_of_tap(how, row % size, at);
+        for (int i = 0; i < 3; i++) seen_positions(how, i, at[i] -= how->padding[i], from + i, until + i);
         for (ptrdiff_t image = 0; image < it->some; image++) {
-            const float *source = it->given + ((it->first + image) * how->channels + channel) * how->height * how->width;
+            const float *source = it->given + ((it->first + image) * how->channels + channel) * volume(how->given);
             float *to = it->columns + (row * it->some + image) * area;
-            for (ptrdiff_t y = 0; y < how->out_height; y++, to += how->out_width) {
-                ptrdiff_t line = y * how->stride[0] + down;
-                if (line < 0 || line >= how->height) {
-                    memset(to, 0, sizeof(float) * (size_t)how->out_width);
-                    continue;
+            for (ptrdiff_t z = 0; z < how->made[0]; z++)
+                for (ptrdiff_t y = 0; y < how->made[1]; y++, to += width) {
+                    if (z < from[0] || z >= until[0] || y < from[1] || y >= until[1]) {
+                        memset(to, 0, sizeof(float) * (size_t)width);
+                        continue;
+                    }
+                    ptrdiff_t slice = z * how->stride[0] + at[0], line = y * how->stride[1] + at[1];
+                    const float *seen = source + (slice * how->given[1] + line) * how->given[2] + at[2];
+                    for (ptrdiff_t x = 0; x < from[2]; x++) to[x] = 0.0f;
+                    if (across == 1) for (ptrdiff_t x = from[2]; x < until[2]; x++) to[x] = seen[x];
+                    else for (ptrdiff_t x = from[2]; x < until[2]; x++) to[x] = seen[x * across];
+                    for (ptrdiff_t x = until[2]; x < width; x++) to[x] = 0.0f;
                 }
-                const float *seen = source + line * how->width + right;
-                for (ptrdiff_t x = 0; x < from; x++) to[x] = 0.0f;
-                if (across == 1) for (ptrdiff_t x = from; x < until; x++) to[x] = seen[x];
-                else for (ptrdiff_t x = from; x < until; x++) to[x] = seen[x * across];
-                for (ptrdiff_t x = until; x < how->out_width; x++) to[x] = 0.0f;
-            }
         }
     }
 }
@@ -152,7 +154,7 @@ static void grouped_pulls_share(void *work, ptrdiff_t begin, ptrdiff_t end, int 
     Columns *it = work;
     const Windows *how = it->how;
     (void)share;
-    size_t area = (size_t)(how->out_height * how->out_width);
+    size_t area = (size_t)volume(how->made);
     for (ptrdiff_t i = begin; i < end; i++) {
         ptrdiff_t image = i / how->out_channels, channel = i % how->out_channels;
         memcpy(it->made + (size_t)(channel * it->some + image) * area,
@@ -161,14 +163,14 @@ static void grouped_pulls_share(void *work, ptrdiff_t begin, ptrdiff_t end, int 
 }
 
 INLINE ptrdiff_t images_at_once(const Windows *how) {
-    ptrdiff_t one = how->channels * how->kernel[0] * how->kernel[1] * how->out_height * how->out_width;
+    ptrdiff_t one = how->channels * volume(how->kernel) * volume(how->made);
     ptrdiff_t some = COLUMN_NUMBERS / (one + 1);
     return some < 1 ? 1 : least(some, how->images);
 }
 
 static int convolve_back_columns(const Windows *how, float *made, const float *pull, const float *given) {
-    ptrdiff_t area = how->out_height * how->out_width, outs = how->out_channels / how->groups;
-    ptrdiff_t rows = how->channels * how->kernel[0] * how->kernel[1], taps = rows / how->groups;
+    ptrdiff_t area = volume(how->made), outs = how->out_channels / how->groups;
+    ptrdiff_t rows = how->channels * volume(how->kernel), taps = rows / how->groups;
     ptrdiff_t block = images_at_once(how);
     float *columns = malloc(sizeof(float) * (size_t)(block * area * (rows + how->out_channels)) + 1);
     if (!columns) return NO_MEMORY;
@@ -189,10 +191,24 @@ static int convolve_back_columns(const Windows *how, float *made, const float *p
     return failed;
 }
 
+static int convolve_back_points(const Windows *how, float *made, const float *pull, const float *given) {
+    ptrdiff_t area = volume(how->made), outs = how->out_channels / how->groups, ins = how->channels / how->groups;
+    int failed = 0;
+    for (ptrdiff_t i = 0; i < how->images * how->groups && !failed; i++)
+        failed = multiply((Matrix){made + i % how->groups * outs * ins, ins, 1},
+                          (Matrix){(float *)pull + i * outs * area, area, 1},
+                          (Matrix){(float *)given + i * ins * area, 1, area}, outs, ins, area, NULL, i >= how->groups);
+    return failed;
+}
+
+/* What is cheaper: multiplying runs of the planes, with what is between the rows of an image and a sum at the end of each,
+   or bringing the contents of windows together first. */
 static int convolve_back_any(const Windows *how, float *made, const float *pull, const float *given) {
-    int large = how->out_width >= COLUMNS_BELOW && how->kernel[0] * how->kernel[1] > 1;
-    int runs = how->out_channels / how->groups < 8 || large;
-    return runs ? convolve_back(how, made, pull, given) : convolve_back_columns(how, made, pull, given);
+    if (are_points(how)) return convolve_back_points(how, made, pull, given);
+    ptrdiff_t outs = how->out_channels / how->groups, area = volume(how->made), sizes[3];
+    double runs = (double)up(outs, DOT_ROWS) * (double)(pitched(how, sizes) * how->images + SUMMING);
+    double columns = (double)(outs + PACKING) * (double)(area * how->images);
+    return runs < columns ? convolve_back(how, made, pull, given) : convolve_back_columns(how, made, pull, given);
 }
 
 /* The gradient of the input. The weights times the output's gradient say what every position gives back through every
@@ -219,7 +235,7 @@ static void input_panels_share(void *work, ptrdiff_t begin, ptrdiff_t end, int s
     InputBack *it = work;
     const Windows *how = it->how;
     (void)share;
-    ptrdiff_t area = how->out_height * how->out_width, outs = how->out_channels / how->groups;
+    ptrdiff_t area = volume(how->made), outs = how->out_channels / how->groups;
     for (ptrdiff_t i = begin; i < end; i++) {
         ptrdiff_t set = i / it->tiles / how->groups, group = i / it->tiles % how->groups, position = i % it->tiles * WIDE;
         ptrdiff_t count = least(WIDE, images_of_set(it, set) * area - position);
@@ -241,21 +257,20 @@ static void input_panels_share(void *work, ptrdiff_t begin, ptrdiff_t end, int s
 
 /* What the positions of an image give back through all taps of a channel, added up. */
 static void give_back(const Windows *how, float *image, const float *given, ptrdiff_t pitch) {
-    ptrdiff_t across = how->stride[1];
-    memset(image, 0, sizeof(float) * (size_t)(how->height * how->width));
-    for (ptrdiff_t tap = 0; tap < how->kernel[0] * how->kernel[1]; tap++, given += pitch) {
-        ptrdiff_t down = tap / how->kernel[1] * how->dilation[0] - how->padding[0];
-        ptrdiff_t right = tap % how->kernel[1] * how->dilation[1] - how->padding[1];
-        ptrdiff_t from, until;
-        seen_positions(how, right, &from, &until);
-        for (ptrdiff_t y = 0; y < how->out_height; y++) {
-            ptrdiff_t line = y * how->stride[0] + down;
-            if (line < 0 || line >= how->height) continue;
-            float *to = image + line * how->width + right;
-            const float *row = given + y * how->out_width;
-            if (across == 1) for (ptrdiff_t x = from; x < until; x++) to[x] += row[x];
-            else for (ptrdiff_t x = from; x < until; x++) to[x * across] += row[x];
-        }
+    ptrdiff_t across = how->stride[2];
+    memset(image, 0, sizeof(float) * (size_t)volume(how->given));
+    for (ptrdiff_t tap = 0; tap < volume(how->kernel); tap++, given += pitch) {
+        ptrdiff_t at[3], from[3], until[3];
+        place_of_tap(how, tap, at);
+        for (int i = 0; i < 3; i++) seen_positions(how, i, at[i] -= how->padding[i], from + i, until + i);
+        for (ptrdiff_t z = from[0]; z < until[0]; z++)
+            for (ptrdiff_t y = from[1]; y < until[1]; y++) {
+                ptrdiff_t slice = z * how->stride[0] + at[0], line = y * how->stride[1] + at[1];
+                float *to = image + (slice * how->given[1] + line) * how->given[2] + at[2];
+                const float *row = given + (z * how->made[1] + y) * how->made[2];
+                if (across == 1) for (ptrdiff_t x = from[2]; x < until[2]; x++) to[x] += row[x];
+                else for (ptrdiff_t x = from[2]; x < until[2]; x++) to[x * across] += row[x];
+            }
     }
 }
 
@@ -263,7 +278,7 @@ static void input_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
     InputBack *it = work;
     const Windows *how = it->how;
     ptrdiff_t ins = how->channels / how->groups, outs = how->out_channels / how->groups;
-    ptrdiff_t size = how->kernel[0] * how->kernel[1], area = how->out_height * how->out_width, pitch = it->tiles * WIDE;
+    ptrdiff_t size = volume(how->kernel), area = volume(how->made), pitch = it->tiles * WIDE;
     float *packed = it->room + (size_t)share * it->room_each, *given = packed + HIGH * DEEP;
     for (ptrdiff_t i = begin; i < end; i++) {
         ptrdiff_t set = i / it->blocks / how->groups, group = i / it->blocks % how->groups;
@@ -282,13 +297,13 @@ static void input_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
         for (ptrdiff_t image = 0; image < images; image++)
             for (ptrdiff_t c = 0; c < channels; c++) {
                 ptrdiff_t plane = (set * it->together + image) * how->channels + group * ins + channel + c;
-                give_back(how, it->made + plane * how->height * how->width, given + c * size * pitch + image * area, pitch);
+                give_back(how, it->made + plane * volume(how->given), given + c * size * pitch + image * area, pitch);
             }
     }
 }
 
 static int convolve_input(const Windows *how, float *made, const float *pull, const float *weight) {
-    ptrdiff_t area = how->out_height * how->out_width, size = how->kernel[0] * how->kernel[1];
+    ptrdiff_t area = volume(how->made), size = volume(how->kernel);
     ptrdiff_t ins = how->channels / how->groups, outs = how->out_channels / how->groups;
     InputBack it = {.how = how, .pull = pull, .weight = weight, .made = made};
     it.together = least((SET_POSITIONS + area - 1) / area, how->images);
@@ -311,4 +326,51 @@ static int convolve_input(const Windows *how, float *made, const float *pull, co
     pool_run(input_share, &it, items, fewest);
     free(it.panels);
     return 0;
+}
+
+/* For windows that step by one it is a convolution too: of the output's gradient with the weight, reversed in space,
+   input and output channels exchanged. */
+static int turned_windows(const Windows *how, Windows *back) {
+    *back = *how;
+    back->channels = how->out_channels, back->out_channels = how->channels;
+    for (int i = 0; i < 3; i++) {
+        ptrdiff_t reach = how->dilation[i] * (how->kernel[i] - 1);
+        back->given[i] = how->made[i], back->made[i] = how->given[i], back->padding[i] = reach - how->padding[i];
+        if (how->stride[i] != 1 || back->padding[i] < 0 || how->made[i] != how->given[i] + 2 * how->padding[i] - reach)
+            return 0;
+    }
+    return 1;
+}
+
+static int convolve_input_turned(const Windows *how, const Windows *back, float *made, const float *pull,
+                                 const float *weight) {
+    ptrdiff_t ins = how->channels / how->groups, outs = how->out_channels / how->groups, size = volume(how->kernel);
+    float *other = malloc(sizeof(float) * (size_t)(how->groups * ins * outs * size));
+    if (!other) return NO_MEMORY;
+    float *to = other;
+    for (ptrdiff_t group = 0; group < how->groups; group++)
+        for (ptrdiff_t i = 0; i < ins; i++)
+            for (ptrdiff_t o = 0; o < outs; o++) {
+                const float *from = weight + ((group * outs + o) * ins + i) * size;
+                for (ptrdiff_t k = size; k; k--) *to++ = from[k - 1];
+            }
+    int failed = convolve_any(back, made, pull, other, NULL);
+    free(other);
+    return failed;
+}
+
+enum { GIVING = 16 }; /* products that take as long as adding a number to the image that it is given back to */
+
+static int convolve_input_any(const Windows *how, float *made, const float *pull, const float *weight) {
+    Windows back;
+    ptrdiff_t outs = how->out_channels / how->groups, ins = how->channels / how->groups;
+    if (are_points(how)) return convolve_points(how, made, pull, weight, ins, outs, 1, ins);
+    double spread = (double)(outs + GIVING) * (double)(how->channels * volume(how->kernel)) *
+                    (double)(how->images * volume(how->made));
+    if (turned_windows(how, &back)) {
+        Costs costs = costs_of(&back);
+        if (costs.in_place < spread || costs.joined < spread)
+            return convolve_input_turned(how, &back, made, pull, weight);
+    }
+    return convolve_input(how, made, pull, weight);
 }

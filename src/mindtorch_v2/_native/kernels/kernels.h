@@ -77,9 +77,10 @@ typedef struct {
     float *made, *mean, *variance, *rstd, *weight_pull, *bias_pull;
 } ChannelNorm;
 
+/* Of volumes: depth, height and width. Images have a depth of 1, lines a height of 1 too. */
 typedef struct {
-    ptrdiff_t images, channels, height, width, out_channels, out_height, out_width, groups;
-    ptrdiff_t kernel[2], stride[2], padding[2], dilation[2];
+    ptrdiff_t images, channels, out_channels, groups;
+    ptrdiff_t given[3], made[3], kernel[3], stride[3], padding[3], dilation[3];
 } Windows;
 
 /* A transform along the middle of (outer, total, inner). Real rows have half a spectrum, or are given a full one; `sign`

@@ -519,36 +519,43 @@ static PyObject *py_group_norm_back(PyObject *self, PyObject *const *args, Py_ss
     Py_RETURN_NONE;
 }
 
-static int pair(PyObject *o, ptrdiff_t made[2], ptrdiff_t smallest) {
-    if (!PyTuple_Check(o) || PyTuple_GET_SIZE(o) != 2) return refuse("expected two numbers"), 0;
-    for (int i = 0; i < 2; i++) {
-        made[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(o, i));
-        if (made[i] == -1 && PyErr_Occurred()) return 0;
-        if (made[i] < smallest || made[i] > 1 << 20) return refuse("a number of a window is out of range"), 0;
+/* One number a dimension, for the last `count` of three; the others keep what they have. */
+static int moves_of(PyObject *o, int count, ptrdiff_t made[3], ptrdiff_t smallest) {
+    if (!PyTuple_Check(o) || PyTuple_GET_SIZE(o) != count) return refuse("expected a number for each dimension"), 0;
+    for (int i = 0; i < count; i++) {
+        ptrdiff_t number = PyLong_AsSsize_t(PyTuple_GET_ITEM(o, i));
+        if (number == -1 && PyErr_Occurred()) return 0;
+        if (number < smallest || number > 1 << 20) return refuse("a number of a window is out of range"), 0;
+        made[3 - count + i] = number;
     }
     return 1;
 }
 
-/* Sizes of images (N, C, H, W), results and weights (out, in of a group, h, w), and that they fit. */
+/* Sizes of images (N, C, ...), results and weights (out, in of a group, ...) of one to three dimensions, and that they
+   fit. */
 static int windows_of(PyObject *images, PyObject *made, PyObject *weight, PyObject *const *moves, Windows *it) {
     PyObject *arrays[3] = {images, made, weight};
+    int dims = PyArray_Check(images) ? PyArray_NDIM((PyArrayObject *)images) : 0, count = dims - 2;
     for (int i = 0; i < 3; i++)
-        if (!PyArray_Check(arrays[i]) || PyArray_NDIM((PyArrayObject *)arrays[i]) != 4)
-            return refuse("expected arrays of four dimensions"), 0;
+        if (!PyArray_Check(arrays[i]) || dims < 3 || dims > 5 || PyArray_NDIM((PyArrayObject *)arrays[i]) != dims)
+            return refuse("expected arrays of three to five dimensions"), 0;
     npy_intp *x = PyArray_DIMS((PyArrayObject *)images), *y = PyArray_DIMS((PyArrayObject *)made);
     npy_intp *w = PyArray_DIMS((PyArrayObject *)weight);
-    it->images = x[0], it->channels = x[1], it->height = x[2], it->width = x[3];
-    it->out_channels = y[1], it->out_height = y[2], it->out_width = y[3], it->kernel[0] = w[2], it->kernel[1] = w[3];
-    it->groups = PyLong_AsSsize_t(moves[3]);
-    if ((it->groups == -1 && PyErr_Occurred()) || !pair(moves[0], it->stride, 1) || !pair(moves[1], it->padding, 0) ||
-        !pair(moves[2], it->dilation, 1))
+    it->images = x[0], it->channels = x[1], it->out_channels = y[1], it->groups = PyLong_AsSsize_t(moves[3]);
+    for (int i = 0; i < 3; i++) {
+        int there = i - 3 + dims;
+        it->given[i] = it->made[i] = it->kernel[i] = it->stride[i] = it->dilation[i] = 1, it->padding[i] = 0;
+        if (there > 1) it->given[i] = x[there], it->made[i] = y[there], it->kernel[i] = w[there];
+    }
+    if ((it->groups == -1 && PyErr_Occurred()) || !moves_of(moves[0], count, it->stride, 1) ||
+        !moves_of(moves[1], count, it->padding, 0) || !moves_of(moves[2], count, it->dilation, 1))
         return 0;
-    ptrdiff_t sizes[2] = {it->height, it->width}, outs[2] = {it->out_height, it->out_width};
     int fit = it->groups > 0 && y[0] == x[0] && w[0] == y[1] && w[1] * it->groups == x[1] && !(y[1] % it->groups) &&
               PyArray_SIZE((PyArrayObject *)images) && PyArray_SIZE((PyArrayObject *)made) &&
               PyArray_SIZE((PyArrayObject *)weight);
-    for (int i = 0; fit && i < 2; i++)
-        fit = (outs[i] - 1) * it->stride[i] + (it->kernel[i] - 1) * it->dilation[i] < sizes[i] + 2 * it->padding[i];
+    for (int i = 0; fit && i < 3; i++)
+        fit = (it->made[i] - 1) * it->stride[i] + (it->kernel[i] - 1) * it->dilation[i] <
+              it->given[i] + 2 * it->padding[i];
     return fit ? 1 : (refuse("images, weights and windows do not fit"), 0);
 }
 
@@ -780,7 +787,7 @@ PyMODINIT_FUNC PyInit__kernels(void) {
     levels(found);
     level = found[0];
     PyObject *module = PyModule_Create(&MODULE);
-    if (module && (PyModule_AddIntConstant(module, "VERSION", 3) || elementwise_add(module) || random_add(module) ||
+    if (module && (PyModule_AddIntConstant(module, "VERSION", 4) || elementwise_add(module) || random_add(module) ||
                    rearrange_add(module) || numbers_add(module) || images_add(module) ||
                    selection_add(module) || copies_add(module) || spectra_add(module))) Py_CLEAR(module);
     return module;

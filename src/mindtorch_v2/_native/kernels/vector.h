@@ -43,13 +43,24 @@ INLINE void put(float *p, V x, ptrdiff_t count) {
     else store_some(p, x, count);
 }
 
+typedef float Four __attribute__((vector_size(16), aligned(4), may_alias));
+#if defined(__clang__) || __GNUC__ >= 12
+#define MIX(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
+#else
+typedef int32_t Places __attribute__((vector_size(16)));
+#define MIX(a, b, i, j, k, l) __builtin_shuffle(a, b, (Places){i, j, k, l})
+#endif
+
 /* By halves, so that the order does not depend on the compiler. */
 INLINE float total(V x) {
-    float a[LANES];
-    store(a, x);
-    for (int half = LANES / 2; half; half /= 2)
+    Four a[LANES / 4];
+    store((float *)a, x);
+#pragma GCC unroll 2
+    for (int half = LANES / 8; half; half /= 2)
+#pragma GCC unroll 2
         for (int i = 0; i < half; i++) a[i] += a[i + half];
-    return a[0];
+    Four pairs = a[0] + MIX(a[0], a[0], 2, 3, 2, 3);
+    return pairs[0] + pairs[1];
 }
 INLINE float largest(V x) {
     float a[LANES];
@@ -149,13 +160,6 @@ INLINE V error_function(V x) {
 }
 
 /* Four vectors of four numbers, exchanged: `to[i][j] = from[j][i]`, rows of both at the given distances. */
-typedef float Four __attribute__((vector_size(16), aligned(4), may_alias));
-#if defined(__clang__) || __GNUC__ >= 12
-#define MIX(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
-#else
-typedef int32_t Places __attribute__((vector_size(16)));
-#define MIX(a, b, i, j, k, l) __builtin_shuffle(a, b, (Places){i, j, k, l})
-#endif
 INLINE void transpose(float *to, ptrdiff_t to_step, const float *from, ptrdiff_t from_step) {
     Four a = *(const Four *)from, b = *(const Four *)(from + from_step), c = *(const Four *)(from + 2 * from_step);
     Four d = *(const Four *)(from + 3 * from_step);
