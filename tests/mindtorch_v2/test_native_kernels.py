@@ -16,7 +16,6 @@ import pytest
 import mindtorch_v2 as torch
 from length import LONG
 from mindtorch_v2._backends.cpu import elements, providers
-from mindtorch_v2._backends.cpu.onednn import library as opening
 
 pytestmark = pytest.mark.skipif(providers.native is None, reason=f"no C kernels: {providers.MISSING}")
 functional = torch.nn.functional
@@ -223,17 +222,14 @@ def test_lstm(sizes: tuple[int, int, int, int], both: bool) -> None:
     ((3, 4, 9, 8, 7), (12, 2, 3, 2, 3), {"stride": (2, 3, 2), "padding": (1, 0, 2), "groups": 2}),
     ((2, 6, 7, 6, 30), (6, 1, 3, 3, 3), {"groups": 6, "dilation": (2, 1, 3), "padding": 1}),
 ])
-def test_convolution(images: tuple[int, ...], weight: tuple[int, ...], options: dict[str, Any],
-                     monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(opening._state, "opened", None)
+def test_convolution(images: tuple[int, ...], weight: tuple[int, ...], options: dict[str, Any]) -> None:
     convolve = getattr(functional, f"conv{len(images) - 2}d")
     compare(lambda x, w, b: convolve(x, w, b, **options), normal(*images), normal(*weight, seed=1),
             normal(weight[0], seed=2))
 
 
 @pytest.mark.parametrize("options", [{"stride": 2}, {"stride": 2, "padding": 1, "output_padding": 1}, {"padding": 2}])
-def test_transposed_convolution(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(opening._state, "opened", None)
+def test_transposed_convolution(options: dict[str, Any]) -> None:
     compare(lambda x, w: functional.conv_transpose2d(x, w, **options), normal(2, 6, 9, 9), normal(6, 10, 3, 3, seed=1))
 
 

@@ -166,12 +166,8 @@ def _depth_weight(weight: Array, groups: int, tap: Sizes) -> Array:
 
 
 def first_of(name: str, *arguments: Any) -> Array | None:
-    """The result of the first provider that has one: oneDNN for what our kernels never do, or else these."""
-    if providers.onednn(arguments[0].ndim - 2):
-        made = getattr(onednn, name)(*arguments)
-        if made is not None:
-            return made
-    return getattr(windows_in_c, name)(*arguments)
+    """What another provider than NumPy computes, or None."""
+    return getattr(onednn if providers.onednn() else windows_in_c, name)(*arguments)
 
 
 def forward(x: Array, weight: Array, bias: Array | None, window: Window, groups: int) -> Array:

@@ -171,11 +171,10 @@ def windows(images: tuple[int, ...], out: tuple[int, ...], window: Any, *arrays:
 
 
 @rule("onednn", "convolution", "its backward")
-def onednn(dimensions: int) -> bool:
-    """The library is installed (the extra `fast`), the process was not forked from one that used it; float32, not
-    empty. Volumes, and images and lines too where there are no C kernels: two libraries' threads in one model keep the
-    processors from each other."""
-    return not NUMPY_ONLY and (native is None or dimensions > 2)
+def onednn() -> bool:
+    """There are no C kernels, the library is installed (the extra `fast`), the process was not forked from one that
+    used it; float32, not empty."""
+    return not NUMPY_ONLY and native is None
 
 
 @rule("native", "steps of SGD, Adam, AdamW, Adagrad")
