@@ -124,7 +124,7 @@ def test_operands_that_share_memory() -> None:
     wanted = x + x[0]
     np.testing.assert_array_equal(elements.add(x, x[0], out=x), wanted)
     x = np.arange(10, dtype=np.float32)
-    assert not providers.native.update(elements.LERP, x[1:], x[:-1], x[:-1], 0.25)
+    assert providers.native.update(elements.LERP, x[1:], x[1:], x[:-1], x[:-1], 0.25) is None
     np.testing.assert_array_equal(x, np.arange(10))
 
 
@@ -507,6 +507,62 @@ def test_reductions(name: str, shape: tuple[int, ...]) -> None:
                 x.astype(np.float64), axis=dims, keepdims=keep and (dims is not None or name[0] == "a"))
             np.testing.assert_allclose(quick, want, rtol=2e-5, atol=1e-4)
             assert quick.shape == want.shape
+
+
+@pytest.mark.usefixtures("level", "threads")
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("dims", [(0, 2, 3), (1, 3), (0, 1, 3), (3,), (0, 2)])
+def test_sums_over_dimensions_that_are_not_neighbours(dims: tuple[int, ...], keep: bool) -> None:
+    x = normal(5, 6, 9, 70)
+    made = torch.tensor(x).sum(dims, keepdim=keep).numpy()
+    np.testing.assert_allclose(made, x.astype(np.float64).sum(dims, keepdims=keep), rtol=2e-5, atol=1e-4)
+
+
+@pytest.mark.usefixtures("level", "threads")
+@pytest.mark.parametrize("shape", [*REDUCED, (0, 3), ()])
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.bool_])
+def test_sums_of_integers(dtype: Any, shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).integers(-2**62, 2**62, shape).astype(dtype)
+    for dims in (tuple(range(len(shape))), *((i,) for i in range(len(shape)))):
+        made = torch.tensor(x).sum(dims).numpy()
+        np.testing.assert_array_equal(made, x.astype(np.int64).sum(dims), strict=True)
+        if len(dims) == 1:
+            turned = torch.tensor(x).transpose(0, -1).sum(dims).numpy()
+            np.testing.assert_array_equal(turned, x.astype(np.int64).swapaxes(0, -1).sum(dims))
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 1.0])
+@pytest.mark.parametrize("shape", [*REDUCED, (0, 3), (2, 0), (), (3, 8), (3, 4, 17)])
+def test_positions_of_what_is_set(shape: tuple[int, ...], share: float) -> None:
+    mask = np.random.default_rng(0).random(shape) < share
+    made = torch.tensor(mask).nonzero()
+    with providers.numpy_only():
+        want = torch.tensor(mask).nonzero()
+    assert made.shape == want.shape
+    assert made.stride() == want.stride()
+    np.testing.assert_array_equal(made.numpy(), want.numpy(), strict=True)
+
+
+def test_flags_that_are_not_one() -> None:
+    """Memory of another type may be looked at as bool: whatever is not 0 counts as 1."""
+    flags = torch.tensor([2, 0, 128, 1] * 600, dtype=torch.uint8).view(torch.bool)
+    assert flags.sum().item() == 1800
+    assert flags.to(torch.int64).max().item() == 1
+    assert len(flags.nonzero()) == 1800
+
+
+@pytest.mark.usefixtures("level")
+@pytest.mark.parametrize("shape", [(1,), (), (7, 9), (40_003,), (0, 4)])
+@pytest.mark.parametrize("name", ["addcmul", "addcdiv"])
+def test_sums_with_products(name: str, shape: tuple[int, ...]) -> None:
+    arrays = normal(*shape), normal(*shape, seed=1), normal(*shape, seed=2)
+    compare(lambda a, b, c: getattr(torch, name)(a, b, c, value=0.5), *arrays)
+    halves = [torch.tensor(a).to(torch.bfloat16) for a in arrays]
+    made = getattr(torch, name)(*halves, value=0.5)
+    with providers.numpy_only():
+        want = getattr(torch, name)(*halves, value=0.5)
+    np.testing.assert_allclose(made.float().numpy(), want.float().numpy(), rtol=1e-2)
 
 
 @pytest.mark.usefixtures("level")

@@ -9,7 +9,7 @@ import numpy as np
 from ..._dispatch.promotion import FLOAT_DTYPES, cast, pretty, promote_list, scalar_array
 from ..._dtype import FROM_NUMPY
 from . import providers
-from .elements import ADD_PRODUCT
+from .elements import ADD_PRODUCT, ADD_QUOTIENT
 from .pointwise import FLOAT32, ONES, ZEROS, Array, Function, broadcasting, unsupported, widened
 
 
@@ -81,18 +81,26 @@ def _spoken(dtype: np.dtype) -> str:
     return {"Long": "long int", "Byte": "unsigned char"}.get(name, name.lower())
 
 
+def _updated(kind: int, a: Array, b: Array, c: Array, value: Any) -> Array | None:
+    """The result by the C kernels, or None."""
+    native = providers.native
+    return native.update(kind, None, a, b, c, value) if native is not None and type(value) in (int, float) else None
+
+
 @widened
 def _add_product(a: Array, b: Array, c: Array, value: Any) -> Array:
-    if providers.elements(a, b, c):
-        made = a.copy()
-        if providers.native.update(ADD_PRODUCT, made, b, c, value):
-            return made
+    made = _updated(ADD_PRODUCT, a, b, c, value)
+    if made is not None:
+        return made
     product = np.multiply(b, c) if value == 1 else np.multiply(np.multiply(b, scalar_array(value, b.dtype)), c)
     return np.add(a, product)
 
 
 @widened
 def _add_quotient(a: Array, b: Array, c: Array, value: Any) -> Array:
+    made = _updated(ADD_QUOTIENT, a, b, c, value)
+    if made is not None:
+        return made
     scaled = b if value == 1 else np.multiply(b, scalar_array(value, b.dtype))
     return np.add(a, np.true_divide(scaled, c))
 

@@ -91,7 +91,8 @@ def chosen_by(mask: Array, a: Array) -> Array:
 
 def positions(a: Array) -> Array:
     """The positions of all elements that are not 0, one row each."""
-    return np.stack(a.nonzero()).T
+    found = providers.native.nonzero(a) if providers.native is not None else None
+    return np.stack(a.nonzero()).T if found is None else found.T
 
 
 def range_error(index: Array, extent: int, dim: int) -> IndexError:

@@ -27,7 +27,8 @@ def _alike(*arrays: Array) -> bool:
 def _updated(kind: int, a: Array, b: Array, c: Array, value: Any) -> bool:
     """Try to update `a` by the C kernels."""
     native = providers.native
-    return native is not None and type(value) in (int, float) and native.update(kind, a, b, c, value)
+    return (native is not None and type(value) in (int, float)
+            and native.update(kind, a, a, b, c, value) is not None)
 
 
 def add_into(a: Array, b: Array, alpha: Any) -> Array:

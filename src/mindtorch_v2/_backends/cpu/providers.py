@@ -103,11 +103,11 @@ def numpy_only() -> Iterator[None]:
 @rule("native", "softmax", "log_softmax", "their backwards", "layer_norm", "its backward", "batch_norm", "group_norm",
       "their backwards", "embedding backward", "nll_loss", "its backward", "index_add", "index_select", "sum", "prod",
       "max, min, argmax, argmin, amax, amin", "cumsum, cumprod, cummax, cummin", "topk", "cdist", "ctc_loss",
-      "max and mean pooling of images and lines", "adaptive pooling of images", "interpolate", "grid_sample")
+      "max and mean pooling of images and lines", "adaptive pooling of images", "interpolate", "grid_sample", "nonzero")
 def rows(*arrays: Array) -> bool:
     """float32 (16-bit floats are widened first) in row-major order. Norms, softmax and topk along the last
     dimensions, reductions over neighbouring ones; topk of at most 64, cdist of p = 2, grid_sample of images,
-    not bicubic; small sums are NumPy's."""
+    not bicubic; small sums are NumPy's. Sums of int64 over the last dimensions, nonzero of bool."""
     if native is None:
         return False
     return arrays[0].size > 0 and all(a.dtype is FLOAT32 and a.flags.c_contiguous for a in arrays)
@@ -116,7 +116,7 @@ def rows(*arrays: Array) -> bool:
 @rule("native", "add", "sub", "mul", "div", "neg", "abs", "exp", "log", "tanh", "sqrt", "rsqrt",
       "reciprocal", "sigmoid", "erf", "silu", "gelu", "relu", "elu, selu, celu", "leaky_relu", "hardtanh, hardsigmoid, "
       "hardswish, relu6", "softplus, softshrink, logsigmoid", "glu", "backwards of activations", "mse_loss",
-      "smooth_l1_loss", "huber_loss", "sign", "fmod, remainder", "lgamma, digamma", "lerp_", "addcmul", "addcdiv_")
+      "smooth_l1_loss", "huber_loss", "sign", "fmod, remainder", "lgamma, digamma", "lerp_", "addcmul, addcdiv")
 def elements(*arrays: Array) -> bool:
     """float32, all operands in row-major order and of one shape, or for two operands one a number, a row or a column;
     16-bit floats of one shape."""
@@ -221,7 +221,7 @@ def moves() -> bool:
     return native is not None
 
 
-@rule("native", "float32 to and from float16 and bfloat16")
+@rule("native", "float32 to and from float16 and bfloat16", "bool and uint8 to int64")
 def conversions() -> bool:
     """Both in row-major order; float16 on a processor with instructions for it. `convert` in C looks for itself."""
     return native is not None

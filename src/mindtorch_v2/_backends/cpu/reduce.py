@@ -15,7 +15,7 @@ from . import providers
 from .elements import LARGEST, PRODUCT, SMALLEST
 from .memory import empty
 from .memory import to as to_dtype
-from .sums import row_major, sum_over
+from .sums import row_major, sum_integers, sum_over
 
 Array = Any
 Dims = int | Sequence[int] | None
@@ -115,6 +115,8 @@ def sum_dims(a: Array, dim: Dims, keepdim: bool, to: dtype | None) -> Array:
     a, result = accumulator(a, to)
     if result == np.bool_:
         return any_of(a, axes, keepdim)
+    if a.dtype is INT64:
+        return narrowed(sum_integers(a, axes, keepdim), result)
     return narrowed(row_major(add_reduce(a, axes, a.dtype, None, keepdim)), result)
 
 

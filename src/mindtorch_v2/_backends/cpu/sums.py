@@ -21,6 +21,7 @@ LONG = 2048
 # Elements from which the preparations pay.
 MANY = 2048
 STRETCH = 1024
+INT64 = np.dtype(np.int64)
 BLAS_TYPES = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
 
 
@@ -73,6 +74,26 @@ def row_major(a: Array) -> Array:
     return a if a.ndim < 2 else np.ascontiguousarray(a)
 
 
+def _sum_parts(a: Array, axes: list[int], keepdim: bool) -> Array:
+    """Sums over the last dimensions and others, such as those of each channel: the last ones first."""
+    first = a.ndim - 1
+    while first - 1 in axes:
+        first -= 1
+    part = providers.native.reduce(SUM, a, first, a.ndim - 1, False)
+    total = sum_over(part, tuple(axis for axis in axes if axis < first), False)
+    return total.reshape([1 if i in axes else n for i, n in enumerate(a.shape)]) if keepdim else total
+
+
+def sum_integers(a: Array, axes: tuple[int, ...], keepdim: bool) -> Array:
+    """Sums of an int64 array over dimensions, each given once and not negative."""
+    count = len(axes)
+    if providers.native is not None and count and min(axes) == a.ndim - count:
+        made = providers.native.reduce(SUM, a, a.ndim - count, a.ndim - 1, keepdim)
+        if made is not None:
+            return made
+    return row_major(np.add.reduce(a, axes, INT64, None, keepdim))
+
+
 def sum_over(a: Array, axes: tuple[int, ...] | None, keepdim: bool) -> Array:
     """Sums of a float32 array over dimensions, each given once and not negative; None is all."""
     if not a.flags.c_contiguous:
@@ -84,6 +105,8 @@ def sum_over(a: Array, axes: tuple[int, ...] | None, keepdim: bool) -> Array:
         first, last = (0, ndim - 1) if axes is None else (min(axes, default=0), max(axes, default=-1))
         if last - first + 1 == (ndim if axes is None else len(axes)) > 0:
             return providers.native.reduce(SUM, a, first, last, keepdim)
+        if axes and last == ndim - 1:
+            return _sum_parts(a, sorted(axes), keepdim)
     if axes is None or len(axes) == ndim:
         total = _sum_stretches(a.reshape(-1))
         return np.full((1,) * ndim, total) if keepdim else total

@@ -1,4 +1,4 @@
-/* Between float32 and the floats of 16 bits. Included once by each level's file. */
+/* Between float32 and the floats of 16 bits, and of bytes to integers of 64. Included once by each level's file. */
 
 /* To the nearest, of two as near the one with an even last bit; NaN stays one. */
 INLINE uint16_t bfloat16_of(uint32_t bits) {
@@ -14,6 +14,13 @@ static void to_bfloat16(uint16_t *made, const float *given, ptrdiff_t count) {
 static void of_bfloat16(float *made, const uint16_t *given, ptrdiff_t count) {
     uint32_t *bits = (uint32_t *)made;
     for (ptrdiff_t i = 0; i < count; i++) bits[i] = (uint32_t)given[i] << 16;
+}
+
+static void integers_of(int64_t *made, const uint8_t *given, ptrdiff_t count) {
+    for (ptrdiff_t i = 0; i < count; i++) made[i] = given[i];
+}
+static void integers_of_flags(int64_t *made, const uint8_t *given, ptrdiff_t count) {
+    for (ptrdiff_t i = 0; i < count; i++) made[i] = given[i] != 0;
 }
 
 #if defined(WITH_LEVELS) && LANES >= 8
@@ -54,6 +61,10 @@ static void convert_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share)
     ptrdiff_t count = end - begin;
     switch (it->kind) {
     case TO_BFLOAT16: to_bfloat16((uint16_t *)it->made + begin, (const float *)it->given + begin, count); break;
+    case BYTES_TO_INTEGERS: integers_of((int64_t *)it->made + begin, (const uint8_t *)it->given + begin, count); break;
+    case FLAGS_TO_INTEGERS:
+        integers_of_flags((int64_t *)it->made + begin, (const uint8_t *)it->given + begin, count);
+        break;
     case OF_BFLOAT16: of_bfloat16((float *)it->made + begin, (const uint16_t *)it->given + begin, count); break;
 #ifdef WITH_HALF
     case TO_FLOAT16: to_float16((uint16_t *)it->made + begin, (const float *)it->given + begin, count); break;

@@ -24,7 +24,8 @@ enum Formula { CLAMP, CLAMP_SLOPE, HARD_SIGMOID, HARD_SIGMOID_SLOPE, HARD_SWISH,
                LOG_SIGMOID_SLOPE, SMOOTH_L1, SMOOTH_L1_SLOPE, HUBER, HUBER_SLOPE, SQUARED_DIFFERENCE, DIFFERENCE_TIMES,
                SIGN, SUM_OF_SCALED, GATED, FORMULA_COUNT };
 enum Reduction { SUM, PRODUCT, LARGEST, SMALLEST, REDUCTION_COUNT };
-enum Conversion { TO_FLOAT16, OF_FLOAT16, TO_BFLOAT16, OF_BFLOAT16, CONVERSION_COUNT };
+enum Conversion { TO_FLOAT16, OF_FLOAT16, TO_BFLOAT16, OF_BFLOAT16, BYTES_TO_INTEGERS, FLAGS_TO_INTEGERS,
+                  CONVERSION_COUNT };
 enum Update { LERP, ADD_PRODUCT, ADD_QUOTIENT, ADD_SCALED, UPDATE_COUNT };
 
 /* Numbers of a step are worked out in float64 and rounded here: 1 - 0.999 has few digits left in float32. */
@@ -115,12 +116,15 @@ typedef struct {
     void (*slope)(enum Slope kind, float *made, const float *pull, const float *given, ptrdiff_t count);
     void (*binary)(enum Binary kind, float *made, const float *a, const float *b, ptrdiff_t rows, ptrdiff_t columns,
                    ptrdiff_t a_row, ptrdiff_t a_column, ptrdiff_t b_row, ptrdiff_t b_column);
-    void (*update)(enum Update kind, float *a, const float *b, const float *c, float value, ptrdiff_t count);
+    void (*update)(enum Update kind, float *made, const float *a, const float *b, const float *c, float value,
+                   ptrdiff_t count);
     void (*formula)(enum Formula kind, float *made, const float *a, const float *b, const float numbers[3],
                     ptrdiff_t count);
     void (*modulo)(float *made, const float *a, const float *b, ptrdiff_t count, int floored);
     int (*reduce)(enum Reduction kind, float *made, const float *given, ptrdiff_t outer, ptrdiff_t count,
                   ptrdiff_t inner);
+    /* Rows of integers; what does not fit wraps around. */
+    void (*sum_integers)(int64_t *made, const int64_t *given, ptrdiff_t rows, ptrdiff_t count);
     void (*extreme)(enum Reduction kind, float *made, int64_t *where, const float *given, ptrdiff_t outer,
                     ptrdiff_t count, ptrdiff_t inner);
     int (*convert)(enum Conversion kind, void *made, const void *given, ptrdiff_t count);

@@ -35,6 +35,7 @@ const Kernels LEVEL = {
     .formula = formula,
     .modulo = modulo,
     .reduce = reduce,
+    .sum_integers = sum_integers,
     .extreme = extreme,
     .convert = convert,
     .distances = distances,

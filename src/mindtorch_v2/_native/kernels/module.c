@@ -662,26 +662,34 @@ static PyObject *py_sgd(PyObject *self, PyObject *const *args, Py_ssize_t count)
     Py_RETURN_NONE;
 }
 
-/* update(kind, a, b, c, value): in place; True, or False for arrays that others have to take. */
+/* update(kind, made, a, b, c, value): into `made`, which may be `a`, or a new array where it is None; None for arrays
+   that others have to take. */
 static PyObject *py_update(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     (void)self;
     int kind;
-    if (!enough("update", count, 5) || (kind = kind_of(args[0], UPDATE_COUNT)) < 0) return NULL;
-    double value = PyFloat_AsDouble(args[4]);
+    if (!enough("update", count, 6) || (kind = kind_of(args[0], UPDATE_COUNT)) < 0) return NULL;
+    double value = PyFloat_AsDouble(args[5]);
     if (value == -1.0 && PyErr_Occurred()) return NULL;
     float *data[3];
-    PyArrayObject *first = (PyArrayObject *)args[1];
+    PyArrayObject *first = (PyArrayObject *)args[2], *made = (PyArrayObject *)args[1];
     for (int i = 0; i < 3; i++) {
-        PyArrayObject *a = (PyArrayObject *)args[1 + i];
-        if (!is_plain((PyObject *)a) || !PyArray_SAMESHAPE(a, first)) Py_RETURN_FALSE;
+        PyArrayObject *a = (PyArrayObject *)args[2 + i];
+        if (!is_plain((PyObject *)a) || !PyArray_SAMESHAPE(a, first)) Py_RETURN_NONE;
         data[i] = PyArray_DATA(a);
     }
     npy_intp size = PyArray_SIZE(first);
-    if (!PyArray_ISWRITEABLE(first) || crosses(data[0], data[1], size, size) || crosses(data[0], data[2], size, size))
-        Py_RETURN_FALSE;
+    if (args[1] == Py_None) {
+        made = (PyArrayObject *)PyArray_SimpleNew(PyArray_NDIM(first), PyArray_DIMS(first), NPY_FLOAT);
+        if (!made) return NULL;
+    } else {
+        if (!is_plain(args[1]) || !PyArray_SAMESHAPE(made, first) || !PyArray_ISWRITEABLE(made)) Py_RETURN_NONE;
+        for (int i = 0; i < 3; i++)
+            if (crosses(PyArray_DATA(made), data[i], size, size)) Py_RETURN_NONE;
+        Py_INCREF(made);
+    }
     called[CALLED_UPDATE]++;
-    WORK(size > LONG, level->update((enum Update)kind, data[0], data[1], data[2], (float)value, size));
-    Py_RETURN_TRUE;
+    WORK(size > LONG, level->update((enum Update)kind, PyArray_DATA(made), data[0], data[1], data[2], (float)value, size));
+    return (PyObject *)made;
 }
 
 static PyObject *py_calls(PyObject *self, PyObject *unused) {

@@ -91,20 +91,27 @@ static int cut(PyArrayObject *a, PyObject *first, PyObject *last, int keep, Cut 
     return 1;
 }
 
-/* reduce(kind, given, first, last, keepdim): over dimensions `first` to `last`; a new array, or None */
+/* reduce(kind, given, first, last, keepdim): over dimensions `first` to `last`; a new array, or None. Of integers only
+   sums over the last dimensions. */
 static PyObject *reduce(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     (void)self;
     int kind;
     Cut it;
     if (!counted(count, 5) || (kind = kind_below(args[0], REDUCTION_COUNT)) < 0) return NULL;
     PyArrayObject *given = (PyArrayObject *)args[1];
-    if (!is_plain(args[1]) || !PyArray_NDIM(given) || !PyArray_SIZE(given)) Py_RETURN_NONE;
+    int integers = kind == SUM && PyArray_CheckExact(args[1]) && PyArray_TYPE(given) == NPY_INT64 &&
+                   PyArray_IS_C_CONTIGUOUS(given) && PyArray_ISBEHAVED_RO(given);
+    if (!(integers || is_plain(args[1])) || !PyArray_NDIM(given) || !PyArray_SIZE(given)) Py_RETURN_NONE;
     if (!cut(given, args[2], args[3], PyObject_IsTrue(args[4]), &it)) return NULL;
-    PyArrayObject *made = (PyArrayObject *)PyArray_SimpleNew(it.ndim, it.left, NPY_FLOAT);
+    if (integers && it.inner > 1) Py_RETURN_NONE;
+    PyArrayObject *made = (PyArrayObject *)PyArray_SimpleNew(it.ndim, it.left, integers ? NPY_INT64 : NPY_FLOAT);
     if (!made) return NULL;
     numbers_calls[CALLED_REDUCE].calls++;
     int failed = 0;
-    UNLOCKED(PyArray_SIZE(given) > MANY, failed = level->reduce((enum Reduction)kind, PyArray_DATA(made),
+    if (integers)
+        UNLOCKED(PyArray_SIZE(given) > MANY,
+                 level->sum_integers(PyArray_DATA(made), PyArray_DATA(given), it.outer, it.count));
+    else UNLOCKED(PyArray_SIZE(given) > MANY, failed = level->reduce((enum Reduction)kind, PyArray_DATA(made),
                                                                 PyArray_DATA(given), it.outer, it.count, it.inner));
     if (failed) {
         Py_DECREF(made);
@@ -148,9 +155,11 @@ static PyObject *convert(PyObject *self, PyObject *const *args, Py_ssize_t count
     int kind;
     if (!counted(count, 3) || (kind = kind_below(args[0], CONVERSION_COUNT)) < 0) return NULL;
     PyArrayObject *made = (PyArrayObject *)args[1], *given = (PyArrayObject *)args[2];
-    int narrows = kind == TO_FLOAT16 || kind == TO_BFLOAT16;
-    if (!PyArray_Check(args[1]) || !PyArray_Check(args[2]) || !is_dense(made, narrows ? 2 : 4) ||
-        !is_dense(given, narrows ? 4 : 2) || !PyArray_ISWRITEABLE(made) || PyArray_SIZE(made) != PyArray_SIZE(given))
+    static const int sizes[CONVERSION_COUNT][2] = {
+        [TO_FLOAT16] = {2, 4}, [OF_FLOAT16] = {4, 2}, [TO_BFLOAT16] = {2, 4}, [OF_BFLOAT16] = {4, 2},
+        [BYTES_TO_INTEGERS] = {8, 1}, [FLAGS_TO_INTEGERS] = {8, 1}};
+    if (!PyArray_Check(args[1]) || !PyArray_Check(args[2]) || !is_dense(made, sizes[kind][0]) ||
+        !is_dense(given, sizes[kind][1]) || !PyArray_ISWRITEABLE(made) || PyArray_SIZE(made) != PyArray_SIZE(given))
         Py_RETURN_FALSE;
     int done = 0;
     UNLOCKED(PyArray_SIZE(given) > MANY,

@@ -158,7 +158,7 @@ static void binary(enum Binary kind, float *made, const float *a, const float *b
     pool_run(BINARY_SHARES[kind], &it, rows * columns, 2 * SHARE);
 }
 
-/* Updates of an array in place by one or two others and a number. */
+/* An array updated by one or two others and a number, in place or into another. */
 INLINE V update_of(enum Update kind, V a, V b, V c, float value) {
     switch (kind) {
     case LERP: return a + value * (b - a);
@@ -170,8 +170,8 @@ INLINE V update_of(enum Update kind, V a, V b, V c, float value) {
 }
 
 typedef struct {
-    float *a;
-    const float *b, *c;
+    float *made;
+    const float *a, *b, *c;
     float value;
 } Updated;
 
@@ -181,18 +181,19 @@ typedef struct {
         (void)share;                                                                                                   \
         ptrdiff_t i = begin;                                                                                           \
         for (; i + LANES <= end; i += LANES)                                                                           \
-            store(it->a + i, update_of(KIND, load(it->a + i), load(it->b + i), load(it->c + i), it->value));           \
+            store(it->made + i, update_of(KIND, load(it->a + i), load(it->b + i), load(it->c + i), it->value));        \
         if (i < end)                                                                                                   \
-            store_some(it->a + i, update_of(KIND, load_some(it->a + i, end - i, 0.0f),                                 \
-                                            load_some(it->b + i, end - i, 0.0f),                                       \
-                                            load_some(it->c + i, end - i, 1.0f), it->value), end - i);                 \
+            store_some(it->made + i, update_of(KIND, load_some(it->a + i, end - i, 0.0f),                              \
+                                               load_some(it->b + i, end - i, 0.0f),                                    \
+                                               load_some(it->c + i, end - i, 1.0f), it->value), end - i);              \
     }
 UPDATE_SHARE(LERP) UPDATE_SHARE(ADD_PRODUCT) UPDATE_SHARE(ADD_QUOTIENT) UPDATE_SHARE(ADD_SCALED)
 static const Share UPDATE_SHARES[UPDATE_COUNT] = {
     [LERP] = update_LERP, [ADD_PRODUCT] = update_ADD_PRODUCT, [ADD_QUOTIENT] = update_ADD_QUOTIENT,
     [ADD_SCALED] = update_ADD_SCALED};
 
-static void update(enum Update kind, float *a, const float *b, const float *c, float value, ptrdiff_t count) {
-    Updated it = {a, b, c, value};
+static void update(enum Update kind, float *made, const float *a, const float *b, const float *c, float value,
+                   ptrdiff_t count) {
+    Updated it = {made, a, b, c, value};
     pool_run(UPDATE_SHARES[kind], &it, count, 2 * SHARE);
 }

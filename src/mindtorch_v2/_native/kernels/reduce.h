@@ -154,6 +154,28 @@ static int reduce(enum Reduction kind, float *made, const float *given, ptrdiff_
     return 0;
 }
 
+typedef struct {
+    int64_t *made;
+    const int64_t *given;
+    ptrdiff_t count;
+} Integers;
+
+static void sum_integers_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
+    Integers *it = work;
+    (void)share;
+    for (ptrdiff_t r = begin; r < end; r++) {
+        const uint64_t *row = (const uint64_t *)it->given + r * it->count;
+        uint64_t all = 0;
+        for (ptrdiff_t j = 0; j < it->count; j++) all += row[j];
+        it->made[r] = (int64_t)all;
+    }
+}
+
+static void sum_integers(int64_t *made, const int64_t *given, ptrdiff_t rows, ptrdiff_t count) {
+    Integers it = {made, given, count};
+    pool_run(sum_integers_share, &it, rows, 1 + SHARE / (count + 1));
+}
+
 /* Extremes and where the first of them is; the first NaN wins. */
 static void extreme_rows_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
     Reduced *it = work;

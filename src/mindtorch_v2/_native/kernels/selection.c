@@ -15,8 +15,10 @@
 #include "kernels.h"
 #include "selection.h"
 
-enum { CALLED_TOP, CALLED_LIKELIHOODS, CALLED_LIKELIHOODS_BACK, CALLED_CTC, CALLED_CTC_BACK, CALLED_DISTANCES };
-Counter selection_calls[] = {{"top", 0}, {"likelihoods", 0}, {"likelihoods_back", 0}, {"ctc", 0}, {"ctc_back", 0}, {"distances", 0}, {NULL, 0}};
+enum { CALLED_TOP, CALLED_LIKELIHOODS, CALLED_LIKELIHOODS_BACK, CALLED_CTC, CALLED_CTC_BACK, CALLED_DISTANCES,
+       CALLED_NONZERO };
+Counter selection_calls[] = {{"top", 0}, {"likelihoods", 0}, {"likelihoods_back", 0}, {"ctc", 0}, {"ctc_back", 0},
+                             {"distances", 0}, {"nonzero", 0}, {NULL, 0}};
 
 static int is_array(PyObject *o, int type, int ndim, int written) {
     PyArrayObject *a = (PyArrayObject *)o;
@@ -294,8 +296,55 @@ static PyObject *distances(PyObject *self, PyObject *const *args, Py_ssize_t cou
     Py_RETURN_NONE;
 }
 
+/* -- where something is -- */
+
+/* Whether eight bytes from here are 0. */
+static inline int nothing(const uint8_t *bytes) {
+    uint64_t all;
+    memcpy(&all, bytes, sizeof all);
+    return !all;
+}
+
+/* Positions of bytes that are not 0, `(dimension, position)`; rows are along the last dimension. */
+static void note_positions(const uint8_t *bytes, int ndim, const npy_intp *sizes, npy_intp rows, int64_t *made,
+                           npy_intp found) {
+    npy_intp at[NPY_MAXDIMS] = {0}, width = sizes[ndim - 1], k = 0;
+    for (npy_intp r = 0; r < rows; r++, bytes += width) {
+        for (npy_intp j = 0; j < width; j++) {
+            if (j + 8 <= width && nothing(bytes + j)) {
+                j += 7;
+                continue;
+            }
+            if (!bytes[j]) continue;
+            for (int d = 0; d < ndim - 1; d++) made[d * found + k] = at[d];
+            made[(ndim - 1) * found + k++] = j;
+        }
+        for (int d = ndim - 2; d >= 0 && ++at[d] == sizes[d]; d--) at[d] = 0;
+    }
+}
+
+/* nonzero(mask): where it is set, `(dimension, position)`, or None for arrays that NumPy has to take */
+static PyObject *nonzero(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    (void)self;
+    if (!counted(count, 1)) return NULL;
+    PyArrayObject *mask = (PyArrayObject *)args[0];
+    if (!PyArray_CheckExact(args[0]) || PyArray_TYPE(mask) != NPY_BOOL || !PyArray_NDIM(mask) ||
+        !PyArray_IS_C_CONTIGUOUS(mask) || !PyArray_SIZE(mask))
+        Py_RETURN_NONE;
+    const uint8_t *bytes = PyArray_DATA(mask);
+    npy_intp size = PyArray_SIZE(mask), sizes[2] = {PyArray_NDIM(mask), 0};
+    UNLOCKED(size > MANY, for (npy_intp i = 0; i < size; i++) sizes[1] += bytes[i] != 0);
+    PyArrayObject *made = (PyArrayObject *)PyArray_SimpleNew(2, sizes, NPY_INT64);
+    if (!made) return NULL;
+    selection_calls[CALLED_NONZERO].calls++;
+    npy_intp rows = size / PyArray_DIM(mask, (int)sizes[0] - 1);
+    UNLOCKED(size > MANY, note_positions(bytes, (int)sizes[0], PyArray_DIMS(mask), rows, PyArray_DATA(made), sizes[1]));
+    return (PyObject *)made;
+}
+
 #define FAST(NAME) {#NAME, (PyCFunction)(void (*)(void))NAME, METH_FASTCALL, NULL}
 static PyMethodDef METHODS[] = {FAST(likelihoods), FAST(likelihoods_back), FAST(top), FAST(ctc), FAST(ctc_back), FAST(distances),
+                                FAST(nonzero),
                                 {NULL, NULL, 0, NULL}};
 
 int selection_add(PyObject *module) { return PyModule_AddFunctions(module, METHODS); }
