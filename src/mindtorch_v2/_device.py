@@ -115,3 +115,11 @@ def as_device(value: Any) -> device:
     if isinstance(value, device):
         return value
     return device(value)
+
+
+def on_two_devices(first: device, other: device) -> RuntimeError:
+    """What is raised for tensors on two devices where they have to be on one."""
+    if "meta" in (first.type, other.type):
+        return RuntimeError(f"Tensor on device {other} is not on the expected device {first}!")
+    return RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {first} and "
+                        f"{other}!")

@@ -115,6 +115,12 @@ def share_memory_(self: Tensor) -> Tensor:
     return self
 
 
+def _same_device(self: Tensor, other: as_device) -> None:
+    if self.device != other:
+        raise RuntimeError(f'Attempted to set the storage of a tensor on device "{self.device}" to a storage on '
+                           f'different device "{other}". The devices must match.')
+
+
 def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
     """Make this tensor a view of other memory."""
     if self.requires_grad and THREAD.state.grad:
@@ -125,6 +131,7 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
         if source.dtype is not self.dtype:
             raise RuntimeError(f"Could not set tensor of type {source.dtype.name} to a tensor of type "
                                f"{self.dtype.name}")
+        _same_device(self, source.device)
         array, kept = _other(self._a, source._a), source.untyped_storage()
         if size is not None:
             view = strided_view if self.is_cpu else view_on_device
@@ -133,6 +140,7 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
         kept = typed_as(self.dtype, source)
         if not isinstance(kept, Storage):
             raise TypeError(f"set_(): argument 'source' must be a Tensor or a storage, not {type(source).__name__}")
+        _same_device(self, kept.device)
         if self.is_cpu:
             array = (_whole(self._a, kept) if size is None else
                      _part(self._a, kept, storage_offset, tuple(size), _steps(size, stride)))

@@ -66,6 +66,18 @@ def test_copies_between_host_and_devices() -> None:
         made + made.to("npu:1")
 
 
+def test_results_are_not_stored_across_devices() -> None:
+    here, there, host = torch.ones(3, device="npu:0"), torch.ones(3, device="npu:1"), torch.ones(3)
+    for out in (there, host):
+        with pytest.raises(RuntimeError, match=r"Expected all tensors to be on the same device.*npu:0 and"):
+            torch.add(here, here, out=out)
+        with pytest.raises(RuntimeError, match="Attempted to set the storage of a tensor on device"):
+            out.set_(here)
+        assert out.tolist() == [1.0, 1.0, 1.0]
+    assert torch.arange(3, out=there).device.index == 1
+    assert there.tolist() == [0.0, 1.0, 2.0]
+
+
 def test_views_share_memory_and_ops_honour_strides() -> None:
     x = torch.arange(12.0, device="npu").view(3, 4)
     x.t()[1].mul_(10)

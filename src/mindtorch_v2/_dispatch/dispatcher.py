@@ -27,6 +27,7 @@ from .._autograd.inplace import (
 )
 from .._backends.base import BY_ARRAY, copy_array, device_kernel
 from .._backends.overlap import check_apart, check_overlap
+from .._device import on_two_devices
 from .._dtype import as_dtype, dtype
 from .._storage import InferenceShared, Shared
 from .._tensor import TENSOR_TYPES, Tensor, new, wrap, wrap_known
@@ -109,6 +110,9 @@ def write_out(op: Op, out: Any, result: Any, inputs: tuple[Any, ...] = ()) -> An
         raise_out_grad(op)
     if type(out._st) is InferenceShared:
         check_inference(out)
+    if (type(out._a) is not ndarray or type(result._a) is not ndarray) and out.device != result.device and any(
+            argument.is_tensor for argument in op.schema.arguments):  # others make their result anywhere
+        raise on_two_devices(result.device, out.device)
     if result._a.dtype != out._a.dtype:
         check_out(op, result._a.dtype, out._a.dtype)
     if result.requires_grad:

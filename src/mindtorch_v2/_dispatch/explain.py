@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from .._device import on_two_devices
 from .._shape import broadcast_shapes
 from .._tensor import Tensor
 from .dtype_rules import unsupported
@@ -173,16 +174,11 @@ def on_devices(op: Op, values: tuple[Any, ...], form: str, out: Any) -> Any:
     numbers = [t for t in tensors if t.is_cpu and not t._a.shape]
     placed = [t.device for t in [*tensors, *listed(values)] if not any(t is n for n in numbers)]
     if len(set(placed)) > 1:
-        other = next(where for where in placed if where != placed[0])
-        if "meta" in (placed[0].type, other.type):
-            return RuntimeError(f"Tensor on device {other} is not on the expected device {placed[0]}!")
-        return RuntimeError("Expected all tensors to be on the same device, but found at least two devices, "
-                            f"{placed[0]} and {other}!")
+        return on_two_devices(placed[0], next(where for where in placed if where != placed[0]))
     if not numbers or not placed or op.promote in (None, "float", "list") or not tensors[0].is_cpu:
         return None
     if form.endswith("_"):
-        return RuntimeError("Expected all tensors to be on the same device, but found at least two devices, "
-                            f"{placed[0]} and cpu!")
+        return on_two_devices(placed[0], tensors[0].device)
     moved = tuple([aten.to(v, placed[0]) if any(v is n for n in numbers) else v for v in values])
     args, named = as_given(op.schema, moved)
     return Taken(op.forms[False](*args, **named, **({} if out is None else {"out": out})))

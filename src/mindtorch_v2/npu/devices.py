@@ -84,8 +84,7 @@ class device_of(device):
 
 def synchronize(device: DeviceLike = None) -> None:
     """Wait until an NPU has done all that was queued; errors of that work are raised here."""
-    index = _index(device)
-    runtime.bind(index).call("aclrtSynchronizeDevice")
+    runtime.wait(_index(device), "aclrtSynchronizeDevice")
 
 
 def get_device_name(device: DeviceLike = None) -> str:

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import Any
@@ -37,6 +39,20 @@ class Taken:
     source: str
     simulated: bool
     problem: str = ""
+
+
+@contextmanager
+def unnoticed() -> Iterator[dict[int, AclError]]:
+    """A block whose calls are not part of a recording, and in which errors that the program is yet to be told stay so;
+    they are what it gives.
+    """
+    watch, WATCH[0] = WATCH[0], None
+    untold, PROCESS.unreported = PROCESS.unreported, {}
+    try:
+        yield untold
+    finally:
+        PROCESS.unreported = untold
+        WATCH[0] = watch
 
 
 class Log:
@@ -82,16 +98,15 @@ class Log:
     def start(self, memory: bool = False) -> tuple[int, ...]:
         """Watch, for one more profiler; returns where the log stands."""
         with self.lock:
-            self.users += 1
-            if self.users == 1:
+            if not self.users:
                 self.calls, self.memory, self.failures, self.work = [], [], [], []
                 self.comparisons, self.problem = {}, ""
-                self._compare_all()
-                for index in list(PROCESS.used):
-                    bind(index).call("aclrtSynchronizeDevice")  # what was queued before is not part of the recording
-                self.collector = collectors.choose()
-                self.collector.start()
+                collector = collectors.choose()
+                self._settle()  # what was queued before is not part of the recording
+                collector.start()
+                self.collector = collector
                 WATCH[0] = self.call
+            self.users += 1
             if memory:
                 self.watching_memory += 1
                 OUT_OF_MEMORY[0] = self.failed
@@ -103,10 +118,25 @@ class Log:
         """The devices to watch: those that are used, and the one that would be first."""
         return sorted({*PROCESS.used, THREAD.current}) if PROCESS.initialized else [THREAD.current]
 
-    def _compare_all(self) -> None:
-        for index in self._devices():
-            bind(index)
-            self.comparisons.setdefault(index, []).append(compare(index))
+    def _settle(self) -> None:
+        """Wait for what is queued, and compare clocks. Errors of the program's work are not the profiler's to
+        raise: the program is told when it waits itself, and the recording goes on with what there is.
+        """
+        before = THREAD.bound
+        with unnoticed() as untold:
+            for index in self._devices():
+                try:
+                    if index in PROCESS.used:
+                        bind(index).call("aclrtSynchronizeDevice")
+                except AclError as error:
+                    self.problem = self.problem or str(error)
+                    untold.setdefault(index, error)
+                try:
+                    self.comparisons.setdefault(index, []).append(compare(index))
+                except AclError as error:  # the device is lost, as the program will see
+                    self.problem = self.problem or str(error)
+            if before >= 0:
+                bind(before)
 
     def stop(self, mark: tuple[int, ...], memory: bool = False) -> Taken:
         """Take what came since a mark; with the last profiler, stop watching."""
@@ -122,11 +152,11 @@ class Log:
             if last:
                 WATCH[0] = None
             try:
-                self._finish_work()
-            except (AclError, RuntimeError) as error:
-                # What was recorded until then survives the device.
+                self._settle()
+            except RuntimeError as error:  # the runtime was shut down; what was recorded until then survives
                 self.problem = str(error)
-            self.work.append(self.collector.collect(self.comparisons))
+            with unnoticed():
+                self.work.append(self.collector.collect(self.comparisons))
             work = collectors.joined(self.work)
             self.work = [work]
             calls, changes, failures, number = mark
@@ -137,19 +167,6 @@ class Log:
                 self.collector = None
                 self.calls, self.memory, self.failures, self.work = [], [], [], []
             return taken
-
-    def _finish_work(self) -> None:
-        """Wait for what is queued, and compare clocks again."""
-        before = THREAD.bound
-        watch, WATCH[0] = WATCH[0], None
-        try:
-            for index in list(PROCESS.used):
-                bind(index).call("aclrtSynchronizeDevice")
-            self._compare_all()
-        finally:
-            WATCH[0] = watch
-            if before >= 0:
-                bind(before)
 
 
 LOG = Log()

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from .clocks import Comparison, to_host
+from .errors import AclError
 from .library import Library, library
 from .runtime import THREAD
 from .stream import Event, stream_of
@@ -58,7 +59,10 @@ class Work:
 
     def after(self, number: int) -> Work:
         """What calls after a number have queued."""
-        kept = self.correlation > number
+        return self.where(self.correlation > number)
+
+    def where(self, kept: np.ndarray) -> Work:
+        """The work that a mask is true for."""
         return Work(*[getattr(self, column.name)[kept] for column in fields(Work)])
 
     def __len__(self) -> int:
@@ -124,7 +128,7 @@ class SimulatedActivity(ctypes.Structure):
 
 
 TICK_NS = 20
-SIM_EVENT, SIM_WAIT = 4, 5
+SIM_EVENT, SIM_WAIT, SIM_FAILED = 4, 5, 6
 
 
 class SimulatorCollector(Collector):
@@ -167,18 +171,16 @@ class SimulatorCollector(Collector):
         with _lock:
             for address, numbers in self._queued.items():
                 found = by_stream.pop(self._ids[address], [])
-                # A task that failed, and those behind it, have no entry.
+                # Tasks of a stream that was given up have no entry.
                 for entry, number in zip(found, numbers, strict=False):
-                    if entry.kind in (SIM_EVENT, SIM_WAIT):
+                    if entry.kind in (SIM_EVENT, SIM_WAIT, SIM_FAILED):
                         continue
                     rows.append((entry.kind, entry.name.decode(), entry.device, entry.stream, 0, 0, number,
                                  entry.bytes if entry.kind != KERNEL else 0,
                                  DIRECTIONS.get(entry.copy_kind, 0) if entry.kind == COPY else 0))
                     times.append((entry.start * TICK_NS, entry.end * TICK_NS))
                 del numbers[:len(found)]
-        work = work_of(rows)
-        place_on_host(work, np.array(times, np.int64).reshape(-1, 2), comparisons)
-        return work
+        return place_on_host(work_of(rows), np.array(times, np.int64).reshape(-1, 2), comparisons)
 
     def stop(self) -> None:
         self._enable(0)
@@ -193,12 +195,14 @@ def _stream_id(address: int) -> int:
     return number.value
 
 
-def place_on_host(work: Work, times: np.ndarray, comparisons: dict[int, list[Comparison]]) -> None:
+def place_on_host(work: Work, times: np.ndarray, comparisons: dict[int, list[Comparison]]) -> Work:
     """Bring start times over; durations stay those of the device, to the nanosecond.
 
     A device whose clock is the faster one would seem to start work before the last of its stream has ended, by some
-    billionths: such work is moved behind it.
+    billionths: such work is moved behind it. Work of a device whose clock was never read has no place.
     """
+    known = np.isin(work.device, [index for index, ones in comparisons.items() if ones])
+    work, times = work.where(known), times[known]
     for index in np.unique(work.device).tolist():
         for stream in np.unique(work.stream[work.device == index]).tolist():
             rows = np.flatnonzero((work.device == index) & (work.stream == stream))
@@ -208,6 +212,7 @@ def place_on_host(work: Work, times: np.ndarray, comparisons: dict[int, list[Com
             start = before + np.maximum.accumulate(to_host(times[rows, 0], comparisons[index]) - before)
             work.start_ns[rows] = start
             work.end_ns[rows] = start + duration
+    return work
 
 
 # -- pairs of events ---------------------------------------------------------------------------------------------------
@@ -249,12 +254,13 @@ class EventCollector(Collector):
             pairs, self._pairs = self._pairs, []
         rows, times = [], []
         for title, kind, number, stream, begin, end, size, way in pairs:
-            start = begin.recorded_time() * 1000
-            times.append((start, start + max(round(begin.elapsed_time(end) * 1e6), 0)))
+            try:
+                start = begin.recorded_time() * 1000
+                times.append((start, start + max(round(begin.elapsed_time(end) * 1e6), 0)))
+            except AclError:
+                continue  # the device was lost before it was done; the log says so
             rows.append((kind, title, stream.device_index, stream.stream_id, 0, 0, number, size, way))
-        work = work_of(rows)
-        place_on_host(work, np.array(times, np.int64).reshape(-1, 2), comparisons)
-        return work
+        return place_on_host(work_of(rows), np.array(times, np.int64).reshape(-1, 2), comparisons)
 
 
 def _recorded(stream: Any) -> Event:

@@ -142,7 +142,7 @@ class NpuDevice(Device):
 
     def synchronize(self, index: int | None = None) -> None:
         index = runtime.current() if index is None else index
-        bind(index).call("aclrtSynchronizeDevice")
+        runtime.wait(index, "aclrtSynchronizeDevice")
 
     def current_stream(self, index: int | None = None) -> Stream:
         return current_stream(index)

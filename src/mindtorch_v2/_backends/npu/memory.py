@@ -22,7 +22,7 @@ from ..._errors import OutOfMemoryError
 from ..array import Memory
 from .errors import NO_MEMORY, AclError
 from .native import LAUNCH
-from .runtime import PROCESS, bind
+from .runtime import PROCESS, bind, wait
 from .statistics import Statistics
 
 ROUND = 512
@@ -400,7 +400,7 @@ class Allocator(DepotBase):
 
     def _release_cached(self) -> None:
         library = bind(self.index)
-        library.call("aclrtSynchronizeDevice")
+        wait(self.index, "aclrtSynchronizeDevice")
         self.statistics.num_sync_all_streams += 1
         self._poll(wait=True)
         for free in self.lists.values():

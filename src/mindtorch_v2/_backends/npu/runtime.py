@@ -38,6 +38,8 @@ class Process:
         self.at_first_use: list[Callable[[], None]] = []
         self.at_end: list[Callable[[], None]] = []
         self.counted: int | None = None
+        # Errors of a program's work that were told to a profiler, which waited first, by the device's number.
+        self.unreported: dict[int, AclError] = {}
 
 
 PROCESS = Process()
@@ -144,6 +146,15 @@ def bind(index: int) -> Library:
     if index not in PROCESS.used:
         PROCESS.used.append(index)
     return opened
+
+
+def wait(index: int, name: str, *arguments: object) -> None:
+    """Call a function that waits for a device. An error that a profiler was told in the program's stead is raised."""
+    bind(index).call(name, *arguments)
+    if PROCESS.unreported:
+        error = PROCESS.unreported.pop(index, None)
+        if error is not None:
+            raise error
 
 
 def _are(count: int) -> str:

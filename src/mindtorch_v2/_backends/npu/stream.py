@@ -9,7 +9,7 @@ from typing import Any
 from ..._device import device
 from .errors import AclError
 from .native import LAUNCH
-from .runtime import PROCESS, THREAD, bind, current
+from .runtime import PROCESS, THREAD, bind, current, wait
 
 FAST = 3  # launch and synchronise quickly: what torch_npu asks for
 SYNC, TIMED = 0x1, 0x8
@@ -39,14 +39,14 @@ class Stream:
     def __init__(self, device: Any = None, priority: int = 0, **given: Any) -> None:
         self.device_index = index_of(device)
         self.device = DEVICE(self.device_index)
-        self._owned = True
+        self._owned = False
         library = bind(self.device_index)
         if "stream_ptr" in given:
-            self.npu_stream, self._owned = int(given["stream_ptr"]), False
+            self.npu_stream = int(given["stream_ptr"])
         else:
             place = ctypes.c_void_p()
             library.call("aclrtCreateStreamWithConfig", ctypes.byref(place), _priority(priority), FAST)
-            self.npu_stream = place.value or 0
+            self.npu_stream, self._owned = place.value or 0, True
         number = ctypes.c_int32()
         library.call("aclrtStreamGetId", self.npu_stream, ctypes.byref(number))
         self.stream_id = number.value
@@ -78,7 +78,7 @@ class Stream:
 
     def synchronize(self) -> None:
         """Wait until all that was queued is done."""
-        bind(self.device_index).call("aclrtSynchronizeStream", self.npu_stream)
+        wait(self.device_index, "aclrtSynchronizeStream", self.npu_stream)
 
     @property
     def _as_parameter_(self) -> ctypes.c_void_p:
@@ -178,7 +178,7 @@ class Event:
     def synchronize(self) -> None:
         """Wait until the stream has reached it."""
         if self._handle:
-            bind(self._device or 0).call("aclrtSynchronizeEvent", self._handle)
+            wait(self._device or 0, "aclrtSynchronizeEvent", self._handle)
 
     def elapsed_time(self, end_event: Event) -> float:
         """Milliseconds from this event to another, after waiting for both."""

@@ -56,7 +56,7 @@ static void open_file(void) /* lock held */
 
 static void write_line(const mtsimActivity *a)
 {
-    static const char *const KINDS[] = {"", "kernel", "memcpy", "memset", "event", "wait"};
+    static const char *const KINDS[] = {"", "kernel", "memcpy", "memset", "event", "wait", "failed"};
     fprintf(file,
             "{\"kind\": \"%s\", \"name\": \"%s\", \"type\": \"%s\", \"device\": %u, \"stream\": %d, \"correlation\": %llu, \"submit\": %llu, "
             "\"start\": %llu, \"end\": %llu, \"bytes\": %llu, \"operations\": %llu}\n",

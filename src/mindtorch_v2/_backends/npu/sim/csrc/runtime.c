@@ -7,7 +7,7 @@
 
 const char *settings_complaint(void);
 
-typedef struct { Context *context; int references; bool lost; uint32_t peers; } Device;
+typedef struct { Context *context; int references; bool lost; uint32_t peers, generation; } Device;
 static Device devices[MAX_DEVICES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool initialised, finalized, in_child, fork_hook;
@@ -86,6 +86,7 @@ static void close_device(int id)
     }
     devices[id].references = 0;
     devices[id].peers = 0;
+    __atomic_add_fetch(&devices[id].generation, 1, __ATOMIC_RELEASE);
     memory_release_device(id);
 }
 
@@ -239,6 +240,7 @@ EXPORT int aclrtGetDevice(int32_t *id)
     return OK;
 }
 
+uint32_t device_generation(int id) { return __atomic_load_n(&devices[id].generation, __ATOMIC_ACQUIRE); }
 bool device_lost(int id) { return __atomic_load_n(&devices[id].lost, __ATOMIC_ACQUIRE); }
 void device_lose(int id) { __atomic_store_n(&devices[id].lost, true, __ATOMIC_RELEASE); }
 

@@ -107,6 +107,7 @@ typedef struct Context {
 Context *context_current(void); /* NULL without one; sets no error text */
 int need_context(Context **context);
 bool device_lost(int device);
+uint32_t device_generation(int device); /* grows when a device is reset */
 void device_lose(int device);
 bool forked_child(void);
 bool runtime_ready(void);
@@ -252,7 +253,7 @@ uint64_t executor_ticks(const aclOpExecutor *executor);
 #define CHECK(expression) do { int code_ = (expression); if (code_ != OK) return code_; } while (0)
 
 /* ---- activities (activity.c, mspti.c) ---- */
-typedef enum { ACTIVITY_KERNEL = 1, ACTIVITY_COPY = 2, ACTIVITY_SET = 3, ACTIVITY_EVENT = 4, ACTIVITY_WAIT = 5 } ActivityKind;
+typedef enum { ACTIVITY_KERNEL = 1, ACTIVITY_COPY = 2, ACTIVITY_SET = 3, ACTIVITY_EVENT = 4, ACTIVITY_WAIT = 5, ACTIVITY_FAILED = 6 } ActivityKind;
 typedef struct {
     uint32_t kind, device;
     int32_t stream, copy_kind;

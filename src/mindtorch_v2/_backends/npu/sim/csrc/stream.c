@@ -19,6 +19,7 @@ typedef struct Event {
     uint32_t flags;
     bool extended, synchronises;
     int device;
+    uint32_t generation; /* of the device: a reset takes its events with it */
     EventRecord *record; /* the latest; NULL before the first */
 } Event;
 
@@ -171,7 +172,10 @@ static int run_task(Stream *stream, Task *task, uint64_t *ended)
     *ended = end;
     if (task->kind == TASK_RECORD) record_finish(task->event.record, end, lost);
     if (task->kind == TASK_MARK) mspti_mark_done(task, stream, end);
-    if (activity.kind && code == OK && task->kind != TASK_MARK) activity_record(&activity);
+    if (activity.kind && task->kind != TASK_MARK) {
+        if (code != OK) activity.kind = ACTIVITY_FAILED;
+        activity_record(&activity);
+    }
     return code;
 }
 
@@ -445,6 +449,7 @@ static int create_event(void **event, uint32_t flags, bool extended)
     fresh->flags = flags;
     fresh->extended = extended;
     fresh->device = context->device;
+    fresh->generation = device_generation(context->device);
     handle_add(fresh, H_EVENT);
     *event = fresh;
     return OK;
@@ -455,13 +460,20 @@ EXPORT int aclrtCreateEvent(void **event) { return create_event(event, EVENT_SYN
 EXPORT int aclrtCreateEventWithFlag(void **event, uint32_t flags) { return create_event(event, flags, false); }
 EXPORT int aclrtCreateEventExWithFlag(void **event, uint32_t flags) { return create_event(event, flags, true); }
 
-static int event_of(void *handle, Event **event, const char *function)
+static int event_known(void *handle, Event **event, const char *function)
 {
     if (forked_child()) return fail(E_DEVICE_LOST, "the NPU was initialised before fork; a child must be started with spawn");
     if (!handle) return fail(E_PARAM, "%s: the event is NULL", function);
     if (!handle_live(handle, H_EVENT)) return fail(E_RT_PARAM, "%s: %p is no live event", function, handle);
     *event = handle;
     return OK;
+}
+
+static int event_of(void *handle, Event **event, const char *function)
+{
+    CHECK(event_known(handle, event, function));
+    if ((*event)->generation == device_generation((*event)->device)) return OK;
+    return fail(E_RT_PARAM, "%s: %p is no live event (its device was reset)", function, handle);
 }
 
 static EventRecord *latest(Event *event) /* shared; NULL before the first record */
@@ -475,7 +487,7 @@ static EventRecord *latest(Event *event) /* shared; NULL before the first record
 EXPORT int aclrtDestroyEvent(void *handle)
 {
     Event *event;
-    CHECK(event_of(handle, &event, "aclrtDestroyEvent"));
+    CHECK(event_known(handle, &event, "aclrtDestroyEvent"));
     if (!handle_remove(event, H_EVENT)) return fail(E_RT_PARAM, "aclrtDestroyEvent: %p is no live event", handle);
     record_release(event->record); /* queued tasks hold records of their own */
     quarantine(event);
