@@ -413,6 +413,6 @@ def attach() -> None:
     hooks = property(_backward_hooks, _set_backward_hooks)
     for name, known in (("data", Tensor.data), ("requires_grad", Tensor.requires_grad), ("_grad_fn", Tensor.grad_fn),
                         ("_backward_hooks", hooks)):
-        setattr(Tensor, name, known.deleter(_not_deleted(name)))  # type: ignore[attr-defined]
+        setattr(Tensor, name, known.deleter(_not_deleted(name)))  # type: ignore[attr-defined,union-attr]
     for name in ELSEWHERE:
         setattr(Tensor, name, False)

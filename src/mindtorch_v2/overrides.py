@@ -101,7 +101,8 @@ def get_overridable_functions() -> dict[Any, list[Any]]:
     for name in MODULES:
         module = importlib.import_module(name)
         found[module] = [getattr(module, one) for one in dir(module)
-                         if one not in _FROM_NUMBERS and FACES.is_offered(module, one, vars(module).get(one) or getattr(module, one))]
+                         if one not in _FROM_NUMBERS
+                         and FACES.is_offered(module, one, vars(module).get(one) or getattr(module, one))]
     for name, value in vars(Tensor).items():
         if isinstance(value, FunctionType) and name in FACES.methods:
             found[Tensor].append(value)
@@ -139,7 +140,7 @@ def get_ignored_functions() -> set[Any]:
     public = (vars(module).get(name) for module in map(importlib.import_module, MODULES)
               for name in getattr(module, "__all__", dir(module)))
     methods = (value for name, value in vars(Tensor).items() if isinstance(value, FunctionType) and name in NOT_OFFERED)
-    return {one for one in (*public, *methods) if callable(one) and isinstance(one, FunctionType) and one not in offered}
+    return {one for one in (*public, *methods) if isinstance(one, FunctionType) and one not in offered}
 
 
 class TorchFunctionMode:

@@ -182,7 +182,8 @@ def test_indices_out_of_range(bad: int) -> None:
     x, index = torch.tensor(normal(4, 4)), torch.zeros(4, 4, dtype=torch.int64)
     index[2, 3] = bad
     before = x.clone()
-    for wrong in (lambda: x.gather(1, index), lambda: x.scatter_(1, index, 2.0), lambda: x.scatter_add_(0, index, before)):
+    for wrong in (lambda: x.gather(1, index), lambda: x.scatter_(1, index, 2.0),
+                  lambda: x.scatter_add_(0, index, before)):
         with pytest.raises(RuntimeError, match="out of bounds"):
             wrong()
     assert torch.equal(x, before)

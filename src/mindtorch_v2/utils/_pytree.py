@@ -472,8 +472,8 @@ def tree_is_leaf(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) 
     return (is_leaf is not None and is_leaf(tree)) or _get_node_type(tree) not in SUPPORTED_NODES
 
 
-def register_dataclass(cls: type[Any], *, field_names: list[str] | None = None, drop_field_names: list[str] | None = None,
-                       serialized_type_name: str | None = None) -> None:
+def register_dataclass(cls: type[Any], *, field_names: list[str] | None = None,
+                       drop_field_names: list[str] | None = None, serialized_type_name: str | None = None) -> None:
     """Treat instances of a data class as containers of their fields."""
     if field_names is None:
         if not dataclasses.is_dataclass(cls):
@@ -605,7 +605,8 @@ def _spec_from_dict(text: dict[str, Any]) -> TreeSpec:
     kind = _CONTAINER_NAMES.get(text["type"]) or TYPES_BY_NAME.get(text["type"])
     if kind is None:
         raise NotImplementedError(f"Deserializing {text['type']} in pytree is not registered.")
-    return TreeSpec(kind, _context_again(kind, text["context"]), [_spec_from_dict(one) for one in text["children_spec"]])
+    children = [_spec_from_dict(one) for one in text["children_spec"]]
+    return TreeSpec(kind, _context_again(kind, text["context"]), children)
 
 
 def treespec_dumps(treespec: TreeSpec, protocol: int | None = None) -> str:

@@ -115,7 +115,7 @@ class NamedMemberAccessor:
         parent, last = self._parent(path)
         return swap_submodule(parent, last, value)
 
-    def get_tensor(self, name: str) -> Tensor:
+    def get_tensor(self, name: str) -> Tensor | None:
         """The tensor."""
         parent, last = self._parent(name)
         try:
