@@ -282,9 +282,7 @@ def _leave(options: argparse.Namespace, settings: Any, recording: str, chrome: s
         left["recordings"].append(path)
         cycle += 1
     if not cycle:
-        why = "the program ended before the steps or the time to record" \
-            if settings.counts_steps or settings.after_s else "the program ended without leaving one"
-        note(f"mtprof: no recording: {why}")
+        note(f"mtprof: no recording: {_why_none(settings, code)}")
         _print_json(left)
         return 2
     found = read(left["recordings"][0])
@@ -295,6 +293,15 @@ def _leave(options: argparse.Namespace, settings: Any, recording: str, chrome: s
     left["report"] = None if options.no_report else _report(options, left["recordings"][0], found)
     _summarise(options, found, left)
     return 0
+
+
+def _why_none(settings: Settings, code: int) -> str:
+    if code < 0:
+        advice = "" if settings.stream or settings.runtime == "torch" else "; --stream writes while it runs"
+        return f"{signal.Signals(-code).name} ended the program{advice}"
+    if settings.counts_steps or settings.after_s:
+        return "the program ended before the steps or the time to record"
+    return "the program ended without leaving one"
 
 
 def _from_torch(made: str, path: str) -> None:

@@ -61,20 +61,21 @@ def run(code: types.CodeType, module: types.ModuleType, finish: Callable[[], Non
     """Run it to its end and call `finish`, however it ends; the exit code, if it has not left by another way."""
     sys.modules["__main__"] = module
     guard(finish)
-    status = 0
+    status, interrupted = 0, False
     try:
         exec(code, module.__dict__)
     except SystemExit as error:
         status = _exit_status(error)
-    except KeyboardInterrupt as error:
-        _report(error)
-        finish()
-        _die_of(signal.SIGINT)
     except BaseException as error:
         _report(error)
-        status = 1
+        status, interrupted = 1, isinstance(error, KeyboardInterrupt)
     _join_threads()
     finish()
+    if interrupted:
+        # Raised to the top, it makes Python end as it always does then: after what was registered with atexit, and
+        # by SIGINT. The traceback was printed already.
+        sys.excepthook = lambda *_: None
+        raise KeyboardInterrupt
     return status
 
 
@@ -98,14 +99,17 @@ def _report(error: BaseException) -> None:
 
 
 def _join_threads() -> None:
-    """Wait for the program's threads, as Python does at its end."""
-    for thread in threading.enumerate():
-        if thread is not threading.main_thread() and not thread.daemon:
-            try:
+    """Wait for the program's threads, as Python does at its end. Workers of executors are told first that no more work
+    comes, and would otherwise wait for ever. Python's whole shutdown of threads would refuse imports that saving needs.
+    """
+    try:
+        for tell in reversed(threading._threading_atexits):  # type: ignore[attr-defined]
+            tell()
+        for thread in threading.enumerate():
+            if thread is not threading.main_thread() and not thread.daemon:
                 thread.join()
-            except KeyboardInterrupt as error:
-                _report(error)
-                return
+    except KeyboardInterrupt as error:
+        _report(error)
 
 
 def guard(finish: Callable[[], None]) -> None:

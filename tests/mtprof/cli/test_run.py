@@ -300,6 +300,26 @@ threading.Thread(target=late).start()
     assert "aten::div" in recorded_ops(command)
 
 
+def test_workers_of_executors_and_exit_functions_end_as_under_python(process):
+    write(process, ADDS + """
+import atexit, concurrent.futures
+atexit.register(print, "at exit")
+executor = concurrent.futures.ThreadPoolExecutor(1)  # never shut down
+executor.submit(lambda: torch.ones(2) / 2).result()
+raise KeyboardInterrupt
+""")
+    done = process("run", "-q", "--no-report", "program.py", timeout=60)
+    assert (done.stdout, done.returncode) == ("at exit\n", -signal.SIGINT)
+    assert done.stderr.count("KeyboardInterrupt") == 2  # the line and the error
+    assert "aten::div" in recorded_ops(process)
+
+
+def test_what_to_do_about_a_killed_program_is_said(process):
+    done = process("run", "--no-report", "-c", "import os; os.kill(os.getpid(), 9)")
+    assert done.returncode == -signal.SIGKILL
+    assert done.stderr == "mtprof: no recording: SIGKILL ended the program; --stream writes while it runs\n"
+
+
 def test_a_name_that_is_taken_is_kept(command):
     write(command, "import torch; torch.ones(2)")
     for taken in ("program.mtp", "program.2.mtp"):
