@@ -41,13 +41,15 @@ def run_backward(
 
     With `accumulate` the leaves that are reached get their `.grad`; otherwise the targets' gradients are returned.
     """
-    captured: list[Tensor | None] = [None] * len(targets or ())
+    captured: list[Tensor | None] = []
     wanted: dict[int, list[tuple[int, int]]] = {}
-    for position, (node, number) in enumerate(targets or ()):
-        if not accumulate:
-            wanted.setdefault(id(node), []).append((number, position))
-        elif not isinstance(node, AccumulateGrad):
-            wanted[id(node)] = []  # the walk ends there all the same
+    if targets is not None:
+        captured = [None] * len(targets)
+        for position, (node, number) in enumerate(targets):
+            if not accumulate:
+                wanted.setdefault(id(node), []).append((number, position))
+            elif not isinstance(node, AccumulateGrad):
+                wanted[id(node)] = []  # the walk ends there all the same
     state = THREAD.state
     before, outer, outer_walk = state.grad, state.endings, state.walk
     walk = Walk(keep_graph, wanted, captured)
@@ -79,21 +81,20 @@ class Walk:
     """One pass over the graph."""
 
     __slots__ = ("__weakref__", "arrived", "begun", "buffers", "captured", "exposed", "keep_graph", "marks", "needed",
-                 "quiet", "ready", "roots", "selective", "task", "waiting", "wanted")
+                 "quiet", "ready", "selective", "task", "waiting", "wanted")
     tasks = 0  # passes that were begun
 
     def __init__(self, keep_graph: bool, wanted: dict[int, list[tuple[int, int]]],
                  captured: list[Tensor | None]) -> None:
         self.task = Walk.tasks
         Walk.tasks += 1
-        self.roots: list[Node] = []
         self.quiet: Any = None  # where only this package runs, there are no calls to note
         self.keep_graph = keep_graph
         self.wanted = wanted
         self.captured = captured
         self.selective = bool(wanted)  # whether it matters which node is run
         self.waiting: dict[int, int] = {}
-        self.begun: set[int] = set()
+        self.begun: dict[int, Node] = {}  # where it starts
         self.needed: set[int] | None = None
         self.buffers: dict[int, list[Tensor | None]] = {}
         self.marks: dict[int, Marks] = {}  # of what is in the buffers and not the engine's alone
@@ -114,9 +115,8 @@ class Walk:
 
     def explore(self, roots: Sequence[Edge], ends: set[int] | None) -> None:
         """Find out what the nodes have to wait for, and if only some ends matter, which nodes lead there."""
-        self.roots = [node for node, _ in roots]
-        self.begun = {id(node) for node in self.roots}
-        self.waiting = count_dependencies(self.roots)
+        self.begun = {id(node): node for node, _ in roots}
+        self.waiting = count_dependencies(self.begun)
         if ends is not None:
             self.needed = reaches(roots, ends)
             self.selective = True
@@ -127,10 +127,10 @@ class Walk:
 
     def planned(self) -> list[Node]:
         """The nodes of this pass in the order in which they are run, as far as no hook changes that."""
-        waiting = count_dependencies(self.roots)
+        waiting = count_dependencies(self.begun)
         ready: list[tuple[int, int, Node]] = []
         arrived = 0
-        for node in {id(node): node for node in self.roots}.values():
+        for node in self.begun.values():
             if not waiting.get(id(node)):
                 heappush(ready, (-node.seq, arrived, node))
                 arrived += 1
@@ -166,14 +166,14 @@ class Walk:
                 self.place(roots, grads)
         else:
             self.place(roots, grads)
-        for node in {id(node): node for node, _ in roots}.values():
-            if not self.waiting.get(id(node)):
+        for key, node in self.begun.items():
+            if not self.waiting.get(key):
                 self.push(node)
-        ready, hook = self.ready, HOOK
+        ready, hook, evaluate = self.ready, HOOK, self.evaluate
         while ready:
             node = heappop(ready)[2]
             if not hook["OBSERVING"]:
-                self.evaluate(node, -1)
+                evaluate(node, -1)
                 continue
             if hook["CALLS"]:
                 if node.hooks is not None or node.may_run_user_code:
@@ -187,7 +187,7 @@ class Walk:
             noted = None if listener is None else listener.enter(ids[0], -1, ())
             stretch = open_stretch(None, node.seq if node.seq != LAST else -1)
             try:
-                self.evaluate(node, ids[1])
+                evaluate(node, ids[1])
             finally:
                 stretch.end(ids[0])
                 if noted is not None:
@@ -326,11 +326,10 @@ class Walk:
             leave((mark,))
 
 
-def count_dependencies(roots: list[Node]) -> dict[int, int]:
-    """How many gradients each node has to wait for."""
+def count_dependencies(begun: dict[int, Node]) -> dict[int, int]:
+    """How many gradients each node has to wait for, in a walk that starts from some."""
     waiting: dict[int, int] = {}
-    begun = {id(node) for node in roots}
-    stack = list({id(node): node for node in roots}.values())
+    stack = list(begun.values())
     while stack:
         for target in stack.pop().edges:
             if target is not None:
@@ -341,7 +340,7 @@ def count_dependencies(roots: list[Node]) -> dict[int, int]:
                     waiting[key] = known + 1
                     continue
                 waiting[key] = 1
-                if key not in begun:
+                if following.edges and key not in begun:
                     stack.append(following)
     return waiting
 

@@ -6,14 +6,18 @@ import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from numpy import ndarray
+
+from .._backends.cpu.memory import copy_, new_empty_strided
 from .._backends.geometry import is_dense
 from .._backends.sparse import SparseArray
 from .._dispatch.namespace import aten
+from .._dispatch.observer import HOOK
 from .._dispatch.state import THREAD
 from .._dtype import FROM_NUMPY, dtype
 from .._memory_format import contiguous_format
 from .._shape import Size
-from .._tensor import VIEW_EDGE, Tensor, wrap_known
+from .._tensor import VIEW_EDGE, Tensor, wrap, wrap_known
 
 new = object.__new__
 Edge = tuple["Node", int]
@@ -292,6 +296,12 @@ def laid_out_as(variable: Tensor, grad: Tensor) -> Tensor:
     array = variable._a
     if type(array) is SparseArray or not is_dense(array):
         return aten.clone(grad, memory_format=contiguous_format)
+    if (type(grad) is Tensor and type(grad._a) is ndarray and type(array) is ndarray and HOOK["TAP"] is None
+            and not THREAD.state.grad):
+        # What the ops below do, without what they do for a program that calls them.
+        made = wrap(copy_(new_empty_strided(grad._a, array), grad._a))
+        made.shared().version = 1  # it was written to
+        return made
     steps = tuple(s // array.dtype.itemsize for s in array.strides)
     return aten.copy_(aten.new_empty_strided(grad, array.shape, steps), grad)
 

@@ -65,6 +65,13 @@ def empty_strided(like: Array, dtype: np.dtype) -> Array:
     return new_array_like(like, dtype, "K", False)
 
 
+@step("aten::new_empty_strided", "", lambda source, like: (source, like.shape, _strides(like), None, None, None, None),
+      places=(0,))
+def new_empty_strided(source: Array, like: Array) -> Array:
+    """Uninitialised memory in the order of another array's, for values of an array."""
+    return empty_strided(like, source.dtype)
+
+
 @step("aten::fill_", "Scalar")
 def fill_(target: Array, value: Any) -> Array:
     """Every element set to a number."""
