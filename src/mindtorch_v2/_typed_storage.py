@@ -135,6 +135,10 @@ class TypedStorage:
         """The bytes."""
         return self._untyped
 
+    @property
+    def _untyped_storage(self) -> Bytes:
+        return self._untyped
+
     def size(self) -> int:
         """The number of elements."""
         return self._untyped.nbytes() // self.dtype.itemsize

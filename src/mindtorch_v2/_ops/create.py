@@ -287,6 +287,11 @@ def _arange(start: Any, end: Any, step: Any, dtype: DType | None, layout: Any, d
         dtype = DefaultDtype.value if floating else int64
     if step == 0 or step != step:
         raise RuntimeError("step must be nonzero")
+    if dtype is int64 and not whole and all(map(math.isfinite, (start, end, step))):
+        # PyTorch counts in the result's type, of int64 only.
+        start, end, step, whole = int(start), int(end), int(step), True
+        if step == 0:
+            raise ValueError("step must be nonzero")
     if not whole and not (math.isfinite(start) and math.isfinite(end)):
         raise RuntimeError(f"unsupported range: {start} -> {end}")
     if start > end if step > 0 else start < end:
@@ -365,7 +370,8 @@ def _linspace(start: Any, end: Any, steps: int, dtype: DType | None, layout: Any
 def _spaced_into(made: Any, start: Any, end: Any) -> Any:
     steps = made.size
     if made.dtype.kind in "iub":
-        made[...] = np.trunc(np.linspace(start, end, steps))
+        # PyTorch brings both ends to the result's type first.
+        made[...] = np.trunc(np.linspace(int(start), int(end), steps))
         return made
     return spaced(made, start, end)
 

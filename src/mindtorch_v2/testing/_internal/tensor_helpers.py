@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..._autograd import gradcheck as _checks
+from ..._construct import tensor
 from ..._dispatch.namespace import aten
 from ..._dtype import ALL_DTYPES, dtype
 from ..._tensor import Tensor
@@ -109,7 +110,7 @@ def get_tensors_from(args: Any, kwargs: dict[str, Any]) -> set[Any]:
 
 def bytes_to_scalar(byte_list: list[int], dtype: dtype, device: Any) -> Any:
     """The number that some bytes are in memory."""
-    return aten.clone(aten.reshape(aten.view(aten.tensor(byte_list, device=device).byte(), dtype), ()))
+    return aten.clone(aten.reshape(aten.view(tensor(byte_list, device=device).byte(), dtype), ()))
 
 
 def outs_and_grads(fn: Any, graph_inps: Any, inps: Any) -> tuple[Any, list[Any]]:
