@@ -536,8 +536,8 @@ def test_a_gradient_that_two_leaves_get_is_copied_into_the_order_of_each():
     rows, columns = torch.ones(3, 4, requires_grad=True), torch.ones(4, 3).t().requires_grad_()
     given = torch.arange(12.0).view(3, 4)
     (rows + columns).backward(given)
-    assert rows.grad.stride() == (4, 1) and columns.grad.stride() == (1, 3)
-    assert rows.grad.equal(given) and columns.grad.equal(given)
+    assert [rows.grad.stride(), columns.grad.stride()] == [(4, 1), (1, 3)]
+    assert rows.grad.tolist() == columns.grad.tolist() == given.tolist()
     assert rows.grad._version == columns.grad._version == 1
     given.zero_()
     assert rows.grad.sum() == columns.grad.sum() == 66

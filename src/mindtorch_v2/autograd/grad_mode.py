@@ -7,5 +7,4 @@ from . import _force_original_view_tracking, set_multithreading_enabled
 from .graph import _unsafe_preserve_version_counter
 
 __all__ = ["_force_original_view_tracking", "_unsafe_preserve_version_counter", "enable_grad", "inference_mode",
-           "no_grad", "set_grad_enabled",
-           "set_multithreading_enabled"]
+           "no_grad", "set_grad_enabled", "set_multithreading_enabled"]

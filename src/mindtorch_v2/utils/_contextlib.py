@@ -67,7 +67,7 @@ class _DecoratorContextManager:
         if inspect.isclass(orig_func):
             warnings.warn("Decorating classes is deprecated and will be disabled in future versions. You should only "
                           "decorate functions or methods.", FutureWarning, stacklevel=2)
-            setattr(orig_func, "__init__", self(orig_func.__init__))
+            orig_func.__init__ = self(orig_func.__init__)  # type: ignore[method-assign]
             return orig_func
         return context_decorator(self.clone, orig_func)
 

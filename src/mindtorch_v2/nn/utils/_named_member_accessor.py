@@ -142,7 +142,7 @@ class NamedMemberAccessor:
         """Put a tensor in the place of another, which is returned."""
         return swap_tensor(*self._parent(name), value, allow_missing=allow_missing)
 
-    def get_tensors(self, names: Iterable[str]) -> list[Tensor]:
+    def get_tensors(self, names: Iterable[str]) -> list[Tensor | None]:
         """Several tensors."""
         return [self.get_tensor(name) for name in names]
 
