@@ -187,11 +187,10 @@ def _grad_of_each(outputs: Any, inputs: Any, grad_outputs: Any, retain_graph: bo
     size = sizes.pop()
     for i, (output, batch) in enumerate(zip(_as_tuple(outputs), batches)):
         if isinstance(batch, Tensor) and isinstance(output, Tensor) and batch._a.shape[1:] != output._a.shape:
-            raise RuntimeError("If `is_grads_batched=True`, we interpret the first dimension of each grad_output as "
-                               "the batch dimension. The remaining dimensions are to match the shape of the corresponding "
+            raise RuntimeError("If `is_grads_batched=True`, we interpret the first dimension of each grad_output "
+                               "as the batch dimension. The others are to match the shape of the corresponding "
                                f"output, but there is a mismatch: grad_output[{i}] has {list(batch._a.shape[1:])} and "
-                               f"output[{i}] has a shape of {output.shape}. With vmap only some tensors can be "
-                               "batched.")
+                               f"output[{i}] has a shape of {output.shape}. With vmap only some can be batched.")
     if size == 0:
         raise ValueError("is_grads_batched=True needs at least one gradient, but the first dimension of grad_outputs "
                          "has size 0")
