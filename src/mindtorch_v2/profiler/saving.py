@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -44,6 +45,7 @@ class ChunkFile:
         self._modules: dict[int, int] = {}  # their rows, by path
         with self._naming():
             self._file = open(self.path, "wb")  # noqa: SIM115  (closed by `close`)
+            _OPEN.add(weakref.ref(self, _OPEN.discard))
             self._writer = arrow.Writer(self._file)
             self.state(facts)
             self._file.flush()
@@ -108,6 +110,23 @@ class ChunkFile:
                 self._writer.close()
             finally:
                 self._file.close()
+
+
+_OPEN: set[weakref.ref[ChunkFile]] = set()
+
+
+def _let_go_in_child() -> None:
+    """A forked child has its parent's open files, and their buffers: what it writes, also when it ends, goes nowhere."""
+    for reference in list(_OPEN):
+        found = reference()
+        if found is not None and not found._file.closed:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, found._file.fileno(), inheritable=False)
+            os.close(nowhere)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go_in_child)
 
 
 class Saver:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 from typing import Any
 
 from ..registry import case
@@ -332,3 +333,39 @@ def _square(number: int) -> int:
 
 def _divide(number: int) -> float:
     return 1 / number
+
+
+@case()
+def a_fork_while_a_recording_is_saved(directory: pathlib.Path) -> None:
+    """A child that is forked while `save_to` writes, and stops, drops or ends the recording, leaves the file alone."""
+    import mindtorch_v2 as torch
+    import mtprof
+
+    for number, ending in enumerate(("stop", "drop", "exit")):
+        path = directory / f"{number}.mtp"
+        prof = torch.profiler.profile(save_to=path)
+        prof.start()
+        torch.ones(2)
+        child = os.fork()
+        if not child:
+            code = 0
+            try:
+                torch.full((2,), 1.0)
+                if ending == "stop":
+                    prof.stop()
+                elif ending == "drop":
+                    del prof
+            except BaseException:
+                traceback.print_exc()
+                code = 1
+            if ending == "exit":
+                sys.exit(code)
+            os._exit(code)
+        assert os.waitpid(child, 0)[1] == 0, ending
+        torch.zeros(2)
+        prof.stop()
+        names = [event.name for event in mtprof.load(path).events()]
+        assert "aten::zeros" in names, (ending, names)
+        assert "aten::ones" in names, (ending, names)
+        assert "aten::full" not in names, (ending, names)
+    check_recorder()
