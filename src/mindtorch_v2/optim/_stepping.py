@@ -199,6 +199,12 @@ def zero_step() -> Tensor:
     return tensor(0.0, dtype=scalar_dtype())
 
 
+def uncount_skipped(steps: list[Tensor], found_inf: Tensor | None) -> None:
+    """Take a step back that was skipped because gradients were infinite. Counts may be on another device."""
+    if found_inf is not None:
+        aten._foreach_sub_(steps, [aten.to(found_inf, step.device) for step in steps])
+
+
 def count_step(states: list[dict[str, Any]]) -> None:
     """Add one to the step counts of a list of parameters."""
     aten._foreach_add_([state["step"] for state in states], tensor(1.0), alpha=1.0)

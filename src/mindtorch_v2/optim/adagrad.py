@@ -18,6 +18,7 @@ from ._stepping import (
     number,
     scalar_dtype,
     sparse_like,
+    uncount_skipped,
     zero_step,
 )
 
@@ -111,5 +112,4 @@ class Adagrad(ParameterOptimizer):
             weight_decay=group["weight_decay"], eps=group["eps"], maximize=group["maximize"],
             grad_scale=getattr(self, "grad_scale", None), found_inf=found_inf,
         )
-        if found_inf is not None:
-            aten._foreach_sub_(steps, [found_inf] * len(steps))
+        uncount_skipped(steps, found_inf)

@@ -19,6 +19,7 @@ from ._stepping import (
     kept,
     number,
     scalar_dtype,
+    uncount_skipped,
     zero_step,
 )
 
@@ -148,9 +149,7 @@ class Adam(ParameterOptimizer):
             eps=group["eps"], amsgrad=group["amsgrad"], maximize=group["maximize"],
             grad_scale=getattr(self, "grad_scale", None), found_inf=found_inf,
         )
-        if found_inf is not None:
-            # A skipped step does not count.
-            aten._foreach_sub_(steps, [found_inf] * len(steps))
+        uncount_skipped(steps, found_inf)
 
 
 class AdamW(Adam):
