@@ -70,9 +70,11 @@ declare("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", cpu
 
 def _contiguous(self: Tensor, memory_format: MemoryFormat | None) -> Tensor:
     wanted = contiguous_format if memory_format is None else memory_format
+    if is_contiguous(self, memory_format=wanted):
+        return self
     if wanted is preserve_format:
         raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
-    return self if is_contiguous(self, memory_format=wanted) else aten.clone(self, memory_format=wanted)
+    return aten.clone(self, memory_format=wanted)
 
 
 def is_contiguous(self: Tensor, memory_format: Any = None) -> bool:
