@@ -119,6 +119,8 @@ def _is_function(name: str) -> bool:
 
 def __getattr__(name: str) -> Any:
     found: Any
+    if name == "torch":  # PyTorch's module has its own name inside, which libraries use by mistake
+        return _importlib.import_module(__name__)
     if name in _SUBMODULES:
         return _importlib.import_module(f"{__name__}.{name}")
     if name in _FROM_SUBMODULES:

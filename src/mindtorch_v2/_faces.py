@@ -52,6 +52,9 @@ NOT_OFFERED = frozenset({
 OWN_OPERATORS = frozenset({"__eq__", "__ne__", "__floordiv__", "__invert__", "__rsub__", "__pos__"})
 
 
+# Whoever overrides these gets the tensors of a list one by one, as in PyTorch.
+SPREAD = frozenset({"einsum"})
+
 WITH_ARGS, WITH_KWARGS = 0x04, 0x08  # flags of code
 
 
@@ -72,6 +75,8 @@ class Face:
         asked = [] if state.classes_off or not self.classes else overriders(overriding.flat((*args, *kwargs.values())))
         if not (asked or mode) or is_internal(sys._getframe(1).f_back):  # type: ignore[arg-type]
             return self.raw(*args, **kwargs)
+        if len(args) == 2 and type(args[1]) in (list, tuple) and getattr(self.func, "__name__", "") in SPREAD:
+            args = (args[0], *args[1])
         return offer(self.func, asked, args, kwargs, self.operator)
 
 

@@ -8,7 +8,7 @@ import os
 import pickle
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -37,6 +37,9 @@ from .utils.hooks import warn_if_has_hooks
 from .utils.serialization import config
 
 _SAFE: dict[tuple[str, str], Any] = {}
+
+DEFAULT_PROTOCOL = 2
+MAP_LOCATION: TypeAlias = Callable[[Storage, str], Storage] | device | str | dict[str, str] | None
 
 
 class _Describer:

@@ -2,26 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NoReturn
 
-from .._absent import refusing
+from .._absent import refusing, refusing_class
 from .._tensor import Tensor
 from ..nn.modules.module import Module
 
-__all__ = ["DeQuantStub", "QuantStub", "QuantWrapper", "convert", "fuse_modules", "fuse_modules_qat",
-           "get_default_qat_qconfig", "get_default_qconfig", "prepare", "prepare_qat", "quantize", "quantize_dynamic"]
+__all__ = ["DeQuantStub", "FakeQuantizeBase", "ObserverBase", "QConfig", "QuantStub", "QuantWrapper", "convert",
+           "default_observer", "default_per_channel_weight_observer", "default_weight_observer", "fuse_modules",
+           "fuse_modules_qat", "get_default_qat_qconfig", "get_default_qconfig", "prepare", "prepare_qat", "quantize",
+           "quantize_dynamic"]
 
 _REASON = "torch.ao.quantization.{0}: this runtime has no quantized tensors"
-convert = refusing("convert", NotImplementedError, _REASON.format("convert"))
-fuse_modules = refusing("fuse_modules", NotImplementedError, _REASON.format("fuse_modules"))
-fuse_modules_qat = refusing("fuse_modules_qat", NotImplementedError, _REASON.format("fuse_modules_qat"))
-get_default_qat_qconfig = refusing("get_default_qat_qconfig", NotImplementedError,
-                                   _REASON.format("get_default_qat_qconfig"))
-get_default_qconfig = refusing("get_default_qconfig", NotImplementedError, _REASON.format("get_default_qconfig"))
-prepare = refusing("prepare", NotImplementedError, _REASON.format("prepare"))
-prepare_qat = refusing("prepare_qat", NotImplementedError, _REASON.format("prepare_qat"))
-quantize = refusing("quantize", NotImplementedError, _REASON.format("quantize"))
-quantize_dynamic = refusing("quantize_dynamic", NotImplementedError, _REASON.format("quantize_dynamic"))
+
+
+def _refusing(name: str) -> Callable[..., NoReturn]:
+    return refusing(name, NotImplementedError, _REASON.format(name))
+
+
+def _refusing_class(name: str) -> type:
+    return refusing_class(name, NotImplementedError, _REASON.format(name))
+
+
+convert = _refusing("convert")
+default_observer = _refusing("default_observer")
+default_per_channel_weight_observer = _refusing("default_per_channel_weight_observer")
+default_weight_observer = _refusing("default_weight_observer")
+fuse_modules = _refusing("fuse_modules")
+fuse_modules_qat = _refusing("fuse_modules_qat")
+get_default_qat_qconfig = _refusing("get_default_qat_qconfig")
+get_default_qconfig = _refusing("get_default_qconfig")
+prepare = _refusing("prepare")
+prepare_qat = _refusing("prepare_qat")
+quantize = _refusing("quantize")
+quantize_dynamic = _refusing("quantize_dynamic")
+# No object is an instance of these, which is what libraries ask.
+FakeQuantizeBase = _refusing_class("FakeQuantizeBase")
+ObserverBase = _refusing_class("ObserverBase")
+QConfig = _refusing_class("QConfig")
 
 
 class _Stub(Module):

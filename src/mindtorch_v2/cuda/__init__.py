@@ -8,6 +8,8 @@ from typing import Any
 
 from .._absent import AbsentDevice, AbsentStream, refusing, refusing_class
 from .._device import DeviceLike
+from .._errors import OutOfMemoryError
+from .._tensor import Tensor
 from . import amp, profiler, random
 from .random import get_rng_state_all, manual_seed, manual_seed_all, seed, seed_all, set_rng_state_all
 
@@ -66,6 +68,13 @@ class device(AbsentDevice):
     reason = NOT_COMPILED
 
 
+class device_of(device):
+    """The context of a tensor's device, which is never one of these: it does nothing."""
+
+    def __init__(self, obj: Tensor) -> None:
+        super().__init__(None)
+
+
 class StreamContext(AbsentStream):
     """The context of a stream; without one it does nothing."""
 
@@ -111,10 +120,12 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "OutOfMemoryError",
     "StreamContext",
     "amp",
     "device",
     "device_count",
+    "device_of",
     "empty_cache",
     "get_rng_state_all",
     "is_available",

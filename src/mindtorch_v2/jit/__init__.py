@@ -6,18 +6,21 @@ a compiled program (saving it, freezing it, its graph) raises or is not there.
 
 from __future__ import annotations as _annotations
 
+import builtins
+import types
 import warnings
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar, Union, get_args, get_origin
 
 from .._absent import refusing, refusing_class
 from ..futures import Future
 from ..nn.modules.module import Module
 from . import annotations
 
-__all__ = ["Attribute", "Final", "RecursiveScriptModule", "ScriptFunction", "ScriptModule", "annotate", "annotations",
-           "export", "fork", "freeze", "ignore", "interface", "is_scripting", "is_tracing", "load", "save", "script",
-           "script_if_tracing", "script_method", "trace", "trace_module", "unused", "wait"]
+__all__ = ["Attribute", "Error", "Final", "RecursiveScriptModule", "ScriptFunction", "ScriptModule", "TracerWarning",
+           "annotate", "annotations", "export", "fork", "freeze", "ignore", "interface", "is_scripting", "is_tracing",
+           "isinstance", "load", "save", "script", "script_if_tracing", "script_method", "trace", "trace_module",
+           "unused", "wait"]
 
 T = TypeVar("T")
 REASON = ("torch.jit.{0}: TorchScript does not exist in this runtime, which runs Python as it is. Call the function or "
@@ -25,9 +28,22 @@ REASON = ("torch.jit.{0}: TorchScript does not exist in this runtime, which runs
 
 load = refusing("load", NotImplementedError, REASON.format("load"))
 save = refusing("save", NotImplementedError, REASON.format("save"))
+_get_trace_graph = refusing("_get_trace_graph", NotImplementedError, REASON.format("_get_trace_graph"))
 freeze = refusing("freeze", NotImplementedError, REASON.format("freeze"))
 # No object is an instance of it, which is what `isinstance` is asked for.
 ScriptFunction = refusing_class("ScriptFunction", NotImplementedError, REASON.format("ScriptFunction"))
+
+
+class Error(RuntimeError):
+    """What a compiled program would raise; programs catch it."""
+
+
+class TracerWarning(Warning):
+    """What tracing would warn of; programs silence it."""
+
+    @staticmethod
+    def ignore_lib_warnings() -> None:
+        """Nothing: there are no such warnings."""
 
 
 class ScriptModule(Module):
@@ -44,7 +60,7 @@ class _Told:
 
 
 def _as_it_is(name: str, value: T) -> T:
-    if not callable(value) and not isinstance(value, (dict, list)):
+    if not callable(value) and not builtins.isinstance(value, (dict, list)):
         raise TypeError(f"torch.jit.{name}: expected a function, a class or a module, got {type(value).__name__}")
     if not _Told.already:
         _Told.already = True
@@ -144,3 +160,27 @@ class Attribute(NamedTuple):
 def annotate(the_type: Any, the_value: T) -> T:
     """The value as it is."""
     return the_value
+
+
+def isinstance(obj: Any, target_type: Any) -> bool:
+    """Whether a value is of a type that may say what a container holds, `list[int]` or `dict[str, Tensor] | None`.
+
+    >>> isinstance([1, 2], list[int]), isinstance([1, "a"], list[int]), isinstance(None, int | None)
+    (True, False, True)
+    """
+    if builtins.isinstance(target_type, (list, tuple)):
+        return any(isinstance(obj, one) for one in target_type)
+    kind, held = get_origin(target_type), get_args(target_type)
+    if kind is None:
+        return obj is None if target_type is None else builtins.isinstance(obj, target_type)
+    if kind in (Union, types.UnionType):
+        return any(isinstance(obj, one) for one in held)
+    if not builtins.isinstance(obj, kind):
+        return False
+    if kind is dict:
+        return all(isinstance(key, held[0]) and isinstance(value, held[1]) for key, value in obj.items())
+    if kind is tuple:
+        if len(held) == 2 and held[1] is Ellipsis:
+            return all(isinstance(one, held[0]) for one in obj)
+        return len(obj) == len(held) and all(map(isinstance, obj, held))
+    return all(isinstance(one, held[0]) for one in obj)

@@ -41,7 +41,7 @@ def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
 
 
 # Loaded when first asked for: few programs touch them.
-_SUBMODULES = frozenset({"attention", "grad", "parallel"})
+_SUBMODULES = frozenset({"attention", "common_types", "grad", "parallel"})
 _LATE = {
     "AdaptiveLogSoftmaxWithLoss": "modules.adaptive",
     "DataParallel": "parallel",
@@ -49,7 +49,7 @@ _LATE = {
     "LinearCrossEntropyOptions": "modules.linear_cross_entropy",
 }
 _LATE.update(dict.fromkeys((
-    "Container", "CrossMapLRN2d", "FractionalMaxPool2d", "FractionalMaxPool3d", "NLLLoss2d", "SyncBatchNorm",
+    "Container", "CrossMapLRN2d", "FractionalMaxPool2d", "FractionalMaxPool3d", "NLLLoss2d",
 ), "modules.leftovers"))
 _LATE.update(dict.fromkeys((
     "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d", "LazyConv1d", "LazyConv2d", "LazyConv3d",

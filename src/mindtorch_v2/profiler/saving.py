@@ -116,7 +116,7 @@ _OPEN: set[weakref.ref[ChunkFile]] = set()
 
 
 def _let_go_in_child() -> None:
-    """A forked child has its parent's open files, and their buffers: what it writes, also when it ends, goes nowhere."""
+    """A forked child has its parent's open files and their buffers: what it writes, also at its end, goes nowhere."""
     for reference in list(_OPEN):
         found = reference()
         if found is not None and not found._file.closed:

@@ -16,6 +16,7 @@ gather = refusing("gather", NotImplementedError, _REASON.format("gather"))
 parallel_apply = refusing("parallel_apply", NotImplementedError, _REASON.format("parallel_apply"))
 replicate = refusing("replicate", NotImplementedError, _REASON.format("replicate"))
 scatter = refusing("scatter", NotImplementedError, _REASON.format("scatter"))
+scatter_kwargs = refusing("scatter_kwargs", NotImplementedError, _REASON.format("scatter_kwargs"))
 
 if TYPE_CHECKING:
     from .distributed import DistributedDataParallel

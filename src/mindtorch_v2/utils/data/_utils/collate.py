@@ -89,40 +89,46 @@ def _refusal(kind: Any) -> str:
     return f"default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {kind}"
 
 
-def _tensors(batch: Any, *, collate_fn_map: Table | None = None) -> Tensor:
+def collate_tensor_fn(batch: Any, *, collate_fn_map: Table | None = None) -> Tensor:
+    """Tensors, stacked."""
     return aten.stack(list(batch), 0)
 
 
-def _arrays(batch: Any, *, collate_fn_map: Table | None = None) -> Any:
+def collate_numpy_array_fn(batch: Any, *, collate_fn_map: Table | None = None) -> Any:
+    """Arrays as tensors, stacked."""
     if batch[0].dtype.kind in NOT_NUMBERS:
         raise TypeError(_refusal(batch[0].dtype))
     return collate([as_tensor(array) for array in batch], collate_fn_map=collate_fn_map)
 
 
-def _numpy_scalars(batch: Any, *, collate_fn_map: Table | None = None) -> Tensor:
+def collate_numpy_scalar_fn(batch: Any, *, collate_fn_map: Table | None = None) -> Tensor:
+    """Numbers of NumPy in one tensor."""
     return as_tensor(np.asarray(batch))
 
 
-def _floats(batch: Any, *, collate_fn_map: Table | None = None) -> Tensor:
+def collate_float_fn(batch: Any, *, collate_fn_map: Table | None = None) -> Tensor:
+    """Numbers in one tensor of float64."""
     return tensor(batch, dtype=float64)
 
 
-def _integers(batch: Any, *, collate_fn_map: Table | None = None) -> Tensor:
+def collate_int_fn(batch: Any, *, collate_fn_map: Table | None = None) -> Tensor:
+    """Integers in one tensor."""
     return tensor(batch)
 
 
-def _text(batch: Any, *, collate_fn_map: Table | None = None) -> Any:
+def collate_str_fn(batch: Any, *, collate_fn_map: Table | None = None) -> Any:
+    """Text stays a list."""
     return batch
 
 
 default_collate_fn_map: Table = {
-    Tensor: _tensors,
-    np.ndarray: _arrays,
-    (np.bool_, np.number, np.object_): _numpy_scalars,
-    float: _floats,
-    int: _integers,
-    str: _text,
-    bytes: _text,
+    Tensor: collate_tensor_fn,
+    np.ndarray: collate_numpy_array_fn,
+    (np.bool_, np.number, np.object_): collate_numpy_scalar_fn,
+    float: collate_float_fn,
+    int: collate_int_fn,
+    str: collate_str_fn,
+    bytes: collate_str_fn,
 }
 
 
