@@ -7,6 +7,7 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2.fx import symbolic_trace
+from mindtorch_v2.nn.parallel import scatter_gather
 from mindtorch_v2.utils.data._utils.collate import collate_numpy_array_fn, collate_tensor_fn, default_collate_fn_map
 
 
@@ -30,7 +31,7 @@ def test_what_does_not_exist_says_so():
     with pytest.raises(NotImplementedError, match="no quantized tensors"):
         torch.ao.quantization.QConfig(activation=None, weight=None)
     with pytest.raises(NotImplementedError, match="this runtime has one device"):
-        torch.nn.parallel.scatter_gather.scatter(torch.ones(2), [0, 1])
+        scatter_gather.scatter(torch.ones(2), [0, 1])
     with torch.cuda.device_of(torch.ones(2)):
         pass
 
@@ -42,7 +43,8 @@ def test_sync_batch_norm_is_pickled_by_the_name_that_pytorch_has():
 
 def test_functions_of_the_table_of_batches_have_names():
     assert default_collate_fn_map[torch.Tensor] is collate_tensor_fn
-    assert collate_numpy_array_fn([np.zeros(2), np.ones(2)]).tolist() == [[0, 0], [1, 1]]
+    made = collate_numpy_array_fn([np.zeros(2), np.ones(2)], collate_fn_map=default_collate_fn_map)
+    assert made.tolist() == [[0, 0], [1, 1]]
 
 
 def test_graphs_have_the_operands_of_einsum_one_by_one():
