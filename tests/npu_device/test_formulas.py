@@ -79,3 +79,136 @@ def test_optimizers_whose_state_is_beside_the_parameters(optimizer):
         return parameter.detach()
 
     on_both(trained, torch.tensor([1.0, -2.0, 3.0]))
+
+
+# -- ops that stand in terms of other ops (`_ops/stand_ins`) -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["atan", "asin", "acos", "asinh", "acosh", "atanh", "sinc", "erfinv", "signbit",
+                                  "deg2rad", "rad2deg"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_functions_that_stand_in_other_ops(name, dtype):
+    ends = torch.tensor([*ENDS, 0.1, 0.9, -0.999, 0.9999, 2.5], dtype=dtype)
+    # A sine of half turns has no digits where the angle is large.
+    on_both(getattr(torch, name), ends[ends.abs() < 100] if name == "sinc" else ends)
+
+
+@pytest.mark.parametrize("name", ["lgamma", "digamma"])
+def test_gamma_functions(name):
+    x = torch.tensor([0.1, 0.5, 0.7, 1.5, 3.0, 7.9, 8.1, 30.0, 1e4, -0.3, -2.5, math.inf, math.nan, 0.0])
+    for device in ("npu",):
+        torch.testing.assert_close(getattr(torch, name)(x.to(device)).cpu(), getattr(torch, name)(x), rtol=2e-6,
+                                   atol=2e-6, equal_nan=True)
+
+
+@pytest.mark.parametrize("name", ["atan2", "copysign", "heaviside", "fmax", "fmin", "logaddexp2"])
+def test_functions_of_two_that_stand_in_other_ops(name):
+    ends = torch.tensor([*ENDS, -0.0, 1.0])
+    if name == "logaddexp2":
+        ends = ends[ends.abs() < 1e29]
+    on_both(getattr(torch, name), ends, ends)
+    on_both(getattr(torch, name), ends, ends.flip(0))
+
+
+def index(*numbers: int) -> Callable[[Any], torch.Tensor]:
+    return lambda x: torch.tensor(numbers, device=x.device)
+
+
+PLACES = index(2, 0, 2, 1)
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: F.adaptive_max_pool2d(x.view(1, 4, 4), (3, 2), return_indices=True),
+    lambda x: F.adaptive_max_pool3d(x.view(1, 4, 2, 2), (3, 2, 1)),
+    lambda x: F.max_pool3d(x.view(1, 4, 2, 2), 2, 1, 1), lambda x: F.avg_pool3d(x.view(1, 4, 2, 2), 2, 1, 1),
+    lambda x: F.avg_pool3d(x.view(1, 4, 2, 2), 2, 1, 1, ceil_mode=True, count_include_pad=False),
+    lambda x: F.avg_pool3d(x.view(1, 4, 2, 2), (2, 1, 2), divisor_override=3),
+    lambda x: F.adaptive_avg_pool3d(x.view(1, 4, 2, 2), (3, 1, 2)),
+    lambda x: F.unfold(x.view(1, 1, 4, 4), (2, 3), padding=1, stride=(1, 2)),
+    lambda x: F.fold(x.view(1, 4, 4), (3, 3), 2), lambda x: x.unfold(1, 3, 1),
+    lambda x: F.max_unpool2d(x.view(1, 4, 2, 2), torch.tensor([[[0, 3], [9, 14]]] * 4, device=x.device)[None], 2),
+    lambda x: torch.cdist(x, x.flip(0)[:3] + 0.1), lambda x: torch.cdist(x, x[:2] - 1, p=1),
+    lambda x: torch.cdist(x, x[:2] - 1, p=3.0), lambda x: torch.cdist(x, x[:2] - 1, p=math.inf), torch.pdist,
+    lambda x: torch.dist(x, x.flip(1), 3), lambda x: x.renorm(2, 0, 1.0),
+    lambda x: torch.linalg.cross(x[:3], x[1:], dim=0),
+    lambda x: F.bilinear(x, x.flip(0), x.view(1, 4, 4)), lambda x: torch.addbmm(x, x[None], x[None], beta=0.5, alpha=2),
+    lambda x: x.cummax(1), lambda x: x.cummin(0), lambda x: x.logcumsumexp(1), lambda x: torch.block_diag(x, x[:2]),
+    lambda x: torch.diagonal_scatter(x, x[0] * 2, 1 - 1), lambda x: torch.select_scatter(x, x[0] * 2, 1, 2),
+    lambda x: torch.slice_scatter(x, x[:2] * 2, 0, 1, 4, 2), lambda x: x.clamp(x.flip(0) - 1, x.flip(0) + 1),
+    lambda x: F.multi_margin_loss(x, PLACES(x)), lambda x: F.multi_margin_loss(x, PLACES(x), p=2, reduction="none"),
+    lambda x: F.multilabel_margin_loss(x, torch.tensor([[3, 0, -1, 1]] * 4, device=x.device)),
+    lambda x: F.multilabel_margin_loss(x, torch.tensor([[3, 0, -1, 1]] * 4, device=x.device), reduction="none"),
+    *[lambda x, r=r, own=own: x.scatter_reduce(1, PLACES(x).expand(4, 4), x.flip(0), r, include_self=own)
+      for r in ("sum", "prod", "mean", "amax", "amin") for own in (True, False)],
+    lambda x: x.index_reduce(0, PLACES(x), x.flip(1), "amax"),
+    lambda x: x.index_reduce(1, PLACES(x), x.flip(1), "prod"),
+    lambda x: torch.repeat_interleave(x, index(1, 0, 3, 2)(x), 0),
+    lambda x: x.masked_scatter(x > 0.2, torch.arange(16.0, device=x.device)),
+    *[lambda x, mode=mode: F.embedding_bag(index(1, 3, 0, 1, 2)(x), x, index(0, 2, 2)(x), mode=mode, padding_idx=3)
+      for mode in ("sum", "mean", "max")],
+    lambda x: F.embedding_bag(index(1, 3, 0, 1)(x), x, index(0, 2)(x), mode="sum", per_sample_weights=x[0] * 2),
+    lambda x: F.affine_grid(x[:2, :3].view(1, 2, 3), (1, 1, 2, 3), align_corners=False),
+    lambda x: F.embedding(index(1, 1, 3)(x), x.detach() * 1, max_norm=1.0) * x[:3],
+])
+def test_ops_that_stand_in_other_ops(function):
+    on_both(function, torch.tensor([[-0.5, 0.05, 0.3, 0.95], [1.5, -1.0, 3.0, 0.25], [0.5, -1.5, 2.0, -2.0],
+                                    [0.6, 0.7, -0.8, 0.15]], requires_grad=True))
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+def test_sampling_of_images(mode, padding):
+    image = torch.linspace(-1, 1, 24).sin().view(1, 2, 3, 4).requires_grad_()
+    grid = torch.tensor([[-1.3, 0.2], [0.13, 0.4], [0.9, -0.77], [3.3, -2.1]]).view(1, 2, 2, 2).requires_grad_()
+    for corners in (True, False):
+        on_both(lambda x, g, c=corners: F.grid_sample(x, g, mode, padding, align_corners=c), image, grid)
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: torch.unique(x, return_inverse=True, return_counts=True), lambda x: torch.bincount(x, minlength=9),
+    lambda x: torch.unique_consecutive(x, return_inverse=True, return_counts=True), lambda x: x << 2, lambda x: x >> 1,
+    lambda x: torch.bincount(x, torch.arange(7.0, device=x.device)), lambda x: torch.isin(x, 3),
+    lambda x: torch.searchsorted(x.sort()[0], x, right=True), lambda x: torch.bucketize(x, x.unique() + 1),
+    lambda x: torch.searchsorted(x.sort()[0].expand(2, -1), x[:4].view(2, 2)), lambda x: x.cummax(0),
+    lambda x: x.scatter_reduce(0, x % 3, x + 5, "amin"), lambda x: x.scatter_reduce(0, x % 3, x + 5, "mean"),
+    lambda x: torch.histc(x.float(), 4), lambda x: torch.histc(x.float(), 3, 1, 5),
+])
+def test_integers_looked_up_and_counted(function):
+    on_both(function, torch.tensor([3, 3, 0, 5, 1, 1, 3]))
+
+
+def test_numbers_that_are_drawn_by_formulas():
+    x = torch.empty(20_000, device="npu")
+    assert abs(x.log_normal_(0.5, 0.3).log().mean().item() - 0.5) < 0.02
+    assert abs(x.geometric_(0.25).mean().item() - 4) < 0.2
+    assert abs(x.cauchy_(2, 0.5).median().item() - 2) < 0.05
+    slopes = F.rrelu(torch.full((20_000,), -1.0, device="npu"), 0.1, 0.3, training=True)
+    assert abs(slopes.mean().item() + 0.2) < 0.01
+    assert torch.nn.init.trunc_normal_(x, std=0.5, a=-1, b=1).abs().max().item() <= 1
+
+
+def test_wrong_arguments_of_formulas_are_told_as_on_the_cpu():
+    for function in (lambda x: F.fold(x, (9, 9), 2), lambda x: torch.bincount(x), lambda x: F.unfold(x[None, None], 9),
+                     lambda x: F.multi_margin_loss(x, torch.zeros(9, dtype=torch.long, device=x.device))):
+        said = []
+        for device in ("cpu", "npu"):
+            with pytest.raises((RuntimeError, NotImplementedError)) as info:
+                function(torch.ones(4, 4, device=device))
+            said.append((type(info.value), str(info.value)))
+        assert said[0] == said[1]
+
+
+@pytest.mark.parametrize("optimizer", [torch.optim.AdamW, torch.optim.Adam, torch.optim.SGD])
+def test_fused_optimizers_skip_steps_with_infinite_gradients(optimizer):
+    parameter = torch.nn.Parameter(torch.ones(3, device="npu"))
+    steps, scaler = optimizer([parameter], lr=0.1, fused=True), torch.amp.GradScaler("npu", init_scale=4.0)
+    for factor in (1.0, math.inf, 1.0):
+        steps.zero_grad()
+        scaler.scale((parameter * factor).sum()).backward()
+        scaler.unscale_(steps)
+        before = parameter.detach().clone()
+        scaler.step(steps)
+        scaler.update()
+        assert torch.equal(before, parameter) == math.isinf(factor)
+    assert scaler.get_scale() == 2.0
+    assert steps.state[parameter].get("step", torch.tensor(2.0)).item() == 2

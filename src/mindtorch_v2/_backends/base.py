@@ -337,6 +337,8 @@ def drawn_position(op: Any) -> int | None:
 
 # Set by the module of generators: the generator that an op on a device draws from.
 GENERATORS: list[Callable[[device, Any], Any]] = []
+# Set by the ops: the formula that stands in for an op that a device has no kernel of, None if there is none.
+STAND_INS: list[Callable[[str], Kernel | None]] = []
 # Classes of arguments that hold tensors and are no lists of them: `on_device(where)` gives the arrays.
 ON_DEVICE: set[type] = set()
 

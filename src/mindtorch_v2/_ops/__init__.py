@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 
+from .._backends.base import STAND_INS, Kernel
 from .._dispatch.namespace import LATE
 from . import (
     activation,
@@ -111,6 +112,15 @@ def _load() -> None:
 
 
 LATE.append(_load)
+
+
+def _stand_in(key: str) -> Kernel | None:
+    from . import stand_ins
+
+    return stand_ins.find(key)
+
+
+STAND_INS.append(_stand_in)
 
 __all__ = [
     "LATE_FAMILIES",

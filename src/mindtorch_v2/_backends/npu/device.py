@@ -9,7 +9,7 @@ import numpy as np
 from ..._device import device
 from ..._dispatch.promotion import stored_scalar
 from ..._shape import numel
-from ..base import Device, Kernel, once, register
+from ..base import STAND_INS, Device, Kernel, once, register
 from ..geometry import is_row_major, span_bytes
 from . import composed, kernels, runtime
 from .arrays import BOOL, NpuArray, contiguous, converted, expanded, is_whole, new
@@ -168,6 +168,9 @@ class NpuDevice(Device):
         return composed.foreach(key)
 
     def missing(self, op: Any, form: str) -> Kernel:
+        formula = STAND_INS[0](op.key)
+        if formula is not None:
+            return kernels.from_formula(op, formula)
         if kernels.fallback_wanted():
             return kernels.on_cpu(op, form, self.to_host, self.from_host, self.copy)
         raise NotImplementedError(

@@ -1,5 +1,7 @@
 """Finds the kernel of an op: a line of the table, a composed function, or, if the environment says so, the CPU's.
 
+Ops that have none of these but a formula of other ops (`_ops/stand_ins`) run as that.
+
 `MINDTORCH_NPU_FALLBACK=1` runs ops that the NPU does not have on the CPU, with a warning for each; otherwise they raise
 an error that names them.
 """
@@ -165,6 +167,19 @@ def explained(op: Any, kernel: Kernel) -> Kernel:
                 ask_shapes(op, arguments)
             raise
         except (IndexError, ValueError, TypeError, KeyError):
+            ask_shapes(op, arguments)
+            raise
+
+    return run
+
+
+def from_formula(op: Any, formula: Kernel) -> Kernel:
+    """A formula of other ops whose errors are those of the op: what its parts say is about them."""
+
+    def run(*arguments: Any) -> Any:
+        try:
+            return formula(*arguments)
+        except (RuntimeError, IndexError, ValueError, TypeError):
             ask_shapes(op, arguments)
             raise
 

@@ -1,0 +1,155 @@
+"""Looking up, counting and naming elements."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..._dispatch.namespace import aten
+from ..._dtype import int32, int64
+from ..._tensor import Tensor
+from . import formula
+
+
+@formula("searchsorted.Tensor")
+def searchsorted(sequence: Tensor, self: Any, out_int32: bool, right: bool, side: str | None,
+                 sorter: Tensor | None) -> Tensor:
+    """Where elements would be inserted: steps of half the length, of a quarter and so on, for all of them at once."""
+    if sequence.dim() != 1 and sequence.shape[:-1] != self.shape[:-1]:
+        raise ValueError("boundaries and values differ in their first dimensions")  # said in full by the CPU's kernel
+    if sorter is not None:
+        sequence = sequence.gather(-1, sorter)
+    count, to_right = sequence.shape[-1], right or side == "right"
+    values = self.reshape(-1) if sequence.dim() == 1 else self
+    place = aten.zeros_like(values, dtype=int64)
+    step = 1 << count.bit_length()
+    while step > 1 and count:
+        step //= 2
+        further = place + step
+        found = sequence.gather(-1, (further - 1).clamp(max=count - 1))
+        before = aten.logical_not(found > values if to_right else found >= values)
+        place = aten.where(aten.logical_and(before, further <= count), further, place)
+    return place.reshape(self.shape).to(int32 if out_int32 else int64)
+
+
+@formula("bucketize.Tensor")
+def bucketize(self: Any, boundaries: Tensor, out_int32: bool, right: bool) -> Tensor:
+    """The bucket of each element between boundaries."""
+    return searchsorted(boundaries, self, out_int32, right, None, None)
+
+
+def _beside(value: Any, tensor: Tensor) -> Tensor:
+    return aten.full((), value, dtype=aten.result_type(tensor, value), device=tensor.device)
+
+
+@formula("searchsorted.Scalar")
+def searchsorted_number(sequence: Tensor, value: Any, *rest: Any) -> Tensor:
+    """Where a number would be inserted."""
+    return searchsorted(sequence, _beside(value, sequence), *rest)
+
+
+@formula("bucketize.Scalar")
+def bucketize_number(value: Any, boundaries: Tensor, *rest: Any) -> Tensor:
+    """The bucket of a number."""
+    return bucketize(_beside(value, boundaries), boundaries, *rest)
+
+
+@formula("isin.Tensor_Scalar")
+def isin_number(elements: Tensor, value: Any, assume_unique: bool, invert: bool) -> Tensor:
+    """Whether each element is a number."""
+    return aten.ne(elements, value) if invert else aten.eq(elements, value)
+
+
+@formula("isin.Scalar_Tensor")
+def isin_tensor(value: Any, tests: Tensor, assume_unique: bool, invert: bool) -> Tensor:
+    """Whether a number is among others."""
+    found = aten.eq(tests, value).any()
+    return aten.logical_not(found) if invert else found
+
+
+@formula("bincount")
+def bincount(self: Tensor, weights: Tensor | None, minlength: int) -> Tensor:
+    """How often each number occurs. How many there are has to be known first."""
+    if minlength < 0 or self.dim() != 1 or self.is_floating_point():
+        raise ValueError("wrong arguments of bincount")  # said in full by the CPU's kernel
+    if weights is not None and weights.shape != self.shape:
+        raise RuntimeError("weights should be 1-d and have the same length as input")
+    least, most = (self.min().item(), self.max().item()) if self.numel() else (0, -1)
+    if least < 0:
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if weights is None:
+        weights = aten.ones_like(self, dtype=int64)
+    elif not weights.is_floating_point():
+        weights = weights.to(dtype=aten.empty(0).double().dtype)
+    made = aten.zeros(max(most + 1, minlength), dtype=weights.dtype, device=self.device)
+    return made.index_add(0, self.to(int64), weights)
+
+
+@formula("histc")
+def histc(self: Tensor, bins: int, low: Any, high: Any) -> Tensor:
+    """How many elements are in each of several equal stretches; the last one has its upper end too."""
+    if bins <= 0 or not self.is_floating_point():
+        raise ValueError("wrong arguments of histc")  # said in full by the CPU's kernel
+    if low == high and self.numel():
+        low, high = self.min().item(), self.max().item()
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise RuntimeError(f"torch.histc: range of [{low}, {high}] is not finite")
+    if low > high:
+        raise RuntimeError("torch.histc: max must be larger than min")
+    if low == high:
+        low, high = low - 1, high + 1
+    flat = self.reshape(-1)
+    place = ((flat - low) * bins / (high - low)).to(int64).clamp(0, bins - 1)
+    inside = aten.logical_and(flat >= low, flat <= high).to(self.dtype)
+    return aten.zeros(bins, dtype=self.dtype, device=self.device).index_add(0, place, inside)
+
+
+# -- what is there once ------------------------------------------------------------------------------------------------
+
+
+def _runs(flat: Tensor, return_counts: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """The first of each run of equal elements, the number of the run that each is in, and how long runs are."""
+    count = flat.shape[0]
+    fresh = aten.ones(count, dtype=aten.eq(flat, flat).dtype, device=flat.device)
+    if count > 1:
+        fresh[1:] = aten.ne(flat[1:], flat[:-1])
+    begins = fresh.nonzero().reshape(-1)
+    lengths = begins
+    if return_counts:
+        ends = aten.cat([begins[1:], aten.full((1,), count, dtype=int64, device=flat.device)])
+        lengths = ends[:begins.shape[0]] - begins
+    return flat[begins], fresh.to(int64).cumsum(0) - 1, lengths
+
+
+@formula("_unique2")
+def unique(self: Tensor, in_order: bool, return_inverse: bool, return_counts: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """The elements without repetition, in order."""
+    values, order = self.reshape(-1).sort(stable=True)
+    found, number, lengths = _runs(values, return_counts)
+    nothing = aten.empty(0, dtype=int64, device=self.device)
+    inverse = aten.zeros_like(order).scatter(0, order, number).reshape(self.shape) if return_inverse else nothing
+    return found, inverse, lengths if return_counts else nothing
+
+
+@formula("unique_consecutive")
+def unique_consecutive(self: Tensor, return_inverse: bool, return_counts: bool,
+                       dim: int | None) -> tuple[Tensor, Tensor, Tensor]:
+    """The first of each run of equal elements."""
+    if dim is not None and self.dim() != 1:
+        raise NotImplementedError("unique_consecutive of slices along a dimension is not on this device")
+    found, number, lengths = _runs(self.reshape(-1), return_counts)
+    nothing = aten.empty(0, dtype=int64, device=self.device)
+    return found, number.reshape(self.shape) if return_inverse else nothing, lengths if return_counts else nothing
+
+
+@formula("repeat_interleave.Tensor")
+def repeat_interleave(repeats: Tensor, output_size: int | None) -> Tensor:
+    """Each number as often as is asked for. How many that are has to be known first."""
+    if repeats.dim() != 1:
+        raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
+    if repeats.numel() and repeats.min().item() < 0:
+        raise RuntimeError("repeats can not be negative")
+    ends = repeats.cumsum(0)
+    total = output_size if output_size is not None else ends[-1].item() if repeats.numel() else 0
+    numbers = aten.arange(total, dtype=ends.dtype, device=repeats.device)
+    return searchsorted(ends, numbers, False, True, None, None).to(repeats.dtype)
