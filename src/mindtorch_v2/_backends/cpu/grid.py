@@ -11,7 +11,7 @@ import numpy as np
 from ..._dtype import HALF_TYPES
 from . import providers
 from .grid_bicubic import CubicSamples, sample, sample_backward
-from .spaced import spaced
+from .spaced import pixel_positions
 
 Array = Any
 BILINEAR, NEAREST, BICUBIC = 0, 1, 2
@@ -206,21 +206,11 @@ def grid_sampler_backward(grad: Array, x: Array, grid: Array, interpolation_mode
             made.reshape(grid.shape).astype(grid.dtype, copy=False))
 
 
-def _base(sizes: tuple[int, ...], align_corners: bool, dtype: np.dtype) -> Array:
-    """Positions of all pixels in [-1, 1], the last dimension first, then 1."""
-    axes = []
-    for n in sizes:
-        line = spaced(np.empty(n, dtype), -1, 1) if n > 1 else np.zeros(n, dtype)
-        axes.append(line if align_corners else line * dtype.type(n - 1) / dtype.type(n))
-    grid = np.meshgrid(*axes, indexing="ij")
-    return np.stack([*grid[::-1], np.ones_like(grid[0])], -1).reshape(-1, len(sizes) + 1)
-
-
 def affine_grid(theta: Array, size: Any, align_corners: bool) -> Array:
     """Where an affine map takes every pixel's position."""
     sizes = tuple(int(n) for n in size)[2:]
     wide = _wide(theta)
-    made = _base(sizes, align_corners, wide.dtype) @ wide.swapaxes(1, 2)
+    made = pixel_positions(sizes, align_corners, wide.dtype) @ wide.swapaxes(1, 2)
     return made.reshape(theta.shape[0], *sizes, len(sizes)).astype(theta.dtype, copy=False)
 
 
@@ -228,5 +218,5 @@ def affine_grid_backward(grad: Array, size: Any, align_corners: bool) -> Array:
     """Gradient of `affine_grid` for the map."""
     sizes = tuple(int(n) for n in size)[2:]
     pull = _wide(grad).reshape(grad.shape[0], -1, len(sizes))
-    made = pull.swapaxes(1, 2) @ _base(sizes, align_corners, pull.dtype)
+    made = pull.swapaxes(1, 2) @ pixel_positions(sizes, align_corners, pull.dtype)
     return made.astype(grad.dtype, copy=False)

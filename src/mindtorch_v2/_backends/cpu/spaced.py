@@ -27,3 +27,13 @@ def spaced(made: Array, start: Any, end: Any) -> Array:
     # From the left in the first half, from the right in the second, so that both ends are exact.
     made[...] = np.where(np.arange(steps) < steps // 2, low, high)
     return made
+
+
+def pixel_positions(sizes: tuple[int, ...], align_corners: bool, dtype: np.dtype) -> Array:
+    """Positions of all pixels in [-1, 1], the last dimension first, then 1."""
+    axes = []
+    for n in sizes:
+        line = spaced(np.empty(n, dtype), -1, 1) if n > 1 else np.zeros(n, dtype)
+        axes.append(line if align_corners else line * dtype.type(n - 1) / dtype.type(n))
+    grid = np.meshgrid(*axes, indexing="ij")
+    return np.stack([*grid[::-1], np.ones_like(grid[0])], -1).reshape(-1, len(sizes) + 1)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ..._dispatch.dtype_rules import unsupported
 from ..._dispatch.namespace import aten
+from ..._dispatch.promotion import FLOAT_DTYPES
 from ..._dtype import HALF_TYPES, float32, float64
 from ..._tensor import Tensor
 from . import Kernel, formula
@@ -200,23 +202,37 @@ def logaddexp2(self: Tensor, other: Tensor) -> Tensor:
 
 @formula("__lshift__.Tensor", "bitwise_left_shift.Tensor")
 def left_shift(self: Tensor, other: Tensor) -> Tensor:
-    """Bits moved to higher places."""
-    return self * _power_of_two(other).to(self.dtype)
+    """Bits moved to higher places; none is left when they go too far."""
+    made, too_far = _moved("lshift", self, other, lambda x, factor: x * factor)
+    return aten.where(too_far, aten.zeros_like(made), made)
 
 
 @formula("__rshift__.Tensor", "bitwise_right_shift.Tensor")
 def right_shift(self: Tensor, other: Tensor) -> Tensor:
-    """Bits moved to lower places."""
-    return aten.div(self, _power_of_two(other).to(self.dtype), rounding_mode="floor")
+    """Bits moved to lower places; only the sign is left when they go too far."""
+    made, too_far = _moved("rshift", self, other, lambda x, factor: aten.div(x, factor, rounding_mode="floor"))
+    return aten.where(too_far, aten.where(self < 0, -1, 0).to(made.dtype), made)
 
 
-def _power_of_two(places: Tensor) -> Tensor:
-    return aten.pow(2, places)
+def _moved(name: str, self: Tensor, places: Tensor, step: Kernel) -> tuple[Tensor, Tensor]:
+    """Elements after steps by a power of two for each bit of a number of places, and which of them go too far.
+
+    The highest power has half the bits of the type, so that it is a number of the type.
+    """
+    if self._a.dtype in FLOAT_DTYPES:
+        raise unsupported(name, self._a.dtype)
+    width = self.element_size() * 8
+    places = places.to(self.device)  # a number of places is on the host
+    made, bit = self, 1
+    while bit < width:
+        made = aten.where(aten.ne(aten.bitwise_and(places, bit), 0), step(made, 1 << bit), made)
+        bit *= 2
+    return made, aten.logical_or(places < 0, places >= width)
 
 
 # -- gamma and error functions -----------------------------------------------------------------------------------------
 
-STEPS = 8  # arguments are moved up by so many before the series is used
+STEPS = 8  # from here on numbers are large, and series in their reciprocals are used
 
 
 def _stirling(x: Tensor) -> Tensor:
@@ -226,19 +242,39 @@ def _stirling(x: Tensor) -> Tensor:
     return (x - 0.5) * x.log() - x + 0.5 * math.log(2 * math.pi) + rest
 
 
+def _zeta_above_1(k: int, terms: int = 100) -> float:
+    """Riemann's zeta function of a whole number, less 1: a sum, and what follows from the integral for its rest."""
+    rest = terms ** (1 - k) / (k - 1) + terms ** -k / 2 + k * terms ** (-k - 1) / 12
+    return math.fsum([n ** -k for n in range(2, terms)] + [rest, -k * (k + 1) * (k + 2) * terms ** (-k - 3) / 720])
+
+
+EULER = 0.5772156649015329
+# The logarithm of the gamma function around 2, the highest power first. It has no constant term.
+AROUND_2 = [(-1) ** k * _zeta_above_1(k) / k for k in range(28, 1, -1)] + [1 - EULER, 0.0]
+
+
+def _near_2(x: Tensor) -> Tensor:
+    """The logarithm of the gamma function between 0.5 and `STEPS`: from its value less than 0.5 away from 2.
+
+    Only here is it small, and nothing large is subtracted.
+    """
+    near, factor = x, aten.ones_like(x)
+    for _ in range(STEPS - 2):
+        above = near > 2.5
+        near = aten.where(above, near - 1, near)
+        factor = aten.where(above, factor * near, factor)
+    below = near < 1.5
+    made = polynomial(aten.where(below, near - 1, near - 2), AROUND_2) + factor.log()
+    return aten.where(below, made - aten.log1p(near - 1), made)
+
+
 @formula("lgamma")
 @in_float32
 def lgamma(self: Tensor) -> Tensor:
     """The logarithm of the size of the gamma function. Below a half it follows from the other side."""
     low = self < 0.5
     x = aten.where(low, 1 - self, self)
-    small = x < STEPS
-    moved = aten.where(small, x + STEPS, x)
-    factor = aten.where(small, x, 1.0)
-    for step in range(1, STEPS):
-        factor = factor * aten.where(small, x + step, 1.0)
-    made = _stirling(moved) - factor.log()
-    made = aten.where(aten.logical_or(aten.eq(x, 1), aten.eq(x, 2)), 0.0, made)
+    made = aten.where(x < STEPS, _near_2(x), _stirling(x))
     made = aten.where(aten.isinf(self), math.inf, made)
     distance = self - self.floor()
     mirrored = math.log(math.pi) - (distance * math.pi).sin().abs().log() - made

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ..._backends.cpu.grid import BICUBIC, BORDER, NEAREST, REFLECTION, _base
+from ..._backends.cpu.grid import BICUBIC, BORDER, NEAREST, REFLECTION
+from ..._backends.cpu.spaced import pixel_positions
 from ..._construct import tensor
 from ..._dispatch.namespace import aten
-from ..._dtype import int64
+from ..._dtype import float64, int64
 from ..._tensor import Tensor
 from . import formula
 
@@ -135,7 +136,8 @@ def grid_sampler_backward(grad: Tensor, x: Tensor, grid: Tensor, mode: int, padd
 
 def _all_positions(beside: Tensor, size: Any, align_corners: bool) -> tuple[Tensor, tuple[int, ...]]:
     sizes = tuple(int(n) for n in size)[2:]
-    return tensor(_base(sizes, align_corners, np.dtype(np.float32)), dtype=beside.dtype, device=beside.device), sizes
+    base = pixel_positions(sizes, align_corners, np.dtype(np.float64 if beside.dtype is float64 else np.float32))
+    return tensor(base, dtype=beside.dtype, device=beside.device), sizes
 
 
 @formula("affine_grid_generator")

@@ -13,9 +13,9 @@ from . import formula
 @formula("scatter_reduce.two")
 def scatter_reduce(self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool) -> Tensor:
     """Elements reduced into the places that an index names along a dimension."""
-    if self.dim() == 0:
-        one = scatter_reduce(self.reshape(1), 0, index.reshape(-1), src.reshape(-1), reduce, include_self)
-        return one.reshape(())
+    if 0 in (self.dim(), index.dim(), src.dim()):  # an element by itself counts as one of a vector
+        vectors = [one if one.dim() else one.reshape(1) for one in (self, index, src)]
+        return scatter_reduce(vectors[0], dim, *vectors[1:], reduce, include_self).reshape(self.shape)
     dim %= self.dim()
     src = _corner(src, index.shape)
     if reduce in ("amax", "amin"):

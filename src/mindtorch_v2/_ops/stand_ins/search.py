@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ..._dispatch.namespace import aten
-from ..._dtype import int32, int64
+from ..._dtype import float64, int32, int64
 from ..._tensor import Tensor
 from . import formula
 
@@ -80,7 +80,7 @@ def bincount(self: Tensor, weights: Tensor | None, minlength: int) -> Tensor:
     if weights is None:
         weights = aten.ones_like(self, dtype=int64)
     elif not weights.is_floating_point():
-        weights = weights.to(dtype=aten.empty(0).double().dtype)
+        weights = weights.to(float64)
     made = aten.zeros(max(most + 1, minlength), dtype=weights.dtype, device=self.device)
     return made.index_add(0, self.to(int64), weights)
 
