@@ -10,10 +10,15 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from .main_thread import MainThread
+from .other_profilers import OtherProfilers
 from .settings import PROGRAM, Settings, numbered
 from .step_finder import StepFinder
+
+MOST_STRETCHES = 8  # between profilers of the program's own; each is a file, which takes time to write
 
 
 class Profiling:
@@ -27,6 +32,14 @@ class Profiling:
         self._running = False
         self._finished = False
         self._lock = threading.RLock()
+        self._left = threading.Event()  # once `finish` is through
+        self._told = False
+        self._standing_back = False  # while the program runs a profiler of its own
+        self._main: MainThread | None = None
+        self._others: OtherProfilers | None = None
+        if settings.runtime == "torch":  # whose profiler belongs to the thread that started it, and is one at a time
+            self._main = MainThread()
+            self._others = OtherProfilers(self._stand_back, self._go_on)
         self._timers: list[threading.Timer] = []
         self._profile = self._make()
 
@@ -89,12 +102,14 @@ class Profiling:
     def begin(self) -> None:
         """Start now, or arrange for it."""
         settings = self.settings
+        if self._others is not None:
+            self._others.watch()
         if settings.counts_steps:
             StepFinder(self._step).watch(self.torch)
         if settings.after_s:
             if settings.runtime == "torch":
                 # Its profiler takes seconds to start for the first time, in which the program would stand still.
-                with self.torch.profiler.profile():
+                with self._ours(), self.torch.profiler.profile():
                     pass
             self._later(settings.after_s, self._start)
         else:
@@ -104,8 +119,10 @@ class Profiling:
         with self._lock:
             if self._finished or os.getpid() != self.owner:
                 return
-            self._profile.start()
             self._running = True
+            if not self._standing_back:
+                with self._ours():
+                    self._profile.start()
         if self.settings.for_s:
             self._later(self.settings.for_s, self.finish)
 
@@ -131,30 +148,91 @@ class Profiling:
 
             signal.setitimer(signal.ITIMER_REAL, 0)
 
+    def _ours(self) -> AbstractContextManager[None]:
+        return nullcontext() if self._others is None else self._others.ours()
+
     def _step(self) -> None:
-        if self._running and threading.current_thread() is threading.main_thread() and os.getpid() == self.owner:
+        if not self._running or threading.current_thread() is not threading.main_thread() or os.getpid() != self.owner:
+            return
+        if self._standing_back:
+            self._profile.step_num += 1
+            self._profile.current_action = self._profile.schedule(self._profile.step_num)
+            return
+        with self._ours():
             self._profile.step()
+
+    def _stand_back(self) -> None:
+        """Stop and keep what there is, as the program starts a profiler of its own."""
+        if os.getpid() != self.owner or self._standing_back or self._finished:
+            return
+        if not self._on_main(self._stop_and_save if self._running else lambda: None):
+            print("mtprof: the program starts a profiler on another thread while the main one does not answer, and "
+                  "PyTorch has one at a time: there may be no recording", file=sys.stderr)
+        if not self._told:
+            self._told = True
+            print("mtprof: the program uses PyTorch's profiler itself, which is one at a time: what it profiles is not "
+                  "in the recording, and each stretch before, between and after has its own file", file=sys.stderr)
+        self._standing_back = True
+
+    def _go_on(self) -> None:
+        """Start again, as the program's own profiler has stopped."""
+        if os.getpid() != self.owner or not self._standing_back or self._finished:
+            return
+        if self._cycles >= MOST_STRETCHES and not self.settings.counts_steps:
+            if self._running:
+                print(f"mtprof: the program started profilers of its own {MOST_STRETCHES} times; the rest of it is not "
+                      "recorded", file=sys.stderr)
+            self._running = False
+            return
+        self._standing_back = False
+        if self._running:
+            self._on_main(self._start_again)
+
+    def _start_again(self) -> None:
+        if not self.settings.counts_steps:  # which goes on counting
+            self._profile = self._make()
+        with self._ours():
+            self._profile.start()
+
+    def _stop_and_save(self) -> None:
+        with self._ours():
+            self._profile.stop()
+            if not self.settings.counts_steps and not self.settings.stream:
+                self._save()
+
+    def _on_main(self, act: Callable[[], None]) -> bool:
+        """Do it on the thread to which the profiler belongs; whether that was possible."""
+        if self._main is not None:
+            return self._main.do(act)
+        act()
+        return True
 
     def finish(self) -> None:
         """Stop and leave the file; does nothing the second time, and in other processes than the first."""
         if os.getpid() != self.owner:
             return
+        if not self._on_main(self._finish):
+            print("mtprof: the recording is lost: another thread ends the program, and the main thread, to which "
+                  "PyTorch's profiler belongs, does not answer", file=sys.stderr)
+        elif threading.current_thread() is not threading.main_thread():
+            self._left.wait()  # the main thread may have been in the middle of it already
+
+    def _finish(self) -> None:
         with self._lock:
             if self._finished:
                 return
             self._finished = True
             self._cancel_timers()
-            if not self._running:
-                return
-            self._running = False
             try:
-                self._profile.stop()
-                if not self.settings.counts_steps and not self.settings.stream:
-                    self._save()
+                if self._running and not self._standing_back:
+                    self._stop_and_save()
             except Exception:
                 # The program's own exit code and output matter more; `mtprof run` sees that there is no file.
                 print("mtprof: the recording could not be saved:", file=sys.stderr)
                 traceback.print_exc(limit=-3)
+            finally:
+                self._running = False
+                self._left.set()
 
     def _save(self) -> None:
         path = numbered(self.settings.recording, self._cycles)

@@ -63,6 +63,63 @@ def test_a_program_that_fails_under_pytorch(profiled):
     assert "aten::add" in names
 
 
+OWN_PROFILERS = """
+import os, threading, time
+import torch
+from torch.profiler import profile, schedule
+
+torch.ones(2).cos()
+with profile(schedule=schedule(wait=1, warmup=1, active=2, repeat=1),
+             on_trace_ready=lambda p: print([e.key for e in p.key_averages() if e.key.startswith("aten::s")])) as own:
+    for _ in range(6):
+        torch.ones(2).sin()
+        own.step()
+
+def other():
+    with profile() as own:
+        torch.ones(2).tan()
+    print([e.key for e in own.key_averages() if e.key == "aten::tan"], flush=True)
+
+thread = threading.Thread(target=other)
+thread.start()
+thread.join()
+torch.ones(2).exp()
+threading.Thread(target=lambda: os._exit(9)).start()
+time.sleep(60)
+"""
+
+
+def test_programs_with_profilers_of_their_own_and_an_exit_from_a_thread(profiled, tmp_path):
+    (tmp_path / "own.py").write_text(OWN_PROFILERS)
+    done = Inside(tmp_path)("run", "--torch", "-q", "--no-report", "--no-stacks", "own.py", timeout=300)
+    assert (done.returncode, done.stdout) == (9, "['aten::sin']\n['aten::tan']\n")
+    assert done.stderr.count("the program uses PyTorch's profiler itself") == 1
+    wanted = {"aten::cos", "aten::sin", "aten::tan", "aten::exp"}
+    found = [wanted.intersection(mtprof.load(tmp_path / name).trace.names)
+             for name in ("own.mtp", "own.2.mtp", "own.3.mtp")]
+    assert found == [{"aten::cos", "aten::sin"}, {"aten::sin"}, {"aten::exp"}]
+
+
+def test_steps_are_counted_while_the_program_has_a_profiler_of_its_own(profiled, tmp_path):
+    (tmp_path / "own.py").write_text("""
+import torch
+from torch.profiler import profile
+optimizer = torch.optim.SGD([torch.ones(2, requires_grad=True)], 0.1)
+for number in range(6):
+    if number == 1:
+        own = profile()
+        own.start()
+    torch.ones(number + 1).sin()
+    optimizer.step()
+    if number == 2:
+        own.stop()
+""")
+    done = Inside(tmp_path)("run", "--torch", "-q", "--no-report", "--steps", "4-4", "own.py", timeout=300)
+    assert done.returncode == 0, done.stderr
+    rows = Analysis(mtprof.load(tmp_path / "own.mtp")).operators(by=["shape"])
+    assert [(row.calls, row.shapes) for row in rows if row.name == "aten::sin"] == [(1, "[[5]]")]
+
+
 def test_every_command_takes_a_trace_of_pytorch(tmp_path, command):
     program = """
 import torch
