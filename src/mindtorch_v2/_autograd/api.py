@@ -168,7 +168,7 @@ def grad(
     if materialize_grads:
         if any(g is None and isinstance(t, GradientEdge) for g, t in zip(found, wanted)):
             raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
-        return tuple(aten.zeros_like(t) if g is None else g for g, t in zip(found, wanted))
+        return tuple(aten.zeros_like(t, requires_grad=create_graph) if g is None else g for g, t in zip(found, wanted))
     if not allow_unused and any(g is None for g in found):
         at = next(i for i, g in enumerate(found) if g is None)
         raise RuntimeError(f"The differentiated Tensor at index {at} appears to not have been used in the graph. Set "

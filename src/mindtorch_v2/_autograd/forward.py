@@ -93,6 +93,8 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     if tensor.dtype is not tangent.dtype:
         raise RuntimeError("Trying to set a forward gradient that has a different dtype than that of the original "
                            f"Tensor, this is not supported: {tensor.dtype} and {tangent.dtype}.")
+    if unpack_dual(tangent).tangent is not None:
+        raise RuntimeError("Cannot set as tangent a tensor that has a forward gradient at the same level.")
     node = object.__new__(Dual)
     before = edge(tensor) if tensor.requires_grad else None
     node.edges = () if before is None else (before,)
@@ -124,6 +126,8 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
 
 def _tangent(tensor: Tensor) -> Tensor | None:
     duals = LEVELS[-1]
+    if not duals:
+        return None
     ends = [GradientEdge(node, 0) for node in duals]
     with enable_grad():
         with no_grad():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import warnings
 import weakref
 from collections.abc import Callable
@@ -24,8 +25,20 @@ from .inplace import CUSTOM, MANY, bump, check_inplace, rebase
 class _Call:
     """What the runtime keeps of one call of a custom function."""
 
-    __slots__ = ("dirty", "materialize", "materialize_non_diff", "needs_input_grad", "node", "non_differentiable",
-                 "outputs", "pending", "plain", "saved")
+    __slots__ = (
+        "dirty",
+        "for_forward",
+        "in_jvp",
+        "materialize",
+        "materialize_non_diff",
+        "needs_input_grad",
+        "node",
+        "non_differentiable",
+        "outputs",
+        "pending",
+        "plain",
+        "saved",
+    )
 
     def __init__(self, needs_input_grad: tuple[bool, ...]) -> None:
         self.needs_input_grad = needs_input_grad
@@ -35,6 +48,8 @@ class _Call:
         self.materialize_non_diff = True
         self.plain: frozenset[int] = frozenset()  # numbers of the outputs that get None: they are no tensors
         self.pending: tuple[Any, ...] = ()
+        self.for_forward: tuple[Any, ...] = ()
+        self.in_jvp = False  # while `jvp` runs, `saved_tensors` are those of `save_for_forward`
         self.saved: Any = None
         self.outputs: dict[int, int] = {}  # saved position -> number of the output it is
         self.node: weakref.ref[FunctionNode] | None = None
@@ -71,13 +86,14 @@ class FunctionCtx:
             if tensor is not None and not isinstance(tensor, Tensor):
                 raise TypeError(f"save_for_forward can only save variables, but argument {number} is of type "
                                 f"{type(tensor).__name__}")
-        if not self._mindtorch_call.pending:
-            self._mindtorch_call.pending = tensors
+        self._mindtorch_call.for_forward = tensors
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """What `save_for_backward` kept."""
+        """What `save_for_backward` kept; inside `jvp`, what `save_for_forward` kept."""
         call = self._mindtorch_call
+        if call.in_jvp:  # without their tangents, which `jvp` is given apart
+            return tuple(unpack_dual(t).primal if isinstance(t, Tensor) else t for t in call.for_forward)
         node = call.node() if call.node is not None else None
         if call.saved is None or node is None:
             return tuple(call.pending)
@@ -199,6 +215,7 @@ class Function:
     generate_vmap_rule = False
     _node: type[FunctionNode]
     _backward_cls: type[FunctionNode]  # PyTorch's name for it
+    _read_forward: tuple[Callable[..., Any], inspect.Signature | None]  # forward, and what it says of its arguments
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         warnings.warn(f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you "
@@ -280,13 +297,13 @@ def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -
     # Edges are taken before forward runs, since forward may change its inputs in place.
     edges = tuple(edge(args[i]) for i in positions) if recording else ()
     tangents = None
-    if LEVELS and cls.jvp is not Function.jvp:
+    if LEVELS:
         tangents = tuple(unpack_dual(a).tangent if isinstance(a, Tensor) else None for a in args)
     before, state.grad = state.grad, False
     try:
         if cls.setup_context is not Function.setup_context:
             result = cls.forward(*args, **kwargs)
-            cls.setup_context(ctx, args, result)
+            cls.setup_context(ctx, _with_defaults(cls, args, kwargs), result)
         else:
             result = cls.forward(ctx, *args, **kwargs)
     finally:
@@ -304,7 +321,7 @@ def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -
         call.node = weakref.ref(node)
         _record(node, call, args, outputs, state)
     if tangents is not None and any(tangent is not None for tangent in tangents):
-        outputs = _with_tangents(cls, ctx, tangents, outputs)
+        outputs = _with_tangents(cls, ctx, args, tangents, outputs)
     if isinstance(result, tuple) and hasattr(result, "_fields"):
         return type(result)(*outputs)
     return type(result)(outputs) if isinstance(result, (tuple, list)) else outputs[0]
@@ -319,14 +336,67 @@ def _fresh_output(output: Any, inputs: tuple[Any, ...], call: _Call) -> Any:
     return output
 
 
-def _with_tangents(cls: type[Function], ctx: Any, tangents: tuple[Any, ...], outputs: tuple[Any, ...]) -> Any:
+def _with_defaults(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """The arguments of forward with the values that it has for those not given."""
+    read = cls.__dict__.get("_read_forward")
+    if read is None or read[0] is not cls.forward:  # once per class: reading a signature takes longer than a small op
+        cls._read_forward = read = (cls.forward, _signature(cls.forward))
+    if read[1] is None:
+        return args
+    bound = read[1].bind(*args, **kwargs)
+    bound.apply_defaults()
+    return bound.args
+
+
+def _signature(forward: Callable[..., Any]) -> inspect.Signature | None:
+    """The signature of forward if a call may leave something out or name it, else None."""
+    try:
+        signature = inspect.signature(forward)
+    except ValueError:  # a callable without a signature has no defaults to be seen
+        return None
+    plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)
+    fixed = all(p.kind in plain and p.default is p.empty for p in signature.parameters.values())
+    return None if fixed else signature
+
+
+def _with_tangents(cls: type[Function], ctx: Any, args: tuple[Any, ...], tangents: tuple[Any, ...],
+                   outputs: tuple[Any, ...]) -> Any:
     """The outputs with the tangents that the function's own `jvp` gives."""
-    made = cls.jvp(ctx, *tangents)
+    call = ctx._mindtorch_call
+    if call.materialize:
+        tangents = tuple(aten.zeros_like(a) if t is None and isinstance(a, Tensor) else t
+                         for a, t in zip(args, tangents))
+    call.in_jvp = True
+    try:
+        made = cls.jvp(ctx, *tangents)
+    finally:
+        call.in_jvp = False
     made = made if isinstance(made, tuple) else (made,)
     if len(made) != len(outputs):
         raise RuntimeError(f"function {cls.__name__} returned an incorrect number of forward gradients (expected "
                            f"{len(outputs)} got {len(made)})")
+    for output, tangent in zip(outputs, made):
+        if isinstance(output, Tensor) and isinstance(tangent, Tensor):
+            _check_tangent(output, tangent, args, tangents, call)
     return tuple(o if t is None or not isinstance(o, Tensor) else make_dual(o, t) for o, t in zip(outputs, made))
+
+
+def _check_tangent(output: Tensor, tangent: Tensor, args: tuple[Any, ...], tangents: tuple[Any, ...],
+                   call: _Call) -> None:
+    """A tangent is changed in place, or is a view, where its output is."""
+    for argument, given in zip(args, tangents):
+        if not isinstance(argument, Tensor) or given is None:
+            continue
+        if output is argument and any(output is one for one in call.dirty):
+            if tangent is not given:
+                raise RuntimeError("An inplace custom Function is not modifying the forward mode gradients inplace.")
+        elif output._of is not None and output._of[0] is (argument if argument._of is None else argument._of[0]):
+            if tangent._of is None and tangent is not given:
+                raise RuntimeError("A custom Function returns a view of an input, but its jvp is not returning a view.")
+            base = given if given._of is None else given._of[0]
+            if tangent is not given and tangent._of is not None and tangent._of[0] is not base:
+                raise RuntimeError("A custom Function returns a view of an input, but its jvp is not returning a view "
+                                   "of the given tangent of that input.")
 
 
 def _record(node: FunctionNode, call: _Call, args: tuple[Any, ...], outputs: tuple[Any, ...], state: Any) -> None:

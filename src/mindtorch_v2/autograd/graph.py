@@ -108,7 +108,7 @@ class allow_mutation_on_saved_tensors(saved_tensors_hooks):
 
     def _unpack(self, held: dict[str, Any]) -> Tensor:
         if not self.kept.is_open:
-            raise RuntimeError("Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in which "
+            raise AssertionError("Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in which "
                                "the graph was originally recorded.")
         if not held:
             raise RuntimeError("The saved tensors of this graph were cleared")
