@@ -6,9 +6,9 @@ import importlib
 from typing import Any
 
 from . import lr_scheduler, optimizer
+from ._adafactor import Adafactor
 from ._muon import Muon
 from .adadelta import Adadelta
-from .adafactor import Adafactor
 from .adagrad import Adagrad
 from .adam import Adam, AdamW
 from .adamax import Adamax
@@ -45,7 +45,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # Loaded when first asked for: it needs the modules of `torch.nn`, which optimizers do not.
-    if name == "swa_utils":
-        return importlib.import_module(f"{__name__}.swa_utils")
+    # Loaded when first asked for: what a program with an ordinary optimizer does not need.
+    if name in ("swa_utils", "_functional", "adamw"):
+        return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module 'torch.optim' has no attribute '{name}'")

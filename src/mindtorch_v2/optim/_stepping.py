@@ -6,6 +6,8 @@ PyTorch updates parameters one by one on the CPU unless told otherwise; `foreach
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -15,9 +17,23 @@ from .._construct import tensor
 from .._dispatch.namespace import aten
 from .._dtype import DefaultDtype, dtype, float32, float64
 from .._tensor import Tensor
-from .optimizer import Optimizer, _get_fused_kernels_supported_devices, run_closure
+from .optimizer import Optimizer, _get_fused_kernels_supported_devices, foreach_types, run_closure
 
 CAPTURABLE_DEVICES = "['cuda', 'xpu', 'hpu', 'privateuseone', 'xla']"
+
+
+def functional_forms(module: str) -> Callable[[str], Any]:
+    """A module's `__getattr__`: its optimizer's step as functions, `adam` and `_single_tensor_adam`."""
+    last = module.rpartition(".")[2]
+
+    def __getattr__(name: str) -> Any:
+        if name.rpartition("_")[2] == last.lstrip("_"):  # others are no forms: nothing is loaded to look for them
+            functional = importlib.import_module(f"{__package__}._functional")
+            with contextlib.suppress(KeyError):
+                return functional.form_of(name)
+        raise AttributeError(f"module 'torch.optim.{last}' has no attribute '{name}'")
+
+    return __getattr__
 
 
 def scalar_dtype() -> dtype:
@@ -91,35 +107,39 @@ class ParameterOptimizer(Optimizer):
                 raise RuntimeError(self.sparse_message.format(name=type(self).__name__))
             if stateful and not self.state[parameter]:
                 self.start(self.state[parameter], parameter, parameter.grad, group)
+        self.step_lists(parameters, [p.grad for p in parameters],
+                        [self.state[p] if stateful else {} for p in parameters], group)
+
+    def step_lists(self, parameters: list[Tensor], grads: list[Any], states: list[dict[str, Any]],
+                   group: dict[str, Any]) -> None:
+        """One step of these parameters with these gradients and states."""
         if group.get("capturable"):
             check_capturable(parameters)
         if group.get("fused"):
             check_fusable(parameters)
-        if not (self.as_lists(group, parameters) or group.get("fused")):
-            for parameter in parameters:
-                state = self.state[parameter] if stateful else {}
-                self.update(*self.as_real(parameter, parameter.grad, state), group)
+        if not (self.as_lists(group, parameters, grads) or group.get("fused")):
+            for parameter, grad, state in zip(parameters, grads, states, strict=True):
+                self.update(*self.as_real(parameter, grad, state), group)
             return
         if group["differentiable"]:
             raise AssertionError("_foreach ops don't support autograd")
         by_dtype: dict[Any, list[Any]] = {}
-        for parameter in parameters:
-            state = self.state[parameter] if stateful else {}
-            triple = self.as_real(parameter, parameter.grad, state)
+        for parameter, grad, state in zip(parameters, grads, states, strict=True):
+            triple = self.as_real(parameter, grad, state)
             by_dtype.setdefault((triple[0].device, triple[0].dtype), []).append(triple)
         update = self.update_fused if group.get("fused") else self.update_lists
         for triples in by_dtype.values():
             update(*(list(column) for column in zip(*triples, strict=True)), group)  # type: ignore[arg-type,call-arg]
 
-    def as_lists(self, group: dict[str, Any], parameters: list[Tensor]) -> bool:
+    def as_lists(self, group: dict[str, Any], parameters: list[Tensor], grads: list[Any]) -> bool:
         """Whether parameters are treated as lists: as asked, or, if nothing was, where they are on an accelerator."""
         asked = group.get("foreach")
         if asked is not None or group.get("fused") is not None or group.get("differentiable"):
             return bool(asked)
         if type(self).update_lists is ParameterOptimizer.update_lists or isinstance(group.get("lr"), Tensor):
             return False
-        return not any(p.is_cpu or p.is_meta or type(p)._dispatches or (p.grad is not None and p.grad.is_sparse)
-                       for p in parameters)
+        return not any(p.is_cpu or p.is_meta or type(p) not in foreach_types() or grad.is_sparse
+                       for p, grad in zip(parameters, grads))
 
     def as_real(self, parameter: Tensor, grad: Tensor, state: dict[str, Any]) -> tuple[Tensor, Tensor, dict[str, Any]]:
         """A complex parameter with its gradient and state as real views; others as they are."""

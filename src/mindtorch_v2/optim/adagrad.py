@@ -15,12 +15,15 @@ from ._stepping import (
     column,
     count_step,
     decayed_lists,
+    functional_forms,
     number,
     scalar_dtype,
     sparse_like,
     uncount_skipped,
     zero_step,
 )
+
+__getattr__ = functional_forms(__name__)
 
 
 class Adagrad(ParameterOptimizer):

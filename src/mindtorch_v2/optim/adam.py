@@ -16,12 +16,15 @@ from ._stepping import (
     column,
     count_step,
     decayed_lists,
+    functional_forms,
     kept,
     number,
     scalar_dtype,
     uncount_skipped,
     zero_step,
 )
+
+__getattr__ = functional_forms(__name__)
 
 
 class Adam(ParameterOptimizer):

@@ -15,10 +15,13 @@ from ._stepping import (
     column,
     count_step,
     decayed_lists,
+    functional_forms,
     kept,
     number,
     zero_step,
 )
+
+__getattr__ = functional_forms(__name__)
 
 
 class Adamax(ParameterOptimizer):

@@ -16,11 +16,14 @@ from ._stepping import (
     column,
     count_step,
     decayed_lists,
+    functional_forms,
     kept,
     number,
     scalar_dtype,
     zero_step,
 )
+
+__getattr__ = functional_forms(__name__)
 
 
 class NAdam(ParameterOptimizer):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from copy import deepcopy
@@ -72,6 +73,18 @@ def _default_to_fused_or_foreach(params: list[Tensor], differentiable: bool, use
     on_accelerator = bool(params) and not any(p is None or p.is_cpu or p.is_meta for p in params)
     fused = use_fused and not differentiable and on_accelerator and all(p.is_floating_point() for p in params)
     return fused, not differentiable and on_accelerator and not fused
+
+
+@functools.cache
+def foreach_types() -> list[type]:
+    """The classes of parameters that are treated as lists without being asked for; others may have ops of their own."""
+    return [Tensor, importlib.import_module("..nn.parameter", __package__).Parameter]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "_foreach_supported_types":  # made when asked for, since it loads `torch.nn`
+        return foreach_types()
+    raise AttributeError(f"module 'torch.optim.optimizer' has no attribute '{name}'")
 
 
 def _get_foreach_kernels_supported_devices() -> list[str]:

@@ -15,9 +15,12 @@ from ._stepping import (
     column,
     count_step,
     decayed_lists,
+    functional_forms,
     number,
     zero_step,
 )
+
+__getattr__ = functional_forms(__name__)
 
 
 class RAdam(ParameterOptimizer):

@@ -14,10 +14,13 @@ from ._stepping import (
     column,
     count_step,
     decayed_lists,
+    functional_forms,
     kept,
     number,
     scalar_dtype,
 )
+
+__getattr__ = functional_forms(__name__)
 
 
 class RMSprop(ParameterOptimizer):

@@ -7,7 +7,9 @@ from typing import Any, ClassVar
 from .._dispatch.namespace import aten
 from .._tensor import Tensor
 from ..optim.optimizer import ParamsT
-from ._stepping import ParameterOptimizer, check_lr, column, count_step, kept, number, scalar_dtype
+from ._stepping import ParameterOptimizer, check_lr, column, count_step, functional_forms, kept, number, scalar_dtype
+
+__getattr__ = functional_forms(__name__)
 
 
 class Rprop(ParameterOptimizer):

@@ -7,7 +7,17 @@ from typing import Any, ClassVar
 from .._dispatch.namespace import aten
 from .._tensor import Tensor
 from ..optim.optimizer import ParamsT
-from ._stepping import ParameterOptimizer, check_fused, check_lr, check_not_negative, decayed_lists, number
+from ._stepping import (
+    ParameterOptimizer,
+    check_fused,
+    check_lr,
+    check_not_negative,
+    decayed_lists,
+    functional_forms,
+    number,
+)
+
+__getattr__ = functional_forms(__name__)
 
 
 class SGD(ParameterOptimizer):

@@ -64,13 +64,18 @@ class SparseAdam(Optimizer):
             state["step"] = 0
             state["exp_avg"], state["exp_avg_sq"] = (aten.zeros_like(parameter) for _ in range(2))
         state["step"] += 1
+        self.move(parameter, grad, state, group)
+
+    @classmethod
+    def move(cls, parameter: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        """The step itself, with its count in the state."""
         grad = aten.coalesce(aten.neg(grad) if group["maximize"] else grad)
         values = aten._values(grad)
         if not values.numel():
             return
         beta1, beta2 = group["betas"]
-        mean = self.average(state["exp_avg"], grad, values, beta1)
-        square = self.average(state["exp_avg_sq"], grad, aten.pow(values, 2), beta2)
+        mean = cls.average(state["exp_avg"], grad, values, beta1)
+        square = cls.average(state["exp_avg_sq"], grad, aten.pow(values, 2), beta2)
         deviation = aten.add_(aten.sqrt_(square), group["eps"])
         rate = number(group["lr"]) * math.sqrt(1 - beta2 ** state["step"]) / (1 - beta1 ** state["step"])
         aten.add_(parameter, sparse_like(grad, -rate * aten.div_(mean, deviation)))

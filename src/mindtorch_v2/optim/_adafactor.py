@@ -8,9 +8,11 @@ from .._dispatch.namespace import aten
 from .._dtype import finfo
 from .._tensor import Tensor
 from ..optim.optimizer import ParamsT
-from ._stepping import ParameterOptimizer, number, zero_step
+from ._stepping import ParameterOptimizer, functional_forms, number, zero_step
 
 __all__ = ["Adafactor"]
+
+__getattr__ = functional_forms(__name__)
 
 
 class Adafactor(ParameterOptimizer):
