@@ -87,7 +87,10 @@ class Nest:
         """Integers that NumPy does not make int64 of: beside NumPy's numbers, or beyond 64 bits."""
         if kind.category in (FLOAT, COMPLEX):
             return np.array(self.data, np.float64) if array.dtype.kind == "O" else array
-        if kind.np == np.uint64 or (array.dtype.kind != "O" and self.kinds != {int}):
+        if kind.np == np.uint64:
+            # NumPy counts integers on both sides of the greatest int64 in float64, which rounds them.
+            return np.array(self.data, np.uint64) if self.kinds == {int} and array.min() >= 0 else array
+        if array.dtype.kind != "O" and self.kinds != {int}:
             return array
         raise ValueError("Overflow when unpacking long long")
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from .._refused import refused
-from ._compare import assert_close
+from ._comparison import assert_allclose, assert_close
 from ._creation import make_tensor
 
 FileCheck = refused("FileCheck")
 
-__all__ = ["assert_close", "make_tensor"]
+__all__ = ["assert_allclose", "assert_close", "make_tensor"]

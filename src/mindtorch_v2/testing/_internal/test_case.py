@@ -26,7 +26,7 @@ from ..._settings import is_warn_always_enabled, set_warn_always
 from ..._storage import Storage as UntypedStorage
 from ..._tensor import Tensor
 from ..._typed_storage import TypedStorage
-from .._compare import TOLERANCES, assert_close
+from .._comparison import TOLERANCES, assert_close
 
 SEED = 1234
 NUMBERS = (bool, int, float, complex, np.number, np.bool_)
