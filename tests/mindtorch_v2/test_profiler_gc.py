@@ -12,6 +12,8 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2.profiler import _ExperimentalConfig, profile, record_function
+from mindtorch_v2.profiler.sources.garbage import Garbage
+from mtprof.analysis.health import examine
 from mtprof.schema import KINETO_TABLES, Kind
 from mtprof.store.kineto import read
 from mtprof.tables.check import check
@@ -168,3 +170,18 @@ class TestTraceOnly:
                 torch.ones(2)
                 prof.step()
         assert len(ready) == 2
+
+
+def test_collections_of_stopping_are_no_part_of_the_recording(monkeypatch):
+    take = Garbage.take
+
+    def collecting(self, mark, stretch):
+        gc.collect(0)
+        return take(self, mark, stretch)
+
+    monkeypatch.setattr(Garbage, "take", collecting)
+    with profile(experimental_config=PAUSES) as prof:
+        torch.ones(2)
+        gc.collect(0)
+    assert len(pauses(prof)) == 1
+    assert examine(prof.trace) == []

@@ -18,6 +18,7 @@ from ..builder import put_in_order
 from ..schema import DEVICE_KINDS, PYTHON_KINDS, TABLES, Kind
 from ..tables.check import problems
 from ..trace import Trace
+from .figures import counted
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ def examine(trace: Trace, path: str | None = None) -> list[Ailment]:
 
 def _lost(trace: Trace) -> Iterator[Ailment]:
     if trace.dropped:
-        yield Ailment("lost events", f"{trace.dropped:,} events were dropped while recording (max_events)",
+        yield Ailment("lost events", f"{counted(trace.dropped, 'event')} dropped while recording (max_events)",
                       trace.dropped)
 
 
@@ -67,8 +68,8 @@ def _crossing(trace: Trace) -> Iterator[Ailment]:
     if len(rows):
         name = trace.names[trace.events["name"][rows[0]]]
         yield Ailment("nesting",
-                      f"{len(rows):,} events begin inside an event of their thread and end after it, the first "
-                      f"is {name!r}", len(rows))
+                      f"{counted(len(rows), 'event')} from inside an event of the same thread to after its end, the "
+                      f"first is {name!r}", len(rows))
 
 
 def _unlaunched(trace: Trace) -> Iterator[Ailment]:
@@ -118,9 +119,10 @@ def _outside(trace: Trace) -> Iterator[Ailment]:
     low = int(events["start_ns"].min())
     if low < trace.start_ns or int(events["end_ns"].max()) > trace.end_ns:
         outside = int(((events["start_ns"] < trace.start_ns) | (events["end_ns"] > trace.end_ns)).sum())
-        yield Ailment("times", f"{outside:,} events lie outside of the recording's own start and end", outside)
+        yield Ailment("times", f"{counted(outside, 'event')} outside of the recording's own start and end", outside)
     if low + trace.epoch_ns < 0:
-        yield Ailment("times", f"{int((events['start_ns'] + trace.epoch_ns < 0).sum()):,} events have negative times")
+        negative = int((events["start_ns"] + trace.epoch_ns < 0).sum())
+        yield Ailment("times", f"{counted(negative, 'event')} with negative times")
 
 
 def _in_file(path: str) -> list[Ailment]:
@@ -145,9 +147,10 @@ def _in_file(path: str) -> list[Ailment]:
                     for phase in ("s", "f"))
     found = []
     if negative:
-        found.append(Ailment("negative times", f"{negative:,} events have a negative duration, read as 0", negative))
+        found.append(Ailment("negative times", f"{counted(negative, 'event')} with a negative duration, read as 0",
+                             negative))
     if before:
-        found.append(Ailment("negative times", f"{before:,} events have a negative timestamp", before))
+        found.append(Ailment("negative times", f"{counted(before, 'event')} with a negative timestamp", before))
     if starts ^ ends:
         found.append(Ailment("unbalanced flow",
                              f"{len(starts - ends):,} arrows begin and do not end, {len(ends - starts):,} "

@@ -68,9 +68,12 @@ class Garbage(Source):
         return len(self.pauses) // PAUSE_FIELDS * PAUSE_FIELDS
 
     def take(self, mark: int, stretch: Stretch) -> np.ndarray:
-        """A row per pause since."""
+        """A row per pause that began since and before the end: stopping may collect too. One may outlast the end."""
         noted = self.pauses[mark:]
-        return np.array(noted[:len(noted) // PAUSE_FIELDS * PAUSE_FIELDS], np.int64).reshape(-1, PAUSE_FIELDS)
+        rows = np.array(noted[:len(noted) // PAUSE_FIELDS * PAUSE_FIELDS], np.int64).reshape(-1, PAUSE_FIELDS)
+        rows = rows[(rows[:, 0] >= stretch.start_ns) & (rows[:, 0] < stretch.end_ns)]
+        rows[:, 1] = np.minimum(rows[:, 1], stretch.end_ns)
+        return rows
 
 
 def add_pauses(build: TraceBuilder, stretches: Sequence[np.ndarray], steps_ns: np.ndarray) -> None:
