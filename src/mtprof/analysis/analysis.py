@@ -21,8 +21,6 @@ from .operators import OperatorRow, operators
 from .places import Places
 from .steps import Steps, find_steps
 
-_ENOUGH_STEPS = 5
-
 
 class Analysis:
     """What a recording says, computed when first asked for and then kept.
@@ -103,26 +101,22 @@ class Analysis:
     def headline(self) -> str:
         """One sentence that says where the time goes, on average over the steps after the warm-up.
 
-        A single step that took longer than all others together would decide the average alone, so it is named instead.
+        A single step that took longer than all others together is named instead of counted.
         """
-        rows = self.breakdown.steady
-        if not rows or not len(self.trace):
+        breakdown = self.breakdown
+        average, longest = breakdown.average, breakdown.apart
+        if average is None or not len(self.trace):
             return "Nothing was recorded."
-        longest = max(rows, key=lambda row: row.wall_us)
-        apart = ""
-        if len(rows) >= _ENOUGH_STEPS and 2 * longest.wall_us > sum(row.wall_us for row in rows):
-            rows = [row for row in rows if row is not longest]
-            apart = f", apart from step {longest.step}, which took {_time(longest.wall_us)}"
-        wall = sum(row.wall_us for row in rows) / len(rows)
-        means = {part: sum(row.part_us(part) for row in rows) / len(rows) for part in PART_WORDS}
-        part = max(means, key=lambda part: means[part])
-        if not wall:
+        if not average.wall_us:
             return "Nothing took any time."
-        share = means[part] / wall
+        part = max(PART_WORDS, key=average.part_us)
+        share = average.fractions[part]
+        took = f"{_time(average.part_us(part))} of {_time(average.wall_us)}"
         if not self.steps.known:
-            return f"{share:.0%} of the recording {PART_WORDS[part]} ({_time(means[part])} of {_time(wall)})."
-        often = " on average" if len(rows) > 1 else ""
-        return f"{share:.0%} of a step {PART_WORDS[part]} ({_time(means[part])} of {_time(wall)}{often}){apart}."
+            return f"{share:.0%} of the recording {PART_WORDS[part]} ({took})."
+        apart = f", apart from step {longest.step}, which took {_time(longest.wall_us)}" if longest is not None else ""
+        often = " on average" if len(breakdown.steady) > 1 else ""
+        return f"{share:.0%} of a step {PART_WORDS[part]} ({took}{often}){apart}."
 
 
 def _time(time_us: float) -> str:

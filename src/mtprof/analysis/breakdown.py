@@ -15,11 +15,13 @@ if TYPE_CHECKING:
 
 PART_WORDS = {"data": "waits for data", "forward": "is forward", "backward": "is backward",
               "optimizer": "is the optimizer", "other": "is neither data, model nor optimizer"}
+_ENOUGH_STEPS = 5
+_MUCH = 0.2  # how far the average step may be from the median one, in length or in a part's share
 
 
 @dataclass(frozen=True)
 class StepBreakdown:
-    """A row per step, and the typical step: that of median length among those after the first ones that warm up."""
+    """A row per step, the average one, and the typical one: of median length. Both leave out steps that warm up."""
 
     rows: list[StepRow]
     source: StepSource
@@ -30,6 +32,43 @@ class StepBreakdown:
         """The steady row of median length, None if there is no step at all; of an even number the shorter of two."""
         steady = self.steady
         return sorted(steady, key=lambda row: row.wall_us)[(len(steady) - 1) // 2] if steady else None
+
+    @property
+    def apart(self) -> StepRow | None:
+        """A single steady step that took longer than all others together: it would decide the average alone."""
+        steady = self.steady
+        if len(steady) < _ENOUGH_STEPS:
+            return None
+        longest = max(steady, key=lambda row: row.wall_us)
+        return longest if 2 * longest.wall_us > sum(row.wall_us for row in steady) else None
+
+    @property
+    def average(self) -> StepRow | None:
+        """The steady rows but `apart` on average, as a row whose step is -1; None if there is no step at all."""
+        apart = self.apart
+        rows = [row for row in self.steady if row is not apart]
+        if not rows:
+            return None
+        return StepRow(-1, *(sum(row.part_us(part) for row in rows) / len(rows) for part in ("wall", *PARTS)),
+                       ops=round(sum(row.ops for row in rows) / len(rows)))
+
+    @property
+    def differ(self) -> str:
+        """A sentence on the typical step, if the average one is far from it: then steps are not all alike."""
+        from .figures import time_text
+
+        typical, average = self.typical, self.average
+        if typical is None or average is None or not typical.wall_us:
+            return ""
+        there, here = typical.fractions, average.fractions
+        if abs(average.wall_us - typical.wall_us) <= _MUCH * typical.wall_us and all(
+                abs(there[part] - here[part]) <= _MUCH for part in PARTS):
+            return ""
+        part = max(there, key=lambda part: there[part])
+        walls = [row.wall_us * 1000 for row in self.steady]
+        return (f"Steps differ: they take from {time_text(min(walls))} to {time_text(max(walls))}, and "
+                f"{there[part]:.0%} of the median one {PART_WORDS[part]} ({time_text(1000 * typical.part_us(part))} of "
+                f"{time_text(1000 * typical.wall_us)}).")
 
     @property
     def steady(self) -> list[StepRow]:
@@ -47,7 +86,8 @@ class StepBreakdown:
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values."""
         return {"source": self.source.value, "warmup": self.warmup, "typical": self.typical and self.typical.to_dict(),
-                "steps": [row.to_dict() for row in self.rows]}
+                "average": self.average and self.average.to_dict(), "apart": self.apart and self.apart.step,
+                "differ": self.differ, "steps": [row.to_dict() for row in self.rows]}
 
 
 def step_breakdown(analysis: Analysis) -> StepBreakdown:

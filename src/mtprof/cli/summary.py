@@ -1,6 +1,6 @@
 """Print where the time of a trace goes.
 
-The split of a typical step, the busiest ops, the memory peak and the first piece of advice."""
+The split of an average step, the busiest ops, the memory peak and the first piece of advice."""
 
 from __future__ import annotations
 
@@ -76,18 +76,21 @@ def show(analysis: Analysis, rows: int, by: list[str]) -> None:
          f"{counted(len(trace.threads), 'thread')} in {time_text(trace.end_ns - trace.start_ns)}{dropped}")
     line(analysis.headline, "bold")
     breakdown = analysis.breakdown
-    if breakdown.typical is not None and len(trace):
+    average = breakdown.average
+    if average is not None and len(trace):
         line()
-        shares, took = breakdown.typical.fractions, time_text(1000 * breakdown.typical.wall_us)
+        shares, took = average.fractions, time_text(1000 * average.wall_us)
         if analysis.steps.known:
             warm = f", {breakdown.warmup} of them warming up" if breakdown.warmup else ""
             steps = counted(len(breakdown.rows), "step")
-            line(f"{steps} by {breakdown.source.value}{warm}; the median one takes {took}:")
+            line(f"{steps} by {breakdown.source.value}{warm}; the average one takes {took}:")
         else:
             line(f"no steps were found; the whole recording, {took}:")
         table(("part", "time", "share", ""),
-              [(part, time_text(1000 * breakdown.typical.part_us(part)), share_text(shares[part]),
+              [(part, time_text(1000 * average.part_us(part)), share_text(shares[part]),
                 "#" * round(40 * shares[part])) for part in PARTS], left=(0, 3))
+        if breakdown.differ:
+            line(breakdown.differ)
     line()
     operator_table(analysis.operators(by), rows, by)
     for peak in analysis.memory_peaks:

@@ -78,7 +78,7 @@ def step_summary(summary: StepSummary) -> str:
 def module_tree(tree: ModuleTree) -> str:
     """The tree, indented."""
     def rows(node: ModuleNode, depth: int) -> list[list[Any]]:
-        own = [["\N{NO-BREAK SPACE}" * 4 * depth + (node.label or node.path), node.path, f"{node.calls:,}",
+        own = [["\N{NO-BREAK SPACE}" * 4 * depth + node.title, node.path, f"{node.calls:,}",
                 time_text(node.forward_ns), node.forward_ns / whole, time_text(node.backward_ns),
                 size_text(node.allocated_bytes), f"{node.parameters:,}"]]
         return own + [row for child in node.children for row in rows(child, depth + 1)]
@@ -101,11 +101,11 @@ def recording(found: Recording) -> str:
     if not len(trace):
         return parts[0]
     parts.append(paragraph(analysis.headline, "h4"))
-    typical = analysis.breakdown.typical
-    if typical is not None:
-        parts.append(table(["part of a typical step", "time", "share"],
-                           [[part, time_text(1000 * typical.part_us(part)), typical.fractions[part]] for part in PARTS],
-                           bars=2))
+    breakdown = analysis.breakdown
+    if breakdown.average is not None:
+        parts.append(table(["part of an average step", "time", "share"],
+                           [[part, time_text(1000 * breakdown.average.part_us(part)), breakdown.average.fractions[part]]
+                            for part in PARTS], bars=2, note=breakdown.differ))
     rows = analysis.operators()
     parts.append(table(["op", "calls", "self", "share", "total"],
                        [[row.name, f"{row.calls:,}", time_text(row.self_ns), row.self_share, time_text(row.total_ns)]

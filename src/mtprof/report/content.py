@@ -54,7 +54,9 @@ def overview(analysis: Analysis) -> dict[str, Any]:
     advice = analysis.advice
     return {
         "headline": analysis.headline, "parts": list(PARTS), "source": breakdown.source.value,
-        "warmup": breakdown.warmup, "typical": None if breakdown.typical is None else step(breakdown.typical),
+        "warmup": breakdown.warmup, "differ": breakdown.differ,
+        "average": None if breakdown.average is None else step(breakdown.average),
+        "typical": None if breakdown.typical is None else step(breakdown.typical),
         "known": analysis.steps.known, "count": len(breakdown.rows),
         "steps": [step(row) for row in breakdown.rows[:MOST_STEPS]],
         "starts": analysis.steps.start_ns[:MOST_STEPS].tolist(), "begin": analysis.trace.start_ns,
@@ -135,7 +137,7 @@ def modules(analysis: Analysis) -> dict[str, Any]:
 
     def add(node: Any, depth: int) -> None:
         numbers = {key: value for key, value in vars(node).items() if key != "children"}
-        rows.append({"depth": depth, "name": node.label or node.path or OUTSIDE, **numbers})
+        rows.append({"depth": depth, "name": node.title or OUTSIDE, **numbers})
         for child in node.children:
             add(child, depth + 1)
 

@@ -48,6 +48,16 @@ class ModuleNode:
         for child in self.children:
             yield from child
 
+    @property
+    def title(self) -> str:
+        """What its parent calls it, with its class, as far as the recording knows the attribute.
+
+        >>> ModuleNode("a.conv", "Conv2d_0").title, ModuleNode("Net_0.Linear_1", "Linear_1").title
+        ('conv: Conv2d', 'Linear_1')
+        """
+        name, kind = self.path.rpartition(".")[2], self.label.rpartition("_")[0] or self.label
+        return f"{name}: {kind}" if name and kind and name not in (kind, self.label) else self.label or self.path
+
     def to_dict(self) -> dict[str, Any]:
         """All numbers, with the parts under `children`."""
         return {**vars(self), "children": [child.to_dict() for child in self.children]}

@@ -167,6 +167,15 @@ def test_a_row_opens_to_shapes_places_and_modules(page: Page) -> None:
     assert page.value("document.querySelector('.detail-row')") is None
 
 
+def test_modules_have_their_names_and_shares_and_sums_say_of_what(page: Page) -> None:
+    page.go("modules")
+    rows = page.value("[...document.querySelectorAll('tbody tr')].map(tr => tr.textContent)")
+    assert [row[:9] for row in rows[1:3]] == ["0: Linear", "1: ReLU" + rows[2][7:9]]
+    assert "Total time" in page.value("document.querySelector('thead').textContent")
+    assert "self time" in page.value("document.querySelector('main').textContent")
+    assert page.value("format.work(260)") == "260"
+
+
 def test_columns_are_hidden_and_the_address_says_so(page: Page) -> None:
     page.go("operators")
     heads = "[...document.querySelectorAll('thead th')].map(th => th.textContent)"

@@ -16,6 +16,8 @@ from handmade import ADAM, LOADER, MIB, Loop
 import mindtorch_v2
 from mindtorch_v2 import torch_alias
 from mtprof.analysis import Analysis, Verdict
+from mtprof.cli.summary import show
+from mtprof.report.content import overview
 from mtprof.schema import Kind
 from mtprof.trace import TensorInput
 
@@ -187,6 +189,28 @@ def test_one_very_long_step_does_not_decide_the_headline():
         loop.event(ADAM, Kind.SCOPE, 700, 700 + more)
     assert loop.analysis().headline == (
         "60% of a step waits for data (600 µs of 1.00 ms on average), apart from step 6, which took 51.0 ms.")
+
+
+def test_where_steps_differ_the_average_and_the_median_step_are_both_told(capsys):
+    loop = Loop()
+    for number in range(9):
+        more = 7_000 if number % 3 == 2 else 0
+        loop.step(1000 + more)
+        loop.event("aten::mm", Kind.OP, 0, 900)
+        loop.event(LOADER, Kind.SCOPE, 950, 950 + more)
+    analysis = loop.analysis()
+    breakdown = analysis.breakdown
+    assert analysis.headline == "70% of a step waits for data (2.33 ms of 3.33 ms on average)."
+    assert breakdown.average.fractions["data"] == pytest.approx(0.7)
+    assert breakdown.differ == ("Steps differ: they take from 1.00 ms to 8.00 ms, and 90% of the median one is forward "
+                                "(900 µs of 1.00 ms).")
+    show(analysis, 1, [])
+    shown = capsys.readouterr().out
+    assert "the average one takes 3.33 ms" in shown
+    assert breakdown.differ in shown
+    page = overview(analysis)
+    assert (page["average"]["wall"], page["typical"]["wall"], page["differ"]) == (
+        pytest.approx(10e6 / 3), 1e6, breakdown.differ)
 
 
 def test_interrupted_ops_are_still_tiny():

@@ -55,7 +55,7 @@ def test_everything_has_a_page(profiled):
         page = Tags(value._repr_html_())
         assert "table" in page.tags, name
     assert "aten::" in Tags(recording._repr_html_()).text
-    assert "Linear_0" in Tags(profiled.module_tree()._repr_html_()).text
+    assert "0: Linear" in Tags(profiled.module_tree()._repr_html_()).text
     assert "total" in Tags(profiled.step_summary()._repr_html_()).text
 
 

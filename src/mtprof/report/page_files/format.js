@@ -28,7 +28,7 @@ const format = {
   time: (v) => v == null ? "–" : scaled(v, TIMES),
   size: (v) => v == null ? "–" : v === 0 ? "0 B" : scaled(v, SIZES),
   count: (v) => v == null ? "–" : Number.isInteger(v) ? v.toLocaleString("en") : digits(v),
-  work: (v) => v ? scaled(v, COUNTS) : "",
+  work: (v) => !v ? "" : Number.isInteger(v) && Math.abs(v) < 1000 ? String(v) : scaled(v, COUNTS),
   share: (v) => v == null ? "–" : (100 * v).toFixed(1) + " %",
   change: (v) => v == null ? "–" : (v > 0 ? "+" : "") + scaled(v, TIMES),
   ratio: (v) => v == null ? "–" : v > 9 ? `× ${digits(1 + v)}` : (v >= 0 ? "+" : "−") + Math.abs(100 * v).toFixed(1) + " %",

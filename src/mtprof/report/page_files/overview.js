@@ -30,11 +30,14 @@ function stepsChart(o) {
 }
 function overviewPage() {
   const o = D.overview, made = [el("p", {class: "headline"}, o.headline)];
-  if (o.typical && o.typical.wall) {
-    const parts = o.parts.map((p) => [p, p, o.typical[p]]);
-    made.push(el("p", {class: "dim"}, o.known ? `A median step of ${o.count.toLocaleString("en")}, ${format.time(o.typical.wall)} (known by ${o.source}${o.warmup === 1 ? "; the first one warmed up and does not count" : o.warmup ? `; the first ${o.warmup} warmed up and do not count` : ""}):`
-      : `The whole recording, ${format.time(o.typical.wall)} (no steps were found):`), partsBar(parts, o.typical.wall, "A median step"),
-      legendOf(parts.map(([p, , time]) => [`${p} ${format.time(time)}, ${format.share(time / o.typical.wall)}`, p, rowsOf(p)])));
+  const bar = (step, name) => {
+    const parts = o.parts.map((p) => [p, p, step[p]]);
+    return [partsBar(parts, step.wall, name), legendOf(parts.map(([p, , time]) => [`${p} ${format.time(time)}, ${format.share(time / step.wall)}`, p, rowsOf(p)]))];
+  };
+  if (o.average && o.average.wall) {
+    made.push(el("p", {class: "dim"}, o.known ? `An average step of ${o.count.toLocaleString("en")}, ${format.time(o.average.wall)} (known by ${o.source}${o.warmup === 1 ? "; the first one warmed up and does not count" : o.warmup ? `; the first ${o.warmup} warmed up and do not count` : ""}):`
+      : `The whole recording, ${format.time(o.average.wall)} (no steps were found):`), ...bar(o.average, "An average step"));
+    if (o.differ) made.push(el("p", {}, o.differ), ...bar(o.typical, "The median step"));
   }
   made.push(...deviceBars(o));
   const findings = o.findings.slice(0, 5), looked = o.checks.filter((c) => c.verdict !== "cannot tell").length;

@@ -61,7 +61,7 @@ class DataTable {
     this.body.replaceChildren(table, ...more, ...none);
     const {total} = this.options, sum = total ? rows.reduce((all, row) => all + (row[total] || 0), 0) : null;
     const whole = total ? this.rows.reduce((all, row) => all + (row[total] || 0), 0) : null;
-    this.count.textContent = `${rows.length.toLocaleString("en")} ${rows.length === 1 ? "row" : "rows"}` + (total == null ? "" : `, ${format.time(sum)}${whole && rows.length < this.rows.length ? `, ${format.share(sum / whole)}` : ""}`);
+    this.count.textContent = `${rows.length.toLocaleString("en")} ${rows.length === 1 ? "row" : "rows"}` + (total == null ? "" : `, ${format.time(sum)} ${this.columns.find((c) => c.key === total).title.toLowerCase()}${whole && rows.length < this.rows.length ? `, ${format.share(sum / whole)}` : ""}`);
   }
   lines(row, columns) {
     const detail = this.options.detail, open = this.open.has(row);
