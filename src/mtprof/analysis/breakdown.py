@@ -49,8 +49,8 @@ class StepBreakdown:
         rows = [row for row in self.steady if row is not apart]
         if not rows:
             return None
-        return StepRow(-1, *(sum(row.part_us(part) for row in rows) / len(rows) for part in ("wall", *PARTS)),
-                       ops=round(sum(row.ops for row in rows) / len(rows)))
+        times = {f"{part}_us": sum(row.part_us(part) for row in rows) / len(rows) for part in ("wall", *PARTS)}
+        return StepRow(step=-1, **times, ops=round(sum(row.ops for row in rows) / len(rows)))
 
     @property
     def differ(self) -> str:
