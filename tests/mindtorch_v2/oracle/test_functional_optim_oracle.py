@@ -100,4 +100,5 @@ def test_sparse_adam_as_a_function() -> None:
 def test_classes_that_are_treated_as_lists_are_named() -> None:
     for library in (oracle, torch):
         module = importlib.import_module(f"{library.__name__}.optim.optimizer")
-        assert module._foreach_supported_types == [library.Tensor, library.nn.Parameter]
+        # PyTorch appends DTensor when that is imported, which other tests may have caused.
+        assert module._foreach_supported_types[:2] == [library.Tensor, library.nn.Parameter]
