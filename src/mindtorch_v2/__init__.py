@@ -63,12 +63,12 @@ inf, nan, pi, e = _np.inf, _np.nan, _np.pi, _np.e
 
 # Loaded when first asked for, so that importing the package stays cheap.
 _SUBMODULES = frozenset({
-    "_C", "__config__", "__future__", "_custom_ops", "_dynamo", "_environment", "_export", "_inductor",
+    "_C", "_VF", "__config__", "__future__", "_custom_ops", "_dynamo", "_environment", "_export", "_inductor",
     "_jit_internal", "_utils", "accelerator", "amp", "ao", "autograd", "backends", "compiler", "cpu", "cuda",
     "distributed", "distributions", "export", "fft", "func", "functional", "futures", "fx", "hub", "jit", "library",
     "linalg", "masked", "mps", "mtia", "multiprocessing", "nested", "nn", "npu", "onnx", "ops", "optim", "overrides",
-    "package", "profiler", "quantization", "random", "return_types", "serialization", "signal", "sparse", "special",
-    "storage", "testing", "torch_alias", "torch_version", "types", "utils", "version", "xpu",
+    "package", "profiler", "quantization", "quasirandom", "random", "return_types", "serialization", "signal", "sparse",
+    "special", "storage", "testing", "torch_alias", "torch_version", "types", "utils", "version", "xpu",
 })
 _FROM_SUBMODULES = {"DispatchKey": "_library.keys", "DispatchKeySet": "_library.keys", "Tag": "_library.tags",
                     "classes": "_classes", "load": "serialization", "save": "serialization"}
@@ -98,7 +98,7 @@ _FROM_SUBMODULES.update(dict.fromkeys((
     "cudnn_is_acceptable", "from_file", "get_device", "get_device_module", "has_lapack", "has_mkl", "has_openmp",
     "has_spectral", "init_num_threads", "is_conj", "is_distributed", "is_inference", "is_neg", "is_same_size",
     "is_signed", "is_vulkan_available", "jagged", "layout", "legacy_contiguous_format", "newaxis", "resize_as_",
-    "_assert", "set_anomaly_enabled",
+    "_assert", "_shape_as_tensor", "set_anomaly_enabled",
     "set_flush_denormal", "sparse_bsc", "sparse_bsr", "sparse_coo", "sparse_csc", "sparse_csr", "sym_float", "sym_int",
     "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum", "to_dlpack", "zero_"), "_functions"))
 _FROM_SUBMODULES.update(dict.fromkeys((
@@ -120,11 +120,11 @@ def _is_function(name: str) -> bool:
 def __getattr__(name: str) -> Any:
     found: Any
     if name == "torch":  # PyTorch's module has its own name inside, which libraries use by mistake
-        return _importlib.import_module(__name__)
+        return _importlib.import_module(__package__)
     if name in _SUBMODULES:
-        return _importlib.import_module(f"{__name__}.{name}")
+        return _importlib.import_module(f"{__package__}.{name}")
     if name in _FROM_SUBMODULES:
-        found = getattr(_importlib.import_module(f"{__name__}.{_FROM_SUBMODULES[name]}"), name)
+        found = getattr(_importlib.import_module(f"{__package__}.{_FROM_SUBMODULES[name]}"), name)
     elif _is_function(name) or (not name.startswith("__") and _load_late() and _is_function(name)):
         function = _find(name)
         found = function if function is None else _accept_axis(name, function)

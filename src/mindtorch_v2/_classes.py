@@ -33,3 +33,4 @@ class _Classes(ModuleType):
 
 
 classes = _Classes("torch.classes")
+classes.__path__ = []  # programs set it, against tools that watch files

@@ -12,10 +12,11 @@ import numpy as np
 
 from . import cpu
 from ._autograd.anomaly import AnomalyState
+from ._construct import tensor
 from ._device import DeviceLike, as_device
 from ._dispatch.namespace import aten
 from ._dispatch.overriding import DisableTorchFunction, DisableTorchFunctionSubclass  # noqa: F401  (torch has them)
-from ._dtype import DefaultDtype, DType
+from ._dtype import DefaultDtype, DType, int64
 from ._errors import AcceleratorError, OutOfMemoryError  # noqa: F401  (torch has them)
 from ._memory_format import MemoryFormat, contiguous_format
 from ._shape import Size
@@ -49,6 +50,11 @@ def broadcast_shapes(*shapes: Any) -> Size:
                                    f"broadcastable to {result}")
             result[place] = extent
     return Size(result)
+
+
+def _shape_as_tensor(input: Tensor) -> Tensor:
+    """The shape in a tensor of integers."""
+    return tensor(list(input.shape), dtype=int64)
 
 
 def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Sequence[Any] = ()) -> Any:

@@ -6,6 +6,7 @@ import functools
 import importlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import ModuleType
 from typing import Any
 
 from ._device import DeviceLike, as_device, device
@@ -59,6 +60,16 @@ def _reorder_tensors_as(tensors: Iterable[Tensor], ordered_tensors: Iterable[Ten
 def _get_available_device_type() -> None:
     """None: there is no device besides the CPU."""
     return
+
+
+def _get_device_module(device_type: str) -> ModuleType:
+    """The module of a device type: `torch.npu` for "npu"."""
+    package = importlib.import_module(__package__ or "")
+    module: ModuleType | None = getattr(package, device_type, None)
+    if module is None:
+        raise RuntimeError(f"Device '{device_type}' does not have a corresponding module registered as "
+                           f"'torch.{device_type}'.")
+    return module
 
 
 def _get_device_index(device: DeviceLike, optional: bool = False, allow_cpu: bool = False) -> int:

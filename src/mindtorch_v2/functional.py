@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from typing import Any
 
@@ -16,4 +17,6 @@ __all__ = [*NAMES]
 def __getattr__(name: str) -> Any:
     if name in NAMES:
         return getattr(sys.modules[__package__ or ""], name)
+    if name == "F":  # libraries take it from here by mistake
+        return importlib.import_module("..nn.functional", __name__)
     raise AttributeError(f"module 'torch.functional' has no attribute '{name}'")

@@ -134,6 +134,11 @@ def _answering(function: Any) -> Callable[..., int]:
     return answer
 
 
+def get_default_nowrap_functions() -> set[Any]:
+    """Functions whose results a subclass gets as they are."""
+    return {Tensor._base.__get__, Tensor.grad.__get__}
+
+
 def get_ignored_functions() -> set[Any]:
     """The public functions that cannot be taken over."""
     offered = {function for functions in get_overridable_functions().values() for function in functions}

@@ -5,8 +5,8 @@
 True
 
 While enabled, `torch` and `torch.anything` resolve to the modules of this package: the same objects, not copies, so
-`torch.nn is mindtorch_v2.nn`. A PyTorch that is imported already is never replaced, and one that is only installed is
-hidden only with `force=True`.
+`torch.nn is mindtorch_v2.nn`. The package itself says that its name is `torch`, which libraries compare. A PyTorch that
+is imported already is never replaced, and one that is only installed is hidden only with `force=True`.
 
 The directory `_as_torch` is the alias as files: a `torch.py` that leads here, and the metadata of a distribution named
 `torch`, which `importlib.metadata` and pip read. While the alias is enabled the directory is on `sys.path` and in
@@ -59,6 +59,8 @@ class _AliasLoader(Loader):
         # The import system is about to write the alias's spec and name into the module; it keeps its own.
         self.kept = {name: value for name, value in vars(module).items()
                      if name in ("__spec__", "__name__", "__loader__", "__package__", "__path__", "__file__")}
+        if self.target == PACKAGE:
+            self.kept["__name__"] = ALIAS
         return module
 
     def exec_module(self, module: ModuleType) -> None:
@@ -148,6 +150,7 @@ def answer_for_files() -> None:
     """Enable the alias on behalf of our `torch.py`, which Python has found on the path already."""
     if not is_enabled():
         sys.meta_path.insert(0, _FINDER)
+    sys.modules[PACKAGE].__name__ = ALIAS
 
 
 def _inherited_path() -> list[str]:
@@ -159,6 +162,7 @@ def disable() -> None:
     """Give the name back. Modules that were imported through it stay valid for those who hold them."""
     if is_enabled():
         sys.meta_path.remove(_FINDER)
+    sys.modules[PACKAGE].__name__ = PACKAGE
     if FILES in sys.path:
         sys.path.remove(FILES)
     if "PYTHONPATH" in os.environ:

@@ -40,7 +40,7 @@ def test_the_wheel_answers_to_torch(backend, tmp_path):
                "from importlib.metadata import requires, version\n"
                "print(version('torch'), requires('mindtorch-v2-as-torch'))\n"
                "import torch.nn.functional as F, torch\n"
-               "print(torch.__name__, F.relu(torch.tensor([-1.0, 2.0])).tolist())\n")
+               "print(torch.__package__, F.relu(torch.tensor([-1.0, 2.0])).tolist())\n")
     done = subprocess.run([sys.executable, "-c", program, str(tmp_path / "site")], text=True, capture_output=True,
                           env={**os.environ, "PYTHONPATH": str(SOURCE)}, check=False)
     assert done.returncode == 0, done.stderr

@@ -9,6 +9,7 @@ import mindtorch_v2 as torch
 from mindtorch_v2.fx import symbolic_trace
 from mindtorch_v2.nn.parallel import scatter_gather
 from mindtorch_v2.utils.data._utils.collate import collate_numpy_array_fn, collate_tensor_fn, default_collate_fn_map
+from mindtorch_v2.utils.data._utils.pin_memory import pin_memory
 
 
 def test_torch_has_its_own_name_inside():
@@ -56,3 +57,60 @@ def test_graphs_have_the_operands_of_einsum_one_by_one():
     called = next(node for node in graph.graph.nodes if node.op == "call_function")
     assert len(called.args) == 3
     assert graph(torch.ones(2, 3), torch.ones(3, 2)).tolist() == [[3.0, 3.0], [3.0, 3.0]]
+
+
+def test_names_that_libraries_take_from_private_corners():
+    assert torch._shape_as_tensor(torch.ones(2, 3)).tolist() == [2, 3]
+    assert torch._softmax(torch.zeros(2), 0, False).tolist() == [0.5, 0.5]
+    assert torch._VF.relu(torch.tensor([-1.0])).tolist() == [0.0]
+    assert torch.functional.F is torch.nn.functional
+    assert torch.nn.functional._Reduction.get_enum("sum") == 2
+    assert torch._utils._get_device_module("npu") is torch.npu
+    with pytest.raises(RuntimeError, match="corresponding module"):
+        torch._utils._get_device_module("nowhere")
+    x = torch.ones(4)
+    assert torch._C._is_alias_of(x, x[1:])
+    assert not torch._C._is_alias_of(x, x.clone())
+
+
+def test_cuda_has_no_memory():
+    assert torch.cuda.memory.memory_allocated() == 0
+    with pytest.raises(AssertionError, match="not compiled with CUDA"):
+        torch.cuda.memory._record_memory_history()
+    with pytest.raises(RuntimeError, match="does not support this device"):
+        torch.cuda.streams.Stream()
+
+
+def test_engines_for_quantized_tensors():
+    torch.backends.quantized.engine = "none"
+    with pytest.raises(RuntimeError, match="no quantized tensors"):
+        torch.backends.quantized.engine = "fbgemm"
+
+
+def test_modes_of_function_overrides_are_told():
+    class Mode(torch.overrides.TorchFunctionMode):
+        pass
+
+    assert not torch._C._is_torch_function_mode_enabled()
+    with Mode():
+        assert torch._C._is_torch_function_mode_enabled()
+
+
+def test_divergences_can_be_registered_for_other_kinds_of_distributions():
+    class Foreign:
+        pass
+
+    torch.distributions.register_kl(torch.distributions.Normal, Foreign)(lambda p, q: 7)
+    assert torch.distributions.kl_divergence(torch.distributions.Normal(0.0, 1.0), Foreign()) == 7
+    with pytest.raises(TypeError, match="Distribution subclass"):
+        torch.distributions.register_kl("Normal", Foreign)
+
+
+def test_batches_are_pinned_inside_containers():
+    class Own:
+        def pin_memory(self):
+            return "pinned"
+
+    if torch.npu.is_available():
+        pytest.skip("with a device, tensors are copied")
+    assert pin_memory({"text": "a", "own": (Own(), 3)}) == {"text": "a", "own": ["pinned", 3]}

@@ -176,7 +176,7 @@ ASK = """
     metadata.entry_points()
     assert "torch" not in sys.modules
     import torch
-    assert torch.__name__ == "mindtorch_v2" and metadata.version("torch") == torch.__version__
+    assert torch.__package__ == "mindtorch_v2" and metadata.version("torch") == torch.__version__
     assert importlib.util.find_spec("torch") and importlib.util.find_spec("torch.nn")
     assert importlib.util.find_spec("torch.nothing") is None and importlib.util.find_spec("torch.nn.nothing") is None
     print("asked")
@@ -187,6 +187,18 @@ ASK = """
 def described_pytorch(pytorch):
     write(pytorch, {"torch-2.99.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: torch\nVersion: 2.99.0\n"})
     return pytorch
+
+
+def test_the_package_says_that_its_name_is_torch_while_it_stands_in(tmp_path):
+    assert program("""
+        import mindtorch_v2
+        from mindtorch_v2 import torch_alias
+        torch_alias.enable(force=True)
+        import torch
+        during = torch.__name__, torch.nn.Linear(1, 1), torch.fft.fft
+        torch_alias.disable()
+        print(during[0], mindtorch_v2.__name__, mindtorch_v2.special.erf.__name__)
+    """, tmp_path) == "torch mindtorch_v2 erf"
 
 
 def test_metadata_and_specs_are_ours(tmp_path, described_pytorch):
@@ -211,7 +223,7 @@ def test_children_of_every_kind_have_the_alias(tmp_path, described_pytorch):
 
         def work(queue):
             import torch
-            queue.put(torch.__name__)
+            queue.put(torch.__package__)
 
         if __name__ == "__main__":
             subprocess.run([sys.executable, "ask.py"], check=True)

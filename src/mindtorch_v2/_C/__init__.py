@@ -13,6 +13,7 @@ from .._dtype import dtype
 from .._random import Generator, default_generator
 from .._refused import TORCH_NAMES, refused
 from .._shape import Size
+from .._tensor import Tensor
 
 __all__ = ["Generator", "Size", "_autograd", "_profiler", "default_generator", "device", "dtype"]
 
@@ -83,6 +84,34 @@ def _log_api_usage_once(event: str) -> None:
 def _get_tracing_state() -> None:
     """None: nothing is being traced."""
     return
+
+
+def _is_tracing() -> bool:
+    """False: programs are not traced."""
+    return False
+
+
+def _are_functorch_transforms_active() -> bool:
+    """False: `vmap` and `grad` call the function with ordinary tensors."""
+    return False
+
+
+def _get_cudnn_enabled() -> bool:
+    """False: it is a library of CUDA's."""
+    return False
+
+
+_has_xpu = _has_cuda = _has_mps = False
+
+
+def _is_torch_function_mode_enabled() -> bool:
+    """Whether a `TorchFunctionMode` is active."""
+    return bool(STATE.modes) and not STATE.all_off
+
+
+def _is_alias_of(first: Tensor, second: Tensor) -> bool:
+    """Whether two tensors are views of one storage."""
+    return first.untyped_storage().data_ptr() == second.untyped_storage().data_ptr()
 
 
 def _get_accelerator(check: bool = False) -> device:

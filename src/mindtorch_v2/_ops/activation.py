@@ -139,7 +139,7 @@ def _prelu_second(grads: Any, grad_output: Tensor, self: Tensor, weight: Any) ->
 
 declare("prelu(Tensor self, Tensor weight) -> Tensor", composite=_prelu)
 declare(
-    "_prelu_kernel(Tensor self, Tensor weight) -> Tensor", cpu=kernels.prelu, where="n", meta="same",
+    "_prelu_kernel(Tensor self, Tensor weight) -> Tensor", cpu=kernels.prelu, where="f", meta="same",
     grad={("self", "weight"): lambda grad, self, weight: aten._prelu_kernel_backward(grad, self, weight)},
 )
 declare(

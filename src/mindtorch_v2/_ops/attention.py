@@ -23,7 +23,7 @@ def _no_second_gradient(grads: Any) -> Any:
 FUSED = declare(
     "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, "
     "bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor, Tensor)",
-    cpu=kernels.forward, where="n", differentiable=(0,),
+    cpu=kernels.forward, where="f", differentiable=(0,),
     grad={("query", "key", "value"): lambda grad, query, key, value, result0, result1, dropout_p, is_causal, attn_mask,
           scale: aten._scaled_dot_product_flash_attention_for_cpu_backward(
               grad, query, key, value, result0, result1, dropout_p, is_causal, attn_mask=attn_mask, scale=scale)},

@@ -35,7 +35,7 @@ declare("real(Tensor self) -> Tensor", where="f",
 declare("imag(Tensor self) -> Tensor", composite=_imag, where="f")
 declare("positive(Tensor self) -> Tensor", composite=_positive)
 # Conjugation is done at once, not kept as a flag on a view: nothing is ever left to resolve.
-declare("_conj(Tensor self) -> Tensor", cpu=np.conjugate, where="n", meta="same",
+declare("_conj(Tensor self) -> Tensor", cpu=np.conjugate, where="f", meta="same",
         grad={"self": lambda grad: aten._conj(grad)})
 
 
@@ -45,7 +45,7 @@ def conjugate(input: Tensor) -> Tensor:
     return aten._conj(input) if is_complex(input) else input
 
 
-declare("_conj_physical(Tensor self) -> Tensor", cpu=np.conjugate, where="n", inplace=True, meta="same",
+declare("_conj_physical(Tensor self) -> Tensor", cpu=np.conjugate, where="f", inplace=True, meta="same",
         node="ConjPhysicalBackward0", grad={"self": lambda grad: aten.conj_physical(grad)})
 declare("conj_physical(Tensor self) -> Tensor",
         composite=lambda self: aten._conj_physical(self) if is_complex(self) else self)

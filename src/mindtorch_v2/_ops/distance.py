@@ -54,7 +54,7 @@ declare("_cdist_backward(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdis
 
 
 declare(
-    "_euclidean_dist(Tensor x1, Tensor x2) -> Tensor", cpu=kernels.euclidean, where="n",
+    "_euclidean_dist(Tensor x1, Tensor x2) -> Tensor", cpu=kernels.euclidean, where="f",
     grad={("x1", "x2"): lambda grad, x1, x2, result: _euclidean_backward(grad, x1, x2, result)},
 )
 
@@ -168,7 +168,7 @@ def _trilinear_gradients(grad: Tensor, i1: Tensor, i2: Tensor, i3: Tensor, expan
 
 declare(
     "_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, int[] sumdim, "
-    "int unroll_dim=1) -> Tensor", cpu=trilinear, where="n",
+    "int unroll_dim=1) -> Tensor", cpu=trilinear, where="f",
     grad={("i1", "i2", "i3"): _trilinear_gradients},
 )
 

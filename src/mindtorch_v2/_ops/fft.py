@@ -42,13 +42,13 @@ def _c2r_backward(grad: Tensor, dim: Any, normalization: int) -> Any:
     return aten.cat(pieces, last)
 
 
-declare("_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor", cpu=kernels.c2c, where="n",
+declare("_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor", cpu=kernels.c2c, where="f",
         node="FftC2CBackward0",
         grad={"self": lambda grad, dim, normalization, forward: aten._fft_c2c(grad, dim, normalization, not forward)})
-declare("_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor", cpu=kernels.r2c, where="n",
+declare("_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor", cpu=kernels.r2c, where="f",
         node="FftR2CBackward0", grad={"self": _r2c_backward})
 declare("_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor", cpu=kernels.c2r,
-        where="n", node="FftC2RBackward0", grad={"self": _c2r_backward})
+        where="f", node="FftC2RBackward0", grad={"self": _c2r_backward})
 
 
 # -- preparing -------------------------------------------------------------------------------------------------------

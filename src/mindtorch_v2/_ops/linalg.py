@@ -83,7 +83,7 @@ def _as_matrices(x: Any) -> Any:
 
 
 declare(
-    "_linalg_det(Tensor A) -> Tensor", cpu=lambda a: np.linalg.det(a), where="n", node="LinalgDetBackward0",
+    "_linalg_det(Tensor A) -> Tensor", cpu=lambda a: np.linalg.det(a), where="f", node="LinalgDetBackward0",
     grad={"A": lambda grad, A, result: _as_matrices(grad * conj(result)) * adjoint(aten.linalg_inv(A))},
 )
 
@@ -99,7 +99,7 @@ def _slogdet_backward(grads: Any, A: Any, result0: Any) -> Any:
 
 declare(
     "_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", cpu=lambda a: tuple(np.linalg.slogdet(a)),
-    where="n", node="LinalgSlogdetBackward0", grad={"A": _slogdet_backward},
+    where="f", node="LinalgSlogdetBackward0", grad={"A": _slogdet_backward},
 )
 
 
@@ -143,7 +143,7 @@ def _solve_backward(grad: Tensor, A: Any, result: Any, left: bool) -> Any:
 
 declare(
     "_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> Tensor", cpu=kernels.solve,
-    where="n", node="LinalgSolveExBackward0", grad={("A", "B"): _solve_backward},
+    where="f", node="LinalgSolveExBackward0", grad={("A", "B"): _solve_backward},
 )
 
 

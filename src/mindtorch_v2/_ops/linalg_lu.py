@@ -183,7 +183,7 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
 
 
 declare("_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, "
-        "Tensor info)", where="n", composite=lambda self, pivot, check_errors: aten.linalg_lu_factor_ex(
+        "Tensor info)", where="f", composite=lambda self, pivot, check_errors: aten.linalg_lu_factor_ex(
             self, pivot=pivot, check_errors=check_errors))
 
 

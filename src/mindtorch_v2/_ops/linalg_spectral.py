@@ -62,7 +62,7 @@ def _svd_backward(grads: Any, A: Any, full_matrices: bool, result0: Any, result1
 
 declare(
     "_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> (Tensor U, "
-    "Tensor S, Tensor Vh)", cpu=kernels.svd, where="n", node="LinalgSvdBackward0", grad={"A": _svd_backward},
+    "Tensor S, Tensor Vh)", cpu=kernels.svd, where="f", node="LinalgSvdBackward0", grad={"A": _svd_backward},
 )
 
 
@@ -108,7 +108,7 @@ def _eigh_backward(grads: Any, result0: Any, result1: Any) -> Any:
 
 
 declare('_linalg_eigh(Tensor A, str UPLO="L", bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)',
-        cpu=kernels.eigh, where="n", node="LinalgEighBackward0", grad={"A": _eigh_backward})
+        cpu=kernels.eigh, where="f", node="LinalgEighBackward0", grad={"A": _eigh_backward})
 
 
 def _eigh_input(name: str, a: Tensor, uplo: str) -> str:

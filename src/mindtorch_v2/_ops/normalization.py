@@ -83,7 +83,7 @@ def _fused_rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None,
 
 
 declare("_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)",
-        composite=_fused_rms_norm, where="n")
+        composite=_fused_rms_norm, where="f")
 
 
 def _rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None, eps: float | None) -> Tensor:
@@ -210,7 +210,7 @@ def _batch_norm_impl(input: Tensor, weight: Any, bias: Any, running_mean: Any, r
 
 declare("_batch_norm_impl_index(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
         "bool training, float momentum, float eps, bool cudnn_enabled) -> (Tensor, Tensor, Tensor, Tensor, int)",
-        composite=_batch_norm_impl, where="n")
+        composite=_batch_norm_impl, where="f")
 declare("batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
         "bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor", where="f",
         composite=lambda *arguments: aten._batch_norm_impl_index(*arguments)[0])

@@ -47,7 +47,7 @@ def _no_second(name: str) -> Any:
 
 declare("_standard_gamma(Tensor self, Generator? generator=None) -> Tensor", cpu=_gamma, where="n",
         grad={"self": lambda grad, self, result: grad * aten._standard_gamma_grad(self, result)})
-declare("_standard_gamma_grad(Tensor self, Tensor output) -> Tensor", where="n",
+declare("_standard_gamma_grad(Tensor self, Tensor output) -> Tensor", where="f",
         cpu=lambda a, x: implicit_gradient.gamma_gradient(x, a).astype(a.dtype),
         grad={("self", "output"): _no_second("_standard_gamma_grad")})
 
@@ -57,9 +57,9 @@ def _dirichlet_backward(grad: Tensor, self: Tensor, result: Any) -> Any:
     return aten._dirichlet_grad(result, self, total) * (grad - aten.sum(grad * result, -1, True))
 
 
-declare("_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor", cpu=_dirichlet, where="n",
+declare("_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor", cpu=_dirichlet, where="f",
         grad={"self": _dirichlet_backward})
-declare("_dirichlet_grad(Tensor x, Tensor alpha, Tensor total) -> Tensor", where="n",
+declare("_dirichlet_grad(Tensor x, Tensor alpha, Tensor total) -> Tensor", where="f",
         cpu=lambda x, alpha, total: implicit_gradient.dirichlet_gradient(x, alpha, total).astype(x.dtype),
         grad={("x", "alpha", "total"): _no_second("_dirichlet_grad")})
 declare("poisson(Tensor self, Generator? generator=None) -> Tensor", cpu=_poisson, where="n",

@@ -26,7 +26,7 @@ def _no_derivative(name: str) -> Any:
 
 RETURNS = "(Tensor, Tensor, Tensor)"
 declare(f"_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> {RETURNS}",
-        cpu=kernels.unique, where="n", differentiable=(0,), node="Unique2Backward0", grad=_no_derivative("_unique2"))
+        cpu=kernels.unique, where="f", differentiable=(0,), node="Unique2Backward0", grad=_no_derivative("_unique2"))
 declare("unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> "
         f"{RETURNS}", cpu=kernels.unique_dim, where="n", differentiable=(0,), grad=_no_derivative("unique_dim"))
 declare("unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> "

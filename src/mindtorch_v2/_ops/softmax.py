@@ -33,19 +33,19 @@ def _input_dtype(result: Tensor, half_to_float: bool) -> Any:
 
 
 declare(
-    "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", cpu=kernels.softmax, where="n", meta="same",
+    "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", cpu=kernels.softmax, where="f", meta="same",
     grad={"self": lambda grad, result, dim, half_to_float: aten._softmax_backward_data(
         grad, result, dim, _input_dtype(result, half_to_float))},
 )
 declare(
-    "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", cpu=kernels.log_softmax, where="n",
+    "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", cpu=kernels.log_softmax, where="f",
     meta="same",
     grad={"self": lambda grad, result, dim, half_to_float: aten._log_softmax_backward_data(
         grad, result, dim, _input_dtype(result, half_to_float))},
 )
 declare(
     "_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
-    cpu=kernels.softmax_backward, where="n", meta="same",
+    cpu=kernels.softmax_backward, where="f", meta="same",
     grad={
         "grad_output": lambda grad, output, dim, input_dtype: aten._softmax_backward_data(
             grad, output, dim, input_dtype),
@@ -55,7 +55,7 @@ declare(
 )
 declare(
     "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
-    cpu=kernels.log_softmax_backward, where="n", meta="same",
+    cpu=kernels.log_softmax_backward, where="f", meta="same",
     grad={
         "grad_output": lambda grad, output, dim: grad - _total(grad * aten.exp(output), dim),
         "output": lambda grad, grad_output, output, dim: -(grad * aten.exp(output) * _total(grad_output, dim)),

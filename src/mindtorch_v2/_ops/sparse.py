@@ -74,7 +74,7 @@ def _compressed(self: Tensor, name: str, layout: str) -> SparseArray:
     return self._a
 
 
-declare("_coalesce(Tensor self) -> Tensor", cpu=lambda a: a, where="n", grad={"self": lambda grad: grad})
+declare("_coalesce(Tensor self) -> Tensor", cpu=lambda a: a, where="f", grad={"self": lambda grad: grad})
 declare("coalesce(Tensor self) -> Tensor", where="n",
         composite=lambda self: self if _sparse(self, "coalesce").coalesced else aten._coalesce(self))
 choose("coalesce", where="m")(lambda self: aten.coalesce__default(self))

@@ -7,6 +7,7 @@ modules have no files here: `names.txt` lists them, and the finder makes them wh
       functions: fully_shard                what raises when it is called
       decorators: _require_initialized      what makes functions that raise when they are called
       false: is_available                   functions that answer no
+      none: active_fake_mode                functions that answer that there is none
       classes: FSDPModule                   what has no instances; exceptions, by their name, may be caught
       enum StateDictType: FULL_STATE_DICT   enumerations
 """
@@ -38,6 +39,8 @@ REASONS: dict[str, tuple[type[BaseException], str]] = {
     "device": (RuntimeError, "{}: this runtime does not support this device; tensors live on 'cpu', 'npu' or 'meta'"),
     "package": (NotImplementedError, "{}: packages of code and weights are not part of this runtime; use torch.save"),
     "pipes": (NotImplementedError, "{}: data pipes are not part of this runtime; use a Dataset"),
+    "nested": (NotImplementedError, "{}: this runtime has no nested tensors, all tensors are strided; pad the tensors "
+               "to one size with torch.nn.utils.rnn.pad_sequence"),
     "numa": (NotImplementedError, "{}: processes are not bound to processors by this runtime"),
 }
 
@@ -87,6 +90,10 @@ def no(*args: Any, **kwargs: Any) -> bool:
     return False
 
 
+def nothing(*args: Any, **kwargs: Any) -> None:
+    """None."""
+
+
 def attribute(module: str, name: str) -> Any:
     """What a module outside has under a name: a module below it, or something that says why it cannot be used."""
     entries = table()
@@ -98,6 +105,8 @@ def attribute(module: str, name: str) -> Any:
     kind, reason, members = entries[module][name]
     if kind == "false":
         return no
+    if kind == "none":
+        return nothing
     if kind in ("functions", "decorators"):
         error, text = REASONS[reason]
         if kind == "decorators":

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import importlib
 from collections.abc import Callable
 from typing import Any
 
 from .._absent import AbsentDevice, AbsentStream, refusing, refusing_class
-from .._device import DeviceLike
 from .._errors import OutOfMemoryError
 from .._tensor import Tensor
-from . import amp, profiler, random
+from . import amp, memory, profiler, random
+from .memory import (
+    NOT_COMPILED,
+    empty_cache,
+    max_memory_allocated,
+    max_memory_cached,
+    max_memory_reserved,
+    memory_allocated,
+    memory_cached,
+    memory_reserved,
+    memory_stats,
+)
 from .random import get_rng_state_all, manual_seed, manual_seed_all, seed, seed_all, set_rng_state_all
 
-NOT_COMPILED = "Torch not compiled with CUDA enabled"
-
-
+_initialized = False
 default_generators: tuple[Any, ...] = ()
 
 
@@ -39,27 +47,9 @@ def device_count() -> int:
     return 0
 
 
-def empty_cache() -> None:
-    """Nothing: there is no memory to give back."""
-
-
 def get_arch_list() -> list[str]:
     """Nothing was compiled for any architecture."""
     return []
-
-
-def memory_stats(device: DeviceLike = None) -> dict[str, Any]:
-    """No figures."""
-    return OrderedDict()
-
-
-def memory_allocated(device: DeviceLike = None) -> int:
-    """0 bytes."""
-    return 0
-
-
-max_memory_allocated = memory_reserved = max_memory_reserved = memory_allocated
-memory_cached = max_memory_cached = memory_allocated
 
 
 class device(AbsentDevice):
@@ -98,6 +88,7 @@ _REFUSED = frozenset({
 _REFUSED_CLASSES = {"Event": "Tried to instantiate dummy base class Event",
                     "Stream": "torch.cuda.Stream requires CUDA support",
                     "CUDAGraph": "Tried to instantiate dummy base class _CUDAGraph"}
+_BELOW = frozenset({"jiterator", "streams"})  # made of a table of names, see `_outside`
 _TENSOR_KINDS = frozenset({"Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Char", "Byte", "Bool"})
 
 
@@ -109,6 +100,8 @@ def __getattr__(name: str) -> Any:
         found = refusing_class(name, RuntimeError, _REFUSED_CLASSES[name])
     elif name.endswith("Tensor") and name.removesuffix("Tensor") in _TENSOR_KINDS:
         found = refusing_class(name, TypeError, f"type torch.cuda.{name} not available. {NOT_COMPILED}.")
+    elif name in _BELOW:
+        return importlib.import_module(f"{__name__}.{name}")
     else:
         raise AttributeError(f"module 'torch.cuda' has no attribute '{name}'")
     globals()[name] = found
@@ -132,6 +125,14 @@ __all__ = [
     "is_initialized",
     "manual_seed",
     "manual_seed_all",
+    "max_memory_allocated",
+    "max_memory_cached",
+    "max_memory_reserved",
+    "memory",
+    "memory_allocated",
+    "memory_cached",
+    "memory_reserved",
+    "memory_stats",
     "profiler",
     "random",
     "seed",

@@ -7,22 +7,20 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from .distribution import Distribution
-
 __all__ = ["kl_divergence", "register_kl"]
 
 Formula = Callable[[Any, Any], Any]
-_TABLE: dict[tuple[type, type], Formula] = {}
+_KL_REGISTRY: dict[tuple[type, type], Formula] = {}
 
 
 def register_kl(type_p: type, type_q: type) -> Callable[[Formula], Formula]:
     """A decorator that adds the divergence of a pair of classes."""
     for number, kind in (("type_p", type_p), ("type_q", type_q)):
-        if not (isinstance(kind, type) and issubclass(kind, Distribution)):
+        if not isinstance(kind, type):  # any class: libraries have distributions of their own kind
             raise TypeError(f"Expected {number} to be a Distribution subclass but got {kind}")
 
     def add(formula: Formula) -> Formula:
-        _TABLE[type_p, type_q] = formula
+        _KL_REGISTRY[type_p, type_q] = formula
         _dispatch.cache_clear()
         return formula
 
@@ -38,7 +36,7 @@ def _nearer(kind: type, first: type, second: type) -> type:
 @functools.cache
 def _dispatch(type_p: type, type_q: type) -> Formula | None:
     """The most specific formula; where two orders of specificity disagree, the one of the left argument, warning."""
-    matches = [(p, q) for p, q in _TABLE if issubclass(type_p, p) and issubclass(type_q, q)]
+    matches = [(p, q) for p, q in _KL_REGISTRY if issubclass(type_p, p) and issubclass(type_q, q)]
     if not matches:
         return None
     left = right = matches[0]
@@ -49,10 +47,10 @@ def _dispatch(type_p: type, type_q: type) -> Formula | None:
         if _nearer(type_q, match[1], right[1]) is match[1] and (
                 match[1] is not right[1] or _nearer(type_p, match[0], right[0]) is match[0]):
             right = match
-    if _TABLE[left] is not _TABLE[right]:
+    if _KL_REGISTRY[left] is not _KL_REGISTRY[right]:
         warnings.warn(f"Ambiguous kl_divergence({type_p.__name__}, {type_q.__name__}). Please register_kl("
                       f"{left[0].__name__}, {right[1].__name__})", RuntimeWarning, stacklevel=3)
-    return _TABLE[left]
+    return _KL_REGISTRY[left]
 
 
 def kl_divergence(p: Any, q: Any) -> Any:

@@ -11,7 +11,7 @@ from .._dtype import finfo
 from .._shape import Size, broadcast_shapes
 from .._tensor import Tensor
 from . import constraints
-from ._transform import ComposeTransform, IndependentTransform, Transform
+from ._transform import ComposeTransform, IndependentTransform, Transform, _InverseTransform  # noqa: F401 (theirs too)
 from ._transform_vectors import (
     CatTransform,
     CorrCholeskyTransform,

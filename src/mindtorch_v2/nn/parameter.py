@@ -13,7 +13,7 @@ from .._dtype import FLOAT, DefaultDtype, DType
 from .._tensor import DISABLED, Tensor, TensorMeta, wrap, wrap_as
 
 
-class ParameterMeta(TensorMeta):
+class _ParameterMeta(TensorMeta):
     """`isinstance(x, Parameter)` also holds for tensors that stay of their own class and have a mark."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
@@ -21,7 +21,7 @@ class ParameterMeta(TensorMeta):
             cls is Parameter and isinstance(instance, Tensor) and instance.__dict__.get("_is_param", False))
 
 
-class Parameter(Tensor, metaclass=ParameterMeta):
+class Parameter(Tensor, metaclass=_ParameterMeta):
     """A tensor that becomes part of a module when it is assigned to one of its attributes.
 
     It shares memory with `data` and requires grad unless told otherwise.

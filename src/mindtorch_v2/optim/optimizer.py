@@ -97,6 +97,11 @@ def _get_fused_kernels_supported_devices() -> list[str]:
     return ["cpu"]
 
 
+def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
+    """The devices whose steps could become part of a graph of device work."""
+    return ["npu"]
+
+
 def _add_hook(table: OrderedDict[int, Callable[..., Any]], hook: Callable[..., Any], first: bool) -> RemovableHandle:
     handle = RemovableHandle(table, hook)
     if first:

@@ -29,7 +29,7 @@ for x, y in DataLoader(data, batch_size=8):
     loss = nn.functional.cross_entropy(model(x), y)
     loss.backward()
     optimizer.step()
-print("torch is", torch.__name__, "arguments", sys.argv[1:])
+print("torch is", torch.__package__, "arguments", sys.argv[1:])
 """
 
 SOURCE = Path(mtprof.__file__).parent.parent

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..._absent import refusing
 from ..._dispatch.namespace import LOOKUPS, find
+from . import _reduction as _Reduction  # noqa: F401 (libraries ask it for numbers)
 from .activation import (
     celu,
     elu,

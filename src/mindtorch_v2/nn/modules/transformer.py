@@ -20,7 +20,11 @@ from ..functional.attention import canonical_mask
 from .container import ModuleList
 from .module import Module
 from .normalization import LayerNorm
-from .transformer_layers import TransformerDecoderLayer, TransformerEncoderLayer
+from .transformer_layers import (  # noqa: F401 (libraries take the function from here)
+    TransformerDecoderLayer,
+    TransformerEncoderLayer,
+    _get_activation_fn,
+)
 
 __all__ = ["Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
            "TransformerEncoderLayer"]

@@ -23,7 +23,7 @@ from .normalization import LayerNorm
 Activation = Callable[[Tensor], Tensor]
 
 
-def activation_function(activation: str | Activation) -> Activation:
+def _get_activation_fn(activation: str | Activation) -> Activation:
     """The function that a name stands for."""
     if not isinstance(activation, str):
         return activation
@@ -57,7 +57,7 @@ class TransformerEncoderLayer(Module):
         self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, device=device, dtype=dtype)
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
-        chosen = activation_function(activation)
+        chosen = _get_activation_fn(activation)
         if chosen is F.relu or isinstance(chosen, ReLU):
             self.activation_relu_or_gelu = 1
         elif chosen is F.gelu or isinstance(chosen, GELU):
@@ -138,7 +138,7 @@ class TransformerDecoderLayer(Module):
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
         self.dropout3 = Dropout(dropout)
-        self.activation = activation_function(activation)
+        self.activation = _get_activation_fn(activation)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         state.setdefault("activation", F.relu)

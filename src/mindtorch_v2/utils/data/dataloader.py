@@ -20,6 +20,7 @@ from ._utils.worker import get_worker_info
 from .dataset import IterableDataset
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
+_collate_fn_t = Callable[[list[Any]], Any]  # how libraries annotate an argument
 FIXED = frozenset({"batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"})
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from . import collate, error, fetch, worker
+from . import collate, error, fetch, pin_memory, worker
 
 MP_STATUS_CHECK_INTERVAL = worker.CHECK_INTERVAL
 
-__all__ = ["MP_STATUS_CHECK_INTERVAL", "collate", "error", "fetch", "worker"]
+__all__ = ["MP_STATUS_CHECK_INTERVAL", "collate", "error", "fetch", "pin_memory", "worker"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from ...._tensor import Tensor
 
 # "S", "U" and "O": arrays of text and of objects stay as they are.
 NOT_NUMBERS = frozenset("SaUO")
+np_str_obj_array_pattern = re.compile(f"[{''.join(sorted(NOT_NUMBERS))}]")  # libraries search dtype strings for it
 Table = dict[Any, Callable[..., Any]]
 
 

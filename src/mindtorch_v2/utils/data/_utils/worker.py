@@ -100,14 +100,18 @@ class Outbox:
                 return
 
 
+def _generate_state(base_seed: int, worker_id: int) -> list[int]:
+    """The seed of NumPy's generator, made apart: an equal seed would give it the same stream as `random`."""
+    words = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
+    return np.random.SeedSequence(words).generate_state(4).tolist()
+
+
 def seed_worker(base_seed: int, worker_id: int) -> int:
     """Seed all generators of this process; returns the seed."""
     seed = base_seed + worker_id
     random.seed(seed)
     manual_seed(seed)
-    # NumPy gets a seed of its own making, since equal seeds would give it the same stream as `random`.
-    words = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
-    np.random.seed(np.random.SeedSequence(words).generate_state(4))
+    np.random.seed(_generate_state(base_seed, worker_id))
     return seed
 
 
