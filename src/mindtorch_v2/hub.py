@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
+from typing import Any
 from urllib.parse import urlparse
 
 from ._absent import refusing
@@ -45,3 +47,9 @@ def _get_torch_home() -> str:
 def set_dir(d: str) -> None:
     """Set what `get_dir` returns."""
     _Place.directory = os.path.expanduser(d)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "tqdm":  # libraries take it from here to show progress; nothing of this runtime needs it
+        return importlib.import_module("tqdm").tqdm
+    raise AttributeError(f"module 'torch.hub' has no attribute '{name}'")

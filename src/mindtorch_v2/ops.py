@@ -227,6 +227,8 @@ aten = namespace("aten")
 
 # Libraries whose ops this runtime has itself: the end of the file's path -> the module that defines them.
 OWN_LIBRARIES = {f"torchvision/{name}.{end}": "_vision" for name in ("_C", "_C_stable") for end in ("so", "pyd")}
+OWN_LIBRARIES.update({f"torchaudio/lib/{name}.{end}": "_audio" for name in ("_torchaudio", "libtorchaudio")
+                      for end in ("so", "abi3.so", "pyd")})
 
 
 def load_library(path: Any) -> None:

@@ -128,6 +128,11 @@ def save(obj: object, f: Any, pickle_module: Any = None, pickle_protocol: int = 
                   legacy=not _use_new_zipfile_serialization)
 
 
+def normalize_storage_type(storage_type: type) -> type:
+    """The class of storages that a class stands for; libraries that read files themselves ask for it."""
+    return storage_type
+
+
 def load(f: Any, map_location: Any = None, pickle_module: Any = None, *, weights_only: bool = True,
          mmap: bool | None = None, **pickle_load_args: Any) -> Any:
     """Read what `save` (or PyTorch) wrote.

@@ -33,7 +33,7 @@ FILES = str(Path(__file__).with_name("_as_torch"))
 
 
 # What else has a name of its own outside, and the module that answers.
-BESIDE = {"torch_npu": f"{PACKAGE}._torch_npu"}
+BESIDE = {"torch_npu": f"{PACKAGE}._torch_npu", "functorch": f"{PACKAGE}.func"}
 
 
 def _is_alias(name: str) -> bool:

@@ -1,5 +1,6 @@
 """Names that libraries import from corners of PyTorch."""
 
+import importlib
 from typing import Dict, List, Optional, Tuple, Union  # noqa: UP035 (libraries write these)
 
 import numpy as np
@@ -114,3 +115,27 @@ def test_batches_are_pinned_inside_containers():
     if torch.npu.is_available():
         pytest.skip("with a device, tensors are copied")
     assert pin_memory({"text": "a", "own": (Own(), 3)}) == {"text": "a", "own": ["pinned", 3]}
+
+
+def test_what_torchaudio_asks_its_library():
+    torch.ops.load_library("site-packages/torchaudio/lib/_torchaudio.abi3.so")
+    assert torch.ops._torchaudio.cuda_version() is None
+    assert torch.ops._torchaudio.is_align_available() is False
+    with pytest.raises(NotImplementedError, match="torchaudio::_lfilter_core_loop"):
+        torch.ops.torchaudio._lfilter_core_loop(torch.ones(2), torch.ones(2), torch.ones(2))
+
+
+def test_settings_of_compilers_can_be_set():
+    config = importlib.import_module("mindtorch_v2._inductor.config")
+    config.coordinate_descent_tuning = True
+    config.triton.unique_kernel_names = True
+    assert config.triton.unique_kernel_names
+    assert torch._C._jit_set_profiling_mode(True) is False
+    assert torch._C._jit_set_profiling_mode(False) is True
+
+
+def test_modules_whose_names_are_a_table_answer_what_is_known():
+    assert importlib.import_module("mindtorch_v2._subclasses.fake_tensor").is_fake(torch.ones(1)) is False
+    assert importlib.import_module("mindtorch_v2._guards").active_fake_mode() is None
+    with pytest.raises(NotImplementedError, match="no nested tensors"):
+        torch.nested.nested_tensor([torch.ones(1)])

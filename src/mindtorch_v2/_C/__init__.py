@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from .._device import device
@@ -75,6 +76,25 @@ def _get_graph_executor_optimize(new_settings: bool | None = None) -> bool:
 def _set_graph_executor_optimize(optimize: bool) -> None:
     """Say whether compiled graphs would be optimized. Nothing is compiled, so that this changes nothing."""
     _GraphExecutor.optimize = bool(optimize)
+
+
+def _setting(name: str) -> Callable[[bool], bool]:
+    """A switch of TorchScript's: it can be set, answers what it was before, and changes nothing."""
+    kept = [False]
+
+    def set_it(value: bool) -> bool:
+        before, kept[0] = kept[0], bool(value)
+        return before
+
+    set_it.__name__ = name
+    return set_it
+
+
+_jit_set_profiling_executor = _setting("_jit_set_profiling_executor")
+_jit_set_profiling_mode = _setting("_jit_set_profiling_mode")
+_jit_set_texpr_fuser_enabled = _setting("_jit_set_texpr_fuser_enabled")
+_jit_override_can_fuse_on_cpu = _setting("_jit_override_can_fuse_on_cpu")
+_jit_override_can_fuse_on_gpu = _setting("_jit_override_can_fuse_on_gpu")
 
 
 def _log_api_usage_once(event: str) -> None:

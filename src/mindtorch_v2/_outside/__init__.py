@@ -7,6 +7,7 @@ modules have no files here: `names.txt` lists them, and the finder makes them wh
       functions: fully_shard                what raises when it is called
       decorators: _require_initialized      what makes functions that raise when they are called
       false: is_available                   functions that answer no
+      settings: triton                      objects whose attributes can be set, and change nothing
       none: active_fake_mode                functions that answer that there is none
       classes: FSDPModule                   what has no instances; exceptions, by their name, may be caught
       enum StateDictType: FULL_STATE_DICT   enumerations
@@ -21,7 +22,7 @@ from functools import cache
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from .._absent import refusing, refusing_class
@@ -105,6 +106,8 @@ def attribute(module: str, name: str) -> Any:
     kind, reason, members = entries[module][name]
     if kind == "false":
         return no
+    if kind == "settings":
+        return SimpleNamespace()
     if kind == "none":
         return nothing
     if kind in ("functions", "decorators"):

@@ -145,7 +145,7 @@ class Conv3d(_Plain):
     spatial = 3
 
 
-class _Transposed(_ConvNd):
+class _ConvTransposeNd(_ConvNd):
     transposed = True
 
     def __init__(self, in_channels: int, out_channels: int, kernel_size: Sizes, stride: Sizes = 1, padding: Sizes = 0,
@@ -182,19 +182,22 @@ class _Transposed(_ConvNd):
         return tuple(n - low for n, low in zip(sizes, least))
 
 
-class ConvTranspose1d(_Transposed):
+_ConvTransposeMixin = _ConvTransposeNd  # its older name, by which libraries know it
+
+
+class ConvTranspose1d(_ConvTransposeNd):
     """Transposed convolution of `(N, C, L)` or `(C, L)` input."""
 
     spatial = 1
 
 
-class ConvTranspose2d(_Transposed):
+class ConvTranspose2d(_ConvTransposeNd):
     """Transposed convolution of `(N, C, H, W)` or `(C, H, W)` input."""
 
     spatial = 2
 
 
-class ConvTranspose3d(_Transposed):
+class ConvTranspose3d(_ConvTransposeNd):
     """Transposed convolution of `(N, C, D, H, W)` or `(C, D, H, W)` input."""
 
     spatial = 3
