@@ -10,6 +10,7 @@ ENGINE_PREFIX = "autograd::engine::evaluate_function: "
 MODULE_PREFIX = "nn.Module: "
 GC_NAME = "Python GC"
 FIRST_USE_PREFIX = "first use of "
+_RUNTIME = "mindtorch_v2/"  # the files of the runtime that records lines
 
 _STEP = re.compile(r"ProfilerStep#(\d{1,18})\Z")
 _FRAME = re.compile(r"(.*)\((-?\d{1,18})\): (.*)\Z", re.DOTALL)
@@ -30,6 +31,14 @@ def parse_frame(text: str) -> Frame:
     """The frame that `frame_text` wrote: `model.py(12): forward`, or a bare name."""
     found = _FRAME.match(text)
     return Frame(found[1], int(found[2]), found[3]) if found else Frame("", 0, text)
+
+
+def has_lines(frame: Frame) -> bool:
+    """Whether the line that an event knows may be one of this frame.
+
+    Built-in functions have none, nor have modules, and the runtime's own functions stand where PyTorch's would.
+    """
+    return bool(frame.file) and not frame.file.startswith(_RUNTIME)
 
 
 def parse_stack(text: str) -> tuple[Frame, ...]:

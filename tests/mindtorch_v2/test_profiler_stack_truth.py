@@ -10,6 +10,8 @@ import dataclasses
 import functools
 import gc
 import itertools
+import linecache
+import os
 import re
 import sys
 import threading
@@ -438,3 +440,81 @@ def test_stacks_are_true(run: Callable[[], object], way: str) -> None:
                     if "test_profiler_stack_truth.py(" in entry or entry.startswith("<user>")] for name in truth}
     assert shown == {name: ["place", *functions] for name, functions in truth.items()}
     assert min(event.self_cpu_time_total for event in prof.events()) >= 0
+
+
+# -- lines -------------------------------------------------------------------------------------------------------------
+
+
+def line() -> int:
+    """The line on which this is called."""
+    return sys._getframe(1).f_lineno
+
+
+def test_lines_are_true(way: str) -> None:
+    """A line stands in the frame that it belongs to: not in a built-in function, a module or a function of ours."""
+    expected: dict[str, tuple[str, int]] = {}
+
+    class Doubles(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            expected["aten::sinh"] = "forward", line() + 1
+            return x.sinh()
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            expected["aten::cosh"] = "backward", line() + 1
+            return grad.cosh()
+
+    class Layer(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            expected["aten::elu"] = "forward", line() + 1
+            return torch.nn.functional.elu(x)
+
+    def root() -> None:
+        with record_function("scope"):
+            x = torch.rand(3, requires_grad=True)
+            expected["aten::exp"] = "root", line() + 1
+            y = torch.exp(x)
+            layer = torch.nn.Sequential(Layer(), torch.nn.Softplus())
+            expected["aten::softplus"] = "root", line() + 1
+            y = layer(y)
+            expected["aten::tan"] = "<lambda>", line() + 1
+            y = max([y, y], key=lambda one: float(one.detach().tan().sum()))
+            y = Doubles.apply(y).sum()
+            expected["aten::ones_like"] = expected["EluBackward0"] = "root", line() + 1
+            y.backward()
+
+    for _ in range(2):  # the first time, ops are made ready, at lines that nobody knows
+        with profile(with_stack=True) as prof:
+            root()
+        trace = prof.trace
+        events = trace.events
+        found = {}
+        for row, name in enumerate(events["name"].tolist()):
+            frames = [frame for frame in trace.stack(events["stack"][row]) if frame.file.endswith("stack_truth.py")]
+            if trace.names[name] in expected:
+                found[trace.names[name]] = frames[0].function, frames[0].line
+                assert events["line"][row] == frames[0].line
+        assert found == expected
+        # Frames of ours have the lines of their functions.
+        package = os.path.dirname(os.path.dirname(torch.__file__))
+        for entry in {entry for event in prof.events() for entry in event.stack if entry.startswith("mindtorch_v2/")}:
+            file, number, name = re.match(r"(.*)\((\d+)\): (\w+)", entry).groups()  # type: ignore[union-attr]
+            text = "".join(linecache.getline(os.path.join(package, file), int(number) + more) for more in range(3))
+            assert f"def {name}" in text, entry
+
+
+def test_lines_of_what_has_none_of_its_own(way: str) -> None:
+    """Memory that is released in a scope, or in a function that an op calls, is not released on the line of these."""
+    def root() -> None:
+        with record_function("scope"):
+            x = torch.ones(1000)
+            del x
+            gc.collect()
+
+    with profile(with_stack=True, profile_memory=True) as prof:
+        root()
+    memory = prof.trace.memory
+    first = root.__code__.co_firstlineno
+    sizes = zip(memory["size_bytes"].tolist(), memory["line"].tolist())
+    assert [one for one in sizes if abs(one[0]) == 4000] == [(4000, first + 2), (-4000, 0)]

@@ -52,6 +52,11 @@ def label(function: Callable[..., Any], line: int | None = None) -> str:
     return f"{FILE}({line or code.co_firstlineno}): {code.co_name}"
 
 
+def at(function: Callable[..., Any], distance: int) -> str:
+    """A frame of a function of this file in which a line runs, given by its distance from the first."""
+    return label(function, calls_line(function, distance))
+
+
 def short(name: str) -> str:
     return name.rpartition("/")[2]
 
@@ -105,8 +110,8 @@ def test_calls_and_stacks() -> None:
     assert calls(prof.trace)[-3:] == [
         (label(root), label(recorded, calls_line(recorded, 1))), (label(outer), label(root)),
         (label(inner), label(outer))]
-    assert stack_of(prof, "aten::sin")[:3] == [label(inner), label(outer), label(root)]
-    assert stack_of(prof, "aten::cos")[:1] == [label(root)]
+    assert stack_of(prof, "aten::sin")[:3] == [at(inner, 1), label(outer), label(root)]
+    assert stack_of(prof, "aten::cos")[:1] == [at(root, 2)]
     # What was open at the start is part of every stack, with the line it was at.
     here = sys._getframe().f_code
     assert any(entry.endswith(f": {here.co_name}") for entry in stack_of(prof, "aten::sin"))
@@ -146,7 +151,7 @@ def test_recursion() -> None:
         return deep(n - 1) if n else torch.ones(1).sin()
 
     prof = recorded(lambda: deep(4))
-    assert stack_of(prof, "aten::sin")[:6].count(label(deep)) == 5
+    assert stack_of(prof, "aten::sin")[:5] == [at(deep, 1), *[label(deep)] * 4]
     assert [name for name, _ in calls(prof.trace)].count(label(deep)) == 5
 
 
@@ -161,7 +166,7 @@ def test_exceptions_leave_calls() -> None:
             fail(2)
         torch.ones(2).sin()
 
-    assert stack_of(recorded(root), "aten::sin")[0] == label(root)
+    assert stack_of(recorded(root), "aten::sin")[0] == at(root, 3)
 
 
 def test_generators() -> None:
@@ -188,9 +193,9 @@ def test_generators() -> None:
     assert sum(name.endswith(": numbers") for name, _ in found) >= 5
     assert {caller for name, caller in found if name.endswith(": numbers")} == {label(root)}
     stacks = [frames(event) for event in prof.events() if event.name == "aten::sin"]
-    assert [stack[0] for stack in stacks] == [first, resumed, first, first]
-    assert all(frames(event)[0] == label(root) for event in prof.events() if event.name == "aten::cos")
-    assert stack_of(prof, "aten::tan")[0] == label(root)
+    assert [stack[0] for stack in stacks] == [resumed] * 4  # all on this line
+    assert all(frames(event)[0] == at(root, 2) for event in prof.events() if event.name == "aten::cos")
+    assert stack_of(prof, "aten::tan")[0] == at(root, 10)
 
 
 def test_coroutines() -> None:
@@ -225,7 +230,7 @@ def test_threads_born_while_recording() -> None:
     assert len({event.thread for event in found}) == 3
     for event in found:
         entries = frames(event)
-        assert entries[0] == label(in_thread)
+        assert entries[0] == at(in_thread, 1)
         assert [entry.partition("(")[0] for entry in entries[1:]] == ["threading.py"] * (len(entries) - 1)
         assert entries[-1].endswith(": _bootstrap") or entries[-1].endswith(": _bootstrap_inner")
 
@@ -261,11 +266,11 @@ def test_threads_that_were_alive(way: str, ran_ops: bool) -> None:
     thread.join()
     # Otherwise a profile function comes with the first op.
     at_once = way == "monitoring" or SET_FROM_OUTSIDE
-    places = [label(waits, calls_line(waits, line)) for line in ((3, 4) if at_once else (5,))]
+    places = [at(waits, line) for line in ((3, 4) if at_once else (5,))]
     first, second = stack_of(prof, "aten::exp")[:2]
-    assert first == label(in_thread)
+    assert first == at(in_thread, 1)
     assert second in places
-    assert stack_of(prof, "aten::sin")[0] == second
+    assert stack_of(prof, "aten::sin")[0] == at(waits, 5)
     assert profile_functions == [None]
 
 
@@ -440,7 +445,7 @@ def test_stopped_on_another_thread() -> None:
     thread.join()
     outer()  # the first call after the end restores this thread
     assert sys.getprofile() is None
-    assert stack_of(prof, "aten::sin")[:2] == [label(inner), label(outer)]
+    assert stack_of(prof, "aten::sin")[:2] == [at(inner, 1), label(outer)]
 
 
 def test_a_recording_inside_a_recording() -> None:
@@ -452,9 +457,9 @@ def test_a_recording_inside_a_recording() -> None:
 
     parts: list[Any] = []
     prof = recorded(root)
-    assert stack_of(parts[0], "aten::sin")[:3] == [label(inner), label(outer), label(root, calls_line(root, 1))]
+    assert stack_of(parts[0], "aten::sin")[:3] == [at(inner, 1), label(outer), label(root, calls_line(root, 1))]
     stacks = [frames(event)[:3] for event in prof.events() if event.name == "aten::sin"]
-    assert stacks == [[label(inner), label(outer), label(root)]] * 2
+    assert stacks == [[at(inner, 1), label(outer), label(root)]] * 2
     check(parts[0].trace)
 
 
@@ -465,7 +470,7 @@ def test_stacks_only_inside() -> None:
         outer()
     assert not len(around.trace.optional("stacks")["frame"])
     assert not np.isin(around.trace.events["kind"], [Kind.PYTHON, Kind.MODULE]).any()
-    assert stack_of(inside, "aten::sin")[:2] == [label(inner), label(outer)]
+    assert stack_of(inside, "aten::sin")[:2] == [at(inner, 1), label(outer)]
     assert [event.name for event in around.events()].count("aten::sin") == 3
 
 
@@ -478,7 +483,7 @@ def test_pauses() -> None:
         outer()
     check(prof.trace)
     stacks = [frames(event)[:2] for event in prof.events() if event.name == "aten::sin"]
-    assert stacks == [[label(inner), label(outer)]] * 2
+    assert stacks == [[at(inner, 1), label(outer)]] * 2
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
@@ -497,7 +502,7 @@ def test_a_forked_child_is_not_watched() -> None:
     statuses: list[int] = []
     prof = recorded(root)
     assert statuses == [0]
-    assert stack_of(prof, "aten::sin")[:3] == [label(inner), label(outer), label(root)]
+    assert stack_of(prof, "aten::sin")[:3] == [at(inner, 1), label(outer), label(root)]
 
 
 @contextlib.contextmanager
@@ -584,7 +589,7 @@ def test_group_by_stack_and_export(tmp_path: pathlib.Path) -> None:
 
     prof = recorded(root)
     rows = {short(row.stack[1]): row.count for row in prof.key_averages(group_by_stack_n=2) if row.key == "aten::sin"}
-    assert rows == {label(here): 1, label(there): 2}
+    assert rows == {at(here, 1): 1, at(there, 1): 2}
     prof.export_stacks(tmp_path / "stacks.txt")
     lines = (tmp_path / "stacks.txt").read_text().splitlines()
     stacks = [line.rpartition(" ")[0].split(";") for line in lines]
@@ -825,7 +830,7 @@ def test_a_generator_closed_early_runs_its_cleanup() -> None:
     prof = recorded(root)
     [cleanup] = [event for event in prof.events() if event.name == "aten::cos"]
     assert [entry.rpartition(": ")[2] for entry in frames(cleanup)[:2]] == ["numbers", "root"]
-    assert stack_of(prof, "aten::tan")[0] == label(root)
+    assert stack_of(prof, "aten::tan")[0] == at(root, 4)
 
 
 def test_an_exception_through_many_frames_ends_them() -> None:
@@ -841,7 +846,7 @@ def test_an_exception_through_many_frames_ends_them() -> None:
         torch.ones(1).tan()
 
     prof = recorded(root)
-    assert stack_of(prof, "aten::tan")[0] == label(root)
+    assert stack_of(prof, "aten::tan")[0] == at(root, 3)
     ended = {event.name.rpartition(": ")[2]: event.time_range.end for event in prof.events()
              if event.is_python_function}
     [last] = [event for event in prof.events() if event.name == "aten::tan"]
@@ -860,7 +865,7 @@ def test_deep_recursion() -> None:
         sys.setrecursionlimit(before)
     rows = [name for name, _ in calls(prof.trace)]
     assert rows.count(label(deep)) == 5000
-    assert stack_of(prof, "aten::sin").count(label(deep)) == 5000
+    assert stack_of(prof, "aten::sin")[:5000] == [at(deep, 1), *[label(deep)] * 4999]
 
 
 def test_started_and_stopped_in_different_functions() -> None:
@@ -883,7 +888,7 @@ def test_started_and_stopped_in_different_functions() -> None:
     root()
     check(prof.trace)
     stacks = {event.name: frames(event)[:2] for event in prof.events() if event.name in ("aten::cos", "aten::tan")}
-    assert stacks == {"aten::cos": [label(stops), label(root, calls_line(root, 1))]}
+    assert stacks == {"aten::cos": [at(stops, 1), at(root, 1)]}
     first = next(event for event in prof.events() if event.name == "aten::sin")
     assert [entry.rpartition(": ")[2] for entry in frames(first)[:2]] == ["starts", "root"]
     spans = {event.name.rpartition(": ")[2]: event.time_range for event in prof.events() if event.is_python_function}

@@ -51,8 +51,9 @@ class EventText:
         self.forward_thread = np.where(backward, thread + 1, 0)
         self.python_id = np.cumsum(self.python)
         self.python_caller = np.zeros(len(trace), np.int64)  # 0 for none
-        calls, callers = derived.python_calls(events)
-        self.python_caller[calls] = np.where(callers >= 0, self.python_id[callers], 0) if len(calls) else 0
+        calls = derived.Calls(events)
+        if len(calls.rows):
+            self.python_caller[calls.rows] = np.where(calls.callers >= 0, self.python_id[calls.callers], 0)
         self.with_overloads = with_overloads
         self.head_code, self.heads, expected = self._heads()
         self.tail_code, self.tails = self._tails(expected)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..names import parse_frame, step_number
+from ..names import has_lines, parse_frame, step_number
 from ..schema import Kind
 from ..trace import Columns, Frame, Trace
 from .modules import with_modules
@@ -36,28 +36,31 @@ def steps(kind: np.ndarray, name: np.ndarray, start_ns: np.ndarray, end_ns: np.n
     return (number[inside] + over).astype(np.int32)
 
 
-def python_calls(events: Columns) -> tuple[np.ndarray, np.ndarray]:
-    """The rows that are Python calls, and the row of each one's caller or -1.
+class Calls:
+    """The Python calls among events: their rows, and the row of each one's caller or -1.
 
     Callers are found among Python calls alone. A scope that opens in one call and closes in another, as
     `record_function` does in `__enter__` and `__exit__`, crosses them both and must not come between.
     """
-    rows = np.flatnonzero((events["kind"] == Kind.PYTHON) | (events["kind"] == Kind.MODULE))
-    above = parents(events["thread"][rows], events["start_ns"][rows], events["end_ns"][rows])
-    return rows, np.where(above >= 0, rows[np.maximum(above, 0)] if len(rows) else -1, -1)
+
+    def __init__(self, events: Columns) -> None:
+        self.rows = rows = np.flatnonzero((events["kind"] == Kind.PYTHON) | (events["kind"] == Kind.MODULE))
+        above = parents(events["thread"][rows], events["start_ns"][rows], events["end_ns"][rows])
+        self.callers = np.append(rows, -1)[above]
+        self._calls = {**{key: events[key][rows] for key in ("thread", "start_ns", "end_ns")}, "parent": above}
+
+    def around(self, thread: np.ndarray, time_ns: np.ndarray) -> np.ndarray:
+        """The row of the innermost call of a thread at each instant, or -1."""
+        return np.append(self.rows, -1)[enclosing_rows(self._calls, thread, time_ns)]
 
 
 def callers(events: Columns) -> np.ndarray:
     """For each event that is no Python call, the row of the call that it is in with no other event between, or -1."""
-    rows, above = python_calls(events)
-    result = np.full(len(events["kind"]), -1, np.int64)
-    if not len(rows):
-        return result
-    calls = {key: events[key][rows] for key in ("thread", "start_ns", "end_ns")}
-    calls["parent"] = np.where(above >= 0, np.searchsorted(rows, above), -1)
-    innermost = enclosing_rows(calls, events["thread"], events["start_ns"])
-    result = np.append(rows, -1)[innermost]
-    result[rows] = -1
+    calls = Calls(events)
+    if not len(calls.rows):
+        return np.full(len(events["kind"]), -1, np.int64)
+    result = calls.around(events["thread"], events["start_ns"])
+    result[calls.rows] = -1
     # A parent in the same call is between; so is nothing if the event outlives the call, as a scope may.
     between = (events["parent"] >= 0) & (result[events["parent"]] == result)
     return np.where(between | (events["end_ns"] > events["end_ns"][result]), -1, result)
@@ -103,7 +106,8 @@ def stacks(events: Columns, names: Sequence[str], known: Stacks) -> np.ndarray:
     The result are numbers of stacks that are added to `known`; -1 stands for no Python call. Frames have the line that
     ran where events know it, and else that of the function. Rows must be sorted as in a Trace.
     """
-    rows, above = python_calls(events)
+    calls = Calls(events)
+    rows = calls.rows
     result = np.full(len(events["kind"]), -1, np.int32)
     if not len(rows):
         return result
@@ -115,20 +119,17 @@ def stacks(events: Columns, names: Sequence[str], known: Stacks) -> np.ndarray:
         found = frames.get((name, line))
         if found is None:
             whole = bare[name]
-            # A built-in function has no lines.
-            found = frames[name, line] = known.frame(whole._replace(line=line) if line and whole.file else whole)
+            found = frames[name, line] = known.frame(whole._replace(line=line) if line and has_lines(whole) else whole)
         return found
 
     around = {-1: -1}  # by row of a call, the stack around it
-    for row, caller, line in zip(rows.tolist(), above.tolist(), events["line"][rows].tolist(), strict=True):
+    for row, caller, line in zip(rows.tolist(), calls.callers.tolist(), events["line"][rows].tolist(), strict=True):
         around[row] = known.of(frame(int(called[caller]), line), around[caller]) if caller >= 0 else -1
     result[rows] = [around[row] for row in rows.tolist()]
-    calls = {key: events[key][rows] for key in ("thread", "start_ns", "end_ns")}
-    calls["parent"] = np.where(above >= 0, np.searchsorted(rows, above), -1)
     others = np.ones(len(result), bool)
     others[rows] = False
     others = np.flatnonzero(others)
-    innermost = np.append(rows, -1)[enclosing_rows(calls, events["thread"][others], events["start_ns"][others])]
+    innermost = calls.around(events["thread"][others], events["start_ns"][others])
     inside = innermost >= 0
     others, innermost = others[inside], innermost[inside]
     line = events["line"][others].astype(np.int64) & 0xFFFFFFFF  # a file may say that it is negative
@@ -146,14 +147,43 @@ def with_stacks(trace: Trace) -> Trace:
 
 
 def with_lines(trace: Trace) -> Trace:
-    """What does not know its line is in that of the event around it, and so is memory that comes and goes there."""
-    line = trace.events["line"]
-    around = nearest(trace.events["parent"], line > 0)
-    line = np.append(line, 0)[around].astype(np.int32)
-    trace = trace.with_columns("events", line=line)
-    if trace.has("memory"):
-        trace = trace.with_columns("memory", line=np.append(line, 0)[trace.memory["row"]].astype(np.int32))
-    return trace
+    """Lines of what does not know its own, which follow from those of other events, and lines of memory.
+
+    The caller's line stays the same while it calls something that has no lines: what is in such a call says the line of
+    the call, and is told it. What an op does is on the op's line. Other lines than that on which it began run in a
+    scope, and in a Python function that an op calls.
+    """
+    events = trace.events
+    line, kind = events["line"].copy(), events["kind"]
+    calls = Calls(events)
+    call = calls.around(events["thread"], events["start_ns"])
+    call[calls.rows] = calls.callers
+    numbers = np.unique(events["name"][calls.rows]).tolist()
+    without = np.isin(events["name"], [n for n in numbers if not has_lines(parse_frame(trace.names[n]))])
+    without &= (kind == Kind.PYTHON) | (kind == Kind.MODULE)
+    said = np.flatnonzero(line > 0)
+    while True:
+        said = said[call[said] >= 0]
+        said = said[without[call[said]] & (line[call[said]] == 0)]
+        if not len(said):
+            break
+        line[call[said]] = line[said]
+        said = call[said]
+
+    def told(row: np.ndarray, inside: np.ndarray, known: np.ndarray) -> np.ndarray:
+        """The line of what happens in an event and in a call, if either knows it."""
+        in_op = (row >= 0) & known[row] & (call[row] == inside)
+        in_call = (inside >= 0) & without[inside]
+        return np.where(in_op, line[row], np.where(in_call, line[inside], 0)).astype(np.int32)
+
+    if len(events["line"]):
+        scope = (kind == Kind.SCOPE) | (kind == Kind.STEP)
+        around = nearest(events["parent"], scope | (line > 0))
+        line = np.where(line != 0, line, told(around, call, ~scope))
+        if trace.has("memory"):
+            inside = calls.around(trace.memory["thread"], trace.memory["time_ns"])
+            trace = trace.with_columns("memory", line=told(trace.memory["row"], inside, ~scope))
+    return trace.with_columns("events", line=line)
 
 
 def completed(trace: Trace, *, with_stack: bool) -> Trace:
