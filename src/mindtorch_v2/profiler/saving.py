@@ -21,16 +21,11 @@ from mtprof.schema import POOLS, TABLES
 from mtprof.store import arrow
 from mtprof.trace import Trace
 
-from .._dispatch.observer import HOOK
 from .recorder import Recorder, assemble
 from .recorder.collectives import rank_metadata
-from .sources.buffers import drained
-from .sources.memory import MEMORY, MemoryPart
 from .sources.modules import ModuleName, Modules, names_of
-from .sources.ops import Piece
-from .sources.python_calls import OUR_THREADS, mark_after
+from .sources.python_calls import OUR_THREADS
 
-clock = HOOK["clock"]
 INTERVAL_S = 0.5
 
 
@@ -163,35 +158,15 @@ class Saver:
         """Write what has come since the last time. While other recorders are active they need it too, and it stays."""
         recorder = self.recorder
         with Recorder.lock:
-            running = Recorder.running
-            if running is None or running.users != [recorder] or "ops" not in recorder._marks:
-                return
-            part = Recorder(recorder.options)
-            part.start_ns, part.epoch_ns, part.steps_ns = recorder.start_ns, recorder.epoch_ns, list(recorder.steps_ns)
-            marks = recorder._marks
-            modules = self._names(running.modules) if "modules" in marks else {}
-            pieces = [Piece(events, lane.info, lane.ident, modules) for lane in list(running.ops.lanes)
-                      if len(events := drained(lane.events, marks["ops"].get(lane, 0)))]
-            marks["ops"] = {}
-            part.parts["ops"] = [pieces]
-            if "memory" in marks:
-                mark = marks["memory"]
-                changes = MEMORY.drain()
-                part.parts["memory"] = [MemoryPart(tuple(column[mark.changes:] for column in changes),
-                                                   mark.live_bytes, running.memory.failures[mark.failures:])]
-                marks["memory"] = running.memory.mark()
-            part.end_ns = clock()
-            calls = running.calls.drained(marks["calls"], part.end_ns) if "calls" in marks else {}
-            part.parts["calls"] = [list(calls.values())]
-            part.notes_taken, part.waits_taken = recorder.notes_taken, recorder.waits_taken
+            part = recorder.taken_out(self._names)
+        if part is None:
+            return
         known = {**self.metadata, **rank_metadata()}
         if known != self.metadata:  # at once, for a rank that is killed states nothing at its end
             self.metadata = known
             self.file.state({"metadata": known})
         self.file.add(assemble(part, metadata={}, with_flops=recorder.options.flops, whole=False))
-        recorder.notes_taken, recorder.waits_taken = part.notes_taken, part.waits_taken
-        if calls:
-            marks["calls"] = mark_after(marks["calls"], calls)
+        recorder.goes_on_after(part)
 
     def _names(self, modules: Modules) -> dict[int, ModuleName]:
         """The names of all modules that were called so far; found anew when there are more of them."""

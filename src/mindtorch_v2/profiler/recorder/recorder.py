@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -22,7 +22,11 @@ from ..locks import is_mine, let_go, new_lock
 from ..options import Options
 from ..sources import processes
 from ..sources.base import Source, Stretch
-from ..sources.modules import ModuleLabels
+from ..sources.buffers import drained
+from ..sources.memory import MEMORY, MemoryPart
+from ..sources.modules import ModuleLabels, ModuleName, Modules
+from ..sources.ops import Piece
+from ..sources.python_calls import CallLane, CallPiece, mark_after
 from .running import Failures, Running
 
 clock = HOOK["clock"]
@@ -47,6 +51,7 @@ class Recorder:
         self.dropped = 0
         self.notes_taken = 0  # collectives that an earlier part of the recording has, by their serial number
         self.waits_taken = 0  # and waits for them
+        self.calls_taken: dict[CallLane, CallPiece] = {}  # of what was taken out of another recorder
         self._marks: dict[str, Any] = {}
         self._dropped_before = 0
         self._own_marks: dict[str, Any] = {}
@@ -178,6 +183,41 @@ class Recorder:
         if not self.start_ns:
             self.epoch_ns = time.time_ns() - clock()
             self.start_ns = clock()
+
+    def taken_out(self, names: Callable[[Modules], dict[int, ModuleName]]) -> Recorder | None:
+        """What has come so far and grows with time, as a recorder that has stopped; the sources keep it no longer.
+
+        None while other recorders are active, who need it too, or while this one is not. The caller has the lock.
+        """
+        running, marks = Recorder.running, self._marks
+        if running is None or running.users != [self] or "ops" not in marks:
+            return None
+        part = Recorder(self.options)
+        part.start_ns, part.epoch_ns, part.steps_ns = self.start_ns, self.epoch_ns, list(self.steps_ns)
+        part.notes_taken, part.waits_taken = self.notes_taken, self.waits_taken
+        modules = names(running.modules) if "modules" in marks else {}
+        part.parts["ops"] = [[Piece(events, lane.info, lane.ident, modules) for lane in list(running.ops.lanes)
+                              if len(events := drained(lane.events, marks["ops"].get(lane, 0)))]]
+        marks["ops"] = {}
+        if "memory" in marks:
+            mark = marks["memory"]
+            changes = MEMORY.drain()
+            part.parts["memory"] = [MemoryPart(tuple(column[mark.changes:] for column in changes), mark.live_bytes,
+                                               running.memory.failures[mark.failures:])]
+            marks["memory"] = running.memory.mark()
+        part.end_ns = clock()
+        if "calls" in marks:
+            part.calls_taken = running.calls.drained(marks["calls"], part.end_ns)
+            part.parts["calls"] = [list(part.calls_taken.values())]
+        part._marks = marks
+        return part
+
+    def goes_on_after(self, part: Recorder) -> None:
+        """A trace was made of what was taken out; what it left, such as calls that are open, belongs to the rest."""
+        self.notes_taken, self.waits_taken = part.notes_taken, part.waits_taken
+        if part.calls_taken:
+            marks = part._marks  # those of the stretch from which it was taken: there may be another by now
+            marks["calls"] = mark_after(marks["calls"], part.calls_taken)
 
     def step(self) -> None:
         """Mark the start of the next step."""
