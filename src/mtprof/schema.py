@@ -339,6 +339,9 @@ KINETO_TABLES = tuple(name for name, table in TABLES.items() if table.in_kineto)
 # In a trace's metadata: what the recording was asked for.
 FLAGS = ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules")
 
+# In a trace's metadata under `mindtorch_v2`: when step() was called, from the trace's start.
+STEP_STARTS = "step_starts_ns"
+
 # Facts of the whole recording: name, meaning and clock.
 FACTS = (
     ("start_ns", "when recording began: host clock, nanoseconds", "host"),

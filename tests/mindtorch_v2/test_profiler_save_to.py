@@ -102,9 +102,11 @@ def test_killed(tmp_path):
             with record_function("round"):
                 x + 1
                 model(x)
-        with profile(save_to={str(path)!r}, record_shapes=True, with_stack=True, with_modules=True):
+        with profile(save_to={str(path)!r}, record_shapes=True, with_stack=True, with_modules=True) as prof:
             for number in range(10**9):
                 inner()
+                if number in (200, 400):
+                    prof.step()
                 if number == 1000:
                     print("going", flush=True)
                 if number > 1000:
@@ -131,6 +133,11 @@ def test_killed(tmp_path):
     assert counts["aten::add"] > 100
     assert abs(counts["aten::add"] - counts["round"]) <= 1
     trace = recording.trace
+    assert 0 < trace.start_ns <= trace.events["start_ns"].min()
+    assert abs(trace.start_ns + trace.epoch_ns - time.time_ns()) < 3600 * 10**9  # the clock on the wall
+    rows = list(recording.step_summary())
+    assert [row.step for row in rows] == [0, 1, 2]
+    assert rows[0].ops > rows[1].ops == rows[0].ops // 201 * 200
     calls = [name for name in trace.names if name.endswith(": inner")]
     adds = trace.events["stack"][trace.events["name"] == trace.names.index("aten::add")]
     assert len(calls) == 1

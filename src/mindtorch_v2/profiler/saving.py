@@ -133,6 +133,7 @@ class Saver:
         self.file = ChunkFile(path, {"metadata": self.metadata})
         self.error: BaseException | None = None
         self.wanted = False
+        self._begun = False  # whether the file says when
         self._module_names: dict[int, ModuleName] = {}
         self._thread_number = -1
         self._lock = threading.Lock()
@@ -162,9 +163,9 @@ class Saver:
         if part is None:
             return
         known = {**self.metadata, **rank_metadata()}
-        if known != self.metadata:  # at once, for a rank that is killed states nothing at its end
-            self.metadata = known
-            self.file.state({"metadata": known})
+        if known != self.metadata or not self._begun:  # at once, for who is killed states nothing at the end
+            self.metadata, self._begun = known, True
+            self.file.state({"metadata": known, "start_ns": part.start_ns, "epoch_ns": part.epoch_ns})
         self.file.add(assemble(part, metadata={}, with_flops=recorder.options.flops, whole=False))
         recorder.goes_on_after(part)
 

@@ -17,12 +17,11 @@ from typing import Any
 from mtprof.export import chrome
 from mtprof.export.categories import of_categories
 from mtprof.recording import Recording
-from mtprof.schema import FLAGS, Kind
+from mtprof.schema import FLAGS, STEP_STARTS, Kind
 from mtprof.store import arrow
 from mtprof.tables.step_starts import with_steps_in_calls
 from mtprof.trace import Trace
 from mtprof.views.event_list import EventList
-from mtprof.views.step_summary import STEP_STARTS
 
 from .._backends.cpu import providers
 from .._dispatch.native import NATIVE

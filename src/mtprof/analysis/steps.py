@@ -7,9 +7,9 @@ from enum import Enum
 
 import numpy as np
 
-from ..schema import Kind
+from ..schema import STEP_STARTS, Kind
 from ..trace import Trace
-from ..views.step_summary import STEP_STARTS, Windows, stated_windows
+from ..views.step_summary import Windows, stated_windows
 
 OPTIMIZER = "Optimizer.step#"
 LOADER = "enumerate(DataLoader)#"

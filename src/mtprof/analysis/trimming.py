@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..schema import STEP_STARTS
 from ..tables.select import between
 from ..trace import Trace
-from ..views.step_summary import STEP_STARTS
 
 
 def trimmed(trace: Trace, low_ns: int, high_ns: int) -> Trace:

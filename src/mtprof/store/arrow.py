@@ -22,7 +22,7 @@ from ..builder import put_in_order
 from ..errors import BadFile
 from ..files import atomic_file
 from ..json_text import text
-from ..schema import FACTS, POOLS, TABLES, Column, Pool, Table
+from ..schema import FACTS, POOLS, STEP_STARTS, TABLES, Column, Kind, Pool, Table
 from ..tables.derived import completed
 from ..trace import Columns, Frame, ThreadInfo, Trace
 
@@ -384,4 +384,17 @@ def read(path: str | os.PathLike[str]) -> tuple[Trace, bool]:
     trace = completed(put_in_order(trace), with_stack=bool(trace.metadata.get("with_stack")))
     # What states the end of a recording comes last: it ended, as far as the file goes, with its last event.
     end_ns = int(trace.events["end_ns"].max(initial=trace.start_ns))
-    return replace(trace, end_ns=max(trace.end_ns, end_ns)), reader.cut_short
+    return replace(trace, end_ns=max(trace.end_ns, end_ns), metadata=_with_steps(trace)), reader.cut_short
+
+
+def _with_steps(trace: Trace) -> dict[str, Any]:
+    """The metadata of a recording that did not get to say when step() was called: no later than what followed."""
+    events = trace.events
+    if (events["kind"] == Kind.STEP).any():
+        return trace.metadata
+    order = np.argsort(events["start_ns"], kind="stable")
+    step = np.maximum.accumulate(events["step"][order])
+    last = min(int(step.max(initial=0)), len(step))  # a damaged file may say anything
+    first = np.searchsorted(step, np.arange(1, last + 1))
+    starts = (events["start_ns"][order][first] - trace.start_ns).tolist()
+    return {**trace.metadata, "mindtorch_v2": {STEP_STARTS: starts}} if starts else trace.metadata

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from ..names import step_number
-from ..schema import PYTHON_KINDS, Kind
+from ..schema import PYTHON_KINDS, STEP_STARTS, Kind
 from ..trace import Trace
 from .formatting import _format_time
 
 PARTS = ("data", "forward", "backward", "optimizer", "other")
-STEP_STARTS = "step_starts_ns"  # in the trace's metadata under `mindtorch_v2`: calls of step(), from the trace's start
 
 Windows = tuple[np.ndarray, np.ndarray, np.ndarray, int]  # number, start and end of steps, and the thread they run on
 
