@@ -6,7 +6,7 @@ import os
 from functools import cached_property
 from typing import Any
 
-from .devices import DEVICES, TIMED, DeviceType
+from .devices import DEVICES, TIMED
 from .export import chrome
 from .export.memory_timeline import MemoryProfileTimeline
 from .schema import FLAGS
@@ -136,5 +136,5 @@ def device_word(trace: Trace) -> str | None:
     device = trace.events["device"]
     for kind in TIMED if device.any() else ():
         if (device == kind).any():
-            return "privateuse1" if kind is DeviceType.PrivateUse1 else DEVICES[kind].word
+            return DEVICES[kind].word
     return None

@@ -179,3 +179,22 @@ def test_no_module_was_called() -> None:
     assert tree.outside.allocated_bytes == 36
     assert tree.to_dict()["modules"] == []
     assert "(outside of modules)" in str(tree)
+
+
+def test_a_chrome_trace_has_the_same_tree(tmp_path):
+    """Also below a model of which other modules are the direct parts: their paths do not begin with its name."""
+    first = torch.nn.Sequential(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU()), torch.nn.Linear(2, 2))
+    second = torch.nn.Sequential(torch.nn.Linear(2, 2))
+    for models in ([first], [first, second]):
+        with profile(with_stack=True, with_modules=True) as prof:
+            for model in models:
+                model(torch.ones(1, 2)).sum().backward()
+        prof.export_chrome_trace(str(tmp_path / "trace.json"))
+        tree, again = prof.module_tree(), torch.profiler.load(tmp_path / "trace.json").module_tree()
+
+        def facts(nodes):
+            return [(node.path, node.calls, node.forward_ns, node.self_forward_ns, [one.path for one in node.children])
+                    for node in nodes]
+
+        assert facts(again) == facts(tree)
+        assert max(len(node.children) for node in tree) == 2

@@ -360,7 +360,7 @@ def test_what_torch_npu_writes(tmp_path):
         Frame("/a/train.py", 9, "step"),
         Frame("/a/train.py", 30, "<module>"),
     )
-    assert recording.use_device == "privateuse1"
+    assert recording.use_device == "npu"
 
 
 @pytest.mark.parametrize("name", list(SCANNERS))

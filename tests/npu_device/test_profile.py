@@ -287,3 +287,17 @@ def test_holistic_trace_analysis_sees_the_device(tmp_path: Path) -> None:
     assert set(idle["stream"]) == {torch.npu.default_stream().stream_id}
     copies = found.get_memory_bw_summary()
     assert "MemcpyHtoD" in str(copies)
+
+
+def test_a_file_shows_what_the_recording_shows(simulator: Any, tmp_path: Path) -> None:
+    """By the same names, also of the device, although who reads it has none."""
+    x = torch.randn(8, 8, device="npu")
+    with profile(activities=BOTH, profile_memory=True) as prof:
+        (x @ x).relu()
+        torch.npu.synchronize()
+    prof.save(tmp_path / "run.mtp")
+    prof.export_chrome_trace(str(tmp_path / "run.json"))
+    table = prof.key_averages().table()
+    assert "Self NPU" in table
+    for name in ("run.mtp", "run.json"):
+        assert torch.profiler.load(tmp_path / name).key_averages().table() == table

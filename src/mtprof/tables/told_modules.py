@@ -34,29 +34,34 @@ def with_told_modules(trace: Trace) -> Trace:
     modules: dict[str, tuple[int, str]] = {}  # by path: row and label
     module: list[int] = []
     path: list[str] = []  # of each call: a caller comes before those that it calls
+    model: list[int] = []  # of each call, the module that is the whole model, or -1
+    models: dict[str, int] = {}  # the same by path
     for name, stated, caller in zip(events["name"][rows].tolist(), events["module"][rows].tolist(),
                                     calls["parent"].tolist()):
         label = names[name].removeprefix(MODULE_PREFIX)
         here = names[stated] if stated >= 0 else f"{path[caller]}.{label}" if caller >= 0 else label
         path.append(here)
-        module.append(modules.setdefault(here, (len(modules), label))[0])
+        row = modules.setdefault(here, (len(modules), label))[0]
+        module.append(row)
+        model.append(row if here in (label, label.rpartition("_")[0]) else model[caller] if caller >= 0 else -1)
+        models.setdefault(here, -1 if model[-1] == row else model[-1])
     for text in (*modules, *(label for _, label in modules.values())):
         if numbers.setdefault(text, len(names)) == len(names):
             names.append(text)
     calls["module"] = np.array(module, np.int32)
     table = {"path": np.array([numbers[text] for text in modules], np.int32),
              "label": np.array([numbers[label] for _, label in modules.values()], np.int32),
-             "parent": np.array([_around(text, modules) for text in modules], np.int32),
+             "parent": np.array([_around(text, modules, models[text]) for text in modules], np.int32),
              "parameters": np.zeros(len(modules), np.int64)}
     trace = replace(trace, names=names).with_tables(
         modules=table, module_calls={column.name: calls[column.name] for column in TABLES["module_calls"]})
     return trace if (events["module"] >= 0).any() else with_modules(trace)
 
 
-def _around(path: str, modules: dict[str, tuple[int, str]]) -> int:
-    """The row of the nearest module that a path goes through, or -1."""
+def _around(path: str, modules: dict[str, tuple[int, str]], model: int) -> int:
+    """The row of the nearest module that a path goes through, or that of the model: a stated path begins below it."""
     while "." in path:
         path = path.rpartition(".")[0]
         if path in modules:
             return modules[path][0]
-    return -1
+    return model

@@ -95,11 +95,12 @@ class StepSummary(Sequence[StepRow]):
 
     def table(self) -> str:
         """The rows and their total as text."""
-        lines = [f"{'Step':>5}{'Wall':>12}" + "".join(f"{part:>17}" for part in PARTS) + f"{'Ops':>6}"]
+        width = max(6, len(str(self.totals.ops)) + 2)
+        lines = [f"{'Step':>5}{'Wall':>12}" + "".join(f"{part:>17}" for part in PARTS) + f"{'Ops':>{width}}"]
         for label, row in [*((str(row.step), row) for row in self.rows), ("Total", self.totals)]:
             shares = row.fractions
             cells = "".join(f"{_format_time(row.part_us(part)):>10}{100 * shares[part]:>6.1f}%" for part in PARTS)
-            lines.append(f"{label:>5}{_format_time(row.wall_us):>12}{cells}{row.ops:>6}")
+            lines.append(f"{label:>5}{_format_time(row.wall_us):>12}{cells}{row.ops:>{width}}")
         return "\n".join(lines)
 
     __str__ = table
