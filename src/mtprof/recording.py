@@ -68,8 +68,8 @@ class Recording:
     def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0,
                      group_by_overload_name: bool = False, *, group_by_module: bool = False) -> EventList:
         """Events grouped by name and, if asked, by input shapes, innermost stack entries, overload or module."""
-        if group_by_module and not self.trace.has("modules") and not (self.trace.events["module"] >= 0).any():
-            raise ValueError("group_by_module=True requires with_modules=True")
+        if group_by_module and not (self.trace.events["module"] >= 0).any():
+            self.trace.modules  # noqa: B018  (says how to get it where it is missing)
         key = (group_by_input_shape, group_by_stack_n, group_by_overload_name, group_by_module)
         if key not in self._averages:
             self._averages[key] = averages_of(

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .codes import Code
+from .devices import DeviceType
 
 
 class Kind(Code):
@@ -106,6 +107,14 @@ class Column:
     identity: bool = False
     codes: type[Code] | None = None
     kineto: str = ""
+
+    def unknown_code(self, value: np.ndarray) -> str:
+        """What is wrong with the codes of such a column; nothing if all are known."""
+        if self.codes is None or not len(value):
+            return ""
+        low, high, largest = int(value.min()), int(value.max()), int(max(self.codes))
+        return f"has the code {low if low < 0 else high}, and the largest one is {largest}" if (
+            low < 0 or high > largest) else ""
 
 
 @dataclass(frozen=True)
@@ -205,7 +214,7 @@ _DEVICE = "device type as PyTorch numbers them: 0 CPU, 1 CUDA, 20 NPU (PrivateUs
 
 
 def _device_columns() -> tuple[Column, Column]:
-    return (Column("device", np.int16, 0, _DEVICE), Column("device_index", np.int16, -1, "which one, or -1"))
+    return (Column("device", np.int16, 0, _DEVICE, codes=DeviceType), Column("device_index", np.int16, -1, "which one, or -1"))
 
 
 TABLES = {table.name: table for table in (

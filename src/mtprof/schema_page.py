@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from .codes import Code
+from .devices import DeviceType
 from .files import write_atomically
 from .schema import FACTS, POOLS, TABLES, Column, Direction, Kind, Role, Table
 from .store.arrow import FORMAT
@@ -41,7 +42,7 @@ def page() -> str:
     parts.append("## Tables\n")
     parts += [_table(table) for table in TABLES.values()]
     parts.append("## Codes\n")
-    parts += [_codes(codes) for codes in (Kind, Role, Direction)]
+    parts += [_codes(codes) for codes in (Kind, Role, Direction, DeviceType)]
     return "\n".join(parts)
 
 

@@ -186,7 +186,7 @@ def test_a_chrome_trace_has_the_same_tree(tmp_path):
     first = torch.nn.Sequential(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU()), torch.nn.Linear(2, 2))
     second = torch.nn.Sequential(torch.nn.Linear(2, 2))
     for models in ([first], [first, second]):
-        with profile(with_stack=True, with_modules=True) as prof:
+        with torch.profiler.profile(with_stack=True, with_modules=True) as prof:
             for model in models:
                 model(torch.ones(1, 2)).sum().backward()
         prof.export_chrome_trace(str(tmp_path / "trace.json"))

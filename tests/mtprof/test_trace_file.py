@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -150,6 +151,21 @@ def test_a_reference_out_of_range(tmp_path):
     arrow.save(trace, tmp_path / "t.mtp")
     with pytest.raises(mtprof.BadFile, match=r"events\.name refers to entry 77 of names, which has 3"):
         mtprof.load(tmp_path / "t.mtp").table()
+
+
+@pytest.mark.parametrize(("column", "wrong"), [("kind", 200), ("device", 77), ("device", -2)])
+def test_a_code_that_nobody_knows(tmp_path, column, wrong):
+    """In our file and, where that states it, in a Chrome trace."""
+    trace = small_trace()
+    trace = trace.with_columns("events", **{column: np.array([0, wrong], trace.events[column].dtype)})
+    arrow.save(trace, tmp_path / "t.mtp")
+    with pytest.raises(mtprof.BadFile, match=rf"t\.mtp: column events\.{column} has the code {wrong}, and the largest"):
+        mtprof.load(tmp_path / "t.mtp").table()
+    event = {"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 1, "dur": 2,
+             "args": {{"kind": "Kind", "device": "Device Type"}[column]: wrong}}
+    (tmp_path / "t.json").write_text(json.dumps({"traceEvents": [event]}))
+    with pytest.raises(mtprof.BadFile, match=r"t\.json .* (should be a number up to|has the code)"):
+        mtprof.load(tmp_path / "t.json")
 
 
 @pytest.mark.parametrize(("content", "words"), [

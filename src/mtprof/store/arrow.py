@@ -318,9 +318,8 @@ class Reader:
                               f"which has {size}")
         if column.refers == table and self.facts.get("finished"):
             self._check_tree(table, column, value)
-        if column.codes is not None and len(value) and int(value.max()) > max(column.codes):
-            raise BadFile(f"{self.path}: column {table}.{column.name} has the code {int(value.max())}, "
-                          f"and the largest one is {max(column.codes)}")
+        if wrong_code := column.unknown_code(value):
+            raise BadFile(f"{self.path}: column {table}.{column.name} {wrong_code}")
         return value
 
     def _check_tree(self, table: str, column: Column, value: np.ndarray) -> None:

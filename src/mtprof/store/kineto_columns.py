@@ -177,9 +177,12 @@ class KinetoColumns:
                                               if key in TABLES[name].by_name} if len(rows["time_ns"]) else {})
 
     def _fitting(self, table: str, name: str, values: np.ndarray) -> np.ndarray:
-        limits = np.iinfo(TABLES[table].by_name[name].dtype)  # type: ignore[type-var]
+        column = TABLES[table].by_name[name]
+        limits = np.iinfo(column.dtype)  # type: ignore[type-var]
         if len(values) and not limits.min <= int(values.min()) <= int(values.max()) <= limits.max:
             raise ValueError(f"{name} of memory should be an integer of {limits.bits} bits")
+        if wrong := column.unknown_code(values):
+            raise ValueError(f"{name} of memory {wrong}")
         return values
 
     def _event_columns(self, rests: dict[bytes, int]) -> dict[str, np.ndarray]:
@@ -278,6 +281,8 @@ class KinetoColumns:
         device = np.where(on_device | gpu_scope, accelerator, 0).astype(np.int16)
         if stated:
             told = kept(held["stated_device"].take())
+            if wrong := TABLES["events"].by_name["device"].unknown_code(told[told != -1]):
+                raise ValueError(f"{words.OWN_DEVICE} {wrong}")
             device = np.where(told >= 0, told, device)
         labels = np.array([self._device_of_process(pid) for pid, _ in self._lanes] or [-1], np.int16)[lane]
         where = kept(held["lane_device"].take())

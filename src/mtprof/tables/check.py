@@ -56,8 +56,8 @@ def _columns(table: Table, columns: Columns, sizes: dict[str, int]) -> Iterator[
             if low < min(column.default, 0) or high >= size:
                 wrong = low if low < min(column.default, 0) else high
                 yield f"{what} refers to entry {wrong} of {column.refers}, which has {size}"
-        elif len(value) and column.codes is not None and int(value.max()) > max(column.codes):
-            yield f"{what} has the code {int(value.max())}, and the largest one is {max(column.codes)}"
+        elif wrong_code := column.unknown_code(value):
+            yield f"{what} {wrong_code}"
 
 
 def _nesting(trace: Trace) -> Iterator[str]:
