@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import mindtorch_v2 as torch
-from mindtorch_v2._dispatch.code_cache import CodeCache, _Content
+from mindtorch_v2._dispatch.code_cache import MOST_FILES, CodeCache, _Content
 
 SOURCE = Path(torch.__file__).parent.parent
 PROGRAM = """
@@ -62,14 +62,15 @@ def test_first_use_is_an_event_of_its_own(tmp_path):
 
 def test_code_is_kept_between_processes(tmp_path):
     run(tmp_path / "trace.json", tmp_path / "cache")
-    (file,) = (tmp_path / "cache").iterdir()
-    kept = file.read_bytes()
+    kept = {file: file.read_bytes() for file in (tmp_path / "cache").iterdir()}
+    assert len(kept) == 2  # ops, and steps within kernels, whose code depends on less
     run(tmp_path / "trace.json", tmp_path / "cache")
-    assert file.read_bytes() == kept  # nothing was compiled that was not there
+    # Nothing was compiled that was not there.
+    assert {file: file.read_bytes() for file in (tmp_path / "cache").iterdir()} == kept
 
 
 def entries(directory):
-    return _Content(CodeCache(directory).path).entries()
+    return {key: value for file in directory.iterdir() for key, value in _Content(file).entries().items()}
 
 
 class TestCache:
@@ -88,7 +89,8 @@ class TestCache:
         cache = CodeCache(tmp_path)
         cache.compiled("x = 1", "<a>")
         cache.write()
-        cache.path.write_bytes(damage(cache.path.read_bytes()))
+        (path,) = tmp_path.iterdir()
+        path.write_bytes(damage(path.read_bytes()))
         again = CodeCache(tmp_path)
         exec(again.compiled("x = 1", "<a>"), space := {})
         assert space["x"] == 1
@@ -99,8 +101,19 @@ class TestCache:
         cache = CodeCache(tmp_path)
         cache.compiled("x = 1", "<a>")
         cache.write()
-        cache.path.chmod(0o666)
+        (path,) = tmp_path.iterdir()
+        path.chmod(0o666)
         assert not entries(tmp_path)
+
+    def test_versions_have_files_of_their_own_and_the_oldest_go(self, tmp_path):
+        cache = CodeCache(tmp_path)
+        for number in range(MOST_FILES + 3):
+            assert cache.kept(f"version {number}", "text", lambda number=number: (number,)) == (number,)
+            cache.write()
+        assert len(list(tmp_path.iterdir())) == MOST_FILES
+        again = CodeCache(tmp_path)
+        assert again.kept(f"version {MOST_FILES + 2}", "text", lambda: (-1,)) == (MOST_FILES + 2,)
+        assert again.kept("version 0", "text", lambda: (-1,)) == (-1,)
 
     def test_nowhere_to_write(self, tmp_path):
         (tmp_path / "file").write_text("")

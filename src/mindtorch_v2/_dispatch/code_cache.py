@@ -1,10 +1,11 @@
 """Generated code, kept on disk: writing and compiling it is most of what the first use of an op takes.
 
 An entry is found by a digest of all that it depends on, so that it cannot be out of date, and its content is checked,
-so that a damaged file is as good as none. The file begins with a table of where each entry is; an entry is looked at
-when it is asked for. It is written when the process ends, whole, under another name and then renamed: several processes
-never see half a file, and the entries of one that writes at the same time are made again another day. Where nothing can
-be written, nothing is kept.
+so that a damaged file is as good as none. Each version of what writes code has a file of its own, so that reading takes
+no longer for what other versions left; of many files the oldest go. A file begins with a table of where each entry is; an
+entry is looked at when it is asked for. It is written when the process ends, whole, under another name and then renamed:
+several processes never see half a file, and the entries of one that writes at the same time are made again another day.
+Where nothing can be written, nothing is kept.
 
 `MINDTORCH_CACHE` names another directory than the user's directory for caches; `0` keeps nothing.
 """
@@ -12,6 +13,7 @@ be written, nothing is kept.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import marshal
 import os
 import sys
@@ -28,7 +30,9 @@ from zlib import crc32
 KEY_BYTES = 16
 CHECK_BYTES = 4
 SIZE_BYTES = 8
-MOST_BYTES = 32 << 20  # a file beyond this is begun anew: it has what older versions left
+PREFIX = f"ops-{sys.implementation.cache_tag}"
+MOST_BYTES = 32 << 20  # a file beyond this is begun anew: a program makes ops without end
+MOST_FILES = 8  # of one Python
 
 
 def _directory() -> Path | None:
@@ -48,18 +52,18 @@ def _directory() -> Path | None:
 
 
 class CodeCache:
-    """Marshalled values by digest."""
+    """Marshalled values by digest, in a file for each stamp."""
 
     def __init__(self, directory: Path | None) -> None:
-        self.path = None if directory is None else directory / f"ops-{sys.implementation.cache_tag}.bin"
-        self._kept: _Content | None = None
-        self._new: dict[bytes, bytes] = {}
+        self.directory = directory
+        self._kept: dict[str, _Content] = {}
+        self._new: dict[str, dict[bytes, bytes]] = {}
         self._owner = os.getpid()
         self._lock = threading.Lock()
 
     def compiled(self, text: str, filename: str) -> CodeType:
         """`compile(text, filename, "exec")`, from the file if it has it."""
-        return self.kept(f"{MAGIC_NUMBER!r} {sys.flags.optimize} {filename}", text,
+        return self.kept(f"{MAGIC_NUMBER!r} {sys.flags.optimize}", f"{filename}\0{text}",
                          lambda: (compile(text, filename, "exec"),))[0]
 
     def kept(self, stamp: str | None, text: str, make: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
@@ -67,13 +71,13 @@ class CodeCache:
 
         Without a stamp nothing is kept.
         """
-        if self.path is None or stamp is None:
+        if stamp is None or self.directory is None:
             return make()
         key = blake2b(f"{stamp}\0{text}".encode(), digest_size=KEY_BYTES).digest()
         with self._lock:
-            if self._kept is None:
-                self._kept = _Content(self.path)
-            found = self._new.get(key) or self._kept.find(key)
+            if stamp not in self._kept:
+                self._kept[stamp] = _Content(_file(self.directory, stamp))
+            found = self._new.get(stamp, {}).get(key) or self._kept[stamp].find(key)
         if found is not None:
             value = marshal.loads(found)
             if isinstance(value, tuple):
@@ -82,35 +86,54 @@ class CodeCache:
         with self._lock:
             if not self._new:
                 atexit.register(self.write)
-            self._new[key] = marshal.dumps(made)
+            self._new.setdefault(stamp, {})[key] = marshal.dumps(made)
         return made
 
     def write(self) -> None:
-        """Add what is new to the file. An error is no reason to trouble a program that is about to end."""
+        """Add what is new to the files. An error is no reason to trouble a program that is about to end."""
         with self._lock:
-            new, self._new = self._new, {}
-        if self.path is None or not new or os.getpid() != self._owner:
+            added, self._new = self._new, {}
+        if not added or self.directory is None or os.getpid() != self._owner:
             return
-        places: dict[bytes, tuple[int, int]] = {}
-        entries: list[bytes] = []
-        size = 0
-        kept: dict[bytes, bytes | memoryview] = {**_Content(self.path).entries(), **new}
-        for key, content in kept.items():
-            entry = b"".join((_checksum(content), content))
-            places[key] = size, len(entry)
-            entries.append(entry)
-            size += len(entry)
-        table = marshal.dumps(places)
-        temporary = None
-        try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            number, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=self.path.name)
-            with open(number, "wb") as file:
-                file.write(_checksum(table) + len(table).to_bytes(SIZE_BYTES, "little") + table + b"".join(entries))
-            os.replace(temporary, self.path)
-        except OSError:
-            if temporary is not None and os.path.exists(temporary):
-                os.unlink(temporary)
+        for stamp, new in added.items():
+            _write(_file(self.directory, stamp), new)
+        _clear(self.directory)
+
+
+def _file(directory: Path, stamp: str) -> Path:
+    return directory / f"{PREFIX}-{blake2b(stamp.encode(), digest_size=KEY_BYTES).hexdigest()}.bin"
+
+
+def _write(path: Path, new: dict[bytes, bytes]) -> None:
+    """Write a file with what it has and what is new."""
+    places: dict[bytes, tuple[int, int]] = {}
+    entries: list[bytes] = []
+    size = 0
+    kept: dict[bytes, bytes | memoryview] = {**_Content(path).entries(), **new}
+    for key, content in kept.items():
+        entry = b"".join((_checksum(content), content))
+        places[key] = size, len(entry)
+        entries.append(entry)
+        size += len(entry)
+    table = marshal.dumps(places)
+    temporary = None
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        number, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+        with open(number, "wb") as file:
+            file.write(_checksum(table) + len(table).to_bytes(SIZE_BYTES, "little") + table + b"".join(entries))
+        os.replace(temporary, path)
+    except OSError:
+        if temporary is not None and os.path.exists(temporary):
+            os.unlink(temporary)
+
+
+def _clear(directory: Path) -> None:
+    """Remove the oldest files, of versions that nobody uses any more; what is missed is made again."""
+    with contextlib.suppress(OSError):
+        files = sorted(directory.glob(f"{PREFIX}*.bin"), key=lambda path: path.stat().st_mtime_ns)
+        for path in files[:-MOST_FILES]:
+            path.unlink()
 
 
 class _Content:
