@@ -210,11 +210,13 @@ POOLS = {pool.name: pool for pool in (
 
 _TIME = "host clock, nanoseconds"
 _BY_CALLS = "Python calls of modules, recorded with with_stack=True"
+_LINE = "the line that ran at its beginning, in the innermost Python call that has lines; 0 if unknown"
 _DEVICE = "device type as PyTorch numbers them: 0 CPU, 1 CUDA, 20 NPU (PrivateUse1)"
 
 
 def _device_columns() -> tuple[Column, Column]:
-    return (Column("device", np.int16, 0, _DEVICE, codes=DeviceType), Column("device_index", np.int16, -1, "which one, or -1"))
+    return (Column("device", np.int16, 0, _DEVICE, codes=DeviceType),
+            Column("device_index", np.int16, -1, "which one, or -1"))
 
 
 TABLES = {table.name: table for table in (
@@ -230,7 +232,7 @@ TABLES = {table.name: table for table in (
         Column("sequence", np.int64, -1, "autograd's number that ties an op to its backward, or -1"),
         Column("inputs", np.int32, -1, "what it was given", "inputs"),
         Column("stack", np.int32, -1, "the Python calls around it", "stacks"),
-        Column("line", np.int32, 0, "the line that ran when it began, in the innermost Python call that has lines; 0 if unknown"),
+        Column("line", np.int32, 0, _LINE),
         Column("module", np.int32, -1, "path of the module it ran in", "names"),
         Column("step", np.int32, 0, "number of profiler steps before it started"),
         *_device_columns(),
@@ -251,7 +253,7 @@ TABLES = {table.name: table for table in (
         Column("reserved_bytes", np.int64, 0, "reserved on the device after this"),
         *_device_columns(),
         Column("row", np.int32, -1, "the innermost event in which it happened", "events"),
-        Column("line", np.int32, 0, "the line that ran then, in the innermost Python call that has lines; 0 if unknown"),
+        Column("line", np.int32, 0, _LINE),
     ), needs="profile_memory=True", order=("time_ns",), placed="around", in_kineto=True),
     Table("failures", "allocations for which there was no memory", (
         Column("time_ns", np.int64, 0, _TIME, clock="host"),

@@ -2,10 +2,10 @@
 
 An entry is found by a digest of all that it depends on, so that it cannot be out of date, and its content is checked,
 so that a damaged file is as good as none. Each version of what writes code has a file of its own, so that reading takes
-no longer for what other versions left; of many files the oldest go. A file begins with a table of where each entry is; an
-entry is looked at when it is asked for. It is written when the process ends, whole, under another name and then renamed:
-several processes never see half a file, and the entries of one that writes at the same time are made again another day.
-Where nothing can be written, nothing is kept.
+no longer for what other versions left; of many files the oldest go. A file begins with a table of where each entry is;
+an entry is looked at when it is asked for. It is written when the process ends, whole, under another name and then
+renamed: several processes never see half a file, and the entries of one that writes at the same time are made again
+another day. Where nothing can be written, nothing is kept.
 
 `MINDTORCH_CACHE` names another directory than the user's directory for caches; `0` keeps nothing.
 """

@@ -227,10 +227,9 @@ def test_the_lists_of_what_is_built_in() -> None:
 
 
 def test_call_arguments_have_the_same_keys(both: Any) -> None:
-    verbose_only = {"Call stack", "Python thread"}
-    our_own = {"Line"}
+    left_out = {"Call stack", "Python thread", "Line"}  # PyTorch's only when verbose, and ours alone
     mine, reference = (
-        {(event["name"].startswith("nn.Module"), *sorted(event["args"].keys() - verbose_only - our_own)) for event in events
+        {(event["name"].startswith("nn.Module"), *sorted(event["args"].keys() - left_out)) for event in events
          if event.get("cat") == "python_function" and is_users(event["name"])} for _, events in both)
     assert mine == reference
     numbers = [{(event["name"], event["args"]["Python module id"]) for event in events
