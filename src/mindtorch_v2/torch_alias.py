@@ -32,18 +32,19 @@ ALIAS = "torch"
 FILES = str(Path(__file__).with_name("_as_torch"))
 
 
-# What else has a name of its own outside, and the module that answers.
-BESIDE = {"torch_npu": f"{PACKAGE}._torch_npu", "functorch": f"{PACKAGE}.func"}
+# Names outside and the modules of this package that answer, the more special first.
+ANSWERS = {"torch_npu.npu": f"{PACKAGE}.npu", "torch_npu": f"{PACKAGE}._torch_npu",
+           "functorch": f"{PACKAGE}.func", ALIAS: PACKAGE}
 
 
 def _is_alias(name: str) -> bool:
-    return name.partition(".")[0] in (ALIAS, *BESIDE)
+    return name.partition(".")[0] in ANSWERS
 
 
 def _own(name: str) -> str:
     """The module of this package that an outside name leads to."""
-    first, dot, rest = name.partition(".")
-    return BESIDE.get(first, PACKAGE) + dot + rest
+    outside = next(one for one in ANSWERS if f"{name}.".startswith(f"{one}."))
+    return ANSWERS[outside] + name[len(outside):]
 
 
 class _AliasLoader(Loader):

@@ -376,6 +376,17 @@ def test_kinds_of_events(acl: Acl) -> None:
         acl.call("aclrtDestroyEvent", handle)
 
 
+def test_a_wait_for_another_device_ends_when_that_is_done(acl: Acl) -> None:
+    """Devices' clocks have nothing in common: the wait ends at the same moment, not at the same count."""
+    acl.call("aclrtSetDevice", 1)
+    gate = event(acl)
+    acl.call("aclrtRecordEvent", gate, None)
+    acl.call("aclrtSetDevice", 0)
+    acl.call("aclrtStreamWaitEvent", None, gate)
+    acl.call("aclrtSynchronizeDeviceWithTimeout", 60_000)
+    acl.call("aclrtDestroyEvent", gate)
+
+
 def test_a_wait_takes_the_record_of_its_moment(acl: Acl) -> None:
     """An event recorded again after the wait was queued does not hold the waiting stream up."""
     acl.call("mtsimConfigure", b"model", b"zero,kernel_us=5000")

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from .._absent import refusing, refusing_class
@@ -171,10 +172,8 @@ def _tensor_class(name: str) -> Any:
 def __getattr__(name: str) -> Any:
     if name == "default_generators":
         return random.default_generators()
-    if name == "mstx":
-        from . import mstx
-
-        return mstx
+    if name == "mstx":  # it needs the profiler, which needs this package
+        return import_module(f"{__name__}.mstx")
     if name in _REFUSED:
         found: Any = refusing(name, NotImplementedError, _REFUSED[name].format(name))
     elif name in _REFUSED_CLASSES:

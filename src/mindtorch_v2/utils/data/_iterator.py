@@ -5,8 +5,10 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from ... import accelerator
 from ...profiler.record_function import record_function
 from ._utils.fetch import _DatasetKind, make_fetcher
+from ._utils.pin_memory import pin_memory
 from .sampler import draw_seed
 
 
@@ -21,7 +23,9 @@ class _BaseDataLoaderIter:
         self._index_sampler = loader._index_sampler
         self._num_workers = loader.num_workers
         self._timeout = loader.timeout
-        if loader.pin_memory:
+        self._pin_memory = loader.pin_memory and accelerator.is_available()
+        self._pin_memory_device = loader.pin_memory_device or None
+        if loader.pin_memory and not self._pin_memory:
             warnings.warn("'pin_memory' argument is set as true but no accelerator is found, then device pinned "
                           "memory won't be used.", stacklevel=4)
         self._sampler_iter: Any = iter(self._index_sampler)
@@ -43,6 +47,8 @@ class _BaseDataLoaderIter:
     def __next__(self) -> Any:
         with record_function(self._profile_name):
             data = self._next_data()
+            if self._pin_memory:
+                data = pin_memory(data, self._pin_memory_device)
             self._num_yielded += 1
             told = self._IterableDataset_len_called
             if self._iterable and told is not None and self._num_yielded > told:

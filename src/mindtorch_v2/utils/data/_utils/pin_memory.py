@@ -1,4 +1,4 @@
-"""A batch in memory from which an accelerator copies faster."""
+"""Batches in pinned memory, from which a device copies while the program goes on."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from .collate import _like_mapping, _like_sequence
 
 
 def pin_memory(data: Any, device: DeviceLike = None) -> Any:
-    """The tensors inside nested containers in pinned memory; objects with a method of this name do it themselves."""
+    """The same data with its tensors in pinned memory; an object with a `pin_memory` of its own is asked for it."""
     if isinstance(data, Tensor):
+        return data.pin_memory(device)
+    if hasattr(data, "pin_memory"):
         return data.pin_memory()
     if isinstance(data, (str, bytes)):
         return data
@@ -24,4 +26,4 @@ def pin_memory(data: Any, device: DeviceLike = None) -> Any:
         return [pin_memory(value, device) for value in data]
     if isinstance(data, Sequence):
         return _like_sequence(data, [pin_memory(value, device) for value in data])
-    return data.pin_memory() if hasattr(data, "pin_memory") else data
+    return data

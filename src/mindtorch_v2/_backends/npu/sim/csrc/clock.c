@@ -41,6 +41,11 @@ static uint64_t host_of(int device, uint64_t ticks)
 
 uint64_t ticks_now(int device) { return ticks_at(device, host_ns()); }
 
+uint64_t ticks_on(int device, int other, uint64_t ticks)
+{
+    return device == other ? ticks : ticks_at(device, host_of(other, ticks)) + 1; /* not before that moment */
+}
+
 uint64_t ticks_of_us(double us) { return us <= 0 ? 0 : (uint64_t)(us * 1000.0 / TICK_NS + 0.999999); }
 
 bool wait_for_ticks_until(int device, uint64_t ticks, uint64_t deadline)

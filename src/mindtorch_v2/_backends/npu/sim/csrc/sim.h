@@ -83,6 +83,7 @@ uint64_t host_ns(void);     /* CLOCK_MONOTONIC */
 uint64_t realtime_ns(void); /* CLOCK_REALTIME */
 uint64_t ticks_at(int device, uint64_t host);
 uint64_t ticks_now(int device);
+uint64_t ticks_on(int device, int other, uint64_t ticks); /* a moment of another device's clock on this one's */
 uint64_t ticks_of_us(double us);
 void wait_for_ticks(int device, uint64_t ticks);
 bool wait_for_ticks_until(int device, uint64_t ticks, uint64_t deadline_host_ns); /* false: the deadline came first */

@@ -156,8 +156,8 @@ static int run_task(Stream *stream, Task *task, uint64_t *ended)
         break;
     case TASK_WAIT: {
         uint64_t ticks = 0;
-        if (!record_await(task->event.record, &ticks, &stream->abandoned)) ticks = 0;
-        start = later(start, ticks);
+        if (record_await(task->event.record, &ticks, &stream->abandoned))
+            start = later(start, ticks_on(stream->device, task->event.record->device, ticks));
         activity.kind = ACTIVITY_WAIT;
         activity.name = "EventWait";
         activity.type = "EVENT_WAIT";
