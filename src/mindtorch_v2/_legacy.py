@@ -17,20 +17,26 @@ class LegacyType(type):
     """The type of the old tensor classes: calling one makes a plain tensor, isinstance looks at its dtype."""
 
     dtype: dtype
+    where: str
 
     def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, Tensor) and instance.is_cpu and instance.dtype is cls.dtype
+        return isinstance(instance, Tensor) and instance.device.type == cls.where and instance.dtype is cls.dtype
 
     def __call__(cls, *args: Any, device: DeviceLike = None) -> Tensor:
-        return construct(cls.dtype, args)
+        made = construct(cls.dtype, args)
+        return made if cls.where == "cpu" else made.to(cls.where)
 
 
-def _make(kind: dtype) -> LegacyType:
-    name = f"{NAMES[kind.name]}Tensor"
-    return LegacyType(name, (), {"dtype": kind, "__module__": "torch", "__doc__": f"Makes tensors of {kind}."})
+def types_of(where: str) -> dict[str, LegacyType]:
+    """The old classes of a device, by their names."""
+    package = "torch" if where == "cpu" else f"torch.{where}"
+    return {f"{NAMES[kind.name]}Tensor": LegacyType(
+        f"{NAMES[kind.name]}Tensor", (), {"dtype": kind, "where": where, "__module__": package,
+                                          "__doc__": f"Makes tensors of {kind}."})
+            for kind in ALL_DTYPES if kind.name in NAMES}
 
 
-TYPES: dict[str, LegacyType] = {f"{NAMES[kind.name]}Tensor": _make(kind) for kind in ALL_DTYPES if kind.name in NAMES}
+TYPES: dict[str, LegacyType] = types_of("cpu")
 
 
 def type_by_name(name: str) -> dtype:
@@ -44,7 +50,8 @@ def type_by_name(name: str) -> dtype:
 def typename(obj: Any, /) -> str:
     """The name of an object's type, or of a class; tensors give their old class's name."""
     if isinstance(obj, Tensor):
-        return f"torch.{NAMES.get(obj.dtype.name, obj.dtype.name.capitalize().replace('Uint', 'UInt'))}Tensor"
+        where = "" if obj.is_cpu else f"{obj.device.type}."
+        return f"torch.{where}{NAMES.get(obj.dtype.name, obj.dtype.name.capitalize().replace('Uint', 'UInt'))}Tensor"
     if obj is Tensor:
         return "torch.Tensor"
     named = hasattr(obj, "__qualname__") and hasattr(obj, "__module__")

@@ -135,17 +135,22 @@ _named_conversions()
 def type_(self: Tensor, dtype: DType | None = None, non_blocking: bool = False) -> Any:
     """The old-style type name, or a conversion."""
     if dtype is None:
-        return "torch." + TYPE_NAMES[self.dtype.name] + "Tensor"
+        where = "" if self.device.type == "cpu" else f"{self.device.type}."
+        return f"torch.{where}{TYPE_NAMES[self.dtype.name]}Tensor"
     if isinstance(dtype, str):
-        names = {"torch." + v + "Tensor": k for k, v in TYPE_NAMES.items()}
-        if dtype not in names:
+        names = {v + "Tensor": k for k, v in TYPE_NAMES.items()}
+        package, dot, name = dtype.rpartition(".")
+        if name not in names or package not in ("torch", "torch.npu"):
             raise ValueError(f"invalid type: '{dtype}'")
-        return to(self, self.device, next(d for d in FROM_NUMPY.values() if d.name == names[dtype]))
+        kind = next(d for d in FROM_NUMPY.values() if d.name == names[name])
+        where = package.partition(".")[2] or "cpu"
+        return to(self, self.device if self.device.type == where else where, kind)
     if isinstance(dtype, type):
         # An old tensor class: `torch.Tensor` stands for the default dtype, `torch.LongTensor` says its own.
         kind = DefaultDtype.value if dtype is Tensor else getattr(dtype, "dtype", None)
         if isinstance(kind, dtype_type):
-            return to(self, self.device, kind)
+            where = "cpu" if dtype is Tensor else dtype.where
+            return to(self, self.device if self.device.type == where else where, kind)
     if not isinstance(dtype, dtype_type):
         raise TypeError("dtype must be a type, str, or dtype object")
     return to(self, dtype)

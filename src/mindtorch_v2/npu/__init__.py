@@ -19,9 +19,7 @@ from .._backends.npu.stream import (
     default_stream,
     set_stream,
 )
-from .._construct import tensor
-from .._dispatch.namespace import aten
-from .._dtype import FROM_NUMPY
+from .._legacy import types_of
 from . import amp, config, random
 from .amp import (
     get_amp_supported_dtype,
@@ -151,22 +149,7 @@ _REFUSED_CLASSES = {"NPUGraph": _GRAPHS,
                     "MemPool": "torch.npu.{0}: memory pools of a program's own are not supported by this runtime",
                     "NPUPluggableAllocator": "torch.npu.{0}: the allocator cannot be replaced in this runtime",
                     "SyncLaunchStream": "torch.npu.{0}: set ASCEND_LAUNCH_BLOCKING=1 to wait after each op"}
-_TENSORS = {"FloatTensor": "float32", "DoubleTensor": "float64", "HalfTensor": "float16",
-            "BFloat16Tensor": "bfloat16", "LongTensor": "int64", "IntTensor": "int32", "ShortTensor": "int16",
-            "CharTensor": "int8", "ByteTensor": "uint8", "BoolTensor": "bool"}
-
-
-def _tensor_class(name: str) -> Any:
-    """An old class that makes tensors of one dtype on the NPU."""
-    kind = next(one for one in FROM_NUMPY.values() if one.name == _TENSORS[name])
-
-    def new(cls: type, *given: Any) -> Any:
-        if len(given) == 1 and not isinstance(given[0], int):
-            return tensor(given[0], dtype=kind, device="npu")
-        return aten.empty(*given, dtype=kind, device="npu")
-
-    return type(name, (), {"__new__": new, "dtype": kind, "__module__": "torch.npu",
-                           "__doc__": f"Makes tensors of {kind} on the NPU."})
+_TENSORS = types_of("npu")
 
 
 def __getattr__(name: str) -> Any:
@@ -179,7 +162,7 @@ def __getattr__(name: str) -> Any:
     elif name in _REFUSED_CLASSES:
         found = refusing_class(name, NotImplementedError, _REFUSED_CLASSES[name].format(name))
     elif name in _TENSORS:
-        found = _tensor_class(name)
+        found = _TENSORS[name]
     else:
         raise AttributeError(f"module 'torch.npu' has no attribute '{name}'")
     globals()[name] = found

@@ -1,4 +1,7 @@
-"""`torch.npu.mstx`: marks and ranges of a program's own, which a profile shows as scopes."""
+"""`torch.npu.mstx`: marks and ranges of a program's own, which a profile shows as scopes.
+
+Scopes are on the host and have no domains: `stream` and `domain` are accepted and change nothing.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,13 @@ _numbers = itertools.count(1)
 _open: dict[int, Any] = {}
 
 
-def mark(message: str = "", stream: Any = None) -> None:
+def mark(message: str = "", stream: Any = None, domain: str = "default") -> None:
     """A moment."""
     with record_function(message):
         pass
 
 
-def range_start(message: str, stream: Any = None) -> int:
+def range_start(message: str, stream: Any = None, domain: str = "default") -> int:
     """Begin a range; returns its number."""
     number = next(_numbers)
     scope = record_function(message)
@@ -26,7 +29,7 @@ def range_start(message: str, stream: Any = None) -> int:
     return number
 
 
-def range_end(range_id: int) -> None:
+def range_end(range_id: int, domain: str = "default") -> None:
     """End a range."""
     scope = _open.pop(range_id, None)
     if scope is None:
@@ -34,6 +37,6 @@ def range_end(range_id: int) -> None:
     scope.__exit__(None, None, None)
 
 
-def mstx_range(message: str, stream: Any = None) -> Any:
+def mstx_range(message: str, stream: Any = None, domain: str = "default") -> Any:
     """A range around a function, as a decorator."""
     return record_function(message)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
-from .._backends.npu.runtime import unavailable_reason
+from .._backends.npu.runtime import unusable_reason
 
 
 class ProfilerActivity(Enum):
@@ -25,7 +25,7 @@ class ProfilerActivity(Enum):
 
 def supported_activities() -> set[ProfilerActivity]:
     """The activities that can be recorded here."""
-    return {ProfilerActivity.CPU, *([ProfilerActivity.PrivateUse1] if unavailable_reason() is None else [])}
+    return {ProfilerActivity.CPU, *([ProfilerActivity.PrivateUse1] if unusable_reason() is None else [])}
 
 
 def kineto_available() -> bool:
@@ -101,7 +101,7 @@ def device_of(activities: set[ProfilerActivity]) -> str | None:
 def available(use_device: str | None, stacklevel: int) -> str | None:
     """A device that is to be recorded, or None, with a warning, if it is not there."""
     if use_device in ("npu", "privateuse1"):
-        reason = unavailable_reason()
+        reason = unusable_reason()
         if reason is None:
             return "npu"
         warnings.warn(f"NPU is not available, disabling NPU profiling: {reason}", UserWarning,

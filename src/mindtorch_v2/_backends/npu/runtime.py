@@ -43,6 +43,8 @@ class Process:
 
 
 PROCESS = Process()
+FORKED = ("Cannot re-initialize NPU in forked subprocess. To use NPU with multiprocessing, you must use the 'spawn' "
+          "start method")
 
 
 def unavailable_reason() -> str | None:
@@ -56,6 +58,11 @@ def unavailable_reason() -> str | None:
     except AclError as error:
         return str(error)
     return None if found else "the runtime finds no device" + _visible_hint()
+
+
+def unusable_reason() -> str | None:
+    """Why this process cannot use an NPU: there is none, or the process was forked from one that used it."""
+    return unavailable_reason() or (FORKED if PROCESS.forked else None)
 
 
 def _visible_hint() -> str:
@@ -110,8 +117,7 @@ def initialize() -> Library:
     except Unavailable as error:
         raise RuntimeError(f"No NPU is available: {error}") from None
     if PROCESS.forked:
-        raise RuntimeError("Cannot re-initialize NPU in forked subprocess. To use NPU with multiprocessing, you must "
-                           "use the 'spawn' start method")
+        raise RuntimeError(FORKED)
     if PROCESS.initialized:
         return opened
     with PROCESS.lock:

@@ -66,7 +66,10 @@ class HostSystem(Enum):
 
 
 class _ExperimentalConfig:
-    """What to collect besides. Accepted: levels, and what asks for nothing more; the rest is refused."""
+    """What to collect besides. Accepted: levels, and what asks for nothing more; the rest is refused.
+
+    `Level_none` and `Level0` have no counters of the cores, whichever are named, as in torch_npu.
+    """
 
     def __init__(self, profiler_level: ProfilerLevel = ProfilerLevel.Level0,
                  aic_metrics: AiCMetrics = AiCMetrics.AiCoreNone, l2_cache: bool = False, msprof_tx: bool = False,
@@ -80,9 +83,11 @@ class _ExperimentalConfig:
             raise TypeError(f"profiler_level must be a ProfilerLevel, not {type(profiler_level).__name__}")
         if not isinstance(aic_metrics, AiCMetrics):
             raise TypeError(f"aic_metrics must be an AiCMetrics, not {type(aic_metrics).__name__}")
+        if profiler_level in (ProfilerLevel.Level_none, ProfilerLevel.Level0):
+            aic_metrics = AiCMetrics.AiCoreNone
         exports = list(export_type) if isinstance(export_type, (list, tuple)) else [export_type]
         refused = {
-            "aic_metrics: counters of the cores": aic_metrics is not AiCMetrics.AiCoreNone,
+            "aic_metrics: counters of the cores; leave it out, or ask for AiCMetrics.AiCoreNone": aic_metrics is not AiCMetrics.AiCoreNone,
             "l2_cache: counters of the cache": l2_cache,
             "record_op_args": record_op_args, "op_attr": op_attr,
             "export_type: ExportType.Db; use profile.save(path)": ExportType.Db in exports,
@@ -159,6 +164,16 @@ class profile(torch_profile):
                          with_stack=with_stack, with_flops=with_flops, with_modules=with_modules,
                          experimental_config=config.for_torch(), execution_trace_observer=execution_trace_observer,
                          custom_trace_id_callback=custom_trace_id_callback)
+
+    def export_stacks(self, path: Any, metric: str = "self_cpu_time_total") -> None:
+        """Write stacks for a flame graph; torch_npu's metrics are times of the host and of the NPU."""
+        super().export_stacks(path, "self_privateuse1_time_total" if metric == "self_npu_time_total" else metric)
+
+    def enable_profiler_in_child_thread(self, **options: Any) -> None:
+        """Nothing to do: all threads are recorded, with the options of the profile."""
+
+    def disable_profiler_in_child_thread(self) -> None:
+        """Nothing to do: a thread is recorded until the profile stops."""
 
 
 _KinetoProfile = profile
