@@ -16,7 +16,7 @@ ENDS = [0.0, 1e-8, -1e-8, 1e-4, 0.5, -0.5, 3.0, -3.0, 20.0, 90.0, -90.0, 1e30, -
 INDEX = torch.tensor([2, 0])
 
 
-def on_both(function: Callable[..., Any], *tensors: torch.Tensor) -> None:
+def on_both(function: Callable[..., Any], *tensors: torch.Tensor, atol: float = 1e-7) -> None:
     """Compare the results, and the gradients of operands that have one."""
     seen = []
     for device in ("cpu", "npu"):
@@ -27,7 +27,7 @@ def on_both(function: Callable[..., Any], *tensors: torch.Tensor) -> None:
             (parts[0] * torch.arange(1.0, parts[0].numel() + 1, device=device).view(parts[0].shape)).sum().backward()
         seen.append([part.detach().cpu() for part in parts] + [one.grad.cpu() for one in given if one.requires_grad])
     for mine, expected in zip(seen[1], seen[0], strict=True):
-        torch.testing.assert_close(mine, expected, rtol=1e-5, atol=1e-7, equal_nan=True)
+        torch.testing.assert_close(mine, expected, rtol=1e-5, atol=atol, equal_nan=True)
 
 
 @pytest.mark.parametrize("name", ["log1p", "expm1", "sinh", "cosh", "tan", "exp2", "frac", "nan_to_num", "logit",
@@ -212,3 +212,69 @@ def test_fused_optimizers_skip_steps_with_infinite_gradients(optimizer):
         assert torch.equal(before, parameter) == math.isinf(factor)
     assert scaler.get_scale() == 2.0
     assert steps.state[parameter].get("step", torch.tensor(2.0)).item() == 2
+
+
+def lengths(*numbers: int) -> list[int]:
+    return list(numbers)
+
+
+@pytest.mark.parametrize(("shape", "targets", "inputs", "wanted", "options"), [
+    ((15, 3, 8), [[1, 2, 3, 3, 4], [5, 6, 7, 0, 0], [1, 1, 2, 2, 0]], lengths(15, 12, 10), lengths(5, 3, 4), {}),
+    ((15, 3, 8), [1, 2, 3, 3, 4, 5, 6, 7, 1, 1, 2, 2], lengths(15, 12, 10), lengths(5, 3, 4), {"reduction": "none"}),
+    ((6, 2, 4), [[1, 1, 1, 1], [2, 3, 0, 0]], lengths(3, 6), lengths(4, 2), {"zero_infinity": True}),
+    ((6, 2, 4), [[1, 1, 1, 1], [2, 3, 0, 0]], lengths(3, 6), lengths(4, 2), {"reduction": "none"}),
+    ((6, 2, 4), [[1, 2], [2, 3]], lengths(0, 6), lengths(0, 0), {"reduction": "none"}),
+    ((6, 2, 4), [[1, 0], [2, 3]], torch.tensor([5, 6]), torch.tensor([1, 2]), {"blank": 3, "reduction": "sum"}),
+])
+def test_connectionist_temporal_classification(shape, targets, inputs, wanted, options):
+    """Lengths may be the host's, as PyTorch has them on other devices."""
+    on_both(lambda x: F.ctc_loss(x.log_softmax(-1), torch.tensor(targets, device=x.device), inputs, wanted, **options),
+            torch.randn(shape, requires_grad=True), atol=1e-5)  # a difference of numbers near 1
+
+
+def test_wrong_lengths_are_told():
+    with pytest.raises(RuntimeError, match="Expected input_lengths to have value at most 6, but got value 7"):
+        F.ctc_loss(torch.randn(6, 1, 4, device="npu"), torch.tensor([[1]], device="npu"), [7], [1])
+
+
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("align_corners", [False, True])
+def test_bicubic_samples(padding, align_corners):
+    on_both(lambda x, grid: F.grid_sample(x, grid, mode="bicubic", padding_mode=padding, align_corners=align_corners),
+            torch.randn(2, 3, 5, 6, requires_grad=True), (torch.rand(2, 4, 3, 2) * 2.6 - 1.3).requires_grad_(),
+            atol=1e-3)  # of sums of numbers up to 100
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_unique_slices(dim):
+    x = torch.tensor([[[1, 2], [0, 5], [1, 2]], [[1, 2], [0, 4], [1, 2]], [[1, 2], [0, 5], [1, 2]]])
+    for sample in (x, x.float() - 3, *([x[:0]] if dim == 0 else [])):
+        on_both(lambda t: torch.unique(t, dim=dim, return_inverse=True, return_counts=True), sample)
+        on_both(lambda t: torch.unique_consecutive(t, dim=dim, return_inverse=True, return_counts=True), sample)
+    on_both(lambda t: torch.unique(t, dim=0), torch.randint(0, 2, (40, 5)))
+
+
+def test_the_most_frequent_and_the_middle():
+    x = torch.randint(0, 4, (6, 7)).float()
+    x[2, 3] = x[2, 5] = x[0, 0] = math.nan
+    for dim in (0, 1):
+        on_both(lambda t: torch.nanmedian(t, dim=dim, keepdim=True), x)  # noqa: B023
+        on_both(lambda t: torch.mode(t, dim=dim), x.nan_to_num().requires_grad_())  # noqa: B023
+    on_both(torch.nanmedian, x)
+    on_both(torch.nanmedian, torch.full((3,), math.nan))
+    on_both(torch.mode, torch.tensor(3.0))
+
+
+@pytest.mark.parametrize("options", [{}, {"weight_decay": 0.1, "lr_decay": 0.2, "maximize": True}])
+def test_fused_adagrad(options):
+    seen = []
+    for device in ("cpu", "npu"):
+        torch.manual_seed(0)
+        parameter = torch.nn.Parameter(torch.randn(3, 4).to(device))
+        optimizer = torch.optim.Adagrad([parameter], fused=True, **options)
+        for _ in range(3):
+            optimizer.zero_grad()
+            (parameter**2).sum().backward()
+            optimizer.step()
+        seen.append(parameter.detach().cpu())
+    torch.testing.assert_close(seen[1], seen[0])

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..._backends.cpu.grid import BICUBIC, BORDER, NEAREST, REFLECTION
+from ..._backends.cpu.grid import BICUBIC, BORDER, NEAREST, REFLECTION, ZEROS
+from ..._backends.cpu.grid_bicubic import cubic_weights
 from ..._backends.cpu.spaced import pixel_positions
 from ..._construct import tensor
 from ..._dispatch.namespace import aten
@@ -34,11 +35,16 @@ def _places(points: Tensor, size: int, padding_mode: int, align_corners: bool) -
     """Positions in pixels from positions between -1 and 1, and their derivative."""
     half = (size - 1) / 2 if align_corners else size / 2
     place = (points + 1) * half - (0.0 if align_corners else 0.5)
-    slope = aten.full_like(place, half)
+    place, slope = _bounded(place, size, padding_mode, align_corners)
+    return place, slope * half
+
+
+def _bounded(place: Tensor, size: int, padding_mode: int, align_corners: bool) -> tuple[Tensor, Tensor]:
+    """Positions in pixels brought into the image as the padding mode says, and the derivative of that."""
+    slope = aten.ones_like(place)
     if padding_mode == REFLECTION:
         low, high = (0.0, size - 1.0) if align_corners else (-0.5, size - 0.5)
-        place, sign = _reflected(place, low, high)
-        slope = slope * sign
+        place, slope = _reflected(place, low, high)
     if padding_mode in (BORDER, REFLECTION):
         slope = slope * aten.logical_and(place > 0, place < size - 1).to(slope.dtype)
         place = place.clamp(0, size - 1)
@@ -63,21 +69,35 @@ def _neighbours(place: Tensor, size: int, nearest: bool) -> list[Neighbour]:
     return made
 
 
+def _four_neighbours(place: Tensor, size: int, padding_mode: int, align_corners: bool) -> list[Neighbour]:
+    """The same for the two pixels before a position and the two after it, in cubic interpolation."""
+    floor = place.floor()
+    made = []
+    for c, (weight, slope) in enumerate(zip(*cubic_weights(place - floor), strict=True)):
+        at = _bounded(floor + (c - 1), size, padding_mode, align_corners)[0]
+        inside = aten.logical_and(at >= 0, at < size)
+        number = aten.nan_to_num(at).clamp(0, size - 1).to(int64)
+        made.append((number, *(aten.where(inside, one, 0.0).to(place.dtype) for one in (weight, slope))))
+    return made
+
+
 class _Samples:
     """The pixels around every position of a grid."""
 
     def __init__(self, x: Tensor, grid: Tensor, mode: int, padding_mode: int, align_corners: bool) -> None:
-        if mode == BICUBIC:
-            raise NotImplementedError("grid_sample with bicubic interpolation is not on this device")
         self.sizes = tuple(x.shape[2:])
         count = len(self.sizes)
         points = grid.reshape(grid.shape[0], -1, count)
-        # A grid names the last dimension of the image first.
-        found = [_places(points.select(-1, count - 1 - d), n, padding_mode, align_corners)
+        cubic = mode == BICUBIC
+        if cubic and x.dim() != 4:
+            raise ValueError("cubic interpolation of a volume")  # said in full by the CPU's kernel
+        # A grid names the last dimension of the image first. In cubic interpolation, padding is for each pixel by itself.
+        found = [_places(points.select(-1, count - 1 - d), n, ZEROS if cubic else padding_mode, align_corners)
                  for d, n in enumerate(self.sizes)]
         self.slopes = [slope for _, slope in found]
         self.nearest = mode == NEAREST
-        self.neighbours = [_neighbours(place, size, self.nearest)
+        self.neighbours = [_four_neighbours(place, size, padding_mode, align_corners) if cubic
+                           else _neighbours(place, size, self.nearest)
                            for (place, _), size in zip(found, self.sizes, strict=True)]
 
     def corners(self) -> Any:

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ..._dispatch.namespace import aten
-from ..._dtype import float64, int32, int64
+from ..._dtype import bool_, float64, int32, int64
 from ..._tensor import Tensor
 from . import formula
 
@@ -107,39 +107,137 @@ def histc(self: Tensor, bins: int, low: Any, high: Any) -> Tensor:
 # -- what is there once ------------------------------------------------------------------------------------------------
 
 
-def _runs(flat: Tensor, return_counts: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """The first of each run of equal elements, the number of the run that each is in, and how long runs are."""
-    count = flat.shape[0]
-    fresh = aten.ones(count, dtype=aten.eq(flat, flat).dtype, device=flat.device)
+def _runs(rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Where runs of equal elements, or rows, begin, the number of the run that each is in, and how long runs are."""
+    count = rows.shape[0]
+    fresh = aten.ones(count, dtype=bool_, device=rows.device)
     if count > 1:
-        fresh[1:] = aten.ne(flat[1:], flat[:-1])
+        other = aten.ne(rows[1:], rows[:-1])
+        fresh[1:] = other if other.dim() == 1 else other.any(1)
     begins = fresh.nonzero().reshape(-1)
-    lengths = begins
-    if return_counts:
-        ends = aten.cat([begins[1:], aten.full((1,), count, dtype=int64, device=flat.device)])
-        lengths = ends[:begins.shape[0]] - begins
-    return flat[begins], fresh.to(int64).cumsum(0) - 1, lengths
+    ends = aten.cat([begins[1:], aten.full((1,), count, dtype=int64, device=rows.device)])
+    return begins, fresh.to(int64).cumsum(0) - 1, ends[:begins.shape[0]] - begins
+
+
+def _wanted(found: Tensor, inverse: Tensor, lengths: Tensor, return_inverse: bool,
+            return_counts: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """What was asked for; the rest is empty."""
+    nothing = aten.empty(0, dtype=int64, device=found.device)
+    return found, inverse if return_inverse else nothing, lengths if return_counts else nothing
+
+
+def _back(order: Tensor, values: Tensor) -> Tensor:
+    """Values in an order, where they came from."""
+    return aten.zeros_like(order).scatter(0, order, values)
 
 
 @formula("_unique2")
 def unique(self: Tensor, in_order: bool, return_inverse: bool, return_counts: bool) -> tuple[Tensor, Tensor, Tensor]:
     """The elements without repetition, in order."""
     values, order = self.reshape(-1).sort(stable=True)
-    found, number, lengths = _runs(values, return_counts)
-    nothing = aten.empty(0, dtype=int64, device=self.device)
-    inverse = aten.zeros_like(order).scatter(0, order, number).reshape(self.shape) if return_inverse else nothing
-    return found, inverse, lengths if return_counts else nothing
+    begins, number, lengths = _runs(values)
+    return _wanted(values[begins], _back(order, number).reshape(self.shape), lengths, return_inverse, return_counts)
+
+
+def _rows(self: Tensor, dim: int) -> Tensor:
+    """Slices along a dimension as rows."""
+    if not self.numel() and self.shape[dim]:
+        raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
+    moved = self.movedim(dim, 0) if self.dim() else self.reshape(1)
+    return moved.reshape(moved.shape[0], -1 if self.numel() else 1)
+
+
+def _ranks(columns: Tensor) -> Tensor:
+    """The place of each element among the distinct ones of its column."""
+    values, order = columns.sort(dim=0, stable=True)
+    steps = aten.zeros_like(order)
+    steps[1:] = aten.ne(values[1:], values[:-1]).to(int64)
+    return _back(order, steps.cumsum(0))
+
+
+def _row_ranks(rows: Tensor) -> Tensor:
+    """The place of each row among the distinct ones: those of two columns together are a column of half as many."""
+    ranks = _ranks(rows)
+    while ranks.shape[1] > 1:
+        if ranks.shape[1] % 2:
+            ranks = aten.cat([ranks, aten.zeros_like(ranks[:, :1])], 1)
+        ranks = _ranks(ranks[:, ::2] * rows.shape[0] + ranks[:, 1::2])
+    return ranks.reshape(-1)
+
+
+@formula("unique_dim")
+def unique_dim(self: Tensor, dim: int, in_order: bool, return_inverse: bool,
+               return_counts: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """The slices along a dimension without repetition, in order of their elements."""
+    rows = _rows(self, dim)
+    if not self.numel():
+        nothing = aten.empty(0, dtype=int64, device=self.device)
+        return self.clone(), nothing, nothing
+    ranks, order = _row_ranks(rows).sort(stable=True)
+    begins, number, lengths = _runs(ranks)
+    found = self.index_select(dim, order[begins])
+    return _wanted(found, _back(order, number), lengths, return_inverse, return_counts)
 
 
 @formula("unique_consecutive")
 def unique_consecutive(self: Tensor, return_inverse: bool, return_counts: bool,
                        dim: int | None) -> tuple[Tensor, Tensor, Tensor]:
-    """The first of each run of equal elements."""
-    if dim is not None and self.dim() != 1:
-        raise NotImplementedError("unique_consecutive of slices along a dimension is not on this device")
-    found, number, lengths = _runs(self.reshape(-1), return_counts)
-    nothing = aten.empty(0, dtype=int64, device=self.device)
-    return found, number.reshape(self.shape) if return_inverse else nothing, lengths if return_counts else nothing
+    """The first of each run of equal elements, or slices."""
+    if dim is None:
+        flat = self.reshape(-1)
+        begins, number, lengths = _runs(flat)
+        return _wanted(flat[begins], number.reshape(self.shape), lengths, return_inverse, return_counts)
+    rows = _rows(self, dim)
+    if not self.numel():
+        nothing = aten.empty(0, dtype=int64, device=self.device)
+        return self.clone(), nothing, nothing
+    begins, number, lengths = _runs(rows)
+    return _wanted(self.index_select(dim, begins), number, lengths, return_inverse, return_counts)
+
+
+# -- the middle and the most frequent ----------------------------------------------------------------------------------
+
+
+def _picked(self: Tensor, index: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
+    values = self.gather(dim, index)
+    return (values, index) if keepdim else (values.squeeze(dim), index.squeeze(dim))
+
+
+@formula("mode")
+def mode(self: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
+    """The most frequent value along a dimension, the smallest of several, at its last occurrence."""
+    if not self.dim():
+        return self.clone(), aten.zeros_like(self, dtype=int64)
+    if not self.shape[dim]:
+        raise ValueError("mode of nothing")  # said in full by the CPU's kernel
+    ordered, order = self.movedim(dim, -1).sort(dim=-1, stable=True)
+    place = aten.arange(ordered.shape[-1], device=self.device)
+    begins = aten.zeros_like(order)
+    begins[..., 1:] = aten.ne(ordered[..., 1:], ordered[..., :-1]).to(int64) * place[1:]
+    length = place - begins.cummax(-1)[0]
+    # The first place where a run reaches the greatest length is the end of the first such run.
+    end = aten.where(aten.eq(length, length.amax(-1, True)), place, place.shape[0]).amin(-1, True)
+    return _picked(self, order.gather(-1, end).movedim(-1, dim), dim, keepdim)
+
+
+@formula("nanmedian.dim")
+def nanmedian_along(self: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
+    """The lower median along a dimension of what is a number."""
+    if not self.dim():
+        return self.clone(), aten.zeros_like(self, dtype=int64)
+    if not self.shape[dim]:
+        raise ValueError("nanmedian of nothing")  # said in full by the CPU's kernel
+    valid = aten.logical_not(aten.isnan(self)).sum([dim], True)
+    middle = aten.div((valid - 1).clamp(min=0), 2, rounding_mode="floor")
+    return _picked(self, self.sort(dim=dim, stable=True)[1].gather(dim, middle), dim, keepdim)
+
+
+@formula("nanmedian")
+def nanmedian(self: Tensor) -> Tensor:
+    """The lower median of what is a number."""
+    if not self.numel():
+        return aten.full((), math.nan if self.is_floating_point() else 0, dtype=self.dtype, device=self.device)
+    return nanmedian_along(self.reshape(-1), 0, False)[0]
 
 
 @formula("repeat_interleave.Tensor")

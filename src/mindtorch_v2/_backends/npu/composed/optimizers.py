@@ -68,3 +68,21 @@ def sgd(parameter: NpuArray, grad: NpuArray, buffer: Any, weight_decay: float, m
         else:
             change = buffer
     CALLS.InplaceAdd(parameter, change, -lr)
+
+
+@composed("adagrad")
+def adagrad(parameter: NpuArray, grad: NpuArray, total: NpuArray, step: float, lr: float, lr_decay: float,
+            weight_decay: float, eps: float, maximize: bool, scale: Any) -> None:
+    """One step of Adagrad."""
+    if scale is not None:
+        CALLS.InplaceDiv(grad, scale)
+    change = negative(grad) if maximize else grad
+    if weight_decay:
+        moved = like(change)
+        CALLS.Add(change, parameter, weight_decay, moved)
+        change = moved
+    root = like(total)
+    CALLS.InplaceAddcmul(total, change, change, 1.0)
+    CALLS.Sqrt(total, root)
+    CALLS.InplaceAdds(root, eps, 1)
+    CALLS.InplaceAddcdiv(parameter, change, root, -lr / (1 + (step - 1) * lr_decay))
