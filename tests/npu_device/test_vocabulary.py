@@ -43,7 +43,8 @@ Pair = namedtuple("Pair", "x y")
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_loader_pins_its_batches(workers: int) -> None:
     loader = DataLoader(TensorDataset(torch.arange(6.0), torch.arange(6)), batch_size=2, pin_memory=True,
-                        num_workers=workers, collate_fn=lambda rows: {"pair": Pair(*map(torch.stack, zip(*rows))), "n": 1})
+                        num_workers=workers,
+                        collate_fn=lambda rows: {"pair": Pair(*map(torch.stack, zip(*rows))), "n": 1})
     seen = []
     for batch in loader:
         pair = batch["pair"]

@@ -139,7 +139,7 @@ def type_(self: Tensor, dtype: DType | None = None, non_blocking: bool = False) 
         return f"torch.{where}{TYPE_NAMES[self.dtype.name]}Tensor"
     if isinstance(dtype, str):
         names = {v + "Tensor": k for k, v in TYPE_NAMES.items()}
-        package, dot, name = dtype.rpartition(".")
+        package, _, name = dtype.rpartition(".")
         if name not in names or package not in ("torch", "torch.npu"):
             raise ValueError(f"invalid type: '{dtype}'")
         kind = next(d for d in FROM_NUMPY.values() if d.name == names[name])

@@ -91,7 +91,7 @@ class _Samples:
         cubic = mode == BICUBIC
         if cubic and x.dim() != 4:
             raise ValueError("cubic interpolation of a volume")  # said in full by the CPU's kernel
-        # A grid names the last dimension of the image first. In cubic interpolation, padding is for each pixel by itself.
+        # A grid names the last dimension of the image first. Cubic interpolation pads for each pixel by itself.
         found = [_places(points.select(-1, count - 1 - d), n, ZEROS if cubic else padding_mode, align_corners)
                  for d, n in enumerate(self.sizes)]
         self.slopes = [slope for _, slope in found]

@@ -87,7 +87,8 @@ class _ExperimentalConfig:
             aic_metrics = AiCMetrics.AiCoreNone
         exports = list(export_type) if isinstance(export_type, (list, tuple)) else [export_type]
         refused = {
-            "aic_metrics: counters of the cores; leave it out, or ask for AiCMetrics.AiCoreNone": aic_metrics is not AiCMetrics.AiCoreNone,
+            "aic_metrics: counters of the cores; AiCMetrics.AiCoreNone asks for none":
+                aic_metrics is not AiCMetrics.AiCoreNone,
             "l2_cache: counters of the cache": l2_cache,
             "record_op_args": record_op_args, "op_attr": op_attr,
             "export_type: ExportType.Db; use profile.save(path)": ExportType.Db in exports,
