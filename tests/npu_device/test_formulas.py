@@ -278,3 +278,31 @@ def test_fused_adagrad(options):
             optimizer.step()
         seen.append(parameter.detach().cpu())
     torch.testing.assert_close(seen[1], seen[0])
+
+
+@pytest.mark.parametrize("shape", [0.3, 1.0, 4.0])
+def test_gamma_numbers(shape):
+    drawn = torch._standard_gamma(torch.full((40000,), shape, device="npu"))
+    assert drawn.min().item() > 0
+    assert abs(drawn.mean().item() - shape) < 0.03 * max(shape, 1)
+    assert abs(drawn.var().item() - shape) < 0.06 * max(shape, 1)
+
+
+def test_beta_and_dirichlet_numbers():
+    beta = torch.distributions.Beta(torch.tensor(2.0, device="npu"), torch.tensor(3.0, device="npu")).sample((20000,))
+    assert abs(beta.mean().item() - 0.4) < 0.01
+    assert abs(beta.var().item() - 0.04) < 0.002
+    shares = torch.distributions.Dirichlet(torch.tensor([1.0, 2.0, 5.0], device="npu")).sample((20000,))
+    torch.testing.assert_close(shares.sum(-1), torch.ones(20000, device="npu"))
+    torch.testing.assert_close(shares.mean(0).cpu(), torch.tensor([1.0, 2.0, 5.0]) / 8, atol=0.01, rtol=0)
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.7, 8.0, 11.0, 300.0])
+def test_poisson_numbers(rate):
+    drawn = torch.poisson(torch.full((40000,), rate, device="npu"))
+    assert torch.equal(drawn, drawn.floor())
+    assert drawn.min().item() >= 0
+    assert abs(drawn.mean().item() - rate) < 0.03 * max(rate, 1) ** 0.5
+    assert abs(drawn.var().item() - rate) <= 0.05 * rate
+    few = torch.poisson(torch.full((4000,), rate))
+    assert abs((drawn < rate).float().mean().item() - (few < rate).float().mean().item()) < 0.05

@@ -260,7 +260,8 @@ def test_tables_of_torch_npu(tmp_path: Path) -> None:
     assert lines[0].startswith("Device_id,OP Type,Core Type,Count,Total Time(us)")
     assert {line.split(",")[1] for line in lines[1:]} == {"Mm", "ReduceSum"}
     assert all(line.split(",")[3] == "2" for line in lines[1:])
-    for wrong in ({"aic_metrics": prof_of.AiCMetrics.PipeUtilization}, {"export_type": prof_of.ExportType.Db}):
+    for wrong in ({"profiler_level": prof_of.ProfilerLevel.Level1, "aic_metrics": prof_of.AiCMetrics.PipeUtilization},
+                  {"export_type": prof_of.ExportType.Db}):
         with pytest.raises(NotImplementedError, match="is not collected by this profiler"):
             prof_of._ExperimentalConfig(**wrong)
 
