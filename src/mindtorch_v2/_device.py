@@ -10,6 +10,8 @@ from ._dispatch.state import THREAD
 
 # Devices that are registered (`_backends/base.py`) are added.
 KNOWN_TYPES = ["cpu", "meta", "npu"]
+# Types that a program wants to mean others: `torch_npu.contrib.transfer_to_npu` has "cuda" mean "npu".
+MEANT: dict[str, str] = {}
 # Named by programs that probe for hardware; building the value is allowed, using it is not.
 FOREIGN_TYPES = ("cuda", "mps", "xpu", "hpu", "mtia", "xla", "vulkan", "ipu", "privateuseone")
 
@@ -43,6 +45,7 @@ class device:
             if separator and not (text.isdigit() and (text == "0" or not text.startswith("0"))):
                 raise RuntimeError(f"Invalid device string: '{device}'")
             number = int(text) if separator else None
+            kind = MEANT.get(kind, kind)
             if kind not in KNOWN_TYPES and kind not in FOREIGN_TYPES:
                 raise RuntimeError(
                     f"Expected one of {', '.join((*KNOWN_TYPES, *FOREIGN_TYPES))} device type at start of "

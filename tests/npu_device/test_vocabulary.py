@@ -107,3 +107,37 @@ if os.fork() == 0:
 os.wait()
 """)
     assert done.stdout == "True {<ProfilerActivity.CPU: 0>}\n", done.stderr
+
+
+def test_a_program_for_cuda_on_the_npu(program: Any) -> None:
+    done = program("""
+import mindtorch_v2.torch_alias
+mindtorch_v2.torch_alias.enable(force=True)
+import torch
+from torch.cuda.amp import GradScaler
+from torch_npu.contrib import transfer_to_npu
+from torch.profiler import ProfilerActivity, profile
+device = torch.device("cuda:0" if torch.cuda.is_available() else "cpu")
+torch.cuda.manual_seed_all(3)
+model = torch.nn.Linear(4, 4).cuda()
+x = torch.randn(2, 4).cuda(non_blocking=True)
+print(device, model.weight.is_cuda, x.device, torch.ones(2, device="cuda").device)
+with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as prof:
+    with torch.autocast("cuda"):
+        print(model(x).dtype, torch.cuda.amp.autocast is torch.npu.amp.autocast)
+    print(torch.amp.GradScaler("cuda").is_enabled())
+    torch.cuda.synchronize()
+print({event["device_type"] for event in prof.events()} == {"CPU", "NPU"}, torch.cuda.memory_allocated() > 0)
+""")
+    assert done.stdout == "npu:0 True npu:0 npu:0\ntorch.float16 True\nTrue\nTrue True\n", done.stderr
+
+
+def test_a_copy_to_the_npu_need_not_be_waited_for() -> None:
+    x = torch.ones(4).pin_memory()
+    for non_blocking in (False, True):
+        with torch.profiler.profile() as prof:
+            there = x.npu(non_blocking=non_blocking)
+        names = [event.name for event in prof.events()]
+        assert "aclrtMemcpyAsync" in names
+        assert ("aclrtSynchronizeStream" in names) is not non_blocking
+        assert there.tolist() == [1.0] * 4

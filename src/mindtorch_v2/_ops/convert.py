@@ -183,7 +183,7 @@ def cpu(self: Tensor, memory_format: MemoryFormat | None = None) -> Tensor:
 @choose("npu", where="m")
 def npu(self: Tensor, device: DeviceLike = None, non_blocking: bool = False) -> Tensor:
     """This tensor on an Ascend NPU."""
-    return to(self, device="npu" if device is None else device)
+    return to(self, device="npu" if device is None else device, non_blocking=non_blocking)
 
 
 @choose("is_floating_point")

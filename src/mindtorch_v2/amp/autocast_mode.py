@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._device import MEANT
 from .._dtype import DType, bfloat16, dtype, float16, float64
 from .._tensor import Tensor
 from . import settings
@@ -32,6 +33,7 @@ class autocast:
                  cache_enabled: bool | None = None) -> None:
         if not isinstance(device_type, str):
             raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+        device_type = MEANT.get(device_type, device_type)
         self.fast_dtype = settings.get_autocast_dtype(device_type) if dtype is None else dtype
         self.device = device_type
         if not is_autocast_available(device_type):

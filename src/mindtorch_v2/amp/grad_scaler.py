@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any
 
 from .._autograd.grad_mode import no_grad
+from .._device import MEANT
 from .._dispatch.namespace import aten
 from .._dtype import float16, float32, float64, int32
 from .._tensor import Tensor
@@ -45,7 +46,7 @@ class GradScaler:
 
     def __init__(self, device: str = "cuda", init_scale: float = 2.0**16, growth_factor: float = 2.0,
                  backoff_factor: float = 0.5, growth_interval: int = 2000, enabled: bool = True) -> None:
-        self._device = device
+        self._device = device = MEANT.get(device, device)
         if enabled and device == "cuda":
             # What PyTorch does where there is no CUDA.
             warnings.warn("torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.",

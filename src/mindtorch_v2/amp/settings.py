@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from .._device import device
+from .._device import MEANT, device
 from .._dispatch.autocast import DEFAULT_DTYPES, SETTINGS, set_enabled
 from .._dispatch.state import THREAD
 from .._dtype import DType, dtype
@@ -17,7 +17,8 @@ def _checked(function: str, device_type: Any) -> str:
     if not isinstance(device_type, str):
         raise TypeError(f"{function}(): argument 'device_type' (position 1) must be str, "
                         f"not {type(device_type).__name__}")
-    return device_type if device_type in DEFAULT_DTYPES else device(device_type).type
+    meant = MEANT.get(device_type, device_type)
+    return meant if meant in DEFAULT_DTYPES else device(meant).type
 
 
 def is_autocast_available(device_type: str) -> bool:
@@ -43,7 +44,7 @@ def set_autocast_enabled(*args: Any) -> None:
         raise TypeError("set_autocast_enabled() received an invalid combination of arguments - got "
                         f"({', '.join(type(value).__name__ for value in args)}), but expected one of:\n"
                         " * (str device_type, bool enabled)\n * (bool enabled)\n")
-    kind = _checked("set_autocast_enabled", args[0]) if len(args) == 2 else "cuda"
+    kind = _checked("set_autocast_enabled", args[0]) if len(args) == 2 else MEANT.get("cuda", "cuda")
     if not isinstance(args[-1], bool):
         raise TypeError(f"set_autocast_enabled(): argument 'enabled' (position {len(args)}) must be bool, "
                         f"not {type(args[-1]).__name__}")

@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any
 
 from .._backends.npu.runtime import unusable_reason
+from .._device import MEANT
 
 
 class ProfilerActivity(Enum):
@@ -66,6 +67,15 @@ def categories(activities: Iterable[ProfilerActivity], filters: Mapping[Profiler
     return {_CATEGORIES.get(name, name.lower()) for name in names}
 
 
+def _meant(item: Any) -> Any:
+    """The NPU where a program has said that CUDA means it."""
+    if MEANT.get("cuda") != "npu":
+        return item
+    if isinstance(item, dict):
+        return {_meant(activity): names for activity, names in item.items()}
+    return ProfilerActivity.PrivateUse1 if item is ProfilerActivity.CUDA else item
+
+
 def split_activities(
     given: Iterable[Any] | None,
 ) -> tuple[set[ProfilerActivity], dict[ProfilerActivity, set[str]]]:
@@ -74,7 +84,7 @@ def split_activities(
         return supported_activities(), {}
     activities: set[ProfilerActivity] = set()
     filters: dict[ProfilerActivity, set[str]] = {}
-    for item in given:
+    for item in map(_meant, given):
         if not isinstance(item, (dict, ProfilerActivity)):
             raise TypeError(f"Expected ProfilerActivity or dict, got {type(item)}")
         for activity in item if isinstance(item, dict) else (item,):

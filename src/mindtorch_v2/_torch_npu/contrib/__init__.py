@@ -1,0 +1,1 @@
+"""`torch_npu.contrib`: of it, `transfer_to_npu`."""
