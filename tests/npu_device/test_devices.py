@@ -179,12 +179,16 @@ def test_an_op_that_is_missing_names_itself() -> None:
         torch.fft.rfft(torch.ones(4, device="npu"))
 
 
+@pytest.mark.filterwarnings("ignore:aten..*sparse:UserWarning")
 def test_the_cpu_helps_out_if_it_is_asked_to(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MINDTORCH_NPU_FALLBACK", "1")
     with pytest.warns(UserWarning, match="aten::i0 is not on the NPU and runs on the CPU"):
         found = torch.i0(torch.tensor([1.0, 3.0], device="npu"))
     assert found.device.type == "npu"
     assert found.cpu().tolist() == torch.i0(torch.tensor([1.0, 3.0])).tolist()
+    with pytest.raises(NotImplementedError, match="gives a sparse tensor, which the NPU does not have"):
+        torch.nn.functional.embedding(torch.tensor([1], device="npu"),
+                                      torch.ones(2, 2, device="npu", requires_grad=True), sparse=True).sum().backward()
 
 
 @pytest.mark.parametrize("call", [

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base import INPLACE, NEW, OUT
+from ..base import BY_ARRAY, INPLACE, NEW, OUT
 from ..meta import MetaArray
 from . import arrays
 from .arrays import NpuArray
@@ -257,4 +257,6 @@ def _from_host(value: Any, where: Any, to_device: Any) -> Any:
         return to_device(value, where)
     if type(value) in (list, tuple):
         return type(value)(_from_host(one, where, to_device) for one in value)
+    if type(value) in BY_ARRAY:
+        raise NotImplementedError("run on the CPU, this op gives a sparse tensor, which the NPU does not have")
     return value
