@@ -306,3 +306,16 @@ def test_poisson_numbers(rate):
     assert abs(drawn.var().item() - rate) <= 0.05 * rate
     few = torch.poisson(torch.full((4000,), rate))
     assert abs((drawn < rate).float().mean().item() - (few < rate).float().mean().item()) < 0.05
+
+
+def test_gradients_of_strided_views():
+    x = torch.randn(4, 5, requires_grad=True)
+    on_both(lambda t: t.as_strided((3, 2), (5, 1), 2) * 2, x)
+    on_both(lambda t: t.as_strided((3, 3), (1, 1), 1), x)  # elements shown several times
+    on_both(lambda t: t.t().as_strided((2, 2), (1, 5), 3), x)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.int64])
+def test_weights_of_bins(dtype):
+    on_both(lambda x: torch.bincount(x, torch.tensor([1, 2, 3, 4], dtype=dtype, device=x.device)),
+            torch.tensor([1, 4, 4, 0]))

@@ -236,7 +236,7 @@ def _as_strided_backward(grad: Tensor, self_geometry: Any, size: Any, stride: An
 def _as_strided_adjoint(grad: Tensor, input_size: Any, input_stride: Any, input_offset: int, size: Any, stride: Any,
                         storage_offset: int) -> Any:
     """Add each gradient element to the storage cell it read, then read the input's cells."""
-    read, cells = _cells(size, stride, storage_offset), _cells(input_size, input_stride, input_offset)
+    read, cells = storage_cells(size, stride, storage_offset), storage_cells(input_size, input_stride, input_offset)
     flat = np.zeros(max(int(read.max(initial=0)), int(cells.max(initial=0))) + 1, grad.dtype)
     np.add.at(flat, read, grad)
     # Cells read several times by an overlapping input share their gradient equally among the readers.
@@ -244,7 +244,8 @@ def _as_strided_adjoint(grad: Tensor, input_size: Any, input_stride: Any, input_
     return (flat / np.maximum(readers, 1).astype(flat.dtype))[cells]
 
 
-def _cells(shape: Sequence[int], steps: Sequence[int], offset: int) -> Any:
+def storage_cells(shape: Sequence[int], steps: Sequence[int], offset: int) -> Any:
+    """Where in its storage each element of a view is."""
     cells = np.asarray(offset)
     for extent, step in zip(shape, steps):
         cells = cells[..., None] + np.arange(extent) * step

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import numpy as np
+
+from ..._construct import tensor
 from ..._dispatch.namespace import aten
 from ..._dtype import bool_, int64
 from ..._tensor import Tensor
+from ..view import storage_cells
 from . import formula
 
 
@@ -218,6 +223,19 @@ def slice_scatter(self: Tensor, src: Tensor, dim: int, start: int | None, end: i
     begin, stop, _ = slice(start, end, step).indices(self.shape[dim])
     aten.slice(made, dim, begin, max(begin, stop), step).copy_(src)
     return made
+
+
+@formula("_as_strided_backward")
+def as_strided_backward(grad: Tensor, input_size: Any, input_stride: Any, input_offset: int, size: Any, stride: Any,
+                        storage_offset: int) -> Tensor:
+    """Each element of the gradient is added to the cell that it was read from; the input's are read of that."""
+    read = storage_cells(size, stride, storage_offset)
+    cells = storage_cells(input_size, input_stride, input_offset)
+    flat = aten.zeros(int(max(read.max(initial=0), cells.max(initial=0))) + 1, dtype=grad.dtype, device=grad.device)
+    flat = flat.index_add(0, tensor(read.reshape(-1), device=grad.device), grad.reshape(-1))
+    # Cells that an input shows several times share their gradient equally among the elements.
+    shown = np.maximum(np.bincount(cells.ravel(), minlength=flat.shape[0]), 1)
+    return (flat / tensor(shown, dtype=grad.dtype, device=grad.device))[tensor(cells.copy(), device=grad.device)]
 
 
 @formula("native_channel_shuffle")

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ..._dispatch.namespace import aten
-from ..._dtype import bool_, float64, int32, int64
+from ..._dtype import bool_, float32, float64, int32, int64
 from ..._tensor import Tensor
 from . import formula
 
@@ -79,7 +79,7 @@ def bincount(self: Tensor, weights: Tensor | None, minlength: int) -> Tensor:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if weights is None:
         weights = aten.ones_like(self, dtype=int64)
-    elif not weights.is_floating_point():
+    elif weights.dtype is not float32:
         weights = weights.to(float64)
     made = aten.zeros(max(most + 1, minlength), dtype=weights.dtype, device=self.device)
     return made.index_add(0, self.to(int64), weights)
