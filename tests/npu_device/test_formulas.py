@@ -319,3 +319,18 @@ def test_gradients_of_strided_views():
 def test_weights_of_bins(dtype):
     on_both(lambda x: torch.bincount(x, torch.tensor([1, 2, 3, 4], dtype=dtype, device=x.device)),
             torch.tensor([1, 4, 4, 0]))
+
+
+@pytest.mark.parametrize("function", [
+    torch.cummax, torch.cummin, torch.logcumsumexp, torch.mode, torch.nanmedian, lambda x, d: x.renorm(2, d, 1.0),
+    lambda x, d: x.scatter_reduce(d, torch.zeros_like(x, dtype=torch.int64), x, "sum"),
+    lambda x, d: x.index_reduce(d, torch.zeros(2, dtype=torch.int64, device=x.device), x, "prod"),
+])
+@pytest.mark.parametrize("shape", [(2, 3), (3,), ()])
+@pytest.mark.parametrize("dim", [5, -4])
+def test_dimensions_that_are_not_there(function, shape, dim):
+    with pytest.raises(Exception) as host:  # noqa: PT011
+        function(torch.ones(shape), dim)
+    with pytest.raises(host.type) as there:
+        function(torch.ones(shape, device="npu"), dim)
+    assert str(there.value) == str(host.value)

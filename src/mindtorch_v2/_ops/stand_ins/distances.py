@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from ..._dispatch.namespace import aten
+from ..._shape import wrap_dim
 from ..._tensor import Tensor
 from . import formula
 
@@ -71,7 +72,9 @@ def dist(self: Tensor, other: Tensor, p: Any) -> Tensor:
 @formula("renorm")
 def renorm(self: Tensor, p: Any, dim: int, maxnorm: Any) -> Tensor:
     """Slices of a dimension with norms that have a bound."""
-    dim %= self.dim()
+    if self.dim() < 2:
+        raise ValueError("renorm of a vector")  # said in full by the CPU's kernel
+    dim = wrap_dim(dim, self.dim())
     sizes = aten.linalg_vector_norm(self, p, [d for d in range(self.dim()) if d != dim], True)
     return self * aten.where(sizes > maxnorm, maxnorm / (sizes + 1e-7), 1.0).to(self.dtype)
 

@@ -10,6 +10,7 @@ import numpy as np
 from ..._construct import tensor
 from ..._dispatch.namespace import aten
 from ..._dtype import bool_, int64
+from ..._shape import wrap_dim
 from ..._tensor import Tensor
 from ..view import storage_cells
 from . import formula
@@ -18,10 +19,10 @@ from . import formula
 @formula("scatter_reduce.two")
 def scatter_reduce(self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool) -> Tensor:
     """Elements reduced into the places that an index names along a dimension."""
+    dim = wrap_dim(dim, self.dim())
     if 0 in (self.dim(), index.dim(), src.dim()):  # an element by itself counts as one of a vector
         vectors = [one if one.dim() else one.reshape(1) for one in (self, index, src)]
         return scatter_reduce(vectors[0], dim, *vectors[1:], reduce, include_self).reshape(self.shape)
-    dim %= self.dim()
     src = _corner(src, index.shape)
     if reduce in ("amax", "amin"):
         return _extreme(self, dim, index, src, reduce, include_self)
@@ -122,9 +123,9 @@ def scatter_number_with(self: Tensor, dim: int, index: Tensor, value: float, red
 @formula("index_reduce")
 def index_reduce(self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, include_self: bool) -> Tensor:
     """Slices reduced into those that an index names."""
+    dim = wrap_dim(dim, self.dim())
     if self.dim() == 0:
         return index_reduce(self.reshape(1), 0, index, source.reshape(1), reduce, include_self).reshape(())
-    dim %= self.dim()
     wide = index.reshape([-1 if d == dim else 1 for d in range(self.dim())]).expand(source.shape)
     return scatter_reduce(self, dim, wide, source, reduce, include_self)
 
@@ -157,9 +158,9 @@ def cummin(self: Tensor, dim: int) -> tuple[Tensor, Tensor]:
 
 def _running(self: Tensor, dim: int, better: object) -> tuple[Tensor, Tensor]:
     """The distance that is looked back doubles with each round."""
+    dim = wrap_dim(dim, self.dim())
     if self.dim() == 0:
         return self.clone(), aten.zeros_like(self, dtype=int64)
-    dim %= self.dim()
     count, reach, values = self.shape[dim], 1, self.clone()
     numbers = aten.arange(count, device=self.device)
     numbers = numbers.reshape([-1 if d == dim else 1 for d in range(self.dim())]).expand(self.shape).contiguous()
@@ -177,9 +178,9 @@ def _running(self: Tensor, dim: int, better: object) -> tuple[Tensor, Tensor]:
 @formula("logcumsumexp")
 def logcumsumexp(self: Tensor, dim: int) -> Tensor:
     """Logarithms of running sums of exponentials."""
+    dim = wrap_dim(dim, self.dim())
     if self.dim() == 0:
         return self.clone()
-    dim %= self.dim()
     made, reach = self, 1
     while reach < self.shape[dim]:
         rest = self.shape[dim] - reach

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..._dispatch.namespace import aten
 from ..._dtype import bool_, float32, float64, int32, int64
+from ..._shape import wrap_dim
 from ..._tensor import Tensor
 from . import formula
 
@@ -206,6 +207,7 @@ def _picked(self: Tensor, index: Tensor, dim: int, keepdim: bool) -> tuple[Tenso
 @formula("mode")
 def mode(self: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
     """The most frequent value along a dimension, the smallest of several, at its last occurrence."""
+    dim = wrap_dim(dim, self.dim())
     if not self.dim():
         return self.clone(), aten.zeros_like(self, dtype=int64)
     if not self.shape[dim]:
@@ -223,6 +225,7 @@ def mode(self: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
 @formula("nanmedian.dim")
 def nanmedian_along(self: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
     """The lower median along a dimension of what is a number."""
+    dim = wrap_dim(dim, self.dim())
     if not self.dim():
         return self.clone(), aten.zeros_like(self, dtype=int64)
     if not self.shape[dim]:
