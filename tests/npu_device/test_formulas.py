@@ -334,3 +334,15 @@ def test_dimensions_that_are_not_there(function, shape, dim):
     with pytest.raises(host.type) as there:
         function(torch.ones(shape, device="npu"), dim)
     assert str(there.value) == str(host.value)
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: x.renorm(2, 0, -1.0), lambda x: torch.block_diag(x[None]), lambda x: torch.searchsorted(x, x, side="abc"),
+    lambda x: torch.searchsorted(x, x, side="left", right=True),
+])
+def test_wrong_arguments_are_told(function):
+    with pytest.raises(Exception) as host:  # noqa: PT011
+        function(torch.ones(2, 2))
+    with pytest.raises(host.type) as there:
+        function(torch.ones(2, 2, device="npu"))
+    assert str(there.value) == str(host.value)

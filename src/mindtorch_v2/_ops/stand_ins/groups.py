@@ -193,6 +193,8 @@ def logcumsumexp(self: Tensor, dim: int) -> Tensor:
 @formula("block_diag")
 def block_diag(tensors: list[Tensor]) -> Tensor:
     """Matrices along the diagonal of one."""
+    if any(one.dim() > 2 for one in tensors):
+        raise ValueError("a block with more than two dimensions")  # said in full by the CPU's kernel
     blocks = [one.reshape(1, -1) if one.dim() < 2 else one for one in tensors]
     width, before, rows = sum(one.shape[1] for one in blocks), 0, []
     for one in blocks:

@@ -18,6 +18,8 @@ def searchsorted(sequence: Tensor, self: Any, out_int32: bool, right: bool, side
     """Where elements would be inserted: steps of half the length, of a quarter and so on, for all of them at once."""
     if sequence.dim() != 1 and sequence.shape[:-1] != self.shape[:-1]:
         raise ValueError("boundaries and values differ in their first dimensions")  # said in full by the CPU's kernel
+    if side not in (None, "left", "right") or (right and side == "left"):
+        raise ValueError("a side that is none, or not the one that right says")  # said in full by the CPU's kernel
     if sorter is not None:
         sequence = sequence.gather(-1, sorter)
     count, to_right = sequence.shape[-1], right or side == "right"
