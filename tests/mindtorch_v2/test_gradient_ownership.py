@@ -116,6 +116,16 @@ def test_what_is_returned_for_a_target_stays():
     assert found.tolist() == h.grad.tolist() == [7.0] * 4
 
 
+def test_what_is_captured_for_a_leaf_is_not_changed_by_what_comes_later_for_its_neighbour():
+    x, y = leaf(4), leaf(4)
+    h = x * 2
+    early = h * 3
+    late = (h + y) * 5  # one gradient for h and y; that of `early` is added to it for h alone
+    of_x, of_y = torch.autograd.grad((late + early).sum(), (x, y))
+    assert of_x.tolist() == [16.0] * 4
+    assert of_y.tolist() == [5.0] * 4
+
+
 def test_what_a_custom_function_keeps_stays():
     kept = []
 

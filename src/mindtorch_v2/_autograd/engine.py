@@ -214,11 +214,12 @@ class Walk:
         else:
             ends = self.selective and self.ends_at(node, received)
         if self.selective:
-            if ends:
-                leave(() if marks is None else marks.values())
-                return
             if id(node) in self.wanted:
-                marks = all_seen(received, marks)
+                marks = all_seen(received, marks)  # what was captured is the caller's
+            elif ends:
+                leave(() if marks is None else marks.values())
+            if ends:
+                return
         results: Any
         if not edges and isinstance(node, AccumulateGrad):
             mine = self.only_here(received[0], marks, 0)
