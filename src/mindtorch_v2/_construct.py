@@ -19,6 +19,10 @@ from ._storage import BorrowedShared, Storage
 from ._tensor import LEGACY, Tensor, alias, wrap
 from ._warn import warn_once
 
+NEGATIVE_STRIDES = ("At least one stride in the given numpy array is negative, and tensors with negative strides are "
+                    "not currently supported. (You can probably work around this by making a copy of your array  with "
+                    "array.copy().) ")
+
 
 def _from_data(data: Any, dtype: DType | None, device: DeviceLike, copy: bool) -> Tensor:
     """A tensor of Python data, or of an array, whose memory it shares if it need not be copied."""
@@ -27,6 +31,8 @@ def _from_data(data: Any, dtype: DType | None, device: DeviceLike, copy: bool) -
         made = from_numpy(data)
         return aten.to(made, where, made.dtype if dtype is None else as_dtype(dtype, "tensor"))
     if isinstance(data, np.ndarray):
+        if data.ndim and min(data.strides) < 0:
+            raise ValueError(NEGATIVE_STRIDES)
         kind = dtype_of_array(data.dtype) if dtype is None else as_dtype(dtype, "tensor")
         return aten.to(aten.lift_fresh(wrap(np.asarray(data))), where, kind, copy=True)
     if hasattr(data, "untyped"):  # a storage: its elements, or its bytes as elements of the dtype
@@ -80,9 +86,7 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
     dtype_of_array(ndarray.dtype)
     if any(s < 0 for s in ndarray.strides):
-        raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative strides "
-                         "are not currently supported. (You can probably work around this by making a copy of your "
-                         "array  with array.copy().) ")
+        raise ValueError(NEGATIVE_STRIDES)
     if not ndarray.flags.writeable:
         warnings.warn(
             "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. Writing to "

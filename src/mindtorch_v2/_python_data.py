@@ -73,6 +73,8 @@ class Nest:
             data = _without_tensors(data, len(self.sizes), kind)
         if not self.kinds <= NUMBERS and not all(map(_is_number, self.kinds)):
             raise self._misplaced(kind)
+        if isinstance(data, bytearray):
+            data = list(data)
         try:
             array = np.array(data)
         except (ValueError, OverflowError):

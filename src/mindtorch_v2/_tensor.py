@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._backends.sparse import COO, CSC, CSR, SparseArray
-from ._device import CPU, DeviceLike, device
+from ._device import CPU, DeviceLike, as_device, device
 from ._dispatch.observer import HOOK
 from ._dispatch.state import THREAD
 from ._dtype import COMPLEX, FLOAT, FROM_NUMPY, DefaultDtype, dtype, dtype_of_array
@@ -442,6 +442,9 @@ def check_assigned_grad(tensor: Tensor, value: Any) -> None:
 
 def construct_legacy(cls: type, *args: Any, device: DeviceLike = None) -> Tensor:
     """`torch.Tensor(2, 3)` and `torch.Tensor([1, 2])`: the old constructor, in the default dtype."""
+    if device is not None and as_device(device) != CPU:
+        raise RuntimeError(f"legacy constructor expects device type: cpu but device type: {as_device(device).type} was "
+                           "passed")
     if len(args) == 1 and isinstance(args[0], Tensor):
         return wrap_as(cls, args[0]._a)
     made: Tensor = LEGACY[0](DefaultDtype.value, args)

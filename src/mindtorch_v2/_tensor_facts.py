@@ -343,6 +343,8 @@ def _dlpack(self: Tensor, **options: Any) -> Any:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if not isinstance(self._a, np.ndarray):
         raise BufferError(f"Can't export tensors on {self.device} by DLPack; copy them to the host first")
+    if options.get("stream") is not None:
+        raise AssertionError("stream should be None on cpu.")
     if self.dtype.name == "bfloat16":
         raise BufferError("Can't export bfloat16 by DLPack: NumPy does not know it")
     return self._a.__dlpack__(**{key: value for key, value in options.items() if value is not None})

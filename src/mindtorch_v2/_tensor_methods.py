@@ -187,6 +187,8 @@ def size(self: Tensor, dim: int | None = None) -> Any:
 
 def _checked(dim: int, ndim: int) -> int:
     if not -ndim <= dim < ndim:
+        if not ndim and dim in (0, -1):
+            raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
         low, high = (-ndim, ndim - 1) if ndim else (-1, 0)
         raise IndexError(f"Dimension out of range (expected to be in range of [{low}, {high}], but got {dim})")
     return dim
@@ -221,6 +223,9 @@ def element_size(self: Tensor) -> int:
 
 def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     """Set `requires_grad` and return the tensor."""
+    if not isinstance(requires_grad, bool):
+        raise TypeError("requires_grad_(): argument 'requires_grad' (position 1) must be bool, not "
+                        f"{type(requires_grad).__name__}")
     if requires_grad is True and self.dtype.category < FLOAT:
         raise RuntimeError("only Tensors of floating point dtype can require gradients")
     self.requires_grad = requires_grad

@@ -124,7 +124,7 @@ def _moment(name: str) -> Any:
         less = correction if correction is not None else 1 if unbiased in (None, True) else 0
         middle = aten.div(aten.sum(_filled(given, mask, 0), dims, True), _count(given, dims, True, mask))
         away = _filled(aten.sub(given, middle), mask, 0)
-        squares = aten.real(aten.mul(away, aten.conj(away)))
+        squares = aten.mul(away, aten.conj(away))
         number = aten.clamp_min(aten.sub(_count(given, dims, keepdim, mask), less), 0)
         made = aten.div(aten.sum(squares, dims, keepdim), number)
         return aten.sqrt(made) if name == "std" else made

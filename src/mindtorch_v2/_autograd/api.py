@@ -72,6 +72,8 @@ def _initial_grads(tensors: Sequence[Tensor], grads: Sequence[Any]) -> list[Any]
                 f"Mismatch in dtype: grad_output[{len(made)}] has a dtype of {grad.dtype} and output[{len(made)}] has "
                 f"a dtype of {tensor.dtype}."
             )
+        elif grad._a.dtype != tensor._a.dtype:
+            grad = aten.to(grad, tensor.dtype)
         made.append(grad)
     return made
 

@@ -204,8 +204,12 @@ class Walk:
         seen = False
         if hooks is not None and hooks.see_gradients():
             shared = shown(marks)
+            before = received if self.selective and id(node) in self.wanted else None
             received = run_tensor_hooks(hooks, received)
             ends = self.selective and self.ends_at(node, received)
+            if before is not None and not ends:
+                self.ends_at(node, before)  # on the way to others, what came is captured as it came
+            before = None
             if not ends:
                 received = run_prehooks(hooks, received)
             received, marks = taken_back(received)

@@ -26,7 +26,7 @@ from .._autograd.inplace import (
     rebase,
 )
 from .._backends.base import BY_ARRAY, copy_array, device_kernel
-from .._backends.overlap import check_apart, check_overlap
+from .._backends.overlap import check_apart, check_overlap, dense
 from .._device import on_two_devices
 from .._dtype import as_dtype, dtype
 from .._storage import InferenceShared, Shared
@@ -127,6 +127,8 @@ def write_out(op: Op, out: Any, result: Any, inputs: tuple[Any, ...] = ()) -> An
                           f"which does not match the required output shape {list(result._a.shape)}. Resize it to zero "
                           "elements first, t.resize_(0), to say that this is meant.", UserWarning, stacklevel=4)
         aten.resize_(out, result._a.shape)
+        if not result._a.flags.c_contiguous and dense(result._a):
+            out.as_strided_(result.shape, result.stride())  # memory of its own lies as a new result's
     copy_array(out._a, result._a)
     bump(out)
     return out

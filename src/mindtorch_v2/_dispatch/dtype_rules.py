@@ -38,16 +38,17 @@ c upsample_linear1d.vec:compute_indices_weights_linear upsample_bilinear2d.vec:c
 c upsample_trilinear3d.vec:compute_indices_weights_linear upsample_bicubic2d.vec:compute_indices_weights_cubic
 c max_pool2d_with_indices:max_pool2d max_pool3d_with_indices:max_pool3d binary_cross_entropy logit:logit_cpu
 c round:round_vml_cpu round.decimals:round_cpu unique_consecutive:unique frac:frac_cpu
-h _cdist_forward:cdist
+h _cdist_forward:cdist _pdist_forward:pdist
 usl im2col:im2col_out_cpu
-b c index_reduce:index_func_ searchsorted.Tensor:searchsorted_out_cpu searchsorted.Scalar:searchsorted_out_cpu
+b c searchsorted.Tensor:searchsorted_out_cpu searchsorted.Scalar:searchsorted_out_cpu
 b c bucketize.Tensor:searchsorted_out_cpu threshold:threshold_cpu
 b reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d
-b linalg_cross:cross clamp.Tensor:clamp_cpu addcmul:addcmul_cpu_out _convolution:slow_conv2d_cpu
-b convolution:slow_conv2d_cpu
+b linalg_cross:cross addcmul:addcmul_cpu_out _trilinear:bmm
+c fractional_max_pool2d:fractional_max_pool2d_out_frame fractional_max_pool3d:fractional_max_pool3d_out_frame
+busl max_pool2d_with_indices_backward:max_pool2d_backward max_pool3d_with_indices_backward:max_pool3d_backward
 """
 # Without elements these do not come to their kernel.
-EMPTY_IS_FINE = frozenset({"searchsorted", "bucketize", "index_reduce", "_adaptive_avg_pool2d"})
+EMPTY_IS_FINE = frozenset({"searchsorted", "bucketize", "_adaptive_avg_pool2d"})
 
 
 def _read(table: str) -> dict[str, tuple[str, str]]:

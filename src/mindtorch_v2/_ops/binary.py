@@ -151,7 +151,7 @@ declare(
     "nextafter(Tensor self, Tensor other) -> Tensor", cpu=real_floats("nextafter_cpu", np.nextafter),
     promote="ternary", inplace=True, meta="broadcast",
     grad={"self": lambda grad, self, other: aten.where(self != other, grad, 0),
-          "other": lambda grad, self, other: aten.where(self == other, grad, 0)},
+          "other": lambda grad: aten.zeros_like(grad)},
 )
 
 # -- three operands ------------------------------------------------------------------------------------------------

@@ -68,8 +68,8 @@ def _operator(operator: str, op: str) -> None:
 for _name in ("and", "or", "xor"):
     _operator(_name, f"bitwise_{_name}")
     _operator(f"i{_name}", f"bitwise_{_name}_")
-for _name, _ufunc in (("left", kernels.of_bits("lshift_cpu", kernels.shift_left)),
-                      ("right", kernels.of_bits("rshift_cpu", kernels.shift_right))):
+for _name, _ufunc in (("left", kernels.of_integers("lshift_cpu", kernels.shift_left)),
+                      ("right", kernels.of_integers("rshift_cpu", kernels.shift_right))):
     _bitwise(f"bitwise_{_name}_shift", _ufunc, "Tensor_Scalar")
     # Not in terms of the long name, in PyTorch, except that in place there is no kernel of its own here.
     declare(f"__{_name[0]}shift__.Tensor(Tensor self, Tensor other) -> Tensor", cpu=_ufunc, promote="binary",

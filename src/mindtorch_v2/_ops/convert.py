@@ -78,10 +78,15 @@ def to(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_bloc
        copy: bool = False, memory_format: Any = None, other: Any = None) -> Tensor:
     """This tensor in another dtype, on another device or in another memory format; itself if nothing changes."""
     flags = []
+    if len(args) > 4:
+        raise TypeError(f"to() takes from 0 to 4 positional arguments but {len(args)} were given")
     for value in args:
         if value is None:
             continue
         if isinstance(value, dtype_type):
+            if dtype is not None:
+                raise TypeError("to() received an invalid combination of arguments - got "
+                                f"({', '.join(type(one).__name__ for one in args)})")
             dtype = value
         elif isinstance(value, Tensor):
             other = value

@@ -30,8 +30,6 @@ def _second_gradients(grads: Any, grad_output: Tensor, input: Any, weight: Any, 
                       dilation: Any, transposed: bool, output_padding: Any, groups: int, output_mask: Any,
                       needs: Any) -> Any:
     """Each of the three gradients is linear in two of `grad_output`, `input` and `weight`: convolutions again."""
-    if input._a.dtype.kind == "c":
-        raise NotImplementedError("the second derivative of a complex convolution is not supported")
     rest = (stride, padding, dilation, transposed, output_padding, groups)
     of_input, of_weight, of_bias = grads
     parts = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -199,11 +200,14 @@ def with_flags(tensor: Tensor, requires_grad: bool, out: Any = None) -> Tensor:
     return tensor
 
 
-def out_dtype(name: str, out: Tensor, dtype: DType | None) -> Any:
+def out_dtype(name: str, out: Tensor, dtype: DType | None, device: DeviceLike = None) -> Any:
     """The dtype that a factory makes for `out=`: that of the tensor to fill; another may not be asked for."""
     if out.requires_grad and THREAD.state.grad:
         raise RuntimeError(f"aten::{name}(): functions with out=... arguments don't support automatic differentiation, "
                            "but one of the arguments requires grad.")
+    if type(out._a) is not np.ndarray and device is not None and as_device(device).type != out.device.type:
+        raise RuntimeError(f"device type {as_device(device).type} does not match device type of out parameter "
+                           f"({out.device.type})")
     if dtype is not None and dtype is not out.dtype:
         raise RuntimeError(f"dtype {pretty(dtype)} does not match dtype of out parameter ({pretty(out.dtype)})")
     return out.dtype
@@ -296,7 +300,7 @@ def _arange(start: Any, end: Any, step: Any, dtype: DType | None, layout: Any, d
         raise RuntimeError(f"unsupported range: {start} -> {end}")
     if start > end if step > 0 else start < end:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    if dtype is bool_:
+    if dtype is bool_ or dtype.is_complex:
         raise unsupported("arange_cpu", dtype.np)
     count = end - start if whole and step == 1 else max(0, math.ceil((end - start) / step))
     return _placed(_range_into(empty((count,), dtype.np), start, step), device)
@@ -346,13 +350,17 @@ def arange(start: Any = None, end: Any = None, step: Any = None, *, out: Any = N
     if end is None:
         raise TypeError("arange() received an invalid combination of arguments - got (), but expected an end")
     if out is not None:
-        dtype = out_dtype("arange", out, dtype)
+        dtype = out_dtype("arange", out, dtype, device)
     if step is not None:
         made = aten.arange__start_step(0 if start is None else start, end, step, dtype=dtype, device=device)
     elif start is not None:
         made = aten.arange__start(start, end, dtype=dtype, device=device)
     else:
         made = aten.arange__default(end, dtype=dtype, device=device)
+    if out is not None and out._a.size and out._a.size != made._a.size:
+        warnings.warn(f"The number of elements in the out tensor of shape {list(out._a.shape)} is {out._a.size}, which "
+                      f"does not match the computed number of elements {made._a.size}. The out tensor is resized to "
+                      f"{list(made._a.shape)}.", UserWarning, stacklevel=2)
     return made if out is None and not requires_grad else range_out(made, requires_grad, out)
 
 
@@ -363,6 +371,8 @@ def _linspace(start: Any, end: Any, steps: int, dtype: DType | None, layout: Any
         kind = kind.to_complex()
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
+    if kind is bool_ and steps:
+        raise unsupported("linspace_cpu", kind.np)
     return _placed(_spaced_into(empty((steps,), kind.np), start, end), device)
 
 
@@ -395,7 +405,7 @@ def linspace(start: Any, end: Any, steps: int, *, out: Any = None, dtype: DType 
     _single("linspace", start, end)
     start, end = (v.item() if isinstance(v, Tensor) else v for v in (start, end))
     if out is not None:
-        dtype = out_dtype("linspace", out, dtype)
+        dtype = out_dtype("linspace", out, dtype, device)
     return range_out(aten.linspace__default(start, end, steps, dtype=dtype, device=device), requires_grad, out)
 
 
@@ -404,6 +414,8 @@ def _logspace(start: Any, end: Any, steps: int, base: float, dtype: DType | None
     kind = dtype or DefaultDtype.value
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
+    if kind is bool_ and steps:
+        raise unsupported("logspace_cpu", kind.np)
     if kind.category < FLOAT:
         # PyTorch brings both ends and the step to the result's type first.
         start, end = int(start), int(end)
@@ -426,7 +438,7 @@ def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, out: Any =
     _single("logspace", start, end)
     start, end = (v.item() if isinstance(v, Tensor) else v for v in (start, end))
     if out is not None:
-        dtype = out_dtype("logspace", out, dtype)
+        dtype = out_dtype("logspace", out, dtype, device)
     return range_out(aten.logspace__default(start, end, steps, base, dtype=dtype, device=device), requires_grad, out)
 
 

@@ -13,6 +13,7 @@ from .._dispatch.promotion import pretty
 from .._dispatch.registry import choose, declare
 from .._shape import broadcast_shapes
 from .._tensor import Tensor
+from .._warn import warn_once
 from .formulas import conj
 
 declare(
@@ -30,6 +31,8 @@ def _cross(self: Tensor, other: Tensor, dim: int | None) -> Tensor:
         if 3 not in self._a.shape:
             raise RuntimeError("no dimension of size 3 in input")
         dim = self._a.shape.index(3)
+        warn_once("Using torch.cross without specifying the dim arg is deprecated. Please either pass the dim "
+                  "explicitly or use torch.linalg.cross, whose default is the last dimension.")
     return aten.linalg_cross(self, other, dim=dim)
 
 

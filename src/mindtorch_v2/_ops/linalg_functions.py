@@ -175,6 +175,8 @@ def _cond(self: Tensor, p: Any) -> Tensor:
         raise RuntimeError("linalg.cond: The input tensor A must have at least 2 dimensions.")
     if p is None or (not isinstance(p, str) and abs(p) == 2):
         values = aten.linalg_svdvals(self)
+        if not values._a.shape[-1]:
+            return aten.sum__dim_IntList(values, (-1,), False)  # the condition of nothing is 0
         largest, smallest = aten.narrow(values, -1, 0, 1), aten.narrow(values, -1, values._a.shape[-1] - 1, 1)
         return aten.squeeze__dim(smallest / largest if p == -2 else largest / smallest, -1)
     check_matrix("linalg.cond", self, square=True)
@@ -218,11 +220,11 @@ declare("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", composite=
 
 
 def _linalg_vander(x: Tensor, count: int | None) -> Tensor:
-    if x.ndim < 1:
-        raise RuntimeError("linalg.vander(): input must be at least 1-D")
     if x.dtype is bool_ or x._a.dtype in HALF_TYPES:
         raise RuntimeError("linalg.vander supports floating point, complex, and integer tensors, but got "
                            f"{pretty(x.dtype)}")
+    if not x.ndim:
+        x = aten.unsqueeze(x, 0)
     size = x._a.shape[-1] if count is None else count
     if size <= 1:
         raise RuntimeError("N must be greater than 1.")

@@ -178,8 +178,10 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpa
 @choose("lu", where="fm")
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
     """The packed LU decomposition with its pivots, and the diagnosis of each matrix if asked for."""
-    factors, pivots, infos = aten._lu_with_info(A, pivot, not get_infos)
-    return (factors, pivots, infos) if get_infos else (factors, pivots)
+    warn_once("torch.lu is deprecated in favor of torch.linalg.lu_factor / torch.linalg.lu_factor_ex and will be "
+              "removed in a future PyTorch release.")
+    made = named("_lu_with_info", ("LU", "pivots", "info"))(aten._lu_with_info(A, pivot, not get_infos))
+    return made if get_infos else tuple(made[:2])
 
 
 declare("_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, "

@@ -31,6 +31,11 @@ def _diagonal_matrix(x: Any) -> Any:
     return aten.diag_embed(x, 0, -2, -1)
 
 
+def _unused(*grads: Any) -> bool:
+    """Whether the vectors of a decomposition were not used: equal values, which share a gap of 0, do no harm then."""
+    return not any(grad.requires_grad or bool(aten.any(grad)) for grad in grads)
+
+
 def _svd_backward(grads: Any, A: Any, full_matrices: bool, result0: Any, result1: Any, result2: Any) -> Any:
     grad_u, grad_s, grad_vh = grads
     u, s, vh = result0, result1, result2
@@ -40,6 +45,8 @@ def _svd_backward(grads: Any, A: Any, full_matrices: bool, result0: Any, result1
         # The vectors beyond the rank are arbitrary: a gradient that depends on them has no meaning.
         u, grad_u = aten.narrow(u, -1, 0, count), aten.narrow(grad_u, -1, 0, count)
         vh, grad_vh = aten.narrow(vh, -2, 0, count), aten.narrow(grad_vh, -2, 0, count)
+    if _unused(grad_u, grad_vh):
+        return aten.matmul(u, aten.unsqueeze(grad_s, -1) * vh)
     gaps = _differences(aten.pow(s, 2))
     from_u = _skew(aten.matmul(adjoint(u), grad_u))
     from_v = _skew(aten.matmul(vh, adjoint(grad_vh)))
@@ -101,6 +108,8 @@ declare("svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Te
 def _eigh_backward(grads: Any, result0: Any, result1: Any) -> Any:
     grad_values, grad_vectors = grads
     vectors = result1
+    if _unused(grad_vectors):
+        return aten.matmul(vectors, aten.unsqueeze(grad_values, -1) * adjoint(vectors))
     inner = aten.matmul(adjoint(vectors), grad_vectors) / _differences(result0)
     # The length of an eigenvector is fixed and its phase arbitrary: nothing flows along the vector itself.
     inner = inner - _diagonal_matrix(aten.diagonal(inner, 0, -2, -1)) + _diagonal_matrix(grad_values)
@@ -195,7 +204,7 @@ def _lstsq(self: Tensor, b: Tensor, rcond: Any, driver: Any) -> Any:
     limit = rcond if rcond is not None else float(np.finfo(self._a.dtype).eps) * max(rows, columns)
     solution = aten.matmul(aten.linalg_pinv(self, limit), right)
     singular = aten.linalg_svdvals(aten.detach(self))
-    rank = aten.sum__dim_IntList(singular > limit * aten.amax(singular, (-1,), True), (-1,), dtype=int64)
+    rank = aten.sum__dim_IntList(singular > limit * _extreme(singular, -1, True, True), (-1,), dtype=int64)
     nothing = aten.empty((0,), dtype=int64, device=self.device)
     residuals = aten.empty((0,), dtype=singular.dtype, device=self.device)
     # The default driver, gelsy, does not give residuals.
@@ -264,7 +273,7 @@ def _matrix_norm(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: DType |
         if ord == "nuc":
             made = aten.sum__dim_IntList(singular, (-1,), keepdim)
         else:
-            made = (aten.amax if ord > 0 else aten.amin)(singular, (-1,), keepdim)
+            made = _extreme(singular, -1, ord > 0, keepdim)
         return aten.movedim(aten.unsqueeze(made, -1), (-2, -1), (first, second)) if keepdim else made
     if isinstance(ord, str) or abs(ord) not in (1, math.inf):
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
@@ -272,7 +281,14 @@ def _matrix_norm(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: DType |
     along, other = (first, second) if abs(ord) == 1 else (second, first)
     sums = aten.linalg_vector_norm(value, 1, (along,), keepdim)
     other -= 0 if keepdim or other < along else 1
-    return (aten.amax if ord > 0 else aten.amin)(sums, (other,), keepdim)
+    return _extreme(sums, other, ord > 0, keepdim)
+
+
+def _extreme(values: Tensor, dim: int, largest: bool, keepdim: bool) -> Any:
+    """The largest, which is 0 where there is nothing, or the smallest of values that are not negative."""
+    if largest and not values._a.shape[dim]:
+        return aten.sum__dim_IntList(values, (dim,), keepdim)
+    return (aten.amax if largest else aten.amin)(values, (dim,), keepdim)
 
 
 def _norm(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: DType | None) -> Tensor:

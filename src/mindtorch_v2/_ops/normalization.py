@@ -10,11 +10,12 @@ import math
 from typing import Any
 
 from .._backends.cpu import normalization as kernels
+from .._dispatch.dtype_rules import unsupported
 from .._dispatch.layouts import is_channels_last
 from .._dispatch.namespace import aten
 from .._dispatch.registry import declare
 from .._dispatch.state import THREAD
-from .._dtype import FROM_NUMPY, HALF_TYPES, finfo, float32, uint8
+from .._dtype import FLOAT, FROM_NUMPY, HALF_TYPES, finfo, float32, uint8
 from .._tensor import Tensor
 
 Gradients = tuple[Any, Any, Any]
@@ -71,6 +72,8 @@ declare(
 
 def _fused_rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None, eps: float | None) -> tuple[Any, Any]:
     own = FROM_NUMPY[input._a.dtype]
+    if own.category < FLOAT:
+        raise unsupported("rms_norm", input._a.dtype)
     computed = float32 if input._a.dtype in HALF_TYPES else own
     epsilon = finfo(computed).eps if eps is None else eps
     wide = aten.to(input, computed)
@@ -187,15 +190,16 @@ def _check_channels(name: str, parameter: Tensor | None, channels: int) -> None:
 def _batch_norm_impl(input: Tensor, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
                      momentum: float, eps: float, cudnn_enabled: bool) -> tuple[Any, ...]:
     shape = input._a.shape
-    if len(shape) < 2:
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-len(shape) or -1}, "
-                         f"{max(len(shape) - 1, 0)}], but got 1)")
+    channels = shape[1] if len(shape) > 1 else 0
     if not training and (running_mean is None or running_var is None):
         which = "running_mean" if running_mean is None else "running_var"
         raise RuntimeError(f"{which} must be defined in evaluation mode")
     for name, parameter in (("running_mean", running_mean), ("running_var", running_var), ("weight", weight),
                             ("bias", bias)):
-        _check_channels(name, parameter, shape[1])
+        _check_channels(name, parameter, channels)
+    if len(shape) < 2 and 0 not in shape:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-len(shape) or -1}, "
+                         f"{max(len(shape) - 1, 0)}], but got 1)")
     reserve = aten.empty((0,), dtype=uint8, device=input.device)
     if 0 in shape:
         # Nothing to learn from; the parameters get gradients of zero.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -145,6 +146,11 @@ def _norm_slope(self: Tensor, norms: Any, p: Any) -> Any:
     if p == 2:
         return self / aten.where(norms == 0, 1.0, norms)
     size = aten.abs(self)
+    if p == math.inf:
+        # Shared by the elements of the largest size.
+        largest = aten.to(size == norms, size.dtype)
+        others = [d for d in range(self.ndim) if norms._a.shape[d] == 1]
+        return aten.sgn(self) * largest / aten.sum__dim_IntList(largest, others, True)
     return aten.sgn(self) * aten.pow(size, p - 1) / aten.pow(aten.where(norms == 0, 1.0, norms), p - 1)
 
 
@@ -352,17 +358,32 @@ def range_(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, d
     return range_out(made, requires_grad, out)
 
 
-declare(f"empty_permuted(int[] size, int[] physical_layout, *, {OPTIONS}) -> Tensor", where="f",
+declare(f"empty_permuted(int[] size, int[] physical_layout, *, {OPTIONS}) -> Tensor", where="n",
         composite=lambda size, order, dtype, layout, device, pin: _empty_permuted(size, order, dtype, device))
 
 
 def _empty_permuted(size: Sequence[int], order: Sequence[int], dtype: DType | None, device: DeviceLike) -> Tensor:
-    if sorted(order) != list(range(len(size))):
+    if len(order) != len(size):
         raise RuntimeError(f"Number of dimensions in size does not match the length of the physical_layout; i.e. "
-                           f"len(size) = {len(size)} is not equal to len(physical_layout) = {len(order)}"
-                           if len(order) != len(size) else "Duplicate dim not allowed in physical_layout")
+                           f"len(size) = {len(size)} is not equal to len(physical_layout) = {len(order)}")
+    for place, dim in enumerate(order):
+        if not 0 <= dim < len(size):
+            raise RuntimeError(f"Dimension out of range (expected to be between 0 and {len(size) - 1}, but got {dim} "
+                               f"at index {place}); negative dims are not supported here")
+    if len(set(order)) != len(order):
+        raise RuntimeError("Duplicate dim not allowed in physical_layout")
     steps, step = [0] * len(size), 1
     for dim in reversed(order):
         steps[dim] = step
         step *= max(size[dim], 1)
     return aten.empty_strided(tuple(size), tuple(steps), dtype=dtype, device=device)
+
+
+@choose("empty_permuted", where="f")
+def empty_permuted(size: Sequence[int], physical_layout: Sequence[int], *, dtype: DType | None = None,
+                   layout: Any = None, device: DeviceLike = None, pin_memory: bool = False,
+                   requires_grad: bool = False) -> Tensor:
+    """Memory for a tensor whose dimensions lie in the given order, the outermost first."""
+    made = aten.empty_permuted__default(size, physical_layout, dtype=dtype, layout=layout, device=device,
+                                        pin_memory=pin_memory)
+    return made.requires_grad_() if requires_grad else made

@@ -57,7 +57,8 @@ def _sgn_backward(grad: Tensor, self: Tensor, result: Any) -> Any:
 
 
 unary("neg", kernels.negative, lambda grad: -grad, promote=None)
-unary("abs", kernels.absolute, lambda grad, self: grad * aten.sgn(self), promote=None, meta="broadcast")
+declare("abs(Tensor self) -> Tensor", cpu=kernels.absolute, cpu_inplace=kernels.absolute_inplace, meta="broadcast",
+        grad={"self": lambda grad, self: grad * aten.sgn(self)})
 unary("sign", kernels.sign, _zeros, promote=None)
 unary("sgn", kernels.sgn, _sgn_backward, promote=None)
 unary("signbit", kernels.signbit, promote=None, inplace=False, meta="broadcast")
@@ -110,8 +111,9 @@ unary("deg2rad", kernels.degrees_to_radians, lambda grad: grad * (math.pi / 180.
 unary("rad2deg", kernels.radians_to_degrees, lambda grad: grad * (180.0 / math.pi), node="Rad2DegBackward0")
 declare(
     "tanh_backward(Tensor grad_output, Tensor output) -> Tensor", cpu=activation.tanh_backward, where="n", meta="same",
-    grad={"grad_output": lambda grad, output: aten.tanh_backward(grad, output),
-          "output": lambda grad, grad_output, output: grad * conj(aten.mul__Scalar(output, -2) * grad_output)},
+    grad={"grad_output": lambda grad, output: aten.tanh_backward(grad, conj(output)),
+          # It depends on the conjugate of `output`.
+          "output": lambda grad, grad_output, output: conj(grad) * (aten.mul__Scalar(conj(output), -2) * grad_output)},
 )
 
 # -- logistic ------------------------------------------------------------------------------------------------------
@@ -120,8 +122,8 @@ unary("sigmoid", kernels.sigmoid, lambda grad, result: aten.sigmoid_backward(gra
 declare(
     "sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor", cpu=activation.sigmoid_backward, where="n",
     meta="same",
-    grad={"grad_output": lambda grad, output: aten.sigmoid_backward(grad, output),
-          "output": lambda grad, grad_output, output: grad * conj(grad_output * (-2 * output + 1))},
+    grad={"grad_output": lambda grad, output: aten.sigmoid_backward(grad, conj(output)),
+          "output": lambda grad, grad_output, output: conj(grad) * (grad_output * (-2 * conj(output) + 1))},
 )
 declare(
     "logit(Tensor self, float? eps=None) -> Tensor", cpu=kernels.logit, promote="float", inplace=True, meta="same",

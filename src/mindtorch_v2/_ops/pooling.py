@@ -28,7 +28,9 @@ def _picked(grad: Tensor, indices: Tensor, spatial: int) -> Tensor:
     return aten.view(flat, shape)
 
 
-def _check_dimensions(name: str, x: Tensor) -> None:
+def _check_dimensions(name: str, x: Tensor, output_size: Sizes = 1) -> None:
+    if not isinstance(output_size, int) and len(output_size) != 1:
+        raise RuntimeError(f"{name}() argument 'output_size' should contain one int (got {len(output_size)})")
     if x._a.ndim not in (2, 3):
         raise RuntimeError(f"Expected 2 to 3 dimensions, but got {x._a.ndim}-dimensional tensor for argument #1 'self' "
                            f"(while checking arguments for {name})")
@@ -75,9 +77,19 @@ def _max_pool1d_with_indices(self: Tensor, kernel_size: Sizes, stride: Sizes, pa
 def _max_pool1d(self: Tensor, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes,
                 ceil_mode: bool) -> Tensor:
     array = self._a
-    if array.ndim not in (2, 3):
+    if array.ndim not in (2, 3) or 0 in array.shape[-2:]:
         raise RuntimeError("max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for "
                            f"input, but got:{list(array.shape)}")
+    for label, given in (("kernel_size", kernel_size), ("stride", stride), ("padding", padding),
+                         ("dilation", dilation)):
+        sizes = (given,) if isinstance(given, int) else tuple(given)
+        if len(sizes) > 1:
+            raise RuntimeError(f"max_pool1d() {label} must be an int, list of ints or tuple of ints of size 1 but got "
+                               f"size {len(sizes)}")
+        if sizes and sizes[0] <= 0 and label != "padding":
+            raise RuntimeError(f"max_pool1d() {label} must be greater than zero, but got {sizes[0]}")
+        if sizes and sizes[0] < 0:
+            raise RuntimeError(f"max_pool1d() padding must be non-negative, but got {sizes[0]}")
     kernel, margin, gap = _row(kernel_size, 1)[1], _row(padding, 0)[1], _row(dilation, 1)[1]
     if margin > kernel // 2:
         raise RuntimeError(f"max_pool1d() padding should be at most half of kernel size, but got padding={margin} and "
@@ -146,7 +158,7 @@ def _declare_adaptive(spatial: int) -> None:
     def composite(self: Tensor, output_size: Sequence[int]) -> Tensor:
         sizes = (output_size,) * spatial if isinstance(output_size, int) else tuple(output_size)
         if len(sizes) != spatial:
-            raise RuntimeError(f"{average}: output_size must be {spatial}")
+            raise RuntimeError(f"{average}(): internal error: output_size must be {spatial}")
         if min(sizes) < 0:
             shown = ", ".join(map(str, sizes))
             raise RuntimeError(f"{average}: elements of output_size must be greater than or equal to 0 but received "
@@ -187,12 +199,12 @@ _declare_adaptive(3)
 
 
 def _adaptive_avg_pool1d(self: Tensor, output_size: Sizes) -> Tensor:
-    _check_dimensions("adaptive_avg_pool1d", self)
+    _check_dimensions("adaptive_avg_pool1d", self, output_size)
     return aten.squeeze(aten.adaptive_avg_pool2d(aten.unsqueeze(self, -2), _row(output_size, 1)), -2)
 
 
 def _adaptive_max_pool1d(self: Tensor, output_size: Sizes) -> tuple[Tensor, Tensor]:
-    _check_dimensions("adaptive_max_pool1d", self)
+    _check_dimensions("adaptive_max_pool1d", self, output_size)
     values, indices = aten.adaptive_max_pool2d(aten.unsqueeze(self, -2), _row(output_size, 1))
     return aten.squeeze(values, -2), aten.squeeze(indices, -2)
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .._backends.cpu import random_slopes as kernels
+from .._dispatch.dtype_rules import unsupported
 from .._dispatch.namespace import aten
 from .._dispatch.registry import declare
 from .._random import Generator, engine_of
@@ -16,6 +19,8 @@ REST = "Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=Fals
 def _forward(x: Any, noise: Any, lower: float, upper: float, training: bool, generator: Generator | None) -> Any:
     if not training:
         return aten.leaky_relu(wrap_known(x), (lower + upper) / 2)._a
+    if x.dtype.kind in "biuc" or x.dtype == np.float16:
+        raise unsupported("rrelu_with_noise_out_cpu", x.dtype)
     return kernels.rrelu_with_noise(x, noise, lower, upper, engine_of(generator))
 
 

@@ -116,7 +116,8 @@ def _logcumsumexp_backward(grad: Tensor, self: Tensor, dim: int, result: Any) ->
     if not grad.ndim or not grad._a.size:
         return grad
     if grad.dtype.is_complex:
-        raise NotImplementedError("logcumsumexp: the derivative for complex tensors is not supported")
+        logs = aten.where(grad == 0, float(finfo(grad.dtype).min), aten.log(grad))
+        return aten.exp(reversed_scan(aten.logcumsumexp, logs - conj(result), dim) + conj(self))
     # Positive and negative gradients are summed apart, as logarithms.
     lowest = aten.scalar_tensor(finfo(grad.dtype).min, dtype=grad.dtype, device=grad.device)
     size = aten.log(aten.abs(grad))

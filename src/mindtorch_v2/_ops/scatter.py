@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +14,7 @@ from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
 from .._shape import wrap_dim
 from .._tensor import Tensor
+from .._warn import warn_once
 from .formulas import scaled
 
 
@@ -116,7 +116,7 @@ def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: A
         form = aten.scatter__src if is_tensor else aten.scatter__value
         return form(input, dim, index, given, out=out)
     if is_tensor:
-        warnings.warn(OLD_REDUCE, UserWarning, stacklevel=2)
+        warn_once(OLD_REDUCE)
     form = aten.scatter__reduce if is_tensor else aten.scatter__value_reduce
     return form(input, dim, index, given, reduce=reduce, out=out)
 
@@ -130,7 +130,7 @@ def scatter_(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: 
         form = aten.scatter___src if is_tensor else aten.scatter___value
         return form(input, dim, index, given)
     if is_tensor:
-        warnings.warn(OLD_REDUCE, UserWarning, stacklevel=2)
+        warn_once(OLD_REDUCE)
     form = aten.scatter___reduce if is_tensor else aten.scatter___value_reduce
     return form(input, dim, index, given, reduce=reduce)
 

@@ -140,6 +140,9 @@ def stft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: i
             raise RuntimeError("stft requires the return_complex parameter be given for real inputs, and will further "
                                "require that return_complex=True in a future PyTorch release.")
         return_complex = True
+    if not return_complex:
+        warn_once("stft with return_complex=False is deprecated. In a future pytorch release, stft will return complex "
+                  "tensors for all inputs; use torch.view_as_real on the result.")
     if window is None:
         warn_once("A window was not provided. A rectangular window will be applied, which is known to cause spectral "
                   "leakage. Other windows such as torch.hann_window are recommended.")

@@ -90,9 +90,12 @@ def _declare_copy(op: Op, where: str = "f") -> None:
 
 
 for _key in ("alias", "as_strided", "expand", "permute", "select.int", "slice.Tensor", "split.Tensor",
-             "split_with_sizes", "t", "transpose.int", "unbind.int", "unfold", "unsqueeze", "view", "view_as_complex",
+             "split_with_sizes", "t", "transpose.int", "unbind.int", "unfold", "unsqueeze", "view_as_complex",
              "view_as_real"):
     _declare_copy(OPS[_key])
+# A copy can have any shape of as many elements, however the source lies in memory.
+declare("view_copy(Tensor self, int[] size) -> Tensor", grad=dict(OPS["view"].grad), node="ViewBackward0_copy",
+        where="f", cpu=lambda a, size: kernels.view(a.copy(), size))
 for _key in ("squeeze", "squeeze.dim", "squeeze.dims"):
     _declare_copy(OPS[_key], "n")
 declare("detach_copy(Tensor self) -> Tensor", cpu=lambda a: a.copy("K"), where="f")

@@ -135,16 +135,21 @@ def _open_bytes(closed: Array) -> Array:
 
 def hardtanh(a: Array, low: Any, high: Any) -> Array:
     """Kept between two numbers."""
-    if a.dtype.kind in "bc":
-        _refuse(a, "Bool inputs not supported for hardtanh")
+    _check_hardtanh(a, low, high)
     return _hardtanh_into(a, low, high, empty_like(a, a.dtype))
 
 
 def hardtanh_inplace(a: Array, low: Any, high: Any) -> Array:
     """`hardtanh` into its argument."""
+    _check_hardtanh(a, low, high)
+    return _hardtanh_into(a, low, high, a)
+
+
+def _check_hardtanh(a: Array, low: Any, high: Any) -> None:
     if a.dtype.kind in "bc":
         _refuse(a, "Bool inputs not supported for hardtanh")
-    return _hardtanh_into(a, low, high, a)
+    if a.dtype.kind == "u" and (low < 0 or high < 0):
+        raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
 
 
 @step("aten::hardtanh", "out")

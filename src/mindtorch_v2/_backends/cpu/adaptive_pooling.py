@@ -29,7 +29,7 @@ def adaptive_sizes(op: str, x: Array, output_size: Any, spatial: int, after: str
     if x.ndim not in (spatial + 1, spatial + 2):
         raise RuntimeError(f"{op}(): Expected {spatial + 1}D or {spatial + 2}D tensor, but got{after} {list(x.shape)}")
     if len(tuple(output_size)) != spatial:
-        raise RuntimeError(f"{op}: output_size must be {spatial}")
+        raise RuntimeError(f"{op}(): internal error: output_size.size() must be {spatial}")
     for axis in range(1, x.ndim):
         if x.shape[axis] == 0:
             raise RuntimeError(f"{op}(): Expected input to have non-zero size for non-batch dimensions, but input has "

@@ -43,6 +43,17 @@ def of_bits(name: str, function: Function) -> Function:
     return kernel
 
 
+def of_integers(name: str, function: Function) -> Function:
+    """An operation on the bits of integers, which booleans do not have."""
+
+    def kernel(a: Array, *rest: Array) -> Array:
+        if a.dtype.kind == "b":
+            raise unsupported(name, a.dtype)
+        return function(a, *rest)
+
+    return of_bits(name, kernel)
+
+
 def shift_left(a: Array, b: Array) -> Array:
     """`a << b`; all bits are gone when b is negative or not less than the width."""
     bits = a.dtype.itemsize * 8
@@ -110,6 +121,9 @@ def clamp(a: Array, low: Any, high: Any) -> Array:
     wanted = a.dtype
     if wanted not in FLOAT_DTYPES or type(low) not in PLAIN or type(high) not in PLAIN:
         wanted = result_dtype([a], [bound for bound in (low, high) if bound is not None]).np
+        if wanted.kind == "b":
+            raise unsupported("clamp_min_scalar_cpu" if high is None else "clamp_max_scalar_cpu" if low is None else
+                              "clamp_scalar_cpu", wanted)
     return _clamped(to(a, wanted), low, high)
 
 
@@ -130,6 +144,8 @@ def clamp_by_tensors(a: Array, low: Array | None, high: Array | None) -> Array:
         raise NotImplementedError("clamp is not supported for complex types")
     bounds = [bound for bound in (low, high) if bound is not None]
     a, *promoted = promote_list([a, *bounds])
+    if a.dtype.kind == "b" and len(bounds) == 2:
+        raise unsupported("clamp_cpu", a.dtype)
     if low is not None:
         a = np.maximum(a, promoted.pop(0))
     return a if high is None else np.minimum(a, promoted.pop(0))

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from ..._dispatch.dtype_rules import unsupported
 from ..._dispatch.steps import step
 from ..._dtype import HALF_TYPES
 from . import providers, windows_in_c
@@ -369,12 +370,23 @@ def _of_floats(x: Array, weight: Array, bias: Array | None, padding: Any, stride
 _fast_step = step("aten::mkldnn_convolution")(_of_floats)
 
 
+def _check_integers(x: Array, window: Window, transposed: bool) -> None:
+    """Integers of fewer bits have only the plain convolution, booleans none."""
+    if transposed:
+        raise unsupported(f"slow_conv_transpose{max(2, x.ndim - 2)}d_out_cpu", x.dtype)
+    spread = max(window.dilation) > 1
+    if spread or x.dtype.kind == "b":
+        raise unsupported("slow_conv_dilated<>" if spread else "slow_conv2d_cpu", x.dtype)
+
+
 def any_convolution(x: Array, weight: Array, bias: Array | None, stride: Any, padding: Any, dilation: Any,
                     transposed: bool, output_padding: Any, groups: int, benchmark: bool, deterministic: bool,
                     cudnn_enabled: bool, allow_tf32: bool) -> Array:
     """Convolution by whichever library can do it; the last four arguments are for one that is not here."""
     check_convolution(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
     window = make_window(weight, stride, padding, dilation)
+    if x.dtype.kind in "biu" and x.dtype != np.int64:
+        _check_integers(x, window, transposed)
     if not transposed and has_fast_convolution(x, weight) and min(window.output(x.shape[2:])) > 0:
         return _fast_step(x, weight, bias, padding, stride, dilation, groups)
     return _by_numpy(x, weight, bias, window, transposed, output_padding, groups)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..._deterministic import alert
+from ..._dispatch.dtype_rules import unsupported
 from ..._dispatch.promotion import pretty, scalar_array, stored_scalar
 from ..._dispatch.steps import step
 from ..._dtype import FLOAT, FROM_NUMPY
@@ -118,6 +119,10 @@ def index_reduce(a: Array, dim: int, index: Array, source: Array, reduce: str, i
     """Reduce slices of `source` into the slices of `a` that a vector names."""
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
+    if a.ndim < 2 and a.dtype.kind in "bc":
+        raise unsupported("index_func_", a.dtype)  # vectors have a kernel of their own
+    if reduce.startswith("am") and a.dtype.kind == "c":
+        raise unsupported("maximum_cpu" if reduce == "amax" else "minimum_cpu", a.dtype)
     at = wrap_dim(dim, a.ndim)
     _check_slices("index_reduce", a, at, index, source)
     whole, added = at_least_1d(a), at_least_1d(source)
@@ -231,7 +236,9 @@ def _fill_value(a: Array, mask: Array, value: Any) -> Array:
         if value.ndim:
             raise RuntimeError("masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
                                f"{value.ndim} dimension(s).")
-        return value.astype(a.dtype)
+        if value.dtype.kind != "c" or a.dtype.kind == "c":
+            return value.astype(a.dtype)
+        value = value.item()
     return stored_scalar(value, a.dtype)
 
 

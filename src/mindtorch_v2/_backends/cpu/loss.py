@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._dispatch.dtype_rules import unsupported
-from ..._dispatch.promotion import REAL_FLOATS, pretty, scalar_array
+from ..._dispatch.promotion import FLOAT_DTYPES, REAL_FLOATS, check_cast, pretty, scalar_array
 from ..._dispatch.steps import step
 from ..._dtype import FROM_NUMPY, HALF_TYPES
 from . import providers
@@ -23,6 +23,7 @@ from .elements import (
     formula,
 )
 from .memory import copy_, empty, empty_like, empty_like_contiguous, fill_, zero_
+from .pointwise import broadcasting
 from .reduce import divide_step, mean_into_step, mean_step, sum_all, sum_into_step
 
 Array = Any
@@ -200,8 +201,11 @@ def huber_backward(grad: Array, a: Array, b: Array, reduction: int, delta: float
     return slope.astype(a.dtype, copy=False)
 
 
+@broadcasting
 def soft_margin(a: Array, target: Array, reduction: int) -> Array:
     """log(1 + exp(-target a))."""
+    if a.dtype not in FLOAT_DTYPES:
+        check_cast(np.dtype(np.float32), a.dtype)
     return reduce(np.asarray(np.log1p(np.exp(-wide(target) * wide(a)))), reduction, a.dtype)
 
 

@@ -44,7 +44,9 @@ def _check(x: Array, target: Array, p: Any, weight: Array | None) -> None:
                            f"{list(x.shape)}")
     count, classes = _rows(x).shape
     if target.ndim > 1 or target.size != count:
-        raise RuntimeError(f"inconsistent target size, expected {count} but got {list(target.shape)}")
+        raise RuntimeError("multi_margin_loss: target tensor should be 1-D with size equal to the number of input "
+                           f"samples. Expected target size [{count}], but got {list(target.shape)}: inconsistent "
+                           f"target size for input of shape {list(x.shape)}")
     if weight is not None and weight.shape not in ((classes,), ()):
         raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
     if np.any((target < 0) | (target >= classes)):

@@ -59,7 +59,7 @@ def keeps_integers(name: str, function: Function) -> Function:
 
     def kernel(a: Array) -> Array:
         if a.dtype.kind in "iu":
-            return a.copy()
+            return a.copy("K")
         if a.dtype.kind == "b":
             raise unsupported(f"{name}_vml_cpu", a.dtype)
         if a.dtype.kind == "c":
@@ -139,6 +139,15 @@ def absolute(a: Array) -> Array:
         return np.abs(a)
     # The result lies as the operand does.
     return _absolute_into(a, empty(a.shape, a.dtype) if a.flags.c_contiguous else np.empty_like(a, subok=False))
+
+
+def absolute_inplace(a: Array) -> Array:
+    """`absolute` into its argument, which cannot be complex: the modulus is real."""
+    if a.dtype.kind == "c":
+        raise RuntimeError("In-place abs is not supported for complex tensors.")
+    if a.dtype.kind == "b":
+        raise unsupported("abs_cpu", a.dtype)
+    return _absolute_into(a, a)
 
 
 _plain_absolute = elementwise(ABS)(np.abs)
@@ -289,7 +298,7 @@ def is_infinity(sign_of: int) -> Function:
         if a.dtype.kind == "c":
             raise RuntimeError(f"{'isposinf' if sign_of > 0 else 'isneginf'} does not support complex inputs.")
         if a.dtype not in FLOAT_DTYPES:
-            return np.zeros(a.shape, np.bool_)
+            return np.zeros_like(a, np.bool_, subok=False)
         return np.equal(a, np.array(sign_of * np.inf, a.dtype))
 
     return kernel
@@ -328,7 +337,7 @@ def complex_from_polar(size: Array, argument: Array) -> Array:
 
 def _complex_of(name: str, first: Array, second: Array) -> np.dtype:
     found = COMPLEX_OF.get(first.dtype)
-    if found is None:
+    if found is None or second.dtype not in COMPLEX_OF:
         raise RuntimeError(
             "Expected both inputs to be Half, Float or Double tensors but got "
             f"{pretty(FROM_NUMPY[first.dtype])} and {pretty(FROM_NUMPY[second.dtype])}"

@@ -64,15 +64,15 @@ class Pool:
             raise RuntimeError(f"dilation should be greater than zero, but got {shown}")
         if len(shape) not in (spatial + 1, spatial + 2):
             raise RuntimeError(f"non-empty {spatial + 1}D or {spatial + 2}D (batch mode) tensor expected for input")
-        if 0 in shape[len(shape) - spatial - 1:]:
-            raise RuntimeError(f"Expected {spatial + 1}D or {spatial + 2}D (batch mode) tensor with optional 0 dim "
-                               f"batch size for input, but got:{list(shape)}")
         for p, k, d in zip(self.padding, self.kernel, self.dilation):
             if p < 0:
                 raise RuntimeError(f"pad must be non-negative, but got pad: {p}")
             if p > ((k - 1) * d + 1) // 2:
                 raise RuntimeError(f"pad should be at most half of effective kernel size, but got pad={p}, "
                                    f"kernel_size={k} and dilation={d}")
+        if 0 in shape[len(shape) - spatial - 1:]:
+            raise RuntimeError(f"Expected {spatial + 1}D or {spatial + 2}D (batch mode) tensor with optional 0 dim "
+                               f"batch size for input, but got:{list(shape)}")
 
     def count(self, i: int, ceil_mode: bool) -> int:
         n, p, s = self.sizes[i], self.padding[i], self.stride[i]

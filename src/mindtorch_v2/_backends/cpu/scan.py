@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._dispatch.dtype_rules import unsupported
 from ..._dtype import HALF_TYPES, dtype
 from . import providers
 from .blocks import parts
@@ -16,7 +17,7 @@ from .reduce import INT64, accumulator, along, narrowed, refuse, wide
 Array = Any
 
 
-def running(ufunc: np.ufunc) -> Callable[[Array, int, dtype | None], Array]:
+def running(name: str, ufunc: np.ufunc) -> Callable[[Array, int, dtype | None], Array]:
     """A running sum or product; float32 is accumulated in float64, as PyTorch does on the CPU."""
     accumulate: Callable[..., Any] = ufunc.accumulate
 
@@ -24,6 +25,8 @@ def running(ufunc: np.ufunc) -> Callable[[Array, int, dtype | None], Array]:
         shape = a.shape
         a, axis = along(a, dim)
         a, result = accumulator(a, to)
+        if result.kind == "b" and shape and a.size:
+            raise unsupported(f"{name}_out_cpu", result)
         if a.dtype == result == np.float32 and a.size:
             return _in_double(accumulate, np.ascontiguousarray(a), axis).reshape(shape)
         kind = np.float64 if a.dtype == np.float32 else a.dtype
@@ -45,8 +48,8 @@ def _in_double(accumulate: Callable[..., Any], a: Array, axis: int) -> Array:
     return made
 
 
-cumsum = running(np.add)
-cumprod = running(np.multiply)
+cumsum = running("cumsum", np.add)
+cumprod = running("cumprod", np.multiply)
 
 
 def running_extreme(name: str, ufunc: np.ufunc) -> Callable[[Array, int], tuple[Array, Array]]:

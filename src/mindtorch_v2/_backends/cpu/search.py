@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._dispatch.dtype_rules import unsupported
 from ..._dispatch.promotion import pretty, promote_arrays
 from ..._dtype import FROM_NUMPY, HALF_TYPES
 from ..._shape import wrap_dim
@@ -77,6 +78,7 @@ def _rows(a: Array, dim: int) -> tuple[Array, int]:
 
 def unique_dim(a: Array, dim: int, in_order: bool, return_inverse: bool, return_counts: bool) -> Unique:
     """The distinct slices along a dimension, in lexicographic order."""
+    refuse(a, "unique_dim", "c")
     rows, axis = _rows(a, dim)
     if not a.size:
         return a.copy(), NOTHING, NOTHING
@@ -159,8 +161,11 @@ def histc(a: Array, bins: int, low: Any, high: Any) -> Array:
 def histogram(a: Array, bins: int, between: Any, weight: Array | None, density: bool) -> tuple[Array, Array]:
     """A histogram of equal bins, with the bins' edges."""
     _check_bins(a, bins, "histogramdd")
+    if a.dtype.itemsize == 2:
+        raise unsupported("histogramdd", a.dtype)
     low, high = between or (0, 0)
-    low, high = _range(a, low, high, "torch.histogram", 0.5)
+    # Without elements to take a range from there is the one from 0 to 1.
+    low, high = (0, 1) if not a.size and low == high else _range(a, low, high, "torch.histogram", 0.5)
     edges = np.linspace(low, high, bins + 1).astype(a.dtype)
     return _finish(_count(a, bins, low, high, weight), edges, density, a.dtype)
 

@@ -27,6 +27,8 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
     tensor([[0., 1.],
             [1., 0.]])
     """
+    if weight._a.ndim != 2:
+        raise RuntimeError("'weight' must be 2-D")
     padding = checked_padding_index(padding_idx, weight._a.shape[0])
     if max_norm is not None:
         input = aten.contiguous(input)

@@ -89,19 +89,26 @@ def _resized(input: Tensor, sizes: Any, factors: Any, mode: str, align_corners: 
                               f"{ALL_MODES} (got {mode})")
 
 
+def _deprecated(name: str) -> None:
+    warnings.warn(f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=3)
+
+
 def upsample(input: Tensor, size: Any = None, scale_factor: Factors = None, mode: str = "nearest",
              align_corners: bool | None = None) -> Tensor:
     """An older name of `interpolate`."""
+    _deprecated("upsample")
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Factors = None) -> Tensor:
     """`interpolate` in nearest mode."""
+    _deprecated("upsample_nearest")
     return interpolate(input, size, scale_factor, "nearest")
 
 
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Factors = None) -> Tensor:
     """`interpolate` in bilinear mode with aligned corners."""
+    _deprecated("upsample_bilinear")
     return interpolate(input, size, scale_factor, "bilinear", True)
 
 
