@@ -46,8 +46,11 @@ def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str, operat
     if operator is not None and not all(isinstance(value, operands) for value in values[:2]):
         return NotImplemented
     arguments = op.schema.arguments
-    scalar_ok = op.promote in ("binary", "binary_float", "compare", "difference")
-    for position, (argument, value) in enumerate(zip(arguments, values), start=1):
+    # A composite's parts have said already what does not fit.
+    scalar_ok = op.promote in ("binary", "binary_float", "compare", "difference") or (
+        op.composite is not None and isinstance(error, RuntimeError))
+    first = 0 if form.endswith("_") else 1  # in-place forms are methods, whose tensor is not counted
+    for position, (argument, value) in enumerate(zip(arguments, values), start=first):
         if not argument.is_tensor or isinstance(value, Tensor) or (value is None and argument.is_optional):
             continue
         if argument.is_list:
@@ -61,7 +64,7 @@ def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str, operat
             f"{form}(): argument '{argument.python_name}' (position {position}) must be Tensor, "
             f"not {type(value).__name__}"
         )
-    for position, (argument, value) in enumerate(zip(arguments, values), start=1):
+    for position, (argument, value) in enumerate(zip(arguments, values), start=first):
         wanted = None if argument.is_tensor else wrong_kind(argument.type, value)
         if wanted is not None and (wanted == "tuple of ints" or isinstance(value, Tensor) or is_foreign(error)):
             place = "" if argument.keyword_only else f" (position {position})"

@@ -115,9 +115,16 @@ _running("cummin", np.minimum)
 def _logcumsumexp_backward(grad: Tensor, self: Tensor, dim: int, result: Any) -> Any:
     if not grad.ndim or not grad._a.size:
         return grad
-    if grad.dtype.is_complex:
-        logs = aten.where(grad == 0, float(finfo(grad.dtype).min), aten.log(grad))
-        return aten.exp(reversed_scan(aten.logcumsumexp, logs - conj(result), dim) + conj(self))
+    if THREAD.state.grad or grad.dtype.is_complex:
+        # Linear in the gradient, which may be zero, so that it can be differentiated again: by the share that each
+        # element has in each sum.
+        terms, sums = (aten.movedim(x, dim, -1) for x in (self, result))
+        shares = aten.unsqueeze(terms, -2) - aten.unsqueeze(sums, -1)
+        count = terms._a.shape[-1]
+        later = aten.triu(aten.ones((count, count), dtype=bool_, device=grad.device), 1)
+        shares = aten.masked_fill(aten.exp(aten.masked_fill(shares, later, 0)), later, 0)
+        made = aten.matmul(aten.unsqueeze(aten.movedim(grad, dim, -1), -2), conj(shares))
+        return aten.movedim(aten.squeeze__dim(made, -2), -1, dim)
     # Positive and negative gradients are summed apart, as logarithms.
     lowest = aten.scalar_tensor(finfo(grad.dtype).min, dtype=grad.dtype, device=grad.device)
     size = aten.log(aten.abs(grad))

@@ -140,3 +140,15 @@ def test_a_given_gradient_takes_the_dtype_of_its_output() -> None:
         x = torch.ones(3, dtype=torch.float64, requires_grad=True)
         found.append(torch.autograd.grad(x.bfloat16(), x, torch.tensor([1.7886284, 1.0, 1.0]))[0].tolist())
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("kind", ["float32", "complex128"])
+def test_forward_mode_of_logcumsumexp(kind: str) -> None:
+    found = []
+    for torch in (ours, theirs):
+        forward = torch.autograd.forward_ad
+        x = torch.tensor([-50.0, 60.0, 3.0, 61.0], dtype=getattr(torch, kind))
+        with forward.dual_level():
+            dual = forward.make_dual(x, torch.tensor([1.0, 0.0, 2.0, -1.0], dtype=x.dtype))
+            found.append(forward.unpack_dual(torch.logcumsumexp(dual, 0))[1].numpy())
+    np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-6)
