@@ -288,3 +288,18 @@ def test_helpers_for_modules() -> None:
         common_nn._test_module_empty_input(case, mt.nn.Flatten(), mt.randn(0, 3, 2, 2))
     names = [name for name, _ in common_nn._create_basic_net()[2].named_parameters()]
     assert names == ["0.dummy_param", "0.l1.layer_dummy_param"]
+
+
+def test_wrappers_of_gradcheck_keep_the_form_of_matrices():
+    from mindtorch_v2.testing._internal.common_methods_invocations import wrapper_set_seed
+    from mindtorch_v2.testing._internal.opinfo.core import (
+        gradcheck_wrapper_hermitian_input,
+        gradcheck_wrapper_triangular_input_real_positive_diagonal,
+    )
+
+    x = mt.randn(3, 3, dtype=mt.complex128)
+    assert gradcheck_wrapper_hermitian_input(lambda m: mt.equal(m, m.mH), x)
+    kept = gradcheck_wrapper_triangular_input_real_positive_diagonal(lambda m, upper: m, x)
+    assert mt.equal(kept, kept.tril())
+    assert bool((kept.diagonal().real > 0).all())
+    assert mt.equal(wrapper_set_seed(mt.rand, 3), wrapper_set_seed(mt.rand, 3))

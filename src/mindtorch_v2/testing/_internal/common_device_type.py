@@ -258,6 +258,42 @@ class CPUTestBase(DeviceTypeTestBase):
     device_type = "cpu"
 
 
+class CUDATestBase(DeviceTypeTestBase):
+    """Tests on a device that this runtime does not have: none are made of it."""
+
+    device_type = "cuda"
+
+
+class XPUTestBase(CUDATestBase):
+    """As `CUDATestBase`."""
+
+    device_type = "xpu"
+
+
+class MPSTestBase(CUDATestBase):
+    """As `CUDATestBase`."""
+
+    device_type = "mps"
+
+
+class HPUTestBase(CUDATestBase):
+    """As `CUDATestBase`."""
+
+    device_type = "hpu"
+
+
+class LazyTestBase(CUDATestBase):
+    """As `CUDATestBase`."""
+
+    device_type = "lazy"
+
+
+class PrivateUse1TestBase(CUDATestBase):
+    """As `CUDATestBase`."""
+
+    device_type = "privateuseone"
+
+
 device_type_test_bases = [CPUTestBase]
 
 

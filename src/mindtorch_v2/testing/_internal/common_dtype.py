@@ -36,6 +36,13 @@ class _Types(tuple[dtype, ...]):
         return _Types(*other, *self)
 
 
+_dispatch_dtypes = _Types  # under the name that tests import
+
+
+def _validate_dtypes(*kinds: Any) -> tuple[Any, ...]:
+    return tuple(_Types(*kinds))
+
+
 _FLOATING = _named("float32", "float64")
 _INTEGRAL = _named("uint8", "int8", "int16", "int32", "int64")
 _COMPLEX = _named("complex64", "complex128")

@@ -21,6 +21,11 @@ from .elementwise import (
     sample_inputs_elementwise_binary,
     sample_inputs_elementwise_unary,
 )
+from .gradcheck_wrappers import (
+    gradcheck_wrapper_hermitian_input,
+    gradcheck_wrapper_triangular_input,
+    gradcheck_wrapper_triangular_input_real_positive_diagonal,
+)
 from .infos import (
     AliasInfo,
     BinaryUfuncInfo,
@@ -72,6 +77,9 @@ __all__ = [
     "generate_elementwise_unary_noncontiguous_tensors",
     "generate_elementwise_unary_small_value_tensors",
     "generate_elementwise_unary_tensors",
+    "gradcheck_wrapper_hermitian_input",
+    "gradcheck_wrapper_triangular_input",
+    "gradcheck_wrapper_triangular_input_real_positive_diagonal",
     "reference_inputs_elementwise_binary",
     "reference_inputs_elementwise_unary",
     "sample_inputs_elementwise_binary",
