@@ -176,6 +176,8 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
     try:
         return PROMOTION[type1, type2]
     except (AttributeError, KeyError):
+        if type1 in PYTHON_DTYPES or type2 in PYTHON_DTYPES:
+            return PROMOTION[PYTHON_DTYPES.get(type1, type1), PYTHON_DTYPES.get(type2, type2)]
         number = 1 if not isinstance(type1, dtype) else 2
         if isinstance((type1, type2)[number - 1], dtype):
             raise
@@ -248,6 +250,8 @@ class iinfo:
 
     def __init__(self, type: Any) -> None:
         type = PYTHON_DTYPES.get(type, type)
+        if type is bool_:
+            raise TypeError("torch.bool is not supported by torch.iinfo")
         if not isinstance(type, dtype) or type.category != INTEGER:
             raise TypeError(
                 f"torch.iinfo() requires an integer input type. Use torch.finfo to handle '{type!r}'"

@@ -80,6 +80,8 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
 
 def is_signed(input: Tensor) -> bool:
     """Whether the dtype has negative numbers."""
+    if not isinstance(input, Tensor):
+        raise TypeError(f"is_signed(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     return input.dtype.is_signed
 
 

@@ -194,6 +194,9 @@ def npu(self: Tensor, device: DeviceLike = None, non_blocking: bool = False) -> 
 @choose("is_floating_point")
 def is_floating_point(input: Tensor) -> bool:
     """Whether the dtype is a real floating type."""
+    if not isinstance(input, Tensor):
+        raise TypeError("is_floating_point(): argument 'input' (position 1) must be Tensor, not "
+                        f"{type(input).__name__}")
     return FROM_NUMPY[input._a.dtype].category == FLOAT
 
 

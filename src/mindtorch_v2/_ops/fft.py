@@ -251,7 +251,7 @@ for _name, _function in (("fftn", _complex_nd(True)), ("ifftn", _complex_nd(Fals
 def _shift(back: bool) -> Callable[..., Tensor]:
     def shift(self: Tensor, dim: Any) -> Tensor:
         dims = list(range(self.ndim)) if dim is None else [dim] if isinstance(dim, int) else list(dim)
-        sizes = [self._a.shape[d] for d in dims]
+        sizes = [self._a.shape[wrap_dim(d, self.ndim)] for d in dims]
         return aten.roll(self, [(size + 1) // 2 if back else size // 2 for size in sizes], dims)
 
     return shift

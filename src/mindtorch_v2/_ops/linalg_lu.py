@@ -240,7 +240,13 @@ def _lu_solve(lu: Tensor, pivots: Tensor, b: Tensor, left: bool, adjoint_: bool)
 declare("linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
         composite=_lu_solve, where="n")
 declare("lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor",
-        composite=lambda self, lu, pivots: aten.linalg_lu_solve(lu, pivots, self))
+        composite=lambda self, lu, pivots: _old_lu_solve(self, lu, pivots))
+
+
+def _old_lu_solve(b: Tensor, lu: Tensor, pivots: Tensor) -> Any:
+    warn_once("torch.lu_solve is deprecated in favor of torch.linalg.lu_solve and will be removed in a future PyTorch "
+              "release.")
+    return aten.linalg_lu_solve(lu, pivots, b)
 
 
 def _solve_ex(a: Tensor, b: Tensor, left: bool, check_errors: bool) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from .._backends.cpu import matmul as kernels
@@ -289,6 +290,10 @@ def _multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     for i, tensor in enumerate(tensors):
         if tensor.ndim != 2:
             raise RuntimeError(f"multi_dot(): tensor {i} must be 2D but got {tensor.ndim}D")
+    for i, (left, right) in enumerate(pairwise(tensors)):
+        if left._a.shape[1] != right._a.shape[0]:
+            raise RuntimeError(f"multi_dot(): tensors {i} and {i + 1} with shapes {list(left._a.shape)} and "
+                               f"{list(right._a.shape)} cannot be multiplied")
     extents = [t._a.shape[0] for t in tensors] + [tensors[-1]._a.shape[1]]
     shape = ([] if row else [extents[0]]) + ([] if column else [extents[-1]])
     return aten.view(_multiply(tensors, extents, 0, len(tensors) - 1, {}), shape)

@@ -18,6 +18,7 @@ from .._dispatch.registry import choose, declare
 from .._dtype import INTEGER, DefaultDtype, DType, float64
 from .._shape import as_shape, wrap_dim
 from .._tensor import Tensor, wrap
+from .._warn import warn_once
 from .create import OPTIONS, out_dtype, range_out
 from .formulas import conj
 from .return_types import named
@@ -352,6 +353,8 @@ declare(f"range.step(Scalar start, Scalar end, Scalar step=1, *, {OPTIONS}) -> T
 def range_(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dtype: DType | None = None,
            layout: Any = None, device: DeviceLike = None, requires_grad: bool = False) -> Tensor:
     """Numbers from `start` to `end`, which is included."""
+    warn_once("torch.range is deprecated and will be removed in a future release because its behavior is inconsistent "
+              "with Python's range builtin. Instead, use torch.arange, which produces values in [start, end).")
     if out is not None:
         dtype = out_dtype("range", out, dtype)
     made = aten.range__step(start, end, step, dtype=dtype, device=device)

@@ -32,6 +32,10 @@ declare(
 def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool | None = None, *,
          out: Any = None) -> Any:
     """Elements in order along a dimension, and where they came from."""
+    if type(dim) is bool or type(descending) is int:
+        raise TypeError("sort() received an invalid combination of arguments - got (Tensor, "
+                        f"{type(dim).__name__}, {type(descending).__name__}), but expected (Tensor, int dim, bool "
+                        "descending)")
     if stable is None:
         return SORT(aten.sort__default(input, dim, descending, out=out))
     return SORT(aten.sort__stable(input, stable=stable, dim=dim, descending=descending, out=out))
