@@ -10,10 +10,11 @@ from .._backends.base import on_device
 from .._backends.cpu import gather as kernels
 from .._backends.cpu.view import diagonal as diagonal_view
 from .._device import DeviceLike
+from .._dispatch.dtype_rules import unsupported
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
 from .._dispatch.state import THREAD
-from .._dtype import DType, int64
+from .._dtype import DType, int32, int64
 from .._shape import broadcast_shapes, numel
 from .._tensor import Tensor, wrap
 from .create import OPTIONS
@@ -163,6 +164,8 @@ def _triangles(name: str) -> None:
     def indices(row: int, col: int, offset: int, dtype: DType | None, layout: Any, device: DeviceLike,
                 pin_memory: bool | None) -> Tensor:
         device = THREAD.state.default_device if device is None else device
+        if dtype is not None and dtype not in (int32, int64):
+            raise unsupported(f"{name}_indices", dtype.np)
         made = wrap(kernels.triangle_indices(name, row, col, offset))
         return aten.to(made, dtype or int64, device=device) if dtype is not None or device is not None else made
 

@@ -12,6 +12,7 @@ import numpy as np
 from .._backends.base import placed, to_host
 from .._backends.cpu import numeric as kernels
 from .._device import DeviceLike
+from .._dispatch.dtype_rules import unsupported
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import pretty
 from .._dispatch.registry import choose, declare
@@ -275,6 +276,8 @@ def _segment_kernel(data: Any, reduce: str, lengths: Any, indices: Any, offsets:
         if np.any(lengths.sum(-1) != data.shape[at]):
             raise RuntimeError("segment_reduce(): Expected all rows of lengths along axis to sum to "
                                "data.size(lengths.dim()-1) when !unsafe.")
+    if data.dtype.kind in "biuc":
+        raise unsupported("_segment_reduce_cpu", data.dtype)
     return kernels.segment_reduce(data, _REDUCTIONS.get(reduce, reduce), lengths, at, initial)
 
 
@@ -305,6 +308,8 @@ declare(
 
 def _histogramdd(input: Tensor, bins: Any, range: Any, weight: Tensor | None, density: bool) -> Any:
     columns = input._a.shape[-1]
+    if input._a.dtype.kind in "biuc" or input._a.dtype.itemsize == 2:
+        raise unsupported("histogramdd", input._a.dtype)
     points = to_host(aten.reshape(input, (-1, columns))._a)
     if isinstance(bins, (list, tuple)) and bins and isinstance(bins[0], Tensor):
         wanted: Any = [to_host(b._a) for b in bins]

@@ -94,8 +94,10 @@ def _max_pool1d(self: Tensor, kernel_size: Sizes, stride: Sizes, padding: Sizes,
     if margin > kernel // 2:
         raise RuntimeError(f"max_pool1d() padding should be at most half of kernel size, but got padding={margin} and "
                            f"kernel_size={kernel}")
-    if array.shape[-1] + 2 * margin < gap * (kernel - 1) + 1 and not ceil_mode:
-        raise RuntimeError("max_pool1d() Invalid computed output size: 0")
+    room = array.shape[-1] + 2 * margin - gap * (kernel - 1) - 1
+    if room < 0 and not ceil_mode:
+        step = _row(stride, 1)[1] if stride or isinstance(stride, int) else kernel
+        raise RuntimeError(f"max_pool1d() Invalid computed output size: {room // step + 1}")
     return aten.max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
 
 

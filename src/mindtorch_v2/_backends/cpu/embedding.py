@@ -90,7 +90,10 @@ def embedding_renorm(weight: Array, indices: Array, max_norm: float, norm_type: 
 
 def vector_norm(rows: Array, p: float) -> Array:
     """The p-norm of each row."""
-    size = np.abs(rows.astype(np.float64))
+    if rows.dtype.kind in "biu":
+        raise RuntimeError("norm(): input dtype should be either floating point or complex. Got "
+                           f"{pretty(FROM_NUMPY[rows.dtype])} instead.")
+    size = np.abs(rows if rows.dtype.kind == "c" else rows.astype(np.float64))
     if math.isinf(p):
         return size.max(-1)
     return np.power(np.power(size, p).sum(-1), 1 / p)
