@@ -255,8 +255,6 @@ def full(size: Any, fill_value: Any, *, out: Any = None, dtype: DType | None = N
     """A tensor of the given size filled with one value."""
     if type(size) is int:
         raise TypeError("full(): argument 'size' (position 1) must be tuple of ints, not int")
-    if isinstance(fill_value, str):
-        raise TypeError("full(): argument 'fill_value' (position 2) must be Number, not str")
     if out is not None:
         dtype = out_dtype("full", out, dtype)
     made = aten.full__default(size, fill_value, dtype=dtype, device=device)
