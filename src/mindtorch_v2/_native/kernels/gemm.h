@@ -69,10 +69,11 @@ static void pack_right(float *panel, Matrix right, ptrdiff_t columns, ptrdiff_t 
     }
 }
 
-/* A tile of TALL rows and WIDE columns. `what` is 0 to set it, 1 to add to it; `bias` is added if there is one. */
-#define TILE(NAME, ROWS)                                                                                               \
-    static void NAME(float *made, ptrdiff_t step, const float *left, const float *right, ptrdiff_t inner,              \
-                     const float *bias, int add) {                                                                     \
+/* A tile of some of a panel's rows and WIDE columns: `add` to what is there, or set it; `bias` is added if there is one.
+   There is one for each number of rows: the last rows of a matrix cost what they are worth. */
+#define TILE(ROWS)                                                                                                     \
+    static void tile_##ROWS(float *made, ptrdiff_t step, const float *left, const float *right, ptrdiff_t inner,       \
+                            const float *bias, int add) {                                                              \
         V sum[ROWS][2];                                                                                                \
         _Pragma("GCC unroll 16") for (int i = 0; i < ROWS; i++) sum[i][0] = sum[i][1] = splat(0.0f);                   \
         for (ptrdiff_t k = 0; k < inner; k++) {                                                                        \
@@ -96,6 +97,30 @@ static void pack_right(float *panel, Matrix right, ptrdiff_t columns, ptrdiff_t 
         }                                                                                                              \
     }
 
+typedef void (*Tile)(float *, ptrdiff_t, const float *, const float *, ptrdiff_t, const float *, int);
+TILE(1) TILE(2) TILE(3) TILE(4)
+#if TALL > 4
+TILE(5) TILE(6)
+#endif
+#if TALL > 6
+TILE(7) TILE(8)
+#endif
+#if TALL > 8
+TILE(9) TILE(10) TILE(11) TILE(12)
+#endif
+static const Tile TILE_OF_ROWS[TALL + 1] = {
+    NULL, tile_1, tile_2, tile_3, tile_4,
+#if TALL > 4
+    tile_5, tile_6,
+#endif
+#if TALL > 6
+    tile_7, tile_8,
+#endif
+#if TALL > 8
+    tile_9, tile_10, tile_11, tile_12,
+#endif
+};
+
 /* The same with LANES columns, for the last columns of a matrix. */
 static void tile_narrow(float *made, ptrdiff_t step, const float *left, const float *right, ptrdiff_t inner) {
     V sum[TALL];
@@ -109,10 +134,6 @@ static void tile_narrow(float *made, ptrdiff_t step, const float *left, const fl
 #pragma GCC unroll 16
     for (int i = 0; i < TALL; i++) store(made + i * step, sum[i]);
 }
-
-TILE(tile_full, TALL)
-TILE(tile_half, (TALL / 2))
-TILE(tile_one, 1)
 
 /* Packed rows times packed columns. */
 static void multiply_panels(float *made, ptrdiff_t step, const float *left, const float *right, ptrdiff_t rows,
@@ -130,18 +151,13 @@ static void multiply_panels(float *made, ptrdiff_t step, const float *left, cons
             ptrdiff_t down = least(TALL, rows - r);
             const float *a = left + r * inner, *b = right + c * inner;
             float *to = made + r * step + c;
-            if (down == TALL && across == WIDE) {
-                tile_full(to, step, a, b, inner, shift, add);
-                continue;
-            }
-            if (across == WIDE && down < TALL / 2) {
-                for (ptrdiff_t i = 0; i < down; i++) tile_one(to + i * step, step, a + i, b, inner, shift, add);
+            if (across == WIDE) {
+                TILE_OF_ROWS[down](to, step, a, b, inner, shift, add);
                 continue;
             }
             float tile[TALL * WIDE];
-            if (across <= LANES && !shift) tile_narrow(tile, WIDE, a, b, inner);
-            else if (down > TALL / 2) tile_full(tile, WIDE, a, b, inner, shift, 0);
-            else tile_half(tile, WIDE, a, b, inner, shift, 0);
+            if (across <= LANES && !shift && down > TALL / 2) tile_narrow(tile, WIDE, a, b, inner);
+            else TILE_OF_ROWS[down](tile, WIDE, a, b, inner, shift, 0);
             for (ptrdiff_t i = 0; i < down; i++) {
                 if (add) for (ptrdiff_t j = 0; j < across; j++) to[i * step + j] += tile[i * WIDE + j];
                 else memcpy(to + i * step, tile + i * WIDE, sizeof(float) * (size_t)across);

@@ -76,6 +76,19 @@ INLINE V root(V x) {
     return x;
 }
 
+/* p * 2**n for a whole n, which is also there as the last bits of `n` plus 1.5 * 2**23. */
+INLINE V times_power(V p, V n, V bits) {
+#if LANES == 16
+    (void)bits;
+    return (V)_mm512_scalef_ps((__m512)p, (__m512)n);
+#else
+    /* In two factors: one alone would leave the range of exponents before the result does. */
+    I whole = (I)((U)bits - 0x4b400000u), half = whole >> 1;
+    (void)n;
+    return p * (V)(((U)half + 127u) << 23) * (V)(((U)(whole - half) + 127u) << 23);
+#endif
+}
+
 /* e**x = 2**n e**r with |r| <= ln(2) / 2; n is found by adding a number so large that the sum's last bit is worth 1. */
 INLINE V exponential(V x) {
     const float shift = 12582912.0f;
@@ -90,10 +103,7 @@ INLINE V exponential(V x) {
     p = p * r + 0.16666519f;
     p = p * r + 0.5f;
     p = p * (r * r) + r + 1.0f;
-    /* In two factors: one alone would leave the range of exponents before the result does. */
-    I whole = (I)((U)t - 0x4b400000u), half = whole >> 1;
-    V first = (V)(((U)half + 127u) << 23), second = (V)(((U)(whole - half) + 127u) << 23);
-    return p * first * second;
+    return times_power(p, n, t);
 }
 
 INLINE V logarithm(V x) {
