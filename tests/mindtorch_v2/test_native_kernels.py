@@ -728,7 +728,7 @@ def test_slices_by_index() -> None:
 
 
 @pytest.mark.usefixtures("level", "threads")
-@pytest.mark.parametrize("shape", [(2, 1), (33, 7), (5, 130)])
+@pytest.mark.parametrize("shape", [(2, 1), (33, 7), (5, 130), (9, 64)])
 def test_batch_norm_of_rows(shape: tuple[int, int]) -> None:
     for training in (True, False):
         compare(lambda x, w, b, training=training: functional.batch_norm(
@@ -751,3 +751,52 @@ def test_distinct_integers(values: list[int], dtype: str) -> None:
     for got, wanted in zip((distinct, inverse, counts), want, strict=True):
         np.testing.assert_array_equal(got.numpy(), wanted)
     np.testing.assert_array_equal(torch.unique(torch.tensor(array)).numpy(), want[0])
+
+
+@pytest.mark.usefixtures("level", "threads")
+@pytest.mark.parametrize("columns", [5, 16, 32, 70])
+def test_products_of_any_number_of_rows(columns: int) -> None:
+    for rows in range(4, 27):
+        compare(torch.mm, normal(rows, 40), normal(40, columns, seed=1))
+        compare(lambda x, w, b: functional.linear(x, w, b), normal(rows, 40), normal(columns, 40, seed=1),
+                normal(columns, seed=2))
+
+
+@pytest.mark.usefixtures("level", "threads")
+@pytest.mark.parametrize("shape", [(2,), (4, 6), (3, 70), (2, 4, 8), (130, 300)])
+def test_gated_halves(shape: tuple[int, ...]) -> None:
+    for dim in range(-len(shape), len(shape)):
+        if shape[dim] % 2 == 0:
+            compare(lambda x, dim=dim: functional.glu(x, dim), 3 * normal(*shape))
+
+
+@pytest.mark.usefixtures("level")
+@pytest.mark.parametrize("shape", [(0,), (), (7,), (33, 65)])
+def test_bytes_to_floats(shape: tuple[int, ...]) -> None:
+    given = np.asarray(np.random.default_rng(0).integers(0, 256, shape), np.uint8)
+    before = providers.native.calls().get("convert", 0)
+    made = torch.tensor(given).float()
+    assert providers.native.calls()["convert"] > before
+    np.testing.assert_array_equal(made.numpy(), given.astype(np.float32))
+
+
+@pytest.mark.usefixtures("level", "threads")
+@pytest.mark.parametrize("shape", [(1, 1), (4, 4), (3, 7), (7, 3), (33, 33), (40, 70), (70, 40), (2, 3, 35, 33), (0, 3)])
+@pytest.mark.parametrize("mode", ["reduced", "complete", "r"])
+def test_orthogonal_and_triangular(shape: tuple[int, ...], mode: str) -> None:
+    given = normal(*shape)
+    for layout in (given, np.ascontiguousarray(np.swapaxes(given, -1, -2)).swapaxes(-1, -2)):
+        before = providers.native.calls().get("qr", 0)
+        q, r = (made.numpy() for made in torch.linalg.qr(torch.from_numpy(layout), mode=mode))
+        assert providers.native.calls().get("qr", 0) == before + (given.size > 0)
+        with providers.numpy_only():
+            want_q, want_r = (made.numpy() for made in torch.linalg.qr(torch.from_numpy(layout), mode=mode))
+        np.testing.assert_allclose(q, want_q, atol=2e-5)
+        np.testing.assert_allclose(r, want_r, atol=1e-4)
+
+
+@pytest.mark.parametrize("given", [[[0, 0], [0, 0]], [[1, 2], [0, 0]], [[0, 1], [0, 0]], [[1e-40, 1], [1e-40, 1]]])
+def test_orthogonal_and_triangular_of_what_needs_no_turning(given: list[list[float]]) -> None:
+    q, r = (made.numpy() for made in torch.linalg.qr(torch.tensor(given, dtype=torch.float32)))
+    np.testing.assert_allclose(q @ q.T, np.eye(2), atol=1e-6)
+    np.testing.assert_allclose(q @ r, np.array(given, np.float32), atol=1e-6)

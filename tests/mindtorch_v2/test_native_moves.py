@@ -77,6 +77,8 @@ LAYOUTS: dict[str, Callable[[Any], Any]] = {
     "exchanged": lambda x: x.transpose(-1, -2), "permuted": lambda x: x.permute(2, 0, 1),
     "turned": lambda x: x.permute(1, 2, 0), "gaps": lambda x: x[:, :, ::3], "fewer": lambda x: x[1:, 2:-1],
     "one": lambda x: x[:, 1:2].transpose(0, 2), "spread": lambda x: x[:, :1].expand(-1, 40, -1),
+    "repeated": lambda x: x[:, :, :1].expand(-1, -1, 66), "one number": lambda x: x[:1, :1, :1].expand(9, 11, 13),
+    "repeated first": lambda x: x[:1].expand(7, -1, -1), "repeated columns": lambda x: x[:1, :, ::2].expand(4, -1, -1),
 }
 
 

@@ -6,6 +6,7 @@ memory they touch.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,6 @@ from .elements import (
     ELU,
     ELU_SLOPE,
     ELU_SLOPE_OF_RESULT,
-    GATED,
     HARD_SIGMOID,
     HARD_SIGMOID_SLOPE,
     HARD_SWISH,
@@ -482,7 +482,9 @@ def _halves(a: Array, dim: int) -> tuple[Array, Array]:
 def glu(a: Array, dim: int) -> Array:
     """The first half times the sigmoid of the second."""
     first, second = _halves(a, dim)
-    if (made := formula(GATED, np.ascontiguousarray(first), np.ascontiguousarray(second))) is not None:
+    if providers.elements(a) and a.size:
+        made = np.empty(first.shape, a.dtype)
+        providers.native.gated(made, None, a, math.prod(a.shape[: dim % a.ndim]))
         return made
     t = sigmoid(second)
     return np.multiply(first, t, t)
@@ -493,6 +495,9 @@ def glu_backward(grad: Array, a: Array, dim: int) -> Array:
     """Gradient of `glu`."""
     first, second = _halves(a, dim)
     result = np.empty_like(a)
+    if providers.elements(a) and providers.elements(grad) and a.size:
+        providers.native.gated(result, grad, a, math.prod(a.shape[: dim % a.ndim]))
+        return result
     low, high = _halves(result, dim)
     s = sigmoid(np.ascontiguousarray(second))
     np.multiply(grad, s, low)

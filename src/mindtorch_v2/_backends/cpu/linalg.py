@@ -1,10 +1,13 @@
-"""Kernels of linear algebra, on LAPACK through np.linalg."""
+"""Kernels of linear algebra, most of them on LAPACK through np.linalg."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
+
+from . import providers
 
 SINGULAR_INVERSE = ("linalg.inv: {0}The diagonal element {1} is zero, the inversion could not be completed because the "
                     "input matrix is singular.")
@@ -15,6 +18,31 @@ NOT_POSITIVE = ("linalg.cholesky: {0}The factorization could not be completed be
 
 class LinAlgError(RuntimeError):
     """A matrix does not allow what was asked for."""
+
+
+# np.linalg computes float32 and complex64 in double precision, which takes twice as long; its loops can do without.
+try:
+    from numpy.linalg import _umath_linalg as _loops
+except ImportError:  # it is NumPy's own affair where they are
+    _loops = None
+
+
+def _refuse(*_: Any) -> None:
+    raise np.linalg.LinAlgError
+
+
+def _in_single(name: str, a: np.ndarray, results: str) -> Any:
+    """What a loop of NumPy's makes in single precision; None if it has no such loop, or `a` another precision.
+
+    In `results` `a` stands for the array's own type, `r` for its real one.
+    """
+    own = a.dtype.char
+    loop = getattr(_loops, name, None) if own in "fF" and a.size else None
+    signature = f"{own}->{results.replace('a', own).replace('r', 'f')}"
+    if loop is None or signature not in loop.types:
+        return None
+    with np.errstate(call=_refuse, invalid="call", over="ignore", divide="ignore", under="ignore"):
+        return loop(a, signature=signature)
 
 
 def adjoint(a: np.ndarray) -> np.ndarray:
@@ -39,7 +67,7 @@ def first_bad_minor(matrix: np.ndarray) -> int:
     """The order of the first leading minor that is not positive definite; 0 if none. Only for error messages."""
     for order in range(1, len(matrix) + 1):
         try:
-            np.linalg.cholesky(matrix[:order, :order])
+            _cholesky(matrix[:order, :order])
         except np.linalg.LinAlgError:
             return order
     return 0
@@ -74,11 +102,16 @@ def inv_ex(a: np.ndarray, check_errors: bool) -> tuple[np.ndarray, np.ndarray]:
     return made, infos
 
 
+def _cholesky(a: np.ndarray) -> np.ndarray:
+    made = _in_single("cholesky_lo", a, "a")
+    return np.linalg.cholesky(a) if made is None else made
+
+
 def cholesky_ex(a: np.ndarray, upper: bool, check_errors: bool) -> tuple[np.ndarray, np.ndarray]:
     """Cholesky factors, and what was wrong with each matrix."""
     source = adjoint(a) if upper else a
     try:
-        factor = np.linalg.cholesky(source)
+        factor = _cholesky(source)
         infos = np.zeros(a.shape[:-2], np.int32)
     except np.linalg.LinAlgError:
         infos = infos_of(source, first_bad_minor)
@@ -86,7 +119,7 @@ def cholesky_ex(a: np.ndarray, upper: bool, check_errors: bool) -> tuple[np.ndar
             raise_first(infos, NOT_POSITIVE)
         good = infos == 0
         factor = np.full_like(source, np.nan)
-        factor[good] = np.linalg.cholesky(source[good])
+        factor[good] = _cholesky(source[good])
     return (adjoint(factor) if upper else factor), infos
 
 
@@ -109,8 +142,19 @@ def solve(a: np.ndarray, b: np.ndarray, left: bool, check_errors: bool) -> np.nd
         raise
 
 
+def _qr_in_c(a: np.ndarray, mode: str) -> tuple[np.ndarray, np.ndarray]:
+    *lead, rows, columns = a.shape
+    batch, inner = math.prod(lead), rows if mode == "complete" else min(rows, columns)
+    q = None if mode == "r" else np.empty((batch, rows, inner), a.dtype)
+    r = np.empty((batch, inner, columns), a.dtype)
+    providers.native.qr(a.copy("C").reshape(batch, rows, columns), q, r)
+    return (np.empty(0, a.dtype) if q is None else q.reshape(*lead, rows, inner)), r.reshape(*lead, inner, columns)
+
+
 def qr(a: np.ndarray, mode: str) -> tuple[np.ndarray, np.ndarray]:
     """Q and R; Q is empty in mode "r"."""
+    if providers.factors(a):
+        return _qr_in_c(a, mode)
     if mode == "r":
         return np.empty(0, a.dtype), np.linalg.qr(a, "r")
     q, r = np.linalg.qr(a, mode)  # type: ignore[call-overload]
@@ -120,19 +164,24 @@ def qr(a: np.ndarray, mode: str) -> tuple[np.ndarray, np.ndarray]:
 def svd(a: np.ndarray, full_matrices: bool, compute_uv: bool, driver: Any) -> tuple[np.ndarray, ...]:
     """U, S and the adjoint of V; U and V are empty unless asked for."""
     if not compute_uv:
-        return np.empty(0, a.dtype), np.linalg.svd(a, compute_uv=False), np.empty(0, a.dtype)
+        made = _in_single("svd", a, "r")
+        return (np.empty(0, a.dtype), np.linalg.svd(a, compute_uv=False) if made is None else made,
+                np.empty(0, a.dtype))
     if not np.isfinite(a).all():
         raise LinAlgError("linalg.svd: The algorithm failed to converge because the input matrix contained non-finite "
                           "values.")
-    u, s, vh = np.linalg.svd(a, full_matrices)
-    return u, s, vh
+    made = _in_single("svd_f" if full_matrices else "svd_s", a, "ara")
+    return tuple(np.linalg.svd(a, full_matrices) if made is None else made)
 
 
 def eigh(a: np.ndarray, uplo: str, compute_v: bool) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues in ascending order and eigenvectors, which are empty unless asked for."""
+    side = "lo" if uplo in ("L", "l") else "up"
     if not compute_v:
-        return np.linalg.eigvalsh(a, uplo), np.empty(0, a.dtype)  # type: ignore[arg-type]
-    values, vectors = np.linalg.eigh(a, uplo)  # type: ignore[arg-type]
+        made = _in_single(f"eigvalsh_{side}", a, "r")
+        return np.linalg.eigvalsh(a, uplo) if made is None else made, np.empty(0, a.dtype)  # type: ignore[arg-type]
+    made = _in_single(f"eigh_{side}", a, "ra")
+    values, vectors = np.linalg.eigh(a, uplo) if made is None else made  # type: ignore[arg-type]
     return values, vectors
 
 
@@ -142,12 +191,12 @@ def pinv(a: np.ndarray, atol: Any, rtol: Any, hermitian: bool) -> np.ndarray:
         return np.empty((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype)
     limit_low, limit_relative = tolerances(a, atol, rtol)
     if hermitian:
-        values, vectors = np.linalg.eigh(a)
+        values, vectors = eigh(a, "L", True)
         size = np.abs(values)
         limit = np.maximum(limit_low, limit_relative * size.max(-1))[..., None]
         inverse = np.where(size > limit, 1 / values, 0)
         return (vectors * inverse[..., None, :]) @ adjoint(vectors)
-    u, s, vh = np.linalg.svd(a, full_matrices=False)
+    u, s, vh = svd(a, False, True, None)
     limit = np.maximum(limit_low, limit_relative * s.max(-1))[..., None]
     inverse = np.where(s > limit, 1 / s, 0).astype(s.dtype)
     return adjoint(vh) @ (inverse[..., None] * adjoint(u))

@@ -12,7 +12,9 @@ from ..._dtype import FLOAT8, FROM_NUMPY, bfloat16
 from ..._memory_format import CHANNELS_LAST_ORDER, contiguous_format
 from ..geometry import is_dense, memory_order, ordered_strides
 from . import providers
-from .elements import BYTES_TO_INTEGERS, FLAGS_TO_INTEGERS, OF_BFLOAT16, OF_FLOAT16, TO_BFLOAT16, TO_FLOAT16
+from .elements import (
+    BYTES_TO_FLOAT32, BYTES_TO_INTEGERS, FLAGS_TO_INTEGERS, OF_BFLOAT16, OF_FLOAT16, TO_BFLOAT16, TO_FLOAT16,
+)
 
 Array = Any
 new_array = np.empty
@@ -124,7 +126,8 @@ FLOAT32, FLOAT16, BFLOAT16 = np.dtype(np.float32), np.dtype(np.float16), bfloat1
 INT64, UINT8, BOOL = np.dtype(np.int64), np.dtype(np.uint8), np.dtype(np.bool_)
 # What the C kernels convert, by target and source.
 CONVERSIONS = {(FLOAT16, FLOAT32): TO_FLOAT16, (FLOAT32, FLOAT16): OF_FLOAT16, (BFLOAT16, FLOAT32): TO_BFLOAT16,
-               (FLOAT32, BFLOAT16): OF_BFLOAT16, (INT64, BOOL): FLAGS_TO_INTEGERS, (INT64, UINT8): BYTES_TO_INTEGERS}
+               (FLOAT32, BFLOAT16): OF_BFLOAT16, (INT64, BOOL): FLAGS_TO_INTEGERS, (INT64, UINT8): BYTES_TO_INTEGERS,
+               (FLOAT32, UINT8): BYTES_TO_FLOAT32}
 
 
 def copy_into(target: Array, source: Array) -> Array:

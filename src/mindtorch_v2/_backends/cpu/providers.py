@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Array = Any
 Condition = Callable[..., bool]
 
-VERSION = 4  # of the C interface: a build from older sources is as good as none
+VERSION = 5  # of the C interface: a build from older sources is as good as none
 FLOAT32 = np.dtype(np.float32)
 
 
@@ -157,6 +157,12 @@ def batches(a: Array, b: Array) -> bool:
             and b.shape[-1] > 3 and a.flags.aligned and b.flags.aligned)
 
 
+@rule("native", "linalg.qr")
+def factors(a: Array) -> bool:
+    """float32, not empty."""
+    return native is not None and a.dtype is FLOAT32 and a.size > 0
+
+
 @rule("native", "lstm", "its backward")
 def recurrent(*arrays: Array) -> bool:
     """float32 (16-bit floats are widened first), weights and states in row-major order, not empty."""
@@ -221,7 +227,7 @@ def moves() -> bool:
     return native is not None
 
 
-@rule("native", "float32 to and from float16 and bfloat16", "bool and uint8 to int64")
+@rule("native", "float32 to and from float16 and bfloat16", "bool and uint8 to int64", "uint8 to float32")
 def conversions() -> bool:
     """Both in row-major order; float16 on a processor with instructions for it. `convert` in C looks for itself."""
     return native is not None

@@ -71,54 +71,84 @@ static void batch_norm_share(void *work, ptrdiff_t begin, ptrdiff_t end, int sha
 /* Images of one pixel: channels are columns of a matrix. Items are blocks of them. */
 enum { CHANNELS_AT_ONCE = 4 * LANES };
 
+/* Each step through EACH does the same to `vectors` vectors side by side: additions need not wait for each other. */
+#define EACH _Pragma("GCC unroll 4") for (int k = 0; k < vectors; k++)
+
+INLINE void batch_norm_columns(const ChannelNorm *how, ptrdiff_t first, const int vectors) {
+    float count = (float)how->images;
+    ptrdiff_t left = how->channels - first, step = how->channels;
+    const float *x = how->given + first;
+    V mean[4], scale[4], shift[4];
+    if (how->learns) {
+        V sum[4], squares[4];
+        EACH sum[k] = squares[k] = splat(0.0f);
+        for (ptrdiff_t i = 0; i < how->images; i++) EACH sum[k] += next(x + i * step + k * LANES, left);
+        EACH mean[k] = sum[k] / count;
+        for (ptrdiff_t i = 0; i < how->images; i++) EACH {
+            V d = next(x + i * step + k * LANES, left) - mean[k];
+            squares[k] += d * d;
+        }
+        EACH put(how->mean + first + k * LANES, mean[k], left);
+        EACH put(how->variance + first + k * LANES, squares[k] / count, left);
+    }
+    EACH {
+        ptrdiff_t c = first + k * LANES;
+        mean[k] = next(how->mean + c, left), scale[k] = 1.0f / root(next(how->variance + c, left) + how->eps);
+        put(how->rstd + c, scale[k], left);
+        if (how->weight) scale[k] *= next(how->weight + c, left);
+        shift[k] = how->bias ? next(how->bias + c, left) : splat(0.0f);
+    }
+    for (ptrdiff_t i = 0; i < how->images; i++) EACH {
+        ptrdiff_t at = i * step + k * LANES;
+        put(how->made + first + at, (next(x + at, left) - mean[k]) * scale[k] + shift[k], left);
+    }
+}
+
 static void batch_norm_columns_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
     const ChannelNorm *how = work;
     (void)share;
+    for (ptrdiff_t block = begin; block < end; block++) {
+        ptrdiff_t c = block * CHANNELS_AT_ONCE;
+        if (c + CHANNELS_AT_ONCE <= how->channels) batch_norm_columns(how, c, 4);
+        else for (; c < how->channels; c += LANES) batch_norm_columns(how, c, 1);
+    }
+}
+
+INLINE void batch_norm_columns_back(const ChannelNorm *how, ptrdiff_t first, const int vectors) {
     float count = (float)how->images;
-    for (ptrdiff_t block = begin; block < end; block++)
-        for (ptrdiff_t c = block * CHANNELS_AT_ONCE; c < least(how->channels, (block + 1) * CHANNELS_AT_ONCE); c += LANES) {
-            ptrdiff_t left = how->channels - c, step = how->channels;
-            const float *x = how->given + c;
-            if (how->learns) {
-                V sum = splat(0.0f), squares = sum;
-                for (ptrdiff_t i = 0; i < how->images; i++) sum += next(x + i * step, left);
-                V mean = sum / count;
-                for (ptrdiff_t i = 0; i < how->images; i++) {
-                    V d = next(x + i * step, left) - mean;
-                    squares += d * d;
-                }
-                put(how->mean + c, mean, left), put(how->variance + c, squares / count, left);
-            }
-            V mean = next(how->mean + c, left), scale = 1.0f / root(next(how->variance + c, left) + how->eps);
-            put(how->rstd + c, scale, left);
-            if (how->weight) scale *= next(how->weight + c, left);
-            V shift = how->bias ? next(how->bias + c, left) : splat(0.0f);
-            for (ptrdiff_t i = 0; i < how->images; i++)
-                put(how->made + i * step + c, (next(x + i * step, left) - mean) * scale + shift, left);
-        }
+    ptrdiff_t left = how->channels - first, step = how->channels;
+    const float *x = how->given + first, *g = how->pull + first;
+    V mean[4], sum[4], product[4], scale[4], slope[4], base[4];
+    EACH mean[k] = next(how->mean + first + k * LANES, left), sum[k] = product[k] = splat(0.0f);
+    for (ptrdiff_t i = 0; i < how->images; i++) EACH {
+        ptrdiff_t at = i * step + k * LANES;
+        V here = next(g + at, left);
+        sum[k] += here, product[k] += here * (next(x + at, left) - mean[k]);
+    }
+    EACH {
+        ptrdiff_t c = first + k * LANES;
+        V rstd = next(how->rstd + c, left);
+        scale[k] = rstd, slope[k] = base[k] = splat(0.0f);
+        if (how->weight) scale[k] *= next(how->weight + c, left);
+        put(how->weight_pull + c, product[k] * rstd, left), put(how->bias_pull + c, sum[k], left);
+        if (how->learns)
+            slope[k] = -(product[k] / count) * rstd * rstd * scale[k], base[k] = -(sum[k] / count) * scale[k];
+    }
+    for (ptrdiff_t i = 0; i < how->images; i++) EACH {
+        ptrdiff_t at = i * step + k * LANES;
+        put(how->made + first + at, next(g + at, left) * scale[k] + (next(x + at, left) - mean[k]) * slope[k] + base[k],
+            left);
+    }
 }
 
 static void batch_norm_columns_back_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
     const ChannelNorm *how = work;
     (void)share;
-    float count = (float)how->images;
-    for (ptrdiff_t block = begin; block < end; block++)
-        for (ptrdiff_t c = block * CHANNELS_AT_ONCE; c < least(how->channels, (block + 1) * CHANNELS_AT_ONCE); c += LANES) {
-            ptrdiff_t left = how->channels - c, step = how->channels;
-            const float *x = how->given + c, *g = how->pull + c;
-            V mean = next(how->mean + c, left), rstd = next(how->rstd + c, left), sum = splat(0.0f), product = sum;
-            for (ptrdiff_t i = 0; i < how->images; i++) {
-                V here = next(g + i * step, left);
-                sum += here, product += here * (next(x + i * step, left) - mean);
-            }
-            V scale = rstd, slope = splat(0.0f), level = slope;
-            if (how->weight) scale *= next(how->weight + c, left);
-            put(how->weight_pull + c, product * rstd, left), put(how->bias_pull + c, sum, left);
-            if (how->learns) slope = -(product / count) * rstd * rstd * scale, level = -(sum / count) * scale;
-            for (ptrdiff_t i = 0; i < how->images; i++)
-                put(how->made + i * step + c, next(g + i * step, left) * scale +
-                                                  (next(x + i * step, left) - mean) * slope + level, left);
-        }
+    for (ptrdiff_t block = begin; block < end; block++) {
+        ptrdiff_t c = block * CHANNELS_AT_ONCE;
+        if (c + CHANNELS_AT_ONCE <= how->channels) batch_norm_columns_back(how, c, 4);
+        else for (; c < how->channels; c += LANES) batch_norm_columns_back(how, c, 1);
+    }
 }
 
 INLINE void by_columns(Share share, const ChannelNorm *how) {

@@ -23,6 +23,10 @@ static void integers_of_flags(int64_t *made, const uint8_t *given, ptrdiff_t cou
     for (ptrdiff_t i = 0; i < count; i++) made[i] = given[i] != 0;
 }
 
+static void floats_of(float *made, const uint8_t *given, ptrdiff_t count) {
+    for (ptrdiff_t i = 0; i < count; i++) made[i] = (float)given[i];
+}
+
 #if defined(WITH_LEVELS) && LANES >= 8
 #define WITH_HALF 1
 static void to_float16(uint16_t *made, const float *given, ptrdiff_t count) {
@@ -62,6 +66,7 @@ static void convert_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share)
     switch (it->kind) {
     case TO_BFLOAT16: to_bfloat16((uint16_t *)it->made + begin, (const float *)it->given + begin, count); break;
     case BYTES_TO_INTEGERS: integers_of((int64_t *)it->made + begin, (const uint8_t *)it->given + begin, count); break;
+    case BYTES_TO_FLOAT32: floats_of((float *)it->made + begin, (const uint8_t *)it->given + begin, count); break;
     case FLAGS_TO_INTEGERS:
         integers_of_flags((int64_t *)it->made + begin, (const uint8_t *)it->given + begin, count);
         break;

@@ -38,7 +38,9 @@ static void range_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
     Copy *it = work;
     (void)share;
     int64_t *made = (int64_t *)it->made;
-    for (ptrdiff_t i = begin; i < end; i++) made[i] = (int64_t)((uint64_t)it->first + (uint64_t)i * (uint64_t)it->by);
+    /* Added up: vectors of integers of 64 bits are not multiplied everywhere. */
+    uint64_t value = (uint64_t)it->first + (uint64_t)begin * (uint64_t)it->by, by = (uint64_t)it->by;
+    for (ptrdiff_t i = begin; i < end; i++, value += by) made[i] = (int64_t)value;
 }
 
 /* fill_range(made, first, by): int64 */
@@ -101,7 +103,17 @@ static PyObject *fill(PyObject *self, PyObject *const *args, Py_ssize_t count) {
 #define STEPPED(TYPE)                                                                                                  \
     for (npy_intp i = 0; i < count; i++) *(TYPE *)(to + i * to_step) = *(const TYPE *)(from + i * from_step)
 
+#define REPEATED(TYPE)                                                                                                 \
+    for (npy_intp i = 0; i < count; i++) ((TYPE *)to)[i] = *(const TYPE *)from
+
 static void copy_row(char *to, npy_intp to_step, const char *from, npy_intp from_step, npy_intp count, npy_intp size) {
+    if (!from_step && to_step == size) {
+        if (size == 4) REPEATED(uint32_t);
+        else if (size == 8) REPEATED(uint64_t);
+        else if (size == 2) REPEATED(uint16_t);
+        else memset(to, *from, (size_t)count);
+        return;
+    }
     if (to_step == size && from_step == size) memcpy(to, from, (size_t)(count * size));
     else if (size == 4 && to_step == 4 && from_step == -4)
         for (npy_intp i = 0; i < count; i++) ((float *)to)[i] = ((const float *)from)[-i];
@@ -194,7 +206,6 @@ static PyObject *copy(PyObject *self, PyObject *const *args, Py_ssize_t count) {
         if (labs(to[d]) <= labs(to[inner])) inner = d;
         if (labs(from[d]) <= labs(from[second])) second = d;
     }
-    if (!from[inner]) Py_RETURN_FALSE; /* one number again and again: NumPy fills faster */
     it.columns = sizes[inner], it.inner_to = to[inner], it.inner_from = from[inner];
     if (second != inner && from[second]) it.second = sizes[second], it.second_to = to[second], it.second_from = from[second];
     npy_intp items = 1;

@@ -69,7 +69,6 @@ INLINE V formula_of(enum Formula kind, V a, V b, float p, float q, float r) {
     case DIFFERENCE_TIMES: return (a - b) * p;
     case SIGN: return choose(a > 0.0f, splat(1.0f), choose(a < 0.0f, splat(-1.0f), splat(0.0f)));
     case SUM_OF_SCALED: return a + b * p;
-    case GATED: return a * logistic(b);
     default: return a;
     }
 }
@@ -95,7 +94,7 @@ typedef struct {
     DO(CLAMP) DO(CLAMP_SLOPE) DO(HARD_SIGMOID) DO(HARD_SIGMOID_SLOPE) DO(HARD_SWISH) DO(HARD_SWISH_SLOPE) DO(LEAKY)    \
     DO(LEAKY_SLOPE) DO(SOFT_SHRINK) DO(SHRINK_SLOPE) DO(ELU) DO(ELU_SLOPE) DO(ELU_SLOPE_OF_RESULT) DO(SOFT_PLUS)       \
     DO(SOFT_PLUS_SLOPE) DO(LOG_SIGMOID) DO(LOG_SIGMOID_SLOPE) DO(SMOOTH_L1) DO(SMOOTH_L1_SLOPE) DO(HUBER)              \
-    DO(HUBER_SLOPE) DO(SQUARED_DIFFERENCE) DO(DIFFERENCE_TIMES) DO(SIGN) DO(SUM_OF_SCALED) DO(GATED)
+    DO(HUBER_SLOPE) DO(SQUARED_DIFFERENCE) DO(DIFFERENCE_TIMES) DO(SIGN) DO(SUM_OF_SCALED)
 #define FORMULA_NAME(KIND) [KIND] = formula_##KIND,
 ALL_FORMULAS(FORMULA_SHARE)
 static const Share FORMULA_SHARES[FORMULA_COUNT] = {ALL_FORMULAS(FORMULA_NAME)};
@@ -104,6 +103,39 @@ static void formula(enum Formula kind, float *made, const float *a, const float 
                     ptrdiff_t count) {
     Formulas it = {made, a, b, numbers[0], numbers[1], numbers[2]};
     pool_run(FORMULA_SHARES[kind], &it, count, SHARE);
+}
+
+typedef struct {
+    float *made;
+    const float *pull, *given;
+    ptrdiff_t half;
+} Gates;
+
+/* Items are stretches. */
+static void gated_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
+    const Gates *it = work;
+    ptrdiff_t half = it->half;
+    (void)share;
+    for (ptrdiff_t s = begin; s < end; s++) {
+        const float *a = it->given + 2 * s * half, *b = a + half, *g = it->pull ? it->pull + s * half : NULL;
+        float *to = it->made + (it->pull ? 2 : 1) * s * half;
+        for (ptrdiff_t j = 0; j < half; j += LANES) {
+            ptrdiff_t left = half - j;
+            V first = next(a + j, left), open = logistic(next(b + j, left));
+            if (!it->pull) {
+                put(to + j, first * open, left);
+                continue;
+            }
+            V slope = next(g + j, left) * open;
+            put(to + j, slope, left);
+            put(to + half + j, (1.0f - open) * slope * first, left);
+        }
+    }
+}
+
+static void gated(float *made, const float *pull, const float *given, ptrdiff_t outer, ptrdiff_t half) {
+    Gates it = {made, pull, given, half};
+    pool_run(gated_share, &it, outer, 1 + SHARE / 2 / (half + 1));
 }
 
 /* What is left of a division, with the sign of the dividend or of the divisor. Products of quotients below 2**29 and

@@ -22,10 +22,10 @@ enum Binary { ADD, SUBTRACT, MULTIPLY, DIVIDE, MAXIMUM, MINIMUM, BINARY_COUNT };
 enum Formula { CLAMP, CLAMP_SLOPE, HARD_SIGMOID, HARD_SIGMOID_SLOPE, HARD_SWISH, HARD_SWISH_SLOPE, LEAKY, LEAKY_SLOPE,
                SOFT_SHRINK, SHRINK_SLOPE, ELU, ELU_SLOPE, ELU_SLOPE_OF_RESULT, SOFT_PLUS, SOFT_PLUS_SLOPE, LOG_SIGMOID,
                LOG_SIGMOID_SLOPE, SMOOTH_L1, SMOOTH_L1_SLOPE, HUBER, HUBER_SLOPE, SQUARED_DIFFERENCE, DIFFERENCE_TIMES,
-               SIGN, SUM_OF_SCALED, GATED, FORMULA_COUNT };
+               SIGN, SUM_OF_SCALED, FORMULA_COUNT };
 enum Reduction { SUM, PRODUCT, LARGEST, SMALLEST, REDUCTION_COUNT };
 enum Conversion { TO_FLOAT16, OF_FLOAT16, TO_BFLOAT16, OF_BFLOAT16, BYTES_TO_INTEGERS, FLAGS_TO_INTEGERS,
-                  CONVERSION_COUNT };
+                  BYTES_TO_FLOAT32, CONVERSION_COUNT };
 enum Update { LERP, ADD_PRODUCT, ADD_QUOTIENT, ADD_SCALED, UPDATE_COUNT };
 
 /* Numbers of a step are worked out in float64 and rounded here: 1 - 0.999 has few digits left in float32. */
@@ -120,6 +120,8 @@ typedef struct {
                    ptrdiff_t count);
     void (*formula)(enum Formula kind, float *made, const float *a, const float *b, const float numbers[3],
                     ptrdiff_t count);
+    /* The first half of every stretch times the logistic function of the second. With `pull` its gradient. */
+    void (*gated)(float *made, const float *pull, const float *given, ptrdiff_t outer, ptrdiff_t half);
     void (*modulo)(float *made, const float *a, const float *b, ptrdiff_t count, int floored);
     int (*reduce)(enum Reduction kind, float *made, const float *given, ptrdiff_t outer, ptrdiff_t count,
                   ptrdiff_t inner);
@@ -147,6 +149,9 @@ typedef struct {
     /* to[j, i] = from[i, j]: matrices of float32 whose columns are next to each other, rows at the given distances. */
     void (*exchange)(float *to, ptrdiff_t to_row, const float *from, ptrdiff_t from_row, ptrdiff_t rows,
                      ptrdiff_t columns);
+    /* `work` has the matrix and is used up; `q` has `q_columns`, or there is none; `r` has `r_rows`. */
+    int (*orthogonal_triangular)(float *work, float *q, float *r, ptrdiff_t rows, ptrdiff_t columns,
+                                 ptrdiff_t q_columns, ptrdiff_t r_rows);
     void (*adagrad)(const Adagrad *how, float *weight, const float *pull, float *sum, ptrdiff_t count);
     void (*descend)(const Descent *how, float *weight, const float *pull, float *moving, ptrdiff_t count);
 } Kernels;

@@ -19,6 +19,7 @@
 #include "distance.h"
 #include "fourier.h"
 #include "exchange.h"
+#include "reflections.h"
 
 const Kernels LEVEL = {
     .name = LEVEL_NAME,
@@ -33,6 +34,7 @@ const Kernels LEVEL = {
     .binary = binary,
     .update = update,
     .formula = formula,
+    .gated = gated,
     .modulo = modulo,
     .reduce = reduce,
     .sum_integers = sum_integers,
@@ -55,4 +57,5 @@ const Kernels LEVEL = {
     .descend = descend,
     .fourier = fourier,
     .exchange = exchange,
+    .orthogonal_triangular = orthogonal_triangular,
 };

@@ -8,6 +8,7 @@
 
 #include "copies.h"
 #include "elementwise.h"
+#include "factors.h"
 #include "images.h"
 #include "kernels.h"
 #include "numbers.h"
@@ -703,7 +704,7 @@ static PyObject *py_calls(PyObject *self, PyObject *unused) {
         Py_XDECREF(number);
     }
     Counter *const tables[] = {rearrange_calls, numbers_calls, images_calls, selection_calls, copies_calls,
-                               spectra_calls};
+                               spectra_calls, factors_calls};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         for (Counter *it = tables[i]; made && it->name; it++) {
             PyObject *number = PyLong_FromLongLong(it->calls);
@@ -795,8 +796,9 @@ PyMODINIT_FUNC PyInit__kernels(void) {
     levels(found);
     level = found[0];
     PyObject *module = PyModule_Create(&MODULE);
-    if (module && (PyModule_AddIntConstant(module, "VERSION", 4) || elementwise_add(module) || random_add(module) ||
+    if (module && (PyModule_AddIntConstant(module, "VERSION", 5) || elementwise_add(module) || random_add(module) ||
                    rearrange_add(module) || numbers_add(module) || images_add(module) ||
-                   selection_add(module) || copies_add(module) || spectra_add(module))) Py_CLEAR(module);
+                   selection_add(module) || copies_add(module) || spectra_add(module) ||
+                   factors_add(module))) Py_CLEAR(module);
     return module;
 }

@@ -12,9 +12,10 @@
 #include "kernels.h"
 #include "numbers.h"
 
-enum { CALLED_FORMULA, CALLED_MODULO, CALLED_REDUCE, CALLED_EXTREME, CALLED_CONVERT, CALLED_SCAN, CALLED_SCAN_EXTREME };
+enum { CALLED_FORMULA, CALLED_MODULO, CALLED_REDUCE, CALLED_EXTREME, CALLED_CONVERT, CALLED_SCAN, CALLED_SCAN_EXTREME,
+       CALLED_GATED };
 Counter numbers_calls[] = {{"formula", 0}, {"modulo", 0}, {"reduce", 0}, {"extreme", 0}, {"convert", 0}, {"scan", 0},
-                           {"scan_extreme", 0}, {NULL, 0}};
+                           {"scan_extreme", 0}, {"gated", 0}, {NULL, 0}};
 
 static int kind_below(PyObject *o, int count) {
     long kind = PyLong_AsLong(o);
@@ -50,6 +51,26 @@ static PyObject *formula(PyObject *self, PyObject *const *args, Py_ssize_t count
     UNLOCKED(size > MANY, level->formula((enum Formula)kind, PyArray_DATA(made), PyArray_DATA(a), PyArray_DATA(b), given,
                                          size));
     return (PyObject *)made;
+}
+
+/* gated(made, pull, given, outer): `outer` stretches of `given` have two halves each; `pull` may be None. False for
+   arrays that NumPy has to take. */
+static PyObject *gated(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    (void)self;
+    if (!counted(count, 4)) return NULL;
+    int back = args[1] != Py_None;
+    Py_ssize_t outer = PyLong_AsSsize_t(args[3]);
+    if (outer == -1 && PyErr_Occurred()) return NULL;
+    if (!is_plain(args[0]) || !is_plain(args[2]) || (back && !is_plain(args[1]))) Py_RETURN_FALSE;
+    PyArrayObject *made = (PyArrayObject *)args[0], *given = (PyArrayObject *)args[2];
+    npy_intp size = PyArray_SIZE(given);
+    if (outer < 1 || size % (2 * outer) || PyArray_SIZE(made) != (back ? size : size / 2) || !PyArray_ISWRITEABLE(made) ||
+        (back && PyArray_SIZE((PyArrayObject *)args[1]) != size / 2))
+        return wrong("sizes do not fit");
+    numbers_calls[CALLED_GATED].calls++;
+    UNLOCKED(size > MANY, level->gated(PyArray_DATA(made), back ? PyArray_DATA((PyArrayObject *)args[1]) : NULL,
+                                       PyArray_DATA(given), outer, size / outer / 2));
+    Py_RETURN_TRUE;
 }
 
 /* modulo(a, b, floored): a new array, or None */
@@ -157,7 +178,7 @@ static PyObject *convert(PyObject *self, PyObject *const *args, Py_ssize_t count
     PyArrayObject *made = (PyArrayObject *)args[1], *given = (PyArrayObject *)args[2];
     static const int sizes[CONVERSION_COUNT][2] = {
         [TO_FLOAT16] = {2, 4}, [OF_FLOAT16] = {4, 2}, [TO_BFLOAT16] = {2, 4}, [OF_BFLOAT16] = {4, 2},
-        [BYTES_TO_INTEGERS] = {8, 1}, [FLAGS_TO_INTEGERS] = {8, 1}};
+        [BYTES_TO_INTEGERS] = {8, 1}, [FLAGS_TO_INTEGERS] = {8, 1}, [BYTES_TO_FLOAT32] = {4, 1}};
     if (!PyArray_Check(args[1]) || !PyArray_Check(args[2]) || !is_dense(made, sizes[kind][0]) ||
         !is_dense(given, sizes[kind][1]) || !PyArray_ISWRITEABLE(made) || PyArray_SIZE(made) != PyArray_SIZE(given))
         Py_RETURN_FALSE;
@@ -271,6 +292,6 @@ static PyObject *scan_extreme(PyObject *self, PyObject *const *args, Py_ssize_t 
 
 #define FAST(NAME) {#NAME, (PyCFunction)(void (*)(void))NAME, METH_FASTCALL, NULL}
 static PyMethodDef METHODS[] = {FAST(formula), FAST(modulo), FAST(reduce), FAST(extreme), FAST(convert), FAST(scan),
-                                FAST(scan_extreme), {NULL, NULL, 0, NULL}};
+                                FAST(scan_extreme), FAST(gated), {NULL, NULL, 0, NULL}};
 
 int numbers_add(PyObject *module) { return PyModule_AddFunctions(module, METHODS); }
