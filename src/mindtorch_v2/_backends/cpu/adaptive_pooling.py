@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,7 @@ Array = Any
 Sizes = tuple[int, ...]
 
 
+@functools.lru_cache(maxsize=256)
 def adaptive_windows(size: int, out: int) -> tuple[Array, Array]:
     """Starts and ends of `out` windows that cover `size` elements evenly."""
     position = np.arange(out)
@@ -41,9 +43,10 @@ def _planes(x: Array) -> Array:
     return x.reshape(-1, *x.shape[-2:])
 
 
-def _bounds(x: Array, sizes: Sizes) -> tuple[Array, ...]:
+@functools.lru_cache(maxsize=256)
+def _bounds(image: Sizes, sizes: Sizes) -> tuple[Array, ...]:
     """Where windows of an image begin and end, and how many elements each has, as the C kernels want it."""
-    rows, columns = (adaptive_windows(n, out) for n, out in zip(x.shape[-2:], sizes))
+    rows, columns = (adaptive_windows(n, out) for n, out in zip(image, sizes))
     counts = np.multiply.outer(rows[1] - rows[0], columns[1] - columns[0]).astype(np.float32)
     return (*rows, *columns, counts)
 
@@ -55,7 +58,7 @@ def adaptive_avg_pool(spatial: int) -> Callable[[Array, Any], Array]:
         sizes = adaptive_sizes(f"adaptive_avg_pool{spatial}d", x, output_size, spatial)
         if spatial == 2 and 0 not in sizes and providers.rows(x):
             made = np.empty((*x.shape[:-2], *sizes), x.dtype)
-            providers.native.pool_mean(_planes(made), _planes(x), *_bounds(x, sizes))
+            providers.native.pool_mean(_planes(made), _planes(x), *_bounds(x.shape[-2:], sizes))
             return made
         made = wide(x)
         for axis, out in enumerate(sizes, start=-spatial):
@@ -72,7 +75,7 @@ def adaptive_avg_pool_backward(spatial: int) -> Callable[[Array, Array], Array]:
     def kernel(grad: Array, x: Array) -> Array:
         if spatial == 2 and providers.rows(grad):
             made = np.empty(x.shape, grad.dtype)
-            providers.native.pool_mean_back(_planes(made), _planes(grad), *_bounds(x, grad.shape[-2:]))
+            providers.native.pool_mean_back(_planes(made), _planes(grad), *_bounds(x.shape[-2:], grad.shape[-2:]))
             return made
         made = wide(grad)
         for axis in range(-spatial, 0):
@@ -100,7 +103,7 @@ def adaptive_max_pool(spatial: int) -> Callable[[Array, Any], tuple[Array, Array
             return pooled_maxima(x, pool_of("adaptive_max_pool", x, spatial, window, window, 0, 1, False))
         if spatial == 2 and providers.rows(x):
             values, indices = np.empty(shape, x.dtype), np.empty(shape, np.int64)
-            providers.native.pool_max(_planes(values), _planes(indices), _planes(x), *_bounds(x, sizes)[:4], 1, 1)
+            providers.native.pool_max(_planes(values), _planes(indices), _planes(x), *_bounds(x.shape[-2:], sizes)[:4], 1, 1)
             return values, indices
         best, chosen = _uneven_maxima(wide(x), sizes)
         # Picking windows leaves the results in an order of NumPy's choice.

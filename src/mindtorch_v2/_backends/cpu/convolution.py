@@ -8,6 +8,7 @@ what falls between two image rows is cut off afterwards. Images are taken in blo
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from itertools import product
@@ -20,7 +21,7 @@ from ..._dispatch.dtype_rules import unsupported
 from ..._dispatch.steps import step
 from ..._dtype import HALF_TYPES
 from . import providers, windows_in_c
-from .convolution_checks import check_convolution
+from .convolution_checks import check_convolution, fixed
 from .matmul import products
 from .memory import contiguous_step, empty
 from .onednn import convolution as onednn
@@ -50,6 +51,7 @@ class Window(NamedTuple):
     def is_point(self) -> bool:
         return all(k == 1 for k in self.kernel) and not any(self.padding)
 
+    @functools.lru_cache(maxsize=1024)
     def output(self, sizes: Sizes) -> Sizes:
         """How many positions an image of these sizes has."""
         return tuple((n + 2 * p - d * (k - 1) - 1) // s + 1
@@ -325,11 +327,15 @@ def _expanded(values: Any, count: int) -> Sizes:
     return sizes * count if len(sizes) == 1 else sizes
 
 
-def make_window(weight: Array, stride: Any, padding: Any, dilation: Any) -> Window:
-    """The window of a weight."""
-    kernel = weight.shape[2:]
+@functools.lru_cache(maxsize=1024)
+def _window(kernel: Sizes, stride: Any, padding: Any, dilation: Any) -> Window:
     count = len(kernel)
     return Window(kernel, _expanded(stride, count), _expanded(padding, count), _expanded(dilation, count))
+
+
+def make_window(weight: Array, stride: Any, padding: Any, dilation: Any) -> Window:
+    """The window of a weight."""
+    return _window(weight.shape[2:], fixed(stride), fixed(padding), fixed(dilation))
 
 
 def _by_numpy(x: Array, weight: Array, bias: Array | None, window: Window, transposed: bool, output_padding: Any,

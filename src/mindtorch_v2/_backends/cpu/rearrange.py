@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -9,6 +10,8 @@ import numpy as np
 
 from ..._dtype import HALF_TYPES
 from ..pixels import shuffled, unshuffled
+from .convolution_checks import fixed
+from .memory import copy_into
 from .windows import expand_sizes, padded_copy, taps
 
 Array = Any
@@ -58,15 +61,26 @@ class Blocks:
         self.out = tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, p, d, k, s in zip(
             sizes, self.padding, self.dilation, self.kernel, self.stride))
 
-    def taps(self) -> Any:
-        return taps(self.kernel, self.stride, self.dilation, self.out)
+    def windows(self, padded: Array) -> Array:
+        """What each window element sees: a view `(batch, channels, *window, *positions)` of padded planes."""
+        *lead, down, across = padded.strides
+        (low, aside), (step, stride) = self.dilation, self.stride
+        return np.ndarray((*padded.shape[:2], *self.kernel, *self.out), padded.dtype, padded, 0,
+                          (*lead, low * down, aside * across, step * down, stride * across))
+
+
+@functools.lru_cache(maxsize=256)
+def _blocks(*geometry: Any) -> tuple[Blocks, tuple[Any, ...]]:
+    """Windows and their taps."""
+    blocks = Blocks(*geometry)
+    return blocks, tuple(taps(blocks.kernel, blocks.stride, blocks.dilation, blocks.out))
 
 
 def im2col(x: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Array:
     """Window contents: `(batch, channels * window, positions)`."""
     if x.ndim < 3:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-x.ndim}, {x.ndim - 1}], but got 2)")
-    blocks = Blocks(x.shape[-2:], kernel_size, dilation, padding, stride)
+    blocks, _ = _blocks(x.shape[-2:], *map(fixed, (kernel_size, dilation, padding, stride)))
     if x.ndim not in (3, 4) or 0 in x.shape[-3:]:
         raise RuntimeError("Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero "
                            f"dimensions for input, but got: {list(x.shape)}")
@@ -76,17 +90,16 @@ def im2col(x: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any)
                            f"sliding blocks as {blocks.out}, but its components must be at least one.")
     channels = x.shape[-3]
     batch = x.reshape(-1, *x.shape[-3:])
-    padded = padded_copy(batch, blocks.padding, blocks.padding, 0)
+    padded = np.ascontiguousarray(padded_copy(batch, blocks.padding, blocks.padding, 0))
     made = np.empty((batch.shape[0], channels, *blocks.kernel, *blocks.out), x.dtype)
-    for tap, key in blocks.taps():
-        made[:, :, tap[0], tap[1]] = padded[key]
+    copy_into(made, blocks.windows(padded))
     return made.reshape(*x.shape[:-3], channels * math.prod(blocks.kernel), math.prod(blocks.out))
 
 
 def col2im(x: Array, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Array:
     """Sums of window contents at their places: `(batch, channels, *output_size)`."""
     sizes = expand_sizes(output_size, 2, "col2im", "output_size")
-    blocks = Blocks(sizes, kernel_size, dilation, padding, stride)
+    blocks, seen = _blocks(sizes, *map(fixed, (kernel_size, dilation, padding, stride)))
     if x.ndim not in (2, 3) or 0 in x.shape[-2:]:
         raise RuntimeError("Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero "
                            f"dimensions for input, but got: {list(x.shape)}")
@@ -104,7 +117,7 @@ def col2im(x: Array, output_size: Any, kernel_size: Any, dilation: Any, padding:
     split = wide.reshape(-1, channels, *blocks.kernel, *blocks.out)
     top, left = blocks.padding
     made = np.zeros((split.shape[0], channels, sizes[0] + 2 * top, sizes[1] + 2 * left), wide.dtype)
-    for tap, key in blocks.taps():
+    for tap, key in seen:
         made[key] += split[:, :, tap[0], tap[1]]
     inside = made[:, :, top: top + sizes[0], left: left + sizes[1]]
     return np.ascontiguousarray(inside).reshape(*x.shape[:-2], channels, *sizes).astype(x.dtype, copy=False)
