@@ -634,13 +634,14 @@ def test_sums_of_halves_round_once(name: str, size: int) -> None:
 # -- images ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("threads")
+@pytest.mark.usefixtures("level", "threads")
 @pytest.mark.parametrize("how", [{}, {"stride": 1}, {"padding": 1}, {"dilation": 2}, {"ceil_mode": True},
                                  {"stride": 2, "padding": 1, "dilation": 2, "ceil_mode": True}])
 def test_max_pooling(how: dict[str, Any]) -> None:
     compare(lambda x: functional.max_pool2d(x, 3, **how), normal(2, 3, 13, 17))
     compare(lambda x: functional.max_pool1d(x, 3, **how), normal(3, 4, 29))
-    x = np.round(normal(2, 2, 9, 9))
+    compare(lambda x: functional.max_pool1d(x, 3, **how), normal(2, 1000))
+    x = np.round(normal(2, 2, 9, 40))
     x[0, 0, 2:5, 2:5], x[1, 0, :4, :4] = np.nan, -np.inf
     quick = functional.max_pool2d(torch.tensor(x), 3, **how, return_indices=True)
     with providers.numpy_only():

@@ -33,10 +33,9 @@ static int is_array(PyObject *o, int type, int ndim, int written) {
 
 typedef struct {
     float *made;
-    int64_t *where;
     const float *given, *divisors;
     const int64_t *top, *bottom, *left, *right;
-    npy_intp height, width, out_height, out_width, down, across;
+    npy_intp height, width, out_height, out_width;
 } Pool;
 
 /* pool: (made, given) and four arrays of bounds. `large` is the array of whole planes, `small` the pooled one. */
@@ -56,25 +55,8 @@ static int pool_of(PyObject *large, PyObject *small, PyObject *const *bounds, Po
 }
 
 static void pool_max_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
-    Pool it = *(Pool *)work;
     (void)share;
-    for (ptrdiff_t plane = begin; plane < end; plane++) {
-        const float *x = it.given + plane * it.height * it.width;
-        float *y = it.made + plane * it.out_height * it.out_width;
-        int64_t *where = it.where + plane * it.out_height * it.out_width;
-        for (npy_intp i = 0; i < it.out_height; i++)
-            for (npy_intp j = 0; j < it.out_width; j++) {
-                npy_intp found = it.top[i] * it.width + it.left[j];
-                float best = -INFINITY;
-                for (npy_intp r = it.top[i]; r < it.bottom[i]; r += it.down)
-                    for (npy_intp c = it.left[j]; c < it.right[j]; c += it.across) {
-                        float here = x[r * it.width + c];
-                        /* The first of equals, and the last NaN. */
-                        if (here > best || here != here) best = here, found = r * it.width + c;
-                    }
-                *y++ = best, *where++ = found;
-            }
-    }
+    level->maxima(work, begin, end);
 }
 
 /* pool_max(made, where, given, top, bottom, left, right, down, across): windows take every `down`th row */
@@ -85,11 +67,12 @@ static PyObject *pool_max(PyObject *self, PyObject *const *args, Py_ssize_t coun
     if (!is_array(args[0], NPY_FLOAT, 3, 1) || !is_array(args[1], NPY_INT64, 3, 1) ||
         !PyArray_SAMESHAPE((PyArrayObject *)args[0], (PyArrayObject *)args[1]))
         return wrong("expected results that fit");
-    it.down = PyLong_AsSsize_t(args[7]), it.across = PyLong_AsSsize_t(args[8]);
-    if (it.down < 1 || it.across < 1) return PyErr_Occurred() ? NULL : wrong("expected steps");
-    it.made = DATA(args[0]), it.where = DATA(args[1]), it.given = DATA(args[2]);
+    Maxima how = {DATA(args[0]), DATA(args[1]), DATA(args[2]), it.top, it.bottom, it.left, it.right, it.height, it.width,
+                  it.out_height, it.out_width, PyLong_AsSsize_t(args[7]), PyLong_AsSsize_t(args[8])};
+    if (how.down < 1 || how.across < 1) return PyErr_Occurred() ? NULL : wrong("expected steps");
+    if (it.width > INT32_MAX / 2 || how.across > INT32_MAX / 2) return wrong("rows are too long");
     images_calls[CALLED_POOL_MAX].calls++;
-    Py_BEGIN_ALLOW_THREADS pool_run(pool_max_share, &it, DIM(args[2], 0), 1 + SHARE / 2 / (it.height * it.width + 1));
+    Py_BEGIN_ALLOW_THREADS pool_run(pool_max_share, &how, DIM(args[2], 0), 1 + SHARE / 2 / (it.height * it.width + 1));
     Py_END_ALLOW_THREADS
     Py_RETURN_NONE;
 }

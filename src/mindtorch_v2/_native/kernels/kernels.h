@@ -84,6 +84,16 @@ typedef struct {
     ptrdiff_t given[3], made[3], kernel[3], stride[3], padding[3], dilation[3];
 } Windows;
 
+/* Planes of (height, width), and for each position of a result where its window begins and ends; windows take every
+   `down`th row and every `across`th column. */
+typedef struct {
+    float *made;
+    int64_t *where;
+    const float *given;
+    const int64_t *top, *bottom, *left, *right;
+    ptrdiff_t height, width, out_height, out_width, down, across;
+} Maxima;
+
 /* A transform along the middle of (outer, total, inner). Real rows have half a spectrum, or are given a full one; `sign`
    is -1 for the inverse. `roots` are the complex roots of one, `total` of them, clockwise. */
 enum Spectrum { COMPLEX_TO_COMPLEX, REAL_TO_HALF, REAL_TO_FULL, HALF_TO_REAL, SPECTRUM_COUNT };
@@ -145,6 +155,7 @@ typedef struct {
     int (*convolve_input)(const Windows *how, float *made, const float *pull, const float *weight);
     void (*adam)(const Adam *how, float *weight, const float *pull, float *average, float *square, float *most,
                  ptrdiff_t count);
+    void (*maxima)(const Maxima *how, ptrdiff_t begin, ptrdiff_t end);
     int (*fourier)(const Fourier *how, float *made, const float *given);
     /* to[j, i] = from[i, j]: matrices of float32 whose columns are next to each other, rows at the given distances. */
     void (*exchange)(float *to, ptrdiff_t to_row, const float *from, ptrdiff_t from_row, ptrdiff_t rows,

@@ -18,6 +18,7 @@
 #include "convert.h"
 #include "distance.h"
 #include "fourier.h"
+#include "maxima.h"
 #include "exchange.h"
 #include "reflections.h"
 
@@ -56,6 +57,7 @@ const Kernels LEVEL = {
     .adagrad = adagrad,
     .descend = descend,
     .fourier = fourier,
+    .maxima = maxima,
     .exchange = exchange,
     .orthogonal_triangular = orthogonal_triangular,
 };
