@@ -801,3 +801,34 @@ def test_orthogonal_and_triangular_of_what_needs_no_turning(given: list[list[flo
     q, r = (made.numpy() for made in torch.linalg.qr(torch.tensor(given, dtype=torch.float32)))
     np.testing.assert_allclose(q @ q.T, np.eye(2), atol=1e-6)
     np.testing.assert_allclose(q @ r, np.array(given, np.float32), atol=1e-6)
+
+
+@pytest.mark.usefixtures("level", "threads")
+@pytest.mark.parametrize("sizes", [(1, 70, 50), (3, 1030, 67), (2, 5, 900), (50, 70, 1), (700, 33, 3), (90, 1, 70),
+                                   (40, 3, 130), (1, 1, 40), (1, 40, 1), (3, 3, 3), (1, 600, 7)])
+def test_products_with_a_short_side(sizes: tuple[int, int, int]) -> None:
+    rows, inner, columns = sizes
+    a, b, bias = normal(rows, inner), normal(inner, columns, seed=1), normal(columns, seed=2)
+    for left in (a, np.asfortranarray(a), np.repeat(a, 2, 1)[:, ::2]):
+        for right in (b, np.asfortranarray(b), np.repeat(b, 2, 1)[:, ::2]):
+            want = left.astype(np.float64) @ right
+            np.testing.assert_allclose(providers.native.matmul(left, right, None), want, rtol=1e-5, atol=1e-4)
+            np.testing.assert_allclose(providers.native.matmul(left, right, bias), want + bias, rtol=1e-5, atol=1e-4)
+            made = np.ones((rows, columns), np.float32)
+            providers.native.multiply_into(made, left, right, True)
+            np.testing.assert_allclose(made, want + 1, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.usefixtures("level")
+def test_products_with_a_short_side_do_not_depend_on_threads() -> None:
+    a, b, before = normal(2, 3000), normal(3000, 700, seed=1), torch.get_num_threads()
+    made = []
+    try:
+        for count in (1, 2, 5):
+            torch.set_num_threads(count)
+            made.append([providers.native.matmul(*pair, None) for pair in ((a, b), (a, np.asfortranarray(b)), (b.T, a.T))])
+    finally:
+        torch.set_num_threads(before)
+    for others in made[1:]:
+        for one, other in zip(made[0], others, strict=True):
+            np.testing.assert_array_equal(one, other)

@@ -145,8 +145,7 @@ def attention(*heads: Array) -> bool:
 
 @rule("native", "mm", "addmm", "linear")
 def matrices(a: Array, b: Array) -> bool:
-    """float32 matrices, with at least four rows and columns unless they are tiny; `matmul` in C looks for itself and
-    returns None for others."""
+    """float32 matrices; `matmul` in C looks for itself and returns None for others."""
     return native is not None
 
 

@@ -11,6 +11,8 @@ enum { BROAD = WIDE * (1024 / WIDE) };         /* columns of a block */
 INLINE ptrdiff_t least(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
 INLINE ptrdiff_t up(ptrdiff_t count, ptrdiff_t unit) { return (count + unit - 1) / unit * unit; }
 
+#include "thin.h"
+
 /* `count` runs of memory, `step` apart, side by side in lines that are `pitch` numbers apart. */
 INLINE void interleave(float *panel, ptrdiff_t pitch, const float *from, ptrdiff_t step, ptrdiff_t count,
                        ptrdiff_t length) {
@@ -294,6 +296,10 @@ INLINE void choose_grid(Product *it, ptrdiff_t cells) {
 static int multiply(Matrix made, Matrix left, Matrix right, ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t inner,
                     const float *bias, int add) {
     if (!rows || !columns) return 0;
+    if (inner && (rows < FEW || columns < FEW || inner < FEW)) {
+        int done = multiply_thin(made, left, right, rows, columns, inner, bias, add);
+        if (done) return done < 0 ? done : 0;
+    }
     double worth = (double)rows * (double)columns * (double)inner / (MANY_PRODUCTS / 2);
     ptrdiff_t threads = worth < 2 ? 1 : pool_threads();
     if (threads > 1 && worth < (double)threads) threads = (ptrdiff_t)worth;

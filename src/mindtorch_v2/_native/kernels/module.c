@@ -113,8 +113,6 @@ static PyObject *py_matmul(PyObject *self, PyObject *const *args, Py_ssize_t cou
         bias = PyArray_DATA(row);
     }
     double size = product_of((double)rows, (double)columns, (double)inner);
-    /* Few rows of a large product are bound by reading it: packing would read it twice. */
-    if ((rows < 4 || columns < 4) && size > 4096) Py_RETURN_NONE;
     PyArrayObject *made = (PyArrayObject *)PyArray_EMPTY(2, dims, NPY_FLOAT, 0);
     if (!made) return NULL;
     float *to = PyArray_DATA(made);
