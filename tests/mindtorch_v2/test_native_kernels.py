@@ -782,7 +782,8 @@ def test_bytes_to_floats(shape: tuple[int, ...]) -> None:
 
 
 @pytest.mark.usefixtures("level", "threads")
-@pytest.mark.parametrize("shape", [(1, 1), (4, 4), (3, 7), (7, 3), (33, 33), (40, 70), (70, 40), (2, 3, 35, 33), (0, 3)])
+@pytest.mark.parametrize("shape", [(1, 1), (4, 4), (3, 7), (7, 3), (33, 33), (40, 70), (70, 40), (2, 3, 35, 33),
+                                   (0, 3)])
 @pytest.mark.parametrize("mode", ["reduced", "complete", "r"])
 def test_orthogonal_and_triangular(shape: tuple[int, ...], mode: str) -> None:
     given = normal(*shape)
@@ -826,7 +827,8 @@ def test_products_with_a_short_side_do_not_depend_on_threads() -> None:
     try:
         for count in (1, 2, 5):
             torch.set_num_threads(count)
-            made.append([providers.native.matmul(*pair, None) for pair in ((a, b), (a, np.asfortranarray(b)), (b.T, a.T))])
+            pairs = (a, b), (a, np.asfortranarray(b)), (b.T, a.T)
+            made.append([providers.native.matmul(*pair, None) for pair in pairs])
     finally:
         torch.set_num_threads(before)
     for others in made[1:]:

@@ -103,7 +103,8 @@ def adaptive_max_pool(spatial: int) -> Callable[[Array, Any], tuple[Array, Array
             return pooled_maxima(x, pool_of("adaptive_max_pool", x, spatial, window, window, 0, 1, False))
         if spatial == 2 and providers.rows(x):
             values, indices = np.empty(shape, x.dtype), np.empty(shape, np.int64)
-            providers.native.pool_max(_planes(values), _planes(indices), _planes(x), *_bounds(x.shape[-2:], sizes)[:4], 1, 1)
+            bounds = _bounds(x.shape[-2:], sizes)[:4]
+            providers.native.pool_max(_planes(values), _planes(indices), _planes(x), *bounds, 1, 1)
             return values, indices
         best, chosen = _uneven_maxima(wide(x), sizes)
         # Picking windows leaves the results in an order of NumPy's choice.

@@ -51,11 +51,9 @@ class Window(NamedTuple):
     def is_point(self) -> bool:
         return all(k == 1 for k in self.kernel) and not any(self.padding)
 
-    @functools.lru_cache(maxsize=1024)
     def output(self, sizes: Sizes) -> Sizes:
         """How many positions an image of these sizes has."""
-        return tuple((n + 2 * p - d * (k - 1) - 1) // s + 1
-                     for n, k, s, p, d in zip(sizes, self.kernel, self.stride, self.padding, self.dilation))
+        return _output(self, sizes)
 
     def taps(self, out: Sizes) -> Iterator[tuple[Sizes, tuple[slice, ...]]]:
         """Every kernel element with the part of the padded image that it sees."""
@@ -71,6 +69,11 @@ class Window(NamedTuple):
         """The window that carries an output's gradient back to the input, for windows that step by one."""
         padding = tuple(d * (k - 1) - p for k, p, d in zip(self.kernel, self.padding, self.dilation))
         return self._replace(padding=padding)
+
+
+@functools.lru_cache(maxsize=1024)
+def _output(window: Window, sizes: Sizes) -> Sizes:
+    return tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in zip(sizes, *window))
 
 
 class Columns:

@@ -85,7 +85,8 @@ def _check(x: Sizes, weight: Sizes, bias: Sizes | None, x_type: Any, weight_type
         raise RuntimeError(f"expected scalar type {pretty(FROM_NUMPY[x_type])} but found "
                            f"{pretty(FROM_NUMPY[weight_type])}")
     if bias is not None and bias_type != x_type:
-        raise RuntimeError(f"Input type ({_type_name(x_type)}) and bias type ({_type_name(bias_type)}) should be the same")
+        raise RuntimeError(f"Input type ({_type_name(x_type)}) and bias type ({_type_name(bias_type)}) should be the "
+                           "same")
     strides, margins, gaps, extra = ((v * count if len(v) == 1 else v) for v in (strides, margins, gaps, extra))
     kernel = weight[2:]
     if transposed:

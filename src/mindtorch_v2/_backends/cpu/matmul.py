@@ -41,6 +41,10 @@ def refuse_bool(a: Array, kernel: str) -> None:
 
 def product(a: Array, b: Array) -> Array:
     """`a @ b` of checked operands, each of one or two dimensions."""
+    if a.ndim == 2 and b.ndim == 1 and providers.native is not None:
+        made = providers.native.matmul(a, b[:, None], None)
+        if made is not None:
+            return made.reshape(-1)
     if a.dtype in DIRECT:
         return a.dot(b)
     refuse_bool(a, "addmm_impl_cpu_")

@@ -13,7 +13,13 @@ from ..._memory_format import CHANNELS_LAST_ORDER, contiguous_format
 from ..geometry import is_dense, memory_order, ordered_strides
 from . import providers
 from .elements import (
-    BYTES_TO_FLOAT32, BYTES_TO_INTEGERS, FLAGS_TO_INTEGERS, OF_BFLOAT16, OF_FLOAT16, TO_BFLOAT16, TO_FLOAT16,
+    BYTES_TO_FLOAT32,
+    BYTES_TO_INTEGERS,
+    FLAGS_TO_INTEGERS,
+    OF_BFLOAT16,
+    OF_FLOAT16,
+    TO_BFLOAT16,
+    TO_FLOAT16,
 )
 
 Array = Any
