@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
+from mindtorch_v2._backends.cpu import linalg
 from mindtorch_v2._backends.cpu.attention import forward as attention
 from mindtorch_v2._backends.cpu.blocks import BLOCK, SpreadInPlace, blocks, parts
 from mindtorch_v2._backends.cpu.gelu import gelu, gelu_backward
@@ -195,3 +196,46 @@ def test_sums_of_stretches(count: int, groups: int, width: int, uneven: bool) ->
     rows = random.standard_normal((count, width))
     starts = np.flatnonzero(np.concatenate(([True], owner[1:] != owner[:-1])))
     np.testing.assert_allclose(sum_stretches(rows, starts), np.add.reduceat(rows, starts, 0), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+@pytest.mark.parametrize("with_loops", [True, False])
+def test_single_precision_in_linear_algebra(dtype: Any, with_loops: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not with_loops:
+        monkeypatch.setattr(linalg, "_loops", None)  # a NumPy that has put them elsewhere
+    half = random(2, 6, 6, dtype=dtype)
+    if half.dtype.kind == "c":
+        half += 1j * random(2, 6, 6, seed=1)
+    given = half @ linalg.adjoint(half) + 6 * np.eye(6, dtype=dtype)
+    factor, infos = linalg.cholesky_ex(given, False, True)
+    assert factor.dtype == dtype
+    assert not infos.any()
+    np.testing.assert_allclose(factor @ linalg.adjoint(factor), given, rtol=1e-4, atol=1e-3)
+    for side in "LU":
+        values, vectors = linalg.eigh(given, side, True)
+        assert (values.dtype, vectors.dtype) == (np.float32, dtype)
+        back = (vectors * values[..., None, :]) @ linalg.adjoint(vectors)
+        np.testing.assert_allclose(back, given, rtol=1e-4, atol=1e-3)
+        np.testing.assert_allclose(linalg.eigh(given, side, False)[0], values, rtol=1e-4)
+    wide = half[..., :4, :]
+    for full in (True, False):
+        u, s, vh = linalg.svd(wide, full, True, None)
+        assert (u.dtype, s.dtype, vh.shape) == (dtype, np.float32, (2, 6 if full else 4, 6))
+        np.testing.assert_allclose((u * s[..., None, :]) @ vh[..., :4, :], wide, atol=1e-4)
+    np.testing.assert_allclose(linalg.svd(wide, True, False, None)[1], s, rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_singular_values_of_what_is_not_finite(dtype: Any) -> None:
+    given = np.eye(3, dtype=dtype)
+    given[1, 1] = np.nan
+    for with_vectors in (True, False):
+        with pytest.raises(RuntimeError, match="contained non-finite values"):
+            linalg.svd(given, True, with_vectors, None)
+
+
+def test_a_matrix_without_cholesky_factor_in_single_precision() -> None:
+    given = np.stack([np.eye(3), -np.eye(3)]).astype(np.float32)
+    factor, infos = linalg.cholesky_ex(given, False, False)
+    assert infos.tolist() == [0, 1]
+    np.testing.assert_array_equal(factor[0], np.eye(3))

@@ -12,6 +12,7 @@ from . import providers
 SINGULAR_INVERSE = ("linalg.inv: {0}The diagonal element {1} is zero, the inversion could not be completed because the "
                     "input matrix is singular.")
 SINGULAR_SOLVE = "torch.linalg.solve: {0}The solver failed because the input matrix is singular."
+NOT_FINITE = "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values."
 NOT_POSITIVE = ("linalg.cholesky: {0}The factorization could not be completed because the input is not "
                 "positive-definite (the leading minor of order {1} is not positive-definite).")
 
@@ -28,7 +29,7 @@ except ImportError:  # it is NumPy's own affair where they are
 
 
 def _refuse(*_: Any) -> None:
-    raise np.linalg.LinAlgError
+    raise np.linalg.LinAlgError("LAPACK found no solution")
 
 
 def _in_single(name: str, a: np.ndarray, results: str) -> Any:
@@ -164,12 +165,16 @@ def qr(a: np.ndarray, mode: str) -> tuple[np.ndarray, np.ndarray]:
 def svd(a: np.ndarray, full_matrices: bool, compute_uv: bool, driver: Any) -> tuple[np.ndarray, ...]:
     """U, S and the adjoint of V; U and V are empty unless asked for."""
     if not compute_uv:
-        made = _in_single("svd", a, "r")
-        return (np.empty(0, a.dtype), np.linalg.svd(a, compute_uv=False) if made is None else made,
-                np.empty(0, a.dtype))
+        try:
+            made = _in_single("svd", a, "r")
+            values = np.linalg.svd(a, compute_uv=False) if made is None else made
+        except np.linalg.LinAlgError:
+            if np.isfinite(a).all():
+                raise
+            raise LinAlgError(NOT_FINITE) from None
+        return np.empty(0, a.dtype), values, np.empty(0, a.dtype)
     if not np.isfinite(a).all():
-        raise LinAlgError("linalg.svd: The algorithm failed to converge because the input matrix contained non-finite "
-                          "values.")
+        raise LinAlgError(NOT_FINITE)
     made = _in_single("svd_f" if full_matrices else "svd_s", a, "ara")
     return tuple(np.linalg.svd(a, full_matrices) if made is None else made)
 
