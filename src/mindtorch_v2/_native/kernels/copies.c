@@ -104,7 +104,10 @@ static PyObject *fill(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     for (npy_intp i = 0; i < count; i++) *(TYPE *)(to + i * to_step) = *(const TYPE *)(from + i * from_step)
 
 #define REPEATED(TYPE)                                                                                                 \
-    for (npy_intp i = 0; i < count; i++) ((TYPE *)to)[i] = *(const TYPE *)from
+    do {                                                                                                               \
+        TYPE value = *(const TYPE *)from;                                                                              \
+        for (npy_intp i = 0; i < count; i++) ((TYPE *)to)[i] = value;                                                  \
+    } while (0)
 
 static void copy_row(char *to, npy_intp to_step, const char *from, npy_intp from_step, npy_intp count, npy_intp size) {
     if (!from_step && to_step == size) {
