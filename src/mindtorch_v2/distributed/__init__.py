@@ -8,6 +8,7 @@ from __future__ import annotations
 from .._outside import attributes
 from . import distributed_c10d
 from .distributed_c10d import *  # noqa: F403
+from .distributed_c10d import _make_nccl_premul_sum as _make_nccl_premul_sum
 
 __all__ = list(distributed_c10d.__all__)
 

@@ -1,13 +1,22 @@
-"""`GradBucket`: gradients that are reduced together."""
+"""`GradBucket`: gradients that are reduced together; a sparse one is alone in its bucket."""
 
 from __future__ import annotations
 
+import enum
 from typing import Any
 
 from .._dispatch.namespace import aten
+from .._dtype import int64
 from .._tensor import Tensor
 
-__all__ = ["GradBucket"]
+__all__ = ["BuiltinCommHookType", "GradBucket", "SparseBucket"]
+
+
+class BuiltinCommHookType(enum.IntEnum):
+    """The communication hooks that PyTorch has in C++."""
+
+    ALLREDUCE = 1
+    FP16_COMPRESS = 2
 
 
 class GradBucket:
@@ -22,6 +31,24 @@ class GradBucket:
         self.views = self._cut(self._flat)
         self.missing = 0
         self.waited: Any = None  # the work or the future of its reduction
+
+    def take(self, position: int, gradient: Tensor | None, factor: float) -> None:
+        """Put a gradient, times a factor, into its place; zeros if there is none."""
+        view = self.views[position]
+        if gradient is None:
+            view.zero_()
+        elif factor != 1.0:
+            aten.mul(gradient, factor, out=view)
+        elif gradient is not view:
+            view.copy_(gradient)
+
+    def clear(self) -> None:
+        """Zeros for all gradients."""
+        self._flat.zero_()
+
+    def put(self, reduced: Tensor) -> None:
+        """What a hook made of the buffer."""
+        self._flat.copy_(reduced.view(-1))
 
     def _cut(self, flat: Tensor) -> list[Tensor]:
         pieces, place = [], 0
@@ -57,3 +84,35 @@ class GradBucket:
     def parameters(self) -> list[Tensor]:
         """The parameters whose gradients it holds."""
         return list(self._parameters)
+
+
+class SparseBucket(GradBucket):
+    """One sparse gradient. Its elements differ by rank and step, so it has no memory of its own."""
+
+    def __init__(self, index: int, parameters: list[Tensor]) -> None:
+        self._index, self._parameters = index, parameters
+        self._is_last = False
+        self.missing = 0
+        self.waited: Any = None
+        self.clear()
+
+    def take(self, position: int, gradient: Tensor | None, factor: float) -> None:
+        """The gradient times a factor; no elements if there is none."""
+        if gradient is None:
+            self.clear()
+        else:
+            self.put(gradient * factor)
+
+    def clear(self) -> None:
+        """No elements."""
+        parameter = self._parameters[0]
+        self.put(aten.sparse_coo_tensor(aten.zeros((1, 0), dtype=int64), parameter.detach()[:0], parameter.shape))
+
+    def put(self, reduced: Tensor) -> None:
+        """Another gradient."""
+        self._flat = reduced
+        self.views = [reduced]
+
+    def set_buffer(self, buffer: Tensor) -> None:
+        """Put another tensor of the same size in the place of the buffer."""
+        self.put(buffer)

@@ -3,18 +3,20 @@ it."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import numpy as np
 
+from .._backends.sparse import COO, SparseArray, coalesce
 from .._tensor import Tensor
 from ._buffers import Buffer, check_list, check_tensor, facts
 from ._groups import ProcessGroup, resolve
 from ._mpi import mpi
 from ._reduction import ReduceOp, conclude, movement, operation, prepare, reduce_op
-from ._work import Work
+from ._work import Steps, Work
 
 __all__ = ["all_gather", "all_gather_coalesced", "all_gather_into_tensor", "all_gather_single", "all_reduce",
            "all_reduce_coalesced", "all_to_all", "all_to_all_single", "barrier", "broadcast", "gather", "reduce",
@@ -66,11 +68,11 @@ def _unpack(joined: np.ndarray, tensors: list[Tensor]) -> None:
 
 def _sizes(tensors: list[Tensor], like: Tensor, count: int, name: str, what: str) -> None:
     if len(tensors) != count:
-        raise ValueError(f"{what}: {name} should have one tensor for each of the {count} ranks, but has {len(tensors)}")
+        raise RuntimeError(f"{what}: {name} should have one tensor for each of the {count} ranks, but has {len(tensors)}")
     _same_dtype([like, *tensors], what)
     for place, tensor in enumerate(tensors):
         if tensor.numel() != like.numel():
-            raise ValueError(f"{what}: tensor {place} of {name} has {tensor.numel()} elements, but each should have "
+            raise RuntimeError(f"{what}: tensor {place} of {name} has {tensor.numel()} elements, but each should have "
                              f"{like.numel()}")
 
 
@@ -162,6 +164,8 @@ def begin_all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None) 
     members = resolve(group)
     if members is None:
         return None
+    if isinstance(tensor._a, SparseArray):
+        return _begin_sparse_sum(tensor, tensor._a, reduce_op(op), members)
     chosen, mpi_op, datatype, seen_as = _reduction("all_reduce", tensor, op)
     buffer = Buffer(tensor)
 
@@ -175,6 +179,34 @@ def begin_all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None) 
 
     return members.collective("all_reduce", f"{facts(tensor)}, {chosen.op.name}", start, [tensor], finish,
                               dtype=tensor.dtype, elements=(tensor.numel(), tensor.numel()))
+
+
+def _begin_sparse_sum(tensor: Tensor, held: SparseArray, op: ReduceOp, members: ProcessGroup) -> Work:
+    """The elements of all ranks, those at the same place added up. Ranks may have any number of elements."""
+    if op.op is not ReduceOp.SUM or held.layout != COO:
+        raise RuntimeError(f"all_reduce: unsupported reduction operation (allreduce of sparse tensors only works with "
+                           f"ReduceOp.SUM, and with coordinates), but got {op!r} of a {held.layout} tensor")
+    own, size = coalesce(held), members.size()
+    made: dict[str, np.ndarray] = {}
+
+    def start() -> Steps:
+        counts = np.empty(size, np.int64)
+        yield members._data.Iallgather(np.array([len(own.values)], np.int64), counts)
+        last: Any = None
+        for name, sent in (("places", np.ascontiguousarray(own.indices.T)), ("values", own.values)):
+            if last is not None:
+                yield last
+            made[name] = np.empty((int(counts.sum()), *sent.shape[1:]), sent.dtype)
+            row = sent.dtype.itemsize * math.prod(sent.shape[1:])
+            target, datatype = movement(made[name])
+            last = members._data.Iallgatherv(movement(sent), [target, (counts * row).tolist(), datatype])
+        return last
+
+    def finish() -> None:
+        held.take_over(coalesce(SparseArray(np.ascontiguousarray(made["places"].T), made["values"], own.shape, False)))
+
+    return members.collective("all_reduce", f"sparse {tensor.dtype}, shape {tuple(tensor.shape)}, {op.op.name}", start,
+                              [tensor], finish, dtype=tensor.dtype, elements=(own.values.size, own.values.size))
 
 
 def all_reduce_coalesced(tensors: list[Tensor], op: Any = ReduceOp.SUM, group: Any = None,
@@ -277,7 +309,7 @@ def reduce_scatter_tensor(output: Tensor, input: Tensor, op: Any = ReduceOp.SUM,
         return None
     _same_dtype([output, input], "reduce_scatter_tensor")
     if input.numel() != output.numel() * members.size():
-        raise ValueError(f"reduce_scatter_tensor: input tensor must be the same size as output size times world size: "
+        raise RuntimeError(f"reduce_scatter_tensor: input tensor must be the same size as output size times world size: "
                          f"{input.numel()} elements are not {output.numel()} times {members.size()}")
     return _scattered("reduce_scatter_tensor", output, lambda: Buffer(input).array, op, members, async_op)
 
@@ -344,7 +376,7 @@ def all_gather_into_tensor(output_tensor: Tensor, input_tensor: Tensor, group: A
         return None
     _same_dtype([output_tensor, input_tensor], "all_gather_into_tensor")
     if output_tensor.numel() != input_tensor.numel() * members.size():
-        raise ValueError(f"all_gather_into_tensor: output tensor size must be equal to world_size times input tensor "
+        raise RuntimeError(f"all_gather_into_tensor: output tensor size must be equal to world_size times input tensor "
                          f"size: {output_tensor.numel()} elements are not {members.size()} times "
                          f"{input_tensor.numel()}")
     sent, received = Buffer(input_tensor), Buffer(output_tensor, read=False)

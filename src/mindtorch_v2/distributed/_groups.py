@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from datetime import timedelta
 from typing import Any
 
@@ -108,6 +108,8 @@ class ProcessGroup:
                    dtype: Any = None, elements: tuple[int, int] = (0, 0)) -> Work:
         """Begin one: `start` gives MPI's request, `finish` is called when it is complete.
 
+        A `start` of several rounds is a generator: it yields the requests of all but the last, which it returns.
+        Collectives that were called after it wait until that one is on its way.
         `facts` is what must be the same on all ranks; dtype and elements, given and got, are for a profiler.
         """
         with LOCK:
@@ -135,6 +137,8 @@ class ProcessGroup:
             if self._checks and marks[0] != -marks[1]:
                 yield from self._disagree(name, facts, number)
             request = start()
+            if isinstance(request, Generator):
+                request = yield from request
         finally:
             self._started = max(self._started, number + 1)
             self._unstarted.pop(number, None)

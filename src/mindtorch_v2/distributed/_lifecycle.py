@@ -187,8 +187,8 @@ def split_group(parent_pg: Any = None, split_ranks: list[list[int]] | None = Non
 
 def destroy_process_group(group: Any = None) -> None:
     """End a group; without an argument, all of them."""
-    if group == GroupMember.NON_GROUP_MEMBER:
-        return
+    if group is None and WORLD.default is None:
+        raise AssertionError("Process group cannot be None: there is none, or it was destroyed")
     chosen = resolve(group)
     if chosen is None:
         return

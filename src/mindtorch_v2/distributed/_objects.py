@@ -49,7 +49,7 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> No
     members = resolve(group)
     if members is None:
         return
-    if len(object_list) != members.size():
+    if len(object_list) < members.size():
         raise ValueError(f"all_gather_object: object_list should have a place for each of the {members.size()} ranks, "
                          f"but has {len(object_list)}")
     data = _pickled(obj)

@@ -15,10 +15,10 @@ import numpy as np
 
 from ._mpi import mpi
 
-__all__ = ["ReduceOp", "movement", "operation", "prepare", "reduce_op", "supports_complex"]
+__all__ = ["ReduceOp", "movement", "operation", "premul_sum", "prepare", "reduce_op", "supports_complex"]
 
 
-class RedOpType(enum.Enum):
+class RedOpType(enum.IntEnum):
     """How values of several ranks become one."""
 
     SUM = 0
@@ -33,6 +33,8 @@ class RedOpType(enum.Enum):
 
     def __repr__(self) -> str:
         return f"<RedOpType.{self.name}: {self.value}>"
+
+    __str__ = enum.Enum.__str__
 
 
 class _ReduceOpMeta(type):
@@ -70,6 +72,11 @@ def reduce_op(op: Any) -> ReduceOp:
     raise TypeError(f"op should be a torch.distributed.ReduceOp, but got {type(op).__name__} {op!r}")
 
 
+def premul_sum(factor: Any) -> ReduceOp:
+    """Sums of values times a factor."""
+    return ReduceOp(RedOpType.PREMUL_SUM, factor)
+
+
 def supports_complex(reduceOp: Any) -> bool:
     """Whether complex numbers can be reduced this way."""
     return reduce_op(reduceOp).op in (RedOpType.SUM, RedOpType.AVG, RedOpType.PREMUL_SUM)
@@ -97,6 +104,9 @@ def _half_operation(name: str, dtype: np.dtype) -> Any:
 def operation(op: ReduceOp, dtype: np.dtype, what: str) -> tuple[Any, Any, np.dtype]:
     """MPI's operation and datatype, and the dtype as which the array goes to MPI."""
     MPI, name = mpi(), _NAMES[op.op]
+    if op.op is RedOpType.AVG and dtype.kind in "iub":
+        raise RuntimeError(f"{what}: result type Float can't be cast to the desired output type {dtype}; ReduceOp.AVG "
+                           f"works on floating-point numbers")
     if dtype in _HALVES:
         if name not in _UFUNCS:
             raise RuntimeError(f"{what}: cannot use ReduceOp.{op.op.name} with {dtype}, it works on integers")
@@ -104,7 +114,8 @@ def operation(op: ReduceOp, dtype: np.dtype, what: str) -> tuple[Any, Any, np.dt
     if dtype.kind == "b":
         return getattr(MPI, _LOGIC[name]), MPI.C_BOOL, dtype
     if dtype.kind == "c" and not supports_complex(op):
-        raise ValueError(f"{what} does not support {op!r} on complex tensors")
+        refusal = ValueError if what == "all_reduce" else RuntimeError  # as PyTorch does it
+        raise refusal(f"{what} does not support {op!r} on complex tensors")
     if dtype.kind not in "iufc" or (name in ("BAND", "BOR", "BXOR") and dtype.kind not in "iu"):
         raise RuntimeError(f"{what}: cannot use ReduceOp.{op.op.name} with {dtype}")
     return getattr(MPI, name), MPI._typedict[dtype.char], dtype
@@ -118,12 +129,9 @@ def prepare(op: ReduceOp, array: np.ndarray) -> None:
 
 
 def conclude(op: ReduceOp, array: np.ndarray, ranks: int) -> None:
-    """What is done to the sum: `AVG` divides it; whole numbers are rounded toward zero."""
+    """What is done to the sum: `AVG` divides it."""
     if op.op is RedOpType.AVG:
-        if array.dtype.kind in "iu":
-            array[...] = np.trunc(array / ranks).astype(array.dtype)
-        else:
-            np.divide(array, np.asarray(ranks, array.dtype), out=array)
+        np.divide(array, np.asarray(ranks, array.dtype), out=array)
 
 
 def movement(array: np.ndarray) -> list[Any]:

@@ -182,6 +182,8 @@ class Work:
         """The rank that a received message came from."""
         return self._source
 
+    _source_rank = source_rank  # PyTorch has both names
+
     def result(self) -> list[Any]:
         """The tensors that were written; waits for them."""
         self.wait()

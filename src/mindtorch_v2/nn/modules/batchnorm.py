@@ -7,7 +7,7 @@ from typing import Any
 from ..._construct import tensor
 from ..._device import DeviceLike
 from ..._dispatch.namespace import aten
-from ..._dtype import DType, int64
+from ..._dtype import DType, bfloat16, float16, int64
 from ..._tensor import Tensor
 from .. import functional as F
 from ._affine import Affine
@@ -137,6 +137,9 @@ class SyncBatchNorm(_BatchNorm):
         axes = [axis for axis in range(input.ndim) if axis != 1]
         shape = [1, -1] + [1] * (input.ndim - 2)
         own = input.numel() // input.shape[1] if input.shape[1] else 0
+        kind = input.dtype
+        if kind in (bfloat16, float16):  # too few digits for sums and counts
+            input = input.float()
         count_of_own = aten.full((1,), float(own), dtype=input.dtype)
         totals = all_reduce(aten.cat([aten.sum(input, axes), count_of_own]), group=group)
         count = float(aten.item(totals[-1]))
@@ -150,7 +153,7 @@ class SyncBatchNorm(_BatchNorm):
         made = centred * aten.rsqrt(var + self.eps).view(shape)
         if self.weight is not None:
             made = made * self.weight.view(shape)
-        return made if self.bias is None else made + self.bias.view(shape)
+        return (made if self.bias is None else made + self.bias.view(shape)).to(kind)
 
     def _ranks(self) -> Any:
         """The group, if it has more than one rank."""

@@ -18,7 +18,7 @@ from ..._autograd.engine import at_end_of_backward
 from ..._autograd.grad_mode import no_grad
 from ..._dispatch.namespace import aten
 from ..._tensor import Tensor, wrap
-from ...distributed._bucket import GradBucket
+from ...distributed._bucket import GradBucket, SparseBucket
 from ...distributed._collectives import begin_all_reduce
 from ...futures import Future
 
@@ -27,13 +27,16 @@ __all__ = ["FIRST_BUCKET_BYTES", "Reducer", "megabytes"]
 FIRST_BUCKET_BYTES = 1024 * 1024  # small, so that communication begins early
 
 
-def _buckets(parameters: list[Tensor], limits: list[int]) -> list[GradBucket]:
-    """Parameters from the last to the first, kinds apart, up to so many bytes a bucket."""
+def _buckets(parameters: list[Tensor], limits: list[int], sparse: set[int]) -> list[GradBucket]:
+    """Parameters from the last to the first, kinds apart, up to so many bytes a bucket; sparse ones have one each."""
     open_ones: dict[Any, list[Tensor]] = {}
     taken: dict[Any, int] = {}
     closed: list[list[Tensor]] = []
     used: dict[Any, int] = {}
     for parameter in reversed(parameters):
+        if id(parameter) in sparse:
+            closed.append([parameter])
+            continue
         kind = parameter.dtype, parameter.device
         open_ones.setdefault(kind, []).append(parameter)
         taken[kind] = taken.get(kind, 0) + parameter.numel() * parameter.element_size()
@@ -44,7 +47,8 @@ def _buckets(parameters: list[Tensor], limits: list[int]) -> list[GradBucket]:
     closed += open_ones.values()
     place = {id(parameter): number for number, parameter in enumerate(parameters)}
     closed.sort(key=lambda group: -max(place[id(parameter)] for parameter in group))
-    buckets = [GradBucket(number, group) for number, group in enumerate(closed)]
+    buckets = [(SparseBucket if id(group[0]) in sparse else GradBucket)(number, group)
+               for number, group in enumerate(closed)]
     buckets[-1]._is_last = True
     return buckets
 
@@ -53,12 +57,12 @@ class Reducer:
     """Reduces the gradients of one module."""
 
     def __init__(self, named: list[tuple[str, Tensor]], group: Any, limits: list[int], find_unused: bool,
-                 as_views: bool, static: bool) -> None:
+                 as_views: bool, static: bool, sparse: set[int]) -> None:
         self.names = [name for name, _ in named]
         self.parameters = [parameter for _, parameter in named]
         self.group, self.find_unused, self.as_views, self.static = group, find_unused, as_views, static
-        self.size = dist.get_world_size(group)
-        self.buckets = _buckets(self.parameters, limits)
+        self.size = self.divisor = dist.get_world_size(group)
+        self.buckets = _buckets(self.parameters, limits, sparse)
         self.number = {id(parameter): number for number, parameter in enumerate(self.parameters)}
         self.place = {id(parameter): (bucket, position) for bucket in self.buckets
                       for position, parameter in enumerate(bucket._parameters)}
@@ -133,16 +137,8 @@ class Reducer:
             return
         self.ready[number] = True
         bucket, position = self.place[id(self.parameters[number])]
-        gradient = self.parameters[number].grad
-        view = bucket.views[position]
         with no_grad():
-            if gradient is None:
-                view.zero_()
-            elif self.hook is not None:
-                if gradient is not view:
-                    view.copy_(gradient)
-            else:
-                aten.mul(gradient, 1.0 / self.size, out=view)
+            bucket.take(position, self.parameters[number].grad, 1.0 if self.hook is not None else 1.0 / self.divisor)
         bucket.missing -= 1
         while self.next < len(self.buckets) and self.buckets[self.next].missing == 0:
             self._start(self.buckets[self.next])
@@ -161,9 +157,10 @@ class Reducer:
 
     def _finish(self) -> None:
         """The backward has ended: write the gradients back."""
-        if self.static:
-            if self.calls_expected is None:
-                self.calls_expected = list(self.calls)
+        if self.static and self.calls_expected is None:
+            self.calls_expected = list(self.calls)
+        if self.static or self.find_unused:
+            # What is left belongs to outputs that are not in the loss.
             for number in range(len(self.parameters)):
                 self._mark(number)
         if self.next < len(self.buckets):
@@ -193,11 +190,11 @@ class Reducer:
             if self.hook is not None:
                 reduced = result[0] if isinstance(result, (list, tuple)) else result
                 if reduced is not bucket.buffer():
-                    bucket.buffer().copy_(reduced.view(-1))
+                    bucket.put(reduced)
             for parameter, view in zip(bucket._parameters, bucket.views):
                 if not used[self.number[id(parameter)]]:
                     continue
-                if self.as_views:
+                if self.as_views or isinstance(bucket, SparseBucket):
                     if parameter.grad is not view:
                         parameter.grad = view
                 elif parameter.grad is None:

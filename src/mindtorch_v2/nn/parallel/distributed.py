@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,12 +13,14 @@ from ... import distributed as dist
 from ..._autograd.grad_mode import is_grad_enabled, no_grad
 from ..._dispatch.namespace import aten
 from ..._tensor import Tensor, wrap
-from ...distributed._bucket import GradBucket
+from ...distributed._bucket import BuiltinCommHookType, GradBucket
+from ...distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook, fp16_compress_hook
 from ...distributed.algorithms.join import Join, Joinable, JoinHook
 from ...futures import Future
 from ...profiler.record_function import record_function
 from ...utils._pytree import tree_leaves
 from ..modules.module import Module
+from ..modules.sparse import Embedding, EmbeddingBag
 from ._reducer import FIRST_BUCKET_BYTES, Reducer, megabytes
 
 __all__ = ["DistributedDataParallel"]
@@ -38,6 +41,23 @@ def broadcast_coalesced(tensors: list[Tensor], group: Any, root: int) -> None:
             for tensor in alike:
                 tensor.detach().copy_(flat[place:place + tensor.numel()].view(tensor.shape))
                 place += tensor.numel()
+
+
+def _sparse_parameters(module: Any) -> set[int]:
+    """The parameters whose gradients are sparse, by identity."""
+    return {id(one.weight) for one in module.modules() if isinstance(one, (Embedding, EmbeddingBag)) and one.sparse}
+
+
+def _check_signature(hook: Callable[..., Any]) -> None:
+    """Raise if a communication hook says that it takes or returns something else."""
+    said = inspect.signature(hook)
+    bucket = said.parameters.get("bucket")
+    if bucket is not None and bucket.annotation not in (inspect.Parameter.empty, GradBucket, "GradBucket",
+                                                        "dist.GradBucket", Any, "Any"):
+        raise ValueError("Communication hook: bucket annotation should be dist.GradBucket.")
+    kind = said.return_annotation
+    if isinstance(kind, type) and kind not in (inspect.Signature.empty, Future, Tensor):
+        raise ValueError("Communication hook: return annotation should be torch.futures.Future[torch.Tensor].")
 
 
 class DistributedDataParallel(Module, Joinable):
@@ -62,7 +82,7 @@ class DistributedDataParallel(Module, Joinable):
             if value is not None:
                 raise NotImplementedError(f"DistributedDataParallel: the argument {name} is not supported by this "
                                           f"runtime")
-        if device_ids and len(device_ids) > 1:
+        if device_ids is not None and len(device_ids) > 1:
             raise ValueError("DistributedDataParallel: device_ids can only be None or contain a single element.")
         if not dist.is_initialized():
             raise RuntimeError("Default process group has not been initialized, please make sure to call "
@@ -77,6 +97,11 @@ class DistributedDataParallel(Module, Joinable):
         self.process_group = dist.group.WORLD if process_group is None else process_group
         self.device_ids, self.output_device, self.dim = device_ids, output_device, dim
         self.device = next(iter(learning))[1].device
+        self.device_type = self.device.type
+        self.is_multi_device_module = False
+        if device_ids and self.device_type == "cpu":
+            raise ValueError(f"DistributedDataParallel: the module is on the CPU, but device_ids is {device_ids}; it "
+                             "names an accelerator, so leave it out")
         self.broadcast_buffers = True if broadcast_buffers is None else broadcast_buffers
         self.find_unused_parameters = find_unused_parameters
         self.gradient_as_bucket_view = gradient_as_bucket_view
@@ -90,8 +115,9 @@ class DistributedDataParallel(Module, Joinable):
             FIRST_BUCKET_BYTES if bucket_cap_mb is None else self.bucket_bytes_cap, self.bucket_bytes_cap]
         if init_sync:
             broadcast_coalesced([parameter for _, parameter in named] + self._buffers_in_step, self.process_group, 0)
+        self._divides_by_all = True  # in a join context: also by the ranks that have no inputs any more
         self.reducer = Reducer(learning, self.process_group, limits, find_unused_parameters, gradient_as_bucket_view,
-                               static_graph)
+                               static_graph, _sparse_parameters(module))
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what belongs to the running job."""
@@ -108,7 +134,8 @@ class DistributedDataParallel(Module, Joinable):
         self.process_group = dist.group.WORLD
         named = [(name, parameter) for name, parameter in self.module.named_parameters() if parameter.requires_grad]
         self.reducer = Reducer(named, self.process_group, [FIRST_BUCKET_BYTES, self.bucket_bytes_cap],
-                               self.find_unused_parameters, self.gradient_as_bucket_view, self.static_graph)
+                               self.find_unused_parameters, self.gradient_as_bucket_view, self.static_graph,
+                               _sparse_parameters(self.module))
 
     # -- a step ----------------------------------------------------------------------------------------------------
 
@@ -118,17 +145,18 @@ class DistributedDataParallel(Module, Joinable):
             reduces = is_grad_enabled() and self.require_backward_grad_sync
             if reduces:
                 self.reducer.check_finished()
-            syncs, root = self.will_sync_module_buffers(), 0
+            syncs, root, divisor = self.will_sync_module_buffers(), 0, self.reducer.size
             if self._join_config.enable and (reduces or syncs):
                 work = Join.notify_join_context(self)
                 if work is not None:
                     work.wait()
-                _, _, root = self._plan(reduces, syncs, dist.get_rank(self.process_group))
+                _, _, root, divisor = self._plan(reduces, syncs, dist.get_rank(self.process_group))
             if syncs:
                 self._sync_buffers(root)
             output = self.module(*inputs, **kwargs)
             self.require_forward_param_sync = reduces
             if reduces:
+                self.reducer.divisor = divisor
                 self.reducer.expect([leaf for leaf in tree_leaves(output) if isinstance(leaf, Tensor)]
                                     if self.find_unused_parameters else ())
             return output
@@ -143,10 +171,9 @@ class DistributedDataParallel(Module, Joinable):
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
-        """Forwards in here only add up gradients; the first one after it averages them."""
+        """Gradients of forwards in here are only added up; the first forward after it averages them."""
         before = self.require_backward_grad_sync
         self.require_backward_grad_sync = False
-        self.reducer.is_active = False
         try:
             yield
         finally:
@@ -171,9 +198,15 @@ class DistributedDataParallel(Module, Joinable):
         """Reduce buckets by a function of the program, which returns a future of the reduced buffer."""
         if not callable(hook):
             raise TypeError("Communication hook must be callable.")
+        _check_signature(hook)
         if self.reducer.hook is not None:
             raise RuntimeError("register_comm_hook or register_builtin_comm_hook can only be called once.")
         self.reducer.hook = lambda bucket: hook(state, bucket)
+
+    def _register_builtin_comm_hook(self, comm_hook_type: BuiltinCommHookType) -> None:
+        """Reduce buckets by one of the hooks that PyTorch has in C++."""
+        hooks = {BuiltinCommHookType.ALLREDUCE: allreduce_hook, BuiltinCommHookType.FP16_COMPRESS: fp16_compress_hook}
+        self.register_comm_hook(self.process_group, hooks[comm_hook_type])
 
     def _set_static_graph(self) -> None:
         self.static_graph = self.reducer.static = True
@@ -201,8 +234,7 @@ class DistributedDataParallel(Module, Joinable):
 
     def join_hook(self, **kwargs: Any) -> JoinHook:
         """What a rank without inputs does for this module."""
-        if not kwargs.get("divide_by_initial_world_size", True):
-            raise NotImplementedError("join: divide_by_initial_world_size=False is not supported by this runtime")
+        self._divides_by_all = kwargs.get("divide_by_initial_world_size", True)
         return _GoAlong(self)
 
     @property
@@ -215,11 +247,14 @@ class DistributedDataParallel(Module, Joinable):
         """The group of the module."""
         return self.process_group
 
-    def _plan(self, reduces: bool, syncs: bool, rank: int) -> tuple[bool, bool, int]:
-        """In a join context: what the ranks that still work will do in this step, and whose buffers they take."""
-        told = wrap(np.array([reduces, syncs, rank], np.int64))
-        dist.all_reduce(told, dist.ReduceOp.MAX, self.process_group)
-        return bool(told._a[0]), bool(told._a[1]), int(told._a[2])
+    def _plan(self, reduces: bool, syncs: bool, rank: int) -> tuple[bool, bool, int, int]:
+        """In a join context: what the ranks that still work will do in this step, whose buffers they take, and by how
+        many gradients are divided. A rank that has no inputs any more is -1."""
+        told = np.empty((self.reducer.size, 3), np.int64)
+        dist.all_gather_into_tensor(wrap(told), wrap(np.array([reduces, syncs, rank], np.int64)), self.process_group)
+        working = int((told[:, 2] >= 0).sum())
+        return (bool(told[:, 0].any()), bool(told[:, 1].any()), int(told[:, 2].max()),
+                self.reducer.size if self._divides_by_all else working)
 
 
 class _GoAlong(JoinHook):
@@ -231,14 +266,14 @@ class _GoAlong(JoinHook):
     def main_hook(self) -> None:
         """One step of the others."""
         module, reducer = self.module, self.module.reducer
-        reduces, syncs, root = module._plan(False, False, -1)
+        reduces, syncs, root, _ = module._plan(False, False, -1)
         if syncs:
             module._sync_buffers(root)
         if not reduces:
             return
         reducer._reset()
         for bucket in reducer.buckets:
-            bucket.buffer().zero_()
+            bucket.clear()
             reducer._start(bucket)
         reducer._used_somewhere()
         for bucket in reducer.buckets:
