@@ -197,3 +197,31 @@ def test_without_mpi4py_the_error_says_what_to_install(tmp_path):
                             "import mindtorch_v2.distributed as d; d.init_process_group('mpi')"],
                            env=environment(tmp_path), capture_output=True, text=True, timeout=100)
     assert "pip install 'mindtorch-v2[distributed]'" in ended.stderr
+
+
+def test_ranks_that_disagree_on_splits_or_groups_say_so(run):
+    """An exchange of other sizes would mix up data, and a group of other ranks would wait for ever."""
+    for seen in run("""
+rows = [1] * size if rank == 0 else [2] * size
+seen["splits"] = failing(dist.all_to_all_single, torch.zeros(sum(rows)), torch.zeros(size), rows, [1] * size)
+seen["group"] = failing(dist.new_group, [0] if rank == 0 else [0, 1])
+x = torch.ones(2); dist.all_reduce(x); seen["after"] = x.tolist()
+"""):
+        assert seen["splits"] == (
+            "DistBackendError: the ranks of group 0 disagree on the sizes of an exchange: rank 0: all_to_all_single: "
+            "gets what it expects; rank 1: all_to_all_single: expects 8 bytes from rank 0, which sends 4")
+        assert seen["group"] == (
+            "DistBackendError: the ranks of group 0 disagree on collective number 1: rank 0: new_group(ranks [0]); "
+            "rank 1: new_group(ranks [0, 1])")
+        assert seen["after"] == [2.0, 2.0]
+
+
+def test_bools_and_whole_numbers_have_no_average_and_factors_multiply(run):
+    for seen in run("""
+x = torch.ones(2); dist.all_reduce(x, dist._make_nccl_premul_sum(float(rank + 2))); seen["factor"] = x.tolist()
+x = torch.ones(2, dtype=torch.int64); seen["avg"] = failing(dist.all_reduce, x, dist.ReduceOp.AVG)
+seen["names"] = [int(dist.ReduceOp.MAX), str(dist.reduce_op.SUM)]
+"""):
+        assert seen["factor"] == [5.0, 5.0]
+        assert seen["avg"].startswith("RuntimeError: all_reduce: result type Float can't be cast")
+        assert seen["names"] == [4, "RedOpType.SUM"]

@@ -50,6 +50,31 @@ json.dump([apart, buffers], open(os.path.join(os.environ["RESULTS"], f"{rank}.js
 """
 
 
+HALF = """
+import json, os, torch, torch.distributed as dist
+from torch import nn
+dist.init_process_group("mpi")
+rank, size = dist.get_rank(), dist.get_world_size()
+torch.manual_seed(0)
+whole = torch.randn(6, 2, 9, 9) + 3  # 243 values a channel and rank: their sum and count need more than 8 bits
+alone, together = nn.BatchNorm2d(2), nn.SyncBatchNorm(2)
+expected, made = alone(whole), together(whole[3 * rank:3 * rank + 3].to(torch.bfloat16))
+json.dump([str(made.dtype), (alone.running_mean - together.running_mean).abs().max().item(),
+           (alone.running_var - together.running_var).abs().max().item()],
+          open(os.path.join(os.environ["RESULTS"], f"{rank}.json"), "w"))
+"""
+
+
+def test_synchronised_batch_norm_of_16_bits_counts_in_32(tmp_path):
+    (tmp_path / "program.py").write_text(HALF)
+    ended = torchrun(2, str(tmp_path / "program.py"), results=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    for dtype, mean, var in results_of(tmp_path, 2):
+        assert dtype == "torch.bfloat16"
+        assert mean < 1e-3
+        assert var < 1e-3
+
+
 def test_synchronised_batch_norm_is_that_of_the_whole_batch(tmp_path):
     (tmp_path / "program.py").write_text(SYNC_BATCH_NORM)
     ended = torchrun(2, str(tmp_path / "program.py"), results=tmp_path)

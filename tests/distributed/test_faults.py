@@ -42,6 +42,29 @@ def test_recordings_are_kept_when_a_rank_is_killed(tmp_path):
     assert {(row.number, row.ranks) for row in ranks.waits()} == {(0, 3), (1, 3), (2, 3), (3, 2)}
 
 
+BEFORE = """
+import os, signal, sys, time
+import torch, torch.distributed as dist
+from datetime import timedelta
+if os.environ["RANK"] == "1":
+    {happens}
+dist.init_process_group("gloo", timeout=timedelta(seconds={seconds}))
+"""
+
+
+@pytest.mark.parametrize(("happens", "seconds", "said"), [
+    ("raise KeyError('mine')", 600, "rank 1 has ended and never came through init_process_group"),
+    ("os.kill(os.getpid(), signal.SIGKILL)", 600, "rank 1 has ended and never came through init_process_group"),
+    ("signal.pause()", 2, "init_process_group timed out after 2 s; ranks that have not come: 1"),
+])
+def test_a_rank_that_never_comes_ends_the_others(tmp_path, happens, seconds, said):
+    """MPI would wait for it for ever, before there is anything that could raise an error."""
+    (tmp_path / "program.py").write_text(BEFORE.format(happens=happens, seconds=seconds))
+    ended = torchrun(3, str(tmp_path / "program.py"), results=tmp_path)
+    assert ended.returncode != 0
+    assert ended.stderr.count(said) == 2, ended.stderr
+
+
 ALIGNED = """
 import json, os, sys
 import torch, torch.distributed as dist

@@ -68,12 +68,13 @@ def _unpack(joined: np.ndarray, tensors: list[Tensor]) -> None:
 
 def _sizes(tensors: list[Tensor], like: Tensor, count: int, name: str, what: str) -> None:
     if len(tensors) != count:
-        raise RuntimeError(f"{what}: {name} should have one tensor for each of the {count} ranks, but has {len(tensors)}")
+        raise RuntimeError(f"{what}: {name} should have one tensor for each of the {count} ranks, but has "
+                           f"{len(tensors)}")
     _same_dtype([like, *tensors], what)
     for place, tensor in enumerate(tensors):
         if tensor.numel() != like.numel():
             raise RuntimeError(f"{what}: tensor {place} of {name} has {tensor.numel()} elements, but each should have "
-                             f"{like.numel()}")
+                               f"{like.numel()}")
 
 
 # -- one to all, all to one ------------------------------------------------------------------------------------------
@@ -309,8 +310,8 @@ def reduce_scatter_tensor(output: Tensor, input: Tensor, op: Any = ReduceOp.SUM,
         return None
     _same_dtype([output, input], "reduce_scatter_tensor")
     if input.numel() != output.numel() * members.size():
-        raise RuntimeError(f"reduce_scatter_tensor: input tensor must be the same size as output size times world size: "
-                         f"{input.numel()} elements are not {output.numel()} times {members.size()}")
+        raise RuntimeError(f"reduce_scatter_tensor: input tensor must be the same size as output size times world "
+                           f"size: {input.numel()} elements are not {output.numel()} times {members.size()}")
     return _scattered("reduce_scatter_tensor", output, lambda: Buffer(input).array, op, members, async_op)
 
 
@@ -377,8 +378,8 @@ def all_gather_into_tensor(output_tensor: Tensor, input_tensor: Tensor, group: A
     _same_dtype([output_tensor, input_tensor], "all_gather_into_tensor")
     if output_tensor.numel() != input_tensor.numel() * members.size():
         raise RuntimeError(f"all_gather_into_tensor: output tensor size must be equal to world_size times input tensor "
-                         f"size: {output_tensor.numel()} elements are not {members.size()} times "
-                         f"{input_tensor.numel()}")
+                           f"size: {output_tensor.numel()} elements are not {members.size()} times "
+                           f"{input_tensor.numel()}")
     sent, received = Buffer(input_tensor), Buffer(output_tensor, read=False)
     source = sent.array.copy() if np.may_share_memory(sent.array, received.array) else sent.array
     return _end(members.collective(
@@ -422,13 +423,31 @@ def all_to_all(output_tensor_list: list[Tensor], input_tensor_list: list[Tensor]
 def _exchange(members: ProcessGroup, what: str, said: str, sent: np.ndarray, sent_bytes: list[int],
               received: np.ndarray, received_bytes: list[int], result: list[Tensor],
               finish: Callable[[], None]) -> Work:
-    def start() -> Any:
+    def start() -> Steps:
+        if members.checks:
+            yield from _same_splits(members, what, sent_bytes, received_bytes)
         source, datatype = movement(sent)
         target, _ = movement(received)
         return members._data.Ialltoallv([source, sent_bytes, datatype], [target, received_bytes, datatype])
 
     return members.collective(what, said, start, result, finish, dtype=result[0].dtype,
                               elements=(sent.size, received.size))
+
+
+def _same_splits(members: ProcessGroup, what: str, sent_bytes: list[int], received_bytes: list[int]) -> Steps:
+    """Raise on all ranks if one of them expects another size than it will get."""
+    coming, expected = np.empty(members.size(), np.int64), np.array(received_bytes, np.int64)
+    yield members._data.Ialltoall(np.array(sent_bytes, np.int64), coming)
+    wrong = np.flatnonzero(coming != expected)
+    found = np.array([wrong.size], np.int64)
+    yield members._data.Iallreduce(mpi().IN_PLACE, found, mpi().MAX)
+    if found[0]:
+        said = "gets what it expects"
+        if wrong.size:
+            place = int(wrong[0])
+            said = (f"expects {expected[place]} bytes from rank {members.global_rank(place)}, which sends "
+                    f"{coming[place]}")
+        yield from members.disagree("the sizes of an exchange", f"{what}: {said}")
 
 
 def _splits(tensor: Tensor, given: list[int] | None, name: str, ranks: int) -> list[int]:

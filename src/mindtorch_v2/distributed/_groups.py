@@ -79,7 +79,7 @@ class ProcessGroup:
         self._begun = 0    # collectives that this rank has called
         self._started = 0  # collectives whose data are on their way: they start in the order of the calls
         self._unstarted: dict[int, Work] = {}
-        self._checks = self._size > 1 and os.environ.get("MINDTORCH_DISTRIBUTED_CHECK", "1") != "0"
+        self.checks = self._size > 1 and os.environ.get("MINDTORCH_DISTRIBUTED_CHECK", "1") != "0"
         self.bound_device_id = None
 
     def __repr__(self) -> str:
@@ -105,7 +105,7 @@ class ProcessGroup:
 
     def collective(self, name: str, facts: str, start: Callable[[], Any], result: list[Any],
                    finish: Callable[[], None] | None = None, timeout: timedelta | None = None,
-                   dtype: Any = None, elements: tuple[int, int] = (0, 0)) -> Work:
+                   dtype: Any = None, elements: tuple[int, int] = (0, 0), is_observed: bool = True) -> Work:
         """Begin one: `start` gives MPI's request, `finish` is called when it is complete.
 
         A `start` of several rounds is a generator: it yields the requests of all but the last, which it returns.
@@ -116,17 +116,22 @@ class ProcessGroup:
             number = self._begun
             self._begun += 1
             board().begin()
-            observed = begin(self, name, number, dtype, elements)
+            observed = begin(self, name, number, dtype, elements) if is_observed else None
             work = Work(name, self._steps(name, facts, number, start, finish), self.ranks, timeout or self.timeout,
                         result, observed)
             if self._started <= number:
                 self._unstarted[number] = work
             return work
 
+    def meet(self, name: str, facts: str) -> None:
+        """Return when all ranks are here and mean the same: before calls of MPI that would wait for ever."""
+        if self.checks:
+            self.collective(name, facts, self._data.Ibarrier, [], is_observed=False).finish()
+
     def _steps(self, name: str, facts: str, number: int, start: Callable[[], Any],
                finish: Callable[[], None] | None) -> Steps:
         try:
-            if self._checks:
+            if self.checks:
                 # The largest of a number and of its negative: equal numbers are their own largest and smallest.
                 mark = zlib.crc32(f"{name} {facts}".encode())
                 marks = np.array([mark, -mark], np.int64)
@@ -134,8 +139,8 @@ class ProcessGroup:
                 yield self._control.Iallreduce(MPI.IN_PLACE, marks, MPI.MAX)
             if self._started != number:
                 yield lambda: self._is_turn_of(number)
-            if self._checks and marks[0] != -marks[1]:
-                yield from self._disagree(name, facts, number)
+            if self.checks and marks[0] != -marks[1]:
+                yield from self.disagree(f"collective number {number}", f"{name}({facts})")
             request = start()
             if isinstance(request, Generator):
                 request = yield from request
@@ -153,9 +158,10 @@ class ProcessGroup:
             before.poll()
         return self._started == number
 
-    def _disagree(self, name: str, facts: str, number: int) -> Steps:
+    def disagree(self, on: str, call: str) -> Steps:
+        """All ranks tell each other what they called, and raise an error that says who called what."""
         text = np.zeros(256, np.uint8)
-        said = f"{name}({facts})".encode()[:256]
+        said = call.encode()[:256]
         text[:len(said)] = np.frombuffer(said, np.uint8)
         texts = np.empty((self._size, 256), np.uint8)
         yield self._data.Iallgather(text, texts)
@@ -164,8 +170,7 @@ class ProcessGroup:
             calls.setdefault(row.tobytes().rstrip(b"\0").decode(errors="replace"), []).append(rank)
         listed = "; ".join(f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))}: {call}"
                            for call, ranks in calls.items())
-        raise DistBackendError(f"the ranks of group {self.group_name} disagree on collective number {number}: "
-                               f"{listed}")
+        raise DistBackendError(f"the ranks of group {self.group_name} disagree on {on}: {listed}")
 
     def global_rank(self, group_rank: int) -> int:
         """The rank in the world of a place in this group."""

@@ -6,6 +6,7 @@ import os
 from datetime import timedelta
 from typing import Any
 
+from . import _job
 from ._clock import align
 from ._groups import WORLD, Backend, GroupMember, ProcessGroup, backend_name, default_group, new_communicator, resolve
 from ._mpi import LOCK, installed, launched_rank, local_rank, mpi
@@ -85,6 +86,7 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
         raise ValueError(f"init_process_group: init_method should begin with env://, tcp:// or file://, but is "
                          f"{init_method!r}")
     chosen, waits = backend_name(backend), _timeout(timeout)
+    _job.say_joining(launched_rank() or 0, waits.total_seconds())
     MPI = mpi()
     with LOCK:
         world = MPI.COMM_WORLD
@@ -103,6 +105,7 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
         WORLD.made = 1
         WORLD.default = ProcessGroup(world.Dup(), list(range(size)), chosen, waits, "0", "default_pg")
         WORLD.groups.append(WORLD.default)
+    _job.say_joined(place)
 
 
 def new_group(ranks: list[int] | None = None, timeout: timedelta | None = None, backend: str | None = None,
@@ -124,6 +127,8 @@ def new_group(ranks: list[int] | None = None, timeout: timedelta | None = None, 
         if not 0 <= one < world.size():
             raise ValueError("The new group's rank should be within the world_size set by init_process_group: "
                              f"{one} is not below {world.size()}")
+    if not use_local_synchronization:  # where only the members call it
+        world.meet("new_group", f"ranks {listed}")
     number, WORLD.made = WORLD.made, WORLD.made + 1
     if world.rank() not in listed:
         return GroupMember.NON_GROUP_MEMBER

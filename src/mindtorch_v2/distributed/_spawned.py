@@ -18,6 +18,7 @@ from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 from .._spawning import error_path, failure, run
+from . import _job
 from ._mpi import installed, launched_rank
 from ._peers import abandon
 from .run import WORKER, dialect, find_launcher
@@ -46,7 +47,7 @@ def start(fn: Callable[..., Any], args: tuple[Any, ...], count: int) -> RanksCon
         file.write(job)
     command = [mpiexec, *dialect(mpiexec), "-n", str(count), sys.executable, "-m", WORKER, "-m", __name__,
                folder.name]
-    return RanksContext(subprocess.Popen(command, env={**os.environ, "MINDTORCH_EXITS": folder.name}), count, folder)
+    return RanksContext(subprocess.Popen(command, env={**os.environ, _job.FOLDER: folder.name}), count, folder)
 
 
 class RanksContext:
@@ -82,7 +83,7 @@ class RanksContext:
         """What went wrong first, by the times of the files that ranks leave: when they raise, and when they end."""
         found = []
         for number in range(self._count):
-            path, raised = os.path.join(self._folder.name, f"{number}.exit"), error_path(self._folder.name, number)
+            path, raised = _job.exit_path(self._folder.name, number), error_path(self._folder.name, number)
             with contextlib.suppress(OSError, ValueError):  # it still runs, or is about to write the file
                 with open(path) as file:
                     pid, code = map(int, file.read().split())

@@ -16,8 +16,9 @@ from ._work import Work
 from .constants import default_pg_timeout
 
 __all__ = [*_collectives.__all__, *_lifecycle.__all__, *_messages.__all__, *_objects.__all__,
-           "Backend", "BuiltinCommHookType", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "GradBucket",
-           "GroupMember", "ProcessGroup", "ReduceOp", "Work", "default_pg_timeout", "group", "reduce_op", "supports_complex"]
+           "Backend", "BuiltinCommHookType", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError",
+           "GradBucket", "GroupMember", "ProcessGroup", "ReduceOp", "Work", "default_pg_timeout", "group", "reduce_op",
+           "supports_complex"]
 
 _get_default_group = default_group
 _make_nccl_premul_sum = premul_sum

@@ -19,6 +19,8 @@ import tempfile
 import uuid
 from typing import Any
 
+from . import _job
+
 __all__ = ["dialect", "find_launcher", "get_args_parser", "main", "run"]
 
 WORKER = "mindtorch_v2.distributed.worker"  # by this name also where the program calls the package torch
@@ -88,6 +90,8 @@ def run(args: Any) -> int:
     if args.nnodes.partition(":")[0] not in ("1", ""):
         raise SystemExit("torchrun: this launcher starts processes on one machine; for several, start the program with "
                          "mpiexec and a list of hosts, or with srun")
+    if args.max_restarts not in (None, "0"):
+        print("torchrun: --max-restarts has no effect: ranks that fail are not started again", file=sys.stderr)
     mpiexec, count = _launcher(args.mpiexec), _count(str(args.nproc_per_node))
     program = [args.training_script, *args.training_script_args]
     if not args.no_python:
@@ -95,10 +99,10 @@ def run(args: Any) -> int:
     environment = {**os.environ, "MASTER_ADDR": args.master_addr, "MASTER_PORT": str(args.master_port),
                    "LOCAL_WORLD_SIZE": str(count), "TORCHELASTIC_RUN_ID": args.rdzv_id or uuid.uuid4().hex[:8]}
     environment.setdefault("OMP_NUM_THREADS", "1")
-    with tempfile.NamedTemporaryFile(prefix="torchrun-") as seen:
-        environment["MINDTORCH_STARTED"] = seen.name
+    with tempfile.TemporaryDirectory(prefix="torchrun-") as folder:
+        environment[_job.FOLDER] = folder
         code = _wait([mpiexec, *dialect(mpiexec), "-n", str(count), *program], environment)
-        if code and not args.no_python and not os.path.getsize(seen.name):
+        if code and not args.no_python and not _job.was_started(folder):
             print(f"torchrun: {os.path.basename(mpiexec)} ended with code {code} before it started a process; what it "
                   f"says is above. It must have slots for {count} processes, and be of the MPI that mpi4py uses",
                   file=sys.stderr, flush=True)

@@ -2,7 +2,8 @@
 
 The program runs in a child of this process. `mpiexec` ends all ranks as soon as one is killed, so that none could say
 whom it waited for or save what it had recorded. It only sees this process, which tells it by an ordinary exit code. The
-other ranks notice by themselves (`_peers.py`).
+other ranks notice by themselves (`_peers.py`), except before they have met: then this process notices for them
+(`_job.py`).
 """
 
 from __future__ import annotations
@@ -13,11 +14,15 @@ import io
 import os
 import signal
 import sys
+import time
 
 from ..__main__ import main
+from . import _job
 from ._mpi import launched_rank, launched_size, local_rank, local_size
 
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of Linux's prctl
+_LOOK_SECONDS = 0.1
+_GRACE_SECONDS = 5.0  # for a program that was told to end
 
 
 def set_variables() -> None:
@@ -42,10 +47,12 @@ def watch(child: int) -> int:
         signal.signal(number, forward)
     # MPICH's launcher tells the others so that a rank has died; by default that signal would end them too.
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    if exits := os.environ.get("MINDTORCH_EXITS"):  # where somebody wants to know how each rank ended
-        with open(os.path.join(exits, f"{os.environ['RANK']}.exit"), "w") as file:
-            file.write(f"{child} {code}")
+    rank = int(os.environ["RANK"])
+    code, reason = _wait(child, rank)
+    _job.say_ended(rank, child, code)
+    if reason is not None:
+        print(f"torchrun: rank {rank} (process {child}) was ended: {reason}", file=sys.stderr, flush=True)
+        return 1
     if code < 0:
         print(f"torchrun: rank {os.environ['RANK']} (process {child}) was killed by {signal.Signals(-code).name}",
               file=sys.stderr, flush=True)
@@ -53,10 +60,23 @@ def watch(child: int) -> int:
     return code
 
 
-def say_started() -> None:
-    """Tell the launcher that its mpiexec did start a process."""
-    with contextlib.suppress(OSError), open(os.environ.pop("MINDTORCH_STARTED", os.devnull), "a") as seen:
-        seen.write(".")
+def _wait(child: int, rank: int) -> tuple[int, str | None]:
+    """The program's exit code, and why it was ended here, if it was."""
+    size = int(os.environ["WORLD_SIZE"])
+    reason: str | None = None
+    told = 0.0
+    while True:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status), reason
+        if reason is None:
+            reason = _job.in_vain(rank, size)
+            if reason is not None:
+                told = time.monotonic()
+                os.kill(child, signal.SIGTERM)
+        elif time.monotonic() - told > _GRACE_SECONDS:
+            os.kill(child, signal.SIGKILL)
+        time.sleep(_LOOK_SECONDS)
 
 
 def write_whole_lines() -> None:
@@ -71,7 +91,7 @@ def write_whole_lines() -> None:
 
 
 if __name__ == "__main__":
-    say_started()
+    _job.say_started()
     write_whole_lines()
     set_variables()
     made = os.fork()

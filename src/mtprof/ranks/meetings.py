@@ -99,9 +99,34 @@ class Meetings:
     @cached_property
     def excess(self) -> np.ndarray:
         """By collective, what the last one did longer than the median rank since the collective before, by PARTS."""
+        return self._excess(self.parts)
+
+    @cached_property
+    def reason(self) -> np.ndarray:
+        """By collective, what kept the last one, as a place in PARTS; -1 where it did nothing longer than others.
+
+        A rank that comes late to a bucket of gradients is as late at the next one, which it starts at once. Where
+        somebody began a collective before the last had come to the one before, that one has not brought the ranks
+        together, and what they did before both of them counts.
+        """
+        if not len(self):
+            return self.first
+        parts = self.parts.copy()
+        earliest = self.latest - self.spread
+        apart = (np.diff(self.group) == 0) & (np.diff(self.counts) == 0) & (earliest[1:] < self.latest[:-1])
+        for place in (np.flatnonzero(apart) + 1).tolist():
+            start, count = int(self.first[place]), int(self.counts[place])
+            here, before = slice(start, start + count), slice(start - count, start)
+            if np.array_equal(self.rank[here], self.rank[before]):
+                parts[here] += parts[before]
+        excess = self._excess(parts)
+        return np.where(excess.max(axis=1) > 0, excess.argmax(axis=1), -1)
+
+    def _excess(self, parts: np.ndarray) -> np.ndarray:
+        """By collective, what the last one did longer than the median rank, of these parts."""
         median = np.empty((len(self), len(PARTS)))
         for size in np.unique(self.counts).tolist():  # groups of one size at a time, as one block
             chosen = np.flatnonzero(self.counts == size)
             rows = self.first[chosen][:, None] + np.arange(size)
-            median[chosen] = np.median(self.parts[rows], axis=1)
-        return self.parts[self.last_row] - median
+            median[chosen] = np.median(parts[rows], axis=1)
+        return parts[self.last_row] - median

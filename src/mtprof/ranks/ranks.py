@@ -73,7 +73,7 @@ class WaitRow:
     operation: str
     ranks: int
     last_rank: int
-    why: str            # what kept the last one longer than the median rank
+    why: str            # what kept the last one longer than the median rank, a word of PARTS or none
     spread_us: float    # between the first rank to come and the last
     waited_us: float    # of all ranks together
     transfer_us: float  # from when the last had come until the first left
@@ -166,10 +166,9 @@ class Ranks:
         """Collectives, those that cost most waiting first; `most` of them."""
         met = self.meetings
         chosen = np.argsort(-met.waited, kind="stable")[:most]
-        reason = np.argmax(met.excess, axis=1) if len(met) else met.first
         return Rows(WaitRow, [
             WaitRow(met.words[met.group[place]], int(met.number[place]), met.words[met.operation[place]],
-                    int(met.counts[place]), int(met.rank[met.last_row[place]]), PARTS[reason[place]],
+                    int(met.counts[place]), int(met.rank[met.last_row[place]]), (*PARTS, "")[met.reason[place]],
                     float(met.spread[place] / 1000), float(met.waited[place] / 1000), float(met.transfer[place] / 1000))
             for place in chosen.tolist()])
 

@@ -40,6 +40,20 @@ x = own(shape=())
 dist.all_reduce(x)
 note("all_reduce 0-d", x)
 
+x = torch.sparse_coo_tensor([[rank, 2, 2]], [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], (size + 3, 2))
+dist.all_reduce(x)
+note("sparse", x.to_dense(), x.indices(), x.values())
+seen["refused"] = []
+for call in (lambda: dist.all_reduce(own(torch.int64), OPS.AVG), lambda: dist.all_reduce(own(torch.bool), OPS.AVG),
+             lambda: dist.all_gather([own()] * (size + 1), own()),
+             lambda: dist.all_gather_into_tensor(torch.zeros(2 * size + 1, 3), own()),
+             lambda: dist.reduce(own(torch.complex64), 0, OPS.MAX),
+             lambda: dist.all_reduce(own(torch.complex64), OPS.MAX)):
+    try:
+        call()
+    except Exception as error:
+        seen["refused"].append(type(error).__name__)
+
 for src in range(size):
     x = own()
     dist.broadcast(x, src)

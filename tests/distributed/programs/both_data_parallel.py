@@ -86,6 +86,52 @@ try:
 except RuntimeError as error:
     seen["not finished"] = str(error)[:80]
 
+
+
+class Outputs(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.used, self.left = nn.Linear(6, 2), nn.Linear(6, 2)
+
+    def forward(self, x):
+        return {"used": self.used(x), "left": [self.left(x)]}
+
+
+torch.manual_seed(0)
+model = DDP(Outputs(), find_unused_parameters=True)
+for _ in range(2):
+    model(torch.ones(2, 6) * (rank + 1))["used"].sum().backward()
+seen["outputs outside the loss"] = [None if one.grad is None else one.grad.flatten().tolist()
+                                    for one in model.parameters()]
+
+torch.manual_seed(0)
+model = DDP(nn.Linear(6, 2))
+loss = model(torch.ones(2, 6) * (rank + 1)).sum()
+with model.no_sync():
+    loss.backward()  # averaged all the same: the forward was outside
+seen["backward in no_sync"] = model.module.weight.grad.flatten().tolist()
+
+
+class Sparse(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Embedding(6, 4, sparse=True), nn.EmbeddingBag(6, 4, mode="sum", sparse=True)
+        self.out = nn.Linear(4, 2)
+
+    def forward(self, rows):
+        return self.out(self.first(rows) + self.second(rows.view(-1, 1)))
+
+
+for name, options in {"sparse": {}, "sparse unused": {"find_unused_parameters": True}}.items():
+    torch.manual_seed(rank)
+    model = DDP(Sparse(), **options)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(3):
+        optimizer.zero_grad()
+        model(torch.tensor([rank, step, 2])).square().sum().backward()
+        optimizer.step()
+    seen[name] = [[one.grad.is_sparse for one in model.parameters()], numbers(model)]
+
 torch.manual_seed(0)
 model = DDP(nn.Sequential(nn.Linear(6, 5, bias=False), nn.BatchNorm1d(5), nn.Linear(5, 2)))
 seen["batch norm"] = [train(model), numbers(model)]
@@ -100,6 +146,14 @@ with model.join():
         model(torch.ones(3, 6) * (step + 1)).sum().backward()
         optimizer.step()
 seen["join"] = numbers(model)
+model = DDP(mlp())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+with model.join(divide_by_initial_world_size=False):
+    for step in range(2 + rank):
+        optimizer.zero_grad()
+        model(torch.ones(3, 6) * (step + 1)).sum().backward()
+        optimizer.step()
+seen["join of those that work"] = numbers(model)
 
 model = DDP(mlp())
 optimizer = ZeroRedundancyOptimizer(model.parameters(), optimizer_class=torch.optim.Adam, lr=0.05)

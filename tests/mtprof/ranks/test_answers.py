@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from job import Rank, job
 
 import mtprof
+from mtprof.ranks.meetings import Meetings
 
 
 def test_nothing_is_read_before_the_first_question(tmp_path):
@@ -138,3 +140,15 @@ def test_one_recording_of_them(tmp_path):
     assert len(ranks.recording(1).trace) == 16
     with pytest.raises(KeyError, match="no file of rank 7"):
         ranks.recording(7)
+
+
+def test_a_rank_that_is_still_late_is_late_for_the_same_reason():
+    """Two buckets of gradients that are on their way at once, then a collective that all begin together."""
+    ms = 1_000_000
+    columns = ms * np.array([(10, 40, 10, 0, 0, 0), (35, 40, 10, 25, 0, 0),  # rank 1 has waited for input
+                             (12, 42, 2, 0, 0, 0), (38, 42, 3, 0, 0, 0),     # and is as late; it computed a bit longer
+                             (50, 55, 8, 0, 0, 0), (50, 55, 8, 0, 0, 0)])    # nobody did anything longer
+    met = Meetings(np.zeros(3, np.int64), np.arange(3), np.zeros(3, np.int64), np.array([0, 2, 4]),
+                   np.array([0, 1] * 3), columns[:, 0], columns[:, 1], columns[:, 2:], ["0"])
+    assert met.reason.tolist() == [1, 1, -1]
+    assert met.excess[1].tolist() == [0.5 * ms, 0, 0, 0]

@@ -16,7 +16,6 @@ import numpy as np
 from ... import distributed as dist
 from ..._autograd.engine import at_end_of_backward
 from ..._autograd.grad_mode import no_grad
-from ..._dispatch.namespace import aten
 from ..._tensor import Tensor, wrap
 from ...distributed._bucket import GradBucket, SparseBucket
 from ...distributed._collectives import begin_all_reduce

@@ -1,0 +1,83 @@
+"""The folder of a job: small files by which a launcher and the watchers of its ranks know how far each rank is.
+
+MPI itself waits for ever for a rank that never comes, deep inside its own calls. So who watches a rank from outside has
+to see that it waits in vain, and for whom.
+
+    started      a dot from each process that the launcher has started
+    N.joining    rank N waits for the others in init_process_group; holds its timeout in seconds
+    N.joined     it is through
+    N.exit       it has ended: process id and exit code
+
+Without a folder (a plain `mpiexec`) nothing is written and nothing is known.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+
+__all__ = ["FOLDER", "exit_path", "in_vain", "say_ended", "say_joined", "say_joining", "say_started", "was_started"]
+
+FOLDER = "MINDTORCH_JOB"  # the environment variable that names it
+
+
+def _write(name: str, text: str = "", mode: str = "w") -> None:
+    folder = os.environ.get(FOLDER)
+    if folder:
+        with contextlib.suppress(FileNotFoundError), open(os.path.join(folder, name), mode) as file:
+            file.write(text)  # without the folder, the launcher is gone
+
+
+def exit_path(folder: str, rank: int) -> str:
+    """Where a rank's process id and exit code are, once it has ended."""
+    return os.path.join(folder, f"{rank}.exit")
+
+
+def say_started() -> None:
+    """The launcher did start a process."""
+    _write("started", ".", "a")
+
+
+def was_started(folder: str) -> bool:
+    """Whether the launcher has started a process."""
+    return os.path.exists(os.path.join(folder, "started"))
+
+
+def say_joining(rank: int, seconds: float) -> None:
+    """This rank begins to wait for the others, for as long at most."""
+    _write(f"{rank}.joining", str(seconds))
+
+
+def say_joined(rank: int) -> None:
+    """All ranks have come."""
+    _write(f"{rank}.joined")
+
+
+def say_ended(rank: int, pid: int, code: int) -> None:
+    """A rank's process has ended."""
+    _write(f"{rank}.exit", f"{pid} {code}")
+
+
+def in_vain(rank: int, size: int) -> str | None:
+    """Why a rank will wait for ever in init_process_group; None if it does not."""
+    folder = os.environ.get(FOLDER, "")
+
+    def has(one: int, what: str) -> bool:
+        return os.path.exists(os.path.join(folder, f"{one}.{what}"))
+
+    if not folder or not has(rank, "joining") or has(rank, "joined"):
+        return None
+    others = [one for one in range(size) if one != rank]
+    gone = [one for one in others if has(one, "exit") and not has(one, "joined")]
+    if gone:
+        return f"rank {gone[0]} has ended and never came through init_process_group"
+    with contextlib.suppress(OSError, ValueError):  # it is about to be written
+        path = os.path.join(folder, f"{rank}.joining")
+        with open(path) as file:
+            seconds = float(file.read())
+        late = [one for one in others if not has(one, "joining")]
+        if late and time.time() - os.stat(path).st_mtime > seconds:
+            return (f"init_process_group timed out after {seconds:g} s; ranks that have not come: "
+                    f"{', '.join(map(str, late))}")
+    return None
