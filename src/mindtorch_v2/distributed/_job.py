@@ -70,14 +70,16 @@ def in_vain(rank: int, size: int) -> str | None:
         return None
     others = [one for one in range(size) if one != rank]
     gone = [one for one in others if has(one, "exit") and not has(one, "joined")]
+    late = [one for one in others if not has(one, "joining") and one not in gone]
+    absent = f"; ranks that have not come: {', '.join(map(str, late))}" if late else ""
     if gone:
-        return f"rank {gone[0]} has ended and never came through init_process_group"
+        # Who had come may only have ended because another never did.
+        culprit = min(gone, key=lambda one: has(one, "joining"))
+        return f"rank {culprit} has ended and never came through init_process_group{absent}"
     with contextlib.suppress(OSError, ValueError):  # it is about to be written
         path = os.path.join(folder, f"{rank}.joining")
         with open(path) as file:
             seconds = float(file.read())
-        late = [one for one in others if not has(one, "joining")]
         if late and time.time() - os.stat(path).st_mtime > seconds:
-            return (f"init_process_group timed out after {seconds:g} s; ranks that have not come: "
-                    f"{', '.join(map(str, late))}")
+            return f"init_process_group timed out after {seconds:g} s{absent}"
     return None
