@@ -17,7 +17,8 @@ import contextlib
 import os
 import time
 
-__all__ = ["FOLDER", "exit_path", "in_vain", "say_ended", "say_joined", "say_joining", "say_started", "was_started"]
+__all__ = ["FOLDER", "exit_path", "in_vain", "never_came", "say_ended", "say_joined", "say_joining", "say_started",
+           "was_started"]
 
 FOLDER = "MINDTORCH_JOB"  # the environment variable that names it
 
@@ -59,27 +60,37 @@ def say_ended(rank: int, pid: int, code: int) -> None:
     _write(f"{rank}.exit", f"{pid} {code}")
 
 
+def _has(rank: int, what: str) -> bool:
+    return os.path.exists(os.path.join(os.environ.get(FOLDER, ""), f"{rank}.{what}"))
+
+
+def _others(rank: int, size: int) -> tuple[list[int], str]:
+    """Who of the others has ended without coming through init_process_group, and what to say of those who are late."""
+    others = [one for one in range(size) if one != rank]
+    gone = [one for one in others if _has(one, "exit") and not _has(one, "joined")]
+    late = [str(one) for one in others if not _has(one, "joining") and one not in gone]
+    return gone, f"; ranks that have not come: {', '.join(late)}" if late else ""
+
+
+def never_came(rank: int, size: int) -> str | None:
+    """Which other rank has ended and never came through init_process_group; None if there is none."""
+    gone, late = _others(rank, size)
+    if not gone or FOLDER not in os.environ:
+        return None
+    # Who had come may only have ended because another never did.
+    culprit = min(gone, key=lambda one: _has(one, "joining"))
+    return f"rank {culprit} has ended and never came through init_process_group{late}"
+
+
 def in_vain(rank: int, size: int) -> str | None:
     """Why a rank will wait for ever in init_process_group; None if it does not."""
-    folder = os.environ.get(FOLDER, "")
-
-    def has(one: int, what: str) -> bool:
-        return os.path.exists(os.path.join(folder, f"{one}.{what}"))
-
-    if not folder or not has(rank, "joining") or has(rank, "joined"):
+    if FOLDER not in os.environ or not _has(rank, "joining") or _has(rank, "joined"):
         return None
-    others = [one for one in range(size) if one != rank]
-    gone = [one for one in others if has(one, "exit") and not has(one, "joined")]
-    late = [one for one in others if not has(one, "joining") and one not in gone]
-    absent = f"; ranks that have not come: {', '.join(map(str, late))}" if late else ""
-    if gone:
-        # Who had come may only have ended because another never did.
-        culprit = min(gone, key=lambda one: has(one, "joining"))
-        return f"rank {culprit} has ended and never came through init_process_group{absent}"
+    path = os.path.join(os.environ[FOLDER], f"{rank}.joining")
     with contextlib.suppress(OSError, ValueError):  # it is about to be written
-        path = os.path.join(folder, f"{rank}.joining")
         with open(path) as file:
             seconds = float(file.read())
+        late = _others(rank, size)[1]
         if late and time.time() - os.stat(path).st_mtime > seconds:
-            return f"init_process_group timed out after {seconds:g} s{absent}"
-    return None
+            return f"init_process_group timed out after {seconds:g} s{late}"
+    return never_came(rank, size)

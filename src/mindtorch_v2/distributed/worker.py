@@ -50,6 +50,8 @@ def watch(child: int) -> int:
     rank = int(os.environ["RANK"])
     code, reason = _wait(child, rank)
     _job.say_ended(rank, child, code)
+    if code == -signal.SIGUSR1:  # the same, in a program that has not come to MPI yet
+        reason = reason or _job.never_came(rank, int(os.environ["WORLD_SIZE"]))
     if reason is not None:
         print(f"torchrun: rank {rank} (process {child}) was ended: {reason}", file=sys.stderr, flush=True)
         return 1
