@@ -130,6 +130,8 @@ class Storage:
             raise RuntimeError(f"Trying to slice with a step of {index.step}, but only a step of 1 is supported")
         if self.device.type == "meta":
             raise NotImplementedError("Not available for 'meta' device type")
+        if not isinstance(index, slice) and not -self.nbytes() <= index < self.nbytes():
+            raise IndexError(f"index {index} out of range for storage of size {self.nbytes()}")
         found = self.bytes()[index]
         if np.ndim(found) == 0:
             return int(found)
@@ -182,7 +184,8 @@ class Storage:
         return id(self.owner)
 
     def __repr__(self) -> str:
-        return f"[torch.storage.UntypedStorage(device={self.device}) of size {self.nbytes()}]"
+        contents = "..." if self.device.type == "meta" else " " + "\n ".join(map(str, self.tolist()))
+        return f"{contents}\n[torch.storage.UntypedStorage(device={self.device}) of size {self.nbytes()}]"
 
 
 # Programs see it as this.

@@ -30,6 +30,7 @@ from ._tensor_facts import copied, set_
 from ._tensor_str import _append_suffixes as append_suffixes
 from ._tensor_str import format_tensor
 from ._warn import warn_once
+from .utils.hooks import warn_if_has_hooks
 
 
 def backward(self: Tensor, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
@@ -333,12 +334,7 @@ def rebuild(cls: type, contents: Any, requires_grad: bool, where: device = CPU,
 
 
 def _reduce(self: Tensor, protocol: Any = None) -> Any:
-    if not self.is_leaf:
-        raise RuntimeError(
-            "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support "
-            "crossing process boundaries.  If you just want to transfer the data, call detach() on the tensor before "
-            "serializing (e.g., putting it on the queue)."
-        )
+    warn_if_has_hooks(self)
     if type(self._a) is np.ndarray:
         # With the whole memory, as in PyTorch: what shares it now shares it again.
         return (rebuild_on, (type(self), self.untyped_storage(), self.dtype, self.storage_offset(),

@@ -124,6 +124,8 @@ def save(obj: object, f: Any, pickle_module: Any = None, pickle_protocol: int = 
     """Write an object with its tensors to a file that PyTorch can read too. An existing file survives a failure."""
     if not isinstance(f, (str, os.PathLike)) and not hasattr(f, "write"):
         raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
+    if _SKIPPING and not _use_new_zipfile_serialization:
+        raise RuntimeError("Cannot use skip_data=True with _use_new_zipfile_serialization=False")
     write_archive(f, obj, describe=_Describer(), extra_reduce=_reduce, pickle_protocol=pickle_protocol,
                   legacy=not _use_new_zipfile_serialization)
 
@@ -133,12 +135,15 @@ def normalize_storage_type(storage_type: type) -> type:
     return storage_type
 
 
-def load(f: Any, map_location: Any = None, pickle_module: Any = None, *, weights_only: bool = True,
+def load(f: Any, map_location: Any = None, pickle_module: Any = None, *, weights_only: bool | None = None,
          mmap: bool | None = None, **pickle_load_args: Any) -> Any:
     """Read what `save` (or PyTorch) wrote.
 
-    Only plain data is accepted unless `weights_only=False`, which trusts the file and may run code from it.
+    Only plain data is accepted unless `weights_only=False`, which trusts the file and may run code from it. The
+    environment decides first: TORCH_FORCE_WEIGHTS_ONLY_LOAD=1, or where the caller says nothing
+    TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1.
     """
+    weights_only = _weights_only(weights_only, pickle_module)
     if weights_only and pickle_module is not None:
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
     builder = _Builder(map_location)
@@ -147,6 +152,22 @@ def load(f: Any, map_location: Any = None, pickle_module: Any = None, *, weights
         build_storage=builder.storage, build_sparse=builder.sparse, build_layout=_layout,
         mmap=config.load.mmap if mmap is None else bool(mmap),
         weights_only=weights_only, allowed=_SAFE, resolve_torch_name=_resolve, **pickle_load_args)
+
+
+def _weights_only(said: bool | None, pickle_module: Any) -> bool:
+    """Whether a file may hold plain data only, from what the caller and the environment say."""
+    always, never = (os.environ.get(name, "0").lower() in ("1", "y", "yes", "true") for name in
+                     ("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"))
+    if always and never:
+        raise RuntimeError("Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` or `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` should be "
+                           "set, but both were set.")
+    if always:
+        return True
+    if said is None and never:
+        warnings.warn("Environment variable TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD detected: weights_only was not given to "
+                      "torch.load, so that files are trusted.", stacklevel=3)
+        return False
+    return pickle_module is None if said is None else bool(said)
 
 
 class _Builder:
@@ -399,9 +420,10 @@ def default_restore_location(storage: Any, location: str) -> Any:
         found = deserializer(storage, location)
         if found is not None:
             return found
-    if device(location) != CPU:
-        raise RuntimeError(f"don't know how to restore data location of {type(storage).__name__} (tagged with "
-                           f"{location})")
+    if location != "cpu":
+        raise RuntimeError("don't know how to restore data location of "
+                           f"{type(storage).__module__.replace('mindtorch_v2._storage', 'torch.storage')}."
+                           f"{type(storage).__name__} (tagged with {location})")
     return storage
 
 

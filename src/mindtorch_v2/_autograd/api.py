@@ -26,6 +26,8 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
 def _beginning(tensors: Sequence[Tensor], grads: Any) -> tuple[list[Edge], list[Any]]:
     """The edges to start from, and the gradients to start with."""
     given = (None,) * len(tensors) if grads is None else _as_tuple(grads)
+    if len(given) < len(tensors):
+        raise RuntimeError(f"got {len(tensors)} tensors and {len(given)} gradients")
     quiet = hush() if HOOK["CALLS"] else None
     try:
         return _roots(tensors, _initial_grads(tensors, given))
@@ -82,7 +84,7 @@ def _roots(tensors: Sequence[Tensor], grads: Sequence[Any]) -> tuple[list[Edge],
     roots: list[Edge] = []
     values: list[Any] = []
     for i, (tensor, grad) in enumerate(zip(tensors, grads)):
-        found = tuple(tensor) if isinstance(tensor, GradientEdge) else edge(tensor)
+        found = tensor[:2] if isinstance(tensor, GradientEdge) else edge(tensor)
         if found is None:
             raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
         roots.append(found)

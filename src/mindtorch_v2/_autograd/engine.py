@@ -20,7 +20,7 @@ from .._dispatch.state import THREAD
 from .._dtype import FROM_NUMPY
 from .._tensor import Tensor
 from .anomaly import AnomalyState
-from .graph import LAST, AccumulateGrad, Edge, Node, NodeHooks
+from .graph import LAST, AccumulateGrad, Edge, Node, NodeHooks, type_name
 from .ownership import SEEN, Marks, all_seen, in_common, leave, memory, passed_on, shown, taken_back
 from .watched import apply_watched, event_ids
 
@@ -446,8 +446,20 @@ def run_prehooks(hooks: NodeHooks, received: list[Tensor | None]) -> list[Tensor
     for hook in tuple(hooks.pre.values()):
         replaced = hook(tuple(received))
         if replaced is not None:
-            received = list(replaced) if isinstance(replaced, (tuple, list)) else [replaced]
+            received = checked_replacements(replaced, received, hook)
     return received
+
+
+def checked_replacements(values: Any, old: Sequence[Any], hook: Any) -> list[Tensor | None]:
+    """What a node's hook gives in place of gradients: as many of them, each as the old one was, or None."""
+    if not isinstance(values, tuple):
+        raise TypeError(f"expected tuple, but hook returned '{type(values).__name__}'")
+    if len(values) != len(old):
+        raise RuntimeError(f"hook '{getattr(hook, '__name__', '<unknown>')}' has returned an incorrect number of values "
+                           f"(got {len(values)}, but expected {len(old)})")
+    if any(before is None and value is not None for value, before in zip(values, old)):
+        raise RuntimeError("can't replace a None gradient with a non-None value")
+    return [None if value is None else checked_replacement(value, before, hook) for value, before in zip(values, old)]
 
 
 def checked_replacement(value: Any, old: Any, hook: Any) -> Tensor:
@@ -457,7 +469,8 @@ def checked_replacement(value: Any, old: Any, hook: Any) -> Tensor:
     if value._a.shape != old._a.shape:
         raise RuntimeError(f"hook '{getattr(hook, '__name__', '<unknown>')}' has changed the size of value")
     if value._a.dtype != old._a.dtype:
-        raise RuntimeError(f"hook '{getattr(hook, '__name__', '<unknown>')}' has changed the type of value")
+        raise RuntimeError(f"hook '{getattr(hook, '__name__', '<unknown>')}' has changed the type of value (was "
+                           f"torch.{type_name(old)} got torch.{type_name(value)})")
     return value
 
 
@@ -467,5 +480,5 @@ def run_posthooks(hooks: NodeHooks, results: Sequence[Any], received: list[Tenso
     for hook in tuple(hooks.post.values()):
         replaced = hook(results, tuple(received))
         if replaced is not None:
-            results = tuple(replaced) if isinstance(replaced, (tuple, list)) else (replaced,)
+            results = tuple(checked_replacements(replaced, results, hook))
     return results

@@ -55,10 +55,13 @@ class NodeHooks:
 
 
 class InputMetadata(NamedTuple):
-    """Shape and dtype of a gradient."""
+    """What the gradients that a node gets are like."""
 
     shape: Size
     dtype: dtype
+    is_tensor_subclass: bool = False
+    is_nested_tensor: bool = False
+    is_cpp_nested_tensor: bool = False
 
 
 class Node:
@@ -146,10 +149,20 @@ class Node:
                 value = getattr(self, slot)
                 if type(value) in (int, list) and slot in self._list_slots():
                     return (value,) if type(value) is int else tuple(value)
-                return unpack(self, value) if slot in self.saved_names else value
+                return self._saved(slot, value) if slot in self.saved_names else value
         if name.startswith("_raw_saved_") and "v_" + name[len("_raw_saved_"):] in self.saved_names:
             return SavedTensor(self, "v_" + name[len("_raw_saved_"):])
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def _saved(self, slot: str, kept: Any) -> Any:
+        """A saved tensor as the program sees it: an output has the history that it had."""
+        tensor = unpack(self, kept)
+        if type(kept) is tuple and len(kept) == 3 and tensor._edge is None:
+            tensor._rg, tensor._edge = True, (self, int(slot[len("v_result"):] or 0))
+        return tensor
+
+    def _set_sequence_nr(self, sequence_nr: int) -> None:
+        self.seq = sequence_nr
 
     def _list_slots(self) -> list[str]:
         """What is a list of numbers in the op's signature; a single one is kept as it was given."""
@@ -181,7 +194,8 @@ class SavedTensor:
         if saved is RELEASED:
             raise RuntimeError(SECOND_BACKWARD)
         if type(saved) is Packed:
-            raise RuntimeError("Calling register_hooks on a saved tensor whose hooks have already been set.")
+            raise RuntimeError("Calling register_hooks on a saved tensor whose hooks have already been set. "
+                               "Hint: only one pair of hooks is allowed at a time.")
         if type(saved) is not tuple or saved[0] is None:
             raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
         setattr(self.node, self.slot, packed(saved, pack_hook, unpack_hook))
@@ -222,21 +236,12 @@ class RemovableHandle:
 LAST = 2**62
 
 
-class GradientEdge(tuple[Any, ...]):
-    """Where a tensor's gradient goes: `(node, output_nr)`."""
+class GradientEdge(NamedTuple):
+    """Where a tensor's gradient goes. The edge of a leaf holds the leaf, which its node does not."""
 
-    def __new__(cls, node: Node, output_nr: int) -> GradientEdge:
-        return tuple.__new__(cls, (node, output_nr))
-
-    @property
-    def node(self) -> Node:
-        """The node."""
-        return self[0]
-
-    @property
-    def output_nr(self) -> int:
-        """Which of its outputs."""
-        return self[1]
+    node: Node
+    output_nr: int
+    ownership_token: Any = None
 
 
 class AccumulateGrad(Node):

@@ -102,7 +102,11 @@ class Writer(GraphWriter):
             other = VARIADIC_OR.get(self.schema.name)
             either = f"{name}_" if other is None else f"{name}_ if {other} is None else ({other},)"
             self.add(3, f"if {name} is None: {name} = {either}")
-            self.add(3, f"if len({name}) == 1 and not hasattr({name}[0], '__index__'): {name} = {name}[0]")
+            self.add(3, f"if len({name}) == 1 and not hasattr({name}[0], '__index__'):")
+            self.add(4, f"{name} = {name}[0]")
+            if other == "dtype":  # other bytes: no gradient comes back through them
+                first = self.tensors[0].python_name
+                self.add(4, f"if type({name}) is DTYPE and {first}.requires_grad: {first} = alias({first})")
         names = self.argument_names()
         if self.facts.where != "n":
             if "dim" in names:

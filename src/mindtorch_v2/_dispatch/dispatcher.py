@@ -30,7 +30,7 @@ from .._backends.overlap import check_apart, check_overlap, dense
 from .._device import on_two_devices
 from .._dtype import as_dtype, dtype
 from .._storage import InferenceShared, Shared
-from .._tensor import TENSOR_TYPES, Tensor, new, wrap, wrap_known
+from .._tensor import TENSOR_TYPES, Tensor, alias, new, wrap, wrap_known
 from .._warn import warn_once
 from . import promotion
 from .autocast import autocast_call
@@ -244,6 +244,7 @@ NAMES.update(
     {
         "AUTOCAST": False,
         "DTYPE": dtype,
+        "alias": alias,
         "FLOAT32": promotion.FLOAT32,
         "FLOAT_DTYPES": promotion.FLOAT_DTYPES,
         "NO_TENSOR": NO_TENSOR,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._autograd.inplace import bump
+from .._autograd.inplace import bump, check_inference
 from .._backends.base import device_of, empty_array, format_strides, to_host
 from .._backends.cpu import copy as kernels
 from .._backends.cpu.memory import formatted
@@ -19,7 +19,7 @@ from .._dispatch.registry import choose, declare
 from .._dispatch.steps import step
 from .._memory_format import CHANNELS_LAST_ORDER, MemoryFormat, contiguous_format, preserve_format
 from .._shape import as_shape
-from .._storage import BorrowedShared
+from .._storage import BorrowedShared, InferenceShared
 from .._tensor import Tensor, alias, move
 
 declare(
@@ -163,6 +163,8 @@ declare("_local_scalar_dense(Tensor self) -> Scalar", composite=_local_scalar_de
 def _resize(self: Tensor, size: Any, memory_format: MemoryFormat | None) -> Tensor:
     if self.requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
+    if type(self._st) is InferenceShared:
+        check_inference(self)
     shape, array = tuple(size), self._a
     if shape == array.shape:
         return self

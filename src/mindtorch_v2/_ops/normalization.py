@@ -9,7 +9,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from .._backends.cpu import normalization as kernels
+from .._backends.meta import MetaArray
 from .._dispatch.dtype_rules import unsupported
 from .._dispatch.layouts import is_channels_last
 from .._dispatch.namespace import aten
@@ -170,10 +173,18 @@ def _batch_norm_gradients(grad: Tensor, input: Any, weight: Any, running_mean: A
     return _asked((first, aten.sum(grad * normal, dims), aten.sum(grad, dims)), needs)
 
 
+def _batch_norm_shapes(a: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
+                       momentum: float, eps: float) -> tuple[Any, Any, Any]:
+    kind = np.float32 if a.dtype.itemsize == 2 else a.dtype
+    count = a.shape[1] if training else 0
+    return (MetaArray.empty(a.shape, a.dtype), MetaArray.empty((count,), np.dtype(kind)),
+            MetaArray.empty((count,), np.dtype(kind)))
+
+
 declare(
     "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
     "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)", cpu=kernels.batch_norm, where="f",
-    differentiable=(0,), grad={("input", "weight", "bias"): _batch_norm_gradients},
+    differentiable=(0,), grad={("input", "weight", "bias"): _batch_norm_gradients}, meta=_batch_norm_shapes,
 )
 declare(
     "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, "

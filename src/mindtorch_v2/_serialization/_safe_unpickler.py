@@ -30,9 +30,9 @@ _MODULE_ALIASES = {"__builtin__": "builtins", "copy_reg": "copyreg", "torch.tens
 def refusal(label: str, reason: object) -> pickle.UnpicklingError:
     """The error for a file that the safe unpickler does not run."""
     return pickle.UnpicklingError(
-        f"Weights only load failed. File: {label}. {reason}\n"
-        "weights_only=False lifts the restrictions, which lets the file execute arbitrary code: do it only if you got "
-        "the file from a trusted source."
+        f"Weights only load failed. File: {label}.\nWeightsUnpickler error: {reason}\n"
+        "Re-running `torch.load` with `weights_only` set to `False` lifts the restrictions, but it can result in "
+        "arbitrary code execution. Do it only if you got the file from a trusted source."
     )
 
 
@@ -97,7 +97,9 @@ class SafeUnpickler:
             run = _ACTIONS.get(name)
             if run is None:
                 code = ord(_CODES[name])
-                raise pickle.UnpicklingError(f"Unsupported operand {code} ({name})")
+                raise pickle.UnpicklingError(
+                    f"Unsupported operand {code} ({name}). If the file is a checkpoint, file an issue with the following "
+                    f"so that we can make `weights_only=True` compatible with your use case: operand {name}")
             run(self, argument)
         raise pickle.UnpicklingError("pickle exhausted before seeing STOP")
 

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._autograd.graph import GradientEdge, Node, RemovableHandle, edge
+from .._autograd.graph import AccumulateGrad, GradientEdge, Node, RemovableHandle, edge
 from .._autograd.inplace import bump
 from .._dispatch.namespace import aten
 from .._dispatch.state import THREAD
@@ -33,6 +33,9 @@ class saved_tensors_hooks:
     def __enter__(self) -> None:
         if _DISABLED:
             raise RuntimeError(_DISABLED[-1])
+        if not all(map(callable, self.hooks)):
+            raise TypeError("saved_tensors_hooks(): incompatible function arguments: expected two functions, to pack "
+                            "and to unpack")
         THREAD.state.pack_hooks.append(self.hooks)
 
     def __exit__(self, *exc: object) -> None:
@@ -154,7 +157,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     found = edge(tensor)
     if found is None:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
-    return GradientEdge(*found)
+    return GradientEdge(*found, tensor if isinstance(found[0], AccumulateGrad) else None)
 
 
 def increment_version(tensor: Any) -> None:
