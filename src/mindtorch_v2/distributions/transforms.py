@@ -32,6 +32,11 @@ __all__ = [
     "identity_transform",
 ]
 
+for _transform in (CatTransform, ComposeTransform, CorrCholeskyTransform, IndependentTransform, LowerCholeskyTransform,
+                   PositiveDefiniteTransform, ReshapeTransform, SoftmaxTransform, StackTransform,
+                   StickBreakingTransform, Transform):
+    _transform.__module__ = __name__  # as files name them
+
 identity_transform = ComposeTransform([])
 
 

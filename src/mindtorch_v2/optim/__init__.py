@@ -43,6 +43,9 @@ __all__ = [
     "optimizer",
 ]
 
+Adafactor.__module__ = Muon.__module__ = __name__  # as files name them
+AdamW.__module__ = f"{__name__}.adamw"
+
 
 def __getattr__(name: str) -> Any:
     # Loaded when first asked for: what a program with an ordinary optimizer does not need.

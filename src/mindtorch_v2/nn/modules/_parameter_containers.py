@@ -9,6 +9,7 @@ from typing import Any
 
 from ..._tensor import Tensor
 from ..parameter import Parameter
+from ._homes import settle
 from ._registry import type_name
 from .module import Module
 
@@ -214,3 +215,6 @@ class ParameterDict(Module):
     def __ior__(self, other: ParameterDict) -> ParameterDict:
         self.update(other)
         return self
+
+
+settle(__name__)

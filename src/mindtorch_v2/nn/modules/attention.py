@@ -13,6 +13,7 @@ from ..._tensor import Tensor
 from .. import functional as F
 from .. import init
 from ..functional.attention import canonical_mask
+from ._homes import settle
 from ._affine import parameter
 from .linear import NonDynamicallyQuantizableLinear
 from .module import Module
@@ -148,3 +149,6 @@ class MultiheadAttention(Module):
             keys = aten.expand(aten.view(key_padding_mask, (batch, 1, 1, steps)), (-1, self.num_heads, -1, -1))
             merged = aten.add(merged, keys)
         return merged, 2
+
+
+settle(__name__)

@@ -10,6 +10,7 @@ from ..._dispatch.namespace import aten
 from ..._dtype import DType, bfloat16, float16, int64
 from ..._tensor import Tensor
 from .. import functional as F
+from ._homes import elsewhere
 from ._affine import Affine
 
 
@@ -186,3 +187,6 @@ class SyncBatchNorm(_BatchNorm):
         for name, child in module.named_children():
             made.add_module(name, cls.convert_sync_batchnorm(child, process_group))
         return made
+
+
+__getattr__ = elsewhere(__name__)

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
+from ._homes import elsewhere
 from ._parameter_containers import ParameterDict, ParameterList, checked_index, pairs
 from .module import Module, framed, indented
 
@@ -219,3 +220,6 @@ class ModuleDict(Module):
         """Add or replace modules, from a mapping or from pairs."""
         for key, module in pairs(modules, "ModuleDict", "ModuleDict"):
             self[key] = module
+
+
+__getattr__ = elsewhere(__name__)

@@ -10,6 +10,7 @@ from ..._dtype import DType
 from ..._tensor import Tensor
 from .. import functional as F
 from .. import init
+from ._homes import elsewhere
 from ._affine import parameter
 from .module import Module
 
@@ -201,3 +202,6 @@ class ConvTranspose3d(_ConvTransposeNd):
     """Transposed convolution of `(N, C, D, H, W)` or `(C, D, H, W)` input."""
 
     spatial = 3
+
+
+__getattr__ = elsewhere(__name__)

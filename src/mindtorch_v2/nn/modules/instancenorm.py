@@ -8,6 +8,7 @@ from ..._device import DeviceLike
 from ..._dtype import DType
 from ..._tensor import Tensor
 from .. import functional as F
+from ._homes import elsewhere
 from .batchnorm import _NormBase
 
 
@@ -62,3 +63,6 @@ class InstanceNorm3d(_InstanceNorm):
 
     allowed_ndims = (4, 5)
     unbatched_ndim = 4
+
+
+__getattr__ = elsewhere(__name__)

@@ -8,6 +8,7 @@ from ..._construct import tensor
 from ..._device import DeviceLike
 from ..._dtype import DType, int64
 from ..parameter import UninitializedBuffer, UninitializedParameter
+from ._homes import settle
 from .batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from .conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .instancenorm import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
@@ -220,3 +221,6 @@ class LazyInstanceNorm3d(_LazyNorm, InstanceNorm3d):
     """An `InstanceNorm3d` that takes `num_features` from its first input."""
 
     cls_to_become = InstanceNorm3d
+
+
+settle(__name__)

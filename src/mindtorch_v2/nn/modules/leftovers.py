@@ -9,6 +9,7 @@ from ..._autograd.function import Function
 from ..._dispatch.namespace import aten
 from ..._tensor import Tensor
 from .. import functional as F
+from ._homes import settle
 from .loss import NLLLoss
 from .module import Module
 
@@ -133,3 +134,6 @@ class Container(Module):
         super().__init__()
         for name, module in kwargs.items():
             self.add_module(name, module)
+
+
+settle(__name__)

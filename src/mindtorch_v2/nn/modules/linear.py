@@ -10,6 +10,7 @@ from ..._dtype import DType
 from ..._tensor import Tensor
 from .. import functional as F
 from .. import init
+from ._homes import elsewhere
 from ._affine import parameter
 from .module import Module
 
@@ -98,3 +99,6 @@ class Bilinear(Module):
 
 class NonDynamicallyQuantizableLinear(Linear):
     """A `Linear` under another name: the output projection of attention, as PyTorch prints it."""
+
+
+__getattr__ = elsewhere(__name__)

@@ -10,6 +10,7 @@ from ..._device import DeviceLike
 from ..._dtype import DType
 from ..._tensor import Tensor
 from .. import functional as F
+from ._homes import settle
 from .linear import Linear
 from .loss import _Loss
 
@@ -68,3 +69,6 @@ class LinearCrossEntropyLoss(_Loss):
         return (f"in_features={self.in_features}, num_classes={self.num_classes}, out_features={self.out_features}, "
                 f"bias={self.linear.bias is not None}, reduction={self.reduction}, ignore_index={self.ignore_index}, "
                 f"label_smoothing={self.label_smoothing}, options={self.options}")
+
+
+settle(__name__)

@@ -8,6 +8,7 @@ from typing import Any
 from ..._tensor import Tensor
 from .. import functional as F
 from ..functional._reduction import legacy_get_string
+from ._homes import elsewhere
 from .distance import PairwiseDistance
 from .module import Module
 
@@ -300,3 +301,6 @@ class CTCLoss(_Loss):
         """The loss."""
         return F.ctc_loss(log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction,
                           self.zero_infinity)
+
+
+__getattr__ = elsewhere(__name__)

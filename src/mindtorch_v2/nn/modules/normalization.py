@@ -11,6 +11,7 @@ from ..._dtype import DType
 from ..._tensor import Tensor
 from .. import functional as F
 from .. import init
+from ._homes import elsewhere
 from ._affine import Affine, parameter
 from .module import Module
 
@@ -111,3 +112,6 @@ class LocalResponseNorm(Module):
     def extra_repr(self) -> str:
         """Settings."""
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+__getattr__ = elsewhere(__name__)

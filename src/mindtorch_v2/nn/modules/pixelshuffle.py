@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..._tensor import Tensor
 from .. import functional as F
+from ._homes import settle
 from .module import Module
 
 
@@ -53,3 +54,6 @@ class ChannelShuffle(Module):
     def extra_repr(self) -> str:
         """The number of groups."""
         return f"groups={self.groups}"
+
+
+settle(__name__)

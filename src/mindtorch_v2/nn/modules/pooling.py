@@ -7,6 +7,7 @@ from typing import Any
 
 from ..._tensor import Tensor
 from .. import functional as F
+from ._homes import elsewhere
 from .module import Module
 
 Sizes = int | Sequence[int]
@@ -256,3 +257,6 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """Maxima of as many windows as asked for, of `(N, C, D, H, W)` or `(C, D, H, W)` input."""
 
     spatial = 3
+
+
+__getattr__ = elsewhere(__name__)

@@ -9,6 +9,7 @@ from ..._dispatch.namespace import aten
 from ..._dtype import DType
 from ..._tensor import Tensor
 from .. import init
+from ._homes import settle
 from ._affine import parameter
 from .module import Module
 
@@ -123,3 +124,6 @@ class LSTMCell(RNNCellBase):
             hx = (aten.unsqueeze(hx[0], 0), aten.unsqueeze(hx[1], 0))
         hidden, cell = aten.lstm_cell(input, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
         return (hidden, cell) if batched else (aten.squeeze(hidden, 0), aten.squeeze(cell, 0))
+
+
+settle(__name__)

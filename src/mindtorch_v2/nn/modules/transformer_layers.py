@@ -13,6 +13,7 @@ from ..._dtype import DType
 from ..._tensor import Tensor
 from .. import functional as F
 from ..functional.attention import canonical_mask
+from ._homes import settle
 from .activation import GELU, ReLU
 from .attention import MultiheadAttention
 from .dropout import Dropout
@@ -170,3 +171,6 @@ class TransformerDecoderLayer(Module):
 
     def _ff_block(self, x: Tensor) -> Tensor:
         return self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+
+
+settle(__name__)
