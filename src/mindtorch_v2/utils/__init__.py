@@ -7,17 +7,18 @@ from typing import Any
 
 # Loaded when first asked for: most programs touch one of them.
 _SUBMODULES = frozenset({"_python_dispatch", "_pytree", "_triton", "benchmark", "checkpoint", "collect_env",
-                         "cpp_extension", "data", "deterministic", "dlpack", "hooks", "model_zoo", "tensorboard"})
-_LATE = {"swap_tensors": "_swapping"}
+                         "cpp_extension", "data", "deterministic", "dlpack", "hooks", "model_zoo", "tensorboard",
+                         "weak"})
+_FUNCTIONS = {"set_module": "_naming", "swap_tensors": "_swapping"}  # by file
 
 
 def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         return importlib.import_module(f"{__name__}.{name}")
-    if name in _LATE:
-        return getattr(importlib.import_module(f"{__name__}.{_LATE[name]}"), name)
+    if name in _FUNCTIONS:
+        return getattr(importlib.import_module(f"{__name__}.{_FUNCTIONS[name]}"), name)
     raise AttributeError(f"module 'torch.utils' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_SUBMODULES, *_LATE})
+    return sorted({*globals(), *_SUBMODULES, *_FUNCTIONS})

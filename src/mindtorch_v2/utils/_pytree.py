@@ -73,12 +73,14 @@ class NodeDef(NamedTuple):
 class TreeSpec:
     """The shape of a tree: container type, what is needed to rebuild it, and the shapes of its children."""
 
-    __slots__ = ("children_specs", "context", "num_leaves", "type")
+    __slots__ = ("children_specs", "context", "num_children", "num_leaves", "num_nodes", "type")
 
     def __init__(self, kind: Any, context: Any, children: list[TreeSpec]) -> None:
         self.type = kind
         self.context = context
         self.children_specs = children
+        self.num_children = len(children)
+        self.num_nodes: int = 1 + sum(child.num_nodes for child in children)
         self.num_leaves: int = 1 if kind is None else sum(child.num_leaves for child in children)
 
     def is_leaf(self) -> bool:
@@ -107,9 +109,13 @@ class TreeSpec:
         return hash((self.type, self.num_leaves, tuple(map(hash, self.children_specs))))
 
     def __repr__(self) -> str:
+        return self._shown(0)
+
+    def _shown(self, indent: int) -> str:
         if self.type is None:
             return "*"
-        return f"TreeSpec({self.type.__name__}, {self.context}, {self.children_specs})"
+        children = f",\n{' ' * (indent + 2)}".join(child._shown(indent + 2) for child in self.children_specs)
+        return f"TreeSpec({self.type.__name__}, {self.context}, [{children}])"
 
 
 class LeafSpec(TreeSpec):

@@ -1,31 +1,52 @@
-"""`torch.utils.swap_tensors`: two tensors trade places under the references that programs hold."""
+"""`torch.utils.swap_tensors`."""
 
 from __future__ import annotations
 
 import weakref
+from typing import Any
 
 from .._tensor import Tensor
 
-# All that a tensor is, besides its class and the attributes that a program gave it.
-PARTS = ("_a", "_ag", "_edge", "_of", "_rg", "_st")
+__all__ = ["swap_tensors"]
+
+_CONTENTS = ("_a", "_ag", "_edge", "_of", "_rg", "_st")
+
+
+def _slots(cls: type) -> set[str]:
+    """The slots that a class adds to those of a tensor."""
+    found = {name for base in cls.__mro__ if base not in Tensor.__mro__ for name in base.__dict__.get("__slots__", ())}
+    return found - {"__dict__", "__weakref__"}
+
+
+def _check(tensor: Tensor, which: str) -> None:
+    own = None if tensor._ag is None or tensor._ag.accumulator is None else tensor._ag.accumulator[0].reference
+    if any(one is not own for one in weakref.getweakrefs(tensor)):
+        raise RuntimeError(f"Cannot swap {which} because it has weakref associated with it")
 
 
 def swap_tensors(t1: Tensor, t2: Tensor) -> None:
-    """Let each tensor be what the other was: memory, class, gradient and attributes.
+    """Exchange all of two tensors, so that whoever holds one holds the other."""
+    _check(t1, "t1")
+    _check(t2, "t2")
+    slots = _slots(type(t1))
+    if slots != _slots(type(t2)):
+        raise RuntimeError("Cannot swap t1 and t2 if they have different slots")
 
-    >>> import mindtorch_v2 as torch
-    >>> a, b = torch.zeros(1), torch.ones(2)
-    >>> torch.utils.swap_tensors(a, b)
-    >>> a
-    tensor([1., 1.])
-    """
-    for name, tensor in (("t1", t1), ("t2", t2)):
-        # Whoever refers to a tensor weakly, a graph that ends in it among others, means what it was.
-        if weakref.getweakrefs(tensor):
-            raise RuntimeError(f"Cannot swap {name} because it has weakref associated with it")
-    first, second = ([getattr(tensor, part) for part in PARTS] for tensor in (t1, t2))
+    def exchange(name: str) -> None:
+        first, second = (getattr(one, name, _NOTHING) for one in (t1, t2))
+        for one, value in ((t1, second), (t2, first)):
+            if value is not _NOTHING:
+                setattr(one, name, value)
+            elif hasattr(one, name):
+                delattr(one, name)
+
     t1.__class__, t2.__class__ = t2.__class__, t1.__class__
     t1.__dict__, t2.__dict__ = t2.__dict__, t1.__dict__
-    for tensor, parts in ((t1, second), (t2, first)):
-        for part, value in zip(PARTS, parts, strict=True):
-            setattr(tensor, part, value)
+    for name in (*_CONTENTS, *sorted(slots)):
+        exchange(name)
+    for one in (t1, t2):
+        if one._ag is not None and one._ag.accumulator is not None:
+            one._ag.accumulator[0].reference = weakref.ref(one)
+
+
+_NOTHING: Any = object()

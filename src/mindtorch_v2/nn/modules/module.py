@@ -101,7 +101,7 @@ class Module(State, Convert):
                                   f"Tensors but received {type(result)}", stacklevel=3)
                 result = border.watch_outputs(result)
             if plain:
-                attach_plain_backward_hooks(self, plain, result)
+                attach_plain_backward_hooks(self, plain, args, result)
             return result
         except Exception:
             self._run_remaining_hooks(args, kwargs, result, done)
