@@ -10,6 +10,7 @@ import numpy as np
 from ._backends.array import phantom, seen_through
 from ._backends.base import copy_array, device_of, to_host
 from ._device import CPU, device
+from ._shared_memory import SharedMap, owner_of
 
 
 class Storage:
@@ -156,7 +157,7 @@ class Storage:
 
     def is_shared(self) -> bool:
         """Whether other processes see changes."""
-        return False
+        return isinstance(owner_of(self.array), SharedMap)
 
     def is_pinned(self, device: Any = None) -> bool:
         """Whether a device can copy from this memory while the program goes on."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable
@@ -29,6 +28,7 @@ from ._dispatch.steps import step
 from ._dtype import DefaultDtype, DType, dtype, uint8
 from ._memory_format import MemoryFormat
 from ._shape import numel
+from ._shared_memory import SharedMap, owner_of
 from ._storage import Shared, Storage
 from ._tensor import Tensor, move, strided, wrap_as
 from ._typed_storage import TypedStorage, storage_class, typed_as
@@ -53,12 +53,8 @@ def is_pinned(self: Tensor, device: DeviceLike = None) -> bool:
 
 
 def is_shared(self: Tensor) -> bool:
-    """Whether `share_memory_` moved it to memory that forked processes share."""
-    array = self._a
-    while isinstance(array, np.ndarray):
-        array = array.base
-    owner = array.obj if isinstance(array, memoryview) else array
-    return isinstance(owner, mmap.mmap)
+    """Whether `share_memory_` moved it to memory that processes share."""
+    return isinstance(owner_of(self._a), SharedMap)
 
 
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:
@@ -103,11 +99,17 @@ def storage_type(self: Tensor) -> Any:
 
 
 def share_memory_(self: Tensor) -> Tensor:
-    """Move the elements to memory that processes forked from now on share; views made before keep the old memory."""
+    """Move the elements to memory that processes share, those that are forked and those that this tensor is sent to.
+
+    Views made before keep the old memory.
+    """
+    from .multiprocessing.reductions import init_reductions
+
     if not self.is_cpu:
         return self  # memory of a device is shared by its own means
     if not is_shared(self) and self._a.size:
-        memory = mmap.mmap(-1, self._a.nbytes)
+        init_reductions()
+        memory = SharedMap.new(self._a.nbytes)
         array = np.frombuffer(memory, self._a.dtype).reshape(self._a.shape)
         array[...] = self._a
         move(self, array)

@@ -9,7 +9,9 @@ from mtprof.views.event_fields import RecordScope
 from mtprof.views.kineto_events import KinetoEvent as _KinetoEvent
 
 from .._autograd.graph import SavedTensor
+from .._dispatch.state import THREAD
 from .._tensor import Tensor
+from ..autograd.graph import saved_tensors_hooks_disabled
 from ..profiler.activity import ProfilerActivity, kineto_available
 from ..profiler.activity import supported_activities as _supported_activities
 from ..profiler.profiler_state import RUNNING, ActiveProfilerType, ProfilerConfig
@@ -27,12 +29,15 @@ __all__ = [
     "_add_metadata_json",
     "_disable_profiler",
     "_enable_profiler",
+    "_get_sequence_nr",
     "_kineto_step",
     "_prepare_profiler",
     "_profiler_enabled",
     "_profiler_type",
     "_record_function_with_args_enter",
     "_record_function_with_args_exit",
+    "_saved_tensors_hooks_get_disabled_error_message",
+    "_saved_tensors_hooks_is_enabled",
     "_supported_activities",
     "_toggle_collection_dynamic",
     "_unsafe_set_version_counter",
@@ -46,6 +51,21 @@ def _unsafe_set_version_counter(tensors: Iterable[Tensor], versions: Iterable[in
         if version < 0:
             raise RuntimeError(f"Cannot set a version counter to a negative number, got {version}")
         tensor.shared().version = version
+
+
+def _saved_tensors_hooks_is_enabled() -> bool:
+    """Whether hooks on saved tensors may be used now."""
+    return saved_tensors_hooks_disabled() is None
+
+
+def _saved_tensors_hooks_get_disabled_error_message() -> str | None:
+    """Why they may not."""
+    return saved_tensors_hooks_disabled()
+
+
+def _get_sequence_nr() -> int:
+    """The number that the next node of this thread gets."""
+    return THREAD.state.seq
 
 
 # The recording that `_prepare_profiler` made, as long as there is one.

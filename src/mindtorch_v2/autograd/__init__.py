@@ -47,7 +47,7 @@ _SUBMODULES = ("anomaly_mode", "forward_ad", "functional", "grad_mode", "profile
 _LATE = dict.fromkeys(("DeviceType", "_KinetoEvent", "_ProfilerResult", "_add_metadata_json", "_disable_profiler",
                        "_enable_profiler", "_kineto_step", "_prepare_profiler", "_profiler_enabled", "_profiler_type",
                        "_supported_activities", "_toggle_collection_dynamic", "kineto_available"), "._C._autograd")
-_LATE["SavedTensor"] = "._C._autograd"
+_LATE.update(dict.fromkeys(("SavedTensor", "_get_sequence_nr"), "._C._autograd"))
 _LATE.update(dict.fromkeys(("ProfilerActivity", "ProfilerConfig", "ProfilerState"), "._C._profiler"))
 
 

@@ -45,6 +45,11 @@ class saved_tensors_hooks:
 _DISABLED: list[str] = []  # why hooks on saved tensors may not be used now
 
 
+def saved_tensors_hooks_disabled() -> str | None:
+    """Why hooks on saved tensors may not be used now, if they may not."""
+    return _DISABLED[-1] if _DISABLED else None
+
+
 class disable_saved_tensors_hooks:
     """Refuse hooks on saved tensors inside, with a message."""
 

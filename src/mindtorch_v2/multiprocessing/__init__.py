@@ -1,4 +1,7 @@
-"""`torch.multiprocessing`: Python's `multiprocessing`. Tensors are sent by value, not through shared memory."""
+"""`torch.multiprocessing`: Python's `multiprocessing`.
+
+Tensors that `share_memory_` has moved to shared memory are sent as what they are; others by value.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,11 @@ from multiprocessing import connection
 from typing import Any
 
 from .._spawning import ProcessContext, ProcessExitedException, ProcessRaisedException, spawn
+from .reductions import init_reductions
 
 __all__ = [*_multiprocessing.__all__, "ProcessContext",  # type: ignore[attr-defined]
            "ProcessExitedException", "ProcessRaisedException", "SpawnContext", "connection",
-           "get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy", "spawn", "start_processes"]
+           "get_all_sharing_strategies", "get_sharing_strategy", "init_reductions", "set_sharing_strategy", "spawn", "start_processes"]
 
 SpawnContext = ProcessContext
 _STRATEGIES = frozenset({"file_descriptor", "file_system"})
@@ -29,7 +33,7 @@ def get_sharing_strategy() -> str:
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Remember a strategy. It has no effect: tensors are copied when they are sent."""
+    """Remember a strategy. It has no effect: shared memory is sent as a file descriptor."""
     global _strategy
     if new_strategy not in _STRATEGIES:
         raise AssertionError(f"unknown sharing strategy: {new_strategy}")
@@ -40,3 +44,6 @@ def start_processes(fn: Any, args: tuple[Any, ...] = (), nprocs: int = 1, join: 
                     start_method: str = "spawn") -> Any:
     """`spawn`, by whatever method."""
     return spawn(fn, args, nprocs, join, daemon, start_method)
+
+
+init_reductions()

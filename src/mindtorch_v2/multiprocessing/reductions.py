@@ -1,13 +1,52 @@
-"""`torch.multiprocessing.reductions`: references to storages that do not keep them."""
+"""`torch.multiprocessing.reductions`: how tensors go to other processes; references that do not keep storages."""
 
 from __future__ import annotations
 
 import weakref
+from multiprocessing.reduction import DupFd, ForkingPickler
 from typing import Any
 
-from .._typed_storage import TypedStorage
+import numpy as np
 
-__all__ = ["StorageWeakRef"]
+from .._dispatch.namespace import aten
+from .._dtype import dtype
+from .._shared_memory import SharedMap, owner_of
+from .._tensor import Tensor, wrap_as
+from .._typed_storage import TypedStorage
+from ..nn.parameter import Parameter
+
+__all__ = ["StorageWeakRef", "init_reductions", "rebuild_tensor", "reduce_tensor"]
+
+
+def reduce_tensor(tensor: Tensor) -> Any:
+    """What goes to another process: of shared memory where it is, else the elements."""
+    if tensor.requires_grad and not tensor.is_leaf:
+        raise RuntimeError(
+            "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support "
+            "crossing process boundaries.  If you just want to transfer the data, call detach() on the tensor before "
+            "serializing (e.g., putting it on the queue)."
+        )
+    memory = owner_of(tensor._a)
+    if not isinstance(memory, SharedMap):
+        return tensor.__reduce_ex__(2)
+    return rebuild_tensor, (type(tensor), DupFd(memory.file), len(memory), tensor.dtype, tensor.storage_offset(),
+                            tuple(tensor._a.shape), tensor.stride(), tensor._rg, tensor.__dict__)
+
+
+def rebuild_tensor(cls: type, file: Any, nbytes: int, kind: dtype, offset: int, shape: tuple[int, ...],
+                   stride: tuple[int, ...], requires_grad: bool, attributes: dict[str, Any]) -> Tensor:
+    """The tensor in the other process, on the same memory."""
+    whole = np.frombuffer(SharedMap.of(file.detach(), nbytes), kind.np)
+    made = wrap_as(cls, aten.as_strided(wrap_as(Tensor, whole), shape, stride, offset)._a)
+    made._rg = requires_grad
+    made.__dict__.update(attributes)
+    return made
+
+
+def init_reductions() -> None:
+    """Let Python's `multiprocessing` send tensors this way."""
+    for kind in (Tensor, Parameter):
+        ForkingPickler.register(kind, reduce_tensor)
 
 
 class StorageWeakRef:

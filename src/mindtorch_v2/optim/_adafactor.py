@@ -18,7 +18,7 @@ __getattr__ = functional_forms(__name__)
 class Adafactor(ParameterOptimizer):
     """Adam-like steps whose second moments of matrices are kept as a row and a column."""
 
-    late_options: ClassVar[dict[str, Any]] = {"foreach": None, "maximize": False, "differentiable": False}
+    late_options: ClassVar[dict[str, Any]] = {"foreach": None, "maximize": False}
     complex_as_real = False
 
     def __init__(self, params: ParamsT, lr: float | Tensor = 1e-2, beta2_decay: float = -0.8,

@@ -32,7 +32,8 @@ def adaptive_sizes(op: str, x: Array, output_size: Any, spatial: int, after: str
         raise RuntimeError(f"{op}(): Expected {spatial + 1}D or {spatial + 2}D tensor, but got{after} {list(x.shape)}")
     if len(tuple(output_size)) != spatial:
         raise RuntimeError(f"{op}(): internal error: output_size.size() must be {spatial}")
-    for axis in range(1, x.ndim):
+    # Means of up to two dimensions may be of no channels at all.
+    for axis in range(x.ndim - spatial if op in ("adaptive_avg_pool1d", "adaptive_avg_pool2d") else 1, x.ndim):
         if x.shape[axis] == 0:
             raise RuntimeError(f"{op}(): Expected input to have non-zero size for non-batch dimensions, but input has "
                                f"sizes {list(x.shape)} with dimension {axis} being empty")

@@ -82,5 +82,4 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
                       "dropout instead. Note that dropout3d exists to provide channel-wise dropout on inputs with 3 "
                       "spatial dimensions, a channel dimension, and an optional batch dimension (i.e. 4D or 5D "
                       "inputs).", stacklevel=2)
-        return _channels(input, p, training, inplace)
     return _maybe_unbatched(input, 5, p, training, inplace)

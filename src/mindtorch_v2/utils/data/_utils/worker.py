@@ -11,10 +11,11 @@ import os
 import queue
 import random
 import threading
+from collections import ChainMap
 from collections.abc import Callable
 from multiprocessing import connection
 from multiprocessing.reduction import ForkingPickler
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -66,8 +67,11 @@ class StreamEnded:
         self.worker_id = worker_id
 
 
-# A sample is often a small window on a large tensor: only the window travels.
-ForkingPickler.register(Tensor, reduce_alone)
+class SamplePickler(ForkingPickler):
+    """A sample is often a small window on a large tensor: only the window travels."""
+
+    _extra_reducers: ClassVar[Any] = ChainMap(
+        {Tensor: reduce_alone}, ForkingPickler._extra_reducers)  # type: ignore[attr-defined]
 
 
 class Outbox:
@@ -82,13 +86,13 @@ class Outbox:
     def put(self, task: Any, result: Any, where: str) -> None:
         """Pickle a result here, where an error can still be reported, and leave it to the thread."""
         try:
-            message = ForkingPickler.dumps((task, result))
+            message = SamplePickler.dumps((task, result))
         except Exception:
             if isinstance(result, ExceptionWrapper):
                 failure = result.without_type()
             else:
                 failure = ExceptionWrapper(where=where)
-            message = ForkingPickler.dumps((task, failure))
+            message = SamplePickler.dumps((task, failure))
         self.waiting.put(message)
 
     def _write(self) -> None:
