@@ -223,7 +223,7 @@ class TypedStorage:
 
     def is_shared(self) -> bool:
         """Whether other processes see changes."""
-        return False
+        return self._untyped.is_shared()
 
     def is_pinned(self) -> bool:
         """False."""

@@ -159,8 +159,8 @@ def _weights_only(said: bool | None, pickle_module: Any) -> bool:
     always, never = (os.environ.get(name, "0").lower() in ("1", "y", "yes", "true") for name in
                      ("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"))
     if always and never:
-        raise RuntimeError("Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` or `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` should be "
-                           "set, but both were set.")
+        raise RuntimeError("Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` or `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` should "
+                           "be set, but both were set.")
     if always:
         return True
     if said is None and never:

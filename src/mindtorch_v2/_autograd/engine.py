@@ -455,8 +455,8 @@ def checked_replacements(values: Any, old: Sequence[Any], hook: Any) -> list[Ten
     if not isinstance(values, tuple):
         raise TypeError(f"expected tuple, but hook returned '{type(values).__name__}'")
     if len(values) != len(old):
-        raise RuntimeError(f"hook '{getattr(hook, '__name__', '<unknown>')}' has returned an incorrect number of values "
-                           f"(got {len(values)}, but expected {len(old)})")
+        raise RuntimeError(f"hook '{getattr(hook, '__name__', '<unknown>')}' has returned an incorrect number of "
+                           f"values (got {len(values)}, but expected {len(old)})")
     if any(before is None and value is not None for value, before in zip(values, old)):
         raise RuntimeError("can't replace a None gradient with a non-None value")
     return [None if value is None else checked_replacement(value, before, hook) for value, before in zip(values, old)]

@@ -28,10 +28,10 @@ FOLLOWS: dict[str, tuple[tuple[int, tuple[int, ...]], ...]] = {
     **{name: ((0, (1,)),) for n in (2, 3) for name in (
         f"max_pool{n}d_with_indices_backward", f"avg_pool{n}d_backward")},
     **{name: ((0, (0,)),) for n in (2, 3) for name in (
-        f"avg_pool{n}d", f"upsample_nearest{n}d", f"_upsample_nearest_exact{n}d", f"reflection_pad{n}d",
-        f"replication_pad{n}d", f"upsample_nearest{n}d_backward", f"_upsample_nearest_exact{n}d_backward",
-        f"max_unpool{n}d")},
+        f"upsample_nearest{n}d", f"_upsample_nearest_exact{n}d", f"reflection_pad{n}d",
+        f"replication_pad{n}d", f"upsample_nearest{n}d_backward", f"_upsample_nearest_exact{n}d_backward")},
     **dict.fromkeys((
+        "avg_pool2d", "max_unpool2d", "_adaptive_avg_pool2d",
         "upsample_bilinear2d", "upsample_bicubic2d", "upsample_trilinear3d", "_upsample_bilinear2d_aa",
         "_upsample_bicubic2d_aa", "upsample_bilinear2d_backward", "upsample_bicubic2d_backward",
         "upsample_trilinear3d_backward", "constant_pad_nd", "pixel_shuffle", "pixel_unshuffle",

@@ -6,6 +6,7 @@ from typing import Any
 
 from .._backends.cpu import loss as kernels
 from .._dispatch.namespace import aten
+from .._dispatch.promotion import pretty
 from .._dispatch.registry import declare
 from .._dispatch.state import THREAD
 from .._tensor import Tensor
@@ -224,6 +225,8 @@ def _nll_nd(self: Tensor, target: Tensor, weight: Tensor | None, reduction: int,
     if len(shape) > 1 and shape[:1] != wanted[:1]:
         given = wanted[0] if wanted else 0
         raise ValueError(f"Expected input batch_size ({shape[0]}) to match target batch_size ({given}).")
+    if weight is not None and weight._a.dtype != self._a.dtype:
+        raise RuntimeError(f"expected scalar type {pretty(self.dtype)} but found {pretty(weight.dtype)}")
     if len(shape) <= 2:
         return aten.nll_loss(self, target, weight, reduction, ignore_index)
     if len(shape) == 4:

@@ -98,8 +98,8 @@ class SafeUnpickler:
             if run is None:
                 code = ord(_CODES[name])
                 raise pickle.UnpicklingError(
-                    f"Unsupported operand {code} ({name}). If the file is a checkpoint, file an issue with the following "
-                    f"so that we can make `weights_only=True` compatible with your use case: operand {name}")
+                    f"Unsupported operand {code} ({name}). If it is a checkpoint, file an issue with the following so "
+                    f"that we can make `weights_only=True` compatible with your use case: operand {name}")
             run(self, argument)
         raise pickle.UnpicklingError("pickle exhausted before seeing STOP")
 

@@ -171,7 +171,8 @@ class RecordReader:
         if not head:
             return EOFError(f"{self.label} is empty: Ran out of input")
         return pickle.UnpicklingError(
-            f"Weights only load failed. {self.label} is not a checkpoint: Invalid magic number; corrupt file? It begins with {head[:8]!r}"
+            f"Weights only load failed. {self.label} is not a checkpoint: Invalid magic number; corrupt file? It "
+            f"begins with {head[:8]!r}"
         )
 
     def _corrupt(self, what: str) -> RuntimeError:

@@ -15,7 +15,8 @@ from .reductions import init_reductions
 
 __all__ = [*_multiprocessing.__all__, "ProcessContext",  # type: ignore[attr-defined]
            "ProcessExitedException", "ProcessRaisedException", "SpawnContext", "connection",
-           "get_all_sharing_strategies", "get_sharing_strategy", "init_reductions", "set_sharing_strategy", "spawn", "start_processes"]
+           "get_all_sharing_strategies", "get_sharing_strategy", "init_reductions", "set_sharing_strategy",
+           "spawn", "start_processes"]
 
 SpawnContext = ProcessContext
 _STRATEGIES = frozenset({"file_descriptor", "file_system"})

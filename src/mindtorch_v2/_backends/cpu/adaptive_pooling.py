@@ -98,7 +98,7 @@ def adaptive_max_pool(spatial: int) -> Callable[[Array, Any], tuple[Array, Array
         shape = (*x.shape[: x.ndim - spatial], *sizes)
         if 0 in shape:
             return np.empty(shape, x.dtype), np.empty(shape, np.int64)
-        order = suggested_format(x)
+        order = suggested_format(x) if spatial == 2 else contiguous_format
         if order is contiguous_format and not any(n % o for n, o in zip(inside, sizes)):
             window = tuple(n // o for n, o in zip(inside, sizes))
             return pooled_maxima(x, pool_of("adaptive_max_pool", x, spatial, window, window, 0, 1, False))

@@ -13,8 +13,8 @@ from ..._tensor import Tensor
 from .. import functional as F
 from .. import init
 from ..functional.attention import canonical_mask
-from ._homes import settle
 from ._affine import parameter
+from ._homes import settle
 from .linear import NonDynamicallyQuantizableLinear
 from .module import Module
 

@@ -10,8 +10,8 @@ from ..._dispatch.namespace import aten
 from ..._dtype import DType, bfloat16, float16, int64
 from ..._tensor import Tensor
 from .. import functional as F
-from ._homes import elsewhere
 from ._affine import Affine
+from ._homes import elsewhere
 
 
 class _NormBase(Affine):

@@ -10,8 +10,8 @@ from ..._dtype import DType
 from ..._tensor import Tensor
 from .. import functional as F
 from .. import init
-from ._homes import elsewhere
 from ._affine import parameter
+from ._homes import elsewhere
 from .module import Module
 
 

@@ -9,8 +9,8 @@ from ..._dispatch.namespace import aten
 from ..._dtype import DType
 from ..._tensor import Tensor
 from .. import init
-from ._homes import settle
 from ._affine import parameter
+from ._homes import settle
 from .module import Module
 
 __all__ = ["GRUCell", "LSTMCell", "RNNCell", "RNNCellBase"]

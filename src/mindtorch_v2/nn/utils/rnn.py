@@ -176,7 +176,8 @@ def pad_sequence(sequences: Any, batch_first: bool = False, padding_value: float
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
     """The sequences of a padded batch, as a list."""
     rows = padded_sequences if batch_first else aten.transpose(padded_sequences, 0, 1)
-    return [aten.clone(aten.narrow(row, 0, 0, length), memory_format=contiguous_format) for row, length in zip(aten.unbind(rows, 0), lengths.tolist())]
+    return [aten.clone(aten.narrow(row, 0, 0, length), memory_format=contiguous_format)
+            for row, length in zip(aten.unbind(rows, 0), lengths.tolist())]
 
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
