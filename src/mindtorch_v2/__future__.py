@@ -19,9 +19,9 @@ def get_overwrite_module_params_on_conversion() -> bool:
 
 
 def set_swap_module_params_on_conversion(value: bool) -> None:
-    """Let `module.to(...)` swap tensors instead of giving parameters new data.
+    """Let `module.to(...)` and `load_state_dict` exchange parameters with new ones (`torch.utils.swap_tensors`).
 
-    Parameters stay the same objects either way, and nothing here depends on which way they got their contents.
+    Whoever holds a parameter holds it afterwards; one that something refers to weakly is refused.
     """
     Conversion.swap = value
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+from .._autograd.graph import leaf_edge
 from .._tensor import Tensor
 
 __all__ = ["swap_tensors"]
@@ -46,7 +47,20 @@ def swap_tensors(t1: Tensor, t2: Tensor) -> None:
         exchange(name)
     for one in (t1, t2):
         if one._ag is not None and one._ag.accumulator is not None:
-            one._ag.accumulator[0].reference = weakref.ref(one)
+            old, one._ag.accumulator = one._ag.accumulator[0], None
+            leaf_edge(one)[0].hooks, old.hooks = old.hooks, None
+            old.reference = _nobody
+            old.register_prehook(_refuse)
+
+
+def _nobody() -> None:
+    """The leaf of a node whose tensor was swapped."""
+
+
+def _refuse(grads: Any) -> None:
+    """What the end of a graph that was recorded before says: its gradient would go to the wrong one of the two."""
+    raise RuntimeError("Trying to execute AccumulateGrad node that was poisoned by swap_tensors: the graph was "
+                       "recorded before its tensor was swapped")
 
 
 _NOTHING: Any = object()

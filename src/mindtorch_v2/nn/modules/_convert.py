@@ -10,6 +10,7 @@ from ..._device import DeviceLike, as_device, device
 from ..._dispatch.namespace import aten
 from ..._dtype import FLOAT, bfloat16, dtype, float16, float32, float64
 from ..._tensor import Tensor
+from ...utils._swapping import swap_tensors
 from ..parameter import Parameter, is_lazy
 from ._tree import Tree
 
@@ -62,6 +63,9 @@ class Convert(Tree):
             with no_grad():
                 changed = fn(parameter)
             grad = parameter.grad
+            if Conversion.swap:
+                self._swap(name, parameter, changed, fn)
+                continue
             if Conversion.overwrite or not aten._has_compatible_shallow_copy_type(parameter, changed):
                 replacement = Parameter(changed, parameter.requires_grad)
                 replacement.grad = None if grad is None else fn(grad).detach()
@@ -82,6 +86,25 @@ class Convert(Tree):
             # A buffer that still waits for its shape waits with its new dtype.
             self._buffers[name] = type(buffer)(dtype=changed.dtype) if is_lazy(buffer) else changed
         return self
+
+    def _swap(self, name: str, parameter: Parameter, changed: Tensor, fn: Callable[[Tensor], Tensor]) -> None:
+        """Exchange a parameter, and its gradient, with what they are to be."""
+        grad = parameter.grad
+        try:
+            swap_tensors(parameter, Parameter(changed, parameter.requires_grad))
+        except Exception as error:
+            raise RuntimeError(f"_apply(): Couldn't swap {type(self).__name__}.{name}") from error
+        if grad is None:
+            return
+        with no_grad():
+            changed_grad = fn(grad)
+        changed_grad.requires_grad = grad.requires_grad
+        try:
+            if changed_grad is not grad:
+                swap_tensors(grad, changed_grad)
+        except Exception as error:
+            raise RuntimeError(f"_apply(): Couldn't swap {type(self).__name__}.{name}.grad") from error
+        parameter.grad = grad
 
     def to(self: Self, *args: Any, **kwargs: Any) -> Self:
         """Move to a device, or convert floating point parameters and buffers to a dtype; in place."""

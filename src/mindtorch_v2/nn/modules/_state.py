@@ -13,7 +13,9 @@ from ..._autograd.grad_mode import no_grad
 from ..._autograd.graph import RemovableHandle
 from ..._dispatch.namespace import aten
 from ..._tensor import Tensor
+from ...utils._swapping import swap_tensors
 from ..parameter import Parameter
+from ._convert import Conversion
 from ._hooks import Handle
 from ._tree import Tree
 
@@ -202,12 +204,15 @@ class State(Tree):
                           "place?)", stacklevel=2)
         try:
             with no_grad():
-                if assign:
+                if Conversion.swap:
+                    swap_tensors(value, swapped_in(value, given, assign))
+                elif assign:
                     setattr(self, name, assigned(value, given))
                 else:
                     aten.copy_(value, given)
         except Exception as error:  # every failed tensor is reported, not only the first
-            error_msgs.append(f'While copying the parameter named "{key}", whose dimensions in the model are '
+            error_msgs.append(f'While {"swapping" if Conversion.swap else "copying"} the parameter named "{key}", '
+                              "whose dimensions in the model are "
                               f"{value.shape} and whose dimensions in the checkpoint are {given.shape}, "
                               f"an exception occurred : {error.args}.")
 
@@ -256,6 +261,15 @@ class State(Tree):
 def quoted(names: list[str]) -> str:
     """`"a", "b"`."""
     return ", ".join(f'"{name}"' for name in names)
+
+
+def swapped_in(old: Tensor, given: Tensor, assign: bool) -> Tensor:
+    """The tensor to exchange `old` with, as the classes of both want it (`module_load`)."""
+    made = old.module_load(given, assign=assign)  # type: ignore[attr-defined]
+    if made is old or made is given:
+        raise RuntimeError("module_load returned one of self or other, please .detach() the result if returning one of "
+                           "the inputs in module_load")
+    return assigned(old, made)
 
 
 def assigned(old: Tensor, given: Tensor) -> Tensor:

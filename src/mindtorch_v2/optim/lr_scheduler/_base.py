@@ -78,6 +78,7 @@ class LRScheduler:
         self.last_epoch = last_epoch
         # From here on the optimizer notes that it stepped, for the warning about the order of calls.
         optimizer.__dict__.setdefault("_opt_called", False)
+        optimizer.__dict__["_step_when_scheduled"] = vars(optimizer).get("step")
         self._initial_step()
 
     def _initial_step(self) -> None:
@@ -118,8 +119,14 @@ class LRScheduler:
 
     def step(self, epoch: int | None = None) -> None:
         """Go to the next epoch, or to a given one, and set the learning rates."""
-        if self._step_count == 1 and not getattr(self.optimizer, "_opt_called", True):
-            warnings.warn(ORDER_WARNING, UserWarning, stacklevel=2)
+        if self._step_count == 1:
+            own = vars(self.optimizer)
+            if own.get("step") is not own.get("_step_when_scheduled"):
+                warnings.warn("Seems like `optimizer.step()` has been overridden after learning rate scheduler "
+                              "initialization. Please, make sure to call `optimizer.step()` before "
+                              "`lr_scheduler.step()`.", UserWarning, stacklevel=2)
+            elif not own.get("_opt_called", True):
+                warnings.warn(ORDER_WARNING, UserWarning, stacklevel=2)
         self._step_count += 1
         if epoch is not None:
             warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
