@@ -11,6 +11,7 @@ from ._dtype import COMPLEX, FLOAT, INTEGER, DefaultDtype, bool_, dtype, dtype_o
 from ._tensor import Tensor
 
 NUMBERS = frozenset({bool, int, float, complex})
+MAX_DIMENSIONS = 128  # PyTorch's limit for nests of Python data
 
 
 class Nest:
@@ -119,6 +120,8 @@ def _sizes(data: Any) -> list[int]:
         if isinstance(data, str):
             raise ValueError("too many dimensions 'str'")
         sizes.append(len(data))
+        if len(sizes) > MAX_DIMENSIONS:  # a list that contains itself has no end
+            raise ValueError(f"too many dimensions '{type(data).__name__}'")
         if not sizes[-1]:
             break
         try:

@@ -144,6 +144,8 @@ def a_list_that_contains_itself(directory: pathlib.Path) -> None:
 
     items: list[Any] = [torch.ones(2)]
     items.append(items)
+    first: list[Any] = []
+    first.append((first,))
     nested: list[Any] = [torch.ones(2)]
     for _ in range(100_000):
         nested = [nested]
@@ -151,6 +153,8 @@ def a_list_that_contains_itself(directory: pathlib.Path) -> None:
         with torch.profiler.profile(**options):
             raises((TypeError, RecursionError, RuntimeError), lambda: torch.cat(items))
             raises((TypeError, RecursionError, RuntimeError), lambda: torch.cat(nested))
+            for endless in (first, nested):
+                raises(ValueError, lambda endless=endless: torch.tensor(endless))
             with torch.autograd.profiler.record_function("scope", "text"):
                 torch.ones(2)
     while isinstance(nested, list) and nested:
