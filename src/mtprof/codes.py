@@ -5,6 +5,8 @@ from __future__ import annotations
 import enum
 import sys
 
+import numpy as np
+
 
 class _Quiet(enum.EnumMeta):
     """No Python code runs when NumPy asks such a class whether it overrides arithmetic.
@@ -17,5 +19,27 @@ class _Quiet(enum.EnumMeta):
         __getattr__ = type.__getattribute__
 
 
+class Numbered(enum.Enum):
+    """Names that stand for PyTorch's numbers, and can be asked for them, without being equal to them."""
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+    __index__ = __int__
+
+
 class Code(enum.IntEnum, metaclass=_Quiet):
     """A number with a name, to be compared with columns."""
+
+
+def unknown(codes: type[Code], values: np.ndarray) -> int | None:
+    """A number of a column that is none of its codes; None if all are.
+
+    >>> from mtprof.schema import Kind
+    >>> unknown(Kind, np.array([0, 200])), unknown(Kind, np.array([1]))
+    (200, None)
+    """
+    if not len(values):
+        return None
+    low, high = int(values.min()), int(values.max())  # codes have no gaps, and 0 may stand for none
+    return low if low < 0 else high if high > max(codes) else None

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .codes import Code
+from .codes import Code, unknown
 from .devices import DeviceType
 
 
@@ -110,11 +110,9 @@ class Column:
 
     def unknown_code(self, value: np.ndarray) -> str:
         """What is wrong with the codes of such a column; nothing if all are known."""
-        if self.codes is None or not len(value):
+        if self.codes is None or (code := unknown(self.codes, value)) is None:
             return ""
-        low, high, largest = int(value.min()), int(value.max()), int(max(self.codes))
-        return f"has the code {low if low < 0 else high}, and the largest one is {largest}" if (
-            low < 0 or high > largest) else ""
+        return f"has the code {code}, which is none of {self.codes.__name__}"
 
 
 @dataclass(frozen=True)
@@ -349,9 +347,6 @@ KINETO_TABLES = tuple(name for name, table in TABLES.items() if table.in_kineto)
 
 # In a trace's metadata: what the recording was asked for.
 FLAGS = ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules")
-
-# In a trace's metadata under `mindtorch_v2`: when step() was called, from the trace's start.
-STEP_STARTS = "step_starts_ns"
 
 # Facts of the whole recording: name, meaning and clock.
 FACTS = (

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from mtprof.builder import TraceBuilder
+from mtprof.own_metadata import DEVICE_TIMES
 from mtprof.schema import Kind
 from mtprof.trace import ThreadInfo
-from mtprof.views.device_notes import KEY as DEVICE_TIMES
 
 from .._backends.base import Device, device_named
 from .._device import device

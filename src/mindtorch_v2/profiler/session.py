@@ -16,8 +16,9 @@ from typing import Any
 
 from mtprof.export import chrome
 from mtprof.export.categories import of_categories
+from mtprof.own_metadata import STEP_STARTS
 from mtprof.recording import Recording
-from mtprof.schema import FLAGS, STEP_STARTS, Kind
+from mtprof.schema import FLAGS, Kind
 from mtprof.store import arrow
 from mtprof.tables.step_starts import with_steps_in_calls
 from mtprof.trace import Trace

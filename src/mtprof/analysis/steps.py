@@ -7,7 +7,8 @@ from enum import Enum
 
 import numpy as np
 
-from ..schema import STEP_STARTS, Kind
+from ..own_metadata import STEP_STARTS
+from ..schema import Kind
 from ..trace import Trace
 from ..views.step_summary import Windows, stated_windows
 
@@ -70,7 +71,7 @@ def find_steps(trace: Trace) -> Steps:
     events = trace.events
     if ((events["kind"] == Kind.STEP) & (events["device"] == 0)).any():
         return Steps(*stated_windows(trace), StepSource.EVENTS)
-    if (trace.metadata.get("mindtorch_v2") or {}).get(STEP_STARTS):
+    if trace.metadata.get("mindtorch_v2", {}).get(STEP_STARTS):
         return Steps(*stated_windows(trace), StepSource.CALLS)
     return _optimizer_steps(trace) or _loader_steps(trace) or Steps(*stated_windows(trace), StepSource.WHOLE)
 

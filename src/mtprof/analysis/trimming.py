@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..schema import STEP_STARTS
+from ..own_metadata import STEP_STARTS
 from ..tables.select import between
 from ..trace import Trace
 
@@ -15,7 +15,7 @@ def trimmed(trace: Trace, low_ns: int, high_ns: int) -> Trace:
     The last moment belongs to what follows, so that neighbouring stretches share nothing.
     """
     part = between(trace, low_ns, max(low_ns, high_ns - 1))
-    own = trace.metadata.get("mindtorch_v2") or {}
+    own = trace.metadata.get("mindtorch_v2", {})
     metadata = dict(trace.metadata)
     if own.get(STEP_STARTS):
         # Calls of step() are told from the start of the recording, which is another now.

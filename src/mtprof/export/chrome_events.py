@@ -85,7 +85,7 @@ class EventText:
     def _host_numbers(self, rows: np.ndarray) -> list[bytes]:
         if self.numbered:
             return lines([b'"External id":', self.external[rows], b',"Record function id":',
-                          self.trace.events["record_id"][rows], b","])
+                          np.maximum(self.trace.events["record_id"][rows], 0), b","])
         return lines([b'"External id":', self.external[rows], b","])
 
     def _python_numbers(self, rows: np.ndarray) -> list[bytes]:

@@ -22,7 +22,8 @@ from ..builder import put_in_order
 from ..errors import BadFile
 from ..files import atomic_file
 from ..json_text import text
-from ..schema import FACTS, POOLS, STEP_STARTS, TABLES, Column, Kind, Pool, Table
+from ..own_metadata import STEP_STARTS, check_metadata
+from ..schema import FACTS, POOLS, TABLES, Column, Kind, Pool, Table
 from ..tables.derived import completed
 from ..trace import Columns, Frame, ThreadInfo, Trace
 
@@ -375,6 +376,10 @@ def read(path: str | os.PathLike[str]) -> tuple[Trace, bool]:
     if not all(isinstance(facts[name], int) for name, _, _ in FACTS if name in facts) or not isinstance(
             facts["metadata"], dict):
         raise BadFile(f"{reader.path} is damaged: the facts of the recording have other types")
+    try:
+        check_metadata(facts["metadata"])
+    except ValueError as error:
+        raise BadFile(f"{reader.path} is damaged: {error}") from error
     pools: dict[str, Any] = {name: reader.pool(name) for name in POOLS}
     tables: dict[str, Columns] = {name: reader.columns(name) for name in TABLES if reader.has(name)}
     trace = Trace(tables, **facts, **pools)

@@ -11,6 +11,8 @@ import numpy as np
 
 from ..builder import TraceBuilder
 from ..errors import BadFile, CutShort
+from ..own_metadata import check_metadata
+from ..schema import TABLES
 from ..tables import derived
 from ..tables.told_modules import with_told_modules
 from ..trace import Trace
@@ -67,8 +69,14 @@ def _finish(stream: Stream, columns: KinetoColumns) -> Trace:
     columns.fill(stream.pairs, stream.lanes, stream.rests)
     read_top(columns.build, document.pop(TOP, {}), base_ns)
     metadata, dropped = _metadata(document, columns.other_categories)
+    check_metadata(metadata)
     trace = columns.build.finish(metadata=metadata, dropped=dropped, epoch_ns=base_ns, start_ns=columns.start_ns,
                                  end_ns=columns.end_ns)
+    for name, table in TABLES.items():
+        for column in table:
+            if column.codes is not None and trace.has(name) and (
+                    wrong := column.unknown_code(trace.tables[name][column.name])):
+                raise ValueError(f"{column.name} of {name} {wrong}")
     return columns.linked(with_told_modules(_with_stacks(trace)))
 
 

@@ -181,8 +181,6 @@ class KinetoColumns:
         limits = np.iinfo(column.dtype)  # type: ignore[type-var]
         if len(values) and not limits.min <= int(values.min()) <= int(values.max()) <= limits.max:
             raise ValueError(f"{name} of memory should be an integer of {limits.bits} bits")
-        if wrong := column.unknown_code(values):
-            raise ValueError(f"{name} of memory {wrong}")
         return values
 
     def _event_columns(self, rests: dict[bytes, int]) -> dict[str, np.ndarray]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from ..own_metadata import DEVICE_TIMES
 from ..trace import Trace
-
-KEY = "device_times"  # in a trace's metadata: a list with an entry per device
 
 
 def device_notes(trace: Trace) -> tuple[str, ...]:
     """A line for each device whose times need an explanation."""
     lines = []
-    for facts in trace.metadata.get(KEY, ()):
+    for facts in trace.metadata.get(DEVICE_TIMES, ()):
         label = facts.get("device", "device")
         if facts.get("simulator"):
             lines.append(f"{label} times: the {label} was a simulator, not hardware")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any, NamedTuple
 
+from ..codes import Numbered
 from ..names import MODULE_PREFIX, parse_frame
 from ..trace import TensorInput
 
 
-class EventType(Enum):
+class EventType(Numbered):
     """The kinds of events in a tree, numbered as PyTorch does."""
 
     TorchOp = 0
@@ -27,7 +27,7 @@ class EventType(Enum):
         return f"_EventType.{self.name}"
 
 
-class RecordScope(Enum):
+class RecordScope(Numbered):
     """What kind of work an event stands for."""
 
     FUNCTION = 0

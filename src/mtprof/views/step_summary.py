@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..names import step_number
-from ..schema import PYTHON_KINDS, STEP_STARTS, Kind
+from ..own_metadata import STEP_STARTS
+from ..schema import PYTHON_KINDS, Kind
 from ..trace import Trace
 from .formatting import _format_time
 
@@ -173,7 +174,7 @@ def stated_windows(trace: Trace) -> Windows:
         found = [step_number(text) for text in texts]
         number = np.array([place if known is None else known for place, known in enumerate(found)], np.int64)
         return number, events["start_ns"][steps], events["end_ns"][steps], int(events["thread"][steps[0]])
-    own = trace.metadata.get("mindtorch_v2") or {}
+    own = trace.metadata.get("mindtorch_v2", {})
     starts = np.array(own.get(STEP_STARTS, ()), np.int64) + trace.start_ns
     bounds = np.concatenate(([trace.start_ns], starts, [max(trace.end_ns, trace.start_ns)])).astype(np.int64)
     bounds = np.maximum.accumulate(np.minimum(bounds, bounds[-1]))

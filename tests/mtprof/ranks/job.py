@@ -9,10 +9,10 @@ from typing import Any
 
 from mtprof.builder import TraceBuilder
 from mtprof.export import chrome
+from mtprof.own_metadata import STEP_STARTS
 from mtprof.schema import Kind
 from mtprof.store import arrow
 from mtprof.trace import ThreadInfo, Trace
-from mtprof.views.step_summary import STEP_STARTS
 
 EPOCH_NS = 1_790_000_000_000_000_000
 MS = 1_000_000
