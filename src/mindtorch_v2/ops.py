@@ -15,6 +15,7 @@ from typing import Any
 from ._dispatch.dispatch_modes import OVERLOAD_OF
 from ._dispatch.dispatcher import compile_op
 from ._dispatch.namespace import find, load_late
+from ._dispatch.overload_names import is_inplace_alone, overload_name
 from ._dispatch.registry import CHOOSERS, OVERLOADS, Op
 from ._library import table
 from ._library.absent_ops import ABSENT, ABSENT_OVERLOADS, absent
@@ -34,7 +35,7 @@ class OpOverload:
         self._call: Callable[..., Any] = compile_op(op, inplace) if definition is None else definition
         self._returns_list = definition is None and op.schema.returns[:1] == ("Tensor[]",)
         self._opname = op.name + ("_" if inplace else "")
-        self._overloadname = overload or op.overload or "default"
+        self._overloadname = overload or overload_name(op, inplace) or "default"
         self.namespace = self._namespace = op.namespace
         self.__name__ = f"{self._opname}.{self._overloadname}"
         self.__qualname__ = str(self)
@@ -45,7 +46,7 @@ class OpOverload:
     def _schema(self) -> FunctionSchema:
         if self._definition is not None:
             return self._definition.schema
-        return of_op(self._op.namespace, self._op.schema, self._inplace)
+        return of_op(self._op.namespace, self._op.schema, self._inplace, self._overloadname)
 
     @property
     def overloadpacket(self) -> OpOverloadPacket:
@@ -100,7 +101,9 @@ class OpOverloadPacket:
         if space == "aten":
             self._inplace = name not in OVERLOADS
             candidates = OVERLOADS.get(name[:-1] if self._inplace else name, [])
-            self._overloads = {op.overload or "default": op for op in candidates if not self._inplace or op.inplace}
+            # An entry for the in-place form alone comes after the op's own, and takes its place.
+            self._overloads = {overload_name(op, self._inplace) or "default": op for op in candidates
+                               if (op.inplace if self._inplace else not is_inplace_alone(op))}
 
     @property
     def _qualified_op_name(self) -> str:
@@ -210,7 +213,7 @@ def _overload_of(op: Op, inplace: bool, scalar: bool) -> OpOverload:
     packet = getattr(namespace(op.namespace), op.name + ("_" if inplace else ""))
     if scalar and hasattr(packet, op.scalar_overload or ""):
         return getattr(packet, op.scalar_overload or "")
-    return getattr(packet, op.overload or "default")
+    return getattr(packet, overload_name(op, inplace) or "default")
 
 
 OVERLOAD_OF.append(_overload_of)

@@ -149,9 +149,10 @@ def parse(namespace: str, text: str) -> FunctionSchema:
         raise RuntimeError(f"not the signature of an op, such as 'name(Tensor x, int k=1) -> Tensor': {text}") from None
 
 
-def of_op(namespace: str, schema: Schema, inplace: bool) -> FunctionSchema:
-    """The signature of an op of the table, or of its in-place form."""
+def of_op(namespace: str, schema: Schema, inplace: bool, overload: str) -> FunctionSchema:
+    """The signature of an op of the table, or of its in-place form, under PyTorch's name for it."""
     made = FunctionSchema(namespace, schema)
+    made.overload_name = "" if overload == "default" else overload
     if inplace:
         made.name += "_"
         first = made.arguments[0]

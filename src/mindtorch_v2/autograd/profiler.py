@@ -90,10 +90,28 @@ def parse_nvprof_trace(path: str) -> Any:
     return load_nvprof(path)
 
 
+_others: set[bool] = set()  # True while a profiler that is not of this package says that it records
+
+
+def _set_is_profiler_enabled(enable: bool) -> None:
+    """For profilers of other makers: what `_is_profiler_enabled` says while none of this package records."""
+    (_others.add if enable else _others.discard)(True)
+
+
+def _run_on_profiler_start() -> None:
+    """Such a profiler starts."""
+    _set_is_profiler_enabled(True)
+
+
+def _run_on_profiler_stop() -> None:
+    """Such a profiler has stopped."""
+    _set_is_profiler_enabled(False)
+
+
 def __getattr__(name: str) -> Any:
     # Whether anything records; a variable in PyTorch, asked here so that it is never out of date.
     if name == "_is_profiler_enabled":
-        return Recorder.running is not None
+        return Recorder.running is not None or bool(_others)
     if name in _LATE:
         return getattr(importlib.import_module(_LATE[name], __name__.partition(".")[0]), name)
     raise AttributeError(f"module 'torch.autograd.profiler' has no attribute '{name}'")

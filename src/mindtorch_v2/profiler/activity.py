@@ -5,14 +5,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from typing import Any
 
+from mtprof.codes import Numbered
+
+from .._backends.base import DEVICES
 from .._backends.npu.runtime import unusable_reason
 from .._device import MEANT
 
 
-class ProfilerActivity(Enum):
+class ProfilerActivity(Numbered):
     """A source of events. `NPU` is PyTorch's `PrivateUse1`."""
 
     CPU = 0
@@ -117,14 +119,16 @@ def available(use_device: str | None, stacklevel: int) -> str | None:
         warnings.warn(f"NPU is not available, disabling NPU profiling: {reason}", UserWarning,
                       stacklevel=stacklevel + 1)
         return None
-    if use_device not in ELSEWHERE.values():
+    if use_device is None or (use_device in DEVICES and DEVICES[use_device].activities() is not None):
         return use_device
-    name = use_device.upper()  # type: ignore[union-attr]
-    warnings.warn(f"{name} is not available, disabling {name} profiling", UserWarning, stacklevel=stacklevel + 1)
+    name = use_device.upper()
+    warnings.warn(f"{name} is not available, disabling {name} profiling" if use_device in ELSEWHERE.values() else
+                  f"The {use_device} is not a valid device option: it keeps no log of its work.", UserWarning,
+                  stacklevel=stacklevel + 1)
     return None
 
 
-@dataclass
+@dataclass(eq=False)  # two of them are never equal, as in PyTorch
 class _ExperimentalConfig:
     """Switches of PyTorch's profiler.
 

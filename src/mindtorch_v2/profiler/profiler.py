@@ -30,7 +30,7 @@ from .activity import (
     supported_activities,
 )
 from .errors import ProfilerStateError
-from .execution_trace import ExecutionTraceObserver
+from .execution_trace import ExecutionTraceObserver, _ITraceObserver
 from .leaving import Leaving
 from .record_function import step_scope
 from .recorder.collectives import rank_metadata
@@ -63,7 +63,7 @@ class _KinetoProfile:
         with_flops: bool = False,
         with_modules: bool = False,
         experimental_config: _ExperimentalConfig | None = None,
-        execution_trace_observer: Any = None,
+        execution_trace_observer: _ITraceObserver | None = None,
         acc_events: bool = False,
         custom_trace_id_callback: Callable[[], str] | None = None,
         post_processing_timeout_s: float | None = None,
@@ -375,7 +375,7 @@ class profile(_KinetoProfile):
         with_flops: bool = False,
         with_modules: bool = False,
         experimental_config: _ExperimentalConfig | None = None,
-        execution_trace_observer: Any = None,
+        execution_trace_observer: _ITraceObserver | None = None,
         acc_events: bool = False,
         use_cuda: bool | None = None,
         custom_trace_id_callback: Callable[[], str] | None = None,

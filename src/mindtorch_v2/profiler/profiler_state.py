@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum
+
+from mtprof.codes import Numbered
 
 from .activity import _ExperimentalConfig
 
 
-class ProfilerState(Enum):
+class ProfilerState(Numbered):
     """What a profiler is used for. Here that is always `KINETO`: the same recorder for all."""
 
     Disabled = 0
@@ -23,7 +24,7 @@ class ProfilerState(Enum):
     KINETO_PRIVATEUSE1 = 9
 
 
-class ActiveProfilerType(Enum):
+class ActiveProfilerType(Numbered):
     """Which profiler is recording."""
 
     NONE = 0

@@ -10,6 +10,7 @@ from typing import Any
 from mtprof.views.event_fields import TensorMetadata, TorchOpFields
 
 from .._dispatch.namespace import load_late
+from .._dispatch.overload_names import is_inplace_alone
 from .._dispatch.registry import OVERLOADS
 from .._dispatch.schema import parse_schema
 from .execution_trace.op_schemas import Form, schema_text
@@ -18,6 +19,18 @@ _NAMESPACE = "aten::"
 _ALIAS = re.compile(r"\((\w+)(!?)[^)]*\)")
 _NUMBERS: dict[str, tuple[type, ...]] = {
     "bool": (bool,), "int": (int,), "SymInt": (int,), "float": (int, float), "Scalar": (int, float, complex)}
+# What recordings show and the op table does not have, because it is no op of it.
+_BESIDES = {
+    "result_type": ("aten::result_type.Tensor(Tensor tensor, Tensor other) -> ScalarType",
+                    "aten::result_type.Scalar(Tensor tensor, Scalar other) -> ScalarType",
+                    "aten::result_type.Scalar_Tensor(Scalar scalar, Tensor tensor) -> ScalarType",
+                    "aten::result_type.Scalar_Scalar(Scalar scalar1, Scalar scalar2) -> ScalarType"),
+    "set_": ("aten::set_(Tensor(a!) self) -> Tensor(a!)",
+             "aten::set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)",
+             "aten::set_.source_Storage(Tensor(a!) self, Storage source) -> Tensor(a!)",
+             "aten::set_.source_Storage_storage_offset(Tensor(a!) self, Storage source, SymInt storage_offset, "
+             "SymInt[] size, SymInt[] stride=[]) -> Tensor(a!)"),
+}
 
 
 @dataclass(frozen=True)
@@ -100,7 +113,7 @@ def _schemas(name: str) -> tuple[FunctionSchema, ...]:
         if inplace and not name.endswith("_"):
             break
         for op in OVERLOADS.get(name[:-1] if inplace else name, ()):
-            if inplace and not op.inplace:
+            if not op.inplace if inplace else is_inplace_alone(op):
                 continue
             found = [Form(op, inplace)]
             if op.scalar_overload is not None:
@@ -110,7 +123,7 @@ def _schemas(name: str) -> tuple[FunctionSchema, ...]:
             if op.key == "to.dtype_layout":
                 found += [Form(op, variant="device"), Form(op, variant="dtype")]
             forms.update((schema_text(form), form) for form in found)
-    return tuple(map(_parsed, forms))
+    return tuple(map(_parsed, (*_BESIDES.get(name, ()), *forms)))
 
 
 def _parsed(text: str) -> FunctionSchema:

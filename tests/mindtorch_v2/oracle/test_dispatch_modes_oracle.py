@@ -35,7 +35,10 @@ PROGRAMS = [
     lambda torch, x, w: torch.cat([x, w]), lambda torch, x, w: torch.max(x, 0), lambda torch, x, w: x.to(torch.float64),
     lambda torch, x, w: x.mean(), lambda torch, x, w: torch.nn.functional.layer_norm(x, [2]),
     lambda torch, x, w: torch.zeros_like(x), lambda torch, x, w: x.T.contiguous(), lambda torch, x, w: x.reshape(4),
-    lambda torch, x, w: x.chunk(2), lambda torch, x, w: torch.nn.functional.relu(x), lambda torch, x, w: x[0, 0].item()]
+    lambda torch, x, w: x.chunk(2), lambda torch, x, w: torch.nn.functional.relu(x), lambda torch, x, w: x[0, 0].item(),
+    lambda torch, x, w: torch.nn.functional.leaky_relu_(x), lambda torch, x, w: torch.nn.functional.elu_(x),
+    lambda torch, x, w: torch.manual_seed(0) and x.normal_(1.0, 2.0), lambda torch, x, w: x.pow_(2),
+    lambda torch, x, w: x.pow_(x), lambda torch, x, w: x.floor_divide_(2), lambda torch, x, w: x.t_().squeeze_(0)]
 
 
 @pytest.mark.parametrize("number", range(len(PROGRAMS)))
@@ -192,3 +195,15 @@ def test_an_execution_trace_under_a_mode(tmp_path: Any) -> None:
         return [y, sorted(names) if torch is ours else sorted(one for one in names if one[0] != "aten::resolve_conj")]
 
     assert any("PythonDispatchMode" in str(one) for one in same(program))
+
+
+def test_a_packet_has_the_overloads_of_pytorch_alone() -> None:
+    def program(torch: Any) -> Any:
+        aten = torch.ops.aten
+        torch.ones(2, 2).t_().squeeze_()  # in-place forms of views are declared beside the ops
+        return [aten.t.overloads(), aten.as_strided.overloads(), aten.leaky_relu_.overloads(), aten.elu_.overloads(),
+                aten.normal_.overloads(), aten.squeeze.overloads(), aten.transpose.overloads(),
+                aten.leaky_relu_.default._schema.overload_name, str(aten.rrelu_with_noise_.default),
+                sorted(aten.pow_.overloads())]
+
+    same(program)

@@ -55,6 +55,22 @@ def test_signatures_of_events(torch: Any) -> None:
     assert found["aten::ones"] == ([""], (False,) * 5)
 
 
+def test_signatures_of_views_and_of_what_is_no_op(torch: Any) -> None:
+    matcher = face(torch).SchemaMatcher
+    with recording(torch) as prof:
+        x = torch.ones(2, 2).t().transpose(0, 1)[0].squeeze().pow(2)
+        x.set_(torch.ones(3))
+    found = {event.name: ([schema.overload_name for schema in matcher.match_schemas(event.extra_fields)],
+                          matcher.inputs_are_mutable(event.extra_fields))
+             for event in ops(torch, prof) if event.parent is None or event.parent.name != "aten::set_"}
+    assert found["aten::t"] == ([""], (False,))
+    assert found["aten::transpose"] == (["int"], (False,) * 3)
+    assert found["aten::as_strided"] == ([""], (False,) * 4)
+    assert found["aten::squeeze"] == ([""], (False,))
+    assert found["aten::set_"] == (["source_Tensor"], (True, False))
+    assert found["aten::result_type"] == (["Scalar"], (False, False))
+
+
 def test_names_without_signatures(torch: Any) -> None:
     matcher = face(torch).SchemaMatcher
     assert matcher.lookup_schemas("a scope") is None

@@ -218,3 +218,57 @@ def test_falling_through_to_a_kernel_of_a_device() -> None:
         fragment.impl("sin", library.library.fallthrough_kernel, "CPU")
         assert library.zeros(2).sin().tolist() == [0, 0]
         fragment._destroy()
+
+
+@pytest.mark.parametrize("library", BOTH)
+def test_devices_that_cannot_be_recorded(library):
+    for name, said in (("xyz", "The xyz is not a valid device option"), ("cpu", "The cpu is not a valid device option"),
+                       ("cuda", "CUDA is not available, disabling CUDA profiling")):
+        with pytest.warns(UserWarning, match=said), library.autograd.profiler.profile(use_device=name) as prof:
+            library.ones(2)
+        assert "aten::ones" in {event.name for event in prof.function_events}
+        assert prof.use_device is None
+
+
+@pytest.mark.parametrize("library", BOTH)
+def test_numbers_of_names_and_settings_as_keys(library):
+    kinds = library._C._profiler
+    members = [kinds.ProfilerActivity.CUDA, kinds.RecordScope.USER_SCOPE, kinds._EventType.PyCall,
+               kinds.ProfilerState.KINETO, kinds.ActiveProfilerType.KINETO]
+    assert [int(member) for member in members] == [member.value for member in members]
+    assert "abcdefgh"[kinds._EventType.PyCall] == "f"
+    one, other = kinds._ExperimentalConfig(), kinds._ExperimentalConfig()
+    assert one != other
+    assert len({one, other, one}) == 2
+
+
+@pytest.mark.parametrize("library", BOTH)
+def test_profilers_of_other_makers_say_that_they_record(library):
+    face = library.autograd.profiler
+    face._run_on_profiler_start()
+    assert face._is_profiler_enabled
+    face._run_on_profiler_stop()
+    assert not face._is_profiler_enabled
+    face._set_is_profiler_enabled(True)
+    assert face._is_profiler_enabled
+    face._set_is_profiler_enabled(False)
+    assert not face._is_profiler_enabled
+
+
+@pytest.mark.parametrize("library", BOTH)
+def test_an_observer_of_the_program(library):
+    told = []
+
+    class Observer(library.profiler.profiler._ITraceObserver):
+        def start(self):
+            told.append("start")
+
+        def stop(self):
+            told.append("stop")
+
+        def cleanup(self):
+            told.append("cleanup")
+
+    with library.profiler.profile(execution_trace_observer=Observer()):
+        library.ones(1)
+    assert told == ["start", "stop", "cleanup"]

@@ -13,8 +13,8 @@ import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..._dispatch.registry import OVERLOADS as OVERLOADS_HERE
-from ..._dispatch.registry import Op
+from ..._dispatch.overload_names import overload_name
+from ..._dispatch.registry import OVERLOADS, Op
 from ..._dispatch.schema import Argument, Schema, parse_schema
 
 # Integers that PyTorch lets be symbolic wherever an argument has one of these names ...
@@ -103,15 +103,6 @@ ARGUMENTS = {
     "triu_indices": f"int row, int col, int offset=0, *, {_INTEGERS}",
     "uniform": "Tensor self, float from=0., float to=1., *, Generator? generator=None",
 }
-# Its overload names, where the table has others.
-OVERLOADS = {"elu.inplace": "", "leaky_relu.inplace": "", "normal.fill": "", **dict.fromkeys(
-    ["greater", "greater_", "greater_equal", "greater_equal_", "less", "less_", "less_equal",
-     "less_equal_", "multiply", "multiply_", "not_equal", "not_equal_", "subtract", "subtract_", "true_divide",
-     "true_divide_"], "Tensor"), **dict.fromkeys(
-    ["greater.out", "greater_equal.out", "less.out", "less_equal.out", "not_equal.out"], "Tensor_out")}
-# ... and of in-place forms whose overload is not that of the op.
-INPLACE_OVERLOADS = {"floor_divide": "Tensor", "ldexp.Tensor": "", "pow.Tensor_Scalar": "Scalar",
-                     "pow.Tensor_Tensor": "Tensor"}
 RETURNS = {
     "_scaled_dot_product_flash_attention_for_cpu": "(Tensor output, Tensor logsumexp)",
     "_scaled_dot_product_flash_attention_for_cpu_backward": "(Tensor grad_query, Tensor grad_key, Tensor grad_value)",
@@ -150,10 +141,10 @@ def form_of_step(name: str, overload: str, count: int) -> Form | None:
     for inplace in (False, True):
         if inplace and not base.endswith("_"):
             break
-        for op in OVERLOADS_HERE.get(base[:-1] if inplace else base, []):
+        for op in OVERLOADS.get(base[:-1] if inplace else base, []):
             if inplace and not op.inplace:
                 continue
-            if OVERLOADS.get(op.key, op.overload) == overload:
+            if overload_name(op) == overload:
                 found.append(Form(op, inplace))
             elif op.scalar_overload is not None and op.scalar_overload == overload:
                 found.append(Form(op, inplace, scalar=True))
@@ -206,9 +197,7 @@ def schema_text(form: Form) -> str:
         parts.append(f"{kind} {argument.name}{_default_text(argument)}")
     if form.out:
         parts += [*([] if "*" in parts else ["*"]), "Tensor(a!) out"]
-    overload = op.scalar_overload if form.scalar else OVERLOADS.get(op.key, op.overload)
-    if form.inplace and not form.scalar:
-        overload = INPLACE_OVERLOADS.get(op.key, overload)
+    overload = op.scalar_overload if form.scalar else overload_name(op, form.inplace)
     overload = "out" if form.out else form.variant or overload
     name = f"aten::{op.name}{'_' * form.inplace}{'.' * bool(overload)}{overload}"
     result = RETURNS.get(op.name) or op.schema.text.rpartition("->")[2].strip()
