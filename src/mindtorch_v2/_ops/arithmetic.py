@@ -106,7 +106,8 @@ declare(
 # What formulas and composites use for a number beside a tensor; Python's `x * 2` is mul.Tensor, as in PyTorch.
 declare(
     "mul.Scalar(Tensor self, Scalar other) -> Tensor",
-    cpu=lambda a, other: elements.multiply(*promote_number(a, other)), node="MulBackward1", where="n", meta="same",
+    cpu=step("aten::mul", "Tensor")(lambda a, other: elements.multiply(*promote_number(a, other))),
+    node="MulBackward1", where="n", meta="same",
     flops="elementwise",
     grad={"self": lambda grad, other: aten.mul__Scalar(grad, conj(other))},
 )

@@ -246,3 +246,15 @@ def test_scopes_around_ops() -> None:
         found.append({name: scopes[name] for name in ("mine", "aten::ones", "aten::t", "MmBackward0", "aten::cat")})
         assert module.get_scopes(None) == ()
     assert found[0] == found[1]
+
+
+def powered(torch: Any) -> Callable[[], Any]:
+    x = torch.ones(3, requires_grad=True)
+    return lambda: (x ** 2).sqrt().sum().backward()
+
+
+def test_a_product_with_a_number_is_one_with_a_tensor_inside() -> None:
+    found = [[outline(event) for event in roots if "PowBackward0" in event.name or "SqrtBackward0" in event.name]
+             for roots in both(powered)]
+    assert len(found[0]) == 2
+    assert found[0] == found[1]
