@@ -1,4 +1,4 @@
-"""What a file may say under the keys of metadata that this package itself reads."""
+"""What may stand under the keys of metadata that this package itself reads, in files and from programs."""
 
 from __future__ import annotations
 
@@ -37,4 +37,4 @@ def check_metadata(metadata: dict[str, Any]) -> None:
     """Raise ValueError for a value that is of no use to those who read it."""
     for key, (what, fits) in _EXPECTED.items():
         if key in metadata and not fits(metadata[key]):
-            raise ValueError(f"{key} in its metadata should be {what}, not {str(metadata[key])[:60]}")
+            raise ValueError(f"{key} among the metadata should be {what}, not {str(metadata[key])[:60]}")

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from mtprof.export.memory_timeline import MemoryProfileTimeline
+from mtprof.own_metadata import check_metadata
 from mtprof.trace import Trace
 from mtprof.views.event_list import EventList
 from mtprof.views.memory_profile import MemoryProfile
@@ -230,6 +231,7 @@ class _KinetoProfile:
             inside = [json.loads(value)]
         except (ValueError, RecursionError) as error:
             raise ValueError(f"metadata '{key}' is not JSON: {value!r} ({error})") from None
+        check_metadata({key: inside[0]})
         for _ in range(DEEPEST_METADATA):
             inside = [part for one in inside if isinstance(one, (list, dict))
                       for part in (one.values() if isinstance(one, dict) else one)]
