@@ -103,6 +103,8 @@ class Analysis:
 
         A single step that took longer than all others together is named instead of counted.
         """
+        from .figures import percent_text
+
         breakdown = self.breakdown
         average, longest = breakdown.average, breakdown.apart
         if average is None or not len(self.trace):
@@ -113,10 +115,10 @@ class Analysis:
         share = average.fractions[part]
         took = f"{_time(average.part_us(part))} of {_time(average.wall_us)}"
         if not self.steps.known:
-            return f"{share:.0%} of the recording {PART_WORDS[part]} ({took})."
+            return f"{percent_text(share)} of the recording {PART_WORDS[part]} ({took})."
         apart = f", apart from step {longest.step}, which took {_time(longest.wall_us)}" if longest is not None else ""
         often = " on average" if len(breakdown.steady) > 1 else ""
-        return f"{share:.0%} of a step {PART_WORDS[part]} ({took}{often}){apart}."
+        return f"{percent_text(share)} of a step {PART_WORDS[part]} ({took}{often}){apart}."
 
 
 def _time(time_us: float) -> str:

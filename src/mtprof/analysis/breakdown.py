@@ -55,7 +55,7 @@ class StepBreakdown:
     @property
     def differ(self) -> str:
         """A sentence on the typical step, if the average one is far from it: then steps are not all alike."""
-        from .figures import time_text
+        from .figures import percent_text, time_text
 
         typical, average = self.typical, self.average
         if typical is None or average is None or not typical.wall_us:
@@ -67,8 +67,8 @@ class StepBreakdown:
         part = max(there, key=lambda part: there[part])
         walls = [row.wall_us * 1000 for row in self.steady]
         return (f"Steps differ: they take from {time_text(min(walls))} to {time_text(max(walls))}, and "
-                f"{there[part]:.0%} of the median one {PART_WORDS[part]} ({time_text(1000 * typical.part_us(part))} of "
-                f"{time_text(1000 * typical.wall_us)}).")
+                f"{percent_text(there[part])} of the median one {PART_WORDS[part]} ("
+                f"{time_text(1000 * typical.part_us(part))} of {time_text(1000 * typical.wall_us)}).")
 
     @property
     def steady(self) -> list[StepRow]:

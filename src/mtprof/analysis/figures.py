@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import ROUND_HALF_UP, Decimal
 
 _TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 _SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
@@ -10,13 +11,14 @@ _SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")
 
 def three_digits(value: float) -> str:
     """
-    >>> three_digits(1.2345), three_digits(123.45), three_digits(0.01234), three_digits(0)
-    ('1.23', '123', '0.0123', '0')
+    >>> three_digits(1.2345), three_digits(123.45), three_digits(0.01234), three_digits(61.25), three_digits(0)
+    ('1.23', '123', '0.0123', '61.3', '0')
     """
     if not value:
         return "0"
     digits = max(0, 2 - math.floor(math.log10(abs(value))))
-    return f"{value:.{digits}f}"
+    # Half a digit goes up, as in the page; Python's own formatting would write 61.25 as 61.2.
+    return f"{Decimal(value).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP):f}"
 
 
 def time_text(time_ns: float) -> str:
@@ -48,6 +50,15 @@ def share_text(share: float) -> str:
     ('12.3%', '0.4%')
     """
     return f"{100 * share:.1f}%"
+
+
+def percent_text(share: float) -> str:
+    """Without decimals, but never all for less than all.
+
+    >>> percent_text(0.123), percent_text(0.997), percent_text(1)
+    ('12%', '99.7%', '100%')
+    """
+    return f"{share:.0%}" if share >= 1 or share < 0.995 else f"{math.floor(1000 * share) / 10:.1f}%"
 
 
 def counted(number: int, word: str) -> str:

@@ -23,7 +23,7 @@ class Holder:
 
     name: str  # a category, a module's path, an op or a place
     bytes: int
-    blocks: int
+    blocks: int | None  # None for a category, which is known by its size alone
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def _peak(analysis: Analysis, device: str, rows: np.ndarray) -> MemoryPeak:
     row = memory["row"][live]
     events = trace.events
     name, module, stack = (np.append(events[key], -1)[row] for key in ("name", "module", "stack"))
-    frame = analysis.places.frames(stack)
+    places = _places(analysis, stack, memory["line"][live])
     rest = int(total[top]) - int(size.sum())
 
     def holders(number: np.ndarray, text: Any, missing: str) -> list[Holder]:
@@ -106,15 +106,29 @@ def _peak(analysis: Analysis, device: str, rows: np.ndarray) -> MemoryPeak:
     for at in np.argsort(-size, kind="stable")[:20].tolist():
         change = live[at]
         largest.append(Block(int(size[at]), trace.names[name[at]] if name[at] >= 0 else OUTSIDE,
-                             trace.names[module[at]] if module[at] >= 0 else "", analysis.places.at(int(frame[at])),
+                             trace.names[module[at]] if module[at] >= 0 else "", places[at],
                              int(time[change]), int(in_step[change])))
     return MemoryPeak(
         device, int(total[top]), int(time[top]), int(in_step[top]), before,
         int(np.median(lows)) if lows else int(total.min()),
         holders(name, trace.names.__getitem__, OUTSIDE), holders(module, trace.names.__getitem__,
                                                                  "(outside of modules)"),
-        holders(frame, lambda number: str(analysis.places.at(number)), "(no place known)"),
+        holders(*_numbered(places), "(no place known)"),
         _categories(analysis, device), largest)
+
+
+def _places(analysis: Analysis, stack: np.ndarray, line: np.ndarray) -> list[Place | None]:
+    frames = analysis.places.frames(stack).tolist()
+    lines = analysis.places.lines(stack, line).tolist()
+    return [analysis.places.at(frame, exact) for frame, exact in zip(frames, lines)]
+
+
+def _numbered(places: list[Place | None]) -> tuple[np.ndarray, Any]:
+    """A number for each place, -1 for none, and the text of a number."""
+    known: dict[Place, int] = {}
+    numbers = [-1 if place is None else known.setdefault(place, len(known)) for place in places]
+    texts = [str(place) for place in known]
+    return np.array(numbers, np.int64), texts.__getitem__
 
 
 def _live(address: np.ndarray, size: np.ndarray, top: int) -> np.ndarray:
@@ -138,6 +152,6 @@ def _categories(analysis: Analysis, device: str) -> list[Holder]:
     if not len(by_category):
         return []
     at = by_category[int(np.argmax(by_category.sum(axis=1)))]
-    found = [Holder(category.name.lower() if category else "unknown", int(size), 0)
+    found = [Holder(category.name.lower() if category else "unknown", int(size), None)
              for category, size in zip(ORDER, at.tolist()) if size]
     return sorted(found, key=lambda holder: -holder.bytes)

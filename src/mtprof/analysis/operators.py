@@ -63,13 +63,14 @@ def operators(analysis: Analysis, by: Sequence[str] = ()) -> list[OperatorRow]:
     device = view.device[kept].astype(np.int64)
     keys: list[np.ndarray] = [view.name[kept], device, view.kind[kept] == Kind.SCOPE]
     shape_texts: list[str] = []
-    frames = np.zeros(0, np.int64)
+    frames = lines = np.zeros(0, np.int64)
     if "shape" in by:
         shape_texts, number = _shape_numbers(analysis)
         keys.append(number[events["inputs"][row]])
     if "place" in by:
         frames = analysis.places.frames(events["stack"][row])
-        keys.append(frames)
+        lines = analysis.places.lines(events["stack"][row], events["line"][row])
+        keys += [frames, lines]
     if "module" in by:
         keys.append(events["module"][row])
     if "overload" in by:
@@ -105,7 +106,7 @@ def operators(analysis: Analysis, by: Sequence[str] = ()) -> list[OperatorRow]:
             shapes=shape_texts[keys[3][at]] if "shape" in by else "",
             module=_text(trace.names, events["module"][row[at]]) if "module" in by else "",
             overload=_text(trace.names, events["overload"][row[at]]) if "overload" in by else "",
-            place=analysis.places.at(int(frames[at])) if "place" in by else None))
+            place=analysis.places.at(int(frames[at]), int(lines[at])) if "place" in by else None))
     return sorted(rows, key=lambda found: (-found.self_ns, -found.total_ns, found.name))
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..names import has_lines
 from ..tables.tree import nearest
 from ..trace import Frame, Trace
 
@@ -55,27 +56,41 @@ class Places:
         self.trace = trace
         stacks = trace.optional("stacks")
         users = np.array([is_users(frame) for frame in trace.frames], bool)
-        self._frame_of_stack = np.zeros(0, np.int64)
+        self._frame_of_stack, self._has_line = np.zeros(0, np.int64), np.zeros(0, bool)
         if len(stacks["frame"]):
             own = nearest(stacks["caller"], users[stacks["frame"]])
             self._frame_of_stack = np.where(own >= 0, stacks["frame"][own], -1)
+            # An event's line is of the innermost frame that is neither built in nor of the runtime.
+            lined = np.array([has_lines(frame) for frame in trace.frames], bool)
+            self._has_line = own == nearest(stacks["caller"], lined[stacks["frame"]])
 
     def frames(self, stack: np.ndarray) -> np.ndarray:
         """The innermost frame of the user's for each stack: its number in `trace.frames`, or -1."""
         return np.append(self._frame_of_stack, -1)[stack]
 
-    def at(self, frame: int) -> Place | None:
-        """A frame, by its number, as a place."""
+    def lines(self, stack: np.ndarray, line: np.ndarray) -> np.ndarray:
+        """The line that ran in that frame, of events with these stacks and lines; 0 where a library is in between."""
+        return np.where(np.append(self._has_line, False)[stack], np.maximum(line, 0), 0)
+
+    def at(self, frame: int, line: int = 0) -> Place | None:
+        """A frame, by its number, as a place: with the line that ran if it is known, else with that of its function."""
         if frame < 0:
             return None
         found = self.trace.frames[frame]
-        return Place(found.file, found.line, found.function)
+        # A module begins with line 1, wherever in it something ran.
+        return Place(found.file, line or (0 if found.function == "<module>" else found.line), found.function)
 
     def of_rows(self, rows: np.ndarray, weight: np.ndarray | None = None) -> Place | None:
-        """The place that most of some events came from, by number or by weight."""
-        frames = self.frames(self.trace.events["stack"][rows])
+        """The place that most of some events came from, by number or by weight; a line if most are from one."""
+        stack = self.trace.events["stack"][rows]
+        frames = self.frames(stack)
         known = frames >= 0
         if not known.any():
             return None
-        sums = np.bincount(frames[known], None if weight is None else weight[known])
-        return self.at(int(np.argmax(sums)))
+        weights = np.ones(len(rows)) if weight is None else weight.astype(float)
+        frame = int(np.argmax(np.bincount(frames[known], weights[known])))
+        here = frames == frame
+        lines = self.lines(stack, self.trace.events["line"][rows])[here]
+        by_line = np.bincount(lines, weights[here])
+        line = int(np.argmax(by_line))
+        return self.at(frame, line if by_line[line] > by_line.sum() / 2 else 0)

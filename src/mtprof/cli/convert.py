@@ -35,5 +35,7 @@ def run(options: argparse.Namespace) -> int:
     if SETTINGS.json:
         print_json({"output": options.output, "format": form.name, "events": len(recording.trace)})
     else:
-        line(f"{options.output}: {len(recording.trace):,} events as {form.name}")
+        from ..analysis.figures import counted
+
+        line(f"{options.output}: {counted(len(recording.trace), 'event')} as {form.name}")
     return 0

@@ -29,6 +29,9 @@ def prepare(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    if len(options.traces) > 2:
+        raise CommandError(f"report shows one trace, or compares two, and {len(options.traces)} were given ('mtprof "
+                           "merge' joins those of several processes, 'mtprof ranks' shows those of a job)")
     page = options.output or f"{stem(options.traces[0])}.html"
     check_target(page, options.force, tuple(options.traces))
     write([read(path) for path in options.traces], page)

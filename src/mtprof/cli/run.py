@@ -61,7 +61,8 @@ def prepare(parser: argparse.ArgumentParser) -> None:
     when.add_argument("--after", type=_seconds, metavar="SECONDS", help="begin after so many seconds")
     when.add_argument("--for", dest="for_s", type=_seconds, metavar="SECONDS",
                       help="end after so many seconds of recording")
-    when.add_argument("--max-events", type=_count, metavar="N", help="keep no more events than this")
+    when.add_argument("--max-events", type=_count, metavar="N",
+                      help="keep no more events than this, and no more Python calls")
     leave = parser.add_argument_group("what to leave")
     leave.add_argument("-o", "--output", metavar="FILE", help="the recording (default: the program's name with .mtp)")
     leave.add_argument("--chrome", nargs="?", const="", metavar="FILE",
@@ -144,17 +145,14 @@ def run(options: argparse.Namespace) -> int:
 
         return run_ranks(options, base, lambda recording: _settings(options, how, program, arguments, recording))
     recording = options.output or _free(base)
-    check_target(recording, options.force)
-    chrome = None
-    if options.chrome is not None:
-        from .files import stem
-
-        chrome = check_target(options.chrome or f"{stem(recording)}.json.gz", options.force)
+    _check_recording(options, recording)
+    chrome = _chrome(options, recording)
     settings = _settings(options, how, program, arguments, recording)
+    there = _there(settings.recording)
     if os.path.exists(recording):
         os.unlink(recording)  # --force was given; what is there after the run is of this run
     code = _wait(settings)
-    outcome = _leave(options, settings, recording, chrome, code)
+    outcome = _leave(options, settings, there, recording, chrome, code)
     if code < 0:
         # Whoever waits for this process sees what ended the program.
         if -code not in (signal.SIGKILL, signal.SIGSTOP):
@@ -162,6 +160,51 @@ def run(options: argparse.Namespace) -> int:
         sys.stdout.flush()
         os.kill(os.getpid(), -code)
     return code or outcome
+
+
+def _check_recording(options: argparse.Namespace, recording: str) -> None:
+    """Refuse names that say another format, and files that a further cycle would replace."""
+    from ..launch.settings import numbered
+    from .formats import FORMATS
+
+    check_target(recording, options.force)
+    for form in FORMATS.values():
+        if form.name != "native" and os.path.basename(recording).endswith(form.suffixes):
+            hint = "; --chrome=FILE leaves a Chrome trace besides" if form.name == "chrome" else \
+                "; 'mtprof convert' writes other formats"
+            raise CommandError(f"cannot write {recording}: a recording is an .mtp file{hint}")
+    if options.schedule or options.torch:
+        check_target(numbered(recording, 1), options.force)
+
+
+def _chrome(options: argparse.Namespace, recording: str) -> str | None:
+    """The Chrome trace to write, if one is wanted."""
+    from .files import stem
+    from .formats import FORMATS
+
+    if options.chrome is None:
+        return None
+    path: str = options.chrome or f"{stem(recording)}.json.gz"
+    if not path.endswith(FORMATS["chrome"].suffixes):
+        raise CommandError(f"cannot write {path}: the name of a Chrome trace ends with .json or .json.gz")
+    return check_target(path, options.force)
+
+
+def _there(recording: str) -> dict[str, tuple[int, int]]:
+    """Files of further cycles that earlier runs left, and what tells whether this run replaces them."""
+    from ..launch.settings import numbered
+
+    found: dict[str, tuple[int, int]] = {}
+    cycle = 1
+    while os.path.exists(path := numbered(recording, cycle)):
+        found[path] = _identity(path)
+        cycle += 1
+    return found
+
+
+def _identity(path: str) -> tuple[int, int]:
+    status = os.stat(path)
+    return status.st_ino, status.st_mtime_ns
 
 
 def _settings(options: argparse.Namespace, how: str, program: str, arguments: list[str], recording: str) -> Settings:
@@ -204,6 +247,8 @@ def _program(options: argparse.Namespace) -> tuple[str, str, list[str]]:
 def _check_runtime(options: argparse.Namespace) -> None:
     from importlib.util import find_spec
 
+    if options.steps and options.schedule:
+        raise CommandError("--steps and --schedule exclude each other")
     if options.torch:
         if options.stream:
             raise CommandError("--stream is not for --torch: PyTorch writes its trace at the end")
@@ -224,11 +269,13 @@ def _base(how: str, program: str) -> str:
 
 
 def _free(base: str) -> str:
-    """A name for a recording that is not taken: `train.mtp`, then `train.2.mtp`."""
+    """A name that is not taken, nor are those of further cycles: `train.mtp`, then `train.2.mtp`."""
+    from ..launch.settings import numbered
+
     number = 1
     while True:
         name = f"{base}.mtp" if number == 1 else f"{base}.{number}.mtp"
-        if not os.path.lexists(name):
+        if not os.path.lexists(name) and not os.path.lexists(numbered(name, 1)):
             return name
         number += 1
 
@@ -268,17 +315,18 @@ def _in_foreground() -> bool:
         os.close(terminal)
 
 
-def _leave(options: argparse.Namespace, settings: Any, recording: str, chrome: str | None, code: int) -> int:
+def _leave(options: argparse.Namespace, settings: Any, there: dict[str, tuple[int, int]], recording: str,
+           chrome: str | None, code: int) -> int:
     """What is left after the program: files and a summary. The exit code if the program itself went well."""
     from ..launch.settings import numbered
     from .files import read
 
     left: dict[str, Any] = {"exit_code": code, "recordings": [], "chrome": None, "report": None}
     cycle = 0
-    while os.path.exists(numbered(settings.recording, cycle)):
+    while os.path.exists(made := numbered(settings.recording, cycle)) and there.get(made) != _identity(made):
         path = numbered(recording, cycle)
         if options.torch:
-            _from_torch(numbered(settings.recording, cycle), path)
+            _from_torch(made, path)
         left["recordings"].append(path)
         cycle += 1
     if not cycle:

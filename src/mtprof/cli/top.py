@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     if options.every <= 0:
         raise CommandError(f"--every takes a positive number of seconds, and not {options.every:g}")
-    if not os.path.exists(options.trace):
+    if not _appears(options.trace):
         note(f"mtprof: waiting for {options.trace}, which 'mtprof run --stream' writes while the program runs")
     shown, size = 0, -1
     while True:
@@ -56,6 +56,8 @@ def run(options: argparse.Namespace) -> int:
                 try:
                     recording = read(options.trace)
                 except CommandError:
+                    if not _may_grow(options.trace):
+                        raise
                     recording = None  # nothing that can be read is in it yet
             if recording is not None:
                 if sys.stdout.isatty() and not SETTINGS.json:
@@ -71,6 +73,26 @@ def run(options: argparse.Namespace) -> int:
             time.sleep(options.every)
         except KeyboardInterrupt:
             return 0
+
+
+def _appears(path: str) -> bool:
+    """Whether the file is there; an error if nothing that is written later can make it one."""
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise CommandError(f"cannot read {path}: {error.strerror}") from None
+    return True
+
+
+def _may_grow(path: str) -> bool:
+    """Whether a file that cannot be read may be the start of a recording that is still written."""
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        start = file.read(6)
+    return b"ARROW1".startswith(start)
 
 
 def is_whole(path: str) -> bool:

@@ -56,6 +56,9 @@ def run(options: argparse.Namespace) -> int:
         high = trace.start_ns + int(float(found[2]) * 1e9) if found[2] else trace.end_ns
         if high < low:
             raise CommandError(f"--time {options.time} ends before it begins")
+        if low > trace.end_ns:
+            raise CommandError(f"{options.trace} ends after {(trace.end_ns - trace.start_ns) / 1e9:.3g} s, "
+                               f"before --time {options.time}")
     from ..analysis.trimming import trimmed
 
     with working("writing"):

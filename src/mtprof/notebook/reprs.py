@@ -77,14 +77,14 @@ def step_summary(summary: StepSummary) -> str:
 
 def module_tree(tree: ModuleTree) -> str:
     """The tree, indented."""
-    def rows(node: ModuleNode, depth: int) -> list[list[Any]]:
-        own = [["\N{NO-BREAK SPACE}" * 4 * depth + node.title, node.path, f"{node.calls:,}",
+    def rows(node: ModuleNode, above: ModuleNode | None, depth: int) -> list[list[Any]]:
+        own = [["\N{NO-BREAK SPACE}" * 4 * depth + node.title(above), node.path, f"{node.calls:,}",
                 time_text(node.forward_ns), node.forward_ns / whole, time_text(node.backward_ns),
                 size_text(node.allocated_bytes), f"{node.parameters:,}"]]
-        return own + [row for child in node.children for row in rows(child, depth + 1)]
+        return own + [row for child in node.children for row in rows(child, node, depth + 1)]
 
     whole = sum(root.forward_ns for root in tree.roots) or 1
-    cells = [row for root in tree.roots for row in rows(root, 0)]
+    cells = [row for root in tree.roots for row in rows(root, None, 0)]
     return table(["module", "path", "calls", "forward", "share", "backward", "allocated", "parameters"], cells[:200],
                  left=(0, 1), bars=4, note=f"200 of {len(cells)} modules" if len(cells) > 200 else "")
 

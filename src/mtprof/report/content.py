@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timezone
 from typing import Any
@@ -18,7 +18,7 @@ from ..json_text import text
 from ..launch.settings import PROGRAM
 from ..ranks import Ranks
 from ..schema import FLAGS
-from ..views.module_tree import OUTSIDE
+from ..views.module_tree import OUTSIDE, ModuleNode
 from ..views.step_summary import PARTS, StepRow
 from .columns import packed
 from .flame import flames_of
@@ -135,15 +135,15 @@ def modules(analysis: Analysis) -> dict[str, Any]:
                        "with_stack=True.", "rows": []}
     rows: list[dict[str, Any]] = []
 
-    def add(node: Any, depth: int) -> None:
+    def add(node: ModuleNode, above: ModuleNode | None, depth: int) -> None:
         numbers = {key: value for key, value in vars(node).items() if key != "children"}
-        rows.append({"depth": depth, "name": node.title or OUTSIDE, **numbers})
+        rows.append({"depth": depth, "name": node.title(above) or OUTSIDE, **numbers})
         for child in node.children:
-            add(child, depth + 1)
+            add(child, node, depth + 1)
 
     for root in tree.roots:
-        add(root, 0)
-    add(tree.outside, 0)
+        add(root, None, 0)
+    add(tree.outside, None, 0)
     return {"why": "", "rows": rows}
 
 
@@ -170,11 +170,17 @@ def run(analysis: Analysis) -> dict[str, Any]:
         "overhead_ns": int(float(metadata.get("profiler_overhead_us") or 0) * 1000) or None,
     }
     clocks = [asdict(row) for row in analysis.recording.clocks()] if trace.has("clocks") else []
-    return {"facts": facts, "flags": {flag: bool(trace.metadata.get(flag)) for flag in FLAGS}, "clocks": clocks,
+    return {"facts": facts, "flags": _flags(trace.metadata), "clocks": clocks,
             "program": {str(key): str(value) for key, value in program.items()} if isinstance(program, dict) else {},
             "metadata": {key: value if isinstance(value, (int, float, bool, str)) else text(value)[:2000]
                          for key, value in metadata.items()},
             "ailments": [asdict(one) for one in examine(trace)]}
+
+
+def _flags(metadata: Mapping[str, Any]) -> dict[str, bool | None]:
+    """What was recorded; None where a trace does not say. PyTorch names only what was on, if anything was."""
+    stated = any(flag in metadata for flag in FLAGS)
+    return {flag: bool(metadata.get(flag)) if stated else None for flag in FLAGS}
 
 
 def plain(value: Any) -> Any:

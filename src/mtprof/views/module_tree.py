@@ -48,14 +48,17 @@ class ModuleNode:
         for child in self.children:
             yield from child
 
-    @property
-    def title(self) -> str:
-        """What its parent calls it, with its class, as far as the recording knows the attribute.
+    def title(self, above: ModuleNode | None = None) -> str:
+        """Its path below the module around it, with its class, as far as the recording knows the attribute.
 
-        >>> ModuleNode("a.conv", "Conv2d_0").title, ModuleNode("Net_0.Linear_1", "Linear_1").title
-        ('conv: Conv2d', 'Linear_1')
+        >>> block, conv = ModuleNode("blocks.0", "Block_0"), ModuleNode("blocks.0.conv", "Conv2d_0")
+        >>> block.title(), conv.title(block)
+        ('blocks.0: Block', 'conv: Conv2d')
+        >>> ModuleNode("Net_0.Linear_1", "Linear_1").title(ModuleNode("Net_0", "Net_0"))
+        'Linear_1'
         """
-        name, kind = self.path.rpartition(".")[2], self.label.rpartition("_")[0] or self.label
+        prefix = f"{above.path}." if above is not None and above.path else ""
+        name, kind = self.path.removeprefix(prefix), self.label.rpartition("_")[0] or self.label
         return f"{name}: {kind}" if name and kind and name not in (kind, self.label) else self.label or self.path
 
     def to_dict(self) -> dict[str, Any]:

@@ -176,6 +176,15 @@ def test_modules_have_their_names_and_shares_and_sums_say_of_what(page: Page) ->
     assert page.value("format.work(260)") == "260"
 
 
+def test_labels_of_the_timeline_have_room_on_a_narrow_screen(page: Page) -> None:
+    """As many as fit, whatever is zoomed to, and rarely fewer than two."""
+    for width in (250, 1000):
+        for span in (7, 1e3, 1.9e6, 2.1e6, 4.9e6, 5.1e6, 9.9e9):
+            ticks = page.value(f"{span} / strideFor({span}, {width} / TICK_WIDTH)")
+            assert width / ticks >= 69.9
+            assert ticks >= 1.3
+
+
 def test_columns_are_hidden_and_the_address_says_so(page: Page) -> None:
     page.go("operators")
     heads = "[...document.querySelectorAll('thead th')].map(th => th.textContent)"

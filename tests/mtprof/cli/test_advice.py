@@ -14,12 +14,13 @@ from command import HERE
 from handmade import ADAM, LOADER, MIB, Loop
 
 import mindtorch_v2
+import mtprof
 from mindtorch_v2 import torch_alias
 from mtprof.analysis import Analysis, Verdict
 from mtprof.cli.summary import show
 from mtprof.report.content import overview
 from mtprof.schema import Kind
-from mtprof.trace import TensorInput
+from mtprof.trace import Frame, TensorInput
 
 LOCK = "<built-in method acquire of _thread.lock object at 0x7f12>"
 
@@ -288,3 +289,49 @@ def test_a_loop_in_order_has_no_findings():
     advice = waits_for_data(0.01).analysis().advice
     assert advice.findings == []
     assert advice.summary.startswith("Nothing to report")
+
+
+def test_pauses_of_the_collector_that_nobody_recorded_are_not_in_order():
+    loop = Loop()
+    for _ in range(8):
+        loop.step(1000)
+        loop.event("aten::mm", Kind.OP, 0, 900)
+    check, = (check for check in loop.analysis().advice.checks if check.kind == "garbage-collector")
+    assert check.verdict is Verdict.UNKNOWN
+    assert "record_python_gc_info" in check.why
+
+
+def test_a_place_is_the_line_of_the_program_also_for_what_libraries_run(command):
+    (command.folder / "lines.py").write_text(
+        "import torch\n"
+        "from torch import nn\n"
+        "\n"
+        "def train(model):\n"
+        "    x = torch.randn(8, 4)\n"
+        "    loss = nn.functional.cross_entropy(model(x), torch.zeros(8, dtype=torch.long))\n"
+        "    loss.backward()\n"
+        "\n"
+        "train(nn.Linear(4, 3))\n")
+    assert command("run", "-q", "--no-report", "lines.py").returncode == 0
+    recording = mtprof.load(command.folder / "lines.mtp")
+    places = {row.name: str(row.place) for row in Analysis(recording).operators(by=["place"])}
+    assert places["aten::randn"] == "lines.py:5 (train)"
+    assert places["aten::addmm"] == "lines.py:6 (train)"
+    assert places["aten::nll_loss_forward"] == "lines.py:6 (train)"
+    assert places["aten::nll_loss_backward"] == "lines.py:7 (train)"
+    assert places["aten::uniform_"] == "lines.py:9 (<module>)"
+    # A line of the program is none of the runtime's files.
+    runtime = {frame.function: frame.line for frame in recording.trace.frames if frame.file.startswith("mindtorch_v2/")}
+    assert runtime["cross_entropy"] != 6
+
+
+def test_a_place_without_a_known_line_is_its_function():
+    loop = Loop()
+    for _ in range(3):
+        loop.step(100)
+        loop.event("aten::mm", Kind.OP, 0, 10, stack=[Frame("transformers/model.py", 70, "forward"),
+                                                      Frame("train.py", 4, "train")])
+        loop.event("aten::add", Kind.OP, 20, 30, stack=[Frame("transformers/model.py", 70, "forward"),
+                                                        Frame("train.py", 1, "<module>")])
+    places = {row.name: str(row.place) for row in loop.analysis().operators(by=["place"])}
+    assert places == {"aten::mm": "train.py:4 (train)", "aten::add": "train.py (<module>)"}

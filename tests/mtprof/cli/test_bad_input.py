@@ -173,3 +173,23 @@ def test_the_doctor_finds_and_mends(stage):
     done = stage("doctor", "--repair", "mended.mtp", "odd.json")
     assert "now end with it" in done.stdout
     assert stage("doctor", "--strict", "mended.mtp").stdout == "no faults\n"
+
+
+def test_a_report_of_three_traces_is_refused_before_they_are_read(stage):
+    check(stage("report", "good.mtp", "good.mtp", "none.mtp"), "shows one trace, or compares two, and 3 were given")
+
+
+@pytest.mark.parametrize("content", ["not-json", "nan", "cut-gzip"])
+def test_what_can_never_be_a_recording_is_not_waited_for(stage, content):
+    (stage.folder / "bad.json").write_bytes(BAD[content][0])
+    check(stage("top", "--live", "bad.json"), BAD[content][1])
+
+
+def test_a_link_to_itself_is_not_waited_for(stage):
+    (stage.folder / "loop.mtp").symlink_to("loop.mtp")
+    check(stage("top", "--live", "loop.mtp"), "symbolic links")
+
+
+def test_a_stretch_after_the_end_is_refused(stage):
+    check(stage("trim", "--time", "900-901", "good.mtp", "-o", "out.mtp"), "before --time 900-901")
+    assert not (stage.folder / "out.mtp").exists()

@@ -122,8 +122,21 @@ def test_advice_on_synchronisation_and_an_idle_device():
     assert sync.saves_ns == 480 * US
     idle = found["device-idle"]
     assert "the host has not launched the next work yet" in idle.title
-    assert 0.4 < idle.saves_share < 0.5
+    assert (idle.saves_ns, idle.saves_share) == (500 * US, 0.5)
     json.dumps([finding.to_dict() for finding in found.values()])
+
+
+def test_what_a_device_waits_for_in_the_warm_up_would_not_be_saved():
+    program = Program()
+    program.event("ProfilerStep#0", Kind.STEP, 0, 9_000)
+    program.launch("gemm", (0, 10), (10, 100))
+    for step in range(1, 10):
+        start = 9_000 + 100 * step
+        program.event(f"ProfilerStep#{step}", Kind.STEP, start, start + 100)
+        program.launch("gemm", (start, start + 10), (start + 10, start + 70))
+    idle, = (finding for finding in program.analysis(10_010).advice.findings if finding.kind == "device-idle")
+    assert (idle.saves_ns, round(idle.saves_share, 9)) == (9 * 40 * US, 0.4)
+    assert idle.title.startswith("cuda:0 is idle for 40% of the steps")
 
 
 def test_no_advice_for_a_device_that_is_kept_busy():

@@ -119,6 +119,22 @@ def test_each_cycle_of_a_schedule_leaves_a_file(command):
             for name in ("program.mtp", "program.2.mtp")] == [[2], [5]]
 
 
+def test_files_of_earlier_runs_are_neither_replaced_nor_taken_for_this_run(command):
+    write(command, PROGRAM)
+    other = command.folder / "kept.2.mtp"
+    other.write_bytes(b"of another run")
+    cycles = ("--schedule", "wait=1,warmup=1,active=1,repeat=2")
+    done = command("run", "-q", "--no-report", "-o", "kept.mtp", *cycles, "program.py")
+    assert (done.returncode, other.read_bytes()) == (2, b"of another run")
+    assert "kept.2.mtp: it is there already" in done.stderr
+    done = command("run", "-q", "--no-report", "--json", "-o", "kept.mtp", "program.py")
+    assert json.loads(done.stdout.splitlines()[-1])["recordings"] == ["kept.mtp"]
+    assert other.read_bytes() == b"of another run"
+    (command.folder / "program.2.mtp").write_bytes(b"of another run")
+    done = command("run", "-q", "--no-report", "--json", *cycles, "program.py")
+    assert json.loads(done.stdout.splitlines()[-1])["recordings"] == ["program.3.mtp", "program.2.3.mtp"]
+
+
 @pytest.mark.long
 def test_chosen_steps_are_written_while_the_program_runs(command):
     write(command, PROGRAM)
@@ -347,6 +363,10 @@ WRONG = {
     ("run", "--for", "soon", "x.py"): "'soon' is no number of seconds",
     ("run", "--max-events", "-1", "x.py"): "--max-events",
     ("run", "-o", "no/such/place.mtp", "-c", "1"): "does not exist",
+    ("run", "-o", "x.json", "-c", "1"): "a recording is an .mtp file; --chrome=FILE",
+    ("run", "-o", "x.csv", "-c", "1"): "'mtprof convert' writes other formats",
+    ("run", "--chrome=x.txt", "-c", "1"): "ends with .json or .json.gz",
+    ("run", "--steps", "2", "--schedule", "active=1", "-c", "1"): "exclude each other",
     ("run", "--unknown", "x.py"): "--unknown",
     ("run", "--stream", "--torch", "-c", "1"): "PyTorch writes its trace at the end",
 }

@@ -76,6 +76,13 @@ def top_ops(analysis: Analysis) -> np.ndarray:
     return np.flatnonzero(outer & (step_of(analysis) >= 0))
 
 
+def medians(group: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """The median of each group of values; groups are numbered from 0 and have members."""
+    order = np.lexsort((values, group))
+    first = np.searchsorted(group[order], np.arange(int(group.max(initial=-1)) + 1))
+    return values[order][first + (np.bincount(group) - 1) // 2]
+
+
 def python_own_ns(analysis: Analysis) -> np.ndarray:
     """For each Python call the time in it that is neither in another call nor in an op or scope; 0 for other events."""
     trace, events, view = analysis.trace, analysis.trace.events, analysis.view

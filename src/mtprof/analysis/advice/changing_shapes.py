@@ -8,7 +8,7 @@ import numpy as np
 
 from ...schema import Kind
 from ...views import arguments
-from .basis import DATA, OPTIMIZER_SCOPES, any_step_of, inside, span_ns, top_ops
+from .basis import DATA, OPTIMIZER_SCOPES, any_step_of, inside, medians, span_ns, top_ops
 from .finding import Clean, Figure, Finding, Result, Unknown
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def look(analysis: Analysis) -> Result:
     rows = rows[~inside(analysis, *DATA, *OPTIMIZER_SCOPES)[rows] & (events["inputs"][rows] >= 0)]
     rows = rows[np.argsort(events["start_ns"][rows], kind="stable")]
     step = any_step_of(analysis)[rows]
-    times = np.bincount(events["name"][rows], trace.duration_ns[rows], len(trace.names))
+    times = _usual_times(events["name"][rows], trace.duration_ns[rows])
     # One row per op and step: its first call in the step.
     _, first = np.unique(step * len(trace.names) + events["name"][rows], return_index=True)
     rows, step = rows[first], step[first]
@@ -49,7 +49,7 @@ def look(analysis: Analysis) -> Result:
             found.append((-distinct / seen, -seen, int(events["start_ns"][rows[here]].min()), name, distinct))
     if not found:
         return Clean("the ops of a step have the same input shapes in nearly every step")
-    share_of_ops = float(times[[name for *_, name, _ in found]].sum() / max(times.sum(), 1.0))
+    share_of_ops = float(sum(times[name] for *_, name, _ in found) / max(sum(times.values()), 1.0))
     if share_of_ops < SHARE_OF_OPS:
         return Clean(f"ops whose input shapes change from step to step take {share_of_ops:.1%} of the time of ops")
     worst, variety = min(found)[3:]  # of equals the one that runs first
@@ -74,6 +74,13 @@ def look(analysis: Analysis) -> Result:
                    "Pad or bucket the inputs to a few fixed sizes (sort by length, round up to a multiple), so that "
                    "memory is reused and what is compiled or tuned for a shape is used again.",
                    analysis.places.of_rows(rows[here]), saves, share, page="operators", query=trace.names[worst])
+
+
+def _usual_times(name: np.ndarray, elapsed: np.ndarray) -> dict[int, float]:
+    """What the calls of each name would take if all took their median: one that the machine held up counts no more."""
+    names, group = np.unique(name, return_inverse=True)
+    usual = medians(group.reshape(-1), elapsed) * np.bincount(group.reshape(-1)) if len(names) else np.zeros(0)
+    return dict(zip(names.tolist(), usual.tolist(), strict=True))
 
 
 def _cost(analysis: Analysis, new: np.ndarray, known: np.ndarray) -> tuple[int | None, float | None]:

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...launch.settings import PROGRAM
 from ...schema import Kind
-from ..figures import time_text
+from ..figures import counted, percent_text, time_text
 from .basis import span_ns, step_of
-from .finding import Clean, Figure, Finding, Result
+from .finding import Clean, Figure, Finding, Result, Unknown
 
 if TYPE_CHECKING:
     from ..analysis import Analysis
@@ -25,6 +26,9 @@ def look(analysis: Analysis) -> Result:
     """Time that the collector took within steps."""
     events = analysis.trace.events
     rows = np.flatnonzero((events["kind"] == Kind.GC) & (step_of(analysis) >= 0))
+    if not (events["kind"] == Kind.GC).any() and PROGRAM not in analysis.trace.metadata:
+        # `mtprof run` notes every pause; other recordings only those that were asked for, and do not say whether.
+        return Unknown("no pause of the collector in the recording, which has them with record_python_gc_info=True")
     if not len(rows):
         return Clean("no pause of the collector was recorded within steps")
     elapsed = analysis.trace.duration_ns[rows]
@@ -32,8 +36,8 @@ def look(analysis: Analysis) -> Result:
     share = total / span_ns(analysis)
     usual = total - int(elapsed.max())
     if usual < SHARE * span_ns(analysis) or usual < LEAST_NS or (elapsed >= LONG_NS).sum() < FEWEST_LONG:
-        return Clean(f"{len(rows)} pauses took {time_text(total)}, {share:.1%} of the steps")
-    return Finding("garbage-collector", f"Python's garbage collector takes {share:.0%} of the steps "
+        return Clean(f"{counted(len(rows), 'pause')} took {time_text(total)}, {share:.1%} of the steps")
+    return Finding("garbage-collector", f"Python's garbage collector takes {percent_text(share)} of the steps "
                    f"({len(rows)} pauses, the longest {time_text(int(elapsed.max()))}).",
                    [Figure("pauses", len(rows), "count"), Figure("together", total, "ns"),
                     Figure("longest", int(elapsed.max()), "ns"), Figure("share of the steps", share, "share")],

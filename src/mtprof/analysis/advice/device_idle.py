@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..figures import percent_text
 from .finding import Clean, Figure, Finding, Result, Unknown
 
 if TYPE_CHECKING:
@@ -29,15 +30,18 @@ def look(analysis: Analysis) -> Result:
     """Stretches without any work on a device, by what the host did meanwhile."""
     from ..device.idle import idle_times
 
-    found = idle_times(analysis)
+    steps = analysis.steps
+    # Of the warm-up, in which the host prepares what it never does again, nothing would be saved later.
+    found = idle_times(analysis, (int(steps.start_ns[analysis.breakdown.warmup]), int(steps.end_ns.max()))
+                       if steps.known else None)
     if not found:
         return Unknown("no work of a device in the recording")
     worst = max(found, key=lambda idle: idle.idle_share)
     if worst.idle_share < SHARE:
         return Clean(f"{worst.device} is idle for {worst.idle_share:.1%} of the time")
     cause = max(worst.by_cause_ns, key=lambda word: worst.by_cause_ns[word])
-    return Finding("device-idle", f"{worst.device} is idle for {worst.idle_share:.0%} of the time, mostly because "
-                   f"{WORDS[cause]}.",
+    return Finding("device-idle", f"{worst.device} is idle for {percent_text(worst.idle_share)} of the "
+                   f"{'steps' if steps.known else 'time'}, mostly because {WORDS[cause]}.",
                    [Figure("idle", worst.idle_ns, "ns"), Figure("share", worst.idle_share, "share"),
                     Figure("stretches", worst.gaps, "count"), Figure("longest", worst.longest_ns, "ns"),
                     *(Figure(WORDS[word], value, "ns") for word, value in worst.by_cause_ns.items() if value)],

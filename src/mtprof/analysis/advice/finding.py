@@ -111,6 +111,8 @@ class Advice:
             more = f" (and {len(self.findings) - 1} more)" if len(self.findings) > 1 else ""
             return self.findings[0].title + more
         looked = sum(check.verdict is not Verdict.UNKNOWN for check in self.checks)
+        if not looked:
+            return "The recording has no evidence for any check."
         return f"Nothing to report: {looked} of {len(self.checks)} checks had evidence, and all of it is in order."
 
     def to_dict(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...schema import Kind
-from ..figures import share_text, time_text
+from ..figures import percent_text, share_text, time_text
 from ..steps import LOADER
 from .basis import named
 from .finding import Clean, Figure, Finding, Result
@@ -45,7 +45,7 @@ def look(analysis: Analysis) -> Result:
     if busiest:
         figures.append(Figure("most of it in", busiest, "text"))
     # With workers the wait can go to zero. So it can without, if there is a core to spare.
-    return Finding("input-bound", f"{share:.0%} of a step waits for data ({time_text(each)} on average).",
+    return Finding("input-bound", f"{percent_text(share)} of a step waits for data ({time_text(each)} on average).",
                    figures, change, analysis.places.of_rows(scopes), int(data), share, page="timeline", query=LOADER)
 
 

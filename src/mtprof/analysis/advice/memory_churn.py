@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...tables.distinct import distinct
+from ..figures import percent_text
 from .basis import DATA, OPTIMIZER_SCOPES, inside, span_ns, top_ops
 from .finding import Clean, Figure, Finding, Result
 
@@ -53,8 +54,8 @@ def look(analysis: Analysis) -> Result:
         size = int(np.median(made[np.isin(analysis.view.row, here)]))
         if size > 0:
             figures.append(Figure("size of one", size, "bytes"))
-    return Finding("memory-churn", f"The same buffer is made {count:,} times by {name}, which takes {share:.0%} of the "
-                   "time.", figures,
+    return Finding("memory-churn", f"The same buffer is made {count:,} times by {name}, which takes "
+                   f"{percent_text(share)} of the time.", figures,
                    "Make it once before the loop and use it again: register a mask or a table as a buffer of the "
                    "module, fill scratch memory in place (`zero_`, `out=`), or use `expand` in place of a filled copy.",
                    analysis.places.of_rows(here), int(saves), saves / span_ns(analysis), page="operators", query=name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..figures import share_text, size_text
+from ..figures import percent_text, share_text, size_text
 from .finding import Clean, Figure, Finding, Result, Unknown
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def look(analysis: Analysis) -> Result:
                      f"{share_text(share)} of it")
     where = f" in {top.module}" if top.module else ""
     return Finding("memory-peak",
-                   f"One block of {size_text(top.bytes)} from {top.op}{where} is {share:.0%} of the memory "
+                   f"One block of {size_text(top.bytes)} from {top.op}{where} is {percent_text(share)} of the memory "
                    f"peak.",
                    [Figure("peak", peak.peak_bytes, "bytes"), Figure("this block", top.bytes, "bytes"),
                     Figure("share of the peak", share, "share"), Figure("between steps", peak.low_bytes, "bytes"),

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...schema import Kind
 from ...tables.tree import nearest
-from ..figures import time_text
+from ..figures import percent_text, time_text
 from ..steps import OPTIMIZER
 from .basis import named, span_ns, step_of
 from .finding import Clean, Figure, Finding, Result
@@ -47,7 +47,7 @@ def look(analysis: Analysis) -> Result:
     name = trace.names[int(np.bincount(events["name"][scope]).argmax())].removeprefix(OPTIMIZER).removesuffix(".step")
     saves = int(time_ns * (1 - 1 / per_step))
     return Finding("unfused-optimizer", f"{name} updates parameters one by one: {per_step:,.0f} ops and "
-                   f"{time_text(time_ns / steps)} a step, {share:.0%} of it.",
+                   f"{time_text(time_ns / steps)} a step, {percent_text(share)} of it.",
                    [Figure("ops a step", per_step, "count"), Figure("ops a parameter", per_parameter, "count"),
                     Figure("time a step", time_ns / steps, "ns"), Figure("share of a step", share, "share")],
                    f"Create it as `optim.{name}(..., fused=True)`, one op for a whole step, or with `foreach=True`."

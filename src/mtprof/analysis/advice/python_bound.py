@@ -8,7 +8,7 @@ import numpy as np
 
 from ...names import parse_frame
 from ...schema import Kind
-from ..figures import time_text
+from ..figures import percent_text, time_text
 from ..places import Place, is_users
 from .basis import DATA, during, python_own_ns, span_ns, step_count, step_of
 from .finding import Clean, Figure, Finding, Result, Unknown
@@ -44,7 +44,7 @@ def look(analysis: Analysis) -> Result:
     worst = int(np.argmax(np.where(functions, sums, -1)))
     place = Place(*parse_frame(trace.names[worst]))
     calls = int((events["name"][rows] == worst).sum())
-    return Finding("python-bound", f"{share:.0%} of a step is the program's own Python code, most of it in "
+    return Finding("python-bound", f"{percent_text(share)} of a step is the program's own Python code, most of it in "
                    f"{place.function}.",
                    [Figure("per step", total / steps, "ns"), Figure("share of a step", share, "share"),
                     Figure(f"own time of {place.function}", float(sums[worst]), "ns"),

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...schema import DEVICE_KINDS, Kind
 from ...tables.tree import nearest
-from ..figures import time_text
+from ..figures import percent_text, time_text
 from .basis import span_ns, step_count, step_of
 from .finding import Clean, Figure, Finding, Result, Unknown
 
@@ -62,7 +62,7 @@ def look(analysis: Analysis) -> Result:
     who = trace.names[worst] or "a direct call"
     place = analysis.places.of_rows(np.where(outer >= 0, outer, rows), elapsed)
     return Finding("synchronisation", f"The host waits for the device {len(rows) / steps:,.1f} times a step, "
-                   f"{share:.0%} of the time, mostly in {who}.",
+                   f"{percent_text(share)} of the time, mostly in {who}.",
                    [Figure("calls a step", len(rows) / steps, "count"), Figure("time a step", total / steps, "ns"),
                     Figure("share of a step", share, "share"), Figure("longest", int(elapsed.max()), "ns"),
                     Figure("in", f"{who} ({time_text(float(sums.sum()))} in all)", "text")],

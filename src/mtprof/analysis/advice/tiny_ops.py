@@ -8,8 +8,8 @@ import numpy as np
 
 from ...schema import Kind
 from ...tables.links import forward_of
-from ..figures import time_text
-from .basis import DATA, OPTIMIZER_SCOPES, inside, span_ns, step_count, top_ops
+from ..figures import counted, percent_text, time_text
+from .basis import DATA, OPTIMIZER_SCOPES, inside, medians, span_ns, step_count, top_ops
 from .finding import Clean, Figure, Finding, Result
 
 if TYPE_CHECKING:
@@ -35,17 +35,17 @@ def look(analysis: Analysis) -> Result:
     pause = start - np.concatenate(([start[0]], end[:-1]))
     cost = (end - start) + np.where((pause > 0) & (pause < LONGEST_GAP_NS), pause, 0)
     frame = analysis.places.frames(events["stack"][rows])
-    frames, place = np.unique(frame, return_inverse=True)
-    place = place.reshape(-1)
+    place = np.unique(frame, return_inverse=True)[1].reshape(-1)
     pairs, pair = np.unique(place * len(trace.names) + events["name"][rows], return_inverse=True)
     pair = pair.reshape(-1)
     calls = np.bincount(pair)
-    usual = _medians(pair, end - start)
+    usual = medians(pair, end - start)
     steps = step_count(analysis)
     repeated = (calls >= CALLS_PER_STEP * steps) & (usual < SMALL_NS)
     most = int(calls.max(initial=0)) / steps
     if not repeated.any():
-        return Clean(f"no op runs {CALLS_PER_STEP} times a step at one place; the most frequent runs {most:.0f} times")
+        return Clean(f"no op runs {CALLS_PER_STEP} times a step at one place; the most frequent runs "
+                     f"{counted(round(most), 'time')}")
     # All small ops of the place count, not only the ones that are frequent enough by themselves.
     worst_place = -1
     worst_cost = -1.0
@@ -69,20 +69,13 @@ def look(analysis: Analysis) -> Result:
                Figure("with the pauses between them, per step", worst_cost / steps, "ns"),
                Figure("their backward, per step", backward / steps, "ns"), Figure("share of a step", share, "share"),
                Figure("ops", ", ".join(most_named), "text")]
-    return Finding("tiny-ops", f"{count / steps:,.0f} tiny ops a step take {share:.0%} of it "
+    return Finding("tiny-ops", f"{count / steps:,.0f} tiny ops a step take {percent_text(share)} of it "
                    f"({time_text(float((end - start)[here].mean()))} each).", figures,
                    "Compute them together: put what the loop runs over into a dimension of one tensor (batch the "
                    "loop, use `bmm`, `einsum`, `cumsum`, a fused layer), or give the model a larger batch.",
-                   analysis.places.at(int(frames[worst_place])), max(0, int(total - ideal)),
+                   analysis.places.of_rows(rows[here]), max(0, int(total - ideal)),
                    max(0.0, (total - ideal) / span_ns(analysis)), page="operators",
                    query=most_named[0] if most_named else "")
-
-
-def _medians(group: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """The median of each group of values; groups are numbered from 0 and have members."""
-    order = np.lexsort((values, group))
-    first = np.searchsorted(group[order], np.arange(int(group.max(initial=-1)) + 1))
-    return values[order][first + (np.bincount(group) - 1) // 2]
 
 
 def _in_backward(analysis: Analysis) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...names import parse_frame
 from ...schema import Kind
-from ..figures import time_text
+from ..figures import percent_text, time_text
 from ..intervals import covered, union
 from ..places import is_users
 from .basis import DATA, during, span_ns
@@ -68,7 +68,8 @@ def look(analysis: Analysis) -> Result:
     place = analysis.places.of_rows(rows, elapsed)
     sums = np.bincount(events["name"][rows], elapsed)
     what = re.sub(r" at 0x[0-9a-f]+", "", trace.names[int(np.argmax(sums))])
-    return Finding("waiting", f"The training thread stands still for {share:.0%} of the steps, most of it in {what}.",
+    return Finding("waiting", f"The training thread stands still for {percent_text(share)} of the steps, most of it "
+                   f"in {what}.",
                    [Figure("waits", len(rows), "count"), Figure("together", total, "ns"),
                     Figure("share of the steps", share, "share"), Figure("longest wait", int(elapsed.max()), "ns"),
                     Figure("in", f"{what} ({time_text(sums.max())})", "text"),

@@ -20,7 +20,7 @@ CAUSES = ("data", "synchronisation", "host", "kernel")
 
 @dataclass(frozen=True)
 class IdleTime:
-    """Idle time of a device between its first work and its last."""
+    """Idle time of a device in a stretch of time."""
 
     device: str
     total_ns: int
@@ -40,22 +40,22 @@ class IdleTime:
         return {**asdict(self), "place": str(self.place) if self.place else None, "idle_share": self.idle_share}
 
 
-def idle_times(analysis: Analysis) -> list[IdleTime]:
-    """The idle time of each device.
+def idle_times(analysis: Analysis, window: tuple[int, int] | None = None) -> list[IdleTime]:
+    """The idle time of each device, between its first work and its last or in a window of time.
 
     A moment belongs to the first that applies: the work that ends the gap was launched already (kernel), the host is in
     the loader (data), in a synchronising call (synchronisation), or does anything else (host).
     """
-    return [_of(analysis, work) for work in analysis.device_work]
+    return [_of(analysis, work, window) for work in analysis.device_work]
 
 
-def _of(analysis: Analysis, own: DeviceWork) -> IdleTime:
+def _of(analysis: Analysis, own: DeviceWork, window: tuple[int, int] | None) -> IdleTime:
     from ..advice.synchronisation import sync_rows
     from ..steps import LOADER
 
     trace, events = analysis.trace, analysis.trace.events
     start, end = events["start_ns"][own.rows], events["end_ns"][own.rows]
-    low, high = int(start.min()), int(end.max())
+    low, high = window or (int(start.min()), int(end.max()))
     free = gaps(union(start, end), low, high)
     idle = length(free)
     # The work that ends a gap, and when the host had launched it.

@@ -45,7 +45,7 @@ function overviewPage() {
   else made.push(el("p", {class: "healthy"}, looked ? `Nothing to change: ${looked} of ${o.checks.length} checks had evidence, and all of it is in order.` : "The recording has no evidence for any check."));
   if (o.findings.length > 5) made.push(el("details", {}, el("summary", {}, `${o.findings.length - 5} more`), el("ol", {class: "findings", start: "6"}, o.findings.slice(5).map(findingCard))));
   if (o.known && o.steps.length > 1) made.push(...stepsChart(o));
-  made.push(el("details", {class: "checks", open: !findings.length}, el("summary", {}, "What was checked"), el("div", {class: "scroll"}, el("table", {"aria-label": "Checks"},
+  made.push(el("details", {class: "checks", open: !findings.length}, el("summary", {}, "What was checked"), el("div", {class: "scroll whole"}, el("table", {"aria-label": "Checks"},
     el("thead", {}, el("tr", {}, ["Check", "Verdict", "Because"].map((t) => el("th", {class: "text", scope: "col"}, t)))),
     el("tbody", {}, o.checks.map((c) => el("tr", {}, el("th", {class: "text", scope: "row"}, c.kind), [c.verdict, c.why].map((t) => el("td", {class: "text"}, t)))))))));
   return made;

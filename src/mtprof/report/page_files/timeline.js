@@ -83,7 +83,7 @@ class Timeline {
     g.clearRect(0, 0, this.width, this.view);
     g.font = "11px system-ui, sans-serif"; g.textBaseline = "middle";
     const end = this.from + this.span;
-    const step = 10 ** Math.floor(Math.log10(this.span / 4)), stride = this.span / step > 20 ? step * 5 : this.span / step > 10 ? step * 2 : step;
+    const stride = strideFor(this.span, (this.width - GUTTER) / TICK_WIDTH);
     const ticks = [];
     for (let t = Math.ceil(this.from / stride) * stride; t < end; t += stride) if (this.x(t) >= GUTTER) ticks.push(t);
     g.strokeStyle = line; g.lineWidth = 1;
@@ -269,6 +269,11 @@ class Timeline {
     this.hits.textContent = word ? `${hits.toLocaleString("en")} events, ${format.time(sum)}` : "";
     this.draw(); this.remember();
   }
+}
+const TICK_WIDTH = 70;  // room for a label
+function strideFor(span, most) {  // the smallest of 1, 2, 5, 10, … that gives no more ticks than there is room for
+  const least = span / Math.max(most, 1), step = 10 ** Math.floor(Math.log10(least));
+  return step * [1, 2, 5, 10].find((factor) => factor * step >= least * 0.9999);
 }
 function tickText(time, stride) {  // as many digits as tell two ticks apart
   const [size, unit] = TIMES.find(([size]) => Math.abs(time) >= size * 0.9995) || [1, "ns"];
