@@ -58,7 +58,7 @@ def percent_text(share: float) -> str:
     >>> percent_text(0.123), percent_text(0.997), percent_text(1)
     ('12%', '99.7%', '100%')
     """
-    return f"{share:.0%}" if share >= 1 or share < 0.995 else f"{math.floor(1000 * share) / 10:.1f}%"
+    return f"{share:.0%}" if share >= 1 or share < 0.995 else f"{min(share, 0.999):.1%}"
 
 
 def counted(number: int, word: str) -> str:

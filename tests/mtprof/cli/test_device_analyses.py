@@ -126,6 +126,23 @@ def test_advice_on_synchronisation_and_an_idle_device():
     json.dumps([finding.to_dict() for finding in found.values()])
 
 
+def copying(returns_at: float) -> Analysis:
+    """Ten steps of 100 µs; each copies for 50 µs, by a call that returns then or before the copy is done."""
+    program = Program()
+    for step in range(10):
+        start = 100 * step
+        program.event(f"ProfilerStep#{step}", Kind.STEP, start, start + 100)
+        program.event("aten::item", Kind.OP, start, start + returns_at)
+        program.launch("Memcpy DtoH", (start, start + returns_at), (start + 10, start + 60), kind=Kind.COPY)
+    return program.analysis(1000)
+
+
+def test_a_copy_that_returns_when_it_is_done_has_waited():
+    sync, = (finding for finding in copying(62).advice.findings if finding.kind == "synchronisation")
+    assert (sync.saves_ns, "mostly in aten::item" in sync.title) == (620 * US, True)
+    assert "synchronisation" not in {finding.kind for finding in copying(5).advice.findings}
+
+
 def test_what_a_device_waits_for_in_the_warm_up_would_not_be_saved():
     program = Program()
     program.event("ProfilerStep#0", Kind.STEP, 0, 9_000)

@@ -28,9 +28,13 @@ def is_synchronising(name: str) -> bool:
 
 
 def sync_rows(analysis: Analysis) -> np.ndarray:
-    """Runtime calls of the host that wait for a device."""
+    """Runtime calls of the host that wait for a device: by their name, or copies that return when they are done."""
     trace, events = analysis.trace, analysis.trace.events
     waits = np.array([is_synchronising(name) for name in trace.names], bool)[events["name"]]
+    # What is called asynchronous is not, where the memory of the host is not pinned.
+    copies = np.flatnonzero((events["kind"] == Kind.COPY) & (analysis.launch >= 0))
+    launch = analysis.launch[copies]
+    waits[launch[events["end_ns"][copies] <= events["end_ns"][launch]]] = True
     return np.flatnonzero(waits & (events["kind"] == Kind.LAUNCH))
 
 
@@ -67,6 +71,6 @@ def look(analysis: Analysis) -> Result:
                     Figure("share of a step", share, "share"), Figure("longest", int(elapsed.max()), "ns"),
                     Figure("in", f"{who} ({time_text(float(sums.sum()))} in all)", "text")],
                    "Keep results on the device until the end of an epoch (sum losses as tensors, call `.item()` "
-                   "once), avoid `.cpu()`, `print`, boolean masks and `nonzero` in the loop, and copy with "
-                   "`non_blocking=True`.",
+                   "once), avoid `.cpu()`, `print`, boolean masks and `nonzero` in the loop, and copy from "
+                   "pinned memory with `non_blocking=True`.",
                    place, total, share, page="operators", query=who)
