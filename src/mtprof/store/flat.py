@@ -8,10 +8,12 @@ not in it; a trace file (.mtp) keeps those.
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import os
+import zlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import IO, Any, cast
 
 import numpy as np
 import orjson
@@ -25,7 +27,7 @@ from ..schema import Kind
 from ..tables.told_modules import with_told_modules
 from ..trace import Frame, ThreadInfo, Trace
 
-PARQUET_MAGIC = b"PAR1"
+PARQUET_MAGIC, GZIP_MAGIC = b"PAR1", b"\x1f\x8b"
 _NUMBERS = ("start_ns", "end_ns", "sequence", "line", "step", "device", "device_index", "flops", "correlation",
             "record_id")
 COLUMNS = ("name", "overload", "kind", "pid", "tid", "thread", "process", *_NUMBERS, "module", "inputs", "stack")
@@ -111,10 +113,20 @@ def read_parquet(path: str) -> Trace:
     return _trace(path, {name: found.column(name).to_pylist() for name in found.column_names if name in COLUMNS})
 
 
+def opened(path: str) -> IO[bytes]:
+    """A file to read from, unpacked if it is compressed."""
+    file = open(path, "rb")
+    if file.read(2) != GZIP_MAGIC:
+        file.seek(0)
+        return file
+    file.close()
+    return cast("IO[bytes]", gzip.open(path, "rb"))
+
+
 def read_csv(path: str) -> Trace:
-    """The trace in a CSV file of such a table."""
+    """The trace in a CSV file of such a table, compressed or not."""
     try:
-        with open(path, encoding="utf-8", newline="") as file:
+        with opened(path) as raw, io.TextIOWrapper(raw, encoding="utf-8", newline="") as file:
             rows = csv.reader(file)
             heads = next(rows, [])
             columns: dict[str, list[Any]] = {head: [] for head in heads}
@@ -124,7 +136,7 @@ def read_csv(path: str) -> Trace:
                                   f"and not {len(heads)}")
                 for head, cell in zip(heads, row):
                     columns[head].append(cell if cell else None)
-    except (UnicodeDecodeError, csv.Error) as error:
+    except (UnicodeDecodeError, csv.Error, EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise BadFile(f"cannot read {path} as CSV: {error}") from error
     return _trace(path, columns)
 
@@ -132,7 +144,7 @@ def read_csv(path: str) -> Trace:
 def is_csv(path: str, start: bytes) -> bool:
     """Whether a file is such a table as CSV, by its first line."""
     heads = start.split(b"\n", 1)[0].strip().split(b",")
-    return os.fspath(path).endswith(".csv") or all(name.encode() in heads for name in _NEEDED)
+    return os.fspath(path).endswith((".csv", ".csv.gz")) or all(name.encode() in heads for name in _NEEDED)
 
 
 def _trace(path: str, columns: dict[str, list[Any]]) -> Trace:

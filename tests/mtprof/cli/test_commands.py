@@ -153,7 +153,7 @@ def test_formats_that_keep_everything_that_chrome_traces_hold(stage, name):
     assert_traces_equal(first, second)
 
 
-@pytest.mark.parametrize("name", ["a.parquet", "a.csv"])
+@pytest.mark.parametrize("name", ["a.parquet", "a.csv", "a.csv.gz"])
 def test_flat_tables_keep_the_events(stage, name):
     assert stage("convert", "run.mtp", name).returncode == 0
     done = stage("convert", name, "back.mtp")

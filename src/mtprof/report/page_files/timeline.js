@@ -130,7 +130,10 @@ class Timeline {
       g.fillStyle = text; g.fillText(lane.label, 6, y + 13); g.fillStyle = dim; if (!lane.steps) g.fillText(lane.group, 6, y + 28); g.restore();
     });
     g.fillStyle = back; g.fillRect(0, 0, this.width, AXIS); g.fillStyle = dim;
-    ticks.forEach((t, i) => g.fillText(tickText(t, stride), this.x(t) + 3, AXIS / 2));
+    for (const t of ticks) {
+      const label = tickText(t, stride), x = this.x(t) + 3;
+      if (x + g.measureText(label).width <= this.width) g.fillText(label, x, AXIS / 2);
+    }
     if (this.hover !== undefined) this.arrow(g, this.hover, text);
     if (this.selection) {
       const [a, b] = this.selection.map((t) => this.x(t));
