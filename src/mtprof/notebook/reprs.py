@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from ..analysis.figures import share_text, size_text, time_text
+from ..analysis.figures import counted, share_text, size_text, time_text
 
 if TYPE_CHECKING:
     from ..recording import Recording
@@ -96,7 +96,8 @@ def recording(found: Recording) -> str:
 
     analysis = Analysis(found)
     trace = found.trace
-    parts = [paragraph(f"{found.source or 'Recording'}: {len(trace):,} events, {len(trace.threads)} threads, "
+    parts = [paragraph(f"{found.source or 'Recording'}: {counted(len(trace), 'event')}, "
+                       f"{counted(len(trace.threads), 'thread')}, "
                        f"{time_text(trace.end_ns - trace.start_ns)}")]
     if not len(trace):
         return parts[0]

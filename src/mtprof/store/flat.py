@@ -115,12 +115,9 @@ def read_parquet(path: str) -> Trace:
 
 def opened(path: str) -> IO[bytes]:
     """A file to read from, unpacked if it is compressed."""
-    file = open(path, "rb")
-    if file.read(2) != GZIP_MAGIC:
-        file.seek(0)
-        return file
-    file.close()
-    return cast("IO[bytes]", gzip.open(path, "rb"))
+    with open(path, "rb") as file:
+        compressed = file.read(2) == GZIP_MAGIC
+    return cast("IO[bytes]", gzip.open(path, "rb") if compressed else open(path, "rb"))
 
 
 def read_csv(path: str) -> Trace:
