@@ -74,6 +74,11 @@ def test_names_that_libraries_take_from_private_corners():
     assert not torch._C._is_alias_of(x, x.clone())
 
 
+def test_layers_that_few_programs_use_are_in_the_package_of_modules():
+    assert torch.nn.modules.CrossMapLRN2d is torch.nn.CrossMapLRN2d
+    assert torch.nn.modules.LazyLinear is torch.nn.LazyLinear
+
+
 def test_cuda_has_no_memory():
     assert torch.cuda.memory.memory_allocated() == 0
     with pytest.raises(AssertionError, match="not compiled with CUDA"):

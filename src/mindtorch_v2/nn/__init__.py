@@ -42,20 +42,7 @@ def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
 
 # Loaded when first asked for: few programs touch them.
 _SUBMODULES = frozenset({"attention", "common_types", "grad", "parallel"})
-_LATE = {
-    "AdaptiveLogSoftmaxWithLoss": "modules.adaptive",
-    "DataParallel": "parallel",
-    "LinearCrossEntropyLoss": "modules.linear_cross_entropy",
-    "LinearCrossEntropyOptions": "modules.linear_cross_entropy",
-}
-_LATE.update(dict.fromkeys((
-    "Container", "CrossMapLRN2d", "FractionalMaxPool2d", "FractionalMaxPool3d", "NLLLoss2d",
-), "modules.leftovers"))
-_LATE.update(dict.fromkeys((
-    "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d", "LazyConv1d", "LazyConv2d", "LazyConv3d",
-    "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d", "LazyInstanceNorm1d", "LazyInstanceNorm2d",
-    "LazyInstanceNorm3d", "LazyLinear",
-), "modules.lazy_layers"))
+_LATE = {**{name: f"modules.{file}" for name, file in modules.LATE.items()}, "DataParallel": "parallel"}
 
 
 def __getattr__(name: str) -> Any:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 from . import lazy as lazy
 from . import utils as utils
 from .activation import (
@@ -262,3 +265,20 @@ __all__ = [
     "ZeroPad2d",
     "ZeroPad3d",
 ]
+
+# Loaded when first asked for: few programs touch them. By file.
+LATE = {"AdaptiveLogSoftmaxWithLoss": "adaptive", "LinearCrossEntropyLoss": "linear_cross_entropy",
+        "LinearCrossEntropyOptions": "linear_cross_entropy"}
+LATE.update(dict.fromkeys((
+    "Container", "CrossMapLRN2d", "FractionalMaxPool2d", "FractionalMaxPool3d", "NLLLoss2d"), "leftovers"))
+LATE.update(dict.fromkeys((
+    "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d", "LazyConv1d", "LazyConv2d", "LazyConv3d",
+    "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d", "LazyInstanceNorm1d", "LazyInstanceNorm2d",
+    "LazyInstanceNorm3d", "LazyLinear"), "lazy_layers"))
+
+
+def __getattr__(name: str) -> Any:
+    if name not in LATE:
+        raise AttributeError(f"module 'torch.nn.modules' has no attribute '{name}'")
+    found = globals()[name] = getattr(importlib.import_module(f"{__name__}.{LATE[name]}"), name)
+    return found
