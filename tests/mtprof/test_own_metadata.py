@@ -61,7 +61,7 @@ def test_metadata_of_the_right_types_are_read(tmp_path):
 
 
 def test_a_device_that_nothing_has_is_an_error(tmp_path):
-    with pytest.raises(BadFile, match="1024 is none of DeviceType"):
+    with pytest.raises(BadFile, match="1024, which is none of DeviceType"):
         load(chrome(tmp_path / "t.json", {"Device Type": 1024}))
     for device in (-3, 1024):
         with pytest.raises(BadFile, match=f"t.mtp: column events.device has the code {device}"):

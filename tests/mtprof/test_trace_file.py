@@ -159,7 +159,7 @@ def test_a_code_that_nobody_knows(tmp_path, column, wrong):
     trace = small_trace()
     trace = trace.with_columns("events", **{column: np.array([0, wrong], trace.events[column].dtype)})
     arrow.save(trace, tmp_path / "t.mtp")
-    with pytest.raises(mtprof.BadFile, match=rf"t\.mtp: column events\.{column} has the code {wrong}, and the largest"):
+    with pytest.raises(mtprof.BadFile, match=rf"t\.mtp: column events\.{column} has the code {wrong}, which is none"):
         mtprof.load(tmp_path / "t.mtp").table()
     event = {"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 1, "dur": 2,
              "args": {{"kind": "Kind", "device": "Device Type"}[column]: wrong}}

@@ -250,7 +250,8 @@ def test_a_killed_program_leaves_what_was_written_while_it_ran(process):
     with pytest.warns(RuntimeWarning, match="cut short"):
         trace = mtprof.load(process.folder / "program.mtp").trace
     assert "Optimizer.step#SGD.step" in trace.names
-    assert (trace.start_ns, trace.end_ns) == (trace.events["start_ns"].min(), trace.events["end_ns"].max())
+    assert 0 < trace.start_ns <= trace.events["start_ns"].min()
+    assert trace.end_ns == trace.events["end_ns"].max()
     assert {"memory", "modules", "stacks"} <= set(trace.tables)
 
 
