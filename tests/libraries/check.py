@@ -25,7 +25,8 @@ LIBRARIES = {
     "transformers": "transformers", "peft": "peft", "accelerate": "accelerate",
     "sentence_transformers": "sentence-transformers", "diffusers": "diffusers", "timm": "timm",
     "torchvision": "torchvision", "lightning": "lightning", "torch_geometric": "torch-geometric", "fastai": "fastai",
-    "torchmetrics": "torchmetrics",
+    "torchmetrics": "torchmetrics", "keras": "keras", "pyro": "pyro-ppl", "gpytorch": "gpytorch", "kornia": "kornia",
+    "captum": "captum", "torchdiffeq": "torchdiffeq", "zuko": "zuko",
 }
 TOLERANCE = 1e-4
 NOT_COMPARED = "it ran; there are no figures of PyTorch to compare with"

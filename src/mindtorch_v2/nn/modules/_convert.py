@@ -115,9 +115,8 @@ class Convert(Tree):
 
         def convert(tensor: Tensor) -> Tensor:
             if tensor.is_meta and where is not None and where.type != "meta":
-                raise NotImplementedError("Cannot copy out of meta tensor; no data! Please use "
-                                          "torch.nn.Module.to_empty() instead of torch.nn.Module.to() when moving "
-                                          "module from meta to a different device.")
+                raise NotImplementedError("Cannot copy out of meta tensor; no data! torch.nn.Module.to_empty() gives "
+                                          "a module from meta memory on another device.")
             wanted = kind if tensor.dtype.category >= FLOAT else None
             if memory_format is not None and tensor.dim() in (4, 5):
                 return aten.to(tensor, device=where, dtype=wanted, non_blocking=non_blocking,
