@@ -335,6 +335,12 @@ TABLES = {table.name: table for table in (
         Column("number", np.int64, -1, "of the collective in its group; the same on all ranks", kineto="Seq"),
         Column("wait", np.int32, -1, "the event in which the program waited for it, if it was asynchronous", "events"),
     ), needs="torch.distributed", order=("row",), kinds=(Kind.OP, Kind.KERNEL, Kind.SCOPE), in_kineto=True, since=2),
+    Table("collections", "what pauses of Python's garbage collector were for, and what they found", (
+        Column("row", np.int32, -1, "the pause", "events", owned=True),
+        Column("generation", np.uint8, 0, "0 for new objects, 2 for all", kineto="generation"),
+        Column("collected", np.int64, 0, "objects that were freed", kineto="collected"),
+        Column("uncollectable", np.int64, 0, "objects that could not be freed", kineto="uncollectable"),
+    ), needs="record_python_gc_info=True", order=("row",), kinds=(Kind.GC,), in_kineto=True, since=2),
     Table("clocks", "comparisons of the clocks of devices with the host's, by which device times were brought to it", (
         Column("time_ns", np.int64, 0, "host clock, nanoseconds: in the middle of the comparison", clock="host"),
         Column("device_ns", np.int64, 0, "the device's own clock at that time, nanoseconds"),

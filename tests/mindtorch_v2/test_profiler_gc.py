@@ -38,6 +38,32 @@ def pauses(prof):
     return [event for event in prof.events() if event.name == "Python GC"]
 
 
+def test_collections_say_what_they_found(tmp_path):
+    with profile(experimental_config=PAUSES) as prof:
+        torch.ones(2)
+        ring = []
+        ring.append(ring)
+        del ring
+        gc.collect(0)
+        gc.collect()
+    trace = prof.trace
+    found = trace.collections
+    assert found["generation"].tolist() == [0, 2]
+    assert found["collected"][0] >= 1
+    assert (trace.events["kind"][found["row"]] == Kind.GC).all()
+    prof.export_chrome_trace(str(tmp_path / "t.json"))
+    first, _ = [event["args"] for event in json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+                if event["name"] == "Python GC"]
+    assert first["collected"] == found["collected"][0]
+
+
+def test_a_recording_without_collections_says_whether_it_looked_for_them():
+    for config, looked in ((PAUSES, True), (None, False)):
+        with profile(experimental_config=config) as prof:
+            torch.ones(2)
+        assert prof.trace.has("collections") is looked
+
+
 def test_each_collection_is_an_event():
     with profile(experimental_config=PAUSES) as prof:
         torch.ones(2)
@@ -128,7 +154,7 @@ def test_the_file(tmp_path):
     (event,) = [e for e in json.loads(path.read_text())["traceEvents"] if e["name"] == "Python GC"]
     assert event["ph"] == "X"
     assert event["cat"] == "python_function"
-    assert set(event["args"]) == {"Ev Idx"}
+    assert set(event["args"]) - {"collected"} == {"Ev Idx", "generation"}  # where something was
     back = read(path)
     assert (back.events["kind"] == Kind.GC).sum() == 1
     assert_same_file(back, prof.trace)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..recorder.running import Running
 
 clock = HOOK["clock"]
-PAUSE_FIELDS = 3  # start, end, thread by the operating system's id
+PAUSE_FIELDS = 6  # start, end, thread by the operating system's id, generation, collected, uncollectable
 
 
 class Garbage(Source):
@@ -33,7 +33,7 @@ class Garbage(Source):
     """
 
     name = "garbage"
-    tables = ("events",)
+    tables = ("events", "collections")
     cost = "two calls of a function per collection"
 
     def __init__(self, running: Running) -> None:
@@ -60,7 +60,8 @@ class Garbage(Source):
             self._start = clock()
         elif self._start:
             # One that began before we listened has no start.
-            self.pauses.extend((self._start, clock(), threading.get_native_id()))
+            self.pauses.extend((self._start, clock(), threading.get_native_id(), info["generation"],
+                                info["collected"], info["uncollectable"]))
             self._start = 0
 
     def mark(self) -> int:
@@ -77,10 +78,17 @@ class Garbage(Source):
 
 
 def add_pauses(build: TraceBuilder, stretches: Sequence[np.ndarray], steps_ns: np.ndarray) -> None:
-    """Add pauses as events."""
-    pauses = np.concatenate(stretches) if stretches else np.zeros((0, PAUSE_FIELDS), np.int64)
+    """Add pauses as events, and what they found."""
+    if not stretches:
+        return
+    build.add_columns("collections", {})
+    pauses = np.concatenate(stretches)
     if not len(pauses):
         return
+    build.add_columns("collections", {
+        "row": np.arange(len(pauses), dtype=np.int32) + build.count("events"),
+        "generation": pauses[:, 3].astype(np.uint8), "collected": pauses[:, 4], "uncollectable": pauses[:, 5],
+    })
     known = {(info.pid, info.tid): info for info in build.threads}
     names = {thread.native_id: thread.name for thread in threading.enumerate()}
     numbers, position = np.unique(pauses[:, 2], return_inverse=True)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...launch.settings import PROGRAM
 from ...schema import Kind
 from ..figures import counted, percent_text, time_text
 from .basis import span_ns, step_of
@@ -20,14 +19,14 @@ LEAST_NS = 10_000_000
 # One collection of everything, which comes now and then, says nothing of the next steps; nor does the longest one, in
 # which the machine may have done something else.
 FEWEST_LONG, LONG_NS = 3, 1_000_000
+OF_ALL_OBJECTS = 2  # the generation
 
 
 def look(analysis: Analysis) -> Result:
     """Time that the collector took within steps."""
-    events = analysis.trace.events
+    trace, events = analysis.trace, analysis.trace.events
     rows = np.flatnonzero((events["kind"] == Kind.GC) & (step_of(analysis) >= 0))
-    if not (events["kind"] == Kind.GC).any() and PROGRAM not in analysis.trace.metadata:
-        # `mtprof run` notes every pause; other recordings only those that were asked for, and do not say whether.
+    if not (events["kind"] == Kind.GC).any() and not trace.has("collections"):
         return Unknown("no pause of the collector in the recording, which has them with record_python_gc_info=True")
     if not len(rows):
         return Clean("no pause of the collector was recorded within steps")
@@ -37,9 +36,13 @@ def look(analysis: Analysis) -> Result:
     usual = total - int(elapsed.max())
     if usual < SHARE * span_ns(analysis) or usual < LEAST_NS or (elapsed >= LONG_NS).sum() < FEWEST_LONG:
         return Clean(f"{counted(len(rows), 'pause')} took {time_text(total)}, {share:.1%} of the steps")
+    found = trace.optional("collections")
+    of_all = int(np.isin(found["row"][found["generation"] == OF_ALL_OBJECTS], rows).sum())
+    full = f", {of_all} of all objects" if of_all else ""
     return Finding("garbage-collector", f"Python's garbage collector takes {percent_text(share)} of the steps "
-                   f"({len(rows)} pauses, the longest {time_text(int(elapsed.max()))}).",
-                   [Figure("pauses", len(rows), "count"), Figure("together", total, "ns"),
+                   f"({len(rows)} pauses{full}, the longest {time_text(int(elapsed.max()))}).",
+                   [Figure("pauses", len(rows), "count"), Figure("of all objects", of_all, "count"),
+                    Figure("together", total, "ns"),
                     Figure("longest", int(elapsed.max()), "ns"), Figure("share of the steps", share, "share")],
                    "Call `gc.freeze()` after setting up and raise `gc.set_threshold(...)`, or switch it off in the "
                    "loop and call `gc.collect()` between epochs; and look for containers that the loop fills with "
