@@ -22,8 +22,8 @@ def reduce_tensor(tensor: Tensor) -> Any:
     """What goes to another process: of shared memory where it is, else the elements."""
     if tensor.requires_grad and not tensor.is_leaf:
         raise RuntimeError(
-            "Cowardly refusing to serialize non-leaf tensor which requires_grad: its graph stays in this process. "
-            "Send tensor.detach() to send the elements alone."
+            "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not cross process "
+            "boundaries. Call detach() on the tensor before serializing it, to transfer the elements alone."
         )
     memory = owner_of(tensor._a)
     if not isinstance(memory, SharedMap):
