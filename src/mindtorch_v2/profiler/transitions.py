@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 from .schedule import ProfilerAction
 
@@ -48,5 +48,11 @@ def transitions(profiler: Any) -> Transitions:
     table[RECORD, None] = steps(*_SAVE)
     table[WARMUP, STOPPED] = steps("start_trace", *_SAVE)
     table[RECORD, STOPPED] = steps(*_SAVE)
-    del table[NONE, STOPPED]
+    for before in (NONE, SAVE):
+        table[before, STOPPED] = [partial(_unreachable, before)]
+    del table[NONE, None]
     return table
+
+
+def _unreachable(before: ProfilerAction) -> NoReturn:
+    raise RuntimeError(f"{before.name} -> DEVICE_STOPPED should be unreachable: only a device that works stops")

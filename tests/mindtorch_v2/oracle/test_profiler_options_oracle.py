@@ -96,11 +96,16 @@ def test_the_table_of_actions() -> None:
     def table(prof: Any) -> dict[tuple[str, str | None], list[str]]:
         return {(before.name, after and after.name): [getattr(act, "__name__", None) or act.args[0] for act in acts]
                 for (before, after), acts in prof.action_map.items()
-                if "DEVICE_STOPPED" not in (after and after.name, before.name)}
+                if (before.name, after and after.name) not in unreachable}
 
+    unreachable = [("NONE", "DEVICE_STOPPED"), ("RECORD_AND_SAVE", "DEVICE_STOPPED")]
     theirs, mine = (table(library.profiler.profile()) for library in BOTH)
-    assert mine.pop(("NONE", None)) == []  # in PyTorch it is not there
     assert mine == theirs
+    for library in BOTH:
+        for before, after in unreachable:
+            actions = library.profiler.ProfilerAction
+            with pytest.raises(RuntimeError, match=f"{before} -> {after} should be unreachable"):
+                library.profiler.profile()._transit_action(getattr(actions, before), getattr(actions, after))
     assert ours.profiler.profile().has_cudagraphs is torch.profiler.profile().has_cudagraphs is False
 
 
