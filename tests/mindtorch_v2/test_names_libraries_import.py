@@ -79,6 +79,13 @@ def test_layers_that_few_programs_use_are_in_the_package_of_modules():
     assert torch.nn.modules.LazyLinear is torch.nn.LazyLinear
 
 
+def test_names_of_data_and_jit_that_libraries_take():
+    assert torch.utils.data.dataloader.Dataset is torch.utils.data.Dataset
+    assert torch.utils.data.ConcatDataset.cumsum([[1, 2], [3]]) == [2, 3]
+    with torch.jit.optimized_execution(True):
+        assert importlib.import_module("mindtorch_v2.fx._compatibility").compatibility(True)(len) is len
+
+
 def test_cuda_has_no_memory():
     assert torch.cuda.memory.memory_allocated() == 0
     with pytest.raises(AssertionError, match="not compiled with CUDA"):

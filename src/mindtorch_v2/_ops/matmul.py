@@ -49,6 +49,7 @@ declare(
         "self": lambda grad, mat2: aten.mm(grad, conj(aten.t(mat2))),
     },
 )
+declare("_int_mm(Tensor self, Tensor mat2) -> Tensor", cpu=kernels.int_mm, where="f")
 declare(
     "bmm(Tensor self, Tensor mat2) -> Tensor", cpu=kernels.bmm, flops=_batch_flops,
     grad={

@@ -9,7 +9,8 @@ from __future__ import annotations as _annotations
 import builtins
 import types
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, TypeVar, Union, get_args, get_origin
 
 from .._absent import refusing, refusing_class
@@ -51,6 +52,12 @@ class ScriptModule(Module):
 
 
 RecursiveScriptModule = ScriptModule
+
+
+@contextmanager
+def optimized_execution(should_optimize: bool) -> Iterator[None]:
+    """A block in which compiled programs would be optimized or not. Nothing is compiled, so it changes nothing."""
+    yield
 
 
 class _Told:

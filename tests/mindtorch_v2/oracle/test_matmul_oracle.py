@@ -270,3 +270,20 @@ def test_booleans_are_refused(name):
 def test_not_a_tensor():
     check_error(lambda torch, x: torch.mm(x, 3), data(2, 3))
     check_error(lambda torch, x: x @ 2, data(2, 3), words=False)
+
+
+@pytest.mark.parametrize(("left", "right"), [
+    (("int8", 2, 3), ("int8", 3, 4)), (("uint8", 3, 5), ("int8", 5, 2)), (("int8", 0, 3), ("int8", 3, 2)),
+    (("int8", 2, 70_000), ("int8", 70_000, 1)), (("float32", 2, 3), ("int8", 3, 2)), (("int8", 2, 3), ("uint8", 3, 2)),
+    (("int8", 2, 3), ("int8", 4, 2)), (("int8", 3), ("int8", 3, 2))], ids=str)
+def test_products_of_bytes(left, right):
+    def outcome(runtime):
+        a, b = (runtime.full(shape, 127 if kind != "float32" else 1.0, dtype=getattr(runtime, kind))
+                for kind, *shape in (left, right))
+        try:
+            made = runtime._int_mm(a, b)
+        except RuntimeError as error:
+            return str(error).split(" but got")[0].split(" dtype to be")[0]
+        return str(made.dtype), made.tolist()
+
+    assert outcome(ours) == outcome(theirs)

@@ -33,6 +33,9 @@ def size_text(shape: tuple[int, ...]) -> str:
     return "x".join(map(str, shape))
 
 
+BYTES = np.dtype(np.int8), np.dtype(np.uint8)
+
+
 def refuse_bool(a: Array, kernel: str) -> None:
     """Booleans have no matrix product in PyTorch."""
     if a.dtype == np.bool_:
@@ -66,6 +69,22 @@ def check_matrices(a: Array, b: Array) -> None:
             "expected m1 and m2 to have the same dtype, but got: "
             f"{C_NAMES[FROM_NUMPY[a.dtype].name]} != {C_NAMES[FROM_NUMPY[b.dtype].name]}"
         )
+
+
+def int_mm(a: Array, b: Array) -> Array:
+    """Product of two matrices of bytes, in integers of 32 bits that wrap around."""
+    for name, matrix in (("self", a), ("mat2", b)):
+        if matrix.ndim != 2:
+            raise RuntimeError(f"int_mm_out_cpu: Expected {name} to be of dimension 2 but got {matrix.ndim}")
+    if a.shape[1] != b.shape[0]:
+        raise RuntimeError(f"int_mm_out_cpu: self.size(1) needs to match mat2.size(0) but got {a.shape[1]} and "
+                           f"{b.shape[0]}")
+    for name, matrix, allowed in (("self", a, BYTES), ("mat2", b, BYTES[:1])):
+        if matrix.dtype not in allowed:
+            raise RuntimeError(f"int_mm_out_cpu: Expected {name} dtype to be {' or '.join(map(str, allowed))} but got "
+                               f"{matrix.dtype}")
+    # BLAS has no integers, and its float64 is exact here.
+    return (a.astype(np.float64) @ b.astype(np.float64)).astype(np.int64).astype(np.int32)
 
 
 def mm(a: Array, b: Array) -> Array:

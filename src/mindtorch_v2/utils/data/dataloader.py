@@ -17,7 +17,7 @@ from ._multiprocess import _MultiProcessingDataLoaderIter
 from ._utils.collate import default_collate, default_convert
 from ._utils.fetch import _DatasetKind
 from ._utils.worker import get_worker_info
-from .dataset import IterableDataset
+from .dataset import Dataset, IterableDataset  # noqa: F401 (libraries take both from here)
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 _collate_fn_t = Callable[[list[Any]], Any]  # how libraries annotate an argument

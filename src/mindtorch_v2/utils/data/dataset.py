@@ -110,7 +110,12 @@ class ConcatDataset(Dataset[T]):
             raise AssertionError("datasets should not be an empty iterable")
         if any(isinstance(dataset, IterableDataset) for dataset in self.datasets):
             raise AssertionError("ConcatDataset does not support IterableDataset")
-        self.cumulative_sizes = list(itertools.accumulate(len(d) for d in self.datasets))  # type: ignore[arg-type]
+        self.cumulative_sizes = self.cumsum(self.datasets)
+
+    @staticmethod
+    def cumsum(sequence: Iterable[Any]) -> list[int]:
+        """Where each of several datasets ends."""
+        return list(itertools.accumulate(map(len, sequence)))
 
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]
