@@ -73,7 +73,7 @@ define RUN_TESTS
 @echo "-- besides these: make oracle (PyTorch), ranks (MPI), browser (Chromium), faults, fuzz, sanitize, bench; .ci/run says what CI runs"
 endef
 
-test: $(VENV)/base ## run the tests, two and a half minutes of processor time (those that need PyTorch skip where it is missing)
+test: $(VENV)/base ## run the tests, about two minutes of processor time (those that need PyTorch skip where it is missing)
 	@echo "-- running the tests; make test-long also runs the slow ones, and tries more examples of each property"
 	$(RUN_TESTS)
 

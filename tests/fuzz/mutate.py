@@ -115,6 +115,15 @@ def pickles(chance: random.Random, data: bytes) -> bytes:
     return data[:start] + b"".join(parts) + data[start + marks[-1] + 1:]
 
 
+MOST_COPIED = 1 << 16  # characters: a document that is put into itself a few times takes all memory
+
+
+def _copy(value: Any) -> Any:
+    """A value that stands in one place only: one in two places could be put into itself."""
+    text = json.dumps(value)
+    return json.loads(text) if len(text) <= MOST_COPIED else None
+
+
 def json_values(chance: random.Random, data: bytes) -> bytes:
     """Values of a JSON document replaced, left out, repeated or swapped."""
     try:
@@ -128,14 +137,14 @@ def json_values(chance: random.Random, data: bytes) -> bytes:
         holder, key = chance.choice(places)
         what = chance.randrange(5)
         if what <= 1:
-            holder[key] = chance.choice(_VALUES)
+            holder[key] = _copy(chance.choice(_VALUES))
         elif what == 2:
             del holder[key]
         elif what == 3 and isinstance(holder, list):
-            holder.insert(key, json.loads(json.dumps(chance.choice(holder))))
+            holder.insert(key, _copy(chance.choice(holder)))
         else:
             other, other_key = chance.choice(places)
-            holder[key] = json.loads(json.dumps(other[other_key]))
+            holder[key] = _copy(other[other_key])
     return json.dumps(document, indent=chance.choice((None, 1))).encode()
 
 
