@@ -114,7 +114,7 @@ def attribute(module: str, name: str) -> Any:
         error, text = REASONS[reason]
         if kind == "decorators":
             return lambda function: refusing(function.__name__, error, text.format(function.__name__))
-        return refusing(name, error, text.format(below))
+        return refusing(name, error, text.format(f"torch.{below}"))
     return _class(name, kind, reason, tuple(members))
 
 

@@ -20,6 +20,8 @@ def _slots(cls: type) -> set[str]:
 
 
 def _check(tensor: Tensor, which: str) -> None:
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"swap_tensors: {which} should be a tensor, not {type(tensor).__name__}")
     own = None if tensor._ag is None or tensor._ag.accumulator is None else tensor._ag.accumulator[0].reference
     if any(one is not own for one in weakref.getweakrefs(tensor)):
         raise RuntimeError(f"Cannot swap {which} because it has weakref associated with it")
