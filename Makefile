@@ -143,7 +143,8 @@ lint: $(VENV)/tools ## check style
 types: $(VENV)/tools ## check types
 	@$(BIN)/mypy
 
-docs: $(VENV)/base ## write the generated pages (docs/ops.md, docs/kernels.md, docs/coverage.md, docs/schema.md) anew
+docs: $(VENV)/base ## write late_names.py and the generated pages (docs/ops.md, docs/kernels.md, docs/coverage.md, docs/schema.md) anew
+	@$(BIN)/python -m mindtorch_v2._ops.find_late_names
 	@$(BIN)/python -m mindtorch_v2._docs docs
 	@$(BIN)/python -m mtprof.schema_page docs/schema.md
 

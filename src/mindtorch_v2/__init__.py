@@ -34,6 +34,7 @@ from ._dtype import FLOAT8 as _FLOAT8
 from ._dtype import dtype, finfo, get_default_dtype, iinfo, promote_types, set_default_dtype
 from ._memory_format import channels_last, channels_last_3d, contiguous_format, memory_format, preserve_format
 from ._numpy_names import accept_axis as _accept_axis
+from ._ops.late_names import METHODS as _LATE_METHODS
 from ._outside import FINDER as _OUTSIDE
 from ._random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from ._refused import TORCH_NAMES as _REFUSED
@@ -57,7 +58,7 @@ if _OUTSIDE not in _sys.meta_path:
     _sys.meta_path.append(_OUTSIDE)
 
 _tensor_methods.attach()
-_methods.attach(_ops.LATE_METHODS)
+_methods.attach(_LATE_METHODS.split())
 
 inf, nan, pi, e = _np.inf, _np.nan, _np.pi, _np.e
 
@@ -125,7 +126,7 @@ def __getattr__(name: str) -> Any:
         return _importlib.import_module(f"{__package__}.{name}")
     if name in _FROM_SUBMODULES:
         found = getattr(_importlib.import_module(f"{__package__}.{_FROM_SUBMODULES[name]}"), name)
-    elif _is_function(name) or (not name.startswith("__") and _load_late() and _is_function(name)):
+    elif _is_function(name) or (_load_late(name) and _is_function(name)):
         function = _find(name)
         found = function if function is None else _accept_axis(name, function)
     elif name in _REFUSED:

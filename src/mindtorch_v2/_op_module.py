@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from ._dispatch.dispatcher import write_results
-from ._dispatch.namespace import LOOKUPS, aten, load_late
+from ._dispatch.namespace import LOOKUPS, aten, late_names
+from ._dispatch.registry import OVERLOADS
 
 
 def op_function(module: str, name: str, op: str) -> Callable[..., Any]:
@@ -24,8 +25,7 @@ def op_function(module: str, name: str, op: str) -> Callable[..., Any]:
     return function
 
 
-def op_functions(module: str, prefix: str, names: Iterable[str]) -> dict[str, Callable[..., Any]]:
+def op_functions(module: str, prefix: str) -> dict[str, Callable[..., Any]]:
     """A function for every op with a prefix, under its name without it."""
-    load_late()
     return {name[len(prefix):]: op_function(module, name[len(prefix):], name)
-            for name in names if name.startswith(prefix)}
+            for name in sorted({*OVERLOADS, *late_names()}) if name.startswith(prefix)}

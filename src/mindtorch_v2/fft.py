@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._dispatch.registry import OVERLOADS
 from ._op_module import op_functions
 
-_found: dict[str, Any] = op_functions("fft", "fft_", OVERLOADS)
+_found: dict[str, Any] = op_functions("fft", "fft_")
 globals().update(_found)
 __all__ = sorted(_found)

@@ -10,11 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 from ._backends.cpu.linalg import LinAlgError as LinAlgError
-from ._dispatch.registry import OVERLOADS
 from ._op_module import op_functions
 from ._refused import refused_in_linalg
 
-_found: dict[str, Any] = op_functions("linalg", "linalg_", OVERLOADS)
+_found: dict[str, Any] = op_functions("linalg", "linalg_")
 _found.update(refused_in_linalg())
 
 globals().update(_found)

@@ -181,7 +181,7 @@ class _OpNamespace(ModuleType):
     def __getattr__(self, name: str) -> OpOverloadPacket:
         space = self.__dict__["name"]
         own = name in table.DEFINITIONS.get(space, {})
-        if not own and (space != "aten" or not (known(name) or (load_late() and known(name)))):
+        if not own and (space != "aten" or not (known(name) or (load_late(name) and known(name)))):
             if space == "aten" and name in ABSENT:
                 return absent(name)  # type: ignore[return-value]
             raise AttributeError(f"'_OpNamespace' '{space}' object has no attribute '{name}'")

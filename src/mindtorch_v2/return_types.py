@@ -32,7 +32,7 @@ FIELDS = {
 def __getattr__(name: str) -> Any:
     if name in FIELDS:
         return named(name, FIELDS[name])
-    load_late()
+    load_late(name)
     if name in RESULT_TYPES:
         return RESULT_TYPES[name]
     raise AttributeError(f"module 'torch.return_types' has no attribute '{name}'")

@@ -69,6 +69,17 @@ def test_code_is_kept_between_processes(tmp_path):
     assert {file: file.read_bytes() for file in (tmp_path / "cache").iterdir()} == kept
 
 
+def test_common_ops_are_ready_when_their_code_is_on_disk(tmp_path):
+    code = ("import mindtorch_v2 as torch; from mindtorch_v2 import nn, optim; "
+            "from mindtorch_v2._dispatch.registry import OPS; "
+            "print(len(OPS['linear'].forms) + len(OPS['addcdiv'].forms)); "
+            "nn.Linear(2, 2)(torch.ones(2)); torch.ones(2).addcdiv_(torch.ones(2), torch.ones(2))")
+    environment = {**os.environ, "MINDTORCH_CACHE": str(tmp_path)}
+    found = [subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True,
+                            check=True).stdout.strip() for _ in range(2)]
+    assert found == ["0", "2"]
+
+
 def entries(directory):
     return {key: value for file in directory.iterdir() for key, value in _Content(file).entries().items()}
 
@@ -96,6 +107,21 @@ class TestCache:
         assert space["x"] == 1
         again.write()
         assert entries(tmp_path)
+
+    def test_a_file_that_the_program_closes(self, tmp_path):
+        """Some programs close every file that they did not open; another file may get the number."""
+        cache = CodeCache(tmp_path)
+        cache.compiled("x = 1", "<a>")
+        cache.compiled("x = 2", "<b>")
+        cache.write()
+        again = CodeCache(tmp_path)
+        again.compiled("x = 1", "<a>")
+        (content,) = again._kept.values()
+        os.close(content._file)
+        assert again.compiled("x = 2", "<b>").co_filename == "<b>"
+        assert len(again._new) == 1
+        content._file = os.open(__file__, os.O_RDONLY)
+        assert again.compiled("x = 1", "<a>").co_filename == "<a>"
 
     def test_what_others_can_write_is_not_read(self, tmp_path):
         cache = CodeCache(tmp_path)

@@ -14,6 +14,7 @@ from mindtorch_v2 import _docs, _ops
 from mindtorch_v2._dispatch.dispatcher import compile_op
 from mindtorch_v2._dispatch.namespace import aten, load_late
 from mindtorch_v2._dispatch.registry import OPS, declare, public_names
+from mindtorch_v2._ops import late_names
 
 load_late()
 ROOT = Path(__file__).parents[2]
@@ -31,19 +32,40 @@ def test_every_op_compiles_in_all_its_forms(key):
         assert compile_op(op, True).__name__ == op.name + "_"
 
 
-def test_late_methods_are_all_named():
-    code = """
-import mindtorch_v2
-from mindtorch_v2._dispatch.namespace import load_late
-from mindtorch_v2._dispatch.registry import public_names
-before = set(public_names("m"))
-load_late()
-print(*sorted(set(public_names("m")) - before))
-"""
+def in_fresh_interpreter(code):
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
-    found = done.stdout.split()
-    assert found == sorted(_ops.LATE_METHODS)
+    return done.stdout
+
+
+def test_names_of_late_families_are_current():
+    found = in_fresh_interpreter("from mindtorch_v2._ops import find_late_names; print(find_late_names.text(), end='')")
+    assert Path(_ops.__path__[0], "late_names.py").read_text(encoding="utf-8") == found, "run `make docs`"
+
+
+def test_no_op_is_in_two_late_families():
+    names = [name for names in late_names.NAMES.values() for name in names.split()]
+    assert len(names) == len(set(names))
+
+
+def test_only_the_family_that_is_asked_for_is_loaded():
+    out = in_fresh_interpreter("""
+import sys
+import mindtorch_v2 as torch
+from mindtorch_v2 import _ops
+from mindtorch_v2._dispatch.namespace import aten
+def loaded():
+    return [family for family in _ops.LATE_FAMILIES if f"{_ops.__name__}.{family}" in sys.modules]
+before = set(loaded())
+x = torch.ones(2, 2)
+for ask in (lambda: x.cumsum(0), lambda: aten.cumprod__default, lambda: x.transpose_(0, 1), lambda: torch.fft,
+            lambda: hasattr(torch, "no_such_name"), lambda: torch.ops.aten.gather.default, lambda: dir(torch)):
+    ask()
+    print(*sorted(set(loaded()) - before))
+    before = set(loaded())
+""").splitlines()
+    assert out[:-1] == ["scan", "", "view_forms", "", "", "gather scatter"]
+    assert len(out[-1].split()) > 30
 
 
 def test_one_declaration_gives_every_form():

@@ -73,11 +73,9 @@ class CodeCache:
         """
         if stamp is None or self.directory is None:
             return make()
-        key = blake2b(f"{stamp}\0{text}".encode(), digest_size=KEY_BYTES).digest()
+        key = _key(stamp, text)
         with self._lock:
-            if stamp not in self._kept:
-                self._kept[stamp] = _Content(_file(self.directory, stamp))
-            found = self._new.get(stamp, {}).get(key) or self._kept[stamp].find(key)
+            found = self._new.get(stamp, {}).get(key) or self._content(stamp).find(key)
         if found is not None:
             value = marshal.loads(found)
             if isinstance(value, tuple):
@@ -88,6 +86,18 @@ class CodeCache:
                 atexit.register(self.write)
             self._new.setdefault(stamp, {})[key] = marshal.dumps(made)
         return made
+
+    def has(self, stamp: str | None, text: str) -> bool:
+        """Whether the file has what `kept` would look for there."""
+        if stamp is None or self.directory is None:
+            return False
+        with self._lock:
+            return _key(stamp, text) in self._content(stamp)
+
+    def _content(self, stamp: str) -> _Content:
+        if stamp not in self._kept:
+            self._kept[stamp] = _Content(_file(self.directory, stamp))  # type: ignore[arg-type]
+        return self._kept[stamp]
 
     def write(self) -> None:
         """Add what is new to the files. An error is no reason to trouble a program that is about to end."""
@@ -100,6 +110,10 @@ class CodeCache:
         _clear(self.directory)
 
 
+def _key(stamp: str, text: str) -> bytes:
+    return blake2b(f"{stamp}\0{text}".encode(), digest_size=KEY_BYTES).digest()
+
+
 def _file(directory: Path, stamp: str) -> Path:
     return directory / f"{PREFIX}-{blake2b(stamp.encode(), digest_size=KEY_BYTES).hexdigest()}.bin"
 
@@ -109,7 +123,8 @@ def _write(path: Path, new: dict[bytes, bytes]) -> None:
     places: dict[bytes, tuple[int, int]] = {}
     entries: list[bytes] = []
     size = 0
-    kept: dict[bytes, bytes | memoryview] = {**_Content(path).entries(), **new}
+    with contextlib.closing(_Content(path)) as content_now:
+        kept = {**content_now.entries(), **new}
     for key, content in kept.items():
         entry = b"".join((_checksum(content), content))
         places[key] = size, len(entry)
@@ -139,43 +154,68 @@ def _clear(directory: Path) -> None:
 class _Content:
     """What is in a file: a checksum of the table, its size, the table, the entries, each with a checksum of its own.
 
-    Nothing is if it is not there, not ours, or damaged.
+    Nothing is if it is not there, not ours, or damaged. The file stays open, and an entry is read when it is wanted: a
+    file that was replaced meanwhile is still there for whoever has it open.
     """
 
     def __init__(self, path: Path) -> None:
         self._places: dict[bytes, tuple[int, int]] = {}
-        self._entries = memoryview(b"")
+        self._begin = 0
+        self._file = -1
         try:
-            with open(path, "rb", buffering=0) as file:
-                facts = os.fstat(file.fileno())
-                # What others can write may hold anything, and is run as it is.
-                if facts.st_size > MOST_BYTES or (hasattr(os, "getuid") and (
-                        facts.st_uid != os.getuid() or facts.st_mode & 0o022)):
-                    return
-                content = memoryview(file.read())
+            self._file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0))
+            self._open()
         except OSError:
-            return
-        head = CHECK_BYTES + SIZE_BYTES
-        begin = head + int.from_bytes(content[CHECK_BYTES:head], "little")
-        table = content[head:begin]
-        if len(table) and _checksum(table) == content[:CHECK_BYTES]:
-            self._places, self._entries = marshal.loads(table), content[begin:]
+            self._places = {}
+        if not self._places:
+            self.close()
 
-    def find(self, key: bytes) -> memoryview | None:
+    def _open(self) -> None:
+        facts = os.fstat(self._file)
+        # What others can write may hold anything, and is run as it is.
+        if facts.st_size > MOST_BYTES or (hasattr(os, "getuid") and (
+                facts.st_uid != os.getuid() or facts.st_mode & 0o022)):
+            return
+        head = os.read(self._file, CHECK_BYTES + SIZE_BYTES)
+        size = int.from_bytes(head[CHECK_BYTES:], "little")
+        table = os.read(self._file, min(size, facts.st_size))
+        if table and _checksum(table) == head[:CHECK_BYTES]:
+            self._places, self._begin = marshal.loads(table), len(head) + size
+
+    def close(self) -> None:
+        """Nothing is found any more."""
+        file, self._file, self._places = self._file, -1, {}
+        if file >= 0:
+            os.close(file)
+
+    def __contains__(self, key: bytes) -> bool:
+        return key in self._places
+
+    def find(self, key: bytes) -> bytes | None:
         """A marshalled value, if it is there and whole."""
         if key not in self._places:
             return None
         start, size = self._places[key]
-        content = self._entries[start + CHECK_BYTES:start + size]
-        return content if _checksum(content) == self._entries[start:start + CHECK_BYTES] else None
+        try:
+            entry = _read_at(self._file, self._begin + start, size)
+        except OSError:  # a program may close all files that it did not open
+            return None
+        return entry[CHECK_BYTES:] if _checksum(entry[CHECK_BYTES:]) == entry[:CHECK_BYTES] else None
 
-    def entries(self) -> dict[bytes, memoryview]:
+    def entries(self) -> dict[bytes, bytes]:
         """All marshalled values that are whole."""
         found = ((key, self.find(key)) for key in self._places)
         return {key: content for key, content in found if content is not None}
 
 
-def _checksum(content: bytes | memoryview) -> bytes:
+def _read_at(file: int, start: int, size: int) -> bytes:
+    if hasattr(os, "pread"):  # forked processes share the position in the file
+        return os.pread(file, size, start)
+    os.lseek(file, start, os.SEEK_SET)
+    return os.read(file, size)
+
+
+def _checksum(content: bytes) -> bytes:
     return crc32(content).to_bytes(CHECK_BYTES, "little")
 
 

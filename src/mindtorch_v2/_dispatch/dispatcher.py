@@ -44,8 +44,8 @@ from .observer import NAMES, event_id, first_use, open_stretch
 from .out_rules import APART, check_out
 from .overriding import Taken
 from .promotion import check_cast
-from .recipes import Recipe, inputs_recipe, recipe
-from .registry import Op
+from .recipes import Recipe, inputs_recipe, is_kept, recipe
+from .registry import OPS, Op
 from .state import THREAD
 
 
@@ -306,6 +306,19 @@ def compile_op(op: Op, inplace: bool = False) -> Callable[..., Any]:
             with first_use(f"{op.namespace}::{op.name}{'_' * inplace}"):
                 op.forms[inplace] = _compile(op, inplace)
     return op.forms[inplace]
+
+
+def make_ready(*keys: str) -> None:
+    """Compile ops (in-place forms: `_` behind the name) whose code is on disk; the others wait for their first use.
+
+    For the modules whose users will soon need them: a first step then takes little longer than the next.
+    """
+    for key in keys:
+        name, dot, overload = key.partition(".")
+        inplace = name.endswith("_") and key not in OPS
+        op = OPS[name[:-1] + dot + overload] if inplace else OPS[key]
+        if inplace not in op.forms and is_kept(facts_of(op, inplace)):
+            compile_op(op, inplace)
 
 
 def _compile(op: Op, inplace: bool) -> Callable[..., Any]:

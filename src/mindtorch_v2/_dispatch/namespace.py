@@ -8,17 +8,31 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
 
 from .._forking import held_across_forks
 from .observer import first_use
 from .registry import CHOOSERS, OPS, OVERLOADS, Op
 
+
+class LateFamilies(Protocol):
+    """Families of ops that are loaded when a name is asked for that the others do not have."""
+
+    def families(self) -> Mapping[str, str]:
+        """The family of every op in them."""
+
+    def missing(self, name: str | None) -> list[str]:
+        """The family that has an op, or an in-place form, of a name, or all; without those that are loaded."""
+
+    def load(self, families: Iterable[str]) -> None:
+        """Load families."""
+
+
 # Set by the dispatcher: compiles one form (plain or in-place) of an op.
 COMPILER: list[Callable[[Op, bool], Callable[..., Any]]] = []
-# Set by `_ops`: loads the families of ops that are not loaded at import; emptied when it has run.
-LATE: list[Callable[[], None]] = []
+# Set by `_ops`: the families of ops that are not loaded at import.
+LATE: list[LateFamilies] = []
 # Called with the name of each function that is looked up for the first time, and the function.
 LOOKUPS: list[Callable[[str, Any], None]] = []
 
@@ -27,21 +41,29 @@ LOOKUPS: list[Callable[[str, Any], None]] = []
 LOCK = held_across_forks(threading.RLock())
 
 
-def load_late() -> bool:
-    """Load what was left for later; whether there was anything."""
+def load_late(name: str | None = None) -> bool:
+    """Load those families that were left for later and have an op of a name, or all; whether there were any."""
     with LOCK:
-        if not LATE:
+        missing = [family for late in LATE for family in late.missing(name)]
+        if not missing:
             return False
-        with first_use("further families of ops"):
-            LATE[0]()
-        LATE.clear()
+        with first_use(f"{', '.join(missing)} ops" if name else "further families of ops"):
+            for late in LATE:
+                late.load(missing)
         return True
+
+
+def late_names() -> set[str]:
+    """The names of the ops in the families that were left for later."""
+    return {name for late in LATE for name in late.families()}
 
 
 def find(name: str) -> Callable[..., Any] | None:
     """The callable for a public or overload name, or None."""
     found = find_loaded(name)
-    return find_loaded(name) if found is None and load_late() else found
+    if found is None and (load_late(name) or load_late(name.rpartition("__")[0] or name)):
+        return find_loaded(name)
+    return found
 
 
 def find_loaded(name: str) -> Callable[..., Any] | None:

@@ -48,6 +48,11 @@ def recipe(facts: Facts) -> Recipe:
     return Recipe(*CACHE.kept(_stamp(), repr(tuple(facts)), lambda: _written(facts)))
 
 
+def is_kept(facts: Facts) -> bool:
+    """Whether the recipe of one form of an op is on disk."""
+    return CACHE.has(_stamp(), repr(tuple(facts)))
+
+
 def _written(facts: Facts) -> Recipe:
     writer = codegen.Writer(facts)
     kind = "op" if facts.namespace == "aten" else facts.namespace

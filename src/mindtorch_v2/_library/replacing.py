@@ -19,7 +19,7 @@ from .._tensor import Tensor, wrap_known
 def replaceable(name: str, key: str) -> Op:
     """The op of the table, if its kernel can be replaced."""
     wanted = name.partition("::")[2] or name
-    op = OPS.get(wanted) or (OPS.get(wanted) if load_late() else None)
+    op = OPS.get(wanted) or (OPS.get(wanted) if load_late(wanted.partition(".")[0]) else None)
     reason = ""
     if op is None:
         reason = "the op table has no op of this name"

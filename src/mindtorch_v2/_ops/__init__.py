@@ -1,13 +1,15 @@
 """The op table: one declaration per op, by family. Importing this package fills the registry.
 
-Families that a simple program does not touch are loaded together when the first name is asked for that the others do
-not have; this keeps `import mindtorch_v2` cheap. Functions are found by asking; the methods among them are named
-here, because a `Tensor.__getattr__` that could ask would slow down every attribute of every tensor.
+Families that a simple program does not touch are loaded when a name is asked for that only they have; this keeps
+`import mindtorch_v2` cheap. Functions are found by asking; the methods among them are put on Tensor at import, because
+a `Tensor.__getattr__` that could ask would slow down every attribute of every tensor.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
+from collections.abc import Iterable
 
 from .._backends.base import STAND_INS, Kernel
 from .._dispatch.namespace import LATE
@@ -39,6 +41,7 @@ from . import (
     statistics,
     view,
 )
+from .late_names import NAMES
 
 LATE_FAMILIES = (
     "amp",
@@ -86,32 +89,32 @@ LATE_FAMILIES = (
     "weight_norm",
 )
 
-LATE_METHODS = (
-    "_indices", "_nnz", "_values", "coalesce", "indices", "is_coalesced", "sparse_mask", "to_sparse", "to_sparse_coo",
-    "values", "_coalesced_", "ccol_indices", "col_indices", "crow_indices", "row_indices", "to_sparse_csc",
-    "to_sparse_csr",
-    "argwhere", "as_strided_", "as_strided_scatter", "bincount", "cholesky", "cholesky_inverse", "cholesky_solve",
-    "corrcoef", "cov", "cross", "cummax", "cummin", "cumprod", "cumprod_", "cumsum", "cumsum_", "det", "diag",
-    "diag_embed", "diagflat", "diff", "dsplit", "fill_diagonal_", "float_power_", "frexp", "gather", "geqrf",
-    "hash_tensor", "histc", "histogram", "hsplit", "igamma", "igamma_", "igammac", "igammac_", "index_add",
-    "index_add_", "index_copy", "index_copy_", "index_fill", "index_fill_", "index_reduce", "index_reduce_",
-    "index_select", "inner", "inverse", "istft", "kron", "logcumsumexp", "logdet", "lu", "lu_solve", "masked_fill",
-    "masked_fill_", "masked_scatter", "masked_scatter_", "masked_select", "matrix_exp", "mvlgamma", "mvlgamma_",
-    "nonzero", "nonzero_static", "orgqr", "ormqr", "pinverse", "polygamma_", "put", "put_", "qr", "renorm",
-    "renorm_", "scatter", "scatter_", "scatter_add", "scatter_add_", "scatter_reduce", "scatter_reduce_",
-    "slice_inverse", "slogdet", "squeeze_", "stft", "sum_to_size", "svd", "swapaxes_", "swapdims_", "t_", "take",
-    "take_along_dim", "tensor_split", "trace", "transpose_", "triangular_solve", "tril", "tril_", "triu", "triu_",
-    "unique", "unique_consecutive", "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes", "unsqueeze_",
-    "vsplit",
-)
+class _Late:
+    """Who has what is written down in `late_names`, which `make docs` writes."""
+
+    def __init__(self) -> None:
+        self._left = dict.fromkeys(LATE_FAMILIES)
+
+    @functools.cached_property
+    def _families(self) -> dict[str, str]:
+        return {name: family for family, names in NAMES.items() for name in names.split()}
+
+    def families(self) -> dict[str, str]:
+        return self._families
+
+    def missing(self, name: str | None) -> list[str]:
+        if name is None:
+            return list(self._left)
+        found = self._families.get(name) or (self._families.get(name[:-1]) if name.endswith("_") else None)
+        return [found] if found in self._left else []
+
+    def load(self, families: Iterable[str]) -> None:
+        for family in families:
+            importlib.import_module(f"{__name__}.{family}")
+            self._left.pop(family, None)
 
 
-def _load() -> None:
-    for family in LATE_FAMILIES:
-        importlib.import_module(f"{__name__}.{family}")
-
-
-LATE.append(_load)
+LATE.append(_Late())
 
 
 def _stand_in(key: str) -> Kernel | None:
@@ -124,7 +127,6 @@ STAND_INS.append(_stand_in)
 
 __all__ = [
     "LATE_FAMILIES",
-    "LATE_METHODS",
     "activation",
     "aliases",
     "arithmetic",

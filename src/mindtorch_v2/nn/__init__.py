@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from .._dispatch.dispatcher import make_ready
 from . import functional, init, modules, parameter, utils
 from .modules import *  # noqa: F403 (the list of modules is in one place, `modules.__all__`)
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
@@ -23,6 +24,11 @@ __all__ = [
     "utils",
 ]
 
+# What nearly every training step uses, whatever its layers are.
+make_ready("linear", "addmm", "t", "relu", "dropout", "native_layer_norm", "layer_norm", "embedding", "gelu",
+           "cross_entropy_loss", "log_softmax.int", "_log_softmax", "nll_loss_nd", "nll_loss", "nll_loss_forward",
+           "to.dtype", "ones_like", "empty_like", "fill_.Scalar", "nll_loss_backward", "_log_softmax_backward_data",
+           "mm", "sum.dim_IntList", "view", "threshold_backward", "add.Tensor", "mul.Tensor", "detach")
 
 
 def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from .._dispatch.dispatcher import make_ready
 from . import lr_scheduler, optimizer
 from ._adafactor import Adafactor
 from ._muon import Muon
@@ -42,6 +43,10 @@ __all__ = [
     "lr_scheduler",
     "optimizer",
 ]
+
+# What the steps of SGD and Adam use.
+make_ready("add_.Tensor", "mul_.Tensor", "lerp_.Scalar", "addcmul_", "addcdiv_", "sqrt", "div.Tensor", "zeros_like",
+           "zero_", "lift_fresh", "detach_", "to.dtype_layout", "item", "_local_scalar_dense")
 
 Adafactor.__module__ = Muon.__module__ = __name__  # as files name them
 AdamW.__module__ = f"{__name__}.adamw"

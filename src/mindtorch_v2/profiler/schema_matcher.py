@@ -107,7 +107,7 @@ class SchemaMatcher:
 
 @functools.cache
 def _schemas(name: str) -> tuple[FunctionSchema, ...]:
-    load_late()
+    load_late(name)
     forms: dict[str, Form] = {}
     for inplace in (False, True):
         if inplace and not name.endswith("_"):
