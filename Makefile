@@ -150,5 +150,5 @@ docs: $(VENV)/base ## write late_names.py and the generated pages (docs/ops.md, 
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) build demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info
-	find src \( -name '_recorder.*.so' -o -name '_kernels.*.so' -o -name '_launch.*.so' \) -delete
+	find src \( -name '_recorder.*.so' -o -name '_kernels.*.so' -o -name '_launch.*.so' -o -name '_walk.*.so' \) -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

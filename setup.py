@@ -1,5 +1,5 @@
-"""Builds the optional C parts: recorder, kernels, reader of Chrome traces, launcher of the NPU's work; all else is in
-pyproject.toml.
+"""Builds the optional C parts: recorder, backward pass, kernels, reader of Chrome traces, launcher of the NPU's work;
+all else is in pyproject.toml.
 """
 
 from __future__ import annotations
@@ -22,6 +22,14 @@ native = [] if numpy is None else [Extension(
     include_dirs=[numpy.get_include()],
     extra_compile_args=["-O2", "-fvisibility=hidden"],
     optional=True,  # where it cannot be built, the Python twin records
+)]
+
+engine = [] if numpy is None else [Extension(
+    "mindtorch_v2._autograd._walk",
+    sources=["src/mindtorch_v2/_native/engine/walk.c"],
+    include_dirs=[numpy.get_include()],
+    extra_compile_args=["-O2", "-fvisibility=hidden"],
+    optional=True,  # where it cannot be built, the Python twin walks
 )]
 
 reader = Extension(
@@ -52,4 +60,4 @@ launcher = Extension(
     optional=True,  # where it cannot be built, Python queues the NPU's work
 )
 
-setup(ext_modules=[*native, *kernels, reader, launcher])
+setup(ext_modules=[*native, *engine, *kernels, reader, launcher])

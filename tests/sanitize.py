@@ -3,9 +3,9 @@
     python tests/sanitize.py             build a copy with sanitizers, run the tests of the C parts twice
     python tests/sanitize.py -k stacks   only tests whose name contains a word
 
-Built with sanitizers are the recorder, the reader of Chrome traces and the launcher of the NPU's work, in a temporary
-copy of the sources, so that what is installed stays as it is. The launcher's tests run on the simulator. The kernels
-have a test of their own, `make sanitize-kernels`: compiling takes minutes.
+Built with sanitizers are the recorder, the backward pass, the reader of Chrome traces and the launcher of the NPU's
+work, in a temporary copy of the sources, so that what is installed stays as it is. The launcher's tests run on the
+simulator. The kernels have a test of their own, `make sanitize-kernels`: compiling takes minutes.
 """
 
 from __future__ import annotations
@@ -25,16 +25,18 @@ import numpy
 from npu_device.settings import SIMULATOR
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-# What runs the C of the recorder and of the reader.
+# What runs the C of the recorder, of the backward pass and of the reader.
 TESTS = ("tests/mindtorch_v2/test_recorder*.py", "tests/mindtorch_v2/test_profiler.py",
          "tests/mindtorch_v2/test_profiler_stacks.py", "tests/mindtorch_v2/test_profiler_stack_truth.py",
          "tests/mindtorch_v2/test_profiler_memory_rows.py", "tests/mindtorch_v2/test_profiler_modules.py",
          "tests/mindtorch_v2/test_profiler_gc.py", "tests/mindtorch_v2/test_memory_timeline.py",
-         "tests/mtprof/test_kineto_reading.py")
+         "tests/mindtorch_v2/test_walk_twins.py", "tests/mindtorch_v2/test_gradient_ownership.py",
+         "tests/mindtorch_v2/test_autograd_api.py", "tests/mtprof/test_kineto_reading.py")
 LAUNCHER_TESTS = ("tests/npu_device/test_launcher.py", "tests/npu_device/test_memory.py")
 # Interrupts at lines of Python are no matter for C, and memory that a sanitizer holds back looks like a leak.
 SKIPPED = "not interrupted and not nothing_leaks"
 EXTENSIONS = {"mindtorch_v2/_native/_recorder": "mindtorch_v2/_native/recorder",
+              "mindtorch_v2/_autograd/_walk": "mindtorch_v2/_native/engine",
               "mtprof/store/_kineto_scan": "mtprof/store/csrc",
               "mindtorch_v2/_backends/npu/_launch": "mindtorch_v2/_native/launcher"}
 SANITIZERS = "-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g -O1"
@@ -57,8 +59,8 @@ def build(directory: pathlib.Path, flags: str) -> None:
     """Copy the project and build the extensions there."""
     for name in ("src", "tests"):
         shutil.copytree(ROOT / name, directory / name,
-                        ignore=shutil.ignore_patterns("_recorder.*.so", "_kineto_scan.*.so", "_launch.*.so",
-                                                      "__pycache__", "findings"))
+                        ignore=shutil.ignore_patterns("_recorder.*.so", "_walk.*.so", "_kineto_scan.*.so",
+                                                      "_launch.*.so", "__pycache__", "findings"))
     shutil.copy(ROOT / "pyproject.toml", directory)
     include = [f"-I{numpy.get_include()}", f"-I{sysconfig.get_path('include')}"]
     for target, sources in EXTENSIONS.items():

@@ -1,4 +1,4 @@
-"""A small training run, recorded in the ways users record, for the tests that hand its trace to other programs."""
+"""What several tests need: a recorded training run in a file, and both ways to run a backward pass."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import pytest
 
 import mindtorch_v2 as mt
 from mindtorch_v2 import nn, optim
+from mindtorch_v2._autograd import engine
+from mindtorch_v2._dispatch.native import WALK
 from mindtorch_v2.profiler import profile, record_function, schedule
 
 RECORDINGS: dict[str, dict[str, Any]] = {
@@ -51,3 +53,14 @@ def training_trace(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
     path = tmp_path_factory.mktemp("trace") / request.param
     record_training(path, **RECORDINGS[request.param])
     return path
+
+
+@pytest.fixture(params=["c", "python"])
+def walk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The twin that runs backward passes; the tests of what these do use it to run with both."""
+    if request.param == "python":
+        monkeypatch.setattr(engine, "drain", None)
+        monkeypatch.setattr(engine, "count_waiting", engine.count_dependencies)
+    elif WALK is None:
+        pytest.skip("the C extension is not built: make native")
+    return request.param

@@ -13,6 +13,8 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2.utils.checkpoint import checkpoint
 
+pytestmark = pytest.mark.usefixtures("walk")
+
 
 @pytest.fixture
 def x():

@@ -7,6 +7,8 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2.utils._python_dispatch import TorchDispatchMode
 
+pytestmark = pytest.mark.usefixtures("walk")
+
 
 def leaf(*shape):
     return torch.ones(*shape, requires_grad=True)

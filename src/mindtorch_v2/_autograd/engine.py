@@ -1,6 +1,7 @@
 """Runs the graph backwards: nodes in order of their sequence number, latest first, as soon as all their gradients came.
 
-The walk is a loop over a heap, so its depth is not limited by the Python stack.
+The walk is a loop over a heap, so its depth is not limited by the Python stack. Where it was built, `_walk` runs the
+nodes that have only this package's code, while nobody observes; it does what `evaluate` and `send` do.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ import numpy as np
 from .._backends.base import to_host
 from .._backends.sparse import SparseArray
 from .._dispatch.namespace import aten
+from .._dispatch.native import WALK
 from .._dispatch.observer import HOOK, event_id, hush, open_stretch, span
-from .._dispatch.state import THREAD
+from .._dispatch.state import THREAD, ThreadState
 from .._dtype import FROM_NUMPY
-from .._tensor import Tensor
+from .._tensor import Extras, Tensor
 from .anomaly import AnomalyState
-from .graph import LAST, AccumulateGrad, Edge, Node, NodeHooks, type_name
+from .graph import LAST, RELEASED, AccumulateGrad, Edge, Node, NodeHooks, type_name
 from .ownership import SEEN, Marks, all_seen, in_common, leave, memory, passed_on, shown, taken_back
 from .watched import apply_watched, event_ids
 
@@ -89,7 +91,7 @@ class Walk:
         self.task = Walk.tasks
         Walk.tasks += 1
         self.quiet: Any = None  # where only this package runs, there are no calls to note
-        self.keep_graph = keep_graph
+        self.keep_graph = bool(keep_graph)
         self.wanted = wanted
         self.captured = captured
         self.selective = bool(wanted)  # whether it matters which node is run
@@ -116,7 +118,7 @@ class Walk:
     def explore(self, roots: Sequence[Edge], ends: set[int] | None) -> None:
         """Find out what the nodes have to wait for, and if only some ends matter, which nodes lead there."""
         self.begun = {id(node): node for node, _ in roots}
-        self.waiting = count_dependencies(self.begun)
+        self.waiting = count_waiting(self.begun)
         if ends is not None:
             self.needed = reaches(roots, ends)
             self.selective = True
@@ -127,7 +129,7 @@ class Walk:
 
     def planned(self) -> list[Node]:
         """The nodes of this pass in the order in which they are run, as far as no hook changes that."""
-        waiting = count_dependencies(self.begun)
+        waiting = count_waiting(self.begun)
         ready: list[tuple[int, int, Node]] = []
         arrived = 0
         for node in self.begun.values():
@@ -171,10 +173,13 @@ class Walk:
                 self.push(node)
         ready, hook, evaluate = self.ready, HOOK, self.evaluate
         while ready:
-            node = heappop(ready)[2]
             if not hook["OBSERVING"]:
-                evaluate(node, -1)
+                if drain is not None:
+                    drain(self, THREAD.state)
+                else:
+                    evaluate(heappop(ready)[2], -1)
                 continue
+            node = heappop(ready)[2]
             if hook["CALLS"]:
                 if node.hooks is not None or node.may_run_user_code:
                     self.resume()
@@ -482,3 +487,14 @@ def run_posthooks(hooks: NodeHooks, results: Sequence[Any], received: list[Tenso
         if replaced is not None:
             results = tuple(checked_replacements(replaced, results, hook))
     return results
+
+
+drain: Callable[[Walk, ThreadState], None] | None = None
+count_waiting = count_dependencies
+if WALK is not None:
+    WALK.prepare({
+        "AccumulateGrad": AccumulateGrad, "AnomalyState": AnomalyState, "Extras": Extras, "HOOK": HOOK, "Node": Node,
+        "RELEASED": RELEASED, "Tensor": Tensor, "ThreadState": ThreadState, "Walk": Walk,
+        "detach": lambda grad: aten.detach(grad), "first_of_all": -LAST, "fit": fit, "heappop": heappop,
+        "heappush": heappush, "in_common": in_common, "release": Node.release})
+    drain, count_waiting = WALK.drain, WALK.count_dependencies

@@ -1,8 +1,8 @@
-"""The C twin of the recording code, where it was built: `NATIVE` is the module, or None.
+"""The C twins of the recording code (`NATIVE`) and of the backward pass (`WALK`), where they were built, or None.
 
-It has the results of the Python code it stands for, at a fraction of the cost, and is never required. The environment
-variable `MINDTORCH_NATIVE` decides: `0` never uses it, `1` fails where it is missing, otherwise it is used if it is
-there.
+They have the results of the Python code they stand for, at a fraction of the cost, and are never required. The
+environment variable `MINDTORCH_NATIVE` decides: `0` never uses them, `1` fails where one is missing, otherwise they are
+used if they are there.
 """
 
 from __future__ import annotations
@@ -15,19 +15,30 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from types import ModuleType
 
-VERSION = 15  # of the interface: a build from older sources is as good as none
+# Of the interfaces: a build from older sources is as good as none.
+VERSION = 15
+WALK_VERSION = 1
 
 
 def load(wish: str) -> ModuleType | None:
-    """The extension, if it is wanted, built for this version, and reads the same clock as Python does."""
+    """The recorder, if it is wanted, built for this version, and reads the same clock as Python does."""
+    module = _built(".._native._recorder", VERSION, wish)
+    if module is not None and (
+            time.get_clock_info("perf_counter").implementation != "clock_gettime(CLOCK_MONOTONIC)"):
+        if wish == "1":
+            raise ImportError("_native._recorder reads CLOCK_MONOTONIC, but time.perf_counter() does not")
+        return None
+    return module
+
+
+def _built(name: str, version: int, wish: str) -> ModuleType | None:
+    """An extension, if it is wanted and built for this version."""
     if wish == "0":
         return None
     try:
-        module = import_module(".._native._recorder", __package__)
-        if module.VERSION != VERSION:
-            raise ImportError(f"_recorder has version {module.VERSION}, this needs {VERSION}: run 'make native'")
-        if time.get_clock_info("perf_counter").implementation != "clock_gettime(CLOCK_MONOTONIC)":
-            raise ImportError("_native._recorder reads CLOCK_MONOTONIC, but time.perf_counter() does not")
+        module = import_module(name, __package__)
+        if version != module.VERSION:
+            raise ImportError(f"{name} has version {module.VERSION}, this needs {version}: run 'make native'")
     except ImportError:
         if wish == "1":
             raise
@@ -35,4 +46,6 @@ def load(wish: str) -> ModuleType | None:
     return module
 
 
-NATIVE = load(os.environ.get("MINDTORCH_NATIVE", ""))
+WISH = os.environ.get("MINDTORCH_NATIVE", "")
+NATIVE = load(WISH)
+WALK = _built(".._autograd._walk", WALK_VERSION, WISH)

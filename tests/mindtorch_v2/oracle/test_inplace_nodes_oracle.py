@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from harness import ours, theirs
 
+pytestmark = pytest.mark.usefixtures("walk")
+
 CASES: dict[str, Callable[[Any, Any], Any]] = {
     "leaky_relu_": lambda t, x: t.nn.functional.leaky_relu_(x, 0.2),
     "elu_": lambda t, x: t.nn.functional.elu_(x, 1.5),

@@ -12,6 +12,8 @@ import pytest
 
 import mindtorch_v2 as ours
 
+pytestmark = pytest.mark.usefixtures("walk")
+
 theirs = pytest.importorskip("torch", reason="the oracle, torch==2.13.0, is not installed")
 
 OPS: dict[str, Callable[[Any, Any, Any], Any]] = {

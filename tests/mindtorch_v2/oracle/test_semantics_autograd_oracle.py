@@ -10,6 +10,8 @@ import pytest
 
 import mindtorch_v2 as ours
 
+pytestmark = pytest.mark.usefixtures("walk")
+
 theirs = pytest.importorskip("torch", reason="the oracle, torch==2.13.0, is not installed")
 
 # Words of PyTorch's errors that programs look for.
