@@ -9,7 +9,7 @@ from typing import Any
 from . import _job
 from ._clock import align
 from ._groups import WORLD, Backend, GroupMember, ProcessGroup, backend_name, default_group, new_communicator, resolve
-from ._mpi import LOCK, installed, launched_rank, local_rank, mpi
+from ._mpi import LOCK, installed, launched_rank, launched_size, local_rank, mpi
 from ._peers import board
 from .constants import default_pg_timeout
 
@@ -68,6 +68,28 @@ def _expected(argument: int, variable: str) -> int | None:
     return int(text) if text.isdecimal() else None
 
 
+def _check_size(size: int, said: int | None) -> None:
+    """Raise if MPI sees other processes than the program or the launcher speaks of."""
+    together = launched_size()
+    if said is None and together is not None and together != size:
+        alone = "sees this process alone" if size == 1 else f"sees {size}"
+        raise RuntimeError(f"init_process_group: {together} processes were started together, but MPI {alone}: this MPI "
+                           f"and the launcher do not belong together. {_pairing()} A program that means to be alone "
+                           f"says world_size=1, rank=0")
+    if said is not None and said != size:
+        started = ("no launcher of MPI started this process" if launched_rank() is None
+                   else f"MPI sees {size} that were started together")
+        raise RuntimeError(f"init_process_group: world_size is {said}, but {started}; start the program with "
+                           f"`torchrun --nproc-per-node {said}` (python -m mindtorch_v2.distributed.run) or "
+                           f"`mpiexec -n {said} python`. {_pairing()}")
+
+
+def _pairing() -> str:
+    version = " ".join(mpi().Get_library_version().strip("\0").splitlines()[0].partition(",")[0].split())
+    return (f"The MPI is {version}; with srun, MPICH wants --mpi=pmi2 and Open MPI --mpi=pmix, and each has an mpiexec "
+            f"of its own.")
+
+
 def init_process_group(backend: str | None = None, init_method: str | None = None, timeout: timedelta | None = None,
                        world_size: int = -1, rank: int = -1, store: Any = None, group_name: str = "",
                        pg_options: Any = None, device_id: Any = None, _ranks: list[int] | None = None) -> None:
@@ -92,12 +114,7 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
         world = MPI.COMM_WORLD
         size, place = world.Get_size(), world.Get_rank()
         said_size, said_rank = _expected(world_size, "WORLD_SIZE"), _expected(rank, "RANK")
-        if said_size is not None and said_size != size:
-            started = ("no launcher of MPI started this process" if launched_rank() is None
-                       else f"{size} were started together")
-            raise RuntimeError(f"init_process_group: world_size is {said_size}, but {started}; start the program with "
-                               f"`torchrun --nproc-per-node {said_size}` (python -m mindtorch_v2.distributed.run) or "
-                               f"`mpiexec -n {said_size} python`")
+        _check_size(size, said_size)
         if said_rank is not None and said_rank != place:
             raise RuntimeError(f"init_process_group: rank is {said_rank}, but MPI numbers this process {place}")
         board()

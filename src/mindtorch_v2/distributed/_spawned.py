@@ -19,7 +19,7 @@ from typing import Any
 
 from .._spawning import error_path, failure, run
 from . import _job
-from ._mpi import installed, launched_rank
+from ._mpi import installed, launched_rank, launched_size
 from ._peers import abandon
 from .run import WORKER, dialect, find_launcher
 
@@ -30,10 +30,10 @@ _GRACE_SECONDS = 5.0  # after one has failed, for others to end by themselves wi
 
 
 def start(fn: Callable[..., Any], args: tuple[Any, ...], count: int) -> RanksContext | None:
-    """Start the ranks. None where MPI cannot: it is missing, this process is a rank already, or an argument can only
-    be inherited, as locks and queues are."""
+    """Start the ranks. None where MPI cannot: it is missing, this process is one of several ranks already, or an
+    argument can only be inherited, as locks and queues are."""
     mpiexec = find_launcher(None)
-    if mpiexec is None or not installed() or launched_rank() is not None:
+    if mpiexec is None or not installed() or (launched_size() or 1) > 1:
         return None
     try:
         job = bytes(ForkingPickler.dumps((fn, args)))

@@ -73,15 +73,20 @@ def _launcher(given: str | None) -> str:
 
 
 def dialect(mpiexec: str) -> list[str]:
-    """Options that differ between MPIs: others go on when a rank dies, so that they can say which one it was."""
+    """Options that differ between MPIs: others go on when a rank dies, so that they can say which one it was.
+
+    All processes are on this machine, also inside a job of Slurm, whose srun they would otherwise wait for.
+    """
     try:
         version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, timeout=60).stdout
     except OSError as error:
         raise SystemExit(f"torchrun: {mpiexec} cannot be run: {error}") from error
     if "Open MPI" in version or "OpenRTE" in version or "PRRTE" in version:
-        return ["--oversubscribe", "--continuous", *(["--allow-run-as-root"] if os.geteuid() == 0 else [])]
+        setting = "--mca" if "(Open MPI) 4" in version else "--prtemca"
+        return ["--oversubscribe", "--continuous", setting, "plm", "^slurm", setting, "ras", "^slurm",
+                *(["--allow-run-as-root"] if os.geteuid() == 0 else [])]
     if "HYDRA" in version.upper():
-        return ["-disable-auto-cleanup"]
+        return ["-disable-auto-cleanup", "-launcher", "fork", "-rmk", "user"]
     return []
 
 

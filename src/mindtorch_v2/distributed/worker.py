@@ -18,7 +18,7 @@ import time
 
 from ..__main__ import main
 from . import _job
-from ._mpi import launched_rank, launched_size, local_rank, local_size
+from ._mpi import launched_rank, launched_size, local_rank, local_size, node
 
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of Linux's prctl
 _LOOK_SECONDS = 0.1
@@ -29,9 +29,11 @@ def set_variables() -> None:
     """What PyTorch's launcher puts into the environment of each process."""
     rank, size = launched_rank() or 0, launched_size() or 1
     here, beside = local_rank(), local_size()
+    machine, machines = node()
     os.environ.update({
         "RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(rank if here is None else here),
-        "LOCAL_WORLD_SIZE": str(size if beside is None else beside), "GROUP_RANK": "0", "GROUP_WORLD_SIZE": "1",
+        "LOCAL_WORLD_SIZE": str(size if beside is None else beside), "GROUP_RANK": str(machine),
+        "GROUP_WORLD_SIZE": str(machines),
         "ROLE_RANK": str(rank), "ROLE_WORLD_SIZE": str(size), "ROLE_NAME": "default",
         "TORCHELASTIC_RESTART_COUNT": "0", "TORCHELASTIC_MAX_RESTARTS": "0"})
 
