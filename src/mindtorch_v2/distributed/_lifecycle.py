@@ -6,10 +6,12 @@ import os
 from datetime import timedelta
 from typing import Any
 
+from mtprof.launch.launchers import launched_rank, launched_size, local_rank
+
 from . import _job
 from ._clock import align
 from ._groups import WORLD, Backend, GroupMember, ProcessGroup, backend_name, default_group, new_communicator, resolve
-from ._mpi import LOCK, installed, launched_rank, launched_size, local_rank, mpi
+from ._mpi import LOCK, installed, mpi
 from ._peers import board
 from .constants import default_pg_timeout
 

@@ -17,9 +17,11 @@ from collections.abc import Callable
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
+from mtprof.launch.launchers import launched_rank, launched_size
+
 from .._spawning import error_path, failure, run
 from . import _job
-from ._mpi import installed, launched_rank, launched_size
+from ._mpi import installed
 from ._peers import abandon
 from .run import WORKER, dialect, find_launcher
 

@@ -20,9 +20,11 @@ import uuid
 from typing import Any
 
 from . import _job
+from ._logs import Logs
 
-__all__ = ["dialect", "find_launcher", "get_args_parser", "main", "run"]
+__all__ = ["dialect", "exit_with", "find_launcher", "get_args_parser", "main", "run"]
 
+LOCAL_RANK_MARK = "--local-rank={local_rank}"  # what a rank replaces
 WORKER = "mindtorch_v2.distributed.worker"  # by this name also where the program calls the package torch
 
 
@@ -33,8 +35,18 @@ def get_args_parser() -> argparse.ArgumentParser:
                         help="processes to start; 'cpu' or 'auto' for one a processor")
     parser.add_argument("--nnodes", type=str, default="1", help="machines; more than one is mpiexec's business")
     parser.add_argument("--standalone", action="store_true", help="has no effect: MPI brings the ranks together")
+    parser.add_argument("--role", default="default", help="what ROLE_NAME says")
+    parser.add_argument("--log-dir", "--log_dir", default=None, help="folder for files of what the ranks write")
+    parser.add_argument("-r", "--redirects", default="0", help="what goes to files: 1 stdout, 2 stderr, 3 both; or by "
+                                                               "local rank, as 0:1,1:3")
+    parser.add_argument("-t", "--tee", default="0", help="the same, for what goes to files and to the terminal")
+    parser.add_argument("--local-ranks-filter", "--local_ranks_filter", default=None,
+                        help="the local ranks that write to the terminal, as 0,1")
+    parser.add_argument("--virtual-local-rank", "--virtual_local_rank", action="store_true",
+                        help="LOCAL_RANK is 0 for all")
+    parser.add_argument("--run-path", "--run_path", action="store_true", help=argparse.SUPPRESS)
     for name in ("--rdzv-backend", "--rdzv-endpoint", "--rdzv-id", "--rdzv-conf", "--max-restarts", "--start-method",
-                 "--monitor-interval", "--role", "--local-addr", "--node-rank"):
+                 "--monitor-interval", "--local-addr", "--node-rank", "--event-log-handler", "--shutdown-timeout"):
         parser.add_argument(name, name.replace("-", "_").replace("__", "--", 1), default=None,
                             help=argparse.SUPPRESS)
     parser.add_argument("--master-addr", "--master_addr", default="127.0.0.1", help="what MASTER_ADDR says")
@@ -43,6 +55,9 @@ def get_args_parser() -> argparse.ArgumentParser:
     parser.add_argument("--no-python", "--no_python", action="store_true", help="the program is no Python program")
     parser.add_argument("--mpiexec", default=None, help="the launcher; by default the one beside this Python, or on "
                                                         "PATH")
+    for action in parser._actions:  # as PyTorch's launcher does it
+        action.default = os.environ.get(f"PET_{action.dest.upper()}", action.default) if action.nargs != 0 \
+            else action.default
     parser.add_argument("training_script", help="the program")
     parser.add_argument("training_script_args", nargs=argparse.REMAINDER, help="its arguments")
     return parser
@@ -90,24 +105,28 @@ def dialect(mpiexec: str) -> list[str]:
     return []
 
 
-def run(args: Any) -> int:
-    """Start the program as the options say; the exit code."""
+def run(args: Any, tells_local_rank: bool = False) -> int:
+    """Start the program as the options say; the exit code. Its first argument may be its local rank."""
     if args.nnodes.partition(":")[0] not in ("1", ""):
         raise SystemExit("torchrun: this launcher starts processes on one machine; for several, start the program with "
                          "mpiexec and a list of hosts, or with srun")
     if args.max_restarts not in (None, "0"):
         print("torchrun: --max-restarts has no effect: ranks that fail are not started again", file=sys.stderr)
     mpiexec, count = _launcher(args.mpiexec), _count(str(args.nproc_per_node))
-    program = [args.training_script, *args.training_script_args]
-    if not args.no_python:
-        program = [sys.executable, "-m", WORKER, *(["-m"] if args.module else []), *program]
+    program = [args.training_script, *([LOCAL_RANK_MARK] if tells_local_rank else []), *args.training_script_args]
+    how = ["--no-python"] if args.no_python and not args.run_path else ["-m"] if args.module else []
+    program = [sys.executable, "-m", WORKER, *how, *program]
+    run_id = args.rdzv_id or uuid.uuid4().hex[:8]
+    logs = Logs.chosen(count, run_id, args.log_dir, str(args.redirects), str(args.tee), args.local_ranks_filter,
+                       args.role)
     environment = {**os.environ, "MASTER_ADDR": args.master_addr, "MASTER_PORT": str(args.master_port),
-                   "LOCAL_WORLD_SIZE": str(count), "TORCHELASTIC_RUN_ID": args.rdzv_id or uuid.uuid4().hex[:8]}
+                   "LOCAL_WORLD_SIZE": str(count), "TORCHELASTIC_RUN_ID": run_id, "ROLE_NAME": args.role,
+                   **logs.variables(), **({"MINDTORCH_VIRTUAL_LOCAL_RANK": "1"} if args.virtual_local_rank else {})}
     environment.setdefault("OMP_NUM_THREADS", "1")
     with tempfile.TemporaryDirectory(prefix="torchrun-") as folder:
         environment[_job.FOLDER] = folder
         code = _wait([mpiexec, *dialect(mpiexec), "-n", str(count), *program], environment)
-        if code and not args.no_python and not _job.was_started(folder):
+        if code and not _job.was_started(folder):
             print(f"torchrun: {os.path.basename(mpiexec)} ended with code {code} before it started a process; what it "
                   f"says is above. It must have slots for {count} processes, and be of the MPI that mpi4py uses",
                   file=sys.stderr, flush=True)
@@ -127,7 +146,11 @@ def _wait(command: list[str], environment: dict[str, str]) -> int:
 
 def main(args: list[str] | None = None) -> None:
     """The command."""
-    code = run(get_args_parser().parse_args(args))
+    exit_with(run(get_args_parser().parse_args(args)))
+
+
+def exit_with(code: int) -> None:
+    """End with the exit code of the launcher, if it is one of a failure."""
     if code:
         sys.exit(code if code > 0 else 128 - code)
 

@@ -16,9 +16,12 @@ import signal
 import sys
 import time
 
+from mtprof.launch.launchers import launched_rank, launched_size, local_rank, local_size, node
+
 from ..__main__ import main
 from . import _job
-from ._mpi import launched_rank, launched_size, local_rank, local_size, node
+from ._logs import Logs, Pumps
+from .run import LOCAL_RANK_MARK
 
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of Linux's prctl
 _LOOK_SECONDS = 0.1
@@ -34,7 +37,7 @@ def set_variables() -> None:
         "RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(rank if here is None else here),
         "LOCAL_WORLD_SIZE": str(size if beside is None else beside), "GROUP_RANK": str(machine),
         "GROUP_WORLD_SIZE": str(machines),
-        "ROLE_RANK": str(rank), "ROLE_WORLD_SIZE": str(size), "ROLE_NAME": "default",
+        "ROLE_RANK": str(rank), "ROLE_WORLD_SIZE": str(size), "ROLE_NAME": os.environ.get("ROLE_NAME", "default"),
         "TORCHELASTIC_RESTART_COUNT": "0", "TORCHELASTIC_MAX_RESTARTS": "0"})
 
 
@@ -94,13 +97,33 @@ def write_whole_lines() -> None:
             stream.reconfigure(line_buffering=True, write_through=False)
 
 
+def run_program(arguments: list[str]) -> int:
+    """The program, which is one of Python's unless it is said otherwise."""
+    told = LOCAL_RANK_MARK.format(local_rank=os.environ["LOCAL_RANK"])
+    arguments = [told if one == LOCAL_RANK_MARK else one for one in arguments]
+    if arguments[0] == "--no-python":
+        try:
+            os.execvp(arguments[1], arguments[1:])
+        except OSError as error:
+            print(f"torchrun: {arguments[1]} cannot be run: {error.strerror}", file=sys.stderr)
+            return 127
+    return main(arguments)
+
+
 if __name__ == "__main__":
     _job.say_started()
     write_whole_lines()
     set_variables()
+    pumps = Pumps(Logs.of_environment(), int(os.environ["LOCAL_RANK"]))
+    if os.environ.pop("MINDTORCH_VIRTUAL_LOCAL_RANK", None):
+        os.environ["LOCAL_RANK"] = "0"
     made = os.fork()
     if made:
-        sys.exit(watch(made))
+        pumps.start()
+        code = watch(made)
+        pumps.finish()
+        sys.exit(code)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
-    sys.exit(main(sys.argv[1:]))
+    pumps.in_rank()
+    sys.exit(run_program(sys.argv[1:]))

@@ -144,6 +144,8 @@ def run(options: argparse.Namespace) -> int:
         from .run_ranks import run_ranks
 
         return run_ranks(options, base, lambda recording: _settings(options, how, program, arguments, recording))
+    if _rank() is not None:
+        _be_one_of_several(options, base)
     recording = options.output or _free(base)
     _check_recording(options, recording)
     chrome = _chrome(options, recording)
@@ -160,6 +162,26 @@ def run(options: argparse.Namespace) -> int:
         sys.stdout.flush()
         os.kill(os.getpid(), -code)
     return code or outcome
+
+
+def _rank() -> int | None:
+    """This process's rank, if a launcher has started several."""
+    from ..launch.launchers import launched_rank, launched_size
+
+    if launched_rank() is not None:
+        return launched_rank() if (launched_size() or 1) > 1 else None
+    rank, size = (os.environ.get(name, "") for name in ("RANK", "WORLD_SIZE"))  # PyTorch's launcher
+    return int(rank) if rank.isdecimal() and size not in ("", "1") else None
+
+
+def _be_one_of_several(options: argparse.Namespace, base: str) -> None:
+    """Leave the file of this rank in the folder of all, as `--ranks` does, and nothing that is of one rank only."""
+    folder = options.output or f"{base}.ranks"
+    if os.path.isfile(folder):
+        raise CommandError(f"cannot write into {folder}: it is no folder, and each rank leaves a file")
+    os.makedirs(folder, exist_ok=True)
+    options.output = os.path.join(folder, f"rank{_rank()}.mtp")
+    options.no_report = options.no_summary = True
 
 
 def _check_recording(options: argparse.Namespace, recording: str) -> None:
