@@ -79,6 +79,7 @@ class ProcessGroup:
         self._begun = 0    # collectives that this rank has called
         self._started = 0  # collectives whose data are on their way: they start in the order of the calls
         self._unstarted: dict[int, Work] = {}
+        self.expected: list[Any] = []  # messages that calls wait for, in the order of the calls
         self.checks = self._size > 1 and os.environ.get("MINDTORCH_DISTRIBUTED_CHECK", "1") != "0"
         self.bound_device_id = None
 

@@ -13,6 +13,7 @@ from ._clock import align
 from ._groups import WORLD, Backend, GroupMember, ProcessGroup, backend_name, default_group, new_communicator, resolve
 from ._mpi import LOCK, installed, mpi
 from ._peers import board
+from ._work import Work
 from .constants import default_pg_timeout
 
 __all__ = ["destroy_process_group", "get_backend", "get_backend_config", "get_default_backend_for_device",
@@ -119,7 +120,9 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
         _check_size(size, said_size)
         if said_rank is not None and said_rank != place:
             raise RuntimeError(f"init_process_group: rank is {said_rank}, but MPI numbers this process {place}")
-        board()
+        # After an earlier group a rank may be gone, and the calls below would wait for it for ever.
+        board().begin()
+        Work("init_process_group", (one.Ibarrier() for one in [world]), list(range(size)), waits, []).finish()
         WORLD.alignment = align(world)
         WORLD.made = 1
         WORLD.default = ProcessGroup(world.Dup(), list(range(size)), chosen, waits, "0", "default_pg")

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._dtype import ALL_DTYPES, FLOAT8
 from .._tensor import Tensor
 from ._buffers import Buffer, check_tensor
 from ._collectives import _root
@@ -20,6 +21,10 @@ from ._reduction import movement
 from ._work import Steps, Work
 
 __all__ = ["P2POp", "batch_isend_irecv", "irecv", "isend", "monitored_barrier", "recv", "send"]
+
+
+_DTYPES = (*ALL_DTYPES, *FLOAT8)
+_NUMBERS = {dtype: number for number, dtype in enumerate(_DTYPES)}
 
 
 def _not_self(group: ProcessGroup, place: int, kind: str) -> None:
@@ -37,11 +42,51 @@ def _begin_send(tensor: Tensor, dst: int | None, group: Any, tag: int, group_dst
     buffer = Buffer(tensor)
 
     def steps() -> Steps:
-        yield members._data.Isend(movement(buffer.array), place, tag)
+        # The dtype goes on a way of its own, so that the message stays as it is, however large. Both begin at once:
+        # another message to the same rank must not come between.
+        begun = [members._data.Isend(movement(buffer.array), place, tag)]
+        if members.checks:
+            begun.append(members._control.Isend([np.array([_NUMBERS[tensor.dtype]], np.uint8), mpi().BYTE], place, tag))
+        yield from begun
 
     peer = members.global_rank(place)
     observed = begin(members, "send", -1, tensor.dtype, (tensor.numel(), 0), (default_group().rank(), peer))
     return Work("send", steps(), [peer], members.timeout, [tensor], observed)
+
+
+class _Expected:
+    """A message that a call waits for. Of several calls that one message could be for, the first one gets it."""
+
+    def __init__(self, members: ProcessGroup, place: int, tag: int) -> None:
+        self.place, self.tag = place, tag
+        self.message: Any = None
+        self.told: Any = None                # the request for the number of its dtype
+        self.number = np.empty(1, np.uint8)
+        self.status = mpi().Status()
+        self._members = members
+        self._before = [one for one in members.expected if one._overlaps(self)]
+        members.expected.append(self)
+
+    def _overlaps(self, other: _Expected) -> bool:
+        anyone = mpi().ANY_SOURCE
+        return self.tag == other.tag and (self.place == other.place or anyone in (self.place, other.place))
+
+    def has_come(self) -> bool:
+        """Look for it, unless calls before this one still wait for theirs."""
+        if self.message is None and all(one.has_come() for one in self._before):
+            self._before = []
+            self.message = self._members._data.Improbe(self.place, self.tag, self.status)
+            if self.message is not None and self._members.checks:
+                # Asked for at once: what is told of two messages comes in the order of the messages.
+                self.told = self._members._control.Irecv([self.number, mpi().BYTE], self.status.Get_source(), self.tag)
+        return self.message is not None
+
+    def forget(self) -> None:
+        """It has come, or nobody waits for it any more."""
+        self._members.expected.remove(self)
+        for one in self._members.expected:
+            if self in one._before:
+                one._before.remove(self)
 
 
 def _begin_recv(tensor: Tensor, src: int | None, group: Any, tag: int, group_src: int | None) -> Work | None:
@@ -58,21 +103,23 @@ def _begin_recv(tensor: Tensor, src: int | None, group: Any, tag: int, group_src
 
     def steps() -> Steps:
         # What comes is looked at before it is taken, so that a message of another size can be named.
-        message: Any = None
-        status = MPI.Status()
-
-        def has_come() -> bool:
-            nonlocal message
-            message = members._data.Improbe(place, tag, status)
-            return message is not None
-
-        yield has_come
+        expected = _Expected(members, place, tag)
+        try:
+            yield expected.has_come
+        finally:
+            expected.forget()
+        message, told, status = expected.message, expected.told, expected.status
+        if told is not None:
+            yield told
         sender, size = members.global_rank(status.Get_source()), status.Get_count(MPI.BYTE)
-        if size != buffer.array.nbytes:
+        dtype = tensor.dtype if told is None else _DTYPES[expected.number[0]]
+        if size != buffer.array.nbytes or dtype != tensor.dtype:
             taken = np.empty(size, np.uint8)
             yield message.Irecv([taken, MPI.BYTE])
-            raise DistBackendError(f"recv: rank {sender} sent {size} bytes (tag {tag}), but the tensor of shape "
-                                   f"{tuple(tensor.shape)} and {tensor.dtype} takes {buffer.array.nbytes}")
+            raise DistBackendError(f"recv: rank {sender} sent {size} bytes"
+                                   f"{'' if told is None else f' of {dtype}'} (tag {tag}) to rank "
+                                   f"{default_group().rank()}, but the tensor of shape {tuple(tensor.shape)} and "
+                                   f"{tensor.dtype} there takes {buffer.array.nbytes} bytes of {tensor.dtype}")
         yield message.Irecv(movement(buffer.array))
         buffer.write_back()
         return sender
@@ -151,7 +198,10 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
     return works
 
 
-_BARRIER_TAG = 32001
+def _barrier_tag() -> int:
+    """The largest tag that MPI has. Messages of programs tell their dtype under the tags that programs choose."""
+    MPI = mpi()
+    return int(MPI.COMM_WORLD.Get_attr(MPI.TAG_UB))
 
 
 def monitored_barrier(group: Any = None, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
@@ -159,7 +209,7 @@ def monitored_barrier(group: Any = None, timeout: timedelta | None = None, wait_
     members = resolve(group)
     if members is None:
         return
-    MPI, control = mpi(), members._control
+    MPI, control, tag = mpi(), members._control, _barrier_tag()
     limit = timeout or members.timeout
     milliseconds = round(limit.total_seconds() * 1000)
 
@@ -167,7 +217,7 @@ def monitored_barrier(group: Any = None, timeout: timedelta | None = None, wait_
         message = [None if begin == control.Isend else bytearray(0), 0, MPI.BYTE]
 
         def steps() -> Steps:
-            yield begin(message, place, _BARRIER_TAG)
+            yield begin(message, place, tag)
 
         work = Work("monitored_barrier", steps(), [members.global_rank(place)], timedelta(seconds=max(left, 0.001)), [])
         try:
@@ -177,7 +227,7 @@ def monitored_barrier(group: Any = None, timeout: timedelta | None = None, wait_
 
     if members.rank() != 0:
         with LOCK:
-            sent = control.Isend([None, 0, MPI.BYTE], 0, _BARRIER_TAG)
+            sent = control.Isend([None, 0, MPI.BYTE], 0, tag)
         # Rank 0 may wait for others as long as this one would wait for it.
         if not (meet(0, control.Irecv, 2 * limit.total_seconds())
                 and sent.Test()):

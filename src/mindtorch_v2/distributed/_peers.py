@@ -1,6 +1,6 @@
 """Who of the other ranks on this machine still lives, and how far each one is.
 
-The ranks of a machine share a small board, one row a rank: its process id, whether it has left, and the number of
+The ranks of a machine share a small board, one row a rank: its process id, when it has left, and the number of
 collectives it has begun. Everybody can read it without the other's help, so also when the other was killed, hangs or
 has left. A wait looks at it now and then, and names the rank in its error instead of waiting for ever. Ranks on other
 machines are only known by the timeout.
@@ -52,16 +52,21 @@ class Board:
         self.own[_BEGUN] += 1
 
     def gone(self, ranks: Any) -> str | None:
-        """What is known of the first of the ranks that will not answer any more; None if all are there."""
+        """What is known of the rank that will not answer any more, the first if there are several; None if all are
+        there. Who was killed cannot have waited in vain for another, so it comes before those that left."""
+        left: list[tuple[int, int]] = []
         for rank in ranks:
             row = self.rows.get(rank)
             if row is None or rank == self.rank:
                 continue
             if row[_LEFT]:
-                return f"rank {rank} (process {row[_PID]}) has ended its program"
-            if not _alive(int(row[_PID])):
+                left.append((int(row[_LEFT]), rank))
+            elif not _alive(int(row[_PID])):
                 return f"rank {rank} (process {row[_PID]}) was killed or has crashed"
-        return None
+        if not left:
+            return None
+        rank = min(left)[1]
+        return f"rank {rank} (process {self.rows[rank][_PID]}) has ended its program"
 
     def behind(self, ranks: Any) -> list[int]:
         """The ranks on this machine that have begun fewer collectives than this one."""
@@ -70,7 +75,7 @@ class Board:
     def leave(self) -> None:
         """At the end of the program: finalize MPI if all ranks get here, otherwise go without."""
         MPI = mpi()
-        self.own[_LEFT] = 1
+        self.own[_LEFT] = time.monotonic_ns()
         failed = self.broken or getattr(sys, "last_value", None) is not None
         if failed or MPI.Is_finalized():
             return
