@@ -129,6 +129,56 @@ else: seen["error"] = failing(dist.recv, torch.ones(2), 0)
     assert "rank 0 sent 12 bytes" in seen[1]["error"]
 
 
+def test_a_message_of_another_dtype_is_named(run):
+    seen = run("""
+if rank == 0:
+    for value in (torch.ones(3), torch.ones(3, dtype=torch.bfloat16), torch.ones(4)): dist.send(value, 1)
+else:
+    seen["whole"] = failing(dist.recv, torch.ones(3, dtype=torch.int32), 0)
+    seen["half"] = failing(dist.recv, torch.ones(3, dtype=torch.float16))
+    x = torch.zeros(4); dist.recv(x, 0); seen["after"] = x.tolist()
+""")[1]
+    assert "rank 0 sent 12 bytes of torch.float32 (tag 0) to rank 1" in seen["whole"]
+    assert "12 bytes of torch.int32" in seen["whole"]
+    assert "6 bytes of torch.bfloat16" in seen["half"]
+    assert seen["after"] == [1.0] * 4
+
+
+def test_receives_get_messages_in_the_order_of_the_calls(run):
+    """However they are waited for, and also where one takes messages of anybody."""
+    seen = run("""
+if rank == 0:
+    for number in range(6): dist.send(torch.full((2,), float(number)), 1, tag=number // 4)
+    dist.send(torch.full((2,), 9.0), 1)
+else:
+    got = [torch.zeros(2) for _ in range(7)]
+    works = [dist.irecv(x, None if n == 1 else 0, tag=n // 4) for n, x in enumerate(got[:6])]
+    works.append(dist.irecv(got[6], 0))
+    for work in reversed(works): work.wait()
+    seen["got"] = [x[0].item() for x in got]
+    seen["sources"] = [work.source_rank() for work in works]
+""")[1]
+    assert seen["got"] == [0, 1, 2, 3, 4, 5, 9]
+    assert seen["sources"] == [0] * 7
+
+
+@pytest.mark.parametrize("how", ["os.kill(os.getpid(), 9)", "os._exit(3)", "sys.exit(0)"])
+def test_a_group_that_is_made_again_without_a_rank_is_an_error(tmp_path, how):
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM + f"""
+import sys
+for _ in range(2):
+    dist.destroy_process_group(); dist.init_process_group("gloo"); dist.all_reduce(torch.ones(3))
+dist.destroy_process_group()
+if rank == 1:
+    {how}
+seen["error"] = failing(dist.init_process_group, "gloo")
+{END}
+""")
+    ended = torchrun(2, str(script), results=tmp_path)
+    assert "init_process_group: rank 1 (process" in results_of(tmp_path, 1)[0]["error"], ended.stderr
+
+
 def test_a_rank_that_does_not_come_is_named_after_the_timeout(run):
     seen = run("""
 if rank == 0: seen["error"] = failing(dist.all_reduce, torch.ones(3))

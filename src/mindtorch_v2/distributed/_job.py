@@ -84,8 +84,12 @@ def never_came(rank: int, size: int) -> str | None:
 
 def in_vain(rank: int, size: int) -> str | None:
     """Why a rank will wait for ever in init_process_group; None if it does not."""
-    if FOLDER not in os.environ or not _has(rank, "joining") or _has(rank, "joined"):
+    if FOLDER not in os.environ or _has(rank, "joined"):
         return None
+    if not _has(rank, "joining"):
+        # Others have waited for this one, and gave up. Who ended without wanting to meet may never have wanted to.
+        gave_up = any(_has(one, "joining") for one in _others(rank, size)[0])
+        return never_came(rank, size) if gave_up else None
     path = os.path.join(os.environ[FOLDER], f"{rank}.joining")
     with contextlib.suppress(OSError, ValueError):  # it is about to be written
         with open(path) as file:

@@ -50,13 +50,11 @@ def watch(child: int) -> int:
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, forward)
-    # MPICH's launcher tells the others so that a rank has died; by default that signal would end them too.
+    # MPICH's launcher tells the others so that a rank has ended; by default that signal would end them too.
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     rank = int(os.environ["RANK"])
     code, reason = _wait(child, rank)
     _job.say_ended(rank, child, code)
-    if code == -signal.SIGUSR1:  # the same, in a program that has not come to MPI yet
-        reason = reason or _job.never_came(rank, int(os.environ["WORLD_SIZE"]))
     if reason is not None:
         print(f"torchrun: rank {rank} (process {child}) was ended: {reason}", file=sys.stderr, flush=True)
         return 1
@@ -123,6 +121,7 @@ if __name__ == "__main__":
         code = watch(made)
         pumps.finish()
         sys.exit(code)
+    os.setpgid(0, 0)  # no signals of the launcher for what the program starts; they go through the watching process
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
     pumps.in_rank()
