@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ._backends.base import device_of
+
 
 class Deterministic:
     """What was set."""
@@ -29,8 +31,11 @@ def alert(kernel: str) -> None:
 
 
 def filled(array: Any) -> Any:
-    """New memory of the host, filled with what is noticed: NaN, or the largest number."""
+    """New memory, filled with what is noticed: NaN, or the largest number."""
+    kind = array.dtype.kind
+    value = True if kind == "b" else np.iinfo(array.dtype).max if kind in "iu" else np.nan
     if type(array) is np.ndarray:
-        kind = array.dtype.kind
-        array[...] = True if kind == "b" else np.iinfo(array.dtype).max if kind in "iu" else np.nan
+        array[...] = value
+    elif device_of(array).has_data:
+        device_of(array).fill(array, value)
     return array

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._construct import tensor
+from ._device import CPU
 from ._dispatch.namespace import aten
 from ._dtype import DType, get_default_dtype, int64
 from ._random import Generator
@@ -62,13 +63,14 @@ class SobolEngine:
         shift = np.zeros(dimension, np.int64)
         if scramble:
             generator = None if seed is None else Generator().manual_seed(seed)
-            drawn = aten.randint(2, (dimension, self.MAXBIT), generator=generator)
+            drawn = aten.randint(2, (dimension, self.MAXBIT), generator=generator, device=CPU)
             shift = (drawn.numpy() << np.arange(self.MAXBIT)).sum(1)
-            matrices = aten.randint(2, (dimension, self.MAXBIT, self.MAXBIT), generator=generator).tril().numpy()
+            matrices = aten.randint(2, (dimension, self.MAXBIT, self.MAXBIT), generator=generator, device=CPU)
+            matrices = matrices.tril().numpy()
             matrices |= np.eye(self.MAXBIT, dtype=np.int64)
             numbers = _scrambled(numbers, matrices)
-        self.sobolstate = tensor(numbers, dtype=int64)
-        self.shift = tensor(shift, dtype=int64)
+        self.sobolstate = tensor(numbers, dtype=int64, device=CPU)
+        self.shift = tensor(shift, dtype=int64, device=CPU)
         self.quasi = self.shift.clone()
         self.num_generated = 0
 
@@ -79,14 +81,15 @@ class SobolEngine:
         lowest_zero = np.log2(~counts & (counts + 1)).astype(np.int64)
         steps = np.concatenate([self.quasi.numpy()[None], self.sobolstate.numpy()[:, lowest_zero].T])
         points: Integers = np.bitwise_xor.accumulate(steps)
-        self.quasi = tensor(points[-1], dtype=int64)
+        self.quasi = tensor(points[-1], dtype=int64, device=CPU)
         self.num_generated += n
         return points if first else points[1:]
 
     def draw(self, n: int = 1, out: Tensor | None = None, dtype: DType | None = None) -> Tensor:
         """The next n points, one a row."""
         kind = get_default_dtype() if dtype is None else dtype
-        drawn = tensor(self._points(n) if n else np.empty((0, self.dimension)), dtype=kind) / 2**self.MAXBIT
+        points = self._points(n) if n else np.empty((0, self.dimension))
+        drawn = tensor(points, dtype=kind, device=CPU) / 2**self.MAXBIT
         return drawn if out is None else out.resize_(drawn.shape).copy_(drawn)
 
     def draw_base2(self, m: int, out: Tensor | None = None, dtype: DType | None = None) -> Tensor:

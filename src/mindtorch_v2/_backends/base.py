@@ -19,6 +19,7 @@ from .._memory_format import CHANNELS_LAST_ORDER, preserve_format
 from .._shape import numel
 from .array import DeviceArray, Memory, view_kernel
 from .geometry import dense_strides, ordered_strides, row_major, shows_twice, span_bytes
+from .overlap import apart
 
 Shape = tuple[int, ...]
 Kernel = Callable[..., Any]
@@ -326,7 +327,7 @@ def on_one_device(where: Device, kernel: Kernel, op: Any, form: str) -> Kernel:
             refuse_twice(arguments[0])
         return kernel(*arguments)
 
-    return run
+    return apart(op.name, run) if written else run
 
 
 def drawn_position(op: Any) -> int | None:

@@ -8,6 +8,9 @@ from typing import Any
 
 from numpy import may_share_memory, ndarray
 
+from .array import DeviceArray
+from .geometry import span_bytes
+
 # In-place ops that read an index or a mask after they have begun to write.
 BY_MASK = frozenset({"masked_fill", "masked_scatter"})
 BY_INDEX = frozenset({"_index_put_impl", "index_add", "index_copy", "index_fill", "index_reduce", "put", "scatter",
@@ -21,20 +24,35 @@ def refusal() -> RuntimeError:
 
 def check_overlap(target: Any, source: Any) -> None:
     """Refuse to write where a part of the same memory is still read."""
-    if target is source or type(target) is not ndarray or type(source) is not ndarray or (
-            target.base is None and source.base is None):
-        return  # the same, or two that own their memory
+    if target is source:
+        return
+    if type(target) is ndarray is type(source):
+        if target.base is None and source.base is None:
+            return  # both own their memory
+        same_start = target.__array_interface__["data"][0] == source.__array_interface__["data"][0]
+    elif isinstance(target, DeviceArray) and isinstance(source, DeviceArray):
+        same_start = target.offset == source.offset
+    else:
+        return
     if (target.size and source.size
-            and (target.shape != source.shape or target.strides != source.strides
-                 or target.__array_interface__["data"][0] != source.__array_interface__["data"][0])
-            and may_share_memory(target, source) and dense(target) and dense(source)):
+            and (target.shape != source.shape or target.strides != source.strides or not same_start)
+            and overlapping(target, source) and dense(target) and dense(source)):
         raise refusal()
+
+
+def overlapping(target: Any, source: Any) -> bool:
+    """Whether two arrays, of the host or of one device, are in the same memory."""
+    if type(target) is ndarray is type(source):
+        return may_share_memory(target, source)
+    if not (isinstance(target, DeviceArray) and isinstance(source, DeviceArray)) or target.memory is not source.memory:
+        return False
+    ends = [array.offset + span_bytes(array.shape, array.strides, array.itemsize) for array in (target, source)]
+    return bool(target.offset < ends[1] and source.offset < ends[0])
 
 
 def check_apart(target: Any, source: Any) -> None:
     """Refuse to write where the same memory is still read, even if it is all of it."""
-    if (type(target) is ndarray is type(source) and target.flags.forc and source.flags.forc
-            and may_share_memory(target, source)):
+    if overlapping(target, source) and target.flags.forc and source.flags.forc:
         raise refusal()
 
 
@@ -52,12 +70,10 @@ def apart(name: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(kernel)
     def checked(target: Any, *rest: Any) -> Any:
         for value in rest:
-            if type(value) is ndarray:
-                check(target, value)
-            elif isinstance(value, list):  # indices, one for each dimension
-                for one in value:
-                    if one is not None:
-                        check(target, getattr(one, "_a", one))
+            for one in value if isinstance(value, list) else (value,):  # indices, one for each dimension
+                array = getattr(one, "_a", one)
+                if isinstance(array, (ndarray, DeviceArray)):
+                    check(target, array)
         return kernel(target, *rest)
 
     return checked

@@ -181,9 +181,9 @@ def _resize(self: Tensor, size: Any, memory_format: MemoryFormat | None) -> Tens
         kept = min(fresh.size, held)
         if type(self._st) is BorrowedShared:
             raise RuntimeError("Trying to resize storage that is not resizable")
+        if Deterministic.on and Deterministic.fill:
+            filled(fresh)
         if on_host:
-            if Deterministic.on and Deterministic.fill:
-                filled(fresh)
             if kept:
                 fresh.reshape(-1)[:kept] = strided(array, (kept,), (item,))
         elif kept:

@@ -55,7 +55,12 @@ def _empty(size: Any, dtype: DType | None, layout: Any, device: DeviceLike, pin_
         raise RuntimeError("unsupported memory format option Preserve")
     if where.type == "cpu":
         return wrap(np.empty(shape, kind) if memory_format is None else formatted(shape, kind, memory_format))
-    return wrap(empty_array(shape, kind, where, format_strides(shape, kind, memory_format)))
+    return wrap(_settled(empty_array(shape, kind, where, format_strides(shape, kind, memory_format))))
+
+
+def _settled(array: Any) -> Any:
+    """New memory of a device; filled, if results must not depend on what was there."""
+    return filled(array) if Deterministic.on and Deterministic.fill else array
 
 
 def _is_row_major(shape: tuple[int, ...], steps: tuple[int, ...]) -> bool:
@@ -86,7 +91,7 @@ def _empty_strided(size: Any, stride: Any, dtype: DType | None, layout: Any, dev
                            "negative strides are not supported")
     span = 1 + sum((n - 1) * s for n, s in zip(shape, steps)) if 0 not in shape else 0
     if where.type != "cpu":
-        return wrap(empty_array(shape, kind, where, tuple(s * kind.itemsize for s in steps)))
+        return wrap(_settled(empty_array(shape, kind, where, tuple(s * kind.itemsize for s in steps))))
     memory = np.empty(span, kind)
     if Deterministic.on and Deterministic.fill:
         filled(memory)
@@ -155,10 +160,10 @@ def _empty_like(self: Tensor, dtype: DType | None, layout: Any, device: DeviceLi
     where = self.device if device is None else as_device(device)
     if where.type != "cpu":
         if type(array) is not np.ndarray and where == array.device:
-            return wrap(device_of(array).empty_in(memory_format, array, kind))
+            return wrap(_settled(device_of(array).empty_in(memory_format, array, kind)))
         strides = (dense_strides(array, kind.itemsize) if memory_format is None or memory_format is preserve_format
                    else format_strides(array.shape, kind, memory_format))
-        return wrap(empty_array(array.shape, kind, where, strides))
+        return wrap(_settled(empty_array(array.shape, kind, where, strides)))
     if Deterministic.on and Deterministic.fill:
         if memory_format is None or memory_format is preserve_format:
             return wrap(filled(empty_strided(array, kind)))

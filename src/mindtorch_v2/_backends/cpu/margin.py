@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._dtype import HALF_TYPES
+from ..._dtype import FROM_NUMPY, HALF_TYPES, cpp_name
 
 Array = Any
 NONE, MEAN = 0, 1
@@ -36,21 +36,22 @@ def _spread(grad: Array, slopes: Array, x: Array, reduction: int) -> Array:
 # -- one true class ----------------------------------------------------------------------------------------------------
 
 
-def _check(x: Array, target: Array, p: Any, weight: Array | None) -> None:
+def check_margin(x: Any, target: Any, p: Any, weight: Any) -> None:
+    """What is wrong with the arguments of `multi_margin_loss`, on any device, but for the classes themselves."""
     if p not in (1, 2):
         raise RuntimeError("only p == 1 and p == 2 supported")
     if x.ndim > 2 or (x.ndim and not x.shape[-1]):
         raise RuntimeError("Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
                            f"{list(x.shape)}")
-    count, classes = _rows(x).shape
+    count, classes = (1, *x.shape, *[1] * (1 - x.ndim))[-2:]
     if target.ndim > 1 or target.size != count:
         raise RuntimeError("multi_margin_loss: target tensor should be 1-D with size equal to the number of input "
                            f"samples. Expected target size [{count}], but got {list(target.shape)}: inconsistent "
                            f"target size for input of shape {list(x.shape)}")
     if weight is not None and weight.shape not in ((classes,), ()):
         raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
-    if np.any((target < 0) | (target >= classes)):
-        raise RuntimeError("target out of range")
+    if target.dtype != np.int64:
+        raise RuntimeError(f"expected scalar type Long but found {cpp_name(FROM_NUMPY[target.dtype].name)}")
 
 
 def _missed(x: Array, target: Array, margin: Any) -> tuple[Array, Array]:
@@ -63,7 +64,9 @@ def _missed(x: Array, target: Array, margin: Any) -> tuple[Array, Array]:
 
 def multi_margin_loss(x: Array, target: Array, p: Any, margin: Any, weight: Array | None, reduction: int) -> Array:
     """The hinge loss of the true class against each other class."""
-    _check(x, target, p, weight)
+    check_margin(x, target, p, weight)
+    if np.any((target < 0) | (target >= x.size // max(target.size, 1))):
+        raise RuntimeError("target out of range")
     missed, true = _missed(x, target, margin)
     losses = (missed if p == 1 else missed * missed).sum(1) / np.asarray(missed.shape[1], missed.dtype)
     if weight is not None:

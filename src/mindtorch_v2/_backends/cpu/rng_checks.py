@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -175,8 +175,8 @@ def check_permutation(n: int, dtype: np.dtype) -> None:
         raise RuntimeError(f"value cannot be converted to type {dtype.name}_t without overflow")
 
 
-def check_multinomial(probabilities: np.ndarray, num_samples: int, replacement: bool) -> None:
-    """Shape, dtype and values of the weights; which complaint comes first depends on the algorithm, as in PyTorch."""
+def check_multinomial_shape(probabilities: Any, num_samples: int, replacement: bool) -> None:
+    """What is wrong with the weights whatever they are: for an array of any device."""
     if probabilities.ndim not in (1, 2):
         raise RuntimeError("prob_dist must be 1 or 2 dim")
     if probabilities.dtype not in FLOATING:
@@ -187,6 +187,11 @@ def check_multinomial(probabilities: np.ndarray, num_samples: int, replacement: 
         raise RuntimeError("cannot sample n_sample <= 0 samples")
     if not replacement and num_samples > probabilities.shape[-1]:
         raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
+
+
+def check_multinomial(probabilities: np.ndarray, num_samples: int, replacement: bool) -> None:
+    """Shape, dtype and values of the weights; which complaint comes first depends on the algorithm, as in PyTorch."""
+    check_multinomial_shape(probabilities, num_samples, replacement)
     if replacement and num_samples > 1:
         if not np.all(probabilities >= 0):
             raise RuntimeError("invalid multinomial distribution (encountering probability entry < 0)")

@@ -170,7 +170,7 @@ class NpuDevice(Device):
     def missing(self, op: Any, form: str) -> Kernel:
         formula = STAND_INS[0](op.key)
         if formula is not None:
-            return kernels.from_formula(op, formula)
+            return kernels.explained(op, formula)
         if kernels.fallback_wanted():
             return kernels.on_cpu(op, form, self.to_host, self.from_host, self.copy)
         raise NotImplementedError(

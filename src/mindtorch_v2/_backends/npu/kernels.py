@@ -10,16 +10,19 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from ..._errors import OutOfMemoryError
+from ..._random import Generator
 from ..base import BY_ARRAY, INPLACE, NEW, OUT
 from ..meta import MetaArray
 from . import arrays
-from .arrays import NpuArray
+from .arrays import FLOAT32, NpuArray
 from .call import CALLS
 from .composed import COMPOSED, draw
 from .errors import AclError, MissingSymbol
@@ -44,19 +47,11 @@ SPACE: dict[str, Any] = {
                                                 "placed", "lifted")},
     "GELU": {"none": 0, "tanh": 1},
 }
-# Ops that refuse integers, which the operators they are made of would take.
-FLOATING = frozenset({"hardsigmoid", "hardswish", "elu", "celu", "gelu", "silu", "softplus", "leaky_relu", "_softmax",
-                      "_log_softmax", "mse_loss", "native_layer_norm", "linalg_vector_norm", "var.correction",
-                      "std.correction", "softplus_backward", "avg_pool2d", "_adaptive_avg_pool2d", "bernoulli"})
-
-# Ops that refuse truth values only.
-NUMERIC = frozenset({"relu", "hardtanh", "threshold", "abs", "neg", "clamp", "clamp_min", "clamp_max", "dot", "mm",
-                     "bmm", "addmm", "mv", "sub.Tensor", "sub.Scalar", "rsub.Scalar", "addcmul", "addcdiv", "topk",
-                     "sign", "floor", "ceil", "trunc"})
-
-
-# Ops of which two operands have one dtype: the place of the second.
-MATCHED = {"scatter.src": 3, "scatter_add": 3, "index_add": 3, "lerp.Scalar": 1}
+# Ops whose operators or formulas take what PyTorch refuses for other reasons than the dtype of the first operand.
+LAX = frozenset({"celu", "hardtanh", "heaviside", "index_add", "index_fill.int_Scalar", "index_fill.int_Tensor",
+                 "lerp.Scalar", "linalg_cross", "linalg_vector_norm", "masked_fill.Scalar", "masked_fill.Tensor",
+                 "masked_scatter", "multi_margin_loss", "renorm", "scatter.src", "scatter_add", "smooth_l1_loss",
+                 "take"})
 
 
 def source(op: Any, key: str) -> str:
@@ -103,7 +98,7 @@ OUT_ARRAY, CONSTANT = 100, 200  # in the launcher's templates; smaller numbers a
 def quick(op: Any, form: str, kernel: Kernel) -> Kernel:
     """A line of the table in C, which calls the kernel given here where it does not know its way; or that kernel."""
     key = op.key if form == NEW else f"{op.key}/inplace"
-    if LAUNCH is None or form == OUT or key not in TABLE:
+    if LAUNCH is None or form == OUT or key not in TABLE or op.key in LAX:
         return kernel
     results, call, *by_number = TABLE[key]
     arguments = op.schema.arguments
@@ -149,58 +144,91 @@ def template(text: str, names: list[str], constants: list[Any]) -> tuple[Any, tu
 
 
 def explained(op: Any, kernel: Kernel) -> Kernel:
-    """A kernel whose refusal of wrong arguments is PyTorch's: found by asking the op's rule for shapes."""
+    """A kernel or formula whose refusal of wrong arguments is PyTorch's, found by asking the CPU's kernel.
 
-    refused = "iub" if op.key in FLOATING else "b" if op.key in NUMERIC else ""
-
-    matched = MATCHED.get(op.key)
+    What the parts of a formula say is about them, not about the op.
+    """
+    check = asking(op)
 
     def run(*arguments: Any) -> Any:
-        if matched is not None and arguments[0].dtype != arguments[matched].dtype:
-            ask_shapes(op, arguments)
-        if refused and arguments[0].dtype.kind in refused:
-            ask_shapes(op, arguments)
+        check(arguments)
         try:
             return kernel(*arguments)
-        except AclError as error:
-            if error.code in REFUSED:
-                ask_shapes(op, arguments)
+        except OutOfMemoryError:
             raise
-        except (IndexError, ValueError, TypeError, KeyError):
-            ask_shapes(op, arguments)
+        except (RuntimeError, IndexError, ValueError, TypeError, KeyError, ZeroDivisionError) as error:
+            if not isinstance(error, AclError) or error.code in REFUSED:
+                ask(op, arguments)
             raise
 
     return run
 
 
-def from_formula(op: Any, formula: Kernel) -> Kernel:
-    """A formula of other ops whose errors are those of the op: what its parts say is about them."""
+def asking(op: Any) -> Callable[[tuple[Any, ...]], None]:
+    """What a kernel calls first: the CPU's kernel is asked about each kind of arguments when it first comes.
 
-    def run(*arguments: Any) -> Any:
+    A kernel runs after its call has returned, so what PyTorch refuses must be refused before. Operators take most
+    integers, and PyTorch's kernels do not: all are asked about. What `LAX` names is asked about in every case.
+    """
+    if op.cpu_full is None and op.cpu is None:
+        return lambda arguments: None
+    lax = op.key in LAX
+    known: set[Any] = set()
+
+    def check(arguments: tuple[Any, ...]) -> None:
+        if not lax and getattr(arguments[0], "dtype", FLOAT32).kind not in "iub":
+            return
+        kind = kind_of(arguments, lax)
+        if kind in known:
+            return
+        cut = any(value.size > SMALL for value in arguments if isinstance(value, NpuArray))
         try:
-            return formula(*arguments)
-        except (RuntimeError, IndexError, ValueError, TypeError):
-            ask_shapes(op, arguments)
+            ask(op, arguments, cut)
+        except (NotImplementedError, TypeError):
             raise
+        except (RuntimeError, ValueError, IndexError) as error:
+            # Other sizes, zeros for values and memory that cannot be written have errors of their own.
+            if not (cut and not lax) and not OF_ZEROS.search(str(error)):
+                raise
+        if len(known) >= KINDS_KEPT:
+            known.clear()
+        known.add(kind)
 
-    return run
+    return check
 
 
-def ask_shapes(op: Any, arguments: tuple[Any, ...]) -> None:
+SMALL = 4096  # elements; of larger arrays, dimensions are cut to three elements before the CPU is asked
+KINDS_KEPT = 512
+OF_ZEROS = re.compile("ZeroDivision|read-only")
+
+
+def kind_of(value: Any, lax: bool) -> Any:
+    """What refusals depend on: dtypes and numbers of dimensions; if `lax`, also sizes and numbers."""
+    if isinstance(value, (NpuArray, MetaArray)):
+        return (value.dtype.num, value.shape) if lax else (value.dtype.num, len(value.shape))
+    if type(value) in (list, tuple):
+        return tuple([kind_of(one, lax) for one in value])
+    if not lax and type(value) in (int, float, bool):
+        return type(value)
+    return type(value), value if type(value).__hash__ is not None else None
+
+
+def ask(op: Any, arguments: tuple[Any, ...], cut: bool = False) -> None:
     """Run what an op would do on the CPU on zeros of the same shapes, to have it raise what is wrong with them."""
     kernel = op.cpu_full or op.cpu
     if kernel is None:
         return
-    kernel(*[stand_in(value) for value in arguments])
+    kernel(*[stand_in(value, cut) for value in arguments])
 
 
-def stand_in(value: Any) -> Any:
+def stand_in(value: Any, cut: bool) -> Any:
     """Zeros of the same shape, without memory."""
     if isinstance(value, (NpuArray, MetaArray)):
-        return np.broadcast_to(np.zeros((), value.dtype), value.shape)
+        shape = tuple([min(size, 3) for size in value.shape]) if cut else value.shape
+        return np.broadcast_to(np.zeros((), value.dtype), shape)
     if type(value) in (list, tuple):
-        return type(value)(stand_in(one) for one in value)
-    return None if type(value).__name__ == "Generator" else value
+        return type(value)(stand_in(one, cut) for one in value)
+    return Generator() if isinstance(value, Generator) else value
 
 
 # -- ops that the NPU does not have ------------------------------------------------------------------------------------

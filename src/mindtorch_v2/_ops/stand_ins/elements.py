@@ -357,7 +357,7 @@ def geometric(self: Tensor, p: float, generator: Any) -> Tensor:
     return (_uniform(self, generator).log() / math.log1p(-p)).ceil().clamp(min=1).to(self.dtype)
 
 
-@formula("rrelu_with_noise")
+@formula("rrelu_with_noise", "rrelu_with_noise.inplace")
 def rrelu(self: Tensor, noise: Tensor, lower: float, upper: float, training: bool, generator: Any) -> Tensor:
     """Negative elements times slopes that are drawn, which `noise` keeps."""
     if not training:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..._backends.cpu.margin import check_margin
 from ..._dispatch.namespace import aten
 from ..._tensor import Tensor
 from . import formula
@@ -13,26 +14,20 @@ NONE, MEAN = 0, 1
 
 def _missed(self: Tensor, target: Tensor, margin: Any) -> tuple[Tensor, Tensor]:
     """By how much each other class comes too near to the true one, and where the true ones are."""
-    rows, true = self.reshape(-1, self.shape[-1]), target.reshape(-1, 1)
+    rows, true = self.reshape(-1, self.shape[-1] if self.dim() else 1), target.reshape(-1, 1)
     missed = (rows - rows.gather(1, true) + margin).clamp(min=0)
     return missed.scatter(1, true, 0), true
-
-
-def _check(self: Tensor, target: Tensor, p: Any) -> None:
-    if p not in (1, 2) or not 0 < self.dim() <= 2 or target.dim() > 1 or \
-            target.numel() != (self.shape[0] if self.dim() == 2 else 1):
-        raise ValueError("wrong arguments of multi_margin_loss")  # said in full by the CPU's kernel
 
 
 @formula("multi_margin_loss")
 def multi_margin_loss(self: Tensor, target: Tensor, p: Any, margin: Any, weight: Tensor | None,
                       reduction: int) -> Tensor:
     """The hinge loss of the true class against each other class."""
-    _check(self, target, p)
+    check_margin(self._a, target._a, p, None if weight is None else weight._a)
     missed, true = _missed(self, target, margin)
     losses = (missed if p == 1 else missed * missed).sum(1) / missed.shape[1]
     if weight is not None:
-        losses = losses * weight[true[:, 0]]
+        losses = losses * weight.reshape(-1)[true[:, 0]]
     if reduction == NONE:
         return losses if self.dim() > 1 else losses.reshape(())
     return losses.mean() if reduction == MEAN else losses.sum()
@@ -45,7 +40,7 @@ def multi_margin_loss_backward(grad: Tensor, self: Tensor, target: Tensor, p: An
     missed, true = _missed(self, target, margin)
     slopes = ((missed > 0).to(missed.dtype) if p == 1 else 2 * missed) / missed.shape[1]
     if weight is not None:
-        slopes = slopes * weight[true[:, 0]].unsqueeze(1)
+        slopes = slopes * weight.reshape(-1)[true[:, 0]].unsqueeze(1)
     slopes = slopes.scatter(1, true, -slopes.sum(1, True))
     if reduction == MEAN:
         slopes = slopes / slopes.shape[0]

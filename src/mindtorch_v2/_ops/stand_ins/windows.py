@@ -52,13 +52,18 @@ def _largest(x: Tensor, lines: list[Line]) -> tuple[Tensor, Tensor]:
     spatial = len(lines)
     lead, sizes = tuple(x.shape[:-spatial]), tuple(x.shape[-spatial:])
     cells: Any = np.zeros((), np.int64)
-    for (places, _), size in zip(lines, sizes, strict=True):
-        cells = cells[..., None, None] * size + places
+    inside: Any = np.ones((), bool)
+    for (places, there), size in zip(lines, sizes, strict=True):
+        cells, inside = cells[..., None, None] * size + places, inside[..., None, None] & there
     order = [*range(0, 2 * spatial, 2), *range(1, 2 * spatial, 2)]
-    cells = cells.transpose(order).reshape(math.prod(len(places) for places, _ in lines), -1)
+    cells, inside = (one.transpose(order).reshape(math.prod(len(places) for places, _ in lines), -1)
+                     for one in (cells, inside))
     numbers = tensor(np.ascontiguousarray(cells).reshape(-1), device=x.device)
     shown = x.reshape(*lead, math.prod(sizes)).index_select(-1, numbers).reshape(*lead, *cells.shape)
     values, tap = shown.max(-1)
+    if x.dtype.is_floating_point:  # of several NaN, the last is the largest
+        numbered = tensor(np.where(inside, np.arange(cells.shape[1]), -1), device=x.device)
+        tap = aten.maximum(tap, aten.where(aten.ne(shown, shown), numbered, -1).amax(-1))
     first = aten.arange(0, cells.size, cells.shape[1], device=x.device)
     shape = (*lead, *[len(places) for places, _ in lines])
     found = numbers.index_select(0, (tap + first).reshape(-1))

@@ -394,6 +394,8 @@ def pixel_unshuffle(self: NpuArray, downscale_factor: int) -> NpuArray:
 @composed("put")
 def put(self: NpuArray, index: NpuArray, source: NpuArray, accumulate: bool) -> NpuArray:
     """A copy with elements replaced by their numbers in the whole, or added to."""
+    if index.size != source.size:
+        raise IndexError("as many elements as numbers are needed")  # said in full by the CPU's kernel
     out = new(self, self.shape)
     CALLS.InplaceCopy(out, self)
     if index.size:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...._shape import broadcast_shapes
+from ...cpu.rng_checks import check_multinomial_shape
 from ..arrays import BOOL, FLOAT32, NpuArray, converted, like, new, placed
 from ..call import CALLS
 from .order import topk
@@ -122,6 +123,7 @@ def exponential(self: NpuArray, lambd: float, generator: Any) -> NpuArray:
 @composed("multinomial")
 def multinomial(self: NpuArray, num_samples: int, replacement: bool, generator: Any) -> NpuArray:
     """Places drawn by weights: of weights divided by exponential numbers, the largest."""
+    check_multinomial_shape(self, num_samples, replacement)
     if replacement and num_samples > 1:
         columns = [multinomial(self, 1, False, generator) for _ in range(num_samples)]
         return cat(columns, self.ndim - 1)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...cpu.adaptive_pooling import adaptive_sizes
 from ...cpu.convolution_checks import check_convolution
+from ...cpu.pooling import pool_of
 from ..arrays import INT32, INT64, NpuArray, contiguous, converted, new, viewed
 from ..call import CALLS
 from ..settings import cube, cube_convolution
@@ -72,39 +74,15 @@ def convolution_backward(grad: NpuArray, input: NpuArray, weight: NpuArray, bias
     return tuple([new(input, (0,)) if one is None else one for one in made])  # type: ignore[return-value]
 
 
-def _pooled(n: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
-    reach = dilation * (kernel - 1) + 1
-    extent = (n + 2 * padding - reach + (stride - 1 if ceil_mode else 0)) // stride + 1
-    if ceil_mode and (extent - 1) * stride >= n + padding:
-        extent -= 1
-    return extent
-
-
-def _pool_shape(x: NpuArray, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> tuple[int, ...]:
-    if min(stride) == 0:
-        raise RuntimeError("stride should not be zero")
-    if min(kernel) <= 0:
-        raise RuntimeError("kernel size should be greater than zero, but got kH: {} kW: {}".format(*kernel))
-    if 0 in x.shape[-3:]:
-        raise RuntimeError("Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got:"
-                           f"{list(x.shape)}")
-    extents = [_pooled(n, k, s, p, d, ceil_mode)
-               for n, k, s, p, d in zip(x.shape[-2:], kernel, stride, padding, dilation, strict=True)]
-    if min(extents) < 1:
-        raise RuntimeError(f"Given input size: ({'x'.join(map(str, x.shape[-3:]))}). Calculated output size: "
-                           f"({'x'.join(map(str, (x.shape[-3], *extents)))}). Output size is too small")
-    return (*x.shape[:-2], *extents)
-
-
 @composed("max_pool2d_with_indices")
 def max_pool(self: NpuArray, kernel: Any, stride: Any, padding: Any, dilation: Any,
              ceil_mode: bool) -> tuple[NpuArray, NpuArray]:
     """The largest of each window, and where it is in its plane."""
-    kernel = _each(kernel, 2)
-    stride, padding, dilation = _each(stride, 2) or kernel, _each(padding, 2), _each(dilation, 2)
-    shape = _pool_shape(self, kernel, stride, padding, dilation, ceil_mode)
+    pool = pool_of("max_pool2d", self, 2, kernel, stride, padding, dilation, ceil_mode)
+    shape = (*pool.lead, *pool.out)
     out, places = new(self, shape), new(self, shape, INT32)
-    CALLS.MaxPool2dWithIndices(contiguous(self), kernel, stride, padding, dilation, ceil_mode, out, places)
+    CALLS.MaxPool2dWithIndices(contiguous(self), pool.kernel, pool.stride, pool.padding, pool.dilation, ceil_mode, out,
+                               places)
     return out, converted(places, INT64)
 
 
@@ -126,10 +104,10 @@ def avg_pool(self: NpuArray, kernel: Any, stride: Any, padding: Any, ceil_mode: 
     """The mean of each window."""
     if divisor == 0:
         raise RuntimeError("divisor must be not zero")
-    kernel = _each(kernel, 2)
-    stride, padding = _each(stride, 2) or kernel, _each(padding, 2)
-    out = new(self, _pool_shape(self, kernel, stride, padding, (1, 1), ceil_mode))
-    CALLS.AvgPool2d(contiguous(self), kernel, stride, padding, ceil_mode, include, divisor or 0, cube(), out)
+    pool = pool_of("avg_pool2d", self, 2, kernel, stride, padding, 1, ceil_mode)
+    out = new(self, (*pool.lead, *pool.out))
+    CALLS.AvgPool2d(contiguous(self), pool.kernel, pool.stride, pool.padding, ceil_mode, include, divisor or 0, cube(),
+                    out)
     return out
 
 
@@ -148,10 +126,10 @@ def avg_pool_backward(grad: NpuArray, self: NpuArray, kernel: Any, stride: Any, 
 @composed("_adaptive_avg_pool2d")
 def adaptive_avg_pool(self: NpuArray, size: Any) -> NpuArray:
     """Means of as many windows as are asked for."""
-    size = tuple([n if wanted is None else wanted
-                  for n, wanted in zip(self.shape[-2:], _each(size, 2), strict=True)])
+    size = adaptive_sizes("adaptive_avg_pool2d", self, size, 2)
     out = new(self, (*self.shape[:-2], *size))
-    CALLS.AdaptiveAvgPool2d(contiguous(self), size, out)
+    if out.size:
+        CALLS.AdaptiveAvgPool2d(contiguous(self), size, out)
     return out
 
 
@@ -159,5 +137,6 @@ def adaptive_avg_pool(self: NpuArray, size: Any) -> NpuArray:
 def adaptive_avg_pool_backward(grad: NpuArray, self: NpuArray) -> NpuArray:
     """Gradients spread over such windows."""
     out = new(self, self.shape)
-    CALLS.AdaptiveAvgPool2dBackward(contiguous(grad), contiguous(self), out)
+    if out.size:
+        CALLS.AdaptiveAvgPool2dBackward(contiguous(grad), contiguous(self), out)
     return out
