@@ -7,8 +7,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ._backends.array import phantom, seen_through
-from ._backends.base import copy_array, device_of, to_host
+from ._backends.array import part
+from ._backends.base import copy_array, device_named, device_of, to_host
 from ._device import CPU, device
 from ._shared_memory import SharedMap, owner_of
 
@@ -143,7 +143,7 @@ class Storage:
         if type(self.array) is np.ndarray:
             self.bytes()[index] = value
             return
-        device_of(self.array).fill(seen_through(self.array, phantom(self.array)[index]), value)
+        device_of(self.array).fill(part(self.array, index), value)
 
     @property
     def _cdata(self) -> int:
@@ -167,7 +167,7 @@ class Storage:
         return iter(self.tolist())
 
     def __reduce__(self) -> Any:
-        return (_of_bytes, (self.bytes() if type(self.array) is np.ndarray else to_host(self.array),))
+        return (_of_bytes, (self.bytes(), *([] if self.device.type == "cpu" else [self.device])))
 
     def __copy__(self) -> Storage:
         return self.clone()
@@ -193,9 +193,12 @@ class Storage:
 Storage.__name__ = Storage.__qualname__ = "UntypedStorage"
 
 
-def _of_bytes(data: np.ndarray) -> Storage:
+def _of_bytes(data: np.ndarray, where: device = CPU) -> Storage:
     """What a pickled storage comes back through."""
-    return Storage(data if data.flags.writeable else data.copy(), CPU)
+    if where == CPU:
+        return Storage(data if data.flags.writeable else data.copy(), CPU)
+    moved = device_named(where).from_host(data, where)
+    return Storage(moved, moved.device)
 
 
 class Shared:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ._autograd.api import backward as run
 from ._autograd.graph import RemovableHandle, edge
+from ._backends.array import DeviceArray
 from ._backends.base import device_of, placed, to_host
 from ._backends.cpu.view import owner
 from ._backends.hollow import HollowArray
@@ -335,7 +336,7 @@ def rebuild(cls: type, contents: Any, requires_grad: bool, where: device = CPU,
 
 def _reduce(self: Tensor, protocol: Any = None) -> Any:
     warn_if_has_hooks(self)
-    if type(self._a) is np.ndarray:
+    if type(self._a) is np.ndarray or (isinstance(self._a, DeviceArray) and device_of(self._a).has_data):
         # With the whole memory, as in PyTorch: what shares it now shares it again.
         return (rebuild_on, (type(self), self.untyped_storage(), self.dtype, self.storage_offset(),
                              tuple(self._a.shape), self.stride(), self._rg, self.__dict__))
@@ -345,7 +346,7 @@ def _reduce(self: Tensor, protocol: Any = None) -> Any:
 def rebuild_on(cls: type, storage: Storage, kind: dtype, offset: int, shape: tuple[int, ...], stride: tuple[int, ...],
                requires_grad: bool, attributes: dict[str, Any]) -> Tensor:
     """What a pickled tensor comes back through: a window on a storage of the same pickle."""
-    window = set_(aten.empty((0,), dtype=kind, device="cpu"), storage, offset, shape, stride)
+    window = set_(aten.empty((0,), dtype=kind, device=storage.device), storage, offset, shape, stride)
     made = wrap_as(cls, window._a)
     made._st = window._st
     made._rg = requires_grad

@@ -9,7 +9,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ._backends.base import DEVICES, empty_array, transfer
+from ._backends.array import part
+from ._backends.base import DEVICES, device_of, empty_array, transfer
 from ._device import CPU, as_device, device
 from ._dtype import ALL_DTYPES, DefaultDtype, cpp_name, dtype, dtype_from_name
 from ._legacy import NAMES
@@ -272,7 +273,14 @@ class TypedStorage:
             raise TypeError(f"can't assign a {type(value).__name__} to a torch.{_old_name(self.dtype)}Tensor")
         if isinstance(value, TypedStorage):
             raise RuntimeError(f"cannot set item with value type {type(value)}")
-        self._elements()[index if isinstance(index, slice) else self._place(index)] = value
+        place = index if isinstance(index, slice) else self._place(index)
+        whole = self._untyped.array
+        if isinstance(whole, np.ndarray):
+            self._elements()[place] = value
+            return
+        item = self.dtype.np.itemsize
+        elements = whole.over((len(self),), (item,), whole.offset, self.dtype.np)
+        device_of(whole).fill(part(elements, place), value)
 
     def __copy__(self) -> TypedStorage:
         return self.clone()

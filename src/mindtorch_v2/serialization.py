@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ._backends.base import device_named
 from ._device import CPU, device
 from ._dispatch.namespace import aten
 from ._dtype import dtype, dtype_from_name, uint8
@@ -63,7 +64,7 @@ class _Describer:
 
     def storage(self, storage: Any, name: str, data: Any) -> StorageRecord:
         """A storage, once for all that use it."""
-        key = id(storage.array)
+        key = id(storage.owner)
         if key not in self.storages:
             if _SKIPPING:
                 data = np.zeros_like(data)
@@ -74,23 +75,17 @@ class _Describer:
         """A window on a storage."""
         warn_if_has_hooks(obj)
         tensor: Tensor = obj if obj.is_leaf else aten.detach(obj)
-        where = tensor.device
-        if where.type == "meta":
+        if tensor.device.type == "meta":
             record = StorageRecord("", tensor.dtype.name, "meta", np.empty(0, numpy_dtype(tensor.dtype.name)))
             return TensorRecord(record, 0, tuple(tensor._a.shape), tuple(tensor.stride()), bool(obj.requires_grad),
                                 isinstance(obj, Parameter))
-        host: Tensor = tensor if where == CPU else aten.to(aten.detach(tensor), "cpu")
-        storage = host.untyped_storage()
-        key = id(storage.array)
-        if key not in self.storages:
-            flat = storage.bytes().view(host._a.dtype)
-            if _SKIPPING:
-                flat = np.zeros_like(flat)
-            self.storages[key] = (StorageRecord(str(len(self.storages)), host.dtype.name, str(where), flat), storage)
-        record = self.storages[key][0]
-        if record.dtype_name != host.dtype.name:
+        storage = tensor.untyped_storage()
+        known = self.storages.get(id(storage.owner))
+        record = known[0] if known is not None else self.storage(storage, tensor.dtype.name,
+                                                                 storage.bytes().view(tensor._a.dtype))
+        if record.dtype_name != tensor.dtype.name:
             raise RuntimeError("Cannot save multiple tensors or storages that view the same data as different types")
-        return TensorRecord(record, host.storage_offset(), tuple(host._a.shape), tuple(host.stride()),
+        return TensorRecord(record, tensor.storage_offset(), tuple(tensor._a.shape), tuple(tensor.stride()),
                             bool(obj.requires_grad), isinstance(obj, Parameter))
 
 
@@ -176,6 +171,7 @@ class _Builder:
     def __init__(self, map_location: Any) -> None:
         self.map_location = map_location
         self.storages: dict[int, Storage] = {}
+        self.moved: dict[tuple[int, device], Any] = {}
 
     def tensor(self, record: TensorRecord) -> Tensor:
         """A tensor, or a parameter, with the attributes it had."""
@@ -189,7 +185,7 @@ class _Builder:
             made._st = Shared(shared)
             target = self._target(shared, record.storage.location)
             if target is not None and target != CPU:
-                made = aten.to(made, target)
+                made = self._on_device(record, made, target)
         if record.is_parameter:
             made = Parameter(made, record.requires_grad)
         elif record.requires_grad:
@@ -203,7 +199,12 @@ class _Builder:
     def storage(self, record: StorageRecord) -> TypedStorage:
         """A storage that stands by itself; without an element type it is one of bytes."""
         kind = uint8 if record.dtype_name == UNTYPED else dtype_from_name(record.dtype_name)
-        return TypedStorage(wrap_storage=self._shared(record, record.data), dtype=kind, _internal=True)
+        shared = self._shared(record, record.data)
+        target = self._target(shared, record.location)
+        if target is not None and target != CPU and device_named(target).has_data:
+            moved = self._moved(record, target)
+            shared = Storage(moved, moved.device)
+        return TypedStorage(wrap_storage=shared, dtype=kind, _internal=True)
 
     def sparse(self, record: SparseRecord) -> Tensor:
         """A tensor in coordinate or compressed form."""
@@ -211,6 +212,21 @@ class _Builder:
             return aten.sparse_compressed_tensor(record.compressed, record.indices, record.values, record.size,
                                                  layout=record.layout)
         return aten.sparse_coo_tensor(record.indices, record.values, record.size, is_coalesced=record.is_coalesced)
+
+    def _on_device(self, record: TensorRecord, made: Tensor, target: device) -> Tensor:
+        """A tensor in the memory of a device."""
+        if not device_named(target).has_data:
+            return aten.to(made, target)
+        array = made._a
+        return wrap(self._moved(record.storage, target).over(array.shape, array.strides,
+                                                             record.offset * array.dtype.itemsize, array.dtype))
+
+    def _moved(self, record: StorageRecord, target: device) -> Any:
+        """The array that a storage is on a device; it goes there once for all that use it."""
+        key = id(record.data), target
+        if key not in self.moved:
+            self.moved[key] = aten.to(wrap(record.data), target)._a
+        return self.moved[key]
 
     def _shared(self, record: StorageRecord, array: Any) -> Storage:
         if id(record.data) not in self.storages:

@@ -146,6 +146,13 @@ def phantom(array: DeviceArray) -> np.ndarray:
     return np.ndarray(array.shape, array.dtype, _room(array.memory.nbytes), array.offset, array.strides)
 
 
+def part(array: DeviceArray, index: Any) -> Any:
+    """A run of the elements of an array of one dimension, by a slice or a number."""
+    if not isinstance(index, slice):
+        index = slice(index, index + 1 or None)
+    return seen_through(array, phantom(array)[index])
+
+
 def seen_through(array: DeviceArray, made: np.ndarray) -> Any:
     """The view of `array` that `made` is of its phantom."""
     if not made.size:

@@ -71,6 +71,8 @@ class Device:
             strides, size = row_major(shape, dtype.itemsize), numel(shape) * dtype.itemsize
         else:
             size = span_bytes(shape, strides, dtype.itemsize)
+        if size >> 63:
+            raise ValueError("array is too big")  # `_dispatch.explain` says it with the sizes
         return self.array_class(self.allocate(size, self.resolve(where)), tuple(shape), dtype, tuple(strides))
 
     # -- copies --------------------------------------------------------------------------------------------------------
@@ -301,7 +303,10 @@ def on_one_device(where: Device, kernel: Kernel, op: Any, form: str) -> Kernel:
     if op.key in GENERIC or op.view or where.type == "cpu":
         return kernel
     drawing = drawn_position(op) if where.has_data else None
-    written = form == INPLACE and where.has_data and op.name not in REPEATABLE
+    in_place = form == INPLACE and where.has_data
+    written = in_place and op.name not in REPEATABLE
+    if in_place:
+        kernel = apart(op.name, kernel)
 
     def run(*arguments: Any) -> Any:
         place: Any = None
@@ -327,7 +332,7 @@ def on_one_device(where: Device, kernel: Kernel, op: Any, form: str) -> Kernel:
             refuse_twice(arguments[0])
         return kernel(*arguments)
 
-    return apart(op.name, run) if written else run
+    return run
 
 
 def drawn_position(op: Any) -> int | None:

@@ -13,8 +13,8 @@ from .geometry import span_bytes
 
 # In-place ops that read an index or a mask after they have begun to write.
 BY_MASK = frozenset({"masked_fill", "masked_scatter"})
-BY_INDEX = frozenset({"_index_put_impl", "index_add", "index_copy", "index_fill", "index_reduce", "put", "scatter",
-                      "scatter_add", "scatter_reduce"})
+BY_INDEX = frozenset({"_index_put_impl", "index_add", "index_copy", "index_fill", "index_put", "index_reduce", "put",
+                      "scatter", "scatter_add", "scatter_reduce"})
 
 
 def refusal() -> RuntimeError:
@@ -70,7 +70,7 @@ def apart(name: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(kernel)
     def checked(target: Any, *rest: Any) -> Any:
         for value in rest:
-            for one in value if isinstance(value, list) else (value,):  # indices, one for each dimension
+            for one in value if isinstance(value, (list, tuple)) else (value,):  # indices, one for each dimension
                 array = getattr(one, "_a", one)
                 if isinstance(array, (ndarray, DeviceArray)):
                     check(target, array)

@@ -129,7 +129,7 @@ def declare(schema: str, **facts: Any) -> Op:
             kernel = getattr(op, form)
             if kernel is not None:
                 setattr(op, form, choosy(op.key, kernel))
-    if op.cpu_inplace is not None:
+    if op.cpu_inplace is not None and op.name != "index_put":  # which calls `_index_put_impl_`
         op.cpu_inplace = apart(op.name, op.cpu_inplace)
     if op.key in OPS:
         raise ValueError(f"aten::{op.key} is declared twice")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ..._dispatch.dtype_rules import unsupported
 from ..._dispatch.namespace import aten
 from ..._dtype import bool_, float32, float64, int32, int64
 from ..._shape import wrap_dim
@@ -250,6 +251,8 @@ def repeat_interleave(repeats: Tensor, output_size: int | None) -> Tensor:
     """Each number as often as is asked for. How many that are has to be known first."""
     if repeats.dim() != 1:
         raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
+    if repeats.dtype not in (int32, int64):
+        raise unsupported("repeat_interleave_cpu", repeats._a.dtype)
     if repeats.numel() and repeats.min().item() < 0:
         raise RuntimeError("repeats can not be negative")
     ends = repeats.cumsum(0)

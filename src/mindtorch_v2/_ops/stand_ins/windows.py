@@ -12,6 +12,7 @@ from ..._backends.cpu.adaptive_pooling import adaptive_sizes, adaptive_windows
 from ..._backends.cpu.pooling import Pool, pool_of
 from ..._backends.cpu.rearrange import Blocks
 from ..._construct import tensor
+from ..._deterministic import alert
 from ..._dispatch.namespace import aten
 from ..._dtype import int64
 from ..._tensor import Tensor
@@ -126,6 +127,7 @@ def max_unpool3d(self: Tensor, indices: Tensor, output_size: Any, stride: Any, p
 def _unpooled(self: Tensor, indices: Tensor, output_size: Any, spatial: int) -> Tensor:
     if indices.shape != self.shape or indices.dtype is not int64:
         raise ValueError("indices of another shape or type")  # said in full by the CPU's kernel
+    alert(f"max_unpooling{spatial}d_forward_out")
     return _put_back(self, indices, self.shape[:-spatial], tuple(int(n) for n in output_size), False)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...._deterministic import alert
 from ...._dispatch.promotion import pretty, result_dtype, stored_scalar
 from ...._dtype import FROM_NUMPY
 from ...._shape import broadcast_shapes, wrap_dims
@@ -396,6 +397,8 @@ def put(self: NpuArray, index: NpuArray, source: NpuArray, accumulate: bool) -> 
     """A copy with elements replaced by their numbers in the whole, or added to."""
     if index.size != source.size:
         raise IndexError("as many elements as numbers are needed")  # said in full by the CPU's kernel
+    if not accumulate:
+        alert("put_")
     out = new(self, self.shape)
     CALLS.InplaceCopy(out, self)
     if index.size:
