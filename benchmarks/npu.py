@@ -79,9 +79,10 @@ class without_library:
 
 def _like(function: Any, result: Any) -> Any:
     """A C function of the same arguments that does nothing: it returns 0, or, as a pointer, one that is not NULL."""
-    nothing = LIBM.fegetround if result is ctypes.c_int32 else ctypes.CDLL(None).getpid
+    nothing = LIBM.fegetround if result is ctypes.c_int32 else ctypes.CDLL(None).__errno_location
     return ctypes.CFUNCTYPE(result, *function.argtypes)(ctypes.cast(nothing, ctypes.c_void_p).value or 0)
 
 
-# Its `fegetround` takes no argument and returns the mode that is in force unless somebody changes it, 0.
+# Its `fegetround` takes no argument and returns the mode that is in force unless somebody changes it, 0. That, and
+# `__errno_location`, which returns an address, are a few instructions; a call of the system would be most of a launch.
 LIBM = ctypes.CDLL(ctypes.util.find_library("m"))

@@ -286,9 +286,11 @@ class Writer(GraphWriter):
             if self.inplace:
                 self.add(3, "t_ = v0")
                 return
+            # A device's kernels return arrays of its own; the CPU's may return a number of NumPy.
+            known = " and type(r_) is not type(a0)" if self.tensors and not self.tensors[0].is_list else ""
             self.add(
                 3,
-                "if type(r_) is not ndarray: r_ = as_array(r_)",
+                f"if type(r_) is not ndarray{known}: r_ = as_array(r_)",
                 *([] if self.facts.view else ["if ALLOCATED is not None: ALLOCATED(r_)"]),
                 "t_ = new(Tensor)",
                 "t_._a = r_",

@@ -26,7 +26,7 @@ static struct {
 } told;
 static struct { PyObject *dtype; int code, item; bool floating; } dtypes[32];
 static int dtype_count;
-static PyObject *bool_dtype;
+static int bool_kind; /* place of truth values in `dtypes` */
 
 typedef void *(*CreateTensor)(const int64_t *, uint64_t, int32_t, const int64_t *, int64_t, int32_t, const int64_t *, uint64_t, void *);
 typedef void *(*CreateValues)(const void *, uint64_t);
@@ -536,15 +536,17 @@ static bool make_values(PyObject *sequence, bool truth, Made *made, N *to)
     return keep(made, array, truth ? O_BOOLS : O_INTS, to);
 }
 
-/* Both phases. The result is 1 if it is done, 0 if Python has to do it, -1 with an exception, -2 with that of a plan. */
-static int launch(Operator *op, PyObject *const *args)
+/* Both phases. The result is 1 if it is done, 0 if Python has to do it, -1 with an exception, -2 with that of a plan.
+ * `known` is NULL, or has the descriptions of the arguments that are arrays. */
+static int launch(Operator *op, PyObject *const *args, const Described *const *known)
 {
     N numbers[22] = {0};
     double reals[MAX_FLOATS] = {0};
     int integers = 0, floats = 0, answer = 0;
-    Made made = {0};
-    Described d;
+    Made made;
+    Described fresh;
     Memory *where = NULL, *member = NULL;
+    made.count = 0;
     for (int k = 0; k < op->count; k++) {
         PyObject *arg = args[k];
         N *to = &numbers[integers];
@@ -552,11 +554,14 @@ static int launch(Operator *op, PyObject *const *args)
         case 't':
             if (arg == Py_None) { *to = 0; integers++; break; }
             /* fall through */
-        case 'T':
-            if (!describe(arg, &d) || !keep(&made, make_tensor(&d), O_TENSOR, to)) goto done;
+        case 'T': {
+            const Described *d = known ? known[k] : NULL;
+            if (!d && describe(arg, &fresh)) d = &fresh;
+            if (!d || !keep(&made, make_tensor(d), O_TENSOR, to)) goto done;
             integers++;
-            if (k == op->place) where = d.memory;
+            if (k == op->place) where = d->memory;
             break;
+        }
         case 'L':
             if (!make_list(arg, &made, to, &member)) goto done;
             integers++;
@@ -657,7 +662,7 @@ static PyObject *operator_call(PyObject *object, PyObject *const *args, size_t f
     Operator *self = (Operator *)object;
     Py_ssize_t count = PyVectorcall_NARGS(flags);
     if (!names && count == self->count && !watched()) {
-        int done = launch(self, args);
+        int done = launch(self, args, NULL);
         if (done < 0) return NULL;
         if (done) Py_RETURN_NONE;
     }
@@ -719,8 +724,8 @@ typedef struct {
 static PyObject *kernel_call(PyObject *object, PyObject *const *args, size_t flags, PyObject *names)
 {
     Kernel *self = (Kernel *)object;
-    Described first, other;
-    bool have = false;
+    Described described[MAX_ARGUMENTS], made;
+    const Described *of[MAX_ARGUMENTS], *first = NULL; /* of: those of the op's arguments */
     int by_number = 0;
     if (names || PyVectorcall_NARGS(flags) != self->count || watched()) goto python;
     for (int k = 0; k < self->count; k++) {
@@ -729,46 +734,66 @@ static PyObject *kernel_call(PyObject *object, PyObject *const *args, size_t fla
             by_number = 1; /* an array of the host without dimensions, or Python says what is wrong with it */
             continue;
         }
-        if (!describe(args[k], have ? &other : &first)) goto python;
-        Described *now = have ? &other : &first;
-        if (!now->row_major || !now->count || !dtypes[now->kind].floating) goto python;
-        if (have && (other.memory->depot != first.memory->depot || other.kind != first.kind || other.nd != first.nd
-                     || memcmp(other.dims, first.dims, (size_t)first.nd * sizeof *first.dims))) goto python;
-        have = true;
+        if (first && args[k] == args[0] && self->is_array[0]) {
+            of[k] = of[0];
+            continue;
+        }
+        Described *now = &described[k];
+        of[k] = now;
+        if (!describe(args[k], now) || !now->row_major || !now->count || !dtypes[now->kind].floating) goto python;
+        if (first && (now->memory->depot != first->memory->depot || now->kind != first->kind || now->nd != first->nd
+                      || memcmp(now->dims, first->dims, (size_t)first->nd * sizeof *first->dims))) goto python;
+        if (!first) first = now;
     }
-    if (!have) goto python;
+    if (!first) goto python;
     PyObject *out = NULL;
     if (self->result) {
-        Depot *depot = (Depot *)first.memory->depot;
+        Depot *depot = (Depot *)first->memory->depot;
         void *stream;
-        PyObject *strides = first.strides, *dtype = dtypes[first.kind].dtype;
-        int item = first.item;
+        PyObject *strides = first->strides;
         if (bound_index != depot->index || !current_stream((int)depot->index, &stream)) {
             if (PyErr_Occurred()) return NULL;
             goto python;
         }
+        made.nd = first->nd;
+        made.kind = first->kind;
         if (self->result == 2) {
-            dtype = bool_dtype;
-            item = 1;
-            if (!(strides = PyTuple_New(first.nd))) return NULL;
-            int64_t step = 1;
-            for (int k = first.nd - 1; k >= 0; k--) {
-                PyTuple_SET_ITEM(strides, k, PyLong_FromLongLong(step));
-                step *= first.dims[k];
-            }
+            made.kind = bool_kind;
+            if (!(strides = PyTuple_New(first->nd))) return NULL;
         } else Py_INCREF(strides);
-        PyObject *memory = depot_take_now(depot, first.count * item, (long long)(uintptr_t)stream);
-        out = memory ? new_array((Memory *)memory, first.shape, strides, dtype) : NULL;
+        int64_t step = 1;
+        for (int k = first->nd - 1; k >= 0; k--) {
+            made.dims[k] = first->dims[k];
+            made.steps[k] = self->result == 2 ? step : first->steps[k]; /* of a dimension of one, any step will do */
+            if (self->result == 2) PyTuple_SET_ITEM(strides, k, PyLong_FromLongLong(step));
+            step *= first->dims[k];
+        }
+        made.code = dtypes[made.kind].code;
+        made.item = dtypes[made.kind].item;
+        made.offset = 0;
+        made.extent = first->count;
+        PyObject *memory = depot_take_now(depot, first->count * made.item, (long long)(uintptr_t)stream);
+        made.memory = (Memory *)memory;
+        out = memory ? new_array(made.memory, first->shape, strides, dtypes[made.kind].dtype) : NULL;
         Py_DECREF(strides);
         if (!out) return NULL;
     }
     PyObject *given[MAX_ARGUMENTS];
+    const Described *known[MAX_ARGUMENTS];
     Operator *op = self->operators[by_number];
     for (int k = 0; k < op->count; k++) {
         int from = self->template[by_number][k];
-        given[k] = from == OUT_ARRAY ? out : from >= CONSTANT ? PyTuple_GET_ITEM(self->constants, from - CONSTANT) : args[from];
+        known[k] = NULL;
+        if (from == OUT_ARRAY) {
+            given[k] = out;
+            known[k] = &made;
+        } else if (from >= CONSTANT) given[k] = PyTuple_GET_ITEM(self->constants, from - CONSTANT);
+        else {
+            given[k] = args[from];
+            if (self->is_array[from] && !(by_number && from == self->second)) known[k] = of[from];
+        }
     }
-    int done = launch(op, given);
+    int done = launch(op, given, known);
     if (done == 1) return out ? out : Py_NewRef(args[0]);
     Py_XDECREF(out);
     if (done == -1) return NULL;
@@ -847,7 +872,7 @@ static PyObject *tell(PyObject *module, PyObject *args)
         dtypes[dtype_count].code = code;
         dtypes[dtype_count].item = item;
         dtypes[dtype_count++].floating = floating;
-        if (code == 12) bool_dtype = dtype;
+        if (code == 12) bool_kind = dtype_count - 1;
     }
     Py_XSETREF(told.array_type, Py_NewRef(array_type));
     Py_XSETREF(told.watch, Py_NewRef(watch));

@@ -11,12 +11,15 @@
 /* ---- packing of arguments ---- */
 static int pack_tensor(Arg *arg, const char *op, const char *name, const aclTensor *tensor, ArgKind kind)
 {
-    *arg = (Arg){.kind = kind, .name = name, .handle = tensor};
     if (!tensor) {
+        *arg = (Arg){.kind = kind, .name = name};
         if (kind == A_OPTIONAL || kind == A_OPTIONAL_OUT) return OK;
         return fail(E_NN_NULL, "aclnn%s: %s is NULL", op, name);
     }
     if (!handle_live(tensor, H_TENSOR)) return fail(E_NN_NULL, "aclnn%s: %s is no live aclTensor", op, name);
+    arg->kind = kind;
+    arg->name = name;
+    arg->handle = tensor;
     arg->tensor = *tensor;
     return OK;
 }
@@ -31,7 +34,10 @@ static int pack_list(Arg *arg, const char *op, const char *name, const aclTensor
     if (!arg->list.values) die("the host is out of memory");
     arg->list.size = list->size;
     for (uint64_t k = 0; k < list->size; k++) {
-        if (!handle_live(list->values[k], H_TENSOR)) return fail(E_NN_NULL, "aclnn%s: a member of %s is no live aclTensor", op, name);
+        if (!handle_live(list->values[k], H_TENSOR)) {
+            free(arg->list.values);
+            return fail(E_NN_NULL, "aclnn%s: a member of %s is no live aclTensor", op, name);
+        }
         arg->list.values[k] = *list->values[k];
     }
     return OK;
@@ -165,12 +171,11 @@ static int check_only(const char *op, uint64_t *workspace, aclOpExecutor **execu
     return OK;
 }
 
-static aclOpExecutor *begin(const OpEntry *op, int count)
+static aclOpExecutor *begin(const OpEntry *op, int room) /* without arguments; there is room for these */
 {
-    aclOpExecutor *executor = calloc(1, sizeof *executor + (size_t)count * sizeof(Arg));
+    aclOpExecutor *executor = malloc(sizeof *executor + (size_t)room * sizeof(Arg));
     if (!executor) die("the host is out of memory");
-    executor->call = (Call){.op = op, .count = count, .args = (Arg *)(executor + 1)};
-    executor->device = -1;
+    *executor = (aclOpExecutor){.call = {.op = op, .args = (Arg *)(executor + 1)}, .device = -1};
     return executor;
 }
 
@@ -254,7 +259,7 @@ static int check_alive(const Call *call)
 
 static int launch(const OpEntry *op, void *workspace, uint64_t workspace_size, aclOpExecutor *executor, void *stream_handle)
 {
-    uint64_t start = realtime_ns();
+    uint64_t start = mspti_times_calls() ? realtime_ns() : 0;
     if (!executor) return fail(E_NN_INNER_NULL, "aclnn%s: the executor is NULL", op->name);
     if (!handle_live(executor, H_EXECUTOR)) die("aclnn%s: executor %p is not live; phase 2 deletes it, a second use is an error", op->name, (void *)executor);
     Call *call = &executor->call;
@@ -296,7 +301,7 @@ static int launch(const OpEntry *op, void *workspace, uint64_t workspace_size, a
         }
         release_executor(executor);
     }
-    mspti_api(op->name, start);
+    if (start) mspti_api(op->name, start);
     return code;
 }
 
@@ -389,7 +394,7 @@ EXPORT int32_t aclnnFinalize(void) { return OK; }
 #define PARAMETER_cstr(name) const char *name,
 
 #define PACK(x) PACK_##x
-#define PACK_WITH(function, label, ...) if (code == OK) code = function(&executor->call.args[at++], op->name, #label, __VA_ARGS__);
+#define PACK_WITH(function, label, ...) if (code == OK && (code = function(args + *count, op->name, #label, __VA_ARGS__)) == OK) ++*count;
 #define PACK_T(x) PACK_WITH(pack_tensor, x, x, A_TENSOR)
 #define PACK_O(x) PACK_WITH(pack_tensor, x, x, A_OUT)
 #define PACK_N(x) PACK_WITH(pack_tensor, x, x, A_OPTIONAL)
@@ -415,9 +420,11 @@ EXPORT int32_t aclnnFinalize(void) { return OK; }
     EXPORT int32_t aclnn##Name##GetWorkspaceSize(EACH(PARAMETER, __VA_ARGS__) uint64_t *workspaceSize, aclOpExecutor **executorOut) \
     {                                                                                                                                \
         const OpEntry *op = &entry_##Name;                                                                                           \
-        int code = check_only(op->name, workspaceSize, executorOut), at = 0;                                                         \
+        int code = check_only(op->name, workspaceSize, executorOut);                                                                 \
         if (code != OK) return code;                                                                                                 \
         aclOpExecutor *executor = begin(op, COUNT(__VA_ARGS__));                                                                     \
+        Arg *args = executor->call.args;                                                                                             \
+        int *count = &executor->call.count;                                                                                          \
         EACH(PACK, __VA_ARGS__)                                                                                                      \
         return finish(executor, code, workspaceSize, executorOut);                                                                   \
     }                                                                                                                                \

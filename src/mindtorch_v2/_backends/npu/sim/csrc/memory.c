@@ -36,6 +36,9 @@ static Memory memories[MAX_DEVICES];
 static Pinned *pinned;
 static uint64_t next_serial = 1;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t changes = 1; /* of the blocks: grows with each */
+
+static void changed(void) { __atomic_add_fetch(&changes, 1, __ATOMIC_RELEASE); } /* lock held */
 
 static bool open_arena(int device)
 {
@@ -133,6 +136,7 @@ static int allocate(void **pointer, size_t size, int policy)
         Block *block = &memory->blocks[at];
         *block = (Block){.start = start, .size = size, .span = span, .serial = next_serial++};
         memory->count++;
+        changed();
         if (start + span > memory->next) memory->next = start + span;
         memory->used += account;
         if (memory->used > memory->peak) memory->peak = memory->used;
@@ -200,6 +204,7 @@ EXPORT int aclrtFree(void *pointer)
         size_t at = (size_t)(block - memory->blocks);
         memmove(block, block + 1, (memory->count - at - 1) * sizeof *block);
         memory->count--;
+        changed();
     }
     pthread_mutex_unlock(&lock);
     if (code == OK) mspti_memory(true, start_time, pointer, size, (int)(memory - memories));
@@ -214,6 +219,7 @@ void memory_release_device(int device)
     free(memory->blocks);
     memory->blocks = NULL;
     memory->count = memory->room = 0;
+    changed();
     pthread_mutex_unlock(&lock);
 }
 
@@ -229,6 +235,7 @@ void memory_reset_after_configuration(void) /* the arena may have to be larger n
         free(memory->blocks);
         *memory = (Memory){0};
     }
+    changed();
     pthread_mutex_unlock(&lock);
 }
 
@@ -260,20 +267,28 @@ bool is_device_address(const void *pointer, int *device)
 
 bool device_range(const void *pointer, uint64_t size, BlockInfo *info)
 {
-    pthread_mutex_lock(&lock);
-    Memory *memory;
-    Block *block = block_of(pointer, &memory);
-    bool inside = false;
-    *info = (BlockInfo){.device = memory ? (int)(memory - memories) : -1};
-    if (block) {
-        uint64_t offset = (uint64_t)((const char *)pointer - memory->addresses) - block->start;
-        inside = offset <= block->size && size <= block->size - offset;
-        info->serial = block->serial;
-        info->size = block->size;
-        info->bytes = memory->bytes + block->start + offset;
+    /* The block that this thread asked for last, as long as no block has come or gone: most tensors lie in one or two. */
+    static __thread struct { uint64_t changes; const char *start; BlockInfo block; } last;
+    uint64_t now = __atomic_load_n(&changes, __ATOMIC_ACQUIRE);
+    const char *address = pointer;
+    if (last.changes != now || address < last.start || address >= last.start + last.block.size) {
+        pthread_mutex_lock(&lock);
+        Memory *memory;
+        Block *block = block_of(pointer, &memory);
+        last.changes = 0;
+        *info = (BlockInfo){.device = memory ? (int)(memory - memories) : -1};
+        if (block) {
+            last.changes = __atomic_load_n(&changes, __ATOMIC_RELAXED);
+            last.start = memory->addresses + block->start;
+            last.block = (BlockInfo){block->serial, block->size, info->device, memory->bytes + block->start};
+        }
+        pthread_mutex_unlock(&lock);
+        if (!block) return false;
     }
-    pthread_mutex_unlock(&lock);
-    return inside;
+    uint64_t offset = (uint64_t)(address - last.start);
+    *info = last.block;
+    info->bytes += offset;
+    return offset <= info->size && size <= info->size - offset;
 }
 
 char *device_bytes(const void *pointer)

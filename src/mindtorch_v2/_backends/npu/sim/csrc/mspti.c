@@ -119,6 +119,8 @@ static uint32_t thread_id(void)
 }
 
 /* ---- what the rest of the simulator reports ---- */
+bool mspti_times_calls(void) { return on(API) || on(ACL_API); }
+
 void mspti_launch(uint64_t correlation)
 {
     latest_correlation = correlation;

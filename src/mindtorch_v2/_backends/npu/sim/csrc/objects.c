@@ -130,18 +130,18 @@ EXPORT int32_t aclInitTensor(aclTensor *tensor, const int64_t *dims, uint64_t nd
     return OK;
 }
 
-static bool release(const void *object, HandleKind kind, const char *name)
+static void expect_live(bool live, const void *object, const char *name)
 {
-    if (!object) return false; /* NULL is allowed */
-    if (!handle_remove(object, kind)) die("%s: %p is not live (destroyed twice, or a member of a list that was destroyed)", name, object);
-    return true;
+    if (!live) die("%s: %p is not live (destroyed twice, or a member of a list that was destroyed)", name, object);
 }
 
-EXPORT int32_t aclDestroyTensor(const aclTensor *tensor)
+static int32_t destroy(const void *object, HandleKind kind, const char *name)
 {
-    if (release(tensor, H_TENSOR, "aclDestroyTensor")) quarantine((void *)tensor);
+    if (object) expect_live(handle_retire(object, kind), object, name); /* NULL is allowed */
     return OK;
 }
+
+EXPORT int32_t aclDestroyTensor(const aclTensor *tensor) { return destroy(tensor, H_TENSOR, "aclDestroyTensor"); }
 
 EXPORT aclScalar *aclCreateScalar(void *value, int32_t dtype)
 {
@@ -167,11 +167,7 @@ EXPORT aclScalar *aclCreateScalar(void *value, int32_t dtype)
     return scalar;
 }
 
-EXPORT int32_t aclDestroyScalar(const aclScalar *scalar)
-{
-    if (release(scalar, H_SCALAR, "aclDestroyScalar")) quarantine((void *)scalar);
-    return OK;
-}
+EXPORT int32_t aclDestroyScalar(const aclScalar *scalar) { return destroy(scalar, H_SCALAR, "aclDestroyScalar"); }
 
 #define ARRAY(Name, Item, KIND)                                                                                     \
     EXPORT acl##Name *aclCreate##Name(const Item *values, uint64_t size)                                            \
@@ -185,11 +181,7 @@ EXPORT int32_t aclDestroyScalar(const aclScalar *scalar)
         handle_add(array, KIND);                                                                                    \
         return array;                                                                                               \
     }                                                                                                               \
-    EXPORT int32_t aclDestroy##Name(const acl##Name *array)                                                         \
-    {                                                                                                               \
-        if (release(array, KIND, "aclDestroy" #Name)) quarantine((void *)array);                                    \
-        return OK;                                                                                                  \
-    }
+    EXPORT int32_t aclDestroy##Name(const acl##Name *array) { return destroy(array, KIND, "aclDestroy" #Name); }
 ARRAY(IntArray, int64_t, H_INTS)
 ARRAY(FloatArray, float, H_FLOATS)
 ARRAY(BoolArray, bool, H_BOOLS)
@@ -214,7 +206,8 @@ ARRAY(BoolArray, bool, H_BOOLS)
     }                                                                                                               \
     EXPORT int32_t aclDestroy##Name(const acl##Name *list)                                                          \
     {                                                                                                               \
-        if (!release(list, KIND, "aclDestroy" #Name)) return OK;                                                    \
+        if (!list) return OK;                                                                                       \
+        expect_live(handle_remove(list, KIND), list, "aclDestroy" #Name);                                           \
         for (uint64_t k = 0; k < list->size; k++) aclDestroy##Member(list->values[k]);                              \
         quarantine((void *)list);                                                                                   \
         return OK;                                                                                                  \

@@ -25,6 +25,7 @@ static const struct { const char *name; size_t offset; } MODEL_KEYS[] = {
 
 static char complaint[256]; /* about a setting; told by aclInit */
 static struct { uint64_t at; bool onwards; uint64_t count; } faults[FAULT_KINDS];
+static bool any_faults;
 static pthread_mutex_t fault_lock = PTHREAD_MUTEX_INITIALIZER;
 static const char *const FAULT_NAMES[FAULT_KINDS] = {"malloc", "kernel", "memcpy", "event", "launch", "lost"};
 
@@ -87,6 +88,7 @@ static void set_faults(const char *text)
 {
     pthread_mutex_lock(&fault_lock);
     memset(faults, 0, sizeof faults);
+    __atomic_store_n(&any_faults, *text != 0, __ATOMIC_RELEASE);
     char *copy = strdup(text), *state = NULL;
     for (char *item = strtok_r(copy, ", ", &state); item; item = strtok_r(NULL, ", ", &state)) {
         char *colon = strpbrk(item, ":="), *end = NULL;
@@ -110,6 +112,7 @@ static void set_faults(const char *text)
 
 bool fault_hits(FaultKind kind)
 {
+    if (!__atomic_load_n(&any_faults, __ATOMIC_ACQUIRE)) return false;
     pthread_mutex_lock(&fault_lock);
     uint64_t now = ++faults[kind].count;
     bool hit = faults[kind].at && (now == faults[kind].at || (faults[kind].onwards && now > faults[kind].at));

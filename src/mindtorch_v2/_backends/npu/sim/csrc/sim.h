@@ -76,6 +76,7 @@ typedef enum {
 void handle_add(const void *pointer, HandleKind kind);
 bool handle_remove(const void *pointer, HandleKind kind); /* false if it was not there */
 bool handle_live(const void *pointer, HandleKind kind);
+bool handle_retire(const void *pointer, HandleKind kind); /* both: removes and quarantines, if it was there */
 void quarantine(void *pointer); /* frees it later, so that a stale handle is not taken for a new one */
 
 /* ---- clocks (clock.c) ---- */
@@ -266,6 +267,7 @@ void activity_flush_file(void);
 uint64_t activity_next_correlation(void);
 const char *intern(const char *text);
 
+bool mspti_times_calls(void); /* whether somebody wants to know when operators were called */
 void mspti_launch(uint64_t correlation);
 void mspti_kernel(const mtsimActivity *activity);
 void mspti_api(const char *op, uint64_t start_realtime_ns);

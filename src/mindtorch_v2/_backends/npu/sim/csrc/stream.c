@@ -100,10 +100,10 @@ static double copy_us(const Task *task)
 
 static uint64_t later(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
-static int run_task(Stream *stream, Task *task, uint64_t *ended)
+static int run_task(Stream *stream, Task *task, uint64_t *ended) /* ended: when the task before it did, then this one */
 {
     const Model *model = &settings.model;
-    uint64_t start = later(stream->end_ticks, task->submit_ticks + ticks_of_us(model->start_us)), length = 0;
+    uint64_t start = later(*ended, task->submit_ticks + ticks_of_us(model->start_us)), length = 0;
     mtsimActivity activity = {.device = (uint32_t)stream->device, .stream = stream->id, .copy_kind = -1,
                               .correlation = task->correlation, .submit_ticks = task->submit_ticks};
     int code = OK;
@@ -211,33 +211,39 @@ static void wake_workers(void) /* somebody waits for an event */
     pthread_mutex_unlock(&list_lock);
 }
 
+static void note_error(Stream *stream, int code)
+{
+    pthread_mutex_lock(&stream->lock);
+    if (stream->error == OK) {
+        stream->error = code;
+        snprintf(stream->error_text, sizeof stream->error_text, "%s", error_text());
+    }
+    pthread_mutex_unlock(&stream->lock);
+}
+
 void *stream_worker(void *argument)
 {
     Stream *stream = argument;
     pthread_mutex_lock(&stream->lock);
     for (;;) {
         await_work(stream);
-        Task *task = stream->first;
+        Task *task = stream->first; /* all that there is: nobody asks about a part of what was queued */
         if (!task) break;
-        stream->first = task->next;
-        if (!stream->first) stream->last = NULL;
-        bool abandoned = stream->abandoned;
-        uint64_t ended = stream->end_ticks;
+        stream->first = stream->last = NULL;
+        uint64_t ended = stream->end_ticks, done = 0;
         pthread_mutex_unlock(&stream->lock);
-
-        error_clear();
-        int code = OK;
-        if (!abandoned) code = run_task(stream, task, &ended);
-        else if (task->kind == TASK_RECORD) record_finish(task->event.record, 0, true);
-        task_free(task);
-
-        pthread_mutex_lock(&stream->lock);
-        if (code != OK && stream->error == OK) {
-            stream->error = code;
-            snprintf(stream->error_text, sizeof stream->error_text, "%s", error_text());
+        for (Task *next; task; task = next, done++) {
+            next = task->next;
+            error_clear();
+            int code = OK;
+            if (!__atomic_load_n(&stream->abandoned, __ATOMIC_ACQUIRE)) code = run_task(stream, task, &ended);
+            else if (task->kind == TASK_RECORD) record_finish(task->event.record, 0, true);
+            task_free(task);
+            if (code != OK) note_error(stream, code);
         }
+        pthread_mutex_lock(&stream->lock);
         stream->end_ticks = ended;
-        stream->completed++;
+        stream->completed += done;
         if (stream->waiters) pthread_cond_broadcast(&stream->done);
     }
     pthread_mutex_unlock(&stream->lock);
@@ -325,9 +331,9 @@ int stream_of(void *handle, Stream **stream)
 
 Task *task_new(TaskKind kind)
 {
-    Task *task = calloc(1, sizeof *task);
+    Task *task = malloc(sizeof *task);
     if (!task) die("the host is out of memory");
-    task->kind = kind;
+    *task = (Task){.kind = kind};
     return task;
 }
 
