@@ -160,11 +160,8 @@ class SimulatorCollector(Collector):
                     THREAD.bound).npu_stream else _stream_id(stream)
 
     def collect(self, comparisons: dict[int, list[Comparison]]) -> Work:
-        count = self._read(None, 0)
-        entries = (SimulatedActivity * max(count, 1))()
-        count = self._read(ctypes.addressof(entries), count)
         by_stream: dict[int, list[SimulatedActivity]] = {}
-        for entry in entries[:count]:
+        for entry in self._take():
             by_stream.setdefault(entry.stream, []).append(entry)
         rows: list[tuple[Any, ...]] = []
         times: list[tuple[int, int]] = []
@@ -184,9 +181,14 @@ class SimulatorCollector(Collector):
 
     def stop(self) -> None:
         self._enable(0)
+        self._take()  # what came after the last look is nobody's
+
+    def _take(self) -> list[SimulatedActivity]:
+        """All entries, which leave the log."""
         count = self._read(None, 0)
-        if count:
-            self._read(ctypes.addressof((SimulatedActivity * count)()), count)
+        entries = (SimulatedActivity * max(count, 1))()
+        # By reference: what is passed as an address alone is freed before the call if nobody else has it.
+        return entries[:self._read(ctypes.byref(entries), count)]
 
 
 def _stream_id(address: int) -> int:
