@@ -9,6 +9,7 @@ from typing import Any
 from numpy import may_share_memory, ndarray
 
 from .array import DeviceArray
+from .cpu.providers import around
 from .geometry import span_bytes
 
 # In-place ops that read an index or a mask after they have begun to write.
@@ -67,13 +68,16 @@ def apart(name: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
         return kernel
     check = check_overlap if name in BY_MASK else check_apart
 
-    @functools.wraps(kernel)
-    def checked(target: Any, *rest: Any) -> Any:
-        for value in rest:
-            for one in value if isinstance(value, (list, tuple)) else (value,):  # indices, one for each dimension
-                array = getattr(one, "_a", one)
-                if isinstance(array, (ndarray, DeviceArray)):
-                    check(target, array)
-        return kernel(target, *rest)
+    def checking(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def checked(target: Any, *rest: Any) -> Any:
+            for value in rest:
+                for one in value if isinstance(value, (list, tuple)) else (value,):  # indices, one for each dimension
+                    array = getattr(one, "_a", one)
+                    if isinstance(array, (ndarray, DeviceArray)):
+                        check(target, array)
+            return function(target, *rest)
 
-    return checked
+        return checked
+
+    return around(kernel, checking)

@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from .._backends.cpu.providers import around
 from .._dtype import FROM_NUMPY
 
 # b: bool, u: uint8, s: the other small integers, l: int64, h: float16 and bfloat16, c: complex
@@ -81,10 +82,13 @@ def choosy(key: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
 
     not_empty = key.partition(".")[0] not in EMPTY_IS_FINE
 
-    @functools.wraps(kernel)
-    def checked(array: Any, *rest: Any) -> Any:
-        if array.dtype.num in refused and (array.size or not_empty):
-            raise unsupported(name, array.dtype)
-        return kernel(array, *rest)
+    def choosing(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def checked(array: Any, *rest: Any) -> Any:
+            if array.dtype.num in refused and (array.size or not_empty):
+                raise unsupported(name, array.dtype)
+            return function(array, *rest)
 
-    return checked
+        return checked
+
+    return around(kernel, choosing)

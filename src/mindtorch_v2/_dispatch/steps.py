@@ -65,12 +65,13 @@ def step(name: str, overload: str = "", inputs: Callable[..., tuple[Any, ...]] |
     """
 
     def decorate(kernel: Callable[..., Any]) -> Callable[..., Any]:
-        make = _maker(SOURCE, kernel.__code__.co_argcount, places)
+        function = getattr(kernel, "function", kernel)  # that a kernel in C stands for
+        make = _maker(SOURCE, function.__code__.co_argcount, places)
         # Where the name is that of an `out` form, PyTorch's step writes into memory that the op around it has made.
         made = make(kernel, event_id(name, "op", overload), inputs or _as_given,
                     _each if inputs is None else remembering(lambda *given: describe_all(inputs(*given))),
                     not overload.endswith("out"))
-        made.__name__, made.__module__, made.__doc__ = kernel.__name__, kernel.__module__, kernel.__doc__
+        made.__name__, made.__module__, made.__doc__ = function.__name__, function.__module__, function.__doc__
         return made
 
     return decorate

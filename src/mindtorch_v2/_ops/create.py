@@ -10,7 +10,7 @@ import numpy as np
 
 from .._backends.base import device_of, empty_array, format_strides
 from .._backends.cpu import providers
-from .._backends.cpu.memory import empty, empty_in_format, empty_strided, formatted
+from .._backends.cpu.memory import blank, blank_like, empty, empty_in_format, empty_strided, formatted, new_empty, zero_
 from .._backends.cpu.spaced import spaced
 from .._backends.cpu.view import strided
 from .._backends.geometry import dense_strides
@@ -23,7 +23,7 @@ from .._dispatch.promotion import number_dtype, pretty, result_dtype, scalar_arr
 from .._dispatch.registry import choose, declare
 from .._dispatch.state import THREAD
 from .._dispatch.steps import step as kernel_step
-from .._dtype import FLOAT, DefaultDtype, DType, bool_, check_can_require_grad, dtype, int64
+from .._dtype import FLOAT, FROM_NUMPY, DefaultDtype, DType, bool_, check_can_require_grad, dtype, int64
 from .._memory_format import MemoryFormat, contiguous_format, preserve_format
 from .._shape import as_shape
 from .._storage import Shared
@@ -112,6 +112,8 @@ def empty_strided_(size: Any, stride: Any, *, dtype: DType | None = None, layout
 
 def _filled(value: Any) -> Any:
     def make(size: Any, dtype: DType | None, layout: Any, device: DeviceLike, pin_memory: bool | None) -> Tensor:
+        if value == 0 and device is None is THREAD.state.default_device and not Deterministic.on:
+            return wrap(zero_(blank(check_size(size), dtype)))
         if value == 0:
             return fresh(aten.zero_(aten.empty__memory_format(size, dtype=dtype, device=device)))
         made = aten.empty__memory_format(size, dtype=dtype or DefaultDtype.value, device=device)
@@ -144,6 +146,8 @@ declare(f"full(int[] size, Scalar fill_value, *, {OPTIONS}) -> Tensor", composit
 
 def _zeros_like(self: Tensor, dtype: DType | None, layout: Any, device: DeviceLike, pin_memory: bool | None,
                 memory_format: MemoryFormat | None) -> Tensor:
+    if device is memory_format is None and type(self._a) is np.ndarray and not Deterministic.on:
+        return wrap(zero_(blank_like(self._a, dtype or FROM_NUMPY[self._a.dtype])))
     return fresh(aten.zero_(aten.empty_like__default(self, dtype=dtype, device=device, memory_format=memory_format)))
 
 
@@ -521,6 +525,8 @@ def _new_full(self: Tensor, size: Any, fill_value: Any, dtype: DType | None, lay
 def _new_filled(value: float) -> Any:
     def make(self: Tensor, size: Any, dtype: DType | None, layout: Any, device: DeviceLike,
              pin_memory: bool | None) -> Tensor:
+        if not value and device is None and type(self._a) is np.ndarray and not Deterministic.on:
+            return wrap(zero_(new_empty(self._a, check_size(size), dtype)))
         made = aten.new_empty__default(self, size, dtype=dtype, device=device)
         return fresh(aten.fill_(made, value) if value else aten.zero_(made))
 

@@ -44,6 +44,7 @@ def name_of(a: Array) -> str:
 # -- slices along a dimension ----------------------------------------------------------------------------------------
 
 
+@providers.direct("index_select")
 def index_select(a: Array, dim: int, index: Array) -> Array:
     """The slices of a dimension that a vector names."""
     at = wrap_dim(dim, a.ndim)
@@ -100,13 +101,13 @@ def index_add(a: Array, dim: int, index: Array, source: Array, alpha: Any) -> Ar
     """Add slices of `source` to the slices of `a` that a vector names."""
     at = wrap_dim(dim, a.ndim)
     _check_slices("index_add_", a, at, index, source)
-    whole, added = at_least_1d(a), at_least_1d(source)
     if alpha == 1 and index.dtype == INT64 and a.ndim > 1 and at in (0, a.ndim - 1) and index.size:
         # One index an element, all those of a slice the same.
         steps = [0] * a.ndim
         steps[at] = index.reshape(-1).strides[0]
         scatter_add_step(a, at, restrided(index, source.shape, steps), source)
         return a
+    whole, added = at_least_1d(a), at_least_1d(source)
     if outside(index, whole.shape[at]):
         raise IndexError("index out of range in self")
     if alpha != 1:
@@ -180,6 +181,7 @@ def _check_flat(index: Array, size: int) -> None:
                              f"{size} elements.")
 
 
+@providers.direct("take")
 def take(a: Array, index: Array) -> Array:
     """Elements by their position in row-major order."""
     if index.dtype != INT64:
@@ -190,6 +192,7 @@ def take(a: Array, index: Array) -> Array:
     return a.reshape(-1).take(index) if a.size else np.empty(index.shape, a.dtype)
 
 
+@providers.direct("put")
 def put(a: Array, index: Array, source: Array, accumulate: bool) -> Array:
     """Write, or add, elements by their position in row-major order."""
     if not accumulate:

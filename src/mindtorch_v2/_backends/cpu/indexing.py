@@ -110,6 +110,7 @@ def index_error(error: IndexError, indices: Sequence[Array | None]) -> IndexErro
     return IndexError(text.replace(" axis ", " dimension "))
 
 
+@providers.direct("index_put")
 def put(a: Array, indices: Sequence[Array | None], values: Array, accumulate: bool) -> Array:
     """Write, or add, values at the given positions of `a` itself."""
     if values.dtype != a.dtype:

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ..._dispatch.observer import HOOK
 from ..._dispatch.steps import step
-from ..._dtype import FLOAT8, FROM_NUMPY, bfloat16
+from ..._dtype import FLOAT8, FROM_NUMPY, DefaultDtype, bfloat16, dtype
 from ..._memory_format import CHANNELS_LAST_ORDER, contiguous_format
 from ..geometry import is_dense, memory_order, ordered_strides
 from . import providers
@@ -46,6 +47,18 @@ STRIDED = 0  # PyTorch's number of the layout
 def empty(size: tuple[int, ...], dtype: np.dtype) -> Array:
     """Uninitialised memory in row-major order."""
     return new_array(size, dtype)
+
+
+@step("aten::empty", "memory_format", lambda size, kind: (size, kind, None, None, False, None))
+def blank(size: tuple[int, ...], kind: dtype | None) -> Array:
+    """Uninitialised memory as a program asks for it: in the default dtype unless another is given."""
+    return new_array(size, (kind or DefaultDtype.value).np)
+
+
+@step("aten::new_empty", "", lambda like, size, kind: (like, size, kind, None, None, False))
+def new_empty(like: Array, size: tuple[int, ...], kind: dtype | None) -> Array:
+    """Uninitialised memory as a program asks for it: of an array's dtype unless another is given."""
+    return blank(size, kind or FROM_NUMPY[like.dtype])
 
 
 def formatted(size: tuple[int, ...], dtype: np.dtype, memory_format: Any) -> Array:
@@ -164,6 +177,12 @@ def empty_like(like: Array, dtype: np.dtype) -> Array:
     return empty_strided(like, dtype)
 
 
+@step("aten::empty_like", "", lambda like, kind: (like, kind, STRIDED, None, False, None))
+def blank_like(like: Array, kind: dtype) -> Array:
+    """Memory in the shape of an array and the order of its dimensions, as a program asks for it."""
+    return empty_strided(like, kind.np)
+
+
 @step("aten::empty_like", "", lambda like, dtype: (like, FROM_NUMPY[dtype], None, None, None, None))
 def empty_like_contiguous(like: Array, dtype: np.dtype) -> Array:
     """Memory in the shape of an array, in row-major order."""
@@ -229,3 +248,10 @@ def _to_copy(a: Array, dtype: np.dtype) -> Array:
 def to(a: Array, dtype: np.dtype) -> Array:
     """An array in a dtype; itself if it has it already."""
     return a if a.dtype == dtype else _to_copy(a, dtype)
+
+
+if providers.native is not None:
+    # Kernels in C do these steps themselves, unless somebody hears of them.
+    providers.native.set_hook(HOOK)
+    for _name, _step in (("empty", empty), ("empty_like", empty_like_contiguous), ("to", to)):
+        providers.native.set_step(_name, _step)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Array = Any
 Condition = Callable[..., bool]
 
-VERSION = 5  # of the C interface: a build from older sources is as good as none
+VERSION = 6  # of the C interface: a build from older sources is as good as none
 FLOAT32 = np.dtype(np.float32)
 
 
@@ -95,6 +95,23 @@ def numpy_only() -> Iterator[None]:
         native, NUMPY_ONLY = before
         if native is not None:
             native.switch_elementwise(True)
+
+
+def direct(name: str) -> Callable[[Any], Any]:
+    """Decorator: a kernel in C is asked before this function, and takes what it knows. It looks at its arguments
+    itself, so that a small call costs no more than the call; what it leaves, the function computes."""
+
+    def decorate(function: Any) -> Any:
+        return function if native is None else native.Direct(name, function)
+
+    return decorate
+
+
+def around(kernel: Any, wrapper: Callable[[Any], Any]) -> Any:
+    """A kernel with a check around it. One in C stays outermost: it takes only what passes every check."""
+    if native is not None and type(kernel) is native.Direct:
+        return native.Direct(kernel.name, wrapper(kernel.function))
+    return wrapper(kernel)
 
 
 # -- our own -----------------------------------------------------------------------------------------------------------

@@ -96,6 +96,7 @@ def at_least_1d(a: Array) -> Array:
     return a if a.ndim else a.reshape(1)
 
 
+@providers.direct("gather")
 def gather(a: Array, dim: int, index: Array, sparse_grad: bool = False) -> Array:
     """`a[..., index, ...]` element by element along a dimension."""
     at = wrap_dim(dim, a.ndim)
@@ -160,12 +161,14 @@ def scatter_with(a: Array, dim: int, index: Array, src: Array, ufunc: np.ufunc |
     return a
 
 
+@providers.direct("scatter_value")
 def scatter_value(a: Array, dim: int, index: Array, value: Any) -> Array:
     """Write a number at the named positions."""
     check_shapes(a, wrap_dim(dim, a.ndim), index, None)
     return scatter_with(a, dim, index, scalar_array(value, a.dtype), None, False)
 
 
+@providers.direct("scatter")
 def scatter_src(a: Array, dim: int, index: Array, src: Array) -> Array:
     """Write `src` at the named positions."""
     return scatter_with(a, dim, index, src, None)
@@ -189,6 +192,7 @@ def scatter_reduce_value(a: Array, dim: int, index: Array, value: Any, reduce: s
     return scatter_with(a, dim, index, scalar_array(value, a.dtype), ufunc, False)
 
 
+@providers.direct("scatter_add")
 def scatter_add(a: Array, dim: int, index: Array, src: Array) -> Array:
     """Add `src` at the named positions."""
     vector = _shared_index(a, dim, index, src)

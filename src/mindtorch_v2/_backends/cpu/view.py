@@ -114,6 +114,8 @@ _reshaped = strided_step(ndarray.reshape, 2)
 _squeezed = strided_step(ndarray.squeeze, 2)
 restrided = strided_step(from_strides)
 view_step = step("aten::view")(view)
+if providers.native is not None:
+    providers.native.set_step("view", view_step)
 
 
 def transpose(a: Array, dim0: int, dim1: int) -> Array:

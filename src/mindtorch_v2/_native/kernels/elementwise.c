@@ -18,7 +18,7 @@
 #include "kernels.h"
 
 long long elementwise_calls[2];
-static int enabled = 1;
+int elementwise_enabled = 1;
 
 typedef struct {
     PyObject_HEAD
@@ -159,7 +159,7 @@ static PyObject *elementwise_call(PyObject *self, PyObject *const *args, size_t 
     Elementwise *it = (Elementwise *)self;
     Py_ssize_t count = PyVectorcall_NARGS(flags), named = names ? PyTuple_GET_SIZE(names) : 0;
     PyObject *out = NULL;
-    if (!enabled || named > 1 || count + named < it->operands || count + named > it->operands + 1) goto other;
+    if (!elementwise_enabled || named > 1 || count + named < it->operands || count + named > it->operands + 1) goto other;
     if (named && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "out")) goto other;
     if (count + named > it->operands) out = args[it->operands];
     if (out == Py_None) out = NULL;
@@ -256,7 +256,7 @@ static PyObject *switch_elementwise(PyObject *self, PyObject *on) {
     (void)self;
     int wanted = PyObject_IsTrue(on);
     if (wanted < 0) return NULL;
-    enabled = wanted;
+    elementwise_enabled = wanted;
     Py_RETURN_NONE;
 }
 

@@ -7,6 +7,7 @@
 #include <numpy/arrayobject.h>
 
 #include "copies.h"
+#include "direct.h"
 #include "elementwise.h"
 #include "factors.h"
 #include "images.h"
@@ -709,6 +710,7 @@ static PyObject *py_calls(PyObject *self, PyObject *unused) {
             if (!number || PyDict_SetItemString(made, it->name, number)) Py_CLEAR(made);
             Py_XDECREF(number);
         }
+    if (made && direct_count(made)) Py_CLEAR(made);
     return made;
 }
 
@@ -794,9 +796,9 @@ PyMODINIT_FUNC PyInit__kernels(void) {
     levels(found);
     level = found[0];
     PyObject *module = PyModule_Create(&MODULE);
-    if (module && (PyModule_AddIntConstant(module, "VERSION", 5) || elementwise_add(module) || random_add(module) ||
+    if (module && (PyModule_AddIntConstant(module, "VERSION", 6) || elementwise_add(module) || random_add(module) ||
                    rearrange_add(module) || numbers_add(module) || images_add(module) ||
                    selection_add(module) || copies_add(module) || spectra_add(module) ||
-                   factors_add(module))) Py_CLEAR(module);
+                   factors_add(module) || direct_add(module))) Py_CLEAR(module);
     return module;
 }

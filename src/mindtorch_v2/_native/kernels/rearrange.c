@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "arguments.h"
+#include "direct.h"
 #include "elementwise.h"
 #include "kernels.h"
 #include "rearrange.h"
@@ -17,6 +18,9 @@
 enum { CALLED_ADD_ROWS, CALLED_ALONG, CALLED_PICK, CALLED_ADD_SLICES };
 Counter rearrange_calls[] = {{"add_rows", 0}, {"along", 0}, {"pick", 0}, {"add_slices", 0},
                              {NULL, 0}};
+
+/* More than this is shared among threads by others. */
+enum { FEW_BYTES = 1 << 15 };
 
 static int is_indices(PyObject *o) {
     PyArrayObject *a = (PyArrayObject *)o;
@@ -120,6 +124,33 @@ static void along_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
     if (strayed) ((Elements *)work)->strayed = 1;
 }
 
+/* few = many[index], many[index] += few or many[index] = few along `dim`; all in row-major order, of one type. 1, 0 if an
+   index is out of range, with nothing written to `many`, or -1 if shapes do not fit. */
+static int move_elements(enum Along kind, PyArrayObject *many, PyArrayObject *index, PyArrayObject *few, int dim) {
+    Elements it = {.kind = kind, .many = PyArray_DATA(many), .few = PyArray_DATA(few),
+                   .index = PyArray_DATA(index), .inner = 1, .size = PyArray_ITEMSIZE(many),
+                   .one = kind != TAKE && PyArray_NDIM(few) == 0};
+    if (PyArray_NDIM(many) != PyArray_NDIM(index) || dim < 0 || dim >= PyArray_NDIM(many) ||
+        (!it.one && !PyArray_SAMESHAPE(few, index)))
+        return -1;
+    npy_intp outer = 1, size = PyArray_SIZE(index);
+    for (int d = 0; d < PyArray_NDIM(many); d++) {
+        if (d != dim && PyArray_DIM(many, d) != PyArray_DIM(index, d)) return -1;
+        if (d < dim) outer *= PyArray_DIM(many, d);
+        else if (d > dim) it.inner *= PyArray_DIM(many, d);
+    }
+    it.others = PyArray_DIM(many, dim), it.count = PyArray_DIM(index, dim);
+    if (kind != TAKE) {
+        /* The sign is set where an index is negative, or beyond the last. */
+        uint64_t signs = 0, last = (uint64_t)it.others - 1;
+        for (npy_intp i = 0; i < size; i++) signs |= (uint64_t)it.index[i] | (last - (uint64_t)it.index[i]);
+        if (signs >> 63) return 0;
+    }
+    rearrange_calls[CALLED_ALONG].calls++;
+    UNLOCKED(size > MANY, pool_run(along_share, &it, outer, 1 + SHARE / (it.count * it.inner + 1)));
+    return !it.strayed;
+}
+
 /* along(kind, many, index, few, dim): few = many[index], many[index] += few or many[index] = few, by elements along
    `dim`; `few` may be a single one for the last two. True, or False if an index is out of range, with nothing written
    to `many`. */
@@ -135,28 +166,9 @@ static PyObject *along(PyObject *self, PyObject *const *args, Py_ssize_t count) 
         PyArray_DESCR(many) != PyArray_DESCR(few) || (kind == ADD_TO && PyArray_TYPE(many) != NPY_FLOAT) ||
         (PyArray_ITEMSIZE(many) != 4 && PyArray_ITEMSIZE(many) != 8) || PyArray_TYPE(many) == NPY_OBJECT)
         return wrong("expected contiguous arrays of one type and indices");
-    Elements it = {.kind = (enum Along)kind, .many = PyArray_DATA(many), .few = PyArray_DATA(few),
-                   .index = PyArray_DATA(index), .inner = 1, .size = PyArray_ITEMSIZE(many),
-                   .one = kind != TAKE && PyArray_NDIM(few) == 0};
-    if (PyArray_NDIM(many) != PyArray_NDIM(index) || dim < 0 || dim >= PyArray_NDIM(many) ||
-        (!it.one && !PyArray_SAMESHAPE(few, index)))
-        return wrong("expected an index for each element");
-    npy_intp outer = 1, size = PyArray_SIZE(index);
-    for (int d = 0; d < PyArray_NDIM(many); d++) {
-        if (d != dim && PyArray_DIM(many, d) != PyArray_DIM(index, d)) return wrong("expected an index for each element");
-        if (d < dim) outer *= PyArray_DIM(many, d);
-        else if (d > dim) it.inner *= PyArray_DIM(many, d);
-    }
-    it.others = PyArray_DIM(many, dim), it.count = PyArray_DIM(index, dim);
-    if (kind != TAKE) {
-        /* The sign is set where an index is negative, or beyond the last. */
-        uint64_t signs = 0, last = (uint64_t)it.others - 1;
-        for (npy_intp i = 0; i < size; i++) signs |= (uint64_t)it.index[i] | (last - (uint64_t)it.index[i]);
-        if (signs >> 63) Py_RETURN_FALSE;
-    }
-    rearrange_calls[CALLED_ALONG].calls++;
-    UNLOCKED(size > MANY, pool_run(along_share, &it, outer, 1 + SHARE / (it.count * it.inner + 1)));
-    return PyBool_FromLong(!it.strayed);
+    int done = move_elements((enum Along)kind, many, index, few, (int)dim);
+    if (done < 0) return wrong("expected an index for each element");
+    return PyBool_FromLong(done);
 }
 
 /* Slices along the middle of (outer, others, inner); `count` of them are picked, or added to. */
@@ -218,6 +230,179 @@ static PyObject *add_slices(PyObject *self, PyObject *const *args, Py_ssize_t co
     (void)self;
     return slices(args, count, 1);
 }
+
+/* -- kernels that look for themselves -- */
+
+static int has_words(PyArrayObject *a) { return PyArray_ITEMSIZE(a) == 4 || PyArray_ITEMSIZE(a) == 8; }
+
+/* Indices of int64 in row-major order, for an array of as many dimensions: a new reference, or NULL. */
+static PyArrayObject *indices_for(PyObject *o, PyArrayObject *many) {
+    PyArrayObject *index = (PyArrayObject *)o;
+    if (!PyArray_CheckExact(o) || PyArray_TYPE(index) != NPY_INT64 || !PyArray_ISBEHAVED_RO(index) ||
+        PyArray_NDIM(index) != PyArray_NDIM(many) || !PyArray_SIZE(index))
+        return NULL;
+    PyArrayObject *dense = PyArray_GETCONTIGUOUS(index);
+    if (!dense) PyErr_Clear();
+    return dense;
+}
+
+/* gather(a, dim, index, sparse_grad) */
+static PyObject *gather(PyObject *const *args, Py_ssize_t count) {
+    if (count < 3 || !is_dense(args[0])) return LEFT;
+    PyArrayObject *a = (PyArrayObject *)args[0], *index, *made;
+    int dim = dim_of(args[1], PyArray_NDIM(a));
+    if (dim < 0 || !has_words(a) || !(index = indices_for(args[2], a))) return LEFT;
+    if (!(made = new_of(a, PyArray_NDIM(index), PyArray_DIMS(index)))) return Py_DECREF(index), NULL;
+    int done = move_elements(TAKE, a, index, made, dim);
+    Py_DECREF(index);
+    if (done == 1 && !step_to_int64((PyArrayObject *)args[2])) return (PyObject *)made;
+    Py_DECREF(made);
+    return done == 1 ? NULL : LEFT;
+}
+
+static PyObject *scatter_into(PyObject *const *args, Py_ssize_t count, enum Along kind) {
+    if (count != 4 || !is_dense(args[0]) || !is_dense(args[3])) return LEFT;
+    PyArrayObject *a = (PyArrayObject *)args[0], *few = (PyArrayObject *)args[3], *index;
+    int dim = dim_of(args[1], PyArray_NDIM(a));
+    if (dim < 0 || !PyArray_NDIM(few) || !has_words(a) || PyArray_DESCR(a) != PyArray_DESCR(few) || !PyArray_ISWRITEABLE(a) ||
+        (kind == ADD_TO && PyArray_TYPE(a) != NPY_FLOAT) || !PyArray_SIZE(a) || !are_apart(a, few) ||
+        !(index = indices_for(args[2], a)))
+        return LEFT;
+    int done = are_apart(a, index) ? move_elements(kind, a, index, few, dim) : -1;
+    Py_DECREF(index);
+    if (done != 1) return LEFT;
+    if (step_to_int64((PyArrayObject *)args[2])) return NULL;
+    Py_INCREF(args[0]);
+    return args[0];
+}
+
+/* scatter_add(a, dim, index, source), scatter(a, dim, index, source): `a` itself */
+static PyObject *scatter_add(PyObject *const *args, Py_ssize_t count) { return scatter_into(args, count, ADD_TO); }
+static PyObject *scatter(PyObject *const *args, Py_ssize_t count) { return scatter_into(args, count, PUT); }
+
+/* scatter_value(a, dim, index, number): `a` itself */
+static PyObject *scatter_value(PyObject *const *args, Py_ssize_t count) {
+    if (count != 4 || !is_dense(args[0])) return LEFT;
+    PyArrayObject *a = (PyArrayObject *)args[0], *index, *one;
+    int dim = dim_of(args[1], PyArray_NDIM(a)), type = PyArray_TYPE(a), over = 0;
+    float number = 0;
+    long long whole = 0;
+    if (type == NPY_FLOAT && PyFloat_CheckExact(args[3])) number = (float)PyFloat_AS_DOUBLE(args[3]);
+    else if ((type == NPY_FLOAT || type == NPY_INT64) && PyLong_CheckExact(args[3]))
+        whole = PyLong_AsLongLongAndOverflow(args[3], &over), number = (float)whole;
+    else return LEFT;
+    if (dim < 0 || over || !PyArray_ISWRITEABLE(a) || !PyArray_SIZE(a) || !(index = indices_for(args[2], a)))
+        return LEFT;
+    if (!(one = new_of(a, 0, NULL))) return Py_DECREF(index), NULL;
+    if (type == NPY_FLOAT) *(float *)PyArray_DATA(one) = number;
+    else *(int64_t *)PyArray_DATA(one) = whole;
+    int done = are_apart(a, index) ? move_elements(PUT, a, index, one, dim) : -1;
+    Py_DECREF(index), Py_DECREF(one);
+    if (done != 1) return LEFT;
+    if (step_to_int64((PyArrayObject *)args[2])) return NULL;
+    Py_INCREF(args[0]);
+    return args[0];
+}
+
+/* index_select(a, dim, index) */
+static PyObject *index_select(PyObject *const *args, Py_ssize_t count) {
+    if (count != 3 || !is_dense(args[0]) || !is_of(args[2], NPY_INT64)) return LEFT;
+    PyArrayObject *a = (PyArrayObject *)args[0], *index = (PyArrayObject *)args[2];
+    int dim = dim_of(args[1], PyArray_NDIM(a)), ndim = PyArray_NDIM(a);
+    npy_intp sizes[NPY_MAXDIMS], outer = 1, inner = PyArray_ITEMSIZE(a), chosen = PyArray_SIZE(index);
+    if (dim < 0 || PyArray_NDIM(index) != 1 || !PyArray_SIZE(a) || PyArray_NBYTES(a) > FEW_BYTES || chosen > FEW_BYTES)
+        return LEFT;
+    for (int d = 0; d < ndim; d++) {
+        sizes[d] = d == dim ? chosen : PyArray_DIM(a, d);
+        if (d < dim) outer *= sizes[d];
+        else if (d > dim) inner *= sizes[d];
+    }
+    npy_intp others = PyArray_DIM(a, dim);
+    const int64_t *place = PyArray_DATA(index);
+    for (npy_intp i = 0; i < chosen; i++)
+        if ((uint64_t)place[i] >= (uint64_t)others) return LEFT;
+    PyArrayObject *made = new_of(a, ndim, sizes);
+    if (!made) return NULL;
+    char *to = PyArray_DATA(made);
+    const char *from = PyArray_DATA(a);
+    for (npy_intp o = 0; o < outer; o++, from += others * inner)
+        for (npy_intp i = 0; i < chosen; i++, to += inner) memcpy(to, from + place[i] * inner, (size_t)inner);
+    return (PyObject *)made;
+}
+
+/* A place counted from the front, or -1. */
+static inline npy_intp wrapped(int64_t place, npy_intp size) {
+    if (place < 0) place += size;
+    return place < 0 || place >= size ? -1 : (npy_intp)place;
+}
+
+/* take(a, index): by positions in row-major order */
+static PyObject *take(PyObject *const *args, Py_ssize_t count) {
+    if (count != 2 || !is_dense(args[0]) || !is_of(args[1], NPY_INT64)) return LEFT;
+    PyArrayObject *a = (PyArrayObject *)args[0], *index = (PyArrayObject *)args[1];
+    npy_intp size = PyArray_SIZE(a), chosen = PyArray_SIZE(index);
+    if (!has_words(a) || chosen > FEW_BYTES) return LEFT;
+    PyArrayObject *made = new_of(a, PyArray_NDIM(index), PyArray_DIMS(index));
+    if (!made) return NULL;
+    const int64_t *place = PyArray_DATA(index);
+    for (npy_intp i = 0; i < chosen; i++) {
+        npy_intp at = wrapped(place[i], size);
+        if (at < 0) return Py_DECREF(made), LEFT;
+        if (PyArray_ITEMSIZE(a) == 4) ((uint32_t *)PyArray_DATA(made))[i] = ((uint32_t *)PyArray_DATA(a))[at];
+        else ((uint64_t *)PyArray_DATA(made))[i] = ((uint64_t *)PyArray_DATA(a))[at];
+    }
+    return (PyObject *)made;
+}
+
+/* Slices of `inner` bytes of `a` become, or if `add` get added, those of `values`: `a` itself, or LEFT. */
+static PyObject *put_slices(PyArrayObject *a, PyArrayObject *index, PyArrayObject *values, npy_intp others,
+                            npy_intp inner, int add) {
+    npy_intp chosen = PyArray_SIZE(index);
+    const int64_t *place = PyArray_DATA(index);
+    if (PyArray_DESCR(a) != PyArray_DESCR(values) || !PyArray_ISWRITEABLE(a) || (add && PyArray_TYPE(a) != NPY_FLOAT) ||
+        PyArray_NBYTES(values) != chosen * inner || PyArray_NBYTES(values) > FEW_BYTES || !are_apart(a, values) ||
+        !are_apart(a, index))
+        return LEFT;
+    for (npy_intp i = 0; i < chosen; i++)
+        if (wrapped(place[i], others) < 0) return LEFT;
+    const char *from = PyArray_DATA(values);
+    for (npy_intp i = 0; i < chosen; i++, from += inner) {
+        char *to = PyArray_BYTES(a) + wrapped(place[i], others) * inner;
+        if (!add) memcpy(to, from, (size_t)inner);
+        else
+            for (npy_intp j = 0; j < inner / 4; j++) ((float *)to)[j] += ((const float *)from)[j];
+    }
+    Py_INCREF(a);
+    return (PyObject *)a;
+}
+
+/* put(a, index, source, accumulate): by positions in row-major order */
+static PyObject *put(PyObject *const *args, Py_ssize_t count) {
+    if (count != 4 || !is_dense(args[0]) || !is_of(args[1], NPY_INT64) || !is_dense(args[2]) || args[3] != Py_True)
+        return LEFT;
+    PyArrayObject *a = (PyArrayObject *)args[0];
+    return put_slices(a, (PyArrayObject *)args[1], (PyArrayObject *)args[2], PyArray_SIZE(a), PyArray_ITEMSIZE(a), 1);
+}
+
+/* index_put(a, indices, values, accumulate): rows, by one array of indices */
+static PyObject *index_put(PyObject *const *args, Py_ssize_t count) {
+    if (count != 4 || !is_dense(args[0]) || !PyList_Check(args[1]) || PyList_GET_SIZE(args[1]) != 1 ||
+        !is_of(PyList_GET_ITEM(args[1], 0), NPY_INT64) || !is_dense(args[2]) || !PyBool_Check(args[3]))
+        return LEFT;
+    PyArrayObject *a = (PyArrayObject *)args[0], *index = (PyArrayObject *)PyList_GET_ITEM(args[1], 0);
+    PyArrayObject *values = (PyArrayObject *)args[2];
+    int ndim = PyArray_NDIM(a), lead = PyArray_NDIM(index);
+    if (!ndim || !lead || !PyArray_SIZE(a) || PyArray_NDIM(values) != lead + ndim - 1) return LEFT;
+    for (int d = 0; d < PyArray_NDIM(values); d++)
+        if (PyArray_DIM(values, d) != (d < lead ? PyArray_DIM(index, d) : PyArray_DIM(a, d - lead + 1))) return LEFT;
+    npy_intp others = PyArray_DIM(a, 0);
+    return put_slices(a, index, values, others, PyArray_NBYTES(a) / others, args[3] == Py_True);
+}
+
+DirectEntry rearrange_direct[] = {{"gather", gather, 0}, {"scatter_add", scatter_add, 0}, {"scatter", scatter, 0},
+                                  {"scatter_value", scatter_value, 0},
+                                  {"index_select", index_select, 0}, {"take", take, 0}, {"put", put, 0},
+                                  {"index_put", index_put, 0}, {NULL, NULL, 0}};
 
 #define FAST(NAME) {#NAME, (PyCFunction)(void (*)(void))NAME, METH_FASTCALL, NULL}
 static PyMethodDef METHODS[] = {FAST(add_rows), FAST(along), FAST(pick), FAST(add_slices),
