@@ -11,7 +11,7 @@ import numpy as np
 from ..._memory_format import contiguous_format
 from . import providers
 from .memory import formatted
-from .pooling import pool_of, pooled_maxima, put_back, wide
+from .pooling import of_images, pool_of, pooled_maxima, put_back, wide
 from .shape import suggested_format
 from .windows import along, window_sum
 
@@ -67,7 +67,7 @@ def adaptive_avg_pool(spatial: int) -> Callable[[Array, Any], Array]:
             made = window_sum(made, axis, starts, ends) / along(axis, spatial, (ends - starts).astype(made.dtype))
         return made.astype(x.dtype, copy=False)
 
-    return kernel
+    return of_images(kernel, spatial, "_adaptive_avg_pool2d")
 
 
 def adaptive_avg_pool_backward(spatial: int) -> Callable[[Array, Array], Array]:
@@ -86,7 +86,7 @@ def adaptive_avg_pool_backward(spatial: int) -> Callable[[Array, Array], Array]:
             made = window_sum(made, axis, *adaptive_windows(out, size))
         return made.astype(grad.dtype, copy=False)
 
-    return kernel
+    return of_images(kernel, spatial, "_adaptive_avg_pool2d_backward")
 
 
 def adaptive_max_pool(spatial: int) -> Callable[[Array, Any], tuple[Array, Array]]:
@@ -115,7 +115,7 @@ def adaptive_max_pool(spatial: int) -> Callable[[Array, Any], tuple[Array, Array
         np.copyto(indices, chosen)
         return values, indices
 
-    return kernel
+    return of_images(kernel, spatial, "adaptive_max_pool2d")
 
 
 def _uneven_maxima(x: Array, sizes: Sizes) -> tuple[Array, Array]:
@@ -145,4 +145,5 @@ def _uneven_maxima(x: Array, sizes: Sizes) -> tuple[Array, Array]:
 
 def adaptive_max_pool_backward(spatial: int) -> Callable[[Array, Array, Array], Array]:
     """Kernel: the gradient goes where the maximum came from."""
-    return lambda grad, x, indices: put_back(grad, x.shape, indices, spatial, True)
+    return of_images(lambda grad, x, indices: put_back(grad, x.shape, indices, spatial, True), spatial,
+                     "adaptive_max_pool2d_backward")

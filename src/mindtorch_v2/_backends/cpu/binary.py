@@ -14,6 +14,7 @@ from .pointwise import FLOAT32, ONES, ZEROS, Array, Function, broadcasting, unsu
 
 
 @widened
+@providers.direct("xlogy")
 def xlogy(a: Array, b: Array) -> Array:
     """`a log(b)`, 0 where a is 0 unless b is NaN."""
     return np.where(np.isnan(b), b, np.where(a == 0, ZEROS[a.dtype], a * np.log(b)))

@@ -220,6 +220,7 @@ def put(a: Array, index: Array, source: Array, accumulate: bool) -> Array:
 # -- masks -----------------------------------------------------------------------------------------------------------
 
 
+@providers.direct("masked_fill_")
 def masked_fill_inplace(a: Array, mask: Array, value: Any) -> Array:
     """Write a number, or a 0-d array, where a broadcast mask is set."""
     filled = _fill_value(a, mask, value)

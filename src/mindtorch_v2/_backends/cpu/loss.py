@@ -365,6 +365,7 @@ def _nll(a: Array, target: Array, weight: Array | None, reduction: int, ignore_i
     return np.asarray(made).astype(a.dtype), np.asarray(total).astype(a.dtype)
 
 
+@providers.direct("nll_loss_forward")
 def nll(a: Array, target: Array, weight: Array | None, reduction: int, ignore_index: int) -> tuple[Array, Array]:
     """Negative log likelihood of one sample or a batch."""
     _check_nll(a, target)
@@ -382,6 +383,7 @@ def nll2d(a: Array, target: Array, weight: Array | None, reduction: int, ignore_
     return _nll(a, target, weight, reduction, ignore_index)
 
 
+@providers.direct("nll_loss_backward")
 def nll_backward(grad: Array, a: Array, target: Array, weight: Array | None, reduction: int, ignore_index: int,
                  total_weight: Array) -> Array:
     """The negative weight at each sample's class, zero elsewhere."""

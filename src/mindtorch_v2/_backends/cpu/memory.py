@@ -253,5 +253,6 @@ def to(a: Array, dtype: np.dtype) -> Array:
 if providers.native is not None:
     # Kernels in C do these steps themselves, unless somebody hears of them.
     providers.native.set_hook(HOOK)
-    for _name, _step in (("empty", empty), ("empty_like", empty_like_contiguous), ("to", to)):
+    for _name, _step in (("empty", empty), ("empty_like", empty_like_contiguous), ("to", to),
+                         ("zero_", zero_)):
         providers.native.set_step(_name, _step)

@@ -77,6 +77,7 @@ def check_layer_norm(a: Array, shape: tuple[int, ...], weight: Array | None, bia
                            f"input of size{list(a.shape)}")
 
 
+@providers.direct("layer_norm")
 def layer_norm(a: Array, normalized_shape: Any, weight: Array | None, bias: Array | None,
                eps: float) -> tuple[Array, Array, Array]:
     """Normalization over the last dimensions; also the means and reciprocal deviations."""
@@ -99,6 +100,7 @@ def layer_norm(a: Array, normalized_shape: Any, weight: Array | None, bias: Arra
             view_step(rstd, column).astype(kept, copy=False))
 
 
+@providers.direct("layer_norm_back")
 def layer_norm_backward(grad: Array, a: Array, normalized_shape: Any, mean: Array, rstd: Array, weight: Array | None,
                         bias: Array | None, output_mask: Any) -> tuple[Array, Array, Array]:
     """Gradients of input, weight and bias; those not asked for are empty."""
@@ -148,6 +150,7 @@ def _three(made: Array | None, second: Array | None, third: Array | None, a: Arr
 # -- group norm --------------------------------------------------------------------------------------------------------
 
 
+@providers.direct("group_norm")
 def group_norm(a: Array, weight: Array | None, bias: Array | None, n: int, c: int, hxw: int, group: int,
                eps: float) -> tuple[Array, Array, Array]:
     """Normalization over groups of channels; also the means and reciprocal deviations."""
@@ -189,6 +192,7 @@ def _of_channels(groups: Array, weight: Array | None, n: int, c: int, group: int
     return (made if weight is None else made * wide(weight)).reshape(-1, 1)
 
 
+@providers.direct("group_norm_back")
 def group_norm_backward(grad: Array, a: Array, mean: Array, rstd: Array, weight: Array | None, n: int, c: int,
                         hxw: int, group: int, output_mask: Any) -> tuple[Array, Array, Array]:
     """Gradients of input, weight and bias; those not asked for are empty."""
@@ -253,6 +257,7 @@ def _update_running(running_mean: Array | None, running_var: Array | None, mean:
         running_var[...] = wide(running_var) * (1 - momentum) + unbiased * momentum
 
 
+@providers.direct("batch_norm")
 def batch_norm(a: Array, weight: Array | None, bias: Array | None, running_mean: Array | None,
                running_var: Array | None, training: bool, momentum: float, eps: float) -> tuple[Array, Array, Array]:
     """Normalization of each channel; training updates the running statistics in place."""
@@ -293,6 +298,7 @@ def batch_norm(a: Array, weight: Array | None, bias: Array | None, running_mean:
     return made.reshape(a.shape).astype(a.dtype, copy=False), mean, invstd
 
 
+@providers.direct("batch_norm_back")
 def batch_norm_backward(grad: Array, a: Array, weight: Array | None, running_mean: Array | None,
                         running_var: Array | None, save_mean: Array, save_invstd: Array, train: bool, eps: float,
                         output_mask: Any) -> tuple[Array, Array, Array]:

@@ -31,6 +31,11 @@ def _times(values: Any) -> str:
     return "x".join(str(v) for v in values)
 
 
+def of_images(kernel: Callable[..., Any], spatial: int, name: str) -> Callable[..., Any]:
+    """A kernel, which of images the C kernel of this name is asked first."""
+    return providers.direct(name)(kernel) if spatial == 2 else kernel
+
+
 class Pool:
     """The checked geometry of one pooling call."""
 
@@ -191,7 +196,7 @@ def max_pool(spatial: int) -> Callable[..., tuple[Array, Array]]:
         refuse_bool(x, op)
         return pooled_maxima(x, pool)
 
-    return kernel
+    return of_images(kernel, spatial, "max_pool2d_with_indices")
 
 
 def pooled_maxima(x: Array, pool: Pool) -> tuple[Array, Array]:
@@ -239,7 +244,7 @@ def max_pool_backward(spatial: int) -> Callable[..., Array]:
         pool = pool_of(op, x, spatial, kernel_size, stride, padding, dilation, ceil_mode)
         return put_back(grad, x.shape, indices, spatial, pool.overlaps())
 
-    return kernel
+    return of_images(kernel, spatial, "max_pool2d_with_indices_backward")
 
 
 def max_unpool(spatial: int) -> Callable[..., Array]:
@@ -313,7 +318,7 @@ def avg_pool(spatial: int) -> Callable[..., Array]:
             made = _sum_along(made, i - spatial, pool.kernel[i], pool.stride[i], pool.out[i])
         return _divided(made, divisor).astype(x.dtype, copy=False)
 
-    return kernel
+    return of_images(kernel, spatial, op)
 
 
 def _tap_key(axis: int, tap: int, stride: int, out: int) -> tuple[Any, ...]:
@@ -351,4 +356,4 @@ def avg_pool_backward(spatial: int) -> Callable[..., Array]:
         inside = made[(..., *(slice(p, p + n) for p, n in zip(pool.padding, pool.sizes)))]
         return np.ascontiguousarray(inside).astype(grad.dtype, copy=False)
 
-    return kernel
+    return of_images(kernel, spatial, f"{op}_backward")

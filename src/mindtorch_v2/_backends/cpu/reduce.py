@@ -107,6 +107,7 @@ def sum_all_as(a: Array, to: dtype | None) -> Array:
     return sum_dims(a, None, False, to)
 
 
+@providers.direct("sum.dim_IntList")
 def sum_dims(a: Array, dim: Dims, keepdim: bool, to: dtype | None) -> Array:
     """Sums over dimensions."""
     axes = wrap_dims(dim, a.ndim)

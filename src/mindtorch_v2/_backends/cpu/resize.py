@@ -6,7 +6,6 @@ are used. In the backward direction, the outputs that use an input as a certain 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -77,30 +76,27 @@ def _cubic(size: int, out: int, given: float | None, align_corners: bool, real: 
     return [(np.clip(first + k - 1, 0, size - 1), part.astype(real)) for k, part in enumerate(parts)]
 
 
+class Neighbours(list[Neighbour]):
+    """The neighbours of all positions, also as the C kernels take them: by neighbour and position."""
+
+    def __init__(self, found: list[Neighbour]) -> None:
+        super().__init__(found)
+        self.places = np.array([places for places, _ in found], np.int64)
+        self.weights = None if found[0][1] is None else np.array([weight for _, weight in found], np.float32)
+
+
 @lru_cache(maxsize=64)
-def _neighbours(mode: str, size: int, out: int, given: float | None, align_corners: bool, real: Any) -> list[Neighbour]:
+def _neighbours(mode: str, size: int, out: int, given: float | None, align_corners: bool, real: Any) -> Neighbours:
     if mode == "linear":
-        return _linear(size, out, given, align_corners, real)
+        return Neighbours(_linear(size, out, given, align_corners, real))
     if mode == "cubic":
-        return _cubic(size, out, given, align_corners, real)
-    return _nearest(size, out, given, mode == "exact")
+        return Neighbours(_cubic(size, out, given, align_corners, real))
+    return Neighbours(_nearest(size, out, given, mode == "exact"))
 
 
-def _in_c(x: Array, axis: int, many: int, few: int, neighbours: list[Neighbour], back: bool) -> Array:
-    """One dimension by the C kernels: outer dimensions, this one, inner ones."""
-    outer, inner = math.prod(x.shape[: x.ndim + axis]), math.prod(x.shape[x.ndim + axis + 1:])
-    places = np.array([p for p, _ in neighbours], np.int64)
-    weights = None if neighbours[0][1] is None else np.array([w for _, w in neighbours], np.float32)
-    size = few if back else many
-    made = np.empty((*x.shape[: x.ndim + axis], size, *x.shape[x.ndim + axis + 1:]), np.float32)
-    kernel = providers.native.resize_back if back else providers.native.resize
-    kernel(made.reshape(outer, size, inner), x.reshape(outer, many if back else few, inner), places, weights)
-    return made
-
-
-def _forward_along(x: Array, axis: int, neighbours: list[Neighbour]) -> Array:
+def _forward_along(x: Array, axis: int, neighbours: Neighbours) -> Array:
     if providers.rows(x):
-        return _in_c(x, axis, len(neighbours[0][0]), x.shape[axis], neighbours, False)
+        return providers.native.resize(x, axis, neighbours.places, neighbours.weights, neighbours.places.shape[1])
     total: Array = None
     for places, weight in neighbours:
         part = np.take(x, places, axis)
@@ -110,9 +106,9 @@ def _forward_along(x: Array, axis: int, neighbours: list[Neighbour]) -> Array:
     return total
 
 
-def _backward_along(grad: Array, axis: int, size: int, neighbours: list[Neighbour]) -> Array:
+def _backward_along(grad: Array, axis: int, size: int, neighbours: Neighbours) -> Array:
     if providers.rows(grad):
-        return _in_c(grad, axis, grad.shape[axis], size, neighbours, True)
+        return providers.native.resize_back(grad, axis, neighbours.places, neighbours.weights, size)
     total: Array = None
     each = np.arange(size)
     for places, weight in neighbours:

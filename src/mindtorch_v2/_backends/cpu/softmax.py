@@ -60,6 +60,7 @@ def _totals(a: Array, axis: int) -> Array:
     return add_reduce(a, axis, None, None, True)
 
 
+@providers.direct("softmax")
 def softmax(a: Array, dim: int, half_to_float: bool) -> Array:
     """exp(a) / sum(exp(a)), with the maximum subtracted first where the exponentials would be too large or small."""
     wide, axis = _prepare(a if a.flags.c_contiguous else contiguous_step(a), dim, "softmax_lastdim_kernel_impl")
@@ -100,6 +101,7 @@ def _log_softmax_rows(rows: Array, made: Array) -> None:
     made -= np.log(row_sums(np.exp(made)))[:, None]
 
 
+@providers.direct("log_softmax")
 def log_softmax(a: Array, dim: int, half_to_float: bool) -> Array:
     """a - log(sum(exp(a))), with the maximum subtracted first where the exponentials would be too large or small."""
     wide, axis = _prepare(a if a.flags.c_contiguous else contiguous_step(a), dim, "log_softmax_lastdim_kernel_impl")
@@ -121,6 +123,7 @@ def log_softmax(a: Array, dim: int, half_to_float: bool) -> Array:
     return _finish(made, a, half_to_float)
 
 
+@providers.direct("softmax_back")
 def softmax_backward(grad: Array, output: Array, dim: int, input_dtype: Any) -> Array:
     """output * (grad - sum(grad * output))."""
     pull, axis = _prepare(grad, dim, "softmax_backward")
@@ -142,6 +145,7 @@ def softmax_backward(grad: Array, output: Array, dim: int, input_dtype: Any) -> 
     return made.reshape(grad.shape).astype(input_dtype.np, copy=False)
 
 
+@providers.direct("log_softmax_back")
 def log_softmax_backward(grad: Array, output: Array, dim: int, input_dtype: Any) -> Array:
     """grad - exp(output) * sum(grad)."""
     pull, axis = _prepare(grad, dim, "log_softmax_backward")

@@ -12,6 +12,7 @@ import numpy as np
 from ..._dispatch.promotion import FLOAT_DTYPES, pretty
 from ..._dtype import FROM_NUMPY, PROMOTION, dtype
 from ..._shape import wrap_dims
+from . import providers
 from .reduce import (
     INT64,
     Dims,
@@ -69,9 +70,10 @@ def moments(name: str, *, root: bool, with_mean: bool) -> Callable[..., Any]:
             return result
         return result, narrowed(average if keepdim else np.asarray(average).squeeze(axes), a.dtype)
 
-    return kernel
+    return kernel if with_mean else providers.direct(name)(kernel)
 
 
+@providers.direct("linalg_vector_norm")
 def vector_norm(a: Array, order: Any, dim: Dims, keepdim: bool, to: dtype | None) -> Array:
     """The `order`-norm of the elements along dimensions."""
     order = float(order)

@@ -113,11 +113,14 @@ _indexed = restrided_by_index = strided_step(operator.getitem, 2)
 _reshaped = strided_step(ndarray.reshape, 2)
 _squeezed = strided_step(ndarray.squeeze, 2)
 restrided = strided_step(from_strides)
+_shown = strided_step(lambda a, made: made)
 view_step = step("aten::view")(view)
 if providers.native is not None:
     providers.native.set_step("view", view_step)
+    providers.native.set_step("as_strided", _shown)
 
 
+@providers.direct("transpose")
 def transpose(a: Array, dim0: int, dim1: int) -> Array:
     """Two dimensions swapped."""
     ndim = a.ndim
@@ -136,6 +139,7 @@ def t(a: Array) -> Array:
     return transpose_step(a, 0, 0 if a.ndim < 2 else 1)
 
 
+@providers.direct("permute")
 def permute(a: Array, dims: Sequence[int]) -> Array:
     """All dimensions in a new order."""
     ndim = a.ndim
@@ -150,6 +154,7 @@ def permute(a: Array, dims: Sequence[int]) -> Array:
     return _reordered(a, wrapped)
 
 
+@providers.direct("expand")
 def expand(a: Array, size: Sequence[int], implicit: bool = False) -> Array:
     """Dimensions of extent 1 repeated without memory; -1 keeps an extent."""
     lead = len(size) - a.ndim
@@ -201,6 +206,7 @@ def squeeze(a: Array) -> Array:
     return _squeezed(a, None)
 
 
+@providers.direct("squeeze")
 def squeeze_dims(a: Array, dim: int | Sequence[int]) -> Array:
     """The given dimensions removed where their extent is 1."""
     dims = (dim,) if isinstance(dim, int) else dim
@@ -211,6 +217,7 @@ def squeeze_dims(a: Array, dim: int | Sequence[int]) -> Array:
     return _squeezed(a, gone)
 
 
+@providers.direct("unsqueeze")
 def unsqueeze(a: Array, dim: int) -> Array:
     """A dimension of extent 1 inserted."""
     at = wrap_dim(dim, a.ndim + 1)
@@ -218,6 +225,7 @@ def unsqueeze(a: Array, dim: int) -> Array:
     return _reshaped(a, (*a.shape[:at], 1, *a.shape[at:]))
 
 
+@providers.direct("select")
 def select(a: Array, dim: int, index: int) -> Array:
     """One slice of a dimension, which disappears."""
     if dim == 0 and type(index) is int:
@@ -239,6 +247,7 @@ def select(a: Array, dim: int, index: int) -> Array:
 select_step = step("aten::select", "int")(select)
 
 
+@providers.direct("slice")
 def slice_dim(a: Array, dim: int, start: int | None, end: int | None, step: int) -> Array:
     """`a[start:end:step]` along one dimension."""
     if dim == 0 and step > 0 and a.ndim:

@@ -6,7 +6,8 @@
 
 #include "elementwise.h"
 
-static DirectEntry *const TABLES[] = {rearrange_direct, NULL};
+static DirectEntry *const TABLES[] = {rearrange_direct, norms_direct, selection_direct, images_direct,
+                                      sums_direct, views_direct, NULL};
 
 typedef struct {
     PyObject_HEAD
@@ -81,8 +82,8 @@ static PyTypeObject TYPE = {
 
 /* -- steps -- */
 
-enum Step { STEP_EMPTY, STEP_EMPTY_LIKE, STEP_VIEW, STEP_TO, STEP_COUNT };
-static const char *const STEP_NAMES[STEP_COUNT] = {"empty", "empty_like", "view", "to"};
+enum Step { STEP_EMPTY, STEP_EMPTY_LIKE, STEP_VIEW, STEP_TO, STEP_ZERO, STEP_STRIDED, STEP_COUNT };
+static const char *const STEP_NAMES[STEP_COUNT] = {"empty", "empty_like", "view", "to", "zero_", "as_strided"};
 static PyObject *steps[STEP_COUNT], *hook, *observing;
 
 /* set_step(name, function) */
@@ -150,16 +151,44 @@ PyArrayObject *step_empty_like(PyArrayObject *like) {
     return run_step(STEP_EMPTY_LIKE, (PyObject *)like, (PyObject *)PyArray_DESCR(like));
 }
 
-PyArrayObject *step_view(PyArrayObject *a, int ndim, npy_intp *sizes) {
-    PyArrayObject *made;
-    if (is_heard(STEP_VIEW)) {
-        made = run_step(STEP_VIEW, (PyObject *)a, tuple_of(ndim, sizes));
-    } else {
-        PyArray_Dims shape = {sizes, ndim};
-        made = (PyArrayObject *)PyArray_Newshape(a, &shape, NPY_CORDER);
-    }
+/* In another shape; takes the reference. */
+static PyArrayObject *reshaped(PyArrayObject *a, int ndim, npy_intp *sizes) {
+    if (!a) return NULL;
+    PyArray_Dims shape = {sizes, ndim};
+    PyArrayObject *made = (PyArrayObject *)PyArray_Newshape(a, &shape, NPY_CORDER);
     Py_DECREF(a);
     return made;
+}
+
+PyArrayObject *step_empty_as(int ndim, npy_intp *sizes, int shown, npy_intp *shape, int type) {
+    if (!is_heard(STEP_EMPTY)) return (PyArrayObject *)PyArray_SimpleNew(shown, shape, type);
+    return reshaped(step_empty(ndim, sizes, type), shown, shape);
+}
+
+PyArrayObject *step_empty_to_view(int ndim, npy_intp *sizes, int shown, npy_intp *shape, int type) {
+    if (!is_heard(STEP_VIEW)) return (PyArrayObject *)PyArray_SimpleNew(shown, shape, type);
+    return step_empty(ndim, sizes, type);
+}
+
+PyArrayObject *step_viewed(PyArrayObject *a, int shown, npy_intp *shape) {
+    if (!a || !is_heard(STEP_VIEW)) return a;
+    PyArrayObject *made = run_step(STEP_VIEW, (PyObject *)a, tuple_of(shown, shape));
+    Py_DECREF(a);
+    return made;
+}
+
+PyArrayObject *step_strided(PyArrayObject *a, PyArrayObject *made) {
+    return is_heard(STEP_STRIDED) ? run_step(STEP_STRIDED, (PyObject *)a, (PyObject *)made) : made;
+}
+
+int step_zero(PyArrayObject *a) {
+    if (!is_heard(STEP_ZERO)) {
+        memset(PyArray_DATA(a), 0, (size_t)PyArray_NBYTES(a));
+        return 0;
+    }
+    PyObject *same = PyObject_CallOneArg(steps[STEP_ZERO], (PyObject *)a);
+    Py_XDECREF(same);
+    return same ? 0 : -1;
 }
 
 int step_to_int64(PyArrayObject *a) {
@@ -187,7 +216,8 @@ int direct_count(PyObject *counts) {
     for (DirectEntry *const *table = TABLES; *table; table++)
         for (DirectEntry *entry = *table; entry->name; entry++) {
             if (!entry->calls) continue;
-            PyObject *number = PyLong_FromLongLong(entry->calls);
+            PyObject *known = PyDict_GetItemString(counts, entry->name); /* of the kernel that is called by others */
+            PyObject *number = PyLong_FromLongLong(entry->calls + (known ? PyLong_AsLongLong(known) : 0));
             int failed = !number || PyDict_SetItemString(counts, entry->name, number);
             Py_XDECREF(number);
             if (failed) return -1;

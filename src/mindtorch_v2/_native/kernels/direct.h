@@ -31,7 +31,7 @@ typedef struct {
 } DirectEntry;
 
 /* Each file's kernels; ends with a name of NULL. */
-extern DirectEntry rearrange_direct[];
+extern DirectEntry rearrange_direct[], norms_direct[], selection_direct[], images_direct[], sums_direct[], views_direct[];
 
 /* Put the type into the module; -1 on error. */
 int direct_add(PyObject *module);
@@ -46,11 +46,21 @@ int direct_count(PyObject *counts);
 /* Uninitialised memory in row-major order: `aten::empty`. */
 PyArrayObject *step_empty(int ndim, npy_intp *sizes, int type);
 
+/* The same, to be seen in another shape of as many elements, without a step for that. */
+PyArrayObject *step_empty_as(int ndim, npy_intp *sizes, int shown, npy_intp *shape, int type);
+
 /* The same in the shape and type of an array: `aten::empty_like`. */
 PyArrayObject *step_empty_like(PyArrayObject *like);
 
-/* An array in row-major order in another shape of as many elements: `aten::view`. Takes the reference. */
-PyArrayObject *step_view(PyArrayObject *a, int ndim, npy_intp *sizes);
+/* `aten::empty` of what `step_viewed` is asked to show in another shape, `aten::view`; it takes the reference. */
+PyArrayObject *step_empty_to_view(int ndim, npy_intp *sizes, int shown, npy_intp *shape, int type);
+PyArrayObject *step_viewed(PyArrayObject *a, int shown, npy_intp *shape);
+
+/* A view that was just made of an array: `aten::as_strided`. Takes the reference. */
+PyArrayObject *step_strided(PyArrayObject *a, PyArrayObject *made);
+
+/* Every byte of an array in row-major order set to 0: `aten::zero_`. -1 on error. */
+int step_zero(PyArrayObject *a);
 
 /* What is already of type int64, asked to be: `aten::to`. -1 on error. */
 int step_to_int64(PyArrayObject *a);
@@ -84,6 +94,54 @@ static inline PyArrayObject *new_of(PyArrayObject *like, int ndim, npy_intp *siz
 static inline int are_apart(PyArrayObject *a, PyArrayObject *b) {
     const char *x = PyArray_BYTES(a), *y = PyArray_BYTES(b);
     return x + PyArray_NBYTES(a) <= y || y + PyArray_NBYTES(b) <= x;
+}
+
+/* The numbers of a tuple or list of sizes, or one number: how many, or -1. */
+static inline int sizes_of(PyObject *o, npy_intp sizes[NPY_MAXDIMS]) {
+    int listed = PyTuple_Check(o) || PyList_CheckExact(o);
+    Py_ssize_t count = listed ? PySequence_Fast_GET_SIZE(o) : 1;
+    if (count > NPY_MAXDIMS) return -1;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *one = listed ? PySequence_Fast_GET_ITEM(o, i) : o;
+        int over = 0;
+        if (!PyLong_CheckExact(one)) return -1;
+        sizes[i] = (npy_intp)PyLong_AsLongAndOverflow(one, &over);
+        if (over) return -1;
+    }
+    return (int)count;
+}
+
+/* The numbers of an array, NULL of None; `*fits` becomes 0 for what is no array of float32 with so many elements. */
+static inline float *floats_or_none(PyObject *o, npy_intp size, int *fits) {
+    if (o == Py_None) return NULL;
+    if (is_of(o, NPY_FLOAT) && PyArray_SIZE((PyArrayObject *)o) == size) return PyArray_DATA((PyArrayObject *)o);
+    *fits = 0;
+    return NULL;
+}
+
+/* Three arrays as a tuple, whose references it takes; NULL with an error if one is missing. */
+static inline PyObject *tuple_of_three(PyArrayObject *a, PyArrayObject *b, PyArrayObject *c) {
+    PyObject *made = a && b && c ? PyTuple_Pack(3, a, b, c) : NULL;
+    Py_XDECREF(a), Py_XDECREF(b), Py_XDECREF(c);
+    return made;
+}
+
+/* An array of no elements. */
+static inline PyArrayObject *empty_floats(void) {
+    npy_intp none = 0;
+    return (PyArrayObject *)PyArray_SimpleNew(1, &none, NPY_FLOAT);
+}
+
+/* Which of three results are asked for; 0 if `o` does not say. */
+static inline int mask_of(PyObject *o, int asked[3]) {
+    int listed = PyTuple_Check(o) || PyList_CheckExact(o);
+    if (!listed || PySequence_Fast_GET_SIZE(o) != 3) return 0;
+    for (int i = 0; i < 3; i++) {
+        PyObject *one = PySequence_Fast_GET_ITEM(o, i);
+        if (!PyBool_Check(one)) return 0;
+        asked[i] = one == Py_True;
+    }
+    return 1;
 }
 
 #endif

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "arguments.h"
+#include "direct.h"
 #include "elementwise.h"
 #include "images.h"
 #include "kernels.h"
@@ -207,15 +208,23 @@ static void resize_back_share(void *work, ptrdiff_t begin, ptrdiff_t end, int sh
     }
 }
 
-/* resize(made, given, places, weights): arrays (outer, positions, inner), places and weights (taps, positions) */
+/* resize(given, axis, places, weights, size), resize_back: a new array that has `size` positions along an axis; places and
+   weights (taps, positions). None for what is left to others. */
 static PyObject *resize_any(PyObject *const *args, Py_ssize_t count, int back) {
-    if (!counted(count, 4)) return NULL;
-    PyObject *many = args[back ? 1 : 0], *few = args[back ? 0 : 1];
-    if (!is_array(args[0], NPY_FLOAT, 3, 1) || !is_array(args[1], NPY_FLOAT, 3, 0) || DIM(many, 0) != DIM(few, 0) ||
-        DIM(many, 2) != DIM(few, 2) || !is_array(args[2], NPY_INT64, 2, 0) || DIM(args[2], 1) != DIM(many, 1))
-        return wrong("expected arrays of three dimensions and places");
-    Resize it = {.made = DATA(args[0]), .given = DATA(args[1]), .places = DATA(args[2]), .taps = DIM(args[2], 0),
-                 .many = DIM(many, 1), .few = DIM(few, 1), .inner = DIM(many, 2)};
+    if (!counted(count, 5)) return NULL;
+    if (!is_of(args[0], NPY_FLOAT) || !is_of(args[2], NPY_INT64)) Py_RETURN_NONE;
+    PyArrayObject *given = (PyArrayObject *)args[0];
+    int ndim = PyArray_NDIM(given), axis = dim_of(args[1], ndim);
+    npy_intp sizes[NPY_MAXDIMS], outer = 1, inner = 1, size;
+    if (axis < 0 || PyArray_NDIM((PyArrayObject *)args[2]) != 2 || sizes_of(args[4], &size) != 1 || size < 1) Py_RETURN_NONE;
+    for (int d = 0; d < ndim; d++) {
+        sizes[d] = d == axis ? size : PyArray_DIM(given, d);
+        if (d < axis) outer *= sizes[d];
+        else if (d > axis) inner *= sizes[d];
+    }
+    Resize it = {.given = PyArray_DATA(given), .places = DATA(args[2]), .taps = DIM(args[2], 0),
+                 .many = back ? PyArray_DIM(given, axis) : size, .few = back ? size : PyArray_DIM(given, axis), .inner = inner};
+    if (DIM(args[2], 1) != it.many) return wrong("expected a place for each position");
     if (args[3] != Py_None) {
         if (!is_array(args[3], NPY_FLOAT, 2, 0) || DIM(args[3], 0) != it.taps || DIM(args[3], 1) != it.many)
             return wrong("expected a weight for each place");
@@ -223,11 +232,13 @@ static PyObject *resize_any(PyObject *const *args, Py_ssize_t count, int back) {
     }
     for (npy_intp i = 0; i < it.taps * it.many; i++)
         if (it.places[i] < 0 || it.places[i] >= it.few) return wrong("a place is out of range");
+    PyArrayObject *made = new_of(given, ndim, sizes);
+    if (!made) return NULL;
+    it.made = PyArray_DATA(made);
     images_calls[back ? CALLED_RESIZE_BACK : CALLED_RESIZE].calls++;
-    Py_BEGIN_ALLOW_THREADS pool_run(back ? resize_back_share : resize_share, &it, DIM(many, 0),
-                                    1 + SHARE / (it.many * it.inner + 1));
-    Py_END_ALLOW_THREADS
-    Py_RETURN_NONE;
+    UNLOCKED(outer * it.many * inner > MANY, pool_run(back ? resize_back_share : resize_share, &it, outer,
+                                                      1 + SHARE / (it.many * it.inner + 1)));
+    return (PyObject *)made;
 }
 
 static PyObject *resize(PyObject *self, PyObject *const *args, Py_ssize_t count) {
@@ -415,6 +426,261 @@ static PyObject *grid_sample_back(PyObject *self, PyObject *const *args, Py_ssiz
     Py_END_ALLOW_THREADS
     Py_RETURN_NONE;
 }
+
+/* -- kernels that look for themselves: images (..., height, width) of float32 -- */
+
+/* Windows along both dimensions: where each begins and ends in the image, and how many elements it counts. */
+typedef struct {
+    npy_intp size[2], out[2], kernel[2], stride[2], padding[2], dilation[2], planes;
+    int64_t *bounds; /* top, bottom, left, right, then how many rows and columns count */
+    int64_t *top, *bottom, *left, *right, *rows, *columns;
+} Geometry;
+
+static int pair_of(PyObject *o, npy_intp pair[2]) {
+    npy_intp found[NPY_MAXDIMS];
+    int count = sizes_of(o, found);
+    if (count != 1 && count != 2) return 0;
+    pair[0] = found[0], pair[1] = found[count - 1];
+    return 1;
+}
+
+/* An image or a batch of them, not empty. */
+static int is_images(PyObject *o, Geometry *it) {
+    PyArrayObject *a = (PyArrayObject *)o;
+    if (!is_of(o, NPY_FLOAT) || (PyArray_NDIM(a) != 3 && PyArray_NDIM(a) != 4) || !PyArray_SIZE(a)) return 0;
+    it->size[0] = PyArray_DIM(a, PyArray_NDIM(a) - 2), it->size[1] = PyArray_DIM(a, PyArray_NDIM(a) - 1);
+    it->planes = PyArray_SIZE(a) / (it->size[0] * it->size[1]);
+    return 1;
+}
+
+/* Room for the bounds; 0 with an error. */
+static int with_bounds(Geometry *it) {
+    npy_intp high = it->out[0], wide = it->out[1];
+    it->bounds = PyMem_Malloc(sizeof(int64_t) * (size_t)(3 * (high + wide)));
+    if (!it->bounds) return PyErr_NoMemory(), 0;
+    it->top = it->bounds, it->bottom = it->top + high, it->rows = it->bottom + high;
+    it->left = it->rows + high, it->right = it->left + wide, it->columns = it->right + wide;
+    return 1;
+}
+
+/* The windows of pooling from kernel size, stride, padding and, if there is one, dilation at `args`. 1, 0 if they are
+   left to others, -1 with an error. */
+static int windows_of(PyObject *const *args, PyObject *dilation, PyObject *ceil_mode, int padded, Geometry *it) {
+    npy_intp none[NPY_MAXDIMS];
+    if (!pair_of(args[0], it->kernel) || !pair_of(args[2], it->padding) || !PyBool_Check(ceil_mode)) return 0;
+    if (sizes_of(args[1], none) == 0) it->stride[0] = it->kernel[0], it->stride[1] = it->kernel[1];
+    else if (!pair_of(args[1], it->stride)) return 0;
+    it->dilation[0] = it->dilation[1] = 1;
+    if (dilation && !pair_of(dilation, it->dilation)) return 0;
+    for (int i = 0; i < 2; i++) {
+        npy_intp k = it->kernel[i], s = it->stride[i], p = it->padding[i], d = it->dilation[i], n = it->size[i];
+        if (k < 1 || s < 1 || d < 1 || p < 0 || k > 1 << 20 || d > 1 << 20 || s > 1 << 20 || p > ((k - 1) * d + 1) / 2)
+            return 0;
+        npy_intp reach = n + 2 * p - d * (k - 1) - 1;
+        if (reach < 0) return 0;
+        npy_intp out = (reach + (ceil_mode == Py_True ? s - 1 : 0)) / s + 1;
+        /* A window must start inside the image or its left padding. */
+        if (ceil_mode == Py_True && (out - 1) * s >= n + p) out--;
+        it->out[i] = out;
+    }
+    if (!with_bounds(it)) return -1;
+    for (int i = 0; i < 2; i++) {
+        int64_t *begin = i ? it->left : it->top, *end = i ? it->right : it->bottom, *counted = i ? it->columns : it->rows;
+        npy_intp k = it->kernel[i], p = it->padding[i], d = it->dilation[i], n = it->size[i];
+        for (npy_intp j = 0; j < it->out[i]; j++) {
+            npy_intp start = j * it->stride[i] - p, stop = start + d * (k - 1) + 1;
+            begin[j] = start < 0 ? (d - -start % d) % d : start;
+            end[j] = stop < n ? stop : n;
+            counted[j] = padded ? (start + k < n + p ? start + k : n + p) - start : end[j] - (start < 0 ? 0 : start);
+            if (begin[j] >= end[j]) {
+                PyMem_Free(it->bounds);
+                return 0;
+            }
+        }
+    }
+    return 1;
+}
+
+/* The windows that cover an image evenly. */
+static int even_windows(Geometry *it) {
+    if (it->out[0] < 1 || it->out[1] < 1) return 0;
+    if (!with_bounds(it)) return -1;
+    for (int i = 0; i < 2; i++) {
+        int64_t *begin = i ? it->left : it->top, *end = i ? it->right : it->bottom, *counted = i ? it->columns : it->rows;
+        npy_intp n = it->size[i], out = it->out[i];
+        for (npy_intp j = 0; j < out; j++)
+            begin[j] = j * n / out, end[j] = ((j + 1) * n + out - 1) / out, counted[j] = end[j] - begin[j];
+    }
+    return 1;
+}
+
+/* An array with an image's leading dimensions and others behind them. */
+static PyArrayObject *new_images(PyArrayObject *like, const npy_intp sizes[2], int type) {
+    npy_intp shape[NPY_MAXDIMS];
+    int ndim = PyArray_NDIM(like);
+    memcpy(shape, PyArray_DIMS(like), sizeof(npy_intp) * (size_t)ndim);
+    shape[ndim - 2] = sizes[0], shape[ndim - 1] = sizes[1];
+    return (PyArrayObject *)PyArray_SimpleNew(ndim, shape, type);
+}
+
+/* Frees the bounds. */
+static PyObject *maxima_of(PyArrayObject *x, Geometry *it) {
+    PyObject *both = NULL;
+    PyArrayObject *made = new_images(x, it->out, NPY_FLOAT), *where = made ? new_images(x, it->out, NPY_INT64) : NULL;
+    if (where) {
+        Maxima how = {PyArray_DATA(made), PyArray_DATA(where), PyArray_DATA(x), it->top, it->bottom, it->left, it->right,
+                      it->size[0], it->size[1], it->out[0], it->out[1], it->dilation[0], it->dilation[1]};
+        UNLOCKED(PyArray_SIZE(x) > MANY, pool_run(pool_max_share, &how, it->planes,
+                                                  1 + SHARE / 2 / (it->size[0] * it->size[1] + 1)));
+        both = PyTuple_Pack(2, made, where);
+    }
+    PyMem_Free(it->bounds);
+    Py_XDECREF(made), Py_XDECREF(where);
+    return both;
+}
+
+/* max_pool2d_with_indices(x, kernel_size, stride, padding, dilation, ceil_mode) */
+static PyObject *max_pool(PyObject *const *args, Py_ssize_t count) {
+    Geometry it;
+    if (count != 6 || !is_images(args[0], &it) || it.size[1] > INT32_MAX / 2) return LEFT;
+    int fits = windows_of(args + 1, args[4], args[5], 0, &it);
+    if (fits < 1) return fits ? NULL : LEFT;
+    return maxima_of((PyArrayObject *)args[0], &it);
+}
+
+/* adaptive_max_pool2d(x, output_size) */
+static PyObject *adaptive_max_pool(PyObject *const *args, Py_ssize_t count) {
+    Geometry it = {.dilation = {1, 1}};
+    /* One channel, or one row of one column, is in the order of channels too: others decide about the result's. */
+    if (count != 2 || !is_images(args[0], &it) || it.size[1] > INT32_MAX / 2 || it.size[0] * it.size[1] == 1 ||
+        PyArray_DIM((PyArrayObject *)args[0], PyArray_NDIM((PyArrayObject *)args[0]) - 3) == 1 ||
+        sizes_of(args[1], (npy_intp[NPY_MAXDIMS]){0}) != 2 || !pair_of(args[1], it.out))
+        return LEFT;
+    int fits = even_windows(&it);
+    if (fits < 1) return fits ? NULL : LEFT;
+    return maxima_of((PyArrayObject *)args[0], &it);
+}
+
+/* What came from the places of maxima goes back there, into the shape of `x`. */
+static PyObject *put_back(PyObject *grad, PyObject *x, PyObject *indices, int add) {
+    Geometry it, small;
+    if (!is_images(x, &it) || !is_images(grad, &small) || !is_of(indices, NPY_INT64) || small.planes != it.planes ||
+        PyArray_NDIM((PyArrayObject *)grad) != PyArray_NDIM((PyArrayObject *)x) ||
+        !PyArray_SAMESHAPE((PyArrayObject *)grad, (PyArrayObject *)indices))
+        return LEFT;
+    npy_intp area = it.size[0] * it.size[1], count = small.size[0] * small.size[1];
+    const int64_t *place = DATA(indices);
+    for (npy_intp i = 0; i < it.planes * count; i++)
+        if ((uint64_t)place[i] >= (uint64_t)area) return LEFT;
+    PyArrayObject *made = new_images((PyArrayObject *)x, it.size, NPY_FLOAT);
+    if (!made || step_zero(made)) {
+        Py_XDECREF(made);
+        return NULL;
+    }
+    const float *from = DATA(grad);
+    float *to = PyArray_DATA(made);
+    for (npy_intp plane = 0; plane < it.planes; plane++, to += area)
+        for (npy_intp i = 0; i < count; i++, place++, from++) to[*place] = add ? to[*place] + *from : *from;
+    return (PyObject *)made;
+}
+
+/* max_pool2d_with_indices_backward(grad, x, kernel_size, stride, padding, dilation, ceil_mode, indices) */
+static PyObject *max_pool_backward(PyObject *const *args, Py_ssize_t count) {
+    Geometry it;
+    if (count != 8 || !is_images(args[1], &it) || PyArray_SIZE((PyArrayObject *)args[1]) > 1 << 16) return LEFT;
+    int fits = windows_of(args + 2, args[5], args[6], 0, &it), add = 0;
+    if (fits < 1) return fits ? NULL : LEFT;
+    PyMem_Free(it.bounds);
+    for (int i = 0; i < 2; i++) add |= it.stride[i] < it.dilation[i] * (it.kernel[i] - 1) + 1;
+    return put_back(args[0], args[1], args[7], add);
+}
+
+/* adaptive_max_pool2d_backward(grad, x, indices) */
+static PyObject *adaptive_max_pool_backward(PyObject *const *args, Py_ssize_t count) {
+    if (count != 3 || !PyArray_Check(args[1]) || PyArray_SIZE((PyArrayObject *)args[1]) > 1 << 16) return LEFT;
+    return put_back(args[0], args[1], args[2], 1);
+}
+
+/* Means of windows, or back from them. Frees the bounds. */
+static PyObject *means_of(PyObject *given, Geometry *it, npy_intp divisor, int back) {
+    PyArrayObject *a = (PyArrayObject *)given, *made = NULL;
+    float *divisors = PyMem_Malloc(sizeof(float) * (size_t)(it->out[0] * it->out[1]));
+    if (!divisors) PyErr_NoMemory();
+    else made = new_images(a, back ? it->size : it->out, NPY_FLOAT);
+    if (made) {
+        for (npy_intp i = 0; i < it->out[0]; i++)
+            for (npy_intp j = 0; j < it->out[1]; j++)
+                divisors[i * it->out[1] + j] = (float)(divisor ? divisor : it->rows[i] * it->columns[j]);
+        Pool how = {PyArray_DATA(made), PyArray_DATA(a), divisors, it->top, it->bottom, it->left, it->right,
+                    it->size[0], it->size[1], it->out[0], it->out[1]};
+        UNLOCKED(PyArray_SIZE(back ? made : a) > MANY, pool_run(back ? pool_mean_back_share : pool_mean_share, &how,
+                                                                it->planes, 1 + SHARE / (it->size[0] * it->size[1] + 1)));
+    }
+    PyMem_Free(divisors), PyMem_Free(it->bounds);
+    return (PyObject *)made;
+}
+
+/* The divisor that replaces a window's number of elements, 0 if there is none, or -1. */
+static npy_intp divisor_of(PyObject *o) {
+    npy_intp found;
+    if (o == Py_None) return 0;
+    return PyLong_CheckExact(o) && sizes_of(o, &found) == 1 && found > 0 ? found : -1;
+}
+
+/* avg_pool2d(x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override) */
+static PyObject *avg_pool(PyObject *const *args, Py_ssize_t count) {
+    Geometry it;
+    npy_intp divisor;
+    if (count != 7 || !is_images(args[0], &it) || !PyBool_Check(args[5]) || (divisor = divisor_of(args[6])) < 0) return LEFT;
+    int fits = windows_of(args + 1, NULL, args[4], args[5] == Py_True, &it);
+    if (fits < 1) return fits ? NULL : LEFT;
+    return means_of(args[0], &it, divisor, 0);
+}
+
+/* avg_pool2d_backward(grad, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override) */
+static PyObject *avg_pool_backward(PyObject *const *args, Py_ssize_t count) {
+    Geometry it, small;
+    npy_intp divisor;
+    if (count != 8 || !is_images(args[1], &it) || !is_images(args[0], &small) || !PyBool_Check(args[6]) ||
+        PyArray_NDIM((PyArrayObject *)args[0]) != PyArray_NDIM((PyArrayObject *)args[1]) || small.planes != it.planes ||
+        (divisor = divisor_of(args[7])) < 0)
+        return LEFT;
+    int fits = windows_of(args + 2, NULL, args[5], args[6] == Py_True, &it);
+    if (fits < 1) return fits ? NULL : LEFT;
+    if (it.out[0] != small.size[0] || it.out[1] != small.size[1]) return PyMem_Free(it.bounds), LEFT;
+    return means_of(args[0], &it, divisor, 1);
+}
+
+/* _adaptive_avg_pool2d(x, output_size) */
+static PyObject *adaptive_avg_pool(PyObject *const *args, Py_ssize_t count) {
+    Geometry it;
+    if (count != 2 || !is_images(args[0], &it) || sizes_of(args[1], (npy_intp[NPY_MAXDIMS]){0}) != 2 ||
+        !pair_of(args[1], it.out))
+        return LEFT;
+    int fits = even_windows(&it);
+    if (fits < 1) return fits ? NULL : LEFT;
+    return means_of(args[0], &it, 0, 0);
+}
+
+/* _adaptive_avg_pool2d_backward(grad, x) */
+static PyObject *adaptive_avg_pool_backward(PyObject *const *args, Py_ssize_t count) {
+    Geometry it, small;
+    if (count != 2 || !is_images(args[1], &it) || !is_images(args[0], &small) || small.planes != it.planes ||
+        PyArray_NDIM((PyArrayObject *)args[0]) != PyArray_NDIM((PyArrayObject *)args[1]))
+        return LEFT;
+    it.out[0] = small.size[0], it.out[1] = small.size[1];
+    int fits = even_windows(&it);
+    if (fits < 1) return fits ? NULL : LEFT;
+    return means_of(args[0], &it, 0, 1);
+}
+
+DirectEntry images_direct[] = {{"max_pool2d_with_indices", max_pool, 0},
+                               {"max_pool2d_with_indices_backward", max_pool_backward, 0},
+                               {"adaptive_max_pool2d", adaptive_max_pool, 0},
+                               {"adaptive_max_pool2d_backward", adaptive_max_pool_backward, 0},
+                               {"avg_pool2d", avg_pool, 0}, {"avg_pool2d_backward", avg_pool_backward, 0},
+                               {"_adaptive_avg_pool2d", adaptive_avg_pool, 0},
+                               {"_adaptive_avg_pool2d_backward", adaptive_avg_pool_backward, 0}, {NULL, NULL, 0}};
 
 #define FAST(NAME) {#NAME, (PyCFunction)(void (*)(void))NAME, METH_FASTCALL, NULL}
 static PyMethodDef METHODS[] = {FAST(pool_max), FAST(pool_mean), FAST(pool_mean_back), FAST(resize), FAST(resize_back),

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "arguments.h"
+#include "direct.h"
 #include "elementwise.h"
 #include "kernels.h"
 #include "selection.h"
@@ -341,6 +342,83 @@ static PyObject *nonzero(PyObject *self, PyObject *const *args, Py_ssize_t count
     UNLOCKED(size > MANY, note_positions(bytes, (int)sizes[0], PyArray_DIMS(mask), rows, PyArray_DATA(made), sizes[1]));
     return (PyObject *)made;
 }
+
+/* -- kernels that look for themselves -- */
+
+enum { EACH_LOSS, MEAN_LOSS, SUM_LOSS };
+
+/* A matrix or its shape, classes, weights or None, a reduction and the class that is left out. */
+static int likelihood_of(PyArrayObject *values, PyObject *const *args, long *reduction, Likelihood *it) {
+    if (PyArray_NDIM(values) != 2 || !PyArray_SIZE(values) || !is_of(args[0], NPY_INT64) ||
+        PyArray_NDIM((PyArrayObject *)args[0]) != 1 || DIM(args[0], 0) != PyArray_DIM(values, 0) ||
+        (args[1] != Py_None && (!is_of(args[1], NPY_FLOAT) || PyArray_NDIM((PyArrayObject *)args[1]) != 1 ||
+                                DIM(args[1], 0) != PyArray_DIM(values, 1))) ||
+        !PyLong_CheckExact(args[2]) || !PyLong_CheckExact(args[3]))
+        return 0;
+    int over;
+    *reduction = PyLong_AsLongAndOverflow(args[2], &over);
+    *it = (Likelihood){PyArray_DATA(values), args[1] == Py_None ? NULL : DATA(args[1]), DATA(args[0]),
+                       PyArray_DIM(values, 0), PyArray_DIM(values, 1), 1, PyLong_AsLongLongAndOverflow(args[3], &over)};
+    if (over) return 0;
+    for (npy_intp i = 0; i < it->batch; i++)
+        if (it->target[i] != it->ignored && (uint64_t)it->target[i] >= (uint64_t)it->classes) return 0;
+    return 1;
+}
+
+/* nll_loss_forward(a, target, weight, reduction, ignore_index) */
+static PyObject *nll_loss_forward(PyObject *const *args, Py_ssize_t count) {
+    Likelihood it;
+    long reduction;
+    if (count != 5 || !is_of(args[0], NPY_FLOAT) ||
+        !likelihood_of((PyArrayObject *)args[0], args + 1, &reduction, &it))
+        return LEFT;
+    npy_intp batch = it.batch;
+    PyArrayObject *made = (PyArrayObject *)PyArray_SimpleNew(reduction == EACH_LOSS, &batch, NPY_FLOAT);
+    PyArrayObject *total = made ? (PyArrayObject *)PyArray_SimpleNew(0, NULL, NPY_FLOAT) : NULL;
+    if (total) {
+        double sum = 0.0, weights = 0.0;
+        for (npy_intp i = 0; i < it.batch; i++) {
+            int64_t chosen = it.target[i];
+            float weight = chosen == it.ignored ? 0.0f : it.weight ? it.weight[chosen] : 1.0f, loss = 0.0f;
+            if (weight != 0.0f) loss = -it.values[i * it.classes + chosen] * weight;
+            if (reduction == EACH_LOSS) ((float *)PyArray_DATA(made))[i] = loss;
+            sum += (double)loss, weights += (double)weight;
+        }
+        if (reduction != EACH_LOSS)
+            *(float *)PyArray_DATA(made) = (float)(reduction != MEAN_LOSS ? sum : weights != 0.0 ? sum / weights : NAN);
+        *(float *)PyArray_DATA(total) = (float)weights;
+    }
+    PyObject *both = total ? PyTuple_Pack(2, made, total) : NULL;
+    Py_XDECREF(made), Py_XDECREF(total);
+    return both;
+}
+
+/* nll_loss_backward(grad, a, target, weight, reduction, ignore_index, total_weight) */
+static PyObject *nll_loss_backward(PyObject *const *args, Py_ssize_t count) {
+    Likelihood it;
+    long reduction;
+    if (count != 7 || !is_of(args[0], NPY_FLOAT) || !is_of(args[1], NPY_FLOAT) || !is_of(args[6], NPY_FLOAT) ||
+        PyArray_SIZE((PyArrayObject *)args[6]) != 1 ||
+        !likelihood_of((PyArrayObject *)args[1], args + 2, &reduction, &it) ||
+        PyArray_SIZE((PyArrayObject *)args[0]) != (reduction == EACH_LOSS ? it.batch : 1))
+        return LEFT;
+    PyArrayObject *a = (PyArrayObject *)args[1], *made = new_of(a, 2, PyArray_DIMS(a));
+    if (!made || step_zero(made)) {
+        Py_XDECREF(made);
+        return NULL;
+    }
+    const float *slope = DATA(args[0]), by = reduction == MEAN_LOSS ? *(float *)DATA(args[6]) : 1.0f;
+    float *to = PyArray_DATA(made);
+    for (npy_intp i = 0; i < it.batch; i++) {
+        int64_t chosen = it.target[i];
+        float weight = chosen == it.ignored ? 0.0f : it.weight ? it.weight[chosen] : 1.0f;
+        if (weight != 0.0f) to[i * it.classes + chosen] = -(slope[reduction == EACH_LOSS ? i : 0] / by) * weight;
+    }
+    return (PyObject *)made;
+}
+
+DirectEntry selection_direct[] = {{"nll_loss_forward", nll_loss_forward, 0}, {"nll_loss_backward", nll_loss_backward, 0},
+                                  {NULL, NULL, 0}};
 
 #define FAST(NAME) {#NAME, (PyCFunction)(void (*)(void))NAME, METH_FASTCALL, NULL}
 static PyMethodDef METHODS[] = {FAST(likelihoods), FAST(likelihoods_back), FAST(top), FAST(ctc), FAST(ctc_back), FAST(distances),

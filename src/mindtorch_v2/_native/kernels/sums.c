@@ -1,0 +1,170 @@
+/* Sums, spreads and norms over dimensions, and a few moves of elements, for small arrays of float32: kernels that look at
+   their arguments themselves. What is large is left to those that share work among threads. */
+#include "direct.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { FEW = 2048 };
+
+/* Neighbouring dimensions that are reduced, as the middle of (outer, count, inner). */
+typedef struct {
+    npy_intp outer, count, inner, sizes[NPY_MAXDIMS];
+    int ndim;
+} Reduced;
+
+/* Which dimensions a call names: a number, numbers, or None or none for all. 0 if this is left to others. */
+static int reduced_of(PyObject *o, PyObject *dims, PyObject *keepdim, Reduced *it) {
+    PyArrayObject *a = (PyArrayObject *)o;
+    npy_intp named[NPY_MAXDIMS];
+    char gone[NPY_MAXDIMS] = {0};
+    if (!is_of(o, NPY_FLOAT) || !PyArray_NDIM(a) || !PyArray_SIZE(a) || PyArray_SIZE(a) > FEW || !PyBool_Check(keepdim))
+        return 0;
+    int ndim = PyArray_NDIM(a), count = dims == Py_None ? 0 : sizes_of(dims, named), first = ndim, last = -1;
+    if (count < 0) return 0;
+    for (int i = 0; i < (count ? count : ndim); i++) {
+        npy_intp dim = count ? named[i] : i;
+        if (dim < -ndim || dim >= ndim) return 0;
+        if (dim < 0) dim += ndim;
+        if (gone[dim]) return 0;
+        gone[dim] = 1;
+        if (dim < first) first = (int)dim;
+        if (dim > last) last = (int)dim;
+    }
+    it->outer = it->count = it->inner = 1, it->ndim = 0;
+    for (int d = 0; d < ndim; d++) {
+        npy_intp size = PyArray_DIM(a, d);
+        if (d >= first && d <= last && !gone[d]) return 0;
+        if (gone[d]) it->count *= size;
+        else if (d < first) it->outer *= size;
+        else it->inner *= size;
+        if (!gone[d]) it->sizes[it->ndim++] = size;
+        else if (keepdim == Py_True) it->sizes[it->ndim++] = 1;
+    }
+    return 1;
+}
+
+/* Sums are made in float64: of few numbers that is as fast, and exact. */
+static inline double sum_of(const float *x, npy_intp count, npy_intp step) {
+    double sum = 0.0;
+    for (npy_intp j = 0; j < count; j++) sum += (double)x[j * step];
+    return sum;
+}
+
+#define EACH_RESULT(...)                                                                                               \
+    PyArrayObject *made = (PyArrayObject *)PyArray_SimpleNew(it.ndim, it.sizes, NPY_FLOAT);                            \
+    if (!made) return NULL;                                                                                            \
+    float *to = PyArray_DATA(made);                                                                                    \
+    for (npy_intp o = 0; o < it.outer; o++)                                                                            \
+        for (npy_intp i = 0; i < it.inner; i++) {                                                                      \
+            const float *x = (const float *)PyArray_DATA((PyArrayObject *)args[0]) + o * it.count * it.inner + i;      \
+            __VA_ARGS__;                                                                                                \
+        }                                                                                                              \
+    return (PyObject *)made;
+
+/* sum_dims(a, dim, keepdim, dtype) */
+static PyObject *sum_dims(PyObject *const *args, Py_ssize_t count) {
+    Reduced it;
+    if (count != 4 || args[3] != Py_None || !reduced_of(args[0], args[1], args[2], &it)) return LEFT;
+    EACH_RESULT(*to++ = (float)sum_of(x, it.count, it.inner))
+}
+
+static PyObject *moment(PyObject *const *args, Py_ssize_t count, int root) {
+    Reduced it;
+    npy_intp correction = 1;
+    /* Over all dimensions at once the mean is a step of its own. */
+    if (count != 4 || args[1] == Py_None || !reduced_of(args[0], args[1], args[3], &it)) return LEFT;
+    if (args[2] != Py_None && sizes_of(args[2], &correction) != 1) return LEFT;
+    if (it.count - correction <= 0) return LEFT;
+    EACH_RESULT({
+        double mean = sum_of(x, it.count, it.inner) / (double)it.count, sum = 0.0;
+        for (npy_intp j = 0; j < it.count; j++) {
+            double away = (double)x[j * it.inner] - mean;
+            sum += away * away;
+        }
+        sum /= (double)(it.count - correction);
+        *to++ = (float)(root ? sqrt(sum) : sum);
+    })
+}
+
+/* var(a, dim, correction, keepdim), std */
+static PyObject *var(PyObject *const *args, Py_ssize_t count) { return moment(args, count, 0); }
+static PyObject *deviation(PyObject *const *args, Py_ssize_t count) { return moment(args, count, 1); }
+
+/* vector_norm(a, order, dim, keepdim, dtype): of order 2 */
+static PyObject *vector_norm(PyObject *const *args, Py_ssize_t count) {
+    Reduced it;
+    npy_intp order;
+    if (count != 5 || args[4] != Py_None || !reduced_of(args[0], args[2], args[3], &it)) return LEFT;
+    if (PyFloat_CheckExact(args[1]) ? PyFloat_AS_DOUBLE(args[1]) != 2.0
+                                    : !PyLong_CheckExact(args[1]) || sizes_of(args[1], &order) != 1 || order != 2)
+        return LEFT;
+    EACH_RESULT({
+        double sum = 0.0;
+        for (npy_intp j = 0; j < it.count; j++) sum += (double)x[j * it.inner] * (double)x[j * it.inner];
+        *to++ = (float)sqrt(sum);
+    })
+}
+
+/* The element of an array's type that a number is, in `bits`; 0 if this is left to others. */
+static int element_of(PyObject *value, PyArrayObject *a, uint64_t *bits) {
+    int type = PyArray_TYPE(a), over = 0;
+    double number = 0.0;
+    int64_t whole = 0;
+    if (PyFloat_CheckExact(value)) {
+        if (type != NPY_FLOAT && type != NPY_DOUBLE) return 0;
+        number = PyFloat_AS_DOUBLE(value);
+    } else if (PyLong_CheckExact(value)) {
+        whole = PyLong_AsLongLongAndOverflow(value, &over), number = (double)whole;
+        if (over) return 0;
+    } else if (is_of(value, type) && !PyArray_NDIM((PyArrayObject *)value)) {
+        memcpy(bits, PyArray_DATA((PyArrayObject *)value), (size_t)PyArray_ITEMSIZE(a));
+        return PyArray_ITEMSIZE(a) == 4 || PyArray_ITEMSIZE(a) == 8;
+    } else {
+        return 0;
+    }
+    if (type == NPY_FLOAT) memcpy(bits, &(float){(float)number}, 4);
+    else if (type == NPY_DOUBLE) memcpy(bits, &number, 8);
+    else if (type == NPY_INT64) memcpy(bits, &whole, 8);
+    else return 0;
+    return 1;
+}
+
+/* masked_fill_(a, mask, value): `a` itself */
+static PyObject *masked_fill(PyObject *const *args, Py_ssize_t count) {
+    uint64_t bits;
+    if (count != 3 || !is_dense(args[0]) || !is_of(args[1], NPY_BOOL)) return LEFT;
+    PyArrayObject *a = (PyArrayObject *)args[0], *mask = (PyArrayObject *)args[1];
+    npy_intp size = PyArray_SIZE(a);
+    if (!PyArray_ISWRITEABLE(a) || !PyArray_SAMESHAPE(a, mask) || size > FEW || !are_apart(a, mask) ||
+        !element_of(args[2], a, &bits))
+        return LEFT;
+    const npy_bool *set = PyArray_DATA(mask);
+    if (PyArray_ITEMSIZE(a) == 4) {
+        uint32_t *to = PyArray_DATA(a), filled;
+        memcpy(&filled, &bits, 4);
+        for (npy_intp i = 0; i < size; i++) to[i] = set[i] ? filled : to[i];
+    } else {
+        uint64_t *to = PyArray_DATA(a);
+        for (npy_intp i = 0; i < size; i++) to[i] = set[i] ? bits : to[i];
+    }
+    Py_INCREF(args[0]);
+    return args[0];
+}
+
+/* xlogy(a, b): a * log(b), 0 where a is 0, of one shape */
+static PyObject *xlogy(PyObject *const *args, Py_ssize_t count) {
+    if (count != 2 || !is_of(args[0], NPY_FLOAT) || !is_of(args[1], NPY_FLOAT)) return LEFT;
+    PyArrayObject *a = (PyArrayObject *)args[0], *b = (PyArrayObject *)args[1];
+    if (!PyArray_SAMESHAPE(a, b) || PyArray_SIZE(a) > FEW) return LEFT;
+    PyArrayObject *made = new_of(a, PyArray_NDIM(a), PyArray_DIMS(a));
+    if (!made) return NULL;
+    const float *x = PyArray_DATA(a), *y = PyArray_DATA(b);
+    float *to = PyArray_DATA(made);
+    for (npy_intp i = 0; i < PyArray_SIZE(a); i++) to[i] = y[i] != y[i] ? y[i] : x[i] == 0.0f ? 0.0f : x[i] * logf(y[i]);
+    return (PyObject *)made;
+}
+
+DirectEntry sums_direct[] = {{"sum.dim_IntList", sum_dims, 0}, {"var", var, 0}, {"std", deviation, 0},
+                             {"linalg_vector_norm", vector_norm, 0}, {"masked_fill_", masked_fill, 0},
+                             {"xlogy", xlogy, 0}, {NULL, NULL, 0}};
