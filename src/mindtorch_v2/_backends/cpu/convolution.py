@@ -371,12 +371,15 @@ def has_fast_convolution(x: Array, weight: Array) -> bool:
             and (providers.native is not None or onednn.library() is not None))
 
 
+@providers.direct("mkldnn_convolution")
 def _of_floats(x: Array, weight: Array, bias: Array | None, padding: Any, stride: Any, dilation: Any,
                groups: int) -> Array:
     return forward(x, weight, bias, make_window(weight, stride, padding, dilation), groups)
 
 
 _fast_step = step("aten::mkldnn_convolution")(_of_floats)
+if providers.native is not None:
+    providers.native.set_step("mkldnn_convolution", _fast_step)
 
 
 def _check_integers(x: Array, window: Window, transposed: bool) -> None:
@@ -388,6 +391,7 @@ def _check_integers(x: Array, window: Window, transposed: bool) -> None:
         raise unsupported("slow_conv_dilated<>" if spread else "slow_conv2d_cpu", x.dtype)
 
 
+@providers.direct("convolution")
 def any_convolution(x: Array, weight: Array, bias: Array | None, stride: Any, padding: Any, dilation: Any,
                     transposed: bool, output_padding: Any, groups: int, benchmark: bool, deterministic: bool,
                     cudnn_enabled: bool, allow_tf32: bool) -> Array:
@@ -411,6 +415,7 @@ def convolution(x: Array, weight: Array, bias: Array | None, stride: Any, paddin
                               False, True, True)
 
 
+@providers.direct("convolution_backward")
 def convolution_backward(grad: Array, x: Array, weight: Array, bias_sizes: Any, stride: Any, padding: Any,
                          dilation: Any, transposed: bool, output_padding: Any, groups: int,
                          output_mask: Any) -> tuple[Array, Array, Array]:

@@ -7,7 +7,7 @@
 #include "elementwise.h"
 
 static DirectEntry *const TABLES[] = {rearrange_direct, norms_direct, selection_direct, images_direct,
-                                      sums_direct, views_direct, NULL};
+                                      sums_direct, views_direct, convolutions_direct, NULL};
 
 typedef struct {
     PyObject_HEAD
@@ -82,8 +82,9 @@ static PyTypeObject TYPE = {
 
 /* -- steps -- */
 
-enum Step { STEP_EMPTY, STEP_EMPTY_LIKE, STEP_VIEW, STEP_TO, STEP_ZERO, STEP_STRIDED, STEP_COUNT };
-static const char *const STEP_NAMES[STEP_COUNT] = {"empty", "empty_like", "view", "to", "zero_", "as_strided"};
+enum Step { STEP_EMPTY, STEP_EMPTY_LIKE, STEP_VIEW, STEP_TO, STEP_ZERO, STEP_STRIDED, STEP_CONVOLVE, STEP_COUNT };
+static const char *const STEP_NAMES[STEP_COUNT] = {"empty", "empty_like", "view", "to", "zero_", "as_strided",
+                                                    "mkldnn_convolution"};
 static PyObject *steps[STEP_COUNT], *hook, *observing;
 
 /* set_step(name, function) */
@@ -179,6 +180,10 @@ PyArrayObject *step_viewed(PyArrayObject *a, int shown, npy_intp *shape) {
 
 PyArrayObject *step_strided(PyArrayObject *a, PyArrayObject *made) {
     return is_heard(STEP_STRIDED) ? run_step(STEP_STRIDED, (PyObject *)a, (PyObject *)made) : made;
+}
+
+PyObject *step_convolve(PyObject *const args[7]) {
+    return is_heard(STEP_CONVOLVE) ? PyObject_Vectorcall(steps[STEP_CONVOLVE], args, 7, NULL) : NULL;
 }
 
 int step_zero(PyArrayObject *a) {

@@ -31,7 +31,8 @@ typedef struct {
 } DirectEntry;
 
 /* Each file's kernels; ends with a name of NULL. */
-extern DirectEntry rearrange_direct[], norms_direct[], selection_direct[], images_direct[], sums_direct[], views_direct[];
+extern DirectEntry rearrange_direct[], norms_direct[], selection_direct[], images_direct[], sums_direct[], views_direct[],
+    convolutions_direct[];
 
 /* Put the type into the module; -1 on error. */
 int direct_add(PyObject *module);
@@ -64,6 +65,9 @@ int step_zero(PyArrayObject *a);
 
 /* What is already of type int64, asked to be: `aten::to`. -1 on error. */
 int step_to_int64(PyArrayObject *a);
+
+/* `aten::mkldnn_convolution` of its arguments if somebody hears of it; NULL, without an error if nobody does. */
+PyObject *step_convolve(PyObject *const args[7]);
 
 /* -- what kernels ask of their arguments -- */
 
