@@ -10,11 +10,13 @@ import numpy as np
 from ..._dispatch.promotion import FLOAT_DTYPES, pretty, promote_arrays, promote_list, result_dtype, scalar_array
 from ..._dispatch.steps import step
 from ..._dtype import FROM_NUMPY
+from . import providers
 from .memory import to
 from .pointwise import broadcasting, unsupported
 from .select import fill_where, select
 
 Array = Any
+BOOL = np.dtype(np.bool_)
 Function = Callable[..., Any]
 
 # Bounds that do not change the dtype of a floating tensor.
@@ -75,7 +77,7 @@ def logical(function: Function) -> Function:
     """A logical operation on truth values: each operand is compared with zero in its own dtype."""
 
     def kernel(a: Array, b: Array) -> Array:
-        return function(a != 0, b != 0)
+        return function(a if a.dtype is BOOL else a != 0, b if b.dtype is BOOL else b != 0)
 
     return kernel
 
@@ -85,6 +87,7 @@ def logical_not(a: Array) -> Array:
     return np.equal(a, np.zeros((), a.dtype))
 
 
+@providers.direct("where")
 @broadcasting
 def where(condition: Array, a: Array, b: Array) -> Array:
     """Elements of a where the condition holds, of b elsewhere."""
@@ -112,6 +115,7 @@ def equal(a: Array, b: Array) -> bool:
     return a.shape == b.shape and bool(np.all(np.equal(a, b)))
 
 
+@providers.direct("clamp")
 def clamp(a: Array, low: Any, high: Any) -> Array:
     """Kept between two numbers, either of which may be absent. NaN stays; if low > high the result is high."""
     if low is None and high is None:

@@ -245,6 +245,7 @@ def _to_copy(a: Array, dtype: np.dtype) -> Array:
 
 
 @step("aten::to", "dtype", lambda a, dtype: (a, FROM_NUMPY[dtype], False, False, None))
+@providers.direct("to")
 def to(a: Array, dtype: np.dtype) -> Array:
     """An array in a dtype; itself if it has it already."""
     return a if a.dtype == dtype else _to_copy(a, dtype)

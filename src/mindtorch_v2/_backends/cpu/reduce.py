@@ -132,8 +132,8 @@ def nansum(a: Array, dim: Dims, keepdim: bool, to: dtype | None) -> Array:
 
 @step("aten::sum", "IntList_out", lambda a, axes, keepdim: (a, axes, keepdim, None, None))
 def _sum_step(a: Array, axes: Any, keepdim: bool) -> Array:
-    if a.dtype is FLOAT32:
-        return np.asarray(sum_over(a, axes, keepdim))
+    if a.dtype is FLOAT32 and a.ndim:
+        return np.asarray(sum_dims(a, axes, keepdim, None))
     return np.asarray(row_major(add_reduce(a, axes, None, None, keepdim)))
 
 
@@ -142,6 +142,7 @@ def divide_step(a: Array, count: int) -> Array:
     return np.true_divide(a, number_operand(count, a.dtype), a)
 
 
+@providers.direct("mean.dim")
 def mean_dims(a: Array, dim: Dims, keepdim: bool, to: dtype | None) -> Array:
     """Averages over dimensions."""
     if (a.dtype if to is None else to.np) not in FLOAT_DTYPES:
@@ -157,6 +158,7 @@ def mean_dims(a: Array, dim: Dims, keepdim: bool, to: dtype | None) -> Array:
     return narrowed(divide_step(total, count), result)
 
 
+@providers.direct("mean")
 def mean_all(a: Array) -> Array:
     """The average of all elements."""
     if a.dtype is FLOAT32:

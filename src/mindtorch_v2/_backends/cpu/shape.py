@@ -10,7 +10,7 @@ import numpy as np
 from ..._dispatch.promotion import promote_list
 from ..._memory_format import CHANNELS_LAST_ORDER, contiguous_format
 from ..._shape import wrap_dim, wrap_dims
-from . import view
+from . import providers, view
 from .indexing import contiguous
 from .memory import copy_into, empty_like, formatted
 
@@ -132,6 +132,7 @@ def block_diag(arrays: Sequence[Array]) -> Array:
     return whole
 
 
+@providers.direct("flip")
 def flip(a: Array, dims: Sequence[int]) -> Array:
     """Dimensions in reverse order."""
     if not len(dims):

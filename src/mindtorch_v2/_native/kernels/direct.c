@@ -7,7 +7,7 @@
 #include "elementwise.h"
 
 static DirectEntry *const TABLES[] = {rearrange_direct, norms_direct, selection_direct, images_direct,
-                                      sums_direct, views_direct, convolutions_direct, NULL};
+                                      sums_direct, views_direct, convolutions_direct, numbers_direct, NULL};
 
 typedef struct {
     PyObject_HEAD
@@ -112,9 +112,9 @@ static PyObject *set_hook(PyObject *self, PyObject *given) {
     Py_RETURN_NONE;
 }
 
-static int is_heard(enum Step step) {
-    return hook && steps[step] && PyDict_GetItemWithError(hook, observing) == Py_True;
-}
+int steps_are_heard(void) { return hook && PyDict_GetItemWithError(hook, observing) == Py_True; }
+
+static int is_heard(enum Step step) { return steps[step] && steps_are_heard(); }
 
 static PyObject *tuple_of(int ndim, const npy_intp *sizes) {
     PyObject *made = PyTuple_New(ndim);

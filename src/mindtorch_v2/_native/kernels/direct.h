@@ -32,7 +32,7 @@ typedef struct {
 
 /* Each file's kernels; ends with a name of NULL. */
 extern DirectEntry rearrange_direct[], norms_direct[], selection_direct[], images_direct[], sums_direct[], views_direct[],
-    convolutions_direct[];
+    convolutions_direct[], numbers_direct[];
 
 /* Put the type into the module; -1 on error. */
 int direct_add(PyObject *module);
@@ -42,7 +42,11 @@ int direct_count(PyObject *counts);
 
 /* -- steps that have a row of their own in a profile --
 
-   Each is done here, by one call, unless somebody hears of ops: then the function does it that `set_step` was given. */
+   Each is done here, by one call, unless somebody hears of ops: then the function does it that `set_step` was given. A
+   kernel that does several steps in one loop leaves the call to its function then, which does the same one by one. */
+
+/* Whether somebody hears of ops. */
+int steps_are_heard(void);
 
 /* Uninitialised memory in row-major order: `aten::empty`. */
 PyArrayObject *step_empty(int ndim, npy_intp *sizes, int type);

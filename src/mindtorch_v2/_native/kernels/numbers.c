@@ -8,6 +8,7 @@
 #include <numpy/arrayobject.h>
 
 #include "arguments.h"
+#include "direct.h"
 #include "elementwise.h"
 #include "kernels.h"
 #include "numbers.h"
@@ -165,7 +166,7 @@ static PyObject *extreme(PyObject *self, PyObject *const *args, Py_ssize_t count
     return Py_BuildValue("(NN)", made, where);
 }
 
-static int is_dense(PyArrayObject *a, int size) {
+static int is_regular(PyArrayObject *a, int size) {
     return PyArray_CheckExact((PyObject *)a) && PyArray_ITEMSIZE(a) == size && PyArray_IS_C_CONTIGUOUS(a) &&
            PyArray_ISALIGNED(a) && PyArray_ISNOTSWAPPED(a);
 }
@@ -179,8 +180,8 @@ static PyObject *convert(PyObject *self, PyObject *const *args, Py_ssize_t count
     static const int sizes[CONVERSION_COUNT][2] = {
         [TO_FLOAT16] = {2, 4}, [OF_FLOAT16] = {4, 2}, [TO_BFLOAT16] = {2, 4}, [OF_BFLOAT16] = {4, 2},
         [BYTES_TO_INTEGERS] = {8, 1}, [FLAGS_TO_INTEGERS] = {8, 1}, [BYTES_TO_FLOAT32] = {4, 1}};
-    if (!PyArray_Check(args[1]) || !PyArray_Check(args[2]) || !is_dense(made, sizes[kind][0]) ||
-        !is_dense(given, sizes[kind][1]) || !PyArray_ISWRITEABLE(made) || PyArray_SIZE(made) != PyArray_SIZE(given))
+    if (!PyArray_Check(args[1]) || !PyArray_Check(args[2]) || !is_regular(made, sizes[kind][0]) ||
+        !is_regular(given, sizes[kind][1]) || !PyArray_ISWRITEABLE(made) || PyArray_SIZE(made) != PyArray_SIZE(given))
         Py_RETURN_FALSE;
     int done = 0;
     UNLOCKED(PyArray_SIZE(given) > MANY,
@@ -289,6 +290,50 @@ static PyObject *scan_extreme(PyObject *self, PyObject *const *args, Py_ssize_t 
              pool_run(scan_extreme_share, &it, sizes.outer * it.blocks, 1 + SHARE / (each + 1)));
     return Py_BuildValue("(NN)", made, where);
 }
+
+/* -- kernels that look for themselves -- */
+
+/* What looks like a flag may be any byte that is not 0. */
+#define IS_SET(X) ((X) != 0)
+#define AS_IT_IS(X) (X)
+#define CONVERTED(FROM, TO, AS)                                                                                          \
+    do {                                                                                                               \
+        const FROM *from = PyArray_DATA(a);                                                                            \
+        TO *to = PyArray_DATA(made);                                                                                   \
+        for (npy_intp i = 0; i < size; i++) to[i] = (TO)AS(from[i]);                                                    \
+        return (PyObject *)made;                                                                                       \
+    } while (0)
+
+/* to(a, dtype): numbers as floats of as many or fewer bits, booleans as integers */
+static PyObject *to_dtype(PyObject *const *args, Py_ssize_t count) {
+    if (count != 2 || !PyArray_CheckExact(args[0]) || !PyArray_DescrCheck(args[1])) return LEFT;
+    PyArrayObject *a = (PyArrayObject *)args[0];
+    PyArray_Descr *wanted = (PyArray_Descr *)args[1];
+    if (PyArray_DESCR(a) == wanted) {
+        Py_INCREF(args[0]);
+        return args[0];
+    }
+    npy_intp size = PyArray_SIZE(a);
+    int from = PyArray_TYPE(a), to = wanted->type_num;
+    int known = to == NPY_FLOAT    ? from == NPY_BOOL || from == NPY_INT64 || from == NPY_DOUBLE
+                : to == NPY_INT64  ? from == NPY_BOOL
+                : to == NPY_DOUBLE ? from == NPY_BOOL || from == NPY_INT64 || from == NPY_FLOAT
+                                   : 0;
+    if (!known || !is_dense(args[0]) || size > MANY || steps_are_heard()) return LEFT;
+    PyArrayObject *made = (PyArrayObject *)PyArray_SimpleNew(PyArray_NDIM(a), PyArray_DIMS(a), to);
+    if (!made) return NULL;
+    if (to == NPY_FLOAT) {
+        if (from == NPY_BOOL) CONVERTED(npy_bool, float, IS_SET);
+        if (from == NPY_INT64) CONVERTED(int64_t, float, AS_IT_IS);
+        CONVERTED(double, float, AS_IT_IS);
+    }
+    if (to == NPY_INT64) CONVERTED(npy_bool, int64_t, IS_SET);
+    if (from == NPY_BOOL) CONVERTED(npy_bool, double, IS_SET);
+    if (from == NPY_INT64) CONVERTED(int64_t, double, AS_IT_IS);
+    CONVERTED(float, double, AS_IT_IS);
+}
+
+DirectEntry numbers_direct[] = {{"to", to_dtype, 0}, {NULL, NULL, 0}};
 
 #define FAST(NAME) {#NAME, (PyCFunction)(void (*)(void))NAME, METH_FASTCALL, NULL}
 static PyMethodDef METHODS[] = {FAST(formula), FAST(modulo), FAST(reduce), FAST(extreme), FAST(convert), FAST(scan),

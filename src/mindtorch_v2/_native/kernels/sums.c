@@ -69,6 +69,19 @@ static PyObject *sum_dims(PyObject *const *args, Py_ssize_t count) {
     EACH_RESULT(*to++ = (float)sum_of(x, it.count, it.inner))
 }
 
+/* mean_dims(a, dim, keepdim, dtype), mean(a): a sum and a division */
+static PyObject *mean_dims(PyObject *const *args, Py_ssize_t count) {
+    Reduced it;
+    if (count != 4 || args[3] != Py_None || !reduced_of(args[0], args[1], args[2], &it) || steps_are_heard()) return LEFT;
+    EACH_RESULT(*to++ = (float)sum_of(x, it.count, it.inner) / (float)it.count)
+}
+
+static PyObject *mean(PyObject *const *args, Py_ssize_t count) {
+    if (count != 1) return LEFT;
+    PyObject *const all[4] = {args[0], Py_None, Py_False, Py_None};
+    return mean_dims(all, 4);
+}
+
 static PyObject *moment(PyObject *const *args, Py_ssize_t count, int root) {
     Reduced it;
     npy_intp correction = 1;
@@ -165,6 +178,89 @@ static PyObject *xlogy(PyObject *const *args, Py_ssize_t count) {
     return (PyObject *)made;
 }
 
-DirectEntry sums_direct[] = {{"sum.dim_IntList", sum_dims, 0}, {"var", var, 0}, {"std", deviation, 0},
+/* flip(a, dims) */
+static PyObject *flip(PyObject *const *args, Py_ssize_t count) {
+    npy_intp dims[NPY_MAXDIMS], place[NPY_MAXDIMS] = {0}, steps[NPY_MAXDIMS];
+    char turned[NPY_MAXDIMS] = {0};
+    if (count != 2 || !is_dense(args[0]) || steps_are_heard()) return LEFT;
+    PyArrayObject *a = (PyArrayObject *)args[0];
+    int ndim = PyArray_NDIM(a), named = sizes_of(args[1], dims);
+    npy_intp size = PyArray_SIZE(a), item = PyArray_ITEMSIZE(a);
+    if (named < 1 || !size || size > FEW || (item != 4 && item != 8)) return LEFT;
+    for (int i = 0; i < named; i++) {
+        npy_intp dim = dims[i] < 0 ? dims[i] + ndim : dims[i];
+        if (dim < 0 || dim >= ndim || turned[dim]) return LEFT;
+        turned[dim] = 1;
+    }
+    const char *from = PyArray_DATA(a);
+    for (int d = 0; d < ndim; d++) {
+        steps[d] = turned[d] ? -PyArray_STRIDE(a, d) : PyArray_STRIDE(a, d);
+        if (turned[d]) from += (PyArray_DIM(a, d) - 1) * PyArray_STRIDE(a, d);
+    }
+    PyArrayObject *made = new_of(a, ndim, PyArray_DIMS(a));
+    if (!made) return NULL;
+    char *to = PyArray_DATA(made);
+    for (npy_intp i = 0; i < size; i++, to += item) {
+        if (item == 4) memcpy(to, from, 4);
+        else memcpy(to, from, 8);
+        for (int d = ndim - 1; d >= 0; d--) {
+            from += steps[d];
+            if (++place[d] < PyArray_DIM(a, d)) break;
+            from -= steps[d] * PyArray_DIM(a, d);
+            place[d] = 0;
+        }
+    }
+    return (PyObject *)made;
+}
+
+/* where(condition, a, b): arrays of one shape, or one number */
+static PyObject *where(PyObject *const *args, Py_ssize_t count) {
+    if (count != 3 || !is_of(args[0], NPY_BOOL) || !is_dense(args[1]) || !is_dense(args[2])) return LEFT;
+    PyArrayObject *mask = (PyArrayObject *)args[0], *a = (PyArrayObject *)args[1], *b = (PyArrayObject *)args[2];
+    npy_intp size = PyArray_SIZE(mask), item = PyArray_ITEMSIZE(a);
+    int many_a = PyArray_NDIM(a) != 0, many_b = PyArray_NDIM(b) != 0;
+    if (PyArray_DESCR(a) != PyArray_DESCR(b) || size > FEW || (item != 4 && item != 8) ||
+        (many_a && !PyArray_SAMESHAPE(mask, a)) || (many_b && !PyArray_SAMESHAPE(mask, b)))
+        return LEFT;
+    PyArrayObject *made = new_of(a, PyArray_NDIM(mask), PyArray_DIMS(mask));
+    if (!made) return NULL;
+    const npy_bool *set = PyArray_DATA(mask);
+#define CHOOSE(TYPE)                                                                                                   \
+    for (npy_intp i = 0; i < size; i++)                                                                                \
+        ((TYPE *)PyArray_DATA(made))[i] =                                                                              \
+            set[i] ? ((TYPE *)PyArray_DATA(a))[many_a ? i : 0] : ((TYPE *)PyArray_DATA(b))[many_b ? i : 0];
+    if (item == 4) CHOOSE(uint32_t)
+    else CHOOSE(uint64_t)
+    return (PyObject *)made;
+}
+
+/* A bound of `clamp`: 1, or 0 if this is left to others. */
+static int limit_of(PyObject *o, float missing, float *made) {
+    if (o == Py_None) *made = missing;
+    else if (PyFloat_CheckExact(o)) *made = (float)PyFloat_AS_DOUBLE(o);
+    else return 0;
+    return *made == *made;
+}
+
+/* clamp(a, low, high) */
+static PyObject *clamp(PyObject *const *args, Py_ssize_t count) {
+    float low, high;
+    if (count != 3 || !is_of(args[0], NPY_FLOAT) || (args[1] == Py_None && args[2] == Py_None) ||
+        !limit_of(args[1], -INFINITY, &low) || !limit_of(args[2], INFINITY, &high) || steps_are_heard())
+        return LEFT;
+    PyArrayObject *a = (PyArrayObject *)args[0];
+    if (PyArray_SIZE(a) > FEW) return LEFT;
+    PyArrayObject *made = new_of(a, PyArray_NDIM(a), PyArray_DIMS(a));
+    if (!made) return NULL;
+    const float *x = PyArray_DATA(a);
+    float *to = PyArray_DATA(made);
+    for (npy_intp i = 0; i < PyArray_SIZE(a); i++) {
+        float kept = x[i] < low ? low : x[i];
+        to[i] = kept > high ? high : kept;
+    }
+    return (PyObject *)made;
+}
+
+DirectEntry sums_direct[] = {{"sum.dim_IntList", sum_dims, 0}, {"mean.dim", mean_dims, 0}, {"mean", mean, 0}, {"var", var, 0}, {"std", deviation, 0},
                              {"linalg_vector_norm", vector_norm, 0}, {"masked_fill_", masked_fill, 0},
-                             {"xlogy", xlogy, 0}, {NULL, NULL, 0}};
+                             {"xlogy", xlogy, 0}, {"flip", flip, 0}, {"where", where, 0}, {"clamp", clamp, 0}, {NULL, NULL, 0}};
