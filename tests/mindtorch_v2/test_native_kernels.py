@@ -183,21 +183,44 @@ def test_a_row_that_sees_nothing() -> None:
 
 
 @pytest.mark.usefixtures("level", "threads")
-@pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (3, 5, 7, 9), (2, 16, 40, 96), (4, 3, 20, 100)])
-@pytest.mark.parametrize("both", [False, True])
-def test_lstm(sizes: tuple[int, int, int, int], both: bool) -> None:
+@pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (3, 5, 7, 9), (2, 16, 40, 96), (4, 3, 20, 100), (3, 61, 5, 50),
+                                   (2, 64, 4, 300)])
+@pytest.mark.parametrize(("kind", "kwargs"), [("LSTM", {}), ("LSTM", {"bidirectional": True}), ("GRU", {}),
+                                              ("GRU", {"bidirectional": True, "bias": False}), ("RNN", {}),
+                                              ("RNN", {"nonlinearity": "relu", "bidirectional": True})], ids=str)
+def test_recurrent_layers(kind: str, kwargs: dict[str, Any], sizes: tuple[int, int, int, int]) -> None:
     steps, batch, features, hidden = sizes
     torch.manual_seed(0)
-    layer = torch.nn.LSTM(features, hidden, bidirectional=both)
+    layer = getattr(torch.nn, kind)(features, hidden, **kwargs)
 
     def function(x: Any) -> Any:
         layer.zero_grad()
-        made, (state, cell) = layer(x)
-        return torch.cat([made.flatten(), state.flatten(), cell.flatten()])
+        made, states = layer(x)
+        return torch.cat([made.flatten(), *(s.flatten() for s in (states if kind == "LSTM" else [states]))])
 
     compare(function, normal(steps, batch, features))
     compare(lambda x: (function(x).sum().backward(retain_graph=True),
-                       torch.cat([p.grad.flatten() for p in layer.parameters()]))[1], normal(steps, batch, features))
+                       torch.cat([p.grad.flatten() for p in layer.parameters()]))[1], normal(steps, batch, features),
+            tolerance=1e-4)
+    assert providers.native.calls()["recurrent_back"]
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_sequences_do_not_depend_on_who_computes_them(kind: str) -> None:
+    """Threads that take whole sequences, and threads that share each step, compute the same bits."""
+    found = []
+    for count in (1, 2, 3, 5):
+        torch.manual_seed(0)
+        layer, x = getattr(torch.nn, kind)(40, 96), torch.randn(6, 16, 40, requires_grad=True)
+        before = torch.get_num_threads()
+        torch.set_num_threads(count)
+        try:
+            output = layer(x)[0]
+        finally:
+            torch.set_num_threads(before)
+        found.append(output.detach().numpy())
+    for other in found[1:]:
+        np.testing.assert_array_equal(other, found[0])
 
 
 @pytest.mark.usefixtures("level", "threads")

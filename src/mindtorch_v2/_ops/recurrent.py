@@ -1,6 +1,8 @@
 """Recurrent layers and cells.
 
-A plain LSTM layer is one op, and so are its gradients. All others go step by step, as in PyTorch.
+A layer of padded sequences is one op, and so are its gradients: the op that PyTorch has for LSTM layers. PyTorch runs
+GRU and plain layers step by step; the profile of one here has this op where PyTorch's has those of every step. Packed
+sequences, projections and other dtypes go step by step here too.
 """
 
 from __future__ import annotations
@@ -12,21 +14,23 @@ from .._autograd.grad_mode import is_grad_enabled
 from .._backends.base import has_kernel, to_host
 from .._backends.cpu import recurrent as kernels
 from .._backends.cpu.memory import zeros_like
+from .._backends.cpu.recurrent import GRU, LSTM, RELU, TANH
 from .._backends.cpu.view import split
+from .._dispatch.autocast import casts
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
 from .._shape import wrap_dim
 from .._tensor import Tensor
-from .recurrent_steps import GRU, LSTM, RELU, STEPS, TANH, differentiable_gradients, lstm_step, run_layer
+from .recurrent_steps import STEPS, differentiable_gradients, lstm_step, run_layer
 
-# -- one direction of an LSTM layer, which PyTorch has as one op -----------------------------------------------------
+# -- one direction of a layer ----------------------------------------------------------------------------------------
 
 
 def _mkldnn_layer(input: Any, weight0: Any, weight1: Any, weight2: Any, weight3: Any, hx: Any, cx: Any, reverse: bool,
                   batch_sizes: Any, mode: int, hidden_size: int, num_layers: int, has_biases: bool,
                   bidirectional: bool, batch_first: bool, train: bool) -> Any:
     biases = (weight2, weight3) if has_biases else None
-    return kernels.forward(input, weight0, weight1, biases, hx, cx, reverse)
+    return kernels.forward(mode, input, weight0, weight1, biases, hx, cx if mode == LSTM else None, reverse)
 
 
 def _mkldnn_layer_backward(input: Any, weight1: Any, weight2: Any, weight3: Any, weight4: Any, hx: Any, cx: Any,
@@ -35,7 +39,9 @@ def _mkldnn_layer_backward(input: Any, weight1: Any, weight2: Any, weight3: Any,
                            bidirectional: bool, batch_sizes: Any, batch_first: bool, workspace: Any) -> Any:
     first, second, third = (zeros_like(made) if grad is None else grad
                             for grad, made in ((grad_output, output), (grad_hy, hy), (grad_cy, cy)))
-    return kernels.backward(first, second, third, input, weight1, weight2, has_biases, hx, cx, output, workspace,
+    if mode != LSTM:
+        third = cx = None
+    return kernels.backward(mode, first, second, third, input, weight1, weight2, has_biases, hx, cx, output, workspace,
                             reverse)
 
 
@@ -45,20 +51,31 @@ def _mkldnn_gradients(given_grads: Any, input: Tensor, weight0: Tensor, weight1:
                       has_biases: bool, bidirectional: bool, batch_first: bool, train: bool) -> Any:
     if is_grad_enabled():
         biases = (weight2, weight3) if has_biases else (None, None)
+        states = (hx_, cx_) if mode == LSTM else (hx_,)
         grads = [aten.zeros_like(made) if grad is None else grad
-                 for grad, made in zip(given_grads, (result0, result1, result2))]
-        return differentiable_gradients(grads, (input, weight0, weight1, *biases, hx_, cx_), reverse)
-    return aten.mkldnn_rnn_layer_backward(
-        input, weight0, weight1, weight2, weight3, hx_, cx_, result0, result1, result2, *given_grads[:3],
-        reverse, mode, hidden_size, num_layers, has_biases, train, bidirectional, batch_sizes, batch_first, result3)
+                 for grad, made in zip(given_grads, (result0, result1, result2)[: 1 + len(states)])]
+        found = differentiable_gradients(mode, grads, (input, weight0, weight1, *biases, *states), reverse)
+    else:
+        found = aten.mkldnn_rnn_layer_backward(
+            input, weight0, weight1, weight2, weight3, hx_, cx_, result0, result1, result2, *given_grads[:3],
+            reverse, mode, hidden_size, num_layers, has_biases, train, bidirectional, batch_sizes, batch_first, result3)
+    return found if mode == LSTM else (*found[:6], None)
 
 
-# PyTorch runs a plain LSTM layer in one op too, under this name.
+def layer_flops(mode: int, data: Sequence[int], w_ih: Sequence[int], w_hh: Sequence[int], back: bool) -> int:
+    """Those of the products that PyTorch runs for such a layer, where it goes step by step; it counts none of an LSTM."""
+    if mode == LSTM:
+        return 0
+    return (4 if back else 2) * data[0] * data[1] * w_ih[0] * (w_ih[1] + w_hh[1])
+
+
+# Layers without cells get their state a second time for `cx_`, which they do not use.
 FUSED_LAYER = declare(
     "mkldnn_rnn_layer(Tensor input, Tensor weight0, Tensor weight1, Tensor weight2, Tensor weight3, Tensor hx_, "
     "Tensor cx_, bool reverse, int[] batch_sizes, int mode, int hidden_size, int num_layers, bool has_biases, "
     "bool bidirectional, bool batch_first, bool train) -> (Tensor, Tensor, Tensor, Tensor)",
     cpu=_mkldnn_layer, where="f", differentiable=(0, 1, 2),
+    flops=lambda shapes, arguments: layer_flops(arguments[9], *shapes[:3], back=False) or -1,
     grad={("input", "weight0", "weight1", "weight2", "weight3", "hx_", "cx_"): _mkldnn_gradients},
 )
 declare(
@@ -68,12 +85,10 @@ declare(
     "bool bidirectional, int[] batch_sizes, bool batch_first, Tensor workspace) -> "
     "(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
     cpu=_mkldnn_layer_backward, where="n",
+    flops=lambda shapes, arguments: layer_flops(arguments[14], *shapes[:3], back=True) or -1,
 )
 
 # -- layers on top of each other -----------------------------------------------------------------------------------
-
-
-FUSED_DTYPES = ("float32", "bfloat16")
 
 
 class Stack:
@@ -91,9 +106,12 @@ class Stack:
             raise RuntimeError(f"got an incorrect number of RNN parameters: {len(params)} instead of {expected}")
 
     def fuses(self, data: Tensor) -> bool:
-        """Whether a layer of padded sequences is one op."""
-        return (self.mode == LSTM and not self.projects and data.dtype.name in FUSED_DTYPES
-                and has_kernel(FUSED_LAYER, data._a))
+        """Whether a layer of padded sequences is one op. Where PyTorch goes step by step, its roundings to 16 bits do."""
+        if self.mode == LSTM:
+            fits = not self.projects and data.dtype.name in ("float32", "bfloat16")
+        else:
+            fits = data.dtype.name == "float32" and not casts((data,))
+        return fits and has_kernel(FUSED_LAYER, data._a)
 
     def run(self, data: Tensor, batch_sizes: Sequence[int] | None) -> list[Any]:
         """The output of the last layer, then the final states of all layers, stacked."""
@@ -117,19 +135,22 @@ class Stack:
             data = outputs[0] if self.directions == 1 else aten.cat(outputs, data.ndim - 1)
             if self.dropout and self.train and layer < self.num_layers - 1:
                 data = aten.dropout(data, self.dropout, True)
+        if fused and self.mode != LSTM and self.directions == 1 and data.requires_grad:
+            # The layer needs its output for the backward; in PyTorch a program may change the one it gets.
+            data = aten.clone(data)
         return [data, *(aten.stack(states, 0) for states in final)]
 
     def fused_layer(self, data: Tensor, weights: Sequence[Any], states: Sequence[Any], reverse: bool) -> Any:
-        """One direction of one LSTM layer."""
+        """One direction of one layer."""
         w_ih, w_hh = weights[:2]
         if self.has_biases:
             b_ih, b_hh = weights[2:4]
         else:
             b_ih = b_hh = aten.zeros((w_ih._a.shape[0],), dtype=w_ih.dtype, device=w_ih.device)
-        made = aten.mkldnn_rnn_layer(data, w_ih, w_hh, b_ih, b_hh, states[0], states[1], reverse, [], self.mode,
-                                     states[1]._a.shape[1], self.num_layers, self.has_biases, self.directions == 2,
+        made = aten.mkldnn_rnn_layer(data, w_ih, w_hh, b_ih, b_hh, states[0], states[-1], reverse, [], self.mode,
+                                     states[0]._a.shape[1], self.num_layers, self.has_biases, self.directions == 2,
                                      False, self.train)
-        return made[0], made[1:3]
+        return made[0], made[1: 1 + len(states)]
 
 
 def _padded(mode: int) -> Any:
@@ -137,6 +158,8 @@ def _padded(mode: int) -> Any:
               bidirectional: bool, batch_first: bool) -> tuple[Tensor, ...]:
         if input.ndim != 3:
             raise RuntimeError(f"input must have 3 dimensions, got {input.ndim}")
+        if not input._a.shape[1 if batch_first else 0]:
+            raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
         states = list(hx) if mode == LSTM else [hx]
         if mode == LSTM and len(states) != 2:
             raise RuntimeError("lstm expects two hidden states")

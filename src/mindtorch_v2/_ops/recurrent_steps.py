@@ -10,11 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._autograd.api import grad
+from .._backends.cpu.recurrent import GRU, LSTM, RELU, TANH
 from .._dispatch.namespace import aten
 from .._tensor import Tensor
 
-# PyTorch's numbers for the kinds of layers.
-RELU, TANH, LSTM, GRU = range(4)
 States = list[Tensor]
 Step = Callable[[Tensor, States], States]
 
@@ -110,18 +109,18 @@ def run_layer(mode: int, data: Tensor, weights: Sequence[Any], has_biases: bool,
 STEPS = {GRU: gru_step, TANH: plain_step("tanh"), RELU: plain_step("relu")}
 
 
-def differentiable_gradients(grads: Sequence[Tensor], tensors: Sequence[Tensor | None],
+def differentiable_gradients(mode: int, grads: Sequence[Tensor], tensors: Sequence[Tensor | None],
                              reverse: bool) -> tuple[Tensor | None, ...]:
-    """Gradients with a graph for input, weights, biases and states of an LSTM layer; None where none is wanted.
+    """Gradients with a graph for input, weights, biases and states of a layer; None where none is wanted.
 
     The fused layer's backward is a kernel that nothing is known about. When its result is to be differentiated again,
     the layer is computed once more in small ops, and the engine finds the gradients, which then have a graph.
     """
     # Through views, so that hooks on the tensors themselves do not see this inner search for gradients.
     seen: Any = [None if t is None else aten.view(t, t._a.shape) if t.requires_grad else t for t in tensors]
-    data, w_ih, w_hh, b_ih, b_hh, hx, cx = seen
+    data, w_ih, w_hh, b_ih, b_hh, *initial = seen
     weights = (w_ih, w_hh) if b_ih is None else (w_ih, w_hh, b_ih, b_hh)
-    output, states = run_layer(LSTM, data, weights, b_ih is not None, [hx, cx], None, reverse)
+    output, states = run_layer(mode, data, weights, b_ih is not None, initial, None, reverse)
     wanted = [i for i, t in enumerate(seen) if t is not None and t.requires_grad]
     found = grad([output, *states], [seen[i] for i in wanted], list(grads), create_graph=True, allow_unused=True)
     made: list[Tensor | None] = [None] * len(tensors)

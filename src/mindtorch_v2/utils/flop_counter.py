@@ -17,6 +17,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
+from .._ops.recurrent import layer_flops
 from .._tensor import Tensor
 from ..ops import aten
 from ._python_dispatch import TorchDispatchMode
@@ -108,6 +109,14 @@ def conv_backward_flop(grad_out_shape: Any, x_shape: Any, w_shape: Any, bias: An
         given, other = (grad_out_shape, x_shape) if transposed else (x_shape, grad_out_shape)
         count += 2 * given[1] * math.prod(w_shape[2:]) * math.prod(other)
     return count
+
+
+@register_flop_formula([aten.mkldnn_rnn_layer, aten.mkldnn_rnn_layer_backward])
+def recurrent_flop(x_shape: Any, w_shape: Any, state_w_shape: Any, *args: Any, out_shape: Any = None,
+                   **kwargs: Any) -> int:
+    """A layer over all its steps, or its gradients, which are seven."""
+    back = len(out_shape) == 7
+    return layer_flops(args[11 if back else 6], x_shape, w_shape, state_w_shape, back)
 
 
 class _Counting(TorchDispatchMode):

@@ -257,6 +257,9 @@ def test_cell_parameter_gradients() -> None:
     lambda t, x: t.nn.GRU(3, 4, proj_size=2),
     lambda t, x: t.nn.RNN(3, 4, proj_size=2),
     lambda t, x: t.nn.RNN(3, 4, nonlinearity="cos"),
+    lambda t, x: t.nn.LSTM(3, 4)(x[:0]),
+    lambda t, x: t.nn.GRU(3, 4, batch_first=True)(x[:, :0]),
+    lambda t, x: t.nn.RNN(3, 4)(x[:0]),
     lambda t, x: t.nn.LSTM(3, 4.0),
     lambda t, x: t.nn.RNNBase("none", 3, 4),
     lambda t, x: t.nn.LSTMCell(3, 4)(x),
@@ -332,3 +335,47 @@ def test_output_stays_after_in_place_change_is_noticed() -> None:
             layer.weight_hh_l0.mul_(2.0)
         with pytest.raises(RuntimeError, match="modified by an inplace operation"):
             output.sum().backward()
+
+
+@pytest.mark.parametrize("kind", ["RNN", "GRU"])
+@pytest.mark.parametrize("kwargs", [{}, {"batch_first": True}, {"bidirectional": True, "num_layers": 2}], ids=str)
+def test_output_may_be_changed_in_place(kind: str, kwargs: Any) -> None:
+    def function(t: Any, x: Any) -> Any:
+        output, state = build(t, kind, 3, 4, **kwargs)(x)
+        return [output.mul_(3.0), state.add_(1.0)]
+
+    check(function, data(3, 2, 3), nodes=False)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_sequences(kind: str) -> None:
+    compare(kind, 3, 4, given=data(5, 0, 3))
+
+
+@pytest.mark.parametrize("kind", ["RNN", "GRU"])
+def test_layers_of_a_profile(kind: str) -> None:
+    """One row of PyTorch's name for the layer; inside are those of what runs, which in PyTorch is every step's."""
+    shown = []
+    for t in (theirs, ours):
+        layer, x = build(t, kind, 3, 4), make(t, data(5, 2, 3), False)
+        with t.profiler.profile(record_shapes=True) as prof:
+            layer(x)
+        shown.append([(e.name, e.input_shapes) for e in prof.events() if e.cpu_parent is None])
+    assert shown[0] == shown[1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_flops_of_a_layer(kind: str) -> None:
+    from mindtorch_v2.utils.flop_counter import FlopCounterMode as Ours
+    from torch.utils.flop_counter import FlopCounterMode as Theirs
+
+    counted = []
+    for t, mode in ((theirs, Theirs), (ours, Ours)):
+        layer, x = build(t, kind, 3, 4, 2, bidirectional=True), make(t, data(5, 2, 3), False)
+        state = make(t, states(kind, 4, 2, 4)[0], True)
+        with mode(display=False) as forward:
+            output = layer(x.requires_grad_(), (state, state) if kind == "LSTM" else state)[0]
+        with mode(display=False) as backward:
+            output.sum().backward()
+        counted.append((forward.get_total_flops(), backward.get_total_flops()))
+    assert counted[0] == counted[1]

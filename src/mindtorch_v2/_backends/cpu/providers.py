@@ -179,7 +179,7 @@ def factors(a: Array) -> bool:
     return native is not None and a.dtype is FLOAT32 and a.size > 0
 
 
-@rule("native", "lstm", "its backward")
+@rule("native", "layers of lstm, gru, rnn_tanh, rnn_relu", "their backwards")
 def recurrent(*arrays: Array) -> bool:
     """float32 (16-bit floats are widened first), weights and states in row-major order, not empty."""
     return native is not None and all(a.dtype is FLOAT32 and a.flags.c_contiguous and a.size for a in arrays)

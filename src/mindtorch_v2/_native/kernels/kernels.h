@@ -60,15 +60,18 @@ typedef struct {
     ptrdiff_t query_pull_step[3], key_pull_step[3], value_pull_step[3];
 } Attention;
 
+/* In PyTorch's order. Only long short-term memory has cells. Of plain layers `gates` are `out`. */
+enum RecurrentKind { RECURRENT_RELU, RECURRENT_TANH, RECURRENT_LSTM, RECURRENT_GRU, RECURRENT_COUNT };
 typedef struct {
+    enum RecurrentKind kind;
     ptrdiff_t steps, batch, hidden;
     int reverse;
     const float *weight, *first, *first_cell;
     float *gates, *cells, *squashed, *out;
-    /* The way back. */
+    /* The way back. `state_pull` and `cell_pull` come in as the last states' gradients and leave as the first ones'. */
     const float *pull;
     float *slopes, *state_pull, *cell_pull;
-} Lstm;
+} Recurrent;
 
 typedef struct {
     ptrdiff_t images, channels, area, groups;
@@ -144,8 +147,7 @@ typedef struct {
                       ptrdiff_t rows, ptrdiff_t others, ptrdiff_t features);
     int (*attention)(const Attention *it);
     int (*attention_back)(const Attention *it);
-    int (*lstm)(const Lstm *how);
-    int (*lstm_back)(const Lstm *how);
+    int (*recurrent)(const Recurrent *how, int back);
     void (*batch_norm)(const ChannelNorm *how);
     void (*batch_norm_back)(const ChannelNorm *how);
     void (*group_norm)(const ChannelNorm *how);

@@ -22,12 +22,12 @@ const Kernels *level = &kernels_plain;
 
 /* How often each function of this module has run: a recording says which it used. */
 enum { CALLED_MATMUL, CALLED_BATCH, CALLED_SOFTMAX, CALLED_SOFTMAX_BACK, CALLED_NORM, CALLED_NORM_BACK, CALLED_UNARY,
-       CALLED_SLOPE, CALLED_BINARY, CALLED_ATTENTION, CALLED_ATTENTION_BACK, CALLED_LSTM, CALLED_LSTM_BACK, CALLED_BATCH_NORM, CALLED_BATCH_NORM_BACK, CALLED_GROUP_NORM,
+       CALLED_SLOPE, CALLED_BINARY, CALLED_ATTENTION, CALLED_ATTENTION_BACK, CALLED_RECURRENT, CALLED_RECURRENT_BACK, CALLED_BATCH_NORM, CALLED_BATCH_NORM_BACK, CALLED_GROUP_NORM,
        CALLED_GROUP_NORM_BACK, CALLED_CONVOLVE, CALLED_CONVOLVE_BACK, CALLED_CONVOLVE_INPUT,
        CALLED_ADAM, CALLED_ADAGRAD, CALLED_SGD, CALLED_UPDATE, CALLED_COUNT };
 static const char *const CALLED_NAMES[CALLED_COUNT] = {
     "matmul", "matmul_batch", "softmax", "softmax_back", "layer_norm", "layer_norm_back", "unary", "slope", "binary",
-    "attention", "attention_back", "lstm", "lstm_back", "batch_norm", "batch_norm_back", "group_norm",
+    "attention", "attention_back", "recurrent", "recurrent_back", "batch_norm", "batch_norm_back", "group_norm",
     "group_norm_back", "convolve", "convolve_back", "convolve_input", "adam", "adagrad", "sgd", "update"};
 static long long called[CALLED_COUNT];
 
@@ -389,52 +389,62 @@ static PyObject *py_attention_back(PyObject *self, PyObject *const *args, Py_ssi
     Py_RETURN_NONE;
 }
 
-static int lstm_sizes(PyObject *gates, PyObject *reverse, Lstm *it) {
-    PyArrayObject *a = (PyArrayObject *)gates;
-    if (!PyArray_Check(gates) || PyArray_NDIM(a) != 3 || PyArray_DIM(a, 2) % 4)
-        return refuse("expected gates of three dimensions"), 0;
-    it->steps = PyArray_DIM(a, 0), it->batch = PyArray_DIM(a, 1), it->hidden = PyArray_DIM(a, 2) / 4;
+/* The kind, and sizes from `out` (steps, batch, hidden). */
+static int recurrent_sizes(PyObject *kind, PyObject *out, PyObject *reverse, Recurrent *it) {
+    PyArrayObject *a = (PyArrayObject *)out;
+    int which = kind_of(kind, RECURRENT_COUNT);
+    if (which < 0) return 0;
+    if (!PyArray_Check(out) || PyArray_NDIM(a) != 3) return refuse("expected outputs of three dimensions"), 0;
+    it->kind = (enum RecurrentKind)which;
+    it->steps = PyArray_DIM(a, 0), it->batch = PyArray_DIM(a, 1), it->hidden = PyArray_DIM(a, 2);
     it->reverse = PyObject_IsTrue(reverse);
     return 1;
 }
 
-/* lstm(gates, weight, first, first_cell, cells, squashed, out, reverse): `gates` come in as the inputs' part of the
-   sums. */
-static PyObject *py_lstm(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+static int kept_by(enum RecurrentKind kind) { return kind == RECURRENT_LSTM || kind == RECURRENT_GRU ? 4 : 1; }
+static int gates_of(enum RecurrentKind kind) { return kind == RECURRENT_LSTM ? 4 : kind == RECURRENT_GRU ? 3 : 1; }
+
+/* recurrent(kind, gates, weight, first, first_cell, cells, squashed, out, reverse): `gates` come in as the inputs' part
+   of the sums. Cells are None where a layer has none. */
+static PyObject *py_recurrent(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     (void)self;
-    Lstm it = {0};
-    if (!enough("lstm", count, 8) || !lstm_sizes(args[0], args[7], &it)) return NULL;
+    Recurrent it = {0};
+    if (!enough("recurrent", count, 9) || !recurrent_sizes(args[0], args[7], args[8], &it)) return NULL;
     npy_intp size = it.batch * it.hidden, all = it.steps * size;
-    it.gates = floats(args[0], -1, 1), it.weight = floats(args[1], 4 * it.hidden * it.hidden, 0);
-    it.first = floats(args[2], size, 0), it.first_cell = floats(args[3], size, 0);
-    it.cells = floats(args[4], all, 1), it.squashed = floats(args[5], all, 1), it.out = floats(args[6], all, 1);
+    it.gates = floats(args[1], kept_by(it.kind) * all, 1);
+    it.weight = floats(args[2], gates_of(it.kind) * it.hidden * it.hidden, 0), it.first = floats(args[3], size, 0);
+    it.first_cell = floats(args[4], size, 0), it.cells = floats(args[5], all, 1);
+    it.squashed = floats(args[6], all, 1), it.out = floats(args[7], all, 1);
     if (PyErr_Occurred()) return NULL;
-    if (!it.gates || !it.weight || !it.first || !it.first_cell || !it.cells || !it.squashed || !it.out)
+    if (!it.gates || !it.weight || !it.first || !it.out ||
+        (it.kind == RECURRENT_LSTM && (!it.first_cell || !it.cells || !it.squashed)))
         return refuse("None where an array is needed");
     int failed = 0;
-    called[CALLED_LSTM]++;
-    WORK(all * it.hidden > LONG, failed = level->lstm(&it));
+    called[CALLED_RECURRENT]++;
+    WORK(all * it.hidden > LONG, failed = level->recurrent(&it, 0));
     if (failed) return PyErr_NoMemory();
     Py_RETURN_NONE;
 }
 
-/* lstm_back(slopes, gates, weight, first_cell, cells, squashed, pull, state_pull, cell_pull, reverse) */
-static PyObject *py_lstm_back(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+/* recurrent_back(kind, slopes, gates, weight, first, first_cell, cells, squashed, out, pull, state_pull, cell_pull,
+   reverse) */
+static PyObject *py_recurrent_back(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     (void)self;
-    Lstm it = {0};
-    if (!enough("lstm_back", count, 10) || !lstm_sizes(args[0], args[9], &it)) return NULL;
+    Recurrent it = {0};
+    if (!enough("recurrent_back", count, 13) || !recurrent_sizes(args[0], args[8], args[12], &it)) return NULL;
     npy_intp size = it.batch * it.hidden, all = it.steps * size;
-    it.slopes = floats(args[0], -1, 1), it.gates = floats(args[1], 4 * all, 0);
-    it.weight = floats(args[2], 4 * it.hidden * it.hidden, 0), it.first_cell = floats(args[3], size, 0);
-    it.cells = floats(args[4], all, 0), it.squashed = floats(args[5], all, 0), it.pull = floats(args[6], all, 0);
-    it.state_pull = floats(args[7], size, 1), it.cell_pull = floats(args[8], size, 1);
+    it.slopes = floats(args[1], kept_by(it.kind) * all, 1), it.gates = floats(args[2], kept_by(it.kind) * all, 0);
+    it.weight = floats(args[3], gates_of(it.kind) * it.hidden * it.hidden, 0), it.first = floats(args[4], size, 0);
+    it.first_cell = floats(args[5], size, 0), it.cells = floats(args[6], all, 0);
+    it.squashed = floats(args[7], all, 0), it.out = floats(args[8], all, 0), it.pull = floats(args[9], all, 0);
+    it.state_pull = floats(args[10], size, 1), it.cell_pull = floats(args[11], size, 1);
     if (PyErr_Occurred()) return NULL;
-    if (!it.slopes || !it.gates || !it.weight || !it.first_cell || !it.cells || !it.squashed || !it.pull ||
-        !it.state_pull || !it.cell_pull)
+    if (!it.slopes || !it.gates || !it.weight || !it.first || !it.out || !it.pull || !it.state_pull ||
+        (it.kind == RECURRENT_LSTM && (!it.first_cell || !it.cells || !it.squashed || !it.cell_pull)))
         return refuse("None where an array is needed");
     int failed = 0;
-    called[CALLED_LSTM_BACK]++;
-    WORK(all * it.hidden > LONG, failed = level->lstm_back(&it));
+    called[CALLED_RECURRENT_BACK]++;
+    WORK(all * it.hidden > LONG, failed = level->recurrent(&it, 1));
     if (failed) return PyErr_NoMemory();
     Py_RETURN_NONE;
 }
@@ -774,8 +784,8 @@ static PyObject *py_level(PyObject *self, PyObject *unused) {
 #define FAST(NAME) {#NAME, (PyCFunction)(void (*)(void))py_##NAME, METH_FASTCALL, NULL}
 static PyMethodDef METHODS[] = {
     FAST(matmul), FAST(multiply_into), FAST(matmul_batch), FAST(softmax), FAST(softmax_back), FAST(layer_norm),
-    FAST(layer_norm_back), FAST(unary), FAST(slope), FAST(binary), FAST(attention), FAST(attention_back), FAST(lstm),
-    FAST(lstm_back), FAST(batch_norm), FAST(batch_norm_back), FAST(group_norm), FAST(group_norm_back),
+    FAST(layer_norm_back), FAST(unary), FAST(slope), FAST(binary), FAST(attention), FAST(attention_back), FAST(recurrent),
+    FAST(recurrent_back), FAST(batch_norm), FAST(batch_norm_back), FAST(group_norm), FAST(group_norm_back),
     FAST(convolve), FAST(convolve_back), FAST(convolve_input), FAST(adam), FAST(adagrad),
     FAST(sgd), FAST(update),
     {"calls", py_calls, METH_NOARGS, NULL},
