@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._backends.cpu import binary as kernels
-from .._backends.cpu import inplace
+from .._backends.cpu import elements, inplace
 from .._backends.cpu.pointwise import real_floats
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import promote_number
@@ -22,7 +22,7 @@ def _atan2_backward(grad: Tensor, self: Tensor, other: Any, needs: Any) -> Any:
     return (share * other if needs[0] else None), (share * -self if needs[1] else None)
 
 
-declare("atan2(Tensor self, Tensor other) -> Tensor", cpu=real_floats("atan2_cpu", np.arctan2),
+declare("atan2(Tensor self, Tensor other) -> Tensor", cpu=real_floats("atan2_cpu", elements.shared(np.arctan2)),
         promote="ternary_float", inplace=True, meta="broadcast", grad={("self", "other"): _atan2_backward})
 declare(
     "hypot(Tensor self, Tensor other) -> Tensor", cpu=real_floats("hypot_cpu", np.hypot), promote="ternary",

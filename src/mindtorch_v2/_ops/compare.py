@@ -8,6 +8,7 @@ import numpy as np
 
 from .._backends.base import on_device
 from .._backends.cpu import compare as kernels
+from .._backends.cpu import elements
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import pretty, promote_number, result_dtype
 from .._dispatch.registry import choose, declare
@@ -18,16 +19,16 @@ from .._warn import warn_once
 _name: str
 _ufunc: Any
 for _name, _ufunc in (("eq", np.equal), ("ne", np.not_equal)):
-    declare(f"{_name}.Tensor(Tensor self, Tensor other) -> Tensor", cpu=_ufunc, promote="compare", inplace=True,
+    declare(f"{_name}.Tensor(Tensor self, Tensor other) -> Tensor", cpu=elements.shared(_ufunc), promote="compare", inplace=True,
             scalar_overload="Scalar", meta="broadcast")
 for _name, _ufunc in (("lt", np.less), ("le", np.less_equal), ("gt", np.greater), ("ge", np.greater_equal)):
-    declare(f"{_name}.Tensor(Tensor self, Tensor other) -> Tensor", cpu=kernels.ordered(_name, _ufunc),
+    declare(f"{_name}.Tensor(Tensor self, Tensor other) -> Tensor", cpu=kernels.ordered(_name, elements.shared(_ufunc)),
             promote="compare", inplace=True, scalar_overload="Scalar", meta="broadcast")
 
 # -- logic and bits ------------------------------------------------------------------------------------------------
 
 for _name, _ufunc in (("and", np.logical_and), ("or", np.logical_or), ("xor", np.logical_xor)):
-    declare(f"logical_{_name}(Tensor self, Tensor other) -> Tensor", cpu=kernels.logical(_ufunc), promote="ternary",
+    declare(f"logical_{_name}(Tensor self, Tensor other) -> Tensor", cpu=kernels.logical(elements.shared(_ufunc)), promote="ternary",
             inplace=True, meta="broadcast")
 declare("logical_not(Tensor self) -> Tensor", cpu=kernels.logical_not, inplace=True,
         meta="broadcast")
@@ -150,13 +151,13 @@ def _no_complex(name: str, function: Any) -> Any:
 
 
 declare(
-    "maximum(Tensor self, Tensor other) -> Tensor", cpu=_no_complex("maximum", np.maximum), promote="ternary",
+    "maximum(Tensor self, Tensor other) -> Tensor", cpu=_no_complex("maximum", elements.shared(np.maximum)), promote="ternary",
     meta="broadcast",
     grad={"self": lambda grad, self, other: _extreme_backward(grad, self, other, aten.lt),
           "other": lambda grad, self, other: _extreme_backward(grad, self, other, aten.gt)},
 )
 declare(
-    "minimum(Tensor self, Tensor other) -> Tensor", cpu=_no_complex("minimum", np.minimum), promote="ternary",
+    "minimum(Tensor self, Tensor other) -> Tensor", cpu=_no_complex("minimum", elements.shared(np.minimum)), promote="ternary",
     meta="broadcast",
     grad={"self": lambda grad, self, other: _extreme_backward(grad, self, other, aten.gt),
           "other": lambda grad, self, other: _extreme_backward(grad, self, other, aten.lt)},

@@ -12,7 +12,7 @@ from ..._dispatch.promotion import FLOAT_DTYPES, cast, result_dtype, scalar_arra
 from ..._dispatch.steps import step
 from . import providers
 from .blocks import blocks
-from .elements import SUBTRACT, elementwise
+from .elements import SUBTRACT, elementwise, multiply, shared, sqrt
 from .memory import copy_, empty_beside, to
 
 Array = Any
@@ -36,9 +36,10 @@ def subtract(a: Array, b: Array, out: Array | None = None) -> Array:
             "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
             "operator instead."
         )
-    return np.subtract(a, b) if out is None else np.subtract(a, b, out)
+    return _subtract(a, b) if out is None else np.subtract(a, b, out)
 
 
+_subtract = shared(np.subtract)
 subtract.ufunc = np.subtract  # type: ignore[attr-defined]
 difference = elementwise(SUBTRACT, 2)(subtract)
 
@@ -146,7 +147,7 @@ def power(a: Array, b: Array) -> Array:
     if kind not in "iu":
         if kind == "b":
             raise unsupported("pow", a.dtype)
-        return np.power(a, b)
+        return _power(a, b)
     if a.dtype.kind == "u" or np.all(b >= 0):
         return np.power(a, b)
     result = np.power(a, np.maximum(b, 0))
@@ -162,14 +163,17 @@ def power_scalar(a: Array, exponent: Any) -> Array:
     if exponent == 1:
         return copy_(np.empty_like(a), a)
     if exponent == 2:
-        return np.multiply(a, a)
+        return multiply(a, a)
     if exponent == 0.5:
-        return np.sqrt(a)
+        return sqrt(a)
     if exponent == 3:
-        return np.multiply(np.multiply(a, a), a)
+        return multiply(multiply(a, a), a)
     if exponent == -1 and a.dtype in FLOAT_DTYPES:
         return np.true_divide(np.ones((), a.dtype), a)
-    return np.power(a, scalar_array(exponent, a.dtype))
+    return _power(a, scalar_array(exponent, a.dtype))
+
+
+_power = shared(np.power)
 
 
 @step("aten::result_type", "Scalar")

@@ -9,7 +9,7 @@ import numpy as np
 from ..._dispatch.promotion import FLOAT_DTYPES, cast, pretty, promote_list, scalar_array
 from ..._dtype import FROM_NUMPY
 from . import providers
-from .elements import ADD_PRODUCT, ADD_QUOTIENT
+from .elements import ADD_PRODUCT, ADD_QUOTIENT, LERP
 from .pointwise import FLOAT32, ONES, ZEROS, Array, Function, broadcasting, unsupported, widened
 
 
@@ -58,6 +58,8 @@ def lerp(a: Array, end: Array, weight: Array) -> Array:
 def lerp_scalar(a: Array, end: Array, weight: Any) -> Array:
     """`lerp` with a number as weight."""
     check_same("lerp", "end", a, end)
+    if abs(weight) < 0.5 and (made := _updated(LERP, a, end, end, weight)) is not None:
+        return made
     return lerp(a, end, np.asarray(weight, FLOAT32 if a.dtype.itemsize == 2 else a.dtype))
 
 

@@ -19,8 +19,11 @@ LERP, ADD_PRODUCT, ADD_QUOTIENT, ADD_SCALED = range(4)
  SHRINK_SLOPE, ELU, ELU_SLOPE, ELU_SLOPE_OF_RESULT, SOFT_PLUS, SOFT_PLUS_SLOPE, LOG_SIGMOID, LOG_SIGMOID_SLOPE,
  SMOOTH_L1, SMOOTH_L1_SLOPE, HUBER, HUBER_SLOPE, SQUARED_DIFFERENCE, DIFFERENCE_TIMES, SIGN,
  SUM_OF_SCALED) = range(25)
-SUM, PRODUCT, LARGEST, SMALLEST = range(4)
-TO_FLOAT16, OF_FLOAT16, TO_BFLOAT16, OF_BFLOAT16, BYTES_TO_INTEGERS, FLAGS_TO_INTEGERS, BYTES_TO_FLOAT32 = range(7)
+SUM, PRODUCT, LARGEST, SMALLEST, SQUARES = range(5)
+(TO_FLOAT16, OF_FLOAT16, TO_BFLOAT16, OF_BFLOAT16, BYTES_TO_INTEGERS, FLAGS_TO_INTEGERS, BYTES_TO_FLOAT32,
+ FLAGS_TO_FLOAT32, FLOAT32_TO_FLOAT64, FLOAT64_TO_FLOAT32, FLOAT32_TO_INTEGERS, INTEGERS_TO_FLOAT32,
+ FLOAT64_TO_INTEGERS, INTEGERS_TO_FLOAT64, INT32_TO_INTEGERS, INTEGERS_TO_INT32, INT32_TO_FLOAT32, FLOAT32_TO_FLAGS,
+ INTEGERS_TO_FLAGS, FLOAT32_TO_BYTES) = range(20)
 
 
 def formula(kind: int, a: Any, b: Any | None = None, p: float = 0.0, q: float = 0.0, r: float = 0.0,
@@ -46,6 +49,13 @@ def elementwise(kind: int, operands: int = 1) -> Callable[[Any], Any]:
         return function if providers.native is None else providers.native.Elementwise(kind, operands, function)
 
     return decorate
+
+
+def shared(ufunc: Any) -> Any:
+    """A ufunc of NumPy that large arrays take several threads for; its inner loops are NumPy's."""
+    if providers.native is None or not isinstance(ufunc, np.ufunc) or ufunc.nin > 2 or ufunc.nout != 1:
+        return ufunc
+    return providers.native.Elementwise(-1, ufunc.nin, ufunc)
 
 
 add = elementwise(ADD, 2)(np.add)

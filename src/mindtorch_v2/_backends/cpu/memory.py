@@ -12,16 +12,7 @@ from ..._dispatch.steps import step
 from ..._dtype import FLOAT8, FROM_NUMPY, DefaultDtype, bfloat16, dtype
 from ..._memory_format import CHANNELS_LAST_ORDER, contiguous_format
 from ..geometry import is_dense, memory_order, ordered_strides
-from . import providers
-from .elements import (
-    BYTES_TO_FLOAT32,
-    BYTES_TO_INTEGERS,
-    FLAGS_TO_INTEGERS,
-    OF_BFLOAT16,
-    OF_FLOAT16,
-    TO_BFLOAT16,
-    TO_FLOAT16,
-)
+from . import elements, providers
 
 Array = Any
 new_array = np.empty
@@ -143,10 +134,23 @@ _X86 = platform.machine().lower() in ("x86_64", "amd64", "i386", "i686")
 
 FLOAT32, FLOAT16, BFLOAT16 = np.dtype(np.float32), np.dtype(np.float16), bfloat16.np
 INT64, UINT8, BOOL = np.dtype(np.int64), np.dtype(np.uint8), np.dtype(np.bool_)
+INT32, FLOAT64 = np.dtype(np.int32), np.dtype(np.float64)
 # What the C kernels convert, by target and source.
-CONVERSIONS = {(FLOAT16, FLOAT32): TO_FLOAT16, (FLOAT32, FLOAT16): OF_FLOAT16, (BFLOAT16, FLOAT32): TO_BFLOAT16,
-               (FLOAT32, BFLOAT16): OF_BFLOAT16, (INT64, BOOL): FLAGS_TO_INTEGERS, (INT64, UINT8): BYTES_TO_INTEGERS,
-               (FLOAT32, UINT8): BYTES_TO_FLOAT32}
+CONVERSIONS = {
+    (FLOAT16, FLOAT32): elements.TO_FLOAT16, (FLOAT32, FLOAT16): elements.OF_FLOAT16,
+    (BFLOAT16, FLOAT32): elements.TO_BFLOAT16, (FLOAT32, BFLOAT16): elements.OF_BFLOAT16,
+    (INT64, BOOL): elements.FLAGS_TO_INTEGERS, (INT64, UINT8): elements.BYTES_TO_INTEGERS,
+    (FLOAT32, UINT8): elements.BYTES_TO_FLOAT32, (FLOAT32, BOOL): elements.FLAGS_TO_FLOAT32,
+    (FLOAT64, FLOAT32): elements.FLOAT32_TO_FLOAT64, (FLOAT32, FLOAT64): elements.FLOAT64_TO_FLOAT32,
+    (FLOAT32, INT64): elements.INTEGERS_TO_FLOAT32, (FLOAT64, INT64): elements.INTEGERS_TO_FLOAT64,
+    (INT64, INT32): elements.INT32_TO_INTEGERS, (INT32, INT64): elements.INTEGERS_TO_INT32,
+    (FLOAT32, INT32): elements.INT32_TO_FLOAT32, (BOOL, FLOAT32): elements.FLOAT32_TO_FLAGS,
+    (BOOL, INT64): elements.INTEGERS_TO_FLAGS,
+}
+if _X86:
+    # Elsewhere the compiler's conversion of numbers that do not fit is another one.
+    CONVERSIONS |= {(INT64, FLOAT32): elements.FLOAT32_TO_INTEGERS, (INT64, FLOAT64): elements.FLOAT64_TO_INTEGERS,
+                    (UINT8, FLOAT32): elements.FLOAT32_TO_BYTES}
 
 
 def copy_into(target: Array, source: Array) -> Array:

@@ -14,7 +14,7 @@ from ..._dispatch.promotion import FLOAT_DTYPES, pretty, scalar_array
 from ..._dispatch.steps import step
 from ..._dtype import FROM_NUMPY, DefaultDtype
 from ..._shape import broadcast_shapes
-from .elements import ABS, NEG, RECIPROCAL, RSQRT, SIGMOID, SIGN, elementwise, formula
+from .elements import ABS, NEG, RECIPROCAL, RSQRT, SIGMOID, SIGN, elementwise, formula, shared
 from .memory import empty
 
 Array = Any
@@ -56,6 +56,7 @@ def broadcasting(function: Function) -> Function:
 
 def keeps_integers(name: str, function: Function) -> Function:
     """A rounding function: integers are copied, booleans and complex numbers refused."""
+    function = shared(function)
 
     def kernel(a: Array) -> Array:
         if a.dtype.kind in "iu":
@@ -183,7 +184,7 @@ def scratch(value: Any) -> Array:
 def log1p(a: Array, out: Array | None = None) -> Array:
     """`log(1 + a)`, also where `a` is complex and small: NumPy's loses the real part there."""
     if a.dtype.kind != "c":
-        return np.log1p(a) if out is None else np.log1p(a, out=out)
+        return _log1p(a) if out is None else np.log1p(a, out=out)
     x, y = a.real.astype(np.float64), a.imag.astype(np.float64)
     near = np.abs(x) + np.abs(y) < 0.5
     parts = np.where(near, 0.5 * np.log1p(np.where(near, x * (x + 2) + y * y, 0)), np.log(np.hypot(1 + x, y)))
@@ -192,6 +193,7 @@ def log1p(a: Array, out: Array | None = None) -> Array:
     return made
 
 
+_log1p = shared(np.log1p)
 log1p.ufunc = np.log1p  # type: ignore[attr-defined]
 
 

@@ -124,7 +124,7 @@ def around(kernel: Any, wrapper: Callable[[Any], Any]) -> Any:
 def rows(*arrays: Array) -> bool:
     """float32 (16-bit floats are widened first) in row-major order. Norms, softmax and topk along the last
     dimensions, reductions over neighbouring ones; topk of at most 64, cdist of p = 2, grid_sample of images,
-    not bicubic; small sums are NumPy's. Sums of int64 over the last dimensions, nonzero of bool."""
+    not bicubic; small sums are NumPy's. Sums of int64 and bool over the last dimensions, nonzero of bool."""
     if native is None:
         return False
     return arrays[0].size > 0 and all(a.dtype is FLOAT32 and a.flags.c_contiguous for a in arrays)
@@ -133,10 +133,11 @@ def rows(*arrays: Array) -> bool:
 @rule("native", "add", "sub", "mul", "div", "neg", "abs", "exp", "log", "tanh", "sqrt", "rsqrt",
       "reciprocal", "sigmoid", "erf", "silu", "gelu", "relu", "elu, selu, celu", "leaky_relu", "hardtanh, hardsigmoid, "
       "hardswish, relu6", "softplus, softshrink, logsigmoid", "glu", "backwards of activations", "mse_loss",
-      "smooth_l1_loss", "huber_loss", "sign", "fmod, remainder", "lgamma, digamma", "lerp_", "addcmul, addcdiv")
+      "smooth_l1_loss", "huber_loss", "sign", "fmod, remainder", "lgamma, digamma", "lerp", "addcmul, addcdiv")
 def elements(*arrays: Array) -> bool:
-    """float32, all operands in row-major order and of one shape, or for two operands one a number, a row or a column;
-    16-bit floats of one shape."""
+    """float32, all operands in row-major order and of one shape, or for two operands one a number, a row or a column,
+    also one that was expanded; 16-bit floats of one shape. Large arrays of other types, and functions that are NumPy's,
+    go through NumPy's inner loops on several threads."""
     if native is None:
         return False
     shape = arrays[0].shape
@@ -243,9 +244,12 @@ def moves() -> bool:
     return native is not None
 
 
-@rule("native", "float32 to and from float16 and bfloat16", "bool and uint8 to int64", "uint8 to float32")
+@rule("native", "float32 to and from float16, bfloat16, float64, int64 and bool", "float64 to and from int64",
+      "int32 to and from int64", "int32 to float32", "bool and uint8 to int64 and float32", "float32 to uint8",
+      "int64 to bool")
 def conversions() -> bool:
-    """Both in row-major order; float16 on a processor with instructions for it. `convert` in C looks for itself."""
+    """Both in row-major order; float16 on a processor with instructions for it, floats to integers on x86. `convert` in
+    C looks for itself."""
     return native is not None
 
 

@@ -29,6 +29,7 @@ from .reduce import (
     refuse_empty,
     wide,
 )
+from .sums import sum_of_squares
 from .sort import place_of_rank, stable_order, taken_along
 
 Array = Any
@@ -89,6 +90,8 @@ def vector_norm(a: Array, order: Any, dim: Dims, keepdim: bool, to: dtype | None
     if order == 2 and len(axes) == a.ndim and not keepdim and a.dtype == np.float32 and a.flags.c_contiguous:
         flat = a.reshape(-1)
         return np.sqrt(np.dot(flat, flat))
+    if order == 2 and (squares := sum_of_squares(a, axes, keepdim)) is not None:
+        return np.sqrt(squares, squares)
     size = np.abs(wide(a))
     if order == 2:
         made = np.sqrt(add_reduce(np.multiply(size, size), axes, None, None, keepdim))

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from . import providers
-from .elements import SUM
+from .elements import SQUARES, SUM
 
 Array = Any
 
@@ -89,13 +90,20 @@ def _sum_parts(a: Array, axes: list[int], keepdim: bool) -> Array:
 
 
 def sum_integers(a: Array, axes: tuple[int, ...], keepdim: bool) -> Array:
-    """Sums of an int64 array over dimensions, each given once and not negative."""
+    """Sums of an array of int64 or bool over dimensions, each given once and not negative."""
     count = len(axes)
     if providers.native is not None and count and min(axes) == a.ndim - count:
         made = providers.native.reduce(SUM, a, a.ndim - count, a.ndim - 1, keepdim)
         if made is not None:
             return made
     return row_major(np.add.reduce(a, axes, INT64, None, keepdim))
+
+
+def sum_of_squares(a: Array, axes: Sequence[int], keepdim: bool) -> Array | None:
+    """Of a float32 array over neighbouring dimensions, by the C kernels; None for what they do not take."""
+    if not axes or a.size < MANY or not providers.rows(a) or max(axes) - min(axes) + 1 != len(axes):
+        return None
+    return providers.native.reduce(SQUARES, a, min(axes), max(axes), keepdim)
 
 
 def sum_over(a: Array, axes: tuple[int, ...] | None, keepdim: bool) -> Array:

@@ -1,4 +1,4 @@
-/* Between float32 and the floats of 16 bits, and of bytes to integers of 64. Included once by each level's file. */
+/* Between float32 and the floats of 16 bits, and between common types. Included once by each level's file. */
 
 /* To the nearest, of two as near the one with an even last bit; NaN stays one. */
 INLINE uint16_t bfloat16_of(uint32_t bits) {
@@ -16,16 +16,14 @@ static void of_bfloat16(float *made, const uint16_t *given, ptrdiff_t count) {
     for (ptrdiff_t i = 0; i < count; i++) bits[i] = (uint32_t)given[i] << 16;
 }
 
-static void integers_of(int64_t *made, const uint8_t *given, ptrdiff_t count) {
-    for (ptrdiff_t i = 0; i < count; i++) made[i] = given[i];
-}
-static void integers_of_flags(int64_t *made, const uint8_t *given, ptrdiff_t count) {
-    for (ptrdiff_t i = 0; i < count; i++) made[i] = given[i] != 0;
-}
-
-static void floats_of(float *made, const uint8_t *given, ptrdiff_t count) {
-    for (ptrdiff_t i = 0; i < count; i++) made[i] = (float)given[i];
-}
+#define CONVERSION_LOOP(NAME, TO, FROM, RESULT)                                                                        \
+    static void converted_##NAME(TO *made, const FROM *given, ptrdiff_t count) {                                       \
+        for (ptrdiff_t i = 0; i < count; i++) {                                                                        \
+            FROM x = given[i];                                                                                         \
+            made[i] = (TO)(RESULT);                                                                                    \
+        }                                                                                                              \
+    }
+PLAIN_CONVERSIONS(CONVERSION_LOOP)
 
 #if defined(WITH_LEVELS) && LANES >= 8
 #define WITH_HALF 1
@@ -65,11 +63,9 @@ static void convert_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share)
     ptrdiff_t count = end - begin;
     switch (it->kind) {
     case TO_BFLOAT16: to_bfloat16((uint16_t *)it->made + begin, (const float *)it->given + begin, count); break;
-    case BYTES_TO_INTEGERS: integers_of((int64_t *)it->made + begin, (const uint8_t *)it->given + begin, count); break;
-    case BYTES_TO_FLOAT32: floats_of((float *)it->made + begin, (const uint8_t *)it->given + begin, count); break;
-    case FLAGS_TO_INTEGERS:
-        integers_of_flags((int64_t *)it->made + begin, (const uint8_t *)it->given + begin, count);
-        break;
+#define CONVERSION_CASE(NAME, TO, FROM, RESULT)                                                                        \
+    case NAME: converted_##NAME((TO *)it->made + begin, (const FROM *)it->given + begin, count); break;
+    PLAIN_CONVERSIONS(CONVERSION_CASE)
     case OF_BFLOAT16: of_bfloat16((float *)it->made + begin, (const uint16_t *)it->given + begin, count); break;
 #ifdef WITH_HALF
     case TO_FLOAT16: to_float16((uint16_t *)it->made + begin, (const float *)it->given + begin, count); break;
@@ -85,6 +81,6 @@ static int convert(enum Conversion kind, void *made, const void *given, ptrdiff_
     if (kind == TO_FLOAT16 || kind == OF_FLOAT16) return 0;
 #endif
     Converted it = {kind, made, given};
-    pool_run(convert_share, &it, count, 2 * SHARE);
+    pool_run(convert_share, &it, count, SHARE);
     return 1;
 }

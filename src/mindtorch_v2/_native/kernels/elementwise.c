@@ -2,15 +2,18 @@
    f(a, b), f(a, b, out), out=.
 
    Plain arrays (float32, row-major) of one shape, or one of them a number, a row or a column, are computed here, and
-   arrays of 16-bit floats of one shape; a result without dimensions is an array. Everything else, and everything while
-   it is switched off, is the ufunc's. */
+   arrays of 16-bit floats of one shape; a result without dimensions is an array. With kind -1 there is no kernel for
+   them. Large arrays of other types go through the ufunc's own inner loop, but on several threads. Everything else, and
+   everything while it is switched off, is the ufunc's. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
 #define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
 #define PY_ARRAY_UNIQUE_SYMBOL mindtorch_kernels_array
 #define NO_IMPORT_ARRAY
+#define NO_IMPORT_UFUNC
 #include <numpy/arrayobject.h>
+#include <numpy/ufuncobject.h>
 
 #include <stddef.h>
 
@@ -24,6 +27,7 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc call;
     PyObject *ufunc;
+    PyUFuncObject *loops; /* the same if it is a ufunc of NumPy, with a loop for each type */
     int kind, operands;
 } Elementwise;
 
@@ -131,6 +135,107 @@ static PyObject *run_halves(const Elementwise *it, PyArrayObject *a, PyArrayObje
     return (PyObject *)made;
 }
 
+/* A ufunc's inner loop over a part of the arrays. */
+typedef struct {
+    PyUFuncGenericFunction loop;
+    void *data;
+    char *at[3];
+    npy_intp step[3];
+    int count;
+} Looped;
+
+static void loop_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
+    Looped *it = work;
+    (void)share;
+    char *at[3];
+    npy_intp size = end - begin;
+    for (int i = 0; i < it->count; i++) at[i] = it->at[i] + begin * it->step[i];
+    it->loop(at, &size, it->step, it->data);
+}
+
+static int has_loops(PyObject *o) {
+    PyArrayObject *a = (PyArrayObject *)o;
+    return PyArray_CheckExact(o) && PyArray_TYPE(a) <= NPY_DOUBLE && PyArray_IS_C_CONTIGUOUS(a) && PyArray_ISBEHAVED_RO(a);
+}
+
+/* A new array, NULL with an error, or None for what the ufunc has to do. */
+static PyObject *run_loops(const Elementwise *it, PyArrayObject *a, PyArrayObject *b) {
+    npy_intp size = PyArray_SIZE(a);
+    if (PyArray_TYPE(a) != PyArray_TYPE(b) || (PyArray_NDIM(b) && !PyArray_SAMESHAPE(a, b)) ||
+        pool_shares(size, SHARE) == 1)
+        Py_RETURN_NONE;
+    PyUFuncObject *ufunc = it->loops;
+    for (int which = 0; which < ufunc->ntypes; which++) {
+        const char *types = ufunc->types + which * ufunc->nargs;
+        if (types[0] != PyArray_TYPE(a) || types[it->operands - 1] != PyArray_TYPE(a)) continue;
+        if (types[it->operands] > NPY_DOUBLE || !ufunc->functions[which]) break;
+        PyArrayObject *made =
+            (PyArrayObject *)PyArray_SimpleNew(PyArray_NDIM(a), PyArray_DIMS(a), types[it->operands]);
+        if (!made) return NULL;
+        Looped work = {ufunc->functions[which], ufunc->data ? ufunc->data[which] : NULL, {0}, {0}, it->operands + 1};
+        work.at[0] = PyArray_BYTES(a), work.step[0] = PyArray_ITEMSIZE(a);
+        if (it->operands == 2) work.at[1] = PyArray_BYTES(b), work.step[1] = PyArray_NDIM(b) ? PyArray_ITEMSIZE(b) : 0;
+        work.at[it->operands] = PyArray_BYTES(made), work.step[it->operands] = PyArray_ITEMSIZE(made);
+        Py_BEGIN_ALLOW_THREADS pool_run(loop_share, &work, size, SHARE);
+        Py_END_ALLOW_THREADS
+        return (PyObject *)made;
+    }
+    Py_RETURN_NONE;
+}
+
+/* How an operand is spread over a result of its own shape, seen as a matrix: a row that stays the same (`row` is 0), a
+   column (`column` is 0) or a number (both). `columns` is 0 for a number, and for an operand that is not spread at all. */
+typedef struct {
+    const float *data;
+    npy_intp columns;
+    ptrdiff_t row, column;
+} Spread;
+
+static int spread_of(PyObject *o, Spread *it) {
+    PyArrayObject *a = (PyArrayObject *)o;
+    if (!PyArray_CheckExact(o) || PyArray_TYPE(a) != NPY_FLOAT || !PyArray_ISBEHAVED_RO(a)) return 0;
+    /* From the last dimension on: those that step through memory and those that stay, in at most two parts. */
+    int parts = 0, moving[2] = {0, 0};
+    npy_intp extents[2] = {1, 1}, dense = sizeof(float);
+    for (int i = PyArray_NDIM(a) - 1; i >= 0; i--) {
+        npy_intp extent = PyArray_DIM(a, i), stride = PyArray_STRIDE(a, i);
+        if (extent == 1) continue;
+        if (stride && stride != dense) return 0;
+        if (stride) dense *= extent;
+        if (!parts || moving[parts - 1] != (stride != 0)) {
+            if (parts == 2) return 0;
+            moving[parts++] = stride != 0;
+        }
+        extents[parts - 1] *= extent;
+    }
+    it->data = PyArray_DATA(a), it->columns = parts == 2 ? extents[0] : 0;
+    it->row = moving[1], it->column = moving[0];
+    return 1;
+}
+
+/* Two operands of one shape, or the second a number, of which one is spread: a new array, NULL with an error, or None. */
+static PyObject *run_spread(const Elementwise *it, PyObject *first, PyObject *second) {
+    PyArrayObject *a = (PyArrayObject *)first, *b = (PyArrayObject *)second;
+    Spread x, y;
+    if (!PyArray_CheckExact(first) || !PyArray_CheckExact(second) || PyArray_SIZE(a) < 2 || !spread_of(first, &x))
+        Py_RETURN_NONE;
+    if (is_plain(second) && !PyArray_NDIM(b)) y = (Spread){PyArray_DATA(b), 0, 0, 0};
+    else if (!PyArray_SAMESHAPE(a, b) || !spread_of(second, &y)) Py_RETURN_NONE;
+    npy_intp size = PyArray_SIZE(a), columns = x.columns ? x.columns : y.columns;
+    if (x.columns && y.columns && x.columns != y.columns) Py_RETURN_NONE;
+    if (!columns) columns = size;
+    if (x.column && !x.columns) x.row = columns;
+    if (y.column && !y.columns) y.row = columns;
+    PyArrayObject *made = (PyArrayObject *)PyArray_SimpleNew(PyArray_NDIM(a), PyArray_DIMS(a), NPY_FLOAT);
+    if (!made) return NULL;
+    elementwise_calls[1]++;
+    PyThreadState *state = size > 1 << 14 ? PyEval_SaveThread() : NULL;
+    level->binary((enum Binary)it->kind, PyArray_DATA(made), x.data, y.data, size / columns, columns, x.row, x.column,
+                  y.row, y.column);
+    if (state) PyEval_RestoreThread(state);
+    return (PyObject *)made;
+}
+
 static void run_unary(int kind, float *made, const float *a, npy_intp size) {
     if (size > 1 << 14) {
         Py_BEGIN_ALLOW_THREADS level->unary((enum Unary)kind, made, a, size);
@@ -165,6 +270,7 @@ static PyObject *elementwise_call(PyObject *self, PyObject *const *args, size_t 
     if (out == Py_None) out = NULL;
     PyArrayObject *a = (PyArrayObject *)args[0], *b = (PyArrayObject *)args[it->operands - 1];
     int column = 0;
+    if (it->kind < 0) goto large;
     if (count >= it->operands && !out && is_half(args[0]) && is_half(args[it->operands - 1])) {
         PyObject *made = run_halves(it, a, b);
         if (made != Py_None) return made;
@@ -174,7 +280,15 @@ static PyObject *elementwise_call(PyObject *self, PyObject *const *args, size_t 
         PyObject *made = run_outer(it->kind, args[0], args[1]);
         if (made || PyErr_Occurred()) return made;
     }
-    if (count < it->operands || !is_plain(args[0]) || (it->operands == 2 && !is_plain(args[1]))) goto other;
+    if (count < it->operands) goto other;
+    if (!is_plain(args[0]) || (it->operands == 2 && !is_plain(args[1]))) {
+        if (it->operands == 2 && !out) {
+            PyObject *made = run_spread(it, args[0], args[1]);
+            if (made != Py_None) return made;
+            Py_DECREF(made);
+        }
+        goto large;
+    }
     PyArrayObject *like = a;
     if (it->operands == 2 && !PyArray_SAMESHAPE(a, b)) {
         if (fits(a, b)) like = a;
@@ -200,6 +314,12 @@ static PyObject *elementwise_call(PyObject *self, PyObject *const *args, size_t 
     else if (size && column) run_column(it->kind, PyArray_DATA(made), a, b, column == 2);
     else if (size) run_binary(it->kind, PyArray_DATA(made), PyArray_DATA(a), PyArray_DATA(b), a_size, b_size);
     return (PyObject *)made;
+large:
+    if (it->loops && !out && count >= it->operands && has_loops(args[0]) && has_loops(args[it->operands - 1])) {
+        PyObject *made = run_loops(it, a, b);
+        if (made != Py_None) return made;
+        Py_DECREF(made);
+    }
 other:
     return PyObject_Vectorcall(it->ufunc, args, flags, names);
 }
@@ -209,12 +329,14 @@ static PyObject *elementwise_new(PyTypeObject *type, PyObject *args, PyObject *n
     PyObject *ufunc;
     static char *words[] = {"kind", "operands", "ufunc", NULL};
     if (!PyArg_ParseTupleAndKeywords(args, named, "iiO", words, &kind, &operands, &ufunc)) return NULL;
-    if (operands < 1 || operands > 2 || kind < 0 || kind >= (operands == 1 ? (int)UNARY_COUNT : (int)BINARY_COUNT))
+    if (operands < 1 || operands > 2 || kind < -1 || kind >= (operands == 1 ? (int)UNARY_COUNT : (int)BINARY_COUNT))
         return PyErr_Format(PyExc_ValueError, "no elementwise kernel %d of %d operands", kind, operands);
     Elementwise *it = (Elementwise *)type->tp_alloc(type, 0);
     if (!it) return NULL;
     Py_INCREF(ufunc);
     it->ufunc = ufunc, it->kind = kind, it->operands = operands, it->call = elementwise_call;
+    PyUFuncObject *loops = (PyUFuncObject *)ufunc;
+    if (!strcmp(Py_TYPE(ufunc)->tp_name, "numpy.ufunc") && loops->nin == operands && loops->nout == 1) it->loops = loops;
     return (PyObject *)it;
 }
 

@@ -23,9 +23,27 @@ enum Formula { CLAMP, CLAMP_SLOPE, HARD_SIGMOID, HARD_SIGMOID_SLOPE, HARD_SWISH,
                SOFT_SHRINK, SHRINK_SLOPE, ELU, ELU_SLOPE, ELU_SLOPE_OF_RESULT, SOFT_PLUS, SOFT_PLUS_SLOPE, LOG_SIGMOID,
                LOG_SIGMOID_SLOPE, SMOOTH_L1, SMOOTH_L1_SLOPE, HUBER, HUBER_SLOPE, SQUARED_DIFFERENCE, DIFFERENCE_TIMES,
                SIGN, SUM_OF_SCALED, FORMULA_COUNT };
-enum Reduction { SUM, PRODUCT, LARGEST, SMALLEST, REDUCTION_COUNT };
-enum Conversion { TO_FLOAT16, OF_FLOAT16, TO_BFLOAT16, OF_BFLOAT16, BYTES_TO_INTEGERS, FLAGS_TO_INTEGERS,
-                  BYTES_TO_FLOAT32, CONVERSION_COUNT };
+enum Reduction { SUM, PRODUCT, LARGEST, SMALLEST, SQUARES, REDUCTION_COUNT };
+/* Name, type of the result, type of what is given, and the result of x. Floats that do not fit are what x86 makes of them. */
+#define PLAIN_CONVERSIONS(_)                                                                                           \
+    _(BYTES_TO_INTEGERS, int64_t, uint8_t, x)                                                                          \
+    _(FLAGS_TO_INTEGERS, int64_t, uint8_t, x != 0)                                                                     \
+    _(BYTES_TO_FLOAT32, float, uint8_t, x)                                                                             \
+    _(FLAGS_TO_FLOAT32, float, uint8_t, x != 0)                                                                        \
+    _(FLOAT32_TO_FLOAT64, double, float, x)                                                                            \
+    _(FLOAT64_TO_FLOAT32, float, double, x)                                                                            \
+    _(FLOAT32_TO_INTEGERS, int64_t, float, x)                                                                          \
+    _(INTEGERS_TO_FLOAT32, float, int64_t, x)                                                                          \
+    _(FLOAT64_TO_INTEGERS, int64_t, double, x)                                                                         \
+    _(INTEGERS_TO_FLOAT64, double, int64_t, x)                                                                         \
+    _(INT32_TO_INTEGERS, int64_t, int32_t, x)                                                                          \
+    _(INTEGERS_TO_INT32, int32_t, int64_t, x)                                                                          \
+    _(INT32_TO_FLOAT32, float, int32_t, x)                                                                             \
+    _(FLOAT32_TO_FLAGS, uint8_t, float, x != 0)                                                                        \
+    _(INTEGERS_TO_FLAGS, uint8_t, int64_t, x != 0)                                                                     \
+    _(FLOAT32_TO_BYTES, uint8_t, float, (int32_t)x)
+#define CONVERSION_NAME(NAME, TO, FROM, RESULT) NAME,
+enum Conversion { TO_FLOAT16, OF_FLOAT16, TO_BFLOAT16, OF_BFLOAT16, PLAIN_CONVERSIONS(CONVERSION_NAME) CONVERSION_COUNT };
 enum Update { LERP, ADD_PRODUCT, ADD_QUOTIENT, ADD_SCALED, UPDATE_COUNT };
 
 /* Numbers of a step are worked out in float64 and rounded here: 1 - 0.999 has few digits left in float32. */
@@ -138,8 +156,8 @@ typedef struct {
     void (*modulo)(float *made, const float *a, const float *b, ptrdiff_t count, int floored);
     int (*reduce)(enum Reduction kind, float *made, const float *given, ptrdiff_t outer, ptrdiff_t count,
                   ptrdiff_t inner);
-    /* Rows of integers; what does not fit wraps around. */
-    void (*sum_integers)(int64_t *made, const int64_t *given, ptrdiff_t rows, ptrdiff_t count);
+    /* Rows of int64, or if `flags` of bool; what does not fit wraps around. */
+    void (*sum_integers)(int64_t *made, const void *given, ptrdiff_t rows, ptrdiff_t count, int flags);
     void (*extreme)(enum Reduction kind, float *made, int64_t *where, const float *given, ptrdiff_t outer,
                     ptrdiff_t count, ptrdiff_t inner);
     int (*convert)(enum Conversion kind, void *made, const void *given, ptrdiff_t count);

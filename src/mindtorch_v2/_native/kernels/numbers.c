@@ -113,15 +113,16 @@ static int cut(PyArrayObject *a, PyObject *first, PyObject *last, int keep, Cut 
     return 1;
 }
 
-/* reduce(kind, given, first, last, keepdim): over dimensions `first` to `last`; a new array, or None. Of integers only
-   sums over the last dimensions. */
+/* reduce(kind, given, first, last, keepdim): over dimensions `first` to `last`; a new array, or None. Of int64 and bool
+   only sums over the last dimensions. */
 static PyObject *reduce(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     (void)self;
     int kind;
     Cut it;
     if (!counted(count, 5) || (kind = kind_below(args[0], REDUCTION_COUNT)) < 0) return NULL;
     PyArrayObject *given = (PyArrayObject *)args[1];
-    int integers = kind == SUM && PyArray_CheckExact(args[1]) && PyArray_TYPE(given) == NPY_INT64 &&
+    int flags = PyArray_CheckExact(args[1]) && PyArray_TYPE(given) == NPY_BOOL;
+    int integers = kind == SUM && PyArray_CheckExact(args[1]) && (flags || PyArray_TYPE(given) == NPY_INT64) &&
                    PyArray_IS_C_CONTIGUOUS(given) && PyArray_ISBEHAVED_RO(given);
     if (!(integers || is_plain(args[1])) || !PyArray_NDIM(given) || !PyArray_SIZE(given)) Py_RETURN_NONE;
     if (!cut(given, args[2], args[3], PyObject_IsTrue(args[4]), &it)) return NULL;
@@ -132,7 +133,7 @@ static PyObject *reduce(PyObject *self, PyObject *const *args, Py_ssize_t count)
     int failed = 0;
     if (integers)
         UNLOCKED(PyArray_SIZE(given) > MANY,
-                 level->sum_integers(PyArray_DATA(made), PyArray_DATA(given), it.outer, it.count));
+                 level->sum_integers(PyArray_DATA(made), PyArray_DATA(given), it.outer, it.count, flags));
     else UNLOCKED(PyArray_SIZE(given) > MANY, failed = level->reduce((enum Reduction)kind, PyArray_DATA(made),
                                                                 PyArray_DATA(given), it.outer, it.count, it.inner));
     if (failed) {
@@ -177,9 +178,10 @@ static PyObject *convert(PyObject *self, PyObject *const *args, Py_ssize_t count
     int kind;
     if (!counted(count, 3) || (kind = kind_below(args[0], CONVERSION_COUNT)) < 0) return NULL;
     PyArrayObject *made = (PyArrayObject *)args[1], *given = (PyArrayObject *)args[2];
+#define CONVERSION_SIZES(NAME, TO, FROM, RESULT) [NAME] = {sizeof(TO), sizeof(FROM)},
     static const int sizes[CONVERSION_COUNT][2] = {
         [TO_FLOAT16] = {2, 4}, [OF_FLOAT16] = {4, 2}, [TO_BFLOAT16] = {2, 4}, [OF_BFLOAT16] = {4, 2},
-        [BYTES_TO_INTEGERS] = {8, 1}, [FLAGS_TO_INTEGERS] = {8, 1}, [BYTES_TO_FLOAT32] = {4, 1}};
+        PLAIN_CONVERSIONS(CONVERSION_SIZES)};
     if (!PyArray_Check(args[1]) || !PyArray_Check(args[2]) || !is_regular(made, sizes[kind][0]) ||
         !is_regular(given, sizes[kind][1]) || !PyArray_ISWRITEABLE(made) || PyArray_SIZE(made) != PyArray_SIZE(given))
         Py_RETURN_FALSE;

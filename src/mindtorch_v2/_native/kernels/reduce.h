@@ -14,7 +14,8 @@ typedef struct {
 
 INLINE V joined(enum Reduction kind, V a, V b) {
     switch (kind) {
-    case SUM: return a + b;
+    case SUM:
+    case SQUARES: return a + b;
     case PRODUCT: return a * b;
     case LARGEST: return choose((b > a) | (b != b), b, a);
     default: return choose((b < a) | (b != b), b, a);
@@ -22,38 +23,46 @@ INLINE V joined(enum Reduction kind, V a, V b) {
 }
 INLINE float joined_one(enum Reduction kind, float a, float b) {
     switch (kind) {
-    case SUM: return a + b;
+    case SUM:
+    case SQUARES: return a + b;
     case PRODUCT: return a * b;
     case LARGEST: return b > a || b != b ? b : a;
     default: return b < a || b != b ? b : a;
     }
 }
+INLINE int is_extreme(enum Reduction kind) { return kind == LARGEST || kind == SMALLEST; }
+INLINE int is_sum(enum Reduction kind) { return kind == SUM || kind == SQUARES; }
 /* NaN stays: a comparison with it is false, so the accumulator must not be replaced once it is NaN. */
 INLINE V kept(enum Reduction kind, V a, V b) {
     V c = joined(kind, a, b);
-    return kind == SUM || kind == PRODUCT ? c : choose(a != a, a, c);
+    return is_extreme(kind) ? choose(a != a, a, c) : c;
 }
 INLINE float kept_one(enum Reduction kind, float a, float b) {
-    if (kind != SUM && kind != PRODUCT && a != a) return a;
+    if (is_extreme(kind) && a != a) return a;
     return joined_one(kind, a, b);
 }
+/* Elements rather than results of parts. */
+INLINE V taken(enum Reduction kind, V a, V x) { return kept(kind, a, kind == SQUARES ? (V)(x * x) : x); }
+INLINE float taken_one(enum Reduction kind, float a, float x) {
+    return kept_one(kind, a, kind == SQUARES ? x * x : x);
+}
 INLINE float neutral(enum Reduction kind) {
-    return kind == SUM ? 0.0f : kind == PRODUCT ? 1.0f : kind == LARGEST ? -INFINITY : INFINITY;
+    return is_sum(kind) ? 0.0f : kind == PRODUCT ? 1.0f : kind == LARGEST ? -INFINITY : INFINITY;
 }
 
 INLINE float stretch_of(enum Reduction kind, const float *x, ptrdiff_t count) {
     V a = splat(neutral(kind)), b = a, c = a, d = a;
     ptrdiff_t j = 0;
     for (; j + 4 * LANES <= count; j += 4 * LANES) {
-        a = kept(kind, a, load(x + j)), b = kept(kind, b, load(x + j + LANES));
-        c = kept(kind, c, load(x + j + 2 * LANES)), d = kept(kind, d, load(x + j + 3 * LANES));
+        a = taken(kind, a, load(x + j)), b = taken(kind, b, load(x + j + LANES));
+        c = taken(kind, c, load(x + j + 2 * LANES)), d = taken(kind, d, load(x + j + 3 * LANES));
     }
-    for (; j + LANES <= count; j += LANES) a = kept(kind, a, load(x + j));
+    for (; j + LANES <= count; j += LANES) a = taken(kind, a, load(x + j));
     float all[LANES];
     store(all, kept(kind, kept(kind, a, b), kept(kind, c, d)));
     for (int half = LANES / 2; half; half /= 2)
         for (int i = 0; i < half; i++) all[i] = kept_one(kind, all[i], all[i + half]);
-    for (; j < count; j++) all[0] = kept_one(kind, all[0], x[j]);
+    for (; j < count; j++) all[0] = taken_one(kind, all[0], x[j]);
     return all[0];
 }
 static float stretch_by(enum Reduction kind, const float *x, ptrdiff_t count) {
@@ -61,16 +70,17 @@ static float stretch_by(enum Reduction kind, const float *x, ptrdiff_t count) {
     case SUM: return stretch_of(SUM, x, count);
     case PRODUCT: return stretch_of(PRODUCT, x, count);
     case LARGEST: return stretch_of(LARGEST, x, count);
+    case SQUARES: return stretch_of(SQUARES, x, count);
     default: return stretch_of(SMALLEST, x, count);
     }
 }
 
 /* Products of many numbers leave the range of float32 before their result does not, as they do in NumPy. */
 static float line_of(enum Reduction kind, const float *x, ptrdiff_t count) {
-    if (kind != SUM || count <= STRETCH_LENGTH) return stretch_by(kind, x, count);
+    if (!is_sum(kind) || count <= STRETCH_LENGTH) return stretch_by(kind, x, count);
     double all = 0.0;
     for (ptrdiff_t j = 0; j < count; j += STRETCH_LENGTH)
-        all += (double)stretch_by(SUM, x + j, least(STRETCH_LENGTH, count - j));
+        all += (double)stretch_by(kind, x + j, least(STRETCH_LENGTH, count - j));
     return (float)all;
 }
 
@@ -101,11 +111,12 @@ INLINE void columns_of(enum Reduction kind, float *to, const float *x, ptrdiff_t
             for (int v = 0; v < 4; v++) some[v] = splat(neutral(kind));
             if (here == COLUMNS_AT_ONCE)
                 for (ptrdiff_t r = from; r < until; r++)
-                    for (int v = 0; v < 4; v++) some[v] = kept(kind, some[v], load(x + r * step + j + v * LANES));
+                    for (int v = 0; v < 4; v++) some[v] = taken(kind, some[v], load(x + r * step + j + v * LANES));
             else
                 for (ptrdiff_t r = from; r < until; r++)
                     for (int v = 0; v < 4; v++)
-                        if (here > v * LANES) some[v] = kept(kind, some[v], next(x + r * step + j + v * LANES, here - v * LANES));
+                        if (here > v * LANES)
+                            some[v] = taken(kind, some[v], next(x + r * step + j + v * LANES, here - v * LANES));
             for (int v = 0; v < 4; v++) all[v] = kept(kind, all[v], some[v]);
         }
         for (int v = 0; v < 4; v++)
@@ -127,6 +138,7 @@ static void reduce_columns_share(void *work, ptrdiff_t begin, ptrdiff_t end, int
         case SUM: columns_of(SUM, to, x, it->count, it->inner, width); break;
         case PRODUCT: columns_of(PRODUCT, to, x, it->count, it->inner, width); break;
         case LARGEST: columns_of(LARGEST, to, x, it->count, it->inner, width); break;
+        case SQUARES: columns_of(SQUARES, to, x, it->count, it->inner, width); break;
         default: columns_of(SMALLEST, to, x, it->count, it->inner, width);
         }
     }
@@ -147,7 +159,7 @@ static int reduce(enum Reduction kind, float *made, const float *given, ptrdiff_
         pool_run(reduce_line_share, &it, blocks, 2);
         double all = it.parts[0];
         for (ptrdiff_t b = 1; b < blocks; b++)
-            all = kind == SUM ? all + it.parts[b] : (double)kept_one(kind, (float)all, (float)it.parts[b]);
+            all = is_sum(kind) ? all + it.parts[b] : (double)kept_one(kind, (float)all, (float)it.parts[b]);
         made[0] = (float)all;
         free(it.parts);
     }
@@ -156,23 +168,50 @@ static int reduce(enum Reduction kind, float *made, const float *given, ptrdiff_
 
 typedef struct {
     int64_t *made;
-    const int64_t *given;
+    const void *given;
     ptrdiff_t count;
+    int flags;
 } Integers;
+
+static uint64_t sum_of_flags(const uint8_t *x, ptrdiff_t count) {
+    uint64_t all = 0;
+    for (ptrdiff_t from = 0; from < count; from += 1 << 20) {
+        uint32_t some = 0;
+        for (ptrdiff_t j = from; j < least(count, from + (1 << 20)); j++) some += x[j] != 0;
+        all += some;
+    }
+    return all;
+}
 
 static void sum_integers_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
     Integers *it = work;
     (void)share;
     for (ptrdiff_t r = begin; r < end; r++) {
-        const uint64_t *row = (const uint64_t *)it->given + r * it->count;
         uint64_t all = 0;
-        for (ptrdiff_t j = 0; j < it->count; j++) all += row[j];
+        if (it->flags) {
+            all = sum_of_flags((const uint8_t *)it->given + r * it->count, it->count);
+        } else {
+            const uint64_t *row = (const uint64_t *)it->given + r * it->count;
+            for (ptrdiff_t j = 0; j < it->count; j++) all += row[j];
+        }
         it->made[r] = (int64_t)all;
     }
 }
 
-static void sum_integers(int64_t *made, const int64_t *given, ptrdiff_t rows, ptrdiff_t count) {
-    Integers it = {made, given, count};
+static void sum_integers(int64_t *made, const void *given, ptrdiff_t rows, ptrdiff_t count, int flags) {
+    enum { PARTS = 64 };
+    if (rows == 1 && count >= 2 * SHARE) {
+        /* One long row is many short ones and a rest. */
+        int64_t parts[PARTS + 1];
+        uint64_t all = 0;
+        ptrdiff_t whole = count - count % PARTS;
+        sum_integers(parts, given, PARTS, whole / PARTS, flags);
+        sum_integers(parts + PARTS, (const char *)given + whole * (flags ? 1 : 8), 1, count - whole, flags);
+        for (int i = 0; i <= PARTS; i++) all += (uint64_t)parts[i];
+        made[0] = (int64_t)all;
+        return;
+    }
+    Integers it = {made, given, count, flags};
     pool_run(sum_integers_share, &it, rows, 1 + SHARE / (count + 1));
 }
 
