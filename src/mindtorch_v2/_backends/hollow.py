@@ -1,4 +1,4 @@
-"""Arrays of tensors whose class answers every op: a shape and a device, and no memory anywhere."""
+"""Arrays without memory: of tensors whose class answers every op, and of parameters that have no shape yet."""
 
 from __future__ import annotations
 
@@ -41,4 +41,39 @@ class Nowhere(Device):
         raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
 
 
+class UnmadeArray(HollowArray):
+    """What a parameter that has no shape yet says of itself: a dtype and a device. Whoever asks for the shape fails."""
+
+    __slots__ = ()
+
+    def __init__(self, dtype: np.dtype, where: device) -> None:
+        self.memory, self.dtype, self.offset = Memory(where, 0, 0), dtype, 0
+
+    @property
+    def shape(self) -> Any:  # type: ignore[override]
+        """Not known yet."""
+        raise use_of_unmade("a function of torch")
+
+    strides = ndim = size = shape  # type: ignore[assignment]
+
+
+def use_of_unmade(what: str) -> ValueError:
+    """The error of whatever needs a shape."""
+    return ValueError(f"Attempted to use an uninitialized parameter in {what}. This error happens when you are using a "
+                      "`LazyModule` or explicitly manipulating `torch.nn.parameter.UninitializedParameter` objects. "
+                      "When using LazyModules Call `forward` with a dummy batch to initialize the parameters before "
+                      "calling torch functions")
+
+
+class Unmade(Nowhere):
+    """Stands for the device of arrays that are still to be made."""
+
+    type = "unmade"
+    array_class = UnmadeArray
+
+    def missing(self, op: Any, form: str) -> Any:
+        raise use_of_unmade(f"torch.{op.name}")
+
+
 BY_ARRAY[HollowArray] = Nowhere()
+BY_ARRAY[UnmadeArray] = Unmade()

@@ -28,7 +28,8 @@ def _conv_tbc(x: Array, weight: Array, bias: Array, pad: int) -> Array:
         raise RuntimeError("Input dim 2 (input channels) is not == dim 1 in the weight tensor")
     if weight.shape[2] != bias.shape[0]:
         raise RuntimeError("Bias size must equal dim 2 in the weight tensor (output channels).")
-    return (np.einsum("tkbi,kio->tbo", _windows(x, weight.shape[0], pad), weight, optimize=True) + bias).astype(x.dtype)
+    made = np.einsum("tkbi,kio->tbo", _windows(x, weight.shape[0], pad), weight, optimize=True) + bias
+    return made.astype(x.dtype, order="C")
 
 
 def _conv_tbc_backward(grad: Array, x: Array, weight: Array, bias: Array, pad: int) -> tuple[Array, Array, Array]:

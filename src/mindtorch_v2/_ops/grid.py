@@ -6,6 +6,7 @@ from typing import Any
 
 from .._backends.cpu import grid as kernels
 from .._dispatch.namespace import aten
+from .._dispatch.promotion import pretty
 from .._dispatch.registry import declare
 from .._tensor import Tensor
 
@@ -51,6 +52,8 @@ def _grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_
     if 0 in image[2:]:
         raise RuntimeError(f"grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes "
                            f"{image} with dimension {image.index(0, 2)} being empty")
+    if input._a.dtype != grid._a.dtype:
+        raise RuntimeError(f"expected scalar type {pretty(input.dtype)} but found {pretty(grid.dtype)}")
     op = aten.grid_sampler_2d if spatial == 2 else aten.grid_sampler_3d
     return op(input, grid, interpolation_mode, padding_mode, align_corners)
 

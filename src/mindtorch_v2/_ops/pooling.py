@@ -8,6 +8,7 @@ from typing import Any
 from .._backends.cpu import adaptive_pooling as adaptive
 from .._backends.cpu import pooling as kernels
 from .._dispatch.namespace import aten
+from .._dispatch.promotion import FLOAT_DTYPES, pretty
 from .._dispatch.registry import declare
 from .._tensor import Tensor
 
@@ -90,6 +91,8 @@ def _max_pool1d(self: Tensor, kernel_size: Sizes, stride: Sizes, padding: Sizes,
             raise RuntimeError(f"max_pool1d() {label} must be greater than zero, but got {sizes[0]}")
         if sizes and sizes[0] < 0:
             raise RuntimeError(f"max_pool1d() padding must be non-negative, but got {sizes[0]}")
+    if array.dtype not in FLOAT_DTYPES:
+        raise NotImplementedError(f"\"max_pool1d_impl\" not implemented for '{pretty(self.dtype)}'")
     kernel, margin, gap = _row(kernel_size, 1)[1], _row(padding, 0)[1], _row(dilation, 1)[1]
     if margin > kernel // 2:
         raise RuntimeError(f"max_pool1d() padding should be at most half of kernel size, but got padding={margin} and "

@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from .._backends.hollow import UnmadeArray, use_of_unmade
 from .._device import DeviceLike
 from .._dispatch.namespace import aten
 from .._dispatch.observer import as_one
 from .._dtype import FLOAT, DefaultDtype, DType
+from .._shape import Size
 from .._tensor import DISABLED, Tensor, TensorMeta, wrap, wrap_as
 
 
@@ -97,6 +99,10 @@ class Buffer(Tensor, metaclass=BufferMeta):
         return made
 
 
+# Methods that need no shape.
+_USABLE = frozenset({"get_device", "is_complex", "is_floating_point"})
+
+
 class UninitializedTensorMixin:
     """What parameters and buffers without a shape have in common."""
 
@@ -119,10 +125,29 @@ class UninitializedTensorMixin:
                            "in `load_state_dict` when trying to load an uninitialized parameter into an initialized "
                            "one. Call `forward` to initialize the parameters before accessing their attributes.")
 
+    ndim = 1
+
+    @property
+    def data(self) -> Tensor:
+        """A tensor without elements."""
+        me: Any = self
+        return aten.empty(0, dtype=me.dtype, device=me.device)
+
+    def size(self, dim: int | None = None) -> Any:
+        """Nothing, in one dimension."""
+        return Size([0]) if dim is None else 0
+
     def share_memory_(self) -> Any:
         """There is no memory to share yet."""
         raise RuntimeError("Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize "
                            "the parameters before calling `module.share_memory()`.")
+
+    def __getattribute__(self, name: str) -> Any:
+        # Methods need a shape, except those that are defined here.
+        if name[0] != "_" and name not in _USABLE and name not in vars(UninitializedTensorMixin) and callable(
+                getattr(Tensor, name, None)):
+            return _refuse_use(name)
+        return object.__getattribute__(self, name)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
@@ -139,22 +164,32 @@ class UninitializedTensorMixin:
 
 
 def _refuse_use(name: str) -> Any:
-    def refuse(self: Any, *args: Any) -> Any:
-        raise ValueError(f"Attempted to use an uninitialized parameter in {name}. This error happens when you are "
-                         "using a `LazyModule` or explicitly manipulating `torch.nn.parameter.UninitializedParameter` "
-                         "objects. When using LazyModules Call `forward` with a dummy batch to initialize the "
-                         "parameters before calling torch functions")
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise use_of_unmade(f"Tensor.{name}")
 
     return refuse
 
 
+def _conversion(name: str) -> Any:
+    def convert(self: Any, *args: Any, **kwargs: Any) -> Any:
+        tried = getattr(aten.empty(0, dtype=self.dtype, device=self.device), name)(*args, **kwargs)
+        return type(self)(self.requires_grad, tried.device, tried.dtype)
+
+    convert.__name__ = name
+    convert.__doc__ = f"One without a shape that has the dtype and device that `Tensor.{name}` gives."
+    return convert
+
+
 for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "matmul", "rmatmul", "pow", "neg",
-              "getitem", "setitem", "lt", "le", "gt", "ge"):
-    setattr(UninitializedTensorMixin, f"__{_name}__", _refuse_use(_name))
+              "getitem", "setitem", "lt", "le", "gt", "ge", "len", "bool"):
+    setattr(UninitializedTensorMixin, f"__{_name}__", _refuse_use(f"__{_name}__"))
+for _name in ("half", "float", "double", "char", "short", "int", "long", "cuda", "cpu", "to"):
+    setattr(UninitializedTensorMixin, _name, _conversion(_name))
 
 
 def _without_shape(cls: type, requires_grad: bool, device: DeviceLike, dtype: DType | None) -> Any:
-    made = wrap_as(cls, aten.empty(0, dtype=dtype, device=device)._a)
+    like = aten.empty(0, dtype=dtype, device=device)  # knows about defaults
+    made = wrap_as(cls, UnmadeArray(like._a.dtype, like.device))
     made._rg = requires_grad
     return made
 

@@ -118,12 +118,12 @@ def check_packed(present: list[dict[str, Any]], saved: list[dict[str, Any]]) -> 
         )
 
 
-def fit_value(value: Any, parameter: Tensor, convert: Callable[[Tensor, Any], Tensor], key: Any = None) -> Any:
-    """A loaded state value with its tensors, however deep they are, brought to the parameter's dtype and device."""
+def fit_value(value: Any, convert: Callable[..., Tensor], key: Any = None) -> Any:
+    """A loaded state value with its tensors, however deep they are, as `convert(tensor, key=…)` makes them."""
     if isinstance(value, Tensor):
-        return convert(value, key)
+        return convert(value, key=key)
     if isinstance(value, dict):
-        return {k: fit_value(v, parameter, convert, k) for k, v in value.items()}
+        return {k: fit_value(v, convert, k) for k, v in value.items()}
     if isinstance(value, (list, tuple, set)):
-        return type(value)(fit_value(v, parameter, convert, key) for v in value)
+        return type(value)(fit_value(v, convert, key) for v in value)
     return value

@@ -12,14 +12,22 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from .._autograd.grad_mode import set_grad_enabled
-from .._backends.base import device_of
 from .._construct import tensor
 from .._dispatch.namespace import aten
-from .._dtype import DefaultDtype, dtype, float32, float64
 from .._tensor import Tensor
-from .optimizer import Optimizer, _get_fused_kernels_supported_devices, foreach_types, run_closure
+from . import optimizer as base
+from .optimizer import Optimizer, _device_dtype_check_for_fused, foreach_types, run_closure
+from .optimizer import _get_scalar_dtype as scalar_dtype
+from .optimizer import _get_value as number
 
 CAPTURABLE_DEVICES = "['cuda', 'xpu', 'hpu', 'privateuseone', 'xla']"
+
+# What each of PyTorch's modules has of the base's, so that libraries take it from any of them.
+SHARED = frozenset("""
+    Optimizer ParamsT _default_to_fused_or_foreach _device_dtype_check_for_fused _disable_dynamo_if_unsupported
+    _get_capturable_supported_devices _get_scalar_dtype _get_value _stack_if_compiling _to_scalar
+    _use_grad_for_differentiable _view_as_real
+""".split())
 
 
 def functional_forms(module: str) -> Callable[[str], Any]:
@@ -31,19 +39,11 @@ def functional_forms(module: str) -> Callable[[str], Any]:
             functional = importlib.import_module(f"{__package__}._functional")
             with contextlib.suppress(KeyError):
                 return functional.form_of(name)
+        if name in SHARED:
+            return getattr(base, name)
         raise AttributeError(f"module 'torch.optim.{last}' has no attribute '{name}'")
 
     return __getattr__
-
-
-def scalar_dtype() -> dtype:
-    """The dtype of step counts and other single numbers in the state."""
-    return float64 if DefaultDtype.value is float64 else float32
-
-
-def number(value: Any) -> float:
-    """An option that may be a tensor of one element, as a Python number."""
-    return value.item() if isinstance(value, Tensor) else value
 
 
 def sparse_like(grad: Tensor, values: Tensor) -> Tensor:
@@ -116,7 +116,8 @@ class ParameterOptimizer(Optimizer):
         if group.get("capturable"):
             check_capturable(parameters)
         if group.get("fused"):
-            check_fusable(parameters)
+            for parameter in parameters:
+                _device_dtype_check_for_fused(parameter)
         if not (self.as_lists(group, parameters, grads) or group.get("fused")):
             for parameter, grad, state in zip(parameters, grads, states, strict=True):
                 self.update(*self.as_real(parameter, grad, state), group)
@@ -173,16 +174,6 @@ def check_fused(optimizer: Optimizer) -> None:
         raise RuntimeError("`fused` does not support `differentiable`")
     if optimizer.defaults["foreach"]:
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
-
-
-def check_fusable(parameters: list[Tensor]) -> None:
-    """What fused kernels exist for."""
-    for parameter in parameters:
-        if not (parameter.dtype.is_floating_point and device_of(parameter._a).has_data):
-            raise RuntimeError(
-                "`fused=True` requires all the params to be floating point Tensors of supported devices: "
-                f"{_get_fused_kernels_supported_devices()} but {parameter.dtype} and {parameter.device.type}"
-            )
 
 
 def kept(value: Tensor, group: dict[str, Any]) -> Tensor:

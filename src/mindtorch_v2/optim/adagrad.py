@@ -53,6 +53,12 @@ class Adagrad(ParameterOptimizer):
             for parameter in group["params"]:
                 self.start(self.state[parameter], parameter, parameter, group)
 
+    def share_memory(self) -> None:
+        """Move the sums of squares to memory that other processes share."""
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                self.state[parameter]["sum"].share_memory_()
+
     def takes_sparse(self, group: dict[str, Any]) -> bool:
         if group["weight_decay"]:
             raise RuntimeError("weight_decay option is not compatible with sparse gradients")

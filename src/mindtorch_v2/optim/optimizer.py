@@ -11,10 +11,12 @@ from typing import Any, TypeAlias, TypeVar
 
 from .._autograd.grad_mode import enable_grad, no_grad
 from .._autograd.graph import RemovableHandle
+from .._backends.base import device_of
 from .._dispatch.namespace import aten
 from .._dispatch.observer import HOOK, event_id, hush, span
-from .._dtype import float32
+from .._dtype import DefaultDtype, dtype, float32, float64
 from .._tensor import Tensor
+from ..utils._foreach_utils import _group_tensors_by_device_and_dtype
 from ._groups import _RequiredParameter, as_groups, check_packed, complete_group, fit_value, pack, required
 
 __all__ = [
@@ -27,8 +29,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 ParamsT: TypeAlias = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
 PACKAGE = __name__.partition(".")[0] + "."
 
-_GLOBAL_PRE_HOOKS: OrderedDict[int, Callable[..., Any]] = OrderedDict()
-_GLOBAL_POST_HOOKS: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+_global_optimizer_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+_global_optimizer_post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
 _HOOK_TABLES = (
     "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks", "_optimizer_state_dict_pre_hooks",
     "_optimizer_state_dict_post_hooks", "_optimizer_load_state_dict_pre_hooks",
@@ -38,12 +40,12 @@ _HOOK_TABLES = (
 
 def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(optimizer, args, kwargs)` before every step of every optimizer."""
-    return RemovableHandle(_GLOBAL_PRE_HOOKS, hook)
+    return RemovableHandle(_global_optimizer_pre_hooks, hook)
 
 
 def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(optimizer, args, kwargs)` after every step of every optimizer."""
-    return RemovableHandle(_GLOBAL_POST_HOOKS, hook)
+    return RemovableHandle(_global_optimizer_post_hooks, hook)
 
 
 @functools.cache
@@ -100,6 +102,46 @@ def _get_fused_kernels_supported_devices() -> list[str]:
 def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
     """The devices whose steps could become part of a graph of device work."""
     return ["npu"]
+
+
+def _get_value(x: Any) -> Any:
+    """An option that may be a tensor of one element, as a Python number."""
+    return x.item() if isinstance(x, Tensor) else x
+
+
+def _to_scalar(x: Any) -> Any:
+    """An option that may be a tensor of one element, without dimensions."""
+    return x.squeeze() if isinstance(x, Tensor) and x.ndim else x
+
+
+def _stack_if_compiling(x: Any) -> Any:
+    """Numbers as they are: only a compiler wants them in one tensor."""
+    return x
+
+
+def _disable_dynamo_if_unsupported(single_tensor_fn: Callable[..., Any] | None = None) -> Callable[[F], F]:
+    """A decorator that changes nothing: steps are not compiled."""
+    return lambda func: func
+
+
+def _get_scalar_dtype(is_fused: bool | None = None) -> dtype:
+    """The dtype of step counts and other single numbers in the state."""
+    return float64 if DefaultDtype.value is float64 and not is_fused else float32
+
+
+def _view_as_real(params: list[Tensor], *state_and_grads: list[Tensor]) -> None:
+    """Put pairs of real numbers in place of complex parameters, and of what belongs to them, in these lists."""
+    for index, parameter in enumerate(params):
+        if parameter.is_complex():
+            for tensors in (params, *state_and_grads):
+                tensors[index] = aten.view_as_real(tensors[index])
+
+
+def _device_dtype_check_for_fused(p: Tensor, cuda_unsupported: bool = False) -> None:
+    """Raise if there is no fused step for this parameter."""
+    if not (p.dtype.is_floating_point and device_of(p._a).has_data):
+        raise RuntimeError("`fused=True` requires all the params to be floating point Tensors of supported devices: "
+                           f"{_get_fused_kernels_supported_devices()} but {p.dtype} and {p.device.type}")
 
 
 def _add_hook(table: OrderedDict[int, Callable[..., Any]], hook: Callable[..., Any], first: bool) -> RemovableHandle:
@@ -172,7 +214,7 @@ class Optimizer:
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             self = args[0]
             with span(_step_event(type(self))):  # type: ignore[arg-type]
-                for hook in (*_GLOBAL_PRE_HOOKS.values(), *self._optimizer_step_pre_hooks.values()):
+                for hook in (*_global_optimizer_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()):
                     result = hook(self, args, kwargs)
                     if result is None:
                         continue
@@ -192,7 +234,7 @@ class Optimizer:
                 if "_opt_called" in self.__dict__:
                     # A learning rate schedule wants to know that steps come before its own.
                     self._opt_called = True
-                for hook in (*self._optimizer_step_post_hooks.values(), *_GLOBAL_POST_HOOKS.values()):
+                for hook in (*self._optimizer_step_post_hooks.values(), *_global_optimizer_post_hooks.values()):
                     hook(self, args, kwargs)
                 if HOOK["STEPPED"] is not None:
                     self._optimizer_step_code()
@@ -252,15 +294,16 @@ class Optimizer:
         saved = deepcopy(state_dict["param_groups"])
         check_packed(self.param_groups, saved)
         owners = {
-            number: (parameter, group)
+            number: parameter
             for group, saved_group in zip(self.param_groups, saved, strict=True)
             for number, parameter in zip(saved_group["params"], group["params"], strict=True)
         }
         state: defaultdict[Any, Any] = defaultdict(dict)
         for key, value in state_dict["state"].items():
             if key in owners:
-                parameter, group = owners[key]
-                state[parameter] = fit_value(value, parameter, _conversion(parameter, group))
+                fitted = functools.partial(Optimizer._process_value_according_to_param_policy, owners[key],
+                                           param_id=key, param_groups=state_dict["param_groups"])
+                state[owners[key]] = fit_value(value, fitted)
             else:
                 state[key] = value
         for group, saved_group in zip(self.param_groups, saved, strict=True):
@@ -270,6 +313,27 @@ class Optimizer:
         self.__setstate__({"state": state, "param_groups": saved})
         for hook in self._optimizer_load_state_dict_post_hooks.values():  # type: ignore[attr-defined]
             hook(self)
+
+    @staticmethod
+    def _process_value_according_to_param_policy(param: Tensor, value: Tensor, param_id: int,
+                                                 param_groups: list[dict[str, Any]], key: Any = None) -> Tensor:
+        """A loaded tensor of the state, brought to its parameter's dtype and device.
+
+        Step counts keep their dtype: in the parameter's they could be too coarse to count.
+        """
+        if key == "step":
+            group = next(group for group in param_groups if param_id in group["params"])
+            if group.get("capturable") or group.get("fused"):
+                return aten.to(value, dtype=float32, device=param.device)
+            return value
+        if param.dtype.is_floating_point:
+            return aten.to(value, dtype=param.dtype, device=param.device)
+        return aten.to(value, device=param.device)
+
+    @staticmethod
+    def _group_tensors_by_device_and_dtype(tensorlistlist: Any, with_indices: bool = False) -> Any:
+        """Lists of equal length, cut into groups in which the first list's tensors have one device and dtype."""
+        return _group_tensors_by_device_and_dtype(tensorlistlist, with_indices)
 
     # -- use -------------------------------------------------------------------------------------------------------
 
@@ -316,19 +380,3 @@ def run_closure(closure: Callable[[], Any] | None) -> Any:
 
 def _shown(value: Any) -> str:
     return format(value.item() if isinstance(value, Tensor) and not value.ndim else value)
-
-
-def _conversion(parameter: Tensor, group: dict[str, Any]) -> Callable[[Tensor, Any], Tensor]:
-    """How a loaded state tensor is brought to its parameter. Step counts keep their dtype: in the parameter's they
-    could be too coarse to count."""
-
-    def convert(value: Tensor, key: Any) -> Tensor:
-        if key == "step":
-            if group.get("capturable") or group.get("fused"):
-                return aten.to(value, dtype=float32, device=parameter.device)
-            return value
-        if parameter.dtype.is_floating_point:
-            return aten.to(value, dtype=parameter.dtype, device=parameter.device)
-        return aten.to(value, device=parameter.device)
-
-    return convert

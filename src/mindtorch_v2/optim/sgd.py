@@ -56,7 +56,7 @@ class SGD(ParameterOptimizer):
             check_fused(self)
 
     def takes_sparse(self, group: dict[str, Any]) -> bool:
-        return not group["momentum"] and not number(group["weight_decay"]) and not group["fused"]
+        return not group["fused"]
 
     def has_state(self, group: dict[str, Any]) -> bool:
         return group["momentum"] != 0

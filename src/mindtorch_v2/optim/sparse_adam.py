@@ -44,6 +44,10 @@ class SparseAdam(Optimizer):
                   for place, parameter in enumerate(options["params"]) if parameter.is_sparse]
         if sparse:
             raise ValueError(f"Sparse params at indices {sparse}: SparseAdam requires dense parameter tensors")
+        complex_ones = [[group, place] for group, options in enumerate(self.param_groups)
+                        for place, parameter in enumerate(options["params"]) if parameter.is_complex()]
+        if complex_ones:
+            raise ValueError(f"Complex params at indices {complex_ones}: SparseAdam does not support complex parameters")
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update the rows that have a gradient; returns what `closure`, if given, returns."""

@@ -65,7 +65,7 @@ def adaptive_avg_pool(spatial: int) -> Callable[[Array, Any], Array]:
         for axis, out in enumerate(sizes, start=-spatial):
             starts, ends = adaptive_windows(x.shape[axis], out)
             made = window_sum(made, axis, starts, ends) / along(axis, spatial, (ends - starts).astype(made.dtype))
-        return made.astype(x.dtype, copy=False)
+        return made.astype(x.dtype, order="C", copy=False)
 
     return of_images(kernel, spatial, "_adaptive_avg_pool2d")
 

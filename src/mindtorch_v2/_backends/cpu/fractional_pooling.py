@@ -50,6 +50,17 @@ def fractional_max_pool(spatial: int) -> Any:
         for label, size, window, count in zip(NAMES[spatial], x.shape[-spatial:], kernel, output, strict=True):
             if count + window - 1 > size:
                 raise RuntimeError(f"{name}(): pool {label} {window} too large relative to input {label} {size}")
+        if samples.dtype != x.dtype:
+            raise RuntimeError("Expect _random_samples to have the same dtype as input")
+        batch, planes = (1, *x.shape[:1]) if x.ndim == spatial + 1 else x.shape[:2]
+        if samples.ndim != 3:
+            raise RuntimeError(f"Expect _random_samples to have 3 dimensions, got {samples.ndim}")
+        if samples.shape[0] < batch:
+            raise RuntimeError("Expect _random_samples.size(0) no less then input batch size.")
+        if samples.shape[1] != planes:
+            raise RuntimeError("Expect _random_samples.size(1) equals to input channel size.")
+        if samples.shape[2] != spatial:
+            raise RuntimeError(f"Expect _random_samples.size(2) equals to {spatial}; got {samples.shape[2]}.")
         places = _geometry(x, kernel, output, samples, spatial)
         flat = x.reshape(places.shape[0], -1)
         rows = np.arange(places.shape[0]).reshape(-1, *[1] * (places.ndim - 1))

@@ -208,6 +208,9 @@ def grid_sampler_backward(grad: Array, x: Array, grid: Array, interpolation_mode
 
 def affine_grid(theta: Array, size: Any, align_corners: bool) -> Array:
     """Where an affine map takes every pixel's position."""
+    if theta.shape[0] != size[0]:
+        raise RuntimeError("Expected size for first two dimensions of batch2 tensor to be: "
+                           f"[{size[0]}, {theta.shape[2]}] but got: [{theta.shape[0]}, {theta.shape[2]}].")
     sizes = tuple(int(n) for n in size)[2:]
     wide = _wide(theta)
     made = pixel_positions(sizes, align_corners, wide.dtype) @ wide.swapaxes(1, 2)

@@ -226,8 +226,9 @@ def bce(a: Array, target: Array, weight: Array | None, reduction: int) -> Array:
         raise RuntimeError(f"Found dtype {pretty(FROM_NUMPY[target.dtype])} but expected "
                            f"{pretty(FROM_NUMPY[a.dtype])}")
     x, t = wide(a), wide(target)
-    if not np.all((x >= 0) & (x <= 1)):
-        raise RuntimeError("all elements of input should be between 0 and 1")
+    for name, values in (("input", x), ("target", t)):
+        if not np.all((values >= 0) & (values <= 1)):
+            raise RuntimeError(f"all elements of {name} should be between 0 and 1")
     floor = x.dtype.type(-100)
     losses = empty_like(x, x.dtype)
     np.subtract((t - 1) * np.maximum(np.log1p(-x), floor), t * np.maximum(np.log(x), floor), losses)
@@ -291,6 +292,8 @@ def _check_nll(a: Array, target: Array) -> None:
         raise RuntimeError("input tensor should be 1D or 2D")
     if target.ndim > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if a.ndim == 1 and target.size != 1:
+        raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {target.size}")
     if a.ndim == 2 and target.shape[:1] != a.shape[:1]:
         raise RuntimeError(f"size mismatch (got input: {list(a.shape)}, target: {list(target.shape)})")
 

@@ -36,6 +36,11 @@ def _spread(grad: Array, slopes: Array, x: Array, reduction: int) -> Array:
 # -- one true class ----------------------------------------------------------------------------------------------------
 
 
+def _check_classes(target: Any) -> None:
+    if target.dtype != np.int64:
+        raise RuntimeError(f"expected scalar type Long but found {cpp_name(FROM_NUMPY[target.dtype].name)}")
+
+
 def check_margin(x: Any, target: Any, p: Any, weight: Any) -> None:
     """What is wrong with the arguments of `multi_margin_loss`, on any device, but for the classes themselves."""
     if p not in (1, 2):
@@ -50,8 +55,7 @@ def check_margin(x: Any, target: Any, p: Any, weight: Any) -> None:
                            f"target size for input of shape {list(x.shape)}")
     if weight is not None and weight.shape not in ((classes,), ()):
         raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
-    if target.dtype != np.int64:
-        raise RuntimeError(f"expected scalar type Long but found {cpp_name(FROM_NUMPY[target.dtype].name)}")
+    _check_classes(target)
 
 
 def _missed(x: Array, target: Array, margin: Any) -> tuple[Array, Array]:
@@ -120,6 +124,7 @@ def multilabel_margin_loss(x: Array, target: Array, reduction: int) -> tuple[Arr
                            f"{list(x.shape)}")
     if target.size != x.size or (x.ndim > 1 and target.shape != x.shape):
         raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(x.shape)}")
+    _check_classes(target)
     if np.any((target < -1) | (target >= max(_rows(x).shape[1], 1))):
         raise RuntimeError("target is out of range")
     is_target = _is_target(x, target)

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ..._dispatch.promotion import pretty
 from ..._dispatch.steps import step
+from ..._dtype import FROM_NUMPY
 from .memory import contiguous_step, copy_, empty, zeros
 from .shape import cat
 from .view import select_step, slice_step, transpose_step, view_step
@@ -26,8 +28,9 @@ def _present(sizes: Array, batch: int) -> Array:
 def pack(padded: Array, lengths: Array, batch_first: bool) -> tuple[Array, Array]:
     """`(data, batch_sizes)`: the rows that are not padding, in time order, and how many there are at each time."""
     rows = transpose_step(padded, 0, 1) if batch_first else padded
-    if lengths.dtype != np.int64:
-        raise RuntimeError("'lengths' argument should be a 1D CPU int64 tensor")
+    if lengths.dtype != np.int64 or lengths.ndim != 1:
+        raise RuntimeError(f"'lengths' argument should be a 1D CPU int64 tensor, but got {lengths.ndim}D cpu "
+                           f"{pretty(FROM_NUMPY[lengths.dtype])} tensor")
     if len(lengths) != rows.shape[1]:
         raise RuntimeError(f"Expected `len(lengths)` to be equal to batch_size, but got {len(lengths)} "
                            f"(batch_size={rows.shape[1]})")

@@ -17,16 +17,21 @@ from .windows import expand_sizes, padded_copy, taps
 Array = Any
 
 
+def _apart(made: Array, x: Array) -> Array:
+    """A result in memory of its own: where nothing moves, NumPy returns a view."""
+    return made.copy() if np.may_share_memory(made, x) else made
+
+
 def pixel_shuffle(x: Array, upscale_factor: int) -> Array:
     """Channels become pixels."""
     cells, order, shape = shuffled(x, upscale_factor)
-    return x.reshape(cells).transpose(order).reshape(shape)
+    return _apart(x.reshape(cells).transpose(order).reshape(shape), x)
 
 
 def pixel_unshuffle(x: Array, downscale_factor: int) -> Array:
     """Pixels become channels."""
     cells, order, shape = unshuffled(x, downscale_factor)
-    return x.reshape(cells).transpose(order).reshape(shape)
+    return _apart(x.reshape(cells).transpose(order).reshape(shape), x)
 
 
 def channel_shuffle(x: Array, groups: int) -> Array:
@@ -39,7 +44,7 @@ def channel_shuffle(x: Array, groups: int) -> Array:
     if channels % groups:
         raise RuntimeError(f"Number of channels must be divisible by groups. Got {channels} channels and {groups} "
                            "groups.")
-    return x.reshape(batch, groups, channels // groups, *x.shape[2:]).swapaxes(1, 2).reshape(x.shape)
+    return _apart(x.reshape(batch, groups, channels // groups, *x.shape[2:]).swapaxes(1, 2).reshape(x.shape), x)
 
 
 class Blocks:

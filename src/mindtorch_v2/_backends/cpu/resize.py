@@ -129,6 +129,8 @@ def _check(op: str, x: Array, out: tuple[int, ...], spatial: int, mode: str) -> 
         outside = ", ".join(f"{letter}: {n}" for letter, n in zip(letters, out))
         raise RuntimeError(f"Input and output sizes should be greater than 0, but got input ({inside}) output "
                            f"({outside})")
+    if not x.shape[1]:
+        raise RuntimeError(f"Non-empty {x.ndim}D data tensor expected but got a tensor with sizes {list(x.shape)}")
     if mode in ("linear", "cubic") and x.dtype not in FLOAT_DTYPES:
         raise NotImplementedError(f"\"{op}\" not implemented for '{pretty(FROM_NUMPY[x.dtype])}'")
 

@@ -59,6 +59,8 @@ def _check(op: str, x: Array, out: tuple[int, ...]) -> None:
     if min(*x.shape[2:], *out) <= 0:
         raise RuntimeError(f"Input and output sizes should be greater than 0, but got input (H: {x.shape[2]}, W: "
                            f"{x.shape[3]}) output (H: {out[0]}, W: {out[1]})")
+    if not x.shape[1]:
+        raise RuntimeError(f"Non-empty {x.ndim}D data tensor expected but got a tensor with sizes {list(x.shape)}")
     if x.dtype not in FLOAT_DTYPES and x.dtype != np.uint8:
         raise NotImplementedError(f"\"{op}\" not implemented for '{pretty(FROM_NUMPY[x.dtype])}'")
 

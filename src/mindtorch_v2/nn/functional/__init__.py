@@ -6,12 +6,14 @@ op here, so that `F.linear(x, w, b)` is one call.
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from ..._absent import refusing
 from ..._dispatch.namespace import LOOKUPS, find
 from . import _reduction as _Reduction  # noqa: F401 (libraries ask it for numbers)
 from .activation import (
+    _get_softmax_dim,  # noqa: F401
     celu,
     elu,
     glu,
@@ -35,7 +37,14 @@ from .activation import (
     tanhshrink,
     threshold,
 )
-from .attention import multi_head_attention_forward
+from .attention import (
+    _canonical_mask,  # noqa: F401
+    _in_projection,  # noqa: F401
+    _in_projection_packed,  # noqa: F401
+    _mha_shape_check,  # noqa: F401
+    _none_or_dtype,  # noqa: F401
+    multi_head_attention_forward,
+)
 from .convolution import fold, unfold
 from .dropout import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
 from .loss import (
@@ -65,6 +74,8 @@ from .margin import (
     triplet_margin_with_distance_loss,
 )
 from .normalization import (
+    _verify_batch_size,  # noqa: F401
+    _verify_spatial_size,  # noqa: F401
     batch_norm,
     group_norm,
     instance_norm,
@@ -75,6 +86,7 @@ from .normalization import (
 )
 from .padding import pad
 from .pooling import (
+    _unpool_output_size,  # noqa: F401
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
     adaptive_avg_pool3d,
@@ -152,8 +164,18 @@ DIRECT = {
 IN_C = ("gelu", "hardtanh_", "linear", "log_sigmoid", "one_hot", "scaled_dot_product_attention", "softplus",
         "softshrink")
 
+# Names of other modules that PyTorch's module happens to have, and libraries take from it.
+BORROWED = {name: module for module, names in {
+    "nn.modules.utils": "_list_with_default _pair _single _triple",
+    "overrides": "handle_torch_function has_torch_function has_torch_function_unary has_torch_function_variadic",
+    "_jit_internal": "BroadcastingList1 BroadcastingList2 BroadcastingList3 boolean_dispatch",
+    "_tensor": "Tensor",
+}.items() for name in names.split()}
+
 
 def __getattr__(name: str) -> Any:
+    if name in BORROWED:
+        return getattr(importlib.import_module(f"...{BORROWED[name]}", __name__), name)
     op = DIRECT.get(name)
     found = find(op) if op is not None else None
     if found is None:

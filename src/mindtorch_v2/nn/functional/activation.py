@@ -104,7 +104,7 @@ def tanhshrink(input: Tensor) -> Tensor:
     return aten.sub(input, aten.tanh(input))
 
 
-def implicit_dim(name: str, ndim: int, stacklevel: int) -> int:
+def _get_softmax_dim(name: str, ndim: int, stacklevel: int) -> int:
     """The dimension that softmax picks, with a warning, when it was given none."""
     warnings.warn(f"Implicit dimension choice for {name} has been deprecated. "
                   "Change the call to include dim=X as an argument.", stacklevel=stacklevel + 1)
@@ -114,21 +114,21 @@ def implicit_dim(name: str, ndim: int, stacklevel: int) -> int:
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None) -> Tensor:
     """Exponentials along `dim`, scaled to sum to one."""
     if dim is None:
-        dim = implicit_dim("softmax", input.ndim, _stacklevel)
+        dim = _get_softmax_dim("softmax", input.ndim, _stacklevel)
     return aten.softmax(input, dim) if dtype is None else aten.softmax(input, dim, dtype=dtype)
 
 
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None) -> Tensor:
     """`softmax(-input)`."""
     if dim is None:
-        dim = implicit_dim("softmin", input.ndim, _stacklevel)
+        dim = _get_softmax_dim("softmin", input.ndim, _stacklevel)
     return softmax(aten.neg(input), dim, dtype=dtype)
 
 
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None) -> Tensor:
     """The logarithm of `softmax`, computed without leaving the logarithmic scale."""
     if dim is None:
-        dim = implicit_dim("log_softmax", input.ndim, _stacklevel)
+        dim = _get_softmax_dim("log_softmax", input.ndim, _stacklevel)
     return aten.log_softmax(input, dim) if dtype is None else aten.log_softmax(input, dim, dtype=dtype)
 
 

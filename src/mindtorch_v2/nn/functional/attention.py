@@ -13,7 +13,7 @@ from .activation import softmax
 from .dropout import dropout
 
 
-def canonical_mask(mask: Tensor | None, mask_name: str, other_type: Any, other_name: str, target_type: Any,
+def _canonical_mask(mask: Tensor | None, mask_name: str, other_type: Any, other_name: str, target_type: Any,
                    check_other: bool = True) -> Tensor | None:
     """The mask as what is added to scores: a true element hides, so it becomes minus infinity."""
     if mask is None:
@@ -28,8 +28,17 @@ def canonical_mask(mask: Tensor | None, mask_name: str, other_type: Any, other_n
     return aten.masked_fill_(aten.zeros_like(mask, dtype=target_type), mask, -math.inf)
 
 
-def _check_shapes(query: Tensor, key: Tensor, value: Tensor, padding: Tensor | None, mask: Tensor | None,
-                  num_heads: int) -> bool:
+def _none_or_dtype(input: Tensor | None) -> Any:
+    """The dtype of a tensor that may be missing."""
+    if input is None:
+        return None
+    if isinstance(input, Tensor):
+        return input.dtype
+    raise RuntimeError("input to _none_or_dtype() must be None or torch.Tensor")
+
+
+def _mha_shape_check(query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None,
+                     attn_mask: Tensor | None, num_heads: int) -> bool:
     """Raise if dimensions do not go together; whether there is a batch."""
     if query.ndim not in (2, 3):
         raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {query.ndim}-D query "
@@ -39,16 +48,16 @@ def _check_shapes(query: Tensor, key: Tensor, value: Tensor, padding: Tensor | N
     if key.ndim != n or value.ndim != n:
         raise AssertionError(f"For {kind} `query`, expected `key` and `value` to be {n}-D but found {key.ndim}-D and "
                              f"{value.ndim}-D tensors respectively")
-    if padding is not None and padding.ndim != n - 1:
+    if key_padding_mask is not None and key_padding_mask.ndim != n - 1:
         raise AssertionError(f"For {kind} `query`, expected `key_padding_mask` to be `None` or {n - 1}-D but found "
-                             f"{padding.ndim}-D tensor instead")
-    if mask is not None:
-        if mask.ndim not in (2, 3):
+                             f"{key_padding_mask.ndim}-D tensor instead")
+    if attn_mask is not None:
+        if attn_mask.ndim not in (2, 3):
             raise AssertionError(f"For {kind} `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found "
-                                 f"{mask.ndim}-D tensor instead")
+                                 f"{attn_mask.ndim}-D tensor instead")
         expected = (num_heads, query.shape[0], key.shape[0])
-        if not batched and mask.ndim == 3 and tuple(mask.shape) != expected:
-            raise AssertionError(f"Expected `attn_mask` shape to be {expected} but got {mask.shape}")
+        if not batched and attn_mask.ndim == 3 and tuple(attn_mask.shape) != expected:
+            raise AssertionError(f"Expected `attn_mask` shape to be {expected} but got {attn_mask.shape}")
     return batched
 
 
@@ -58,30 +67,31 @@ def _unpacked(made: Tensor, parts: int, width: int) -> Tensor:
     return aten.contiguous(aten.squeeze(aten.transpose(apart, 0, -2), -2))
 
 
-def _packed_projection(query: Tensor, key: Tensor, value: Tensor, weight: Tensor, bias: Tensor | None) -> Any:
+def _in_projection_packed(q: Tensor, k: Tensor, v: Tensor, w: Tensor, b: Tensor | None = None) -> Any:
     """Query, key and value through one matrix; equal inputs are multiplied only once."""
-    width = query.shape[-1]
-    if key is value:
-        if query is key:
-            made = _unpacked(aten.linear(query, weight, bias), 3, width)
+    width = q.shape[-1]
+    if k is v:
+        if q is k:
+            made = _unpacked(aten.linear(q, w, b), 3, width)
             return made[0], made[1], made[2]
-        w_q, w_kv = aten.split(weight, [width, width * 2])
-        b_q, b_kv = (None, None) if bias is None else aten.split(bias, [width, width * 2])
-        first = aten.linear(query, w_q, b_q)
-        made = _unpacked(aten.linear(key, w_kv, b_kv), 2, width)
+        w_q, w_kv = aten.split(w, [width, width * 2])
+        b_q, b_kv = (None, None) if b is None else aten.split(b, [width, width * 2])
+        first = aten.linear(q, w_q, b_q)
+        made = _unpacked(aten.linear(k, w_kv, b_kv), 2, width)
         return first, made[0], made[1]
-    weights = aten.chunk(weight, 3)
-    biases = (None, None, None) if bias is None else aten.chunk(bias, 3)
-    return tuple(aten.linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases))
+    biases = (None, None, None) if b is None else aten.chunk(b, 3)
+    return tuple(aten.linear(*each) for each in zip((q, k, v), aten.chunk(w, 3), biases))
 
 
-def _separate_projection(tensors: Any, weights: Any, bias: Tensor | None, width: int) -> Any:
-    biases = (None, None, None) if bias is None else aten.chunk(bias, 3)
-    for name, tensor, weight in zip(("query", "key", "value"), tensors, weights):
+def _in_projection(q: Tensor, k: Tensor, v: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, b_q: Tensor | None = None,
+                   b_k: Tensor | None = None, b_v: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    """Query, key and value through a matrix each, whose width is the query's."""
+    width = q.shape[-1]
+    for name, tensor, weight in (("query", q, w_q), ("key", k, w_k), ("value", v, w_v)):
         if tuple(weight.shape) != (width, tensor.shape[-1]):
             raise AssertionError(f"expecting {name} weights shape of {(width, tensor.shape[-1])}, but got "
                                  f"{weight.shape}")
-    return tuple(aten.linear(x, w, b) for x, w, b in zip(tensors, weights, biases))
+    return aten.linear(q, w_q, b_q), aten.linear(k, w_k, b_k), aten.linear(v, w_v, b_v)
 
 
 def _checked_mask(mask: Tensor, rows: int, keys: int, batch_heads: int) -> Tensor:
@@ -128,7 +138,7 @@ def multi_head_attention_forward(
 
     Returns the output and, if asked for, the weights, averaged over the heads unless told otherwise.
     """
-    batched = _check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads)
+    batched = _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:
         query, key, value = (aten.unsqueeze(t, 1) for t in (query, key, value))
         if key_padding_mask is not None:
@@ -136,8 +146,8 @@ def multi_head_attention_forward(
     rows, batch, width = query.shape
     keys = key.shape[0]
     head = width // num_heads
-    key_padding_mask = canonical_mask(key_padding_mask, "key_padding_mask",
-                                      None if attn_mask is None else attn_mask.dtype, "attn_mask", query.dtype)
+    key_padding_mask = _canonical_mask(key_padding_mask, "key_padding_mask", _none_or_dtype(attn_mask), "attn_mask",
+                                       query.dtype)
     if is_causal and attn_mask is None:
         raise RuntimeError("Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
                            "`generate_square_subsequent_mask` to create this mask.")
@@ -145,7 +155,7 @@ def multi_head_attention_forward(
         # The mask is promised to be the causal one, which the attention op knows by itself.
         attn_mask = None
     else:
-        attn_mask = canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, check_other=False)
+        attn_mask = _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, check_other=False)
         is_causal = is_causal and key_padding_mask is None
     if width != embed_dim_to_check:
         raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {width}")
@@ -159,13 +169,14 @@ def multi_head_attention_forward(
         for name, weight in zip("qkv", weights):
             if weight is None:
                 raise AssertionError(f"use_separate_proj_weight is True but {name}_proj_weight is None")
-        q, k, v = _separate_projection((query, key, value), weights, in_proj_bias, width)
+        biases = () if in_proj_bias is None else aten.chunk(in_proj_bias, 3)
+        q, k, v = _in_projection(query, key, value, *weights, *biases)
     else:
         if key.shape != value.shape:
             raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
         if in_proj_weight is None:
             raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
-        q, k, v = _packed_projection(query, key, value, in_proj_weight, in_proj_bias)
+        q, k, v = _in_projection_packed(query, key, value, in_proj_weight, in_proj_bias)
     if attn_mask is not None:
         attn_mask = _checked_mask(attn_mask, rows, keys, batch * num_heads)
     if bias_k is not None and bias_v is not None:

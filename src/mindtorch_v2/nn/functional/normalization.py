@@ -27,17 +27,23 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bia
     if input.ndim < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.ndim}")
     sizes = tuple(input._a.shape)
-    check_batch_size((sizes[0] * sizes[1] // num_groups, num_groups, *sizes[2:]))
+    _verify_batch_size((sizes[0] * sizes[1] // num_groups, num_groups, *sizes[2:]))
     return aten.group_norm(input, num_groups, weight, bias, eps, True)
 
 
-def check_batch_size(sizes: tuple[int, ...]) -> None:
+def _verify_batch_size(size: Sequence[int]) -> None:
     """A single value per channel has no variance."""
-    if sizes[0] * math.prod(sizes[2:]) == 1:
-        raise ValueError(f"Expected more than 1 value per channel when training, got input size {_shown(sizes)}")
+    if size[0] * math.prod(size[2:]) == 1:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {_shown(size)}")
 
 
-def _shown(sizes: tuple[int, ...]) -> str:
+def _verify_spatial_size(size: Sequence[int]) -> None:
+    """A single value per sample and channel has no variance."""
+    if math.prod(size[2:]) == 1:
+        raise ValueError(f"Expected more than 1 spatial element when training, got input size {_shown(size)}")
+
+
+def _shown(sizes: Sequence[int]) -> str:
     return f"torch.Size({list(sizes)})"
 
 
@@ -45,7 +51,7 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
                bias: Tensor | None = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
     """Zero mean and unit variance per channel, from the batch (`training`) or from the running estimates."""
     if training:
-        check_batch_size(tuple(input._a.shape))
+        _verify_batch_size(tuple(input._a.shape))
         if eps <= 0.0:
             raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
     elif eps < 0.0:
@@ -66,9 +72,7 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
                   momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
     """Zero mean and unit variance per sample and channel, then scale and shift."""
     if use_input_stats:
-        sizes = tuple(input._a.shape)
-        if math.prod(sizes[2:]) == 1:
-            raise ValueError(f"Expected more than 1 spatial element when training, got input size {_shown(sizes)}")
+        _verify_spatial_size(input._a.shape)
         if eps <= 0.0:
             raise ValueError(f"instance_norm eps must be positive during training, but got {eps}")
     return aten.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True)

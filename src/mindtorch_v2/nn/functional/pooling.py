@@ -47,15 +47,19 @@ def avg_pool1d(input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, p
 
 
 def avg_pool2d(input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
-               ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:
+               ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None, *,
+               out: Tensor | None = None) -> Tensor:
     """Means of two-dimensional windows."""
-    return aten.avg_pool2d(input, kernel_size, _steps(stride), padding, ceil_mode, count_include_pad, divisor_override)
+    return aten.avg_pool2d(input, kernel_size, _steps(stride), padding, ceil_mode, count_include_pad, divisor_override,
+                           out=out)
 
 
 def avg_pool3d(input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
-               ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:
+               ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None, *,
+               out: Tensor | None = None) -> Tensor:
     """Means of three-dimensional windows."""
-    return aten.avg_pool3d(input, kernel_size, _steps(stride), padding, ceil_mode, count_include_pad, divisor_override)
+    return aten.avg_pool3d(input, kernel_size, _steps(stride), padding, ceil_mode, count_include_pad, divisor_override,
+                           out=out)
 
 
 def _filled(output_size: Any, input: Tensor, spatial: int) -> tuple[int, ...]:
@@ -145,25 +149,35 @@ def _unpooled(input: Tensor, kernel_size: Sizes, stride: Sizes | None, padding: 
 
     kernel, margins = each(kernel_size), each(padding)
     steps = kernel if stride is None else each(stride)
-    default = [(n - 1) * s + k - 2 * p for n, s, k, p in zip(input._a.shape[-spatial:], steps, kernel, margins)]
+    return _unpool_output_size(input, kernel, steps, margins, output_size), steps, margins
+
+
+def _unpool_output_size(input: Tensor, kernel_size: Sequence[int], stride: Sequence[int], padding: Sequence[int],
+                        output_size: Sequence[int] | None) -> list[int]:
+    """The sizes of an unpooling's result, after checking those that were asked for."""
+    spatial = len(kernel_size)
+    default = [(n - 1) * s + k - 2 * p for n, s, k, p in zip(input._a.shape[-spatial:], stride, kernel_size, padding)]
     if output_size is None:
-        return default, steps, margins
+        return default
     sizes = list(output_size)
     if len(sizes) == spatial + 2:
         sizes = sizes[2:]
     if len(sizes) != spatial:
         raise ValueError(f"output_size should be a sequence containing {spatial} or {spatial + 2} elements, but it has "
                          f"a length of '{len(sizes)}'")
-    for d, (size, usual, step) in enumerate(zip(sizes, default, steps)):
+    for d, (size, usual, step) in enumerate(zip(sizes, default, stride)):
         if not usual - step < size < usual + step:
             raise ValueError(f'invalid output_size "{output_size}" (dim {d} must be between {usual - step} and '
                              f'{usual + step})')
-    return sizes, steps, margins
+    return sizes
 
 
 def max_unpool1d(input: Tensor, indices: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
                  output_size: Any = None) -> Tensor:
     """Values back at the places that `max_pool1d` took them from."""
+    if input.ndim > 3:
+        raise RuntimeError("Input to max_unpooling1d should be a 2d or 3d Tensor, but got a tensor with "
+                           f"{input.ndim} dimensions.")
     sizes, _, _ = _unpooled(input, kernel_size, stride, padding, output_size, 1)
     made = aten.max_unpool2d(aten.unsqueeze(input, -1), aten.unsqueeze(indices, -1), (*sizes, 1))
     return aten.squeeze(made, -1)
@@ -208,6 +222,8 @@ def _fractional(input: Tensor, kernel_size: Any, output_size: Any, output_ratio:
         if output_ratio is None:
             raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
         output_size = [int(n * ratio) for n, ratio in zip(input._a.shape[-spatial:], each(output_ratio), strict=True)]
+    if len(each(output_size)) != spatial:
+        raise RuntimeError(f"{name}: output_size must either be a single Int or tuple of Ints")
     if samples is None:
         batch = 1 if input.ndim == spatial + 1 else input._a.shape[0]
         samples = aten.rand(batch, input._a.shape[-spatial - 1], spatial, dtype=input.dtype, device=input.device)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from ..._autograd.grad_mode import no_grad
 from ..._dispatch.namespace import aten
+from ..._dtype import int64
 from ..._tensor import Tensor
 
 
@@ -68,6 +70,10 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
     >>> torch.nn.functional.embedding_bag(torch.tensor([[0, 1]]), torch.eye(2), mode="sum")
     tensor([[1., 1.]])
     """
+    if weight.dtype is int64 and input.is_floating_point():
+        warnings.warn("Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, "
+                      "...)` is deprecated, and should now be `embedding_bag(input, weight, ...)`.", stacklevel=2)
+        weight, input = input, weight
     if per_sample_weights is not None and input.shape != per_sample_weights.shape:
         raise ValueError(f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then it must "
                          f"have the same shape as the input ({input.shape})")

@@ -53,6 +53,8 @@ def interpolate(input: Tensor, size: Any = None, scale_factor: Factors = None, m
     sizes = factors = None
     if size is not None:
         sizes = _spatial(input, size, "output size", "o")
+        if any(isinstance(n, float) for n in sizes):
+            raise TypeError(f"interpolate(): argument 'size' must be an int or a tuple of ints, but got {size}")
     else:
         factors = _spatial(input, scale_factor, "scale_factor", "s")
     if recompute_scale_factor and size is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -49,6 +50,12 @@ def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dtype 
     return (None if where is None else as_device(where)), kind, non_blocking, memory_format
 
 
+def _unmade_through(fn: Callable[[Tensor], Tensor], waiting: Tensor) -> Tensor:
+    """A parameter or buffer that waits for its shape, with the dtype and device that a conversion gives."""
+    like = fn(aten.empty(0, dtype=waiting.dtype, device=waiting.device))
+    return type(waiting)(waiting.requires_grad, like.device, like.dtype)  # type: ignore[arg-type]
+
+
 class Convert(Tree):
     """The part of `Module` that converts."""
 
@@ -59,6 +66,9 @@ class Convert(Tree):
                 module._apply(fn)
         for name, parameter in self._parameters.items():
             if parameter is None:
+                continue
+            if is_lazy(parameter):
+                parameter._a = _unmade_through(fn, parameter)._a
                 continue
             with no_grad():
                 changed = fn(parameter)
@@ -82,9 +92,8 @@ class Convert(Tree):
         for name, buffer in self._buffers.items():
             if buffer is None:
                 continue
-            changed = fn(buffer)
-            # A buffer that still waits for its shape waits with its new dtype.
-            self._buffers[name] = type(buffer)(dtype=changed.dtype) if is_lazy(buffer) else changed
+            changed = _unmade_through(fn, buffer) if is_lazy(buffer) else fn(buffer)
+            self._buffers[name] = changed
         return self
 
     def _swap(self, name: str, parameter: Parameter, changed: Tensor, fn: Callable[[Tensor], Tensor]) -> None:
@@ -112,6 +121,10 @@ class Convert(Tree):
         if kind is not None and kind.category < FLOAT:
             raise TypeError("nn.Module.to only accepts floating point or complex dtypes, but got desired "
                             f"dtype={kind}")
+        if kind is not None and kind.is_complex:
+            warnings.warn("Complex modules are a new feature under active development whose design may change, and some "
+                          "modules might not work as expected when using complex tensors as parameters or buffers.",
+                          stacklevel=2)
 
         def convert(tensor: Tensor) -> Tensor:
             if tensor.is_meta and where is not None and where.type != "meta":
@@ -162,8 +175,12 @@ class Convert(Tree):
 
     def to_empty(self: Self, *, device: DeviceLike, recurse: bool = True) -> Self:
         """Move to a device without copying contents."""
+        for waiting in filter(is_lazy, (*self.parameters(recurse), *self.buffers(recurse))):
+            aten.empty_like(waiting)  # says why not
         return self._apply(lambda tensor: aten.empty_like(tensor, device=device), recurse=recurse)
 
     def share_memory(self: Self) -> Self:
         """Move parameters and buffers to memory that processes forked from now on share."""
+        for waiting in filter(is_lazy, (*self.parameters(), *self.buffers())):
+            waiting.share_memory_()  # says why not
         return self._apply(lambda tensor: tensor.share_memory_())

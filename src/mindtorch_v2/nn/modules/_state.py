@@ -14,7 +14,7 @@ from ..._autograd.graph import RemovableHandle
 from ..._dispatch.namespace import aten
 from ..._tensor import Tensor
 from ...utils._swapping import swap_tensors
-from ..parameter import Parameter
+from ..parameter import Parameter, is_lazy
 from ._convert import Conversion
 from ._hooks import Handle
 from ._tree import Tree
@@ -190,10 +190,12 @@ class State(Tree):
             error_msgs.append(f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object '
                               f"from checkpoint but received {type(given)}")
             return
+        if is_lazy(value) and is_lazy(given):
+            return  # neither has anything to copy
         if value.ndim == 0 and given.ndim == 1:
             # Files from before zero-dimensional tensors existed hold one-element vectors.
             given = given[0]  # type: ignore[index]
-        if given._a.shape != value._a.shape:
+        if given.shape != value.shape:
             error_msgs.append(f"size mismatch for {key}: copying a param with shape {given.shape} from checkpoint, "
                               f"the shape in current model is {value.shape}.")
             return

@@ -12,7 +12,7 @@ from ..._dtype import DType
 from ..._tensor import Tensor
 from .. import functional as F
 from .. import init
-from ..functional.attention import canonical_mask
+from ..functional.attention import _canonical_mask, _none_or_dtype
 from ._affine import parameter
 from ._homes import settle
 from .linear import NonDynamicallyQuantizableLinear
@@ -97,9 +97,9 @@ class MultiheadAttention(Module):
                 is_causal: bool = False) -> tuple[Tensor, Tensor | None]:
         """The output and, with `need_weights`, the attention weights."""
         given = (attn_mask, key_padding_mask)
-        key_padding_mask = canonical_mask(key_padding_mask, "key_padding_mask",
-                                          None if attn_mask is None else attn_mask.dtype, "attn_mask", query.dtype)
-        attn_mask = canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, check_other=False)
+        key_padding_mask = _canonical_mask(key_padding_mask, "key_padding_mask",
+                                          _none_or_dtype(attn_mask), "attn_mask", query.dtype)
+        attn_mask = _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, check_other=False)
         if self._is_one_op(query, key, value, given):
             mask, kind = self.merge_masks(attn_mask, key_padding_mask, query)
             return aten._native_multi_head_attention(  # type: ignore[no-any-return]

@@ -230,3 +230,17 @@ def framed(name: str, lines: list[str], children: list[str]) -> str:
     return f"{name}(\n  " + "\n  ".join([*lines, *children]) + "\n)"
 
 
+# PyTorch's names of the tables of hooks that run for every module.
+_global_backward_hooks, _global_backward_pre_hooks = GlobalHooks.backward, GlobalHooks.backward_pre
+_global_forward_hooks, _global_forward_pre_hooks = GlobalHooks.forward, GlobalHooks.forward_pre
+_global_forward_hooks_always_called = GlobalHooks.forward_always_called
+_global_forward_hooks_with_kwargs = GlobalHooks.forward_with_kwargs
+_global_buffer_registration_hooks = GlobalHooks.buffer_registration
+_global_module_registration_hooks = GlobalHooks.module_registration
+_global_parameter_registration_hooks = GlobalHooks.parameter_registration
+
+
+def _has_any_global_hook() -> bool:
+    """Whether hooks run for every module."""
+    return bool(GlobalHooks.backward_pre or GlobalHooks.backward or GlobalHooks.forward_pre or GlobalHooks.forward
+                or GlobalHooks.forward_always_called or GlobalHooks.forward_with_kwargs)

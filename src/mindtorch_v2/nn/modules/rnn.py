@@ -60,8 +60,9 @@ class RNNBase(Module):
             warnings.warn("dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects "
                           f"num_layers greater than 1, but got dropout={dropout} and num_layers={self.num_layers}",
                           stacklevel=4)
-        if not isinstance(self.hidden_size, int):
-            raise TypeError(f"hidden_size should be of type int, got: {type(self.hidden_size).__name__}")
+        for name, kind in (("input_size", int), ("hidden_size", int), ("bias", bool), ("batch_first", bool)):
+            if not isinstance(getattr(self, name), kind):
+                raise TypeError(f"{name} should be of type {kind.__name__}, got: {type(getattr(self, name)).__name__}")
         for name in ("input_size", "hidden_size", "num_layers"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be greater than zero")
@@ -295,7 +296,7 @@ class LSTM(RNNBase):
         return hx if permutation is None else (permuted(hx[0], permutation), permuted(hx[1], permutation))
 
     def _unbatched_state(self, hx: Any, batched: bool) -> Any:
-        hidden, cell = hx
+        hidden, cell = hx[0], hx[1]
         wanted = 3 if batched else 2
         if hidden.ndim != wanted or cell.ndim != wanted:
             raise RuntimeError(f"For {'batched' if batched else 'unbatched'} {wanted}-D input, hx and cx should also "

@@ -16,7 +16,7 @@ from ..._dtype import DType, bool_
 from ..._tensor import Tensor
 from .. import functional as F
 from .. import init
-from ..functional.attention import canonical_mask
+from ..functional.attention import _canonical_mask, _none_or_dtype
 from .container import ModuleList
 from .module import Module
 from .normalization import LayerNorm
@@ -30,30 +30,27 @@ __all__ = ["Transformer", "TransformerDecoder", "TransformerDecoderLayer", "Tran
            "TransformerEncoderLayer"]
 
 
-def causal_mask(size: int, device: DeviceLike = None, dtype: DType | None = None) -> Tensor:
+def _generate_square_subsequent_mask(sz: int, device: DeviceLike = None, dtype: DType | None = None) -> Tensor:
     """Minus infinity above the diagonal, else zero."""
-    return aten.triu(aten.full((size, size), -math.inf, device=device, dtype=dtype), 1)
+    return aten.triu(aten.full((sz, sz), -math.inf, device=device, dtype=dtype), 1)
 
 
-def is_causal_mask(mask: Tensor | None, is_causal: bool | None, size: int | None) -> bool:
+def _detect_is_causal_mask(mask: Tensor | None, is_causal: bool | None = None, size: int | None = None) -> bool:
     """Whether attention may be told to hide the future by itself: if the caller says so, or the mask does just that."""
     if is_causal is not None or mask is None:
         return is_causal is True
-    sought = causal_mask(mask.shape[-2] if size is None else size, mask.device, mask.dtype)
+    sought = _generate_square_subsequent_mask(mask.shape[-2] if size is None else size, mask.device, mask.dtype)
     return mask.shape == sought.shape and bool(aten.all(aten.eq(mask, sought)))
 
 
-def sequence_length(source: Tensor, batch_first: bool) -> int:
+def _get_seq_len(src: Tensor, batch_first: bool) -> int:
     """How many steps there are."""
-    return source.shape[1 if source.ndim == 3 and batch_first else 0]
+    return src.shape[1 if src.ndim == 3 and batch_first else 0]
 
 
-def copies(layer: Module, count: int) -> ModuleList:
+def _get_clones(module: Module, N: int) -> ModuleList:
     """Independent copies of a layer."""
-    return ModuleList([copy.deepcopy(layer) for _ in range(count)])
-
-
-_get_clones = copies
+    return ModuleList([copy.deepcopy(module) for _ in range(N)])
 
 
 def _nesting_problem(layer: Any) -> str:
@@ -80,7 +77,7 @@ class TransformerEncoder(Module):
     def __init__(self, encoder_layer: Any, num_layers: int, norm: Module | None = None,
                  enable_nested_tensor: bool = True, mask_check: bool = True) -> None:
         super().__init__()
-        self.layers = copies(encoder_layer, num_layers)
+        self.layers = _get_clones(encoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
@@ -109,12 +106,12 @@ class TransformerEncoder(Module):
                 is_causal: bool | None = None) -> Tensor:
         """The source through all layers."""
         hidden = src_key_padding_mask
-        padding = canonical_mask(src_key_padding_mask, "src_key_padding_mask", None if mask is None else mask.dtype,
+        padding = _canonical_mask(src_key_padding_mask, "src_key_padding_mask", _none_or_dtype(mask),
                                  "mask", src.dtype)
-        mask = canonical_mask(mask, "mask", None, "", src.dtype, check_other=False)
+        mask = _canonical_mask(mask, "mask", None, "", src.dtype, check_other=False)
         leaves_out = self._leaves_out_padding(src, mask, padding)
         batch_first = self.layers[0].self_attn.batch_first
-        is_causal = is_causal_mask(mask, is_causal, sequence_length(src, batch_first))
+        is_causal = _detect_is_causal_mask(mask, is_causal, _get_seq_len(src, batch_first))
         output = src
         for layer in self.layers:
             output = layer(output, src_mask=mask, is_causal=is_causal, src_key_padding_mask=padding)
@@ -129,7 +126,7 @@ class TransformerDecoder(Module):
 
     def __init__(self, decoder_layer: Any, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
-        self.layers = copies(decoder_layer, num_layers)
+        self.layers = _get_clones(decoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
 
@@ -137,8 +134,8 @@ class TransformerDecoder(Module):
                 tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None,
                 tgt_is_causal: bool | None = None, memory_is_causal: bool = False) -> Tensor:
         """The target through all layers, which also look at the memory."""
-        size = sequence_length(tgt, self.layers[0].self_attn.batch_first)
-        tgt_is_causal = is_causal_mask(tgt_mask, tgt_is_causal, size)
+        size = _get_seq_len(tgt, self.layers[0].self_attn.batch_first)
+        tgt_is_causal = _detect_is_causal_mask(tgt_mask, tgt_is_causal, size)
         output = tgt
         for layer in self.layers:
             output = layer(output, memory, tgt_mask=tgt_mask, memory_mask=memory_mask,
@@ -204,7 +201,7 @@ class Transformer(Module):
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: DeviceLike = None, dtype: DType | None = None) -> Tensor:
         """The mask that hides the future: minus infinity above the diagonal, else zero."""
-        return causal_mask(sz, device, dtype)
+        return _generate_square_subsequent_mask(sz, device, dtype)
 
     def _reset_parameters(self) -> None:
         for weight in self.parameters():

@@ -12,7 +12,7 @@ from ..._dispatch.namespace import aten
 from ..._dtype import DType
 from ..._tensor import Tensor
 from .. import functional as F
-from ..functional.attention import canonical_mask
+from ..functional.attention import _canonical_mask, _none_or_dtype
 from ._homes import settle
 from .activation import GELU, ReLU
 from .attention import MultiheadAttention
@@ -75,9 +75,9 @@ class TransformerEncoderLayer(Module):
     def forward(self, src: Tensor, src_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
                 is_causal: bool = False) -> Tensor:
         """The source after attention and network."""
-        padding = canonical_mask(src_key_padding_mask, "src_key_padding_mask",
-                                 None if src_mask is None else src_mask.dtype, "src_mask", src.dtype)
-        mask = canonical_mask(src_mask, "src_mask", None, "", src.dtype, check_other=False)
+        padding = _canonical_mask(src_key_padding_mask, "src_key_padding_mask",
+                                 _none_or_dtype(src_mask), "src_mask", src.dtype)
+        mask = _canonical_mask(src_mask, "src_mask", None, "", src.dtype, check_other=False)
         if self._is_one_op(src):
             return self._forward_as_one_op(src, mask, padding)
         if self.norm_first:

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from ._base import EPOCH_DEPRECATION_WARNING, LRScheduler, _LRScheduler
+from ._base import (
+    EPOCH_DEPRECATION_WARNING,
+    LRScheduler,
+    _enable_get_lr_call,  # noqa: F401  (libraries take these from here)
+    _format_param,  # noqa: F401
+    _initial_mode,  # noqa: F401
+    _LRScheduler,
+    _param_groups_val_list,  # noqa: F401
+    _update_param_group_val,  # noqa: F401
+    _warn_get_lr_called_within_step,  # noqa: F401
+)
 from ._combined import ChainedScheduler, SequentialLR
 from ._cosine import CosineAnnealingLR, CosineAnnealingWarmRestarts
 from ._cycles import CyclicLR, OneCycleLR

@@ -25,25 +25,65 @@ def own(value: Any) -> Any:
     return value.clone() if isinstance(value, Tensor) else value
 
 
-def put(group: dict[str, Any], key: str, value: Any) -> None:
+def _update_param_group_val(param_group: dict[str, Any], key: str, val: Any) -> None:
     """Write an option; one that is a tensor keeps being the same tensor."""
-    if isinstance(group.get(key), Tensor):
-        group[key].fill_(value)
+    if isinstance(param_group.get(key), Tensor):
+        param_group[key].fill_(val)
     else:
-        group[key] = value
+        param_group[key] = val
 
 
-def per_group(optimizer: Optimizer, name: str, value: Any) -> list[Any]:
+def _param_groups_val_list(optimizer: Optimizer, key: str) -> list[Any]:
+    """An option of all groups, in copies that later changes do not reach."""
+    return [own(group[key]) for group in optimizer.param_groups]
+
+
+def _format_param(name: str, optimizer: Optimizer, param: Any) -> list[Any]:
     """One value for each group from one for all or a list."""
     groups = optimizer.param_groups
-    if isinstance(value, (list, tuple)):
-        if len(value) != len(groups):
+    if isinstance(param, (list, tuple)):
+        if len(param) != len(groups):
             raise ValueError(
-                f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} values, "
+                f"{name} must have the same length as optimizer.param_groups. {name} has {len(param)} values, "
                 f"param_groups has {len(groups)}."
             )
-        return list(value)
-    return [value] * len(groups)
+        return list(param)
+    return [own(param) for _ in groups]
+
+
+class _Switch:
+    """A flag of a schedule that is up inside."""
+
+    flag = ""
+
+    def __init__(self, o: LRScheduler) -> None:
+        self.o = o
+
+    def __enter__(self) -> Any:
+        setattr(self.o, self.flag, True)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        setattr(self.o, self.flag, False)
+
+
+class _enable_get_lr_call(_Switch):
+    """Inside, `get_lr` is called by a step, so that it does not warn."""
+
+    flag = "_get_lr_called_within_step"
+
+
+class _initial_mode(_Switch):
+    """Inside, a schedule makes the step that sets the first learning rates."""
+
+    flag = "_is_initial"
+
+
+def _warn_get_lr_called_within_step(lr_scheduler: LRScheduler) -> None:
+    """`get_lr` computes the next rates, not the present ones."""
+    if not lr_scheduler._get_lr_called_within_step:
+        warnings.warn("To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
+                      UserWarning, stacklevel=2)
 
 
 class LRScheduler:
@@ -60,6 +100,8 @@ class LRScheduler:
 
     # Attributes a state dict leaves out.
     not_saved: tuple[str, ...] = ("optimizer",)
+    _get_lr_called_within_step = False
+    _is_initial = False
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         if not isinstance(optimizer, Optimizer):
@@ -74,7 +116,7 @@ class LRScheduler:
                     "last_epoch >= 0.\nThis typically happens when the optimizer's state was not loaded before the "
                     "scheduler was made, or when last_epoch is given for a fresh training run."
                 )
-        self.base_lrs: list[Any] = [own(group["initial_lr"]) for group in optimizer.param_groups]
+        self.base_lrs: list[Any] = _param_groups_val_list(optimizer, "initial_lr")
         self.last_epoch = last_epoch
         # From here on the optimizer notes that it stepped, for the warning about the order of calls.
         optimizer.__dict__.setdefault("_opt_called", False)
@@ -83,11 +125,8 @@ class LRScheduler:
 
     def _initial_step(self) -> None:
         self._step_count = 0
-        self._is_initial = True
-        try:
+        with _initial_mode(self):
             self.step()
-        finally:
-            self._is_initial = False
 
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer."""
@@ -107,15 +146,7 @@ class LRScheduler:
 
     def present(self) -> list[Any]:
         """The learning rates the optimizer has now."""
-        return [own(group["lr"]) for group in self.optimizer.param_groups]
-
-    def warn_outside_step(self) -> None:
-        """`get_lr` computes the next rates, not the present ones."""
-        if not self._get_lr_called_within_step:
-            warnings.warn(
-                "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.", UserWarning,
-                stacklevel=3,
-            )
+        return _param_groups_val_list(self.optimizer, "lr")
 
     def step(self, epoch: int | None = None) -> None:
         """Go to the next epoch, or to a given one, and set the learning rates."""
@@ -133,8 +164,7 @@ class LRScheduler:
         self._update_lr(epoch)
 
     def _update_lr(self, epoch: int | None = None) -> None:
-        self._get_lr_called_within_step = True
-        try:
+        with _enable_get_lr_call(self):
             if epoch is None:
                 self.last_epoch += 1
                 rates = self.get_lr()
@@ -142,14 +172,12 @@ class LRScheduler:
                 self.last_epoch = epoch
                 closed = getattr(self, "_get_closed_form_lr", self.get_lr)
                 rates = closed()
-        finally:
-            self._get_lr_called_within_step = False
         self.write(rates)
 
     def write(self, rates: list[Any]) -> None:
         """Set the learning rates of all groups."""
         for group, rate in zip(self.optimizer.param_groups, rates, strict=False):
-            put(group, "lr", rate)
+            _update_param_group_val(group, "lr", rate)
         self._last_lr: list[Any] = self.present()
 
 

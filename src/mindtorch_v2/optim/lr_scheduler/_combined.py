@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..optimizer import Optimizer
-from ._base import LRScheduler, put
+from ._base import LRScheduler, _update_param_group_val
 from ._plateau import ReduceLROnPlateau
 
 
@@ -68,7 +68,7 @@ class SequentialLR(_Combined):
         self.optimizer = optimizer
         # Each part took its first step when it was made; only the first one should have.
         for group in optimizer.param_groups:
-            put(group, "lr", group["initial_lr"])
+            _update_param_group_val(group, "lr", group["initial_lr"])
         for scheduler in self._schedulers:
             undo_first_step(scheduler)
         self._schedulers[0]._initial_step()

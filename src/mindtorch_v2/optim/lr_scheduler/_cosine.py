@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ..optimizer import Optimizer
-from ._base import LRScheduler
+from ._base import LRScheduler, _enable_get_lr_call, _warn_get_lr_called_within_step
 
 
 def along_cosine(high: Any, low: float, share: float) -> Any:
@@ -23,7 +23,7 @@ class CosineAnnealingLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        self.warn_outside_step()
+        _warn_get_lr_called_within_step(self)
         epoch, length, low = self.last_epoch, self.T_max, self.eta_min
         if self._is_initial or epoch == 0:
             return self.present()
@@ -59,7 +59,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        self.warn_outside_step()
+        _warn_get_lr_called_within_step(self)
         return [along_cosine(base, self.eta_min, self.T_cur / self.T_i) for base in self.base_lrs]
 
     def step(self, epoch: float | None = None) -> None:  # type: ignore[override]
@@ -77,11 +77,8 @@ class CosineAnnealingWarmRestarts(LRScheduler):
                 raise ValueError(f"Expected non-negative epoch, but got {epoch}")
             self.T_cur, self.T_i = self.position(epoch)
         self.last_epoch = math.floor(epoch)
-        self._get_lr_called_within_step = True
-        try:
+        with _enable_get_lr_call(self):
             rates = self.get_lr()
-        finally:
-            self._get_lr_called_within_step = False
         self.write(rates)
 
     def position(self, epoch: float) -> tuple[float, int]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..optimizer import Optimizer
-from ._base import LRScheduler, per_group, put
+from ._base import LRScheduler, _format_param, _update_param_group_val, _warn_get_lr_called_within_step
 
 
 def uses_beta1(optimizer: Optimizer) -> bool:
@@ -39,11 +39,11 @@ class CyclicLR(LRScheduler):
         if not isinstance(optimizer, Optimizer):
             raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
         self.optimizer = optimizer
-        base_lrs = per_group(optimizer, "base_lr", base_lr)
+        base_lrs = _format_param("base_lr", optimizer, base_lr)
         if last_epoch == -1:
             for rate, group in zip(base_lrs, optimizer.param_groups, strict=False):
-                put(group, "lr", rate)
-        self.max_lrs = per_group(optimizer, "max_lr", max_lr)
+                _update_param_group_val(group, "lr", rate)
+        self.max_lrs = _format_param("max_lr", optimizer, max_lr)
         up = float(step_size_up)
         down = float(step_size_down) if step_size_down is not None else up
         self.total_size = up + down
@@ -59,8 +59,8 @@ class CyclicLR(LRScheduler):
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
             self.use_beta1 = uses_beta1(optimizer)
-            self.base_momentums = per_group(optimizer, "base_momentum", base_momentum)
-            self.max_momentums = per_group(optimizer, "max_momentum", max_momentum)
+            self.base_momentums = _format_param("base_momentum", optimizer, base_momentum)
+            self.max_momentums = _format_param("max_momentum", optimizer, max_momentum)
             if last_epoch == -1:
                 triples = zip(self.base_momentums, self.max_momentums, optimizer.param_groups, strict=False)
                 for low, high, group in triples:
@@ -79,7 +79,7 @@ class CyclicLR(LRScheduler):
         return 1 / (2.0 ** (x - 1)) if self.mode == "triangular2" else self.gamma**x
 
     def get_lr(self) -> list[Any]:
-        self.warn_outside_step()
+        _warn_get_lr_called_within_step(self)
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         place = 1.0 + self.last_epoch / self.total_size - cycle
         up = place <= self.step_ratio
@@ -125,7 +125,7 @@ class OneCycleLR(LRScheduler):
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
         self._anneal_func_type = anneal_strategy
-        tops = per_group(optimizer, "max_lr", max_lr)
+        tops = _format_param("max_lr", optimizer, max_lr)
         if last_epoch == -1:
             for top, group in zip(tops, optimizer.param_groups, strict=False):
                 group["initial_lr"] = top / div_factor
@@ -134,8 +134,8 @@ class OneCycleLR(LRScheduler):
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
             self.use_beta1 = uses_beta1(optimizer)
-            highs = per_group(optimizer, "max_momentum", max_momentum)
-            lows = per_group(optimizer, "base_momentum", base_momentum)
+            highs = _format_param("max_momentum", optimizer, max_momentum)
+            lows = _format_param("base_momentum", optimizer, base_momentum)
             if last_epoch == -1:
                 for low, high, group in zip(lows, highs, optimizer.param_groups, strict=False):
                     set_momentum(group, high, self.use_beta1)
@@ -150,7 +150,7 @@ class OneCycleLR(LRScheduler):
         return (end - start) * share + start
 
     def get_lr(self) -> list[Any]:
-        self.warn_outside_step()
+        _warn_get_lr_called_within_step(self)
         step = self.last_epoch
         if step > self.total_steps:
             raise ValueError(

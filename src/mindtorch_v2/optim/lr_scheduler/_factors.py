@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..optimizer import Optimizer
-from ._base import LRScheduler
+from ._base import LRScheduler, _warn_get_lr_called_within_step
 
 
 class _ByFunction(LRScheduler):
@@ -53,7 +53,7 @@ class LambdaLR(_ByFunction):
     """The initial learning rate times a function of the epoch."""
 
     def get_lr(self) -> list[Any]:
-        self.warn_outside_step()
+        _warn_get_lr_called_within_step(self)
         pairs = zip(self.base_lrs, self.lr_lambdas, strict=False)
         return [base * function(self.last_epoch) for base, function in pairs]
 
@@ -62,7 +62,7 @@ class MultiplicativeLR(_ByFunction):
     """The last learning rate times a function of the epoch."""
 
     def get_lr(self) -> list[Any]:
-        self.warn_outside_step()
+        _warn_get_lr_called_within_step(self)
         if self._is_initial:
             return self.present()
         pairs = zip(self.present(), self.lr_lambdas, strict=False)
@@ -78,7 +78,7 @@ class StepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        self.warn_outside_step()
+        _warn_get_lr_called_within_step(self)
         if self.last_epoch == 0 or self.last_epoch % self.step_size:
             return self.present()
         return [rate * self.gamma for rate in self.present()]
@@ -97,7 +97,7 @@ class MultiStepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        self.warn_outside_step()
+        _warn_get_lr_called_within_step(self)
         if self.last_epoch not in self.milestones:
             return self.present()
         return [rate * self.gamma ** self.milestones[self.last_epoch] for rate in self.present()]
@@ -119,7 +119,7 @@ class ConstantLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        self.warn_outside_step()
+        _warn_get_lr_called_within_step(self)
         if self.last_epoch == 0:
             return [rate * self.factor for rate in self.present()]
         if self.last_epoch != self.total_iters:
@@ -146,7 +146,7 @@ class LinearLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        self.warn_outside_step()
+        _warn_get_lr_called_within_step(self)
         if self.last_epoch == 0:
             return [rate * self.start_factor for rate in self.present()]
         if self._is_initial or self.last_epoch > self.total_iters:
@@ -168,7 +168,7 @@ class ExponentialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        self.warn_outside_step()
+        _warn_get_lr_called_within_step(self)
         # Epoch 0 also comes again, when another schedule hands over to this one.
         if self._is_initial or self.last_epoch == 0:
             return self.present()
@@ -187,7 +187,7 @@ class PolynomialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        self.warn_outside_step()
+        _warn_get_lr_called_within_step(self)
         if self._is_initial or self.last_epoch == 0 or self.last_epoch > self.total_iters:
             return self.present()
         left = 1.0 - self.last_epoch / self.total_iters

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ..optimizer import Optimizer
-from ._base import LRScheduler, put
+from ._base import LRScheduler, _update_param_group_val
 
 
 class ReduceLROnPlateau(LRScheduler):
@@ -84,7 +84,7 @@ class ReduceLROnPlateau(LRScheduler):
             before = float(group["lr"])
             after = max(before * self.factor, lowest)
             if before - after > self.eps:
-                put(group, "lr", after)
+                _update_param_group_val(group, "lr", after)
 
     @property
     def in_cooldown(self) -> bool:
