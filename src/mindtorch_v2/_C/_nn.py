@@ -16,7 +16,7 @@ from ..nn.modules._convert import parse_to
 __all__ = ["_parse_to", "flatten_dense_tensors", "unflatten_dense_tensors"]
 
 # Ops that PyTorch has here and not in `torch`.
-OPS = frozenset("""
+_OPS = """
     _pad_circular _upsample_bicubic2d_aa _upsample_bilinear2d_aa _upsample_lanczos2d_aa _upsample_nearest_exact1d
     _upsample_nearest_exact2d _upsample_nearest_exact3d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d
     adaptive_max_pool3d avg_pool2d avg_pool3d binary_cross_entropy col2im cross_entropy_loss elu elu_
@@ -27,7 +27,8 @@ OPS = frozenset("""
     relu6_ replication_pad1d replication_pad2d replication_pad3d rrelu_with_noise rrelu_with_noise_
     scaled_dot_product_attention silu silu_ smooth_l1_loss soft_margin_loss softplus softshrink upsample_bicubic2d
     upsample_bilinear2d upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_trilinear3d
-""".split())
+"""
+OPS = frozenset(_OPS.split())
 
 
 def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:

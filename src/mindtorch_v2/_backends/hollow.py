@@ -69,7 +69,7 @@ class Unmade(Nowhere):
     """Stands for the device of arrays that are still to be made."""
 
     type = "unmade"
-    array_class = UnmadeArray
+    array_class = UnmadeArray  # type: ignore[assignment]
 
     def missing(self, op: Any, form: str) -> Any:
         raise use_of_unmade(f"torch.{op.name}")

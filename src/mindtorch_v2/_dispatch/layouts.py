@@ -27,8 +27,8 @@ FOLLOWS: dict[str, tuple[tuple[int, tuple[int, ...]], ...]] = {
     **{f"max_pool{n}d_with_indices": ((0, (0,)), (1, (0,))) for n in (2, 3)},
     **{name: ((0, (1,)),) for n in (2, 3) for name in (
         f"max_pool{n}d_with_indices_backward", f"reflection_pad{n}d_backward", f"replication_pad{n}d_backward")},
-    **{name: ((0, (1,)),) for name in (
-        "avg_pool2d_backward", "_adaptive_avg_pool2d_backward", "adaptive_max_pool2d_backward")},
+    **dict.fromkeys(("avg_pool2d_backward", "_adaptive_avg_pool2d_backward", "adaptive_max_pool2d_backward"),
+                    ((0, (1,)),)),
     **{name: ((0, (0,)),) for n in (2, 3) for name in (
         f"upsample_nearest{n}d", f"_upsample_nearest_exact{n}d", f"reflection_pad{n}d",
         f"replication_pad{n}d", f"upsample_nearest{n}d_backward", f"_upsample_nearest_exact{n}d_backward")},

@@ -194,7 +194,7 @@ def _without_shape(cls: type, requires_grad: bool, device: DeviceLike, dtype: DT
     return made
 
 
-class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: ignore[misc]
+class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: ignore[misc,override]
     """A parameter whose shape is not known yet."""
 
     cls_to_become = Parameter
@@ -203,7 +203,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
         return _without_shape(cls, requires_grad, device, dtype)
 
 
-class UninitializedBuffer(UninitializedTensorMixin, Tensor):
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[override]
     """A buffer whose shape is not known yet."""
 
     cls_to_become = Tensor

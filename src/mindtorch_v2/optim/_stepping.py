@@ -18,16 +18,17 @@ from .._tensor import Tensor
 from . import optimizer as base
 from .optimizer import Optimizer, _device_dtype_check_for_fused, foreach_types, run_closure
 from .optimizer import _get_scalar_dtype as scalar_dtype
-from .optimizer import _get_value as number
+from .optimizer import _get_value as number  # noqa: F401  (optimizers take it from here)
 
 CAPTURABLE_DEVICES = "['cuda', 'xpu', 'hpu', 'privateuseone', 'xla']"
 
 # What each of PyTorch's modules has of the base's, so that libraries take it from any of them.
-SHARED = frozenset("""
+_SHARED = """
     Optimizer ParamsT _default_to_fused_or_foreach _device_dtype_check_for_fused _disable_dynamo_if_unsupported
     _get_capturable_supported_devices _get_scalar_dtype _get_value _stack_if_compiling _to_scalar
     _use_grad_for_differentiable _view_as_real
-""".split())
+"""
+SHARED = frozenset(_SHARED.split())
 
 
 def functional_forms(module: str) -> Callable[[str], Any]:

@@ -47,7 +47,8 @@ class SparseAdam(Optimizer):
         complex_ones = [[group, place] for group, options in enumerate(self.param_groups)
                         for place, parameter in enumerate(options["params"]) if parameter.is_complex()]
         if complex_ones:
-            raise ValueError(f"Complex params at indices {complex_ones}: SparseAdam does not support complex parameters")
+            raise ValueError(f"Complex params at indices {complex_ones}: SparseAdam does not support complex "
+                             "parameters")
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update the rows that have a gradient; returns what `closure`, if given, returns."""

@@ -170,7 +170,7 @@ def multi_head_attention_forward(
             if weight is None:
                 raise AssertionError(f"use_separate_proj_weight is True but {name}_proj_weight is None")
         biases = () if in_proj_bias is None else aten.chunk(in_proj_bias, 3)
-        q, k, v = _in_projection(query, key, value, *weights, *biases)
+        q, k, v = _in_projection(query, key, value, *weights, *biases)  # type: ignore[arg-type]
     else:
         if key.shape != value.shape:
             raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")

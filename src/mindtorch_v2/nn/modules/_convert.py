@@ -122,9 +122,8 @@ class Convert(Tree):
             raise TypeError("nn.Module.to only accepts floating point or complex dtypes, but got desired "
                             f"dtype={kind}")
         if kind is not None and kind.is_complex:
-            warnings.warn("Complex modules are a new feature under active development whose design may change, and some "
-                          "modules might not work as expected when using complex tensors as parameters or buffers.",
-                          stacklevel=2)
+            warnings.warn("Complex modules are a new feature under test: some layers do not compute with complex "
+                          "parameters or buffers.", stacklevel=2)
 
         def convert(tensor: Tensor) -> Tensor:
             if tensor.is_meta and where is not None and where.type != "meta":
