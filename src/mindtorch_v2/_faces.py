@@ -151,7 +151,7 @@ class Faces:
             vars(aten)[name] = self.raw.get(value, value)
         for name in MODULES:
             if name in sys.modules:
-                self.add_module(sys.modules[name])
+                self.add_module(name, sys.modules[name])
         for name, value in list(vars(aten).items()):
             self.look_up(name, value)
         for name, value in list(vars(Tensor).items()):
@@ -183,29 +183,29 @@ class Faces:
         """The method that a face of Tensor stands for."""
         return self.function_of.get(face.raw, face.raw)
 
-    def add_module(self, module: ModuleType) -> None:
-        """The functions of a module that PyTorch has under its name."""
+    def add_module(self, place: str, module: ModuleType) -> None:
+        """The functions of a module that PyTorch has under its name. The package calls itself `torch` at times."""
         for name, value in list(vars(module).items()):
-            if self.is_offered(module, name, value):
+            if self.is_offered(place, module, name, value):
                 self.add(value, name=name)
-                if module.__name__ == f"{PACKAGE}.nn.init":
-                    value.__module__ = MODULES[module.__name__]  # by which programs tell these functions from others
+                if place == f"{PACKAGE}.nn.init":
+                    value.__module__ = MODULES[place]  # by which programs tell these functions from others
 
     @staticmethod
-    def is_offered(module: ModuleType, name: str, value: Any) -> bool:
+    def is_offered(place: str, module: ModuleType, name: str, value: Any) -> bool:
         if not isinstance(value, FunctionType) or name.startswith("_") or hasattr(value, "__refused__"):
             return False
         if not is_own(value):
             return False
-        if module.__name__ == PACKAGE:
+        if place == PACKAGE:
             return name in MORE_FUNCTIONS or is_public(name, "f")
-        if module.__name__ == f"{PACKAGE}.autograd":
+        if place == f"{PACKAGE}.autograd":
             return name == "grad"
-        if module.__name__ == f"{PACKAGE}.nn.init":
+        if place == f"{PACKAGE}.nn.init":
             return name in INITIALIZERS
-        places = ("torch.", f"{module.__name__}.", f"{PACKAGE}._C.")
+        places = ("torch.", f"{place}.", f"{PACKAGE}._C.")
         return value.__module__ == "torch" or value.__module__.startswith(places) or (
-            value.__module__ == module.__name__ and name in getattr(module, "__all__", (name,)))
+            value.__module__ == place and name in getattr(module, "__all__", (name,)))
 
     def look_up(self, name: str, function: Any) -> None:
         """A function that a program, or a part of the runtime, has just found for the first time."""

@@ -102,12 +102,12 @@ def get_overridable_functions() -> dict[Any, list[Any]]:
         module = importlib.import_module(name)
         found[module] = [getattr(module, one) for one in dir(module)
                          if one not in _FROM_NUMBERS
-                         and FACES.is_offered(module, one, vars(module).get(one) or getattr(module, one))]
+                         and FACES.is_offered(name, module, one, vars(module).get(one) or getattr(module, one))]
     for name, value in vars(Tensor).items():
         if isinstance(value, FunctionType) and name in FACES.methods:
             found[Tensor].append(value)
         elif isinstance(value, property) and name not in NOT_OFFERED and value.fget in FACES.codes:
-            found[Tensor].append(value.__get__)
+            found[value].append(value.__get__)  # by itself, as in PyTorch
     return found
 
 

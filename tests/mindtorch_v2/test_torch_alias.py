@@ -201,6 +201,26 @@ def test_the_package_says_that_its_name_is_torch_while_it_stands_in(tmp_path):
     """, tmp_path) == "torch mindtorch_v2 erf"
 
 
+def test_modes_are_given_functions_that_ran_before(tmp_path):
+    assert program("""
+        from mindtorch_v2 import torch_alias
+        torch_alias.enable(force=True)
+        import torch
+        from torch.overrides import TorchFunctionMode
+
+        class Log(TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                names.append(func.__name__)
+                return func(*args, **(kwargs or {}))
+
+        names = []
+        torch.ones(1), torch.tensor(1.0), torch.arange(3)
+        with Log():
+            torch.ones(1), torch.tensor(1.0), torch.arange(3), torch.zeros(1)
+        print(*names)
+    """, tmp_path) == "ones tensor arange zeros"
+
+
 def test_metadata_and_specs_are_ours(tmp_path, described_pytorch):
     write(tmp_path, {"ask.py": ASK})
     done = run("-m", "mindtorch_v2", "ask.py", cwd=tmp_path, path=[described_pytorch])

@@ -158,13 +158,9 @@ def _set_math_sdp_allow_fp16_bf16_reduction(flag: bool) -> None:
     """Allow sums of half precision inside attention, which is computed in single precision here."""
 
 
-def _set_grad_enabled(enabled: bool) -> None:
-    """Say whether ops of this thread are recorded."""
-    THREAD.state.grad = bool(enabled)
-
-
 # Names whose modules a program without them need not load.
-_ELSEWHERE = {"_is_multithreading_enabled": ("autograd", "is_multithreading_enabled"),
+_ELSEWHERE = {"_set_grad_enabled": ("_autograd.grad_mode", "set_grad"),
+              "_is_multithreading_enabled": ("autograd", "is_multithreading_enabled"),
               "_LinAlgError": ("_backends.cpu.linalg", "LinAlgError"),
               "_AutoDispatchBelowAutograd": ("_library.definition", "below_autograd"),
               "DisableTorchFunction": ("_dispatch.overriding", "DisableTorchFunction"),

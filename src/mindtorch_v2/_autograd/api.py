@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -108,6 +109,12 @@ def backward(
     >>> x.grad
     tensor(6.)
     """
+    if grad_variables is not None:
+        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
+        if grad_tensors is not None:
+            raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to "
+                               "`backward()`. Please only use `grad_tensors`.")
+        grad_tensors = grad_variables
     keep = create_graph if retain_graph is None else retain_graph
     roots, values = _beginning(_as_tuple(tensors), grad_tensors)
     if create_graph:
@@ -131,7 +138,8 @@ def _target(tensor: Any, position: int) -> Edge:
     if isinstance(tensor, GradientEdge):
         return (tensor.node, tensor.output_nr)
     if not isinstance(tensor, Tensor):
-        raise TypeError(f"expected a Tensor as input {position}, got {type(tensor).__name__}")
+        raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {type(tensor).__name__} as input "
+                           f"{position}")
     found = edge(tensor)
     if found is None:
         raise RuntimeError("One of the differentiated Tensors does not require grad")
@@ -156,6 +164,10 @@ def grad(
     >>> torch.autograd.grad(x * x, x)
     (tensor(6.),)
     """
+    if not only_inputs:
+        warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate "
+                      "gradient for other parts of the graph, please use torch.autograd.backward.", FutureWarning,
+                      stacklevel=2)
     if is_grads_batched:
         return _grad_of_each(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused,
                              materialize_grads)

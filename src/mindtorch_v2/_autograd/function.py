@@ -103,6 +103,26 @@ class FunctionCtx:
         return tuple(items)
 
     @property
+    def to_save(self) -> tuple[Any, ...] | None:
+        """What `save_for_backward` was given in this forward; None before and after."""
+        return self._mindtorch_call.pending or None
+
+    @property
+    def saved_for_forward(self) -> tuple[Any, ...] | None:
+        """What `save_for_forward` was given."""
+        return self._mindtorch_call.for_forward or None
+
+    @property
+    def dirty_tensors(self) -> tuple[Any, ...] | None:
+        """What `mark_dirty` was given in this forward; None before and after."""
+        return None if self._mindtorch_call.node is not None else self._mindtorch_call.dirty or None
+
+    @property
+    def non_differentiable(self) -> tuple[Any, ...] | None:
+        """What `mark_non_differentiable` was given in this forward; None before and after."""
+        return None if self._mindtorch_call.node is not None else self._mindtorch_call.non_differentiable or None
+
+    @property
     def saved_variables(self) -> tuple[Any, ...]:
         """`saved_tensors` under its old name."""
         warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
@@ -139,9 +159,9 @@ def _refuse_others(name: str, tensors: tuple[Any, ...]) -> None:
 
 
 class FunctionNode(Node):
-    """The node of a custom function. Attributes that forward put on `ctx` can be read from it too."""
+    """The node of a custom function. It has the attributes of `ctx`: both have one dictionary."""
 
-    __slots__ = ("ctx", "positions")
+    __slots__ = ("__dict__", "ctx", "positions")
     function: type[Function]
     ctx: FunctionCtx
     positions: tuple[int, ...]  # of the tensor arguments among all arguments
@@ -154,8 +174,7 @@ class FunctionNode(Node):
     def release(self) -> None:
         """Forget saved tensors; a second backward then raises."""
         call = self.ctx._mindtorch_call
-        if call.saved:
-            call.saved = RELEASED
+        call.saved = RELEASED
         call.pending = ()
 
     def map_saved(self, function: Callable[[Any], Any]) -> None:
@@ -237,7 +256,8 @@ class Function:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         name = f"{cls.__name__}Backward"
-        cls._node = cls._backward_cls = type(name, (FunctionNode,), {"__slots__": (), "function": cls})
+        cls._node = cls._backward_cls = type(name, (FunctionNode,), {"__slots__": (), "function": cls,
+                                                                      "_forward_cls": cls})
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
@@ -290,6 +310,8 @@ NO_TENSOR = np.dtype(np.float32)  # stands in the description of an output that 
 
 def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     state = THREAD.state
+    if kwargs:
+        args, kwargs = _by_position(cls, args, kwargs)
     call = _Call(tuple(isinstance(a, Tensor) and a.requires_grad for a in args))
     ctx = FunctionCtx(call)
     recording = state.grad and any(call.needs_input_grad)
@@ -308,8 +330,8 @@ def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -
             result = cls.forward(ctx, *args, **kwargs)
     finally:
         state.grad = before
-    outputs = tuple(result) if isinstance(result, (tuple, list)) else (result,)
-    outputs = tuple(_fresh_output(o, args, call) for o in outputs)
+    given = result if isinstance(result, tuple) else (result,)  # other containers are no tensors, and come back as is
+    outputs = tuple(_fresh_output(o, args, call) for o in given)
     for changed in call.dirty:
         bump(changed)
         if recording and not any(changed is one for one in outputs):
@@ -318,22 +340,35 @@ def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -
     if recording:
         node = object.__new__(cls._node)
         node.ctx, node.edges, node.positions, node.hooks = ctx, edges, positions, None
+        node.__dict__ = ctx.__dict__
         call.node = weakref.ref(node)
         _record(node, call, args, outputs, state)
     if tangents is not None and any(tangent is not None for tangent in tangents):
         outputs = _with_tangents(cls, ctx, args, tangents, outputs)
-    if isinstance(result, tuple) and hasattr(result, "_fields"):
-        return type(result)(*outputs)
-    return type(result)(outputs) if isinstance(result, (tuple, list)) else outputs[0]
+    return outputs if isinstance(result, tuple) else outputs[0]
 
 
 def _fresh_output(output: Any, inputs: tuple[Any, ...], call: _Call) -> Any:
     """An input returned as it is becomes an alias, so that the input's own history stays."""
     if isinstance(output, Tensor) and any(output is i for i in inputs) and not any(output is d for d in call.dirty):
         view = alias(output)
+        if any(output is one for one in call.non_differentiable):
+            call.non_differentiable += (view,)
+            return view
         view._of = (output if output._of is None else output._of[0], view.shared().version, CUSTOM)
         return view
     return output
+
+
+def _by_position(cls: type[Function], args: tuple[Any, ...],
+                 kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments that were named, in the places they have: gradients are told apart by these."""
+    signature = inspect.signature(cls.forward)
+    if cls.setup_context is not Function.setup_context:
+        bound = signature.bind(*args, **kwargs)
+        return bound.args, bound.kwargs
+    bound = signature.bind(None, *args, **kwargs)  # the first is `ctx`
+    return bound.args[1:], bound.kwargs
 
 
 def _with_defaults(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:

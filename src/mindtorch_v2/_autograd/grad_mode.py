@@ -15,8 +15,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def is_grad_enabled() -> bool:
-    """Whether ops on tensors that require grad are recorded."""
-    return THREAD.state.grad
+    """Whether ops on tensors that require grad are recorded; inside inference mode, what was asked for."""
+    state = THREAD.state
+    return state.grad_inside if state.inference else state.grad
 
 
 def is_inference_mode_enabled() -> bool:
@@ -113,18 +114,28 @@ class no_grad(_GradMode):
 
     def __enter__(self) -> None:
         state = THREAD.state
+        if state.inference:
+            self.before, state.grad_inside = state.grad_inside, False
+            return
         self.before = state.grad
         state.grad = False
 
     def __exit__(self, *exc: object) -> None:
-        THREAD.state.grad = self.before
+        state = THREAD.state
+        if state.inference:
+            state.grad_inside = self.before
+        else:
+            state.grad = self.before
 
 
 class enable_grad(no_grad):
-    """Record ops inside, even within `no_grad`."""
+    """Record ops inside, even within `no_grad`; not within `inference_mode`, where nothing is recorded."""
 
     def __enter__(self) -> None:
         state = THREAD.state
+        if state.inference:
+            self.before, state.grad_inside = state.grad_inside, True
+            return
         self.before = state.grad
         state.grad = True
 
@@ -133,22 +144,22 @@ class set_grad_enabled(_GradMode):
     """Switch recording on or off; takes effect at once and is undone when used as a context manager."""
 
     def __init__(self, mode: bool) -> None:
-        self.before = THREAD.state.grad
+        self.before = is_grad_enabled()
         self.mode = bool(mode)
-        THREAD.state.grad = self.mode
+        set_grad(self.mode)
 
     def __call__(self, function: F) -> F:
-        THREAD.state.grad = self.before
+        set_grad(self.before)
         return super().__call__(function)
 
     def clone(self) -> set_grad_enabled:
         return set_grad_enabled(self.mode)
 
     def __enter__(self) -> None:
-        THREAD.state.grad = self.mode
+        set_grad(self.mode)
 
     def __exit__(self, *exc: object) -> None:
-        THREAD.state.grad = self.before
+        set_grad(self.before)
 
 
 class inference_mode(_GradMode):
@@ -169,15 +180,24 @@ class inference_mode(_GradMode):
 
     def __enter__(self) -> None:
         state = THREAD.state
-        self.before = (state.grad, state.inference)
+        self.before = (state.grad, state.inference, state.grad_inside)
         _count_inference(bool(self.mode) - state.inference)
-        state.inference = bool(self.mode)
+        state.inference, state.grad_inside = bool(self.mode), False
         state.grad = not self.mode and (state.grad or self.before[1])
 
     def __exit__(self, *exc: object) -> None:
         state = THREAD.state
         _count_inference(self.before[1] - state.inference)
-        state.grad, state.inference = self.before
+        state.grad, state.inference, state.grad_inside = self.before
+
+
+def set_grad(mode: bool) -> None:
+    """Switch recording in this thread. In inference mode nothing is recorded, but the wish is remembered."""
+    state = THREAD.state
+    if state.inference:
+        state.grad_inside = mode
+    else:
+        state.grad = mode
 
 
 _LOCK = threading.Lock()
