@@ -339,7 +339,7 @@ class Tensor(metaclass=TensorMeta):
         """The same memory without autograd history and with a version counter of its own."""
         if type(self)._dispatches:
             return self.detach()
-        plain = wrap_known(self._a)
+        plain = wrap_known(LEVELS[-1].another(self._a) if LEVELS else self._a)
         plain._st = (Shared if type(self._st) is not InferenceShared else InferenceShared)(self.untyped_storage())
         return plain
 
@@ -477,6 +477,8 @@ LAYOUTS = {name: Layout(f"torch.{name}") for name in (COO, CSR, CSC)}
 sparse_coo, sparse_csr, sparse_csc = LAYOUTS.values()
 # Set by the autograd graph: finds the edge of a view, whose history follows its base's in-place changes.
 VIEW_EDGE: list[Any] = []
+# Filled by forward mode: the levels that are open, which know the tangents of tensors.
+LEVELS: list[Any] = []
 
 
 def is_tensor(obj: Any) -> bool:

@@ -25,7 +25,7 @@ from ._dtype import FLOAT, DefaultDtype, DType, bool_, dtype, int64
 from ._refused import refused_methods
 from ._shape import Size
 from ._storage import Storage
-from ._tensor import Tensor, strided, wrap, wrap_as, wrap_known
+from ._tensor import LEVELS, Tensor, strided, wrap, wrap_as, wrap_known
 from ._tensor_facts import attach as attach_facts
 from ._tensor_facts import copied, set_
 from ._tensor_str import _append_suffixes as append_suffixes
@@ -163,6 +163,7 @@ def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:
     if self.layout is not strided:
         return _sparse_repr(self)
     node = self.grad_fn
+    tangent = LEVELS[-1].tangent(self) if LEVELS else None
     where = str(self.device)
     name = type(self).__name__
     if tensor_contents is not None or type(self._a) is HollowArray:
@@ -177,6 +178,7 @@ def _repr(self: Tensor, *, tensor_contents: Any = None) -> str:
         device=where,
         requires_grad=self.requires_grad,
         grad_fn_name=None if node is None else type(node).__name__,
+        tangent=None if tangent is None else repr(tangent),
         shape=tuple(self._a.shape),
         prefix="tensor(" if name in ("Tensor", "Parameter") else f"{name}(",
     )

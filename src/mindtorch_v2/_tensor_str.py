@@ -98,6 +98,7 @@ def format_tensor(
     device: str = "cpu",
     requires_grad: bool = False,
     grad_fn_name: str | None = None,
+    tangent: str | None = None,
     prefix: str = "tensor(",
     indent: int = 0,
     shape: Sequence[int] | None = None,
@@ -112,6 +113,7 @@ def format_tensor(
         device: shown unless it is the CPU.
         requires_grad: shown as ``requires_grad=True`` when there is no ``grad_fn_name``.
         grad_fn_name: the class name of the autograd node that made the tensor.
+        tangent: the repr of its tangent in forward mode.
         prefix: the opening, with its parenthesis; subclasses put their own name there.
         indent: columns that already stand before the prefix; following lines move right by as many.
         shape: the shape on the meta device.
@@ -139,6 +141,8 @@ def format_tensor(
         suffixes.append(f"grad_fn=<{grad_fn_name}>")
     elif requires_grad:
         suffixes.append("requires_grad=True")
+    if tangent is not None:
+        suffixes.append(f"tangent={tangent}")
     return _append_suffixes(prefix + body, suffixes, margin)
 
 

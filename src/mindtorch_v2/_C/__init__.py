@@ -159,7 +159,9 @@ def _set_math_sdp_allow_fp16_bf16_reduction(flag: bool) -> None:
 
 
 # Names whose modules a program without them need not load.
-_ELSEWHERE = {"_set_grad_enabled": ("_autograd.grad_mode", "set_grad"),
+_ELSEWHERE = {"_is_fwd_grad_enabled": ("_autograd.forward", "is_fwd_grad_enabled"),
+              "_set_fwd_grad_enabled": ("_autograd.forward", "set_fwd_grad_enabled"),
+              "_set_grad_enabled": ("_autograd.grad_mode", "set_grad"),
               "_is_multithreading_enabled": ("autograd", "is_multithreading_enabled"),
               "_LinAlgError": ("_backends.cpu.linalg", "LinAlgError"),
               "_AutoDispatchBelowAutograd": ("_library.definition", "below_autograd"),

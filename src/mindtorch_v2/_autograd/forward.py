@@ -1,31 +1,42 @@
 """Forward-mode differentiation: tensors with a tangent, their direction of change.
 
-There are no forward formulas. Ops on dual tensors are recorded as usual; a gradient is linear in what is put in at the
-outputs, so differentiating it by that gives the tangent of a result when it is asked for. The values are forward
-mode's; what runs with recording off loses its tangent.
+While a level is open, every op is looked at (see `observer.tap`): one with arguments that have tangents is run a second
+time, recorded, for the tangents of its results. There are no forward formulas: a gradient is linear in what is put in at
+the outputs, so differentiating it by that gives the tangent. A view of a tensor has the same view of its tangent.
 """
 
 from __future__ import annotations
 
+import threading
+import weakref
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
+from numpy import ndarray
+
+from .._backends.array import phantom, seen_through
+from .._dispatch.dispatch_modes import is_whole, tensors_in
+from .._dispatch.dispatcher import compile_op
 from .._dispatch.namespace import aten
+from .._dispatch.observer import tap
 from .._dispatch.state import THREAD
-from .._tensor import Tensor, alias
+from .._dtype import FLOAT, FROM_NUMPY
+from .._random import continue_from, stream_states
+from .._tensor import LEVELS, Tensor, alias
 from .api import grad
 from .grad_mode import enable_grad, no_grad
-from .graph import GradientEdge, Node, edge
+from .graph import GradientEdge, Node, edge, laid_out_as
 
 
 class Dual(Node):
-    """Where a dual tensor enters the graph."""
+    """Where a tensor with a tangent enters the graph of one op."""
 
     __slots__ = ("tangent",)
     tangent: Tensor
-    full_name = "DualBackward0"
 
     def apply(self, *grads: Any) -> tuple[Any, ...]:
-        """The gradient goes on to the tensor that the dual was made of, if that wants one."""
+        """The gradient goes on to the tensor itself, if that wants one."""
         return tuple(grads[:len(self.edges)])
 
 
@@ -36,25 +47,266 @@ class UnpackedDualTensor(NamedTuple):
     tangent: Tensor | None
 
 
-LEVELS: list[list[Dual]] = []  # the dual tensors of the level that is open
+class _Thread(threading.local):
+    """What a thread says to the op that asks next, and whether it keeps tangents at all."""
+
+    enabled = True
+    skip = False  # the op that asks next was looked at already
+    passing = False  # it is for whoever comes under this
+    quiet = 0  # how many contexts hide ops
+
+
+MINE = _Thread()
+
+
+# Arguments that some ops change though their signatures do not say so.
+CHANGED = {"running_mean", "running_var"}
+# Ops without a gradient whose results do not change with their arguments.
+CONSTANT = {"bernoulli"}
+
+
+NO_TANGENT = "Trying to use forward AD with {} that does not support it because it has not been implemented yet."
+
+
+class quietly:
+    """Ops inside are not looked at."""
+
+    def __enter__(self) -> None:
+        MINE.quiet += 1
+
+    def __exit__(self, *exc: object) -> None:
+        MINE.quiet -= 1
+
+
+class Level:
+    """The tangents of an open level, and the tap that follows them.
+
+    A tangent belongs to an array and not to a tensor: a node that saves its result keeps the array alone.
+    """
+
+    under: Any = None  # what the ops are for besides: modes, an execution trace
+
+    def __init__(self) -> None:
+        self.tangents: dict[int, tuple[Callable[[], Any], Tensor | None]] = {}
+
+    # -- tangents
+
+    def tangent(self, tensor: Tensor) -> Tensor | None:
+        """A tensor's tangent; a view has its part of its base's."""
+        found = self.tangents.get(id(tensor._a))
+        if found is not None and found[0]() is tensor._a:
+            return found[1]
+        if tensor._of is None:
+            return None
+        base = tensor._of[0]
+        found = self.tangents.get(id(base._a))
+        if found is None or found[0]() is not base._a or found[1] is None:
+            return None
+        with quietly():
+            return aten.as_strided(found[1], tensor.shape, tensor.stride(),
+                                   tensor.storage_offset() - base.storage_offset() + found[1].storage_offset())
+
+    def keep(self, tensor: Tensor, tangent: Tensor | None) -> None:
+        """From now on this is a tensor's tangent, in the memory order of the tensor."""
+        array = tensor._a
+        if tangent is not None and tangent._a.strides != array.strides:
+            tangent = laid_out_as(tensor, tangent)
+        key = id(array)
+        try:
+            reference: Callable[[], Any] = weakref.ref(array, lambda _: self.tangents.pop(key, None))
+        except TypeError:  # an array of a device stays as long as the level
+
+            def reference() -> Any:
+                return array
+
+        self.tangents[key] = (reference, tangent)
+
+    def change(self, tensor: Tensor, tangent: Tensor) -> None:
+        """A tensor was changed in place: so is its tangent, which its base or its views may show as well."""
+        known = self.tangent(tensor)
+        if known is None and tensor._of is not None and tensor._of[0]._a.dtype == tensor._a.dtype:
+            base = tensor._of[0]
+            self.keep(base, aten.zeros_like(base))
+            known = self.tangent(tensor)
+        if known is None or known.shape != tangent.shape:
+            self.keep(tensor, tangent)
+        else:
+            aten.copy_(known, tangent)
+
+    @staticmethod
+    def another(array: Any) -> Any:
+        """The same memory as an array of its own, which has no tangent."""
+        return array.view() if type(array) is ndarray else seen_through(array, phantom(array)[...])
+
+    # -- the tap
+
+    def takes(self) -> bool:
+        """Whether the op that asks is looked at here."""
+        mine = MINE
+        if mine.skip:
+            mine.skip = False
+        elif mine.enabled and not mine.quiet and self.tangents:
+            return True
+        mine.passing = self.under is not None and self.under.takes()
+        return mine.passing
+
+    def run(self, op: Any, inplace: bool, arguments: dict[str, Any]) -> Any:
+        """Run an op whose turn it is."""
+        if MINE.passing:
+            MINE.passing, MINE.skip = False, True
+            try:
+                return self.under.run(op, inplace, arguments)
+            finally:
+                MINE.skip = False
+        function = compile_op(op, inplace)
+        if op.composite is not None and not is_whole(op):
+            return looked_at(function, arguments)  # its parts ask
+        duals = [one for one in tensors_in(arguments.values()) if self.tangent(one) is not None]
+        if not duals or op.namespace != "aten":
+            return looked_at(function, arguments)
+        if arguments.get("out") is not None and len(arguments) > len(op.schema.arguments):
+            raise NotImplementedError(f"Trying to use forward AD with {op.name}_out that does not support it because it "
+                                      "is an out= function")
+        with quietly():
+            if op.name == "detach":
+                made = looked_at(function, arguments)
+                made._a = Level.another(made._a)
+            elif op.view and not inplace:
+                made = looked_at(function, arguments)
+                shown = function(**{name: self.tangent(value) if isinstance(value, Tensor) else value
+                                    for name, value in arguments.items()})
+                for one, tangent in zip(several(made), several(shown)):
+                    self.keep(one, tangent)
+            elif inplace:
+                tangents = self.pushed(op, function, arguments, inplace)
+                made = looked_at(function, arguments)
+                if tangents[0] is not None:
+                    self.change(made, tangents[0])
+            else:
+                tangents = self.pushed(op, function, arguments, inplace)
+                made = looked_at(function, arguments)
+                for one, tangent in zip(several(made), tangents):
+                    if tangent is not None:
+                        self.keep(one, tangent)
+            return made
+
+    def pushed(self, op: Any, function: Any, arguments: dict[str, Any], inplace: bool) -> list[Tensor | None]:
+        """The tangents of what an op is about to return. Streams of random numbers stay where they are."""
+        nodes: list[Dual] = []
+        state = THREAD.state
+        streams = stream_states()
+        packing, state.pack_hooks = state.pack_hooks, []
+        wanted = state.grad and any(one.requires_grad or ((tangent := self.tangent(one)) is not None
+                                                          and tangent.requires_grad)
+                                    for one in tensors_in(arguments.values()))
+        try:
+            with enable_grad():
+                given = {name: self.entering(value, nodes) for name, value in arguments.items()}
+                first = next(iter(given))
+                for name in given.keys() & (CHANGED | {first} if inplace else CHANGED):
+                    given[name] = None if given[name] is None else aten.clone(given[name])
+                made = several(function(**given))
+                if not op.grad and op.composite is None and op.name not in CONSTANT and any(map(differentiable, made)):
+                    raise NotImplementedError(NO_TANGENT.format(op.name))
+                return [tangent_through(one, nodes, wanted) if differentiable(one) else None for one in made]
+        except RuntimeError as error:
+            if "is not implemented" in str(error):  # the gradient cannot be differentiated
+                raise NotImplementedError(NO_TANGENT.format(op.name)) from error
+            raise
+        finally:
+            state.pack_hooks = packing
+            continue_from(streams)
+
+    def entering(self, value: Any, nodes: list[Dual]) -> Any:
+        """An argument for the second run: tensors with tangents begin a graph."""
+        if isinstance(value, (list, tuple)):
+            if not any(self.tangent(one) is not None for one in tensors_in([value])):
+                return value
+            return type(value)([self.entering(one, nodes) for one in value])
+        tangent = self.tangent(value) if isinstance(value, Tensor) else None
+        if tangent is None:
+            return value
+        node = object.__new__(Dual)
+        before = edge(value) if value.requires_grad else None
+        node.edges = () if before is None else (before,)
+        node.seq = THREAD.state.seq
+        THREAD.state.seq += 1
+        node.meta = ((value._a.shape, value._a.dtype),)
+        node.hooks, node.tangent = None, tangent
+        nodes.append(node)
+        entered = alias(value)
+        entered._rg, entered._edge = True, (node, 0)
+        return entered
+
+    def enter(self, event: int, seq: int, given: Any, *graph_node: Any) -> Any:
+        """Spans that are no ops have no tangents."""
+        return None if self.under is None else self.under.enter(event, seq, given, *graph_node)
+
+    def hidden(self) -> Any:
+        """A context for what is one function in PyTorch, though it is made of ops."""
+        return getattr(self.under, "hidden", nullcontext)()
+
+
+def looked_at(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Call an op's function, which is not to ask the level again."""
+    MINE.skip = True
+    try:
+        return function(**arguments)
+    finally:
+        MINE.skip = False
+
+
+def several(made: Any) -> tuple[Any, ...]:
+    """What an op returns, as a tuple."""
+    return tuple(made) if isinstance(made, (tuple, list)) else (made,)
+
+
+def differentiable(value: Any) -> bool:
+    """Whether a result can have a tangent."""
+    return isinstance(value, Tensor) and FROM_NUMPY[value._a.dtype].category >= FLOAT
+
+
+def tangent_through(tensor: Tensor, duals: list[Dual], wanted: bool) -> Tensor | None:
+    """The tangent of a tensor that an op made of tensors that begin at these nodes."""
+    if not tensor.requires_grad:
+        return None
+    with no_grad():
+        probe = aten.zeros_like(tensor)
+    probe.requires_grad = True
+    pulled = grad(tensor, [GradientEdge(node, 0) for node in duals], probe, create_graph=True, allow_unused=True)
+    used = [(one, node.tangent) for one, node in zip(pulled, duals) if one is not None]
+    if not used:
+        return None
+    linear = [(one, tangent) for one, tangent in used if one.requires_grad]
+    if linear:
+        made = grad([one for one, _ in linear], probe, [tangent for _, tangent in linear], create_graph=wanted,
+                    retain_graph=True, allow_unused=True)[0]
+        if made is not None:
+            # A gradient may go through an op as it is. A tangent that is changed in place must be nobody else's.
+            place = made.untyped_storage().data_ptr()
+            shared = any(node.tangent.untyped_storage().data_ptr() == place for node in duals)
+            return aten.clone(made) if shared else made
+    with no_grad():
+        return aten.zeros_like(tensor)
 
 
 def enter_dual_level() -> int:
     """Begin to keep tangents; returns the number of the level."""
     if LEVELS:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
-    LEVELS.append([])
+    LEVELS.append(Level())
     return 0
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
     """Forget the tangents of a level."""
     if not LEVELS:
-        raise RuntimeError("Trying to exit a forward AD level that was not created.")
+        raise RuntimeError("Dual level must be a positive number.")
     if level not in (None, -1, len(LEVELS) - 1):
         raise RuntimeError("Trying to exit a forward AD level that was not the last one that was created. This is not "
                            "supported.")
     LEVELS.pop()
+    tap(None, "tangents")
 
 
 class dual_level:
@@ -94,70 +346,56 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         raise RuntimeError("Trying to set a forward gradient that has a different dtype than that of the original "
                            f"Tensor, this is not supported: {tensor.dtype} and {tangent.dtype}.")
     if unpack_dual(tangent).tangent is not None:
-        raise RuntimeError("Cannot set as tangent a tensor that has a forward gradient at the same level.")
-    node = object.__new__(Dual)
-    before = edge(tensor) if tensor.requires_grad else None
-    node.edges = () if before is None else (before,)
-    node.seq = THREAD.state.seq
-    THREAD.state.seq += 1
-    node.meta = ((tensor._a.shape, tensor._a.dtype),)
-    node.hooks, node.tangent = None, tangent
-    dual = alias(tensor)
-    dual._rg, dual._edge = True, (node, 0)
-    LEVELS[-1].append(node)
+        raise RuntimeError("Setting a forward grad that itself has a forward gradient at the same level is not "
+                           "supported.")
+    if unpack_dual(tensor).tangent is not None:
+        raise RuntimeError("Making a dual Tensor based on a Tensor that already has a forward gradient at the same "
+                           "level is not supported.")
+    dual = aten.alias(tensor)
+    dual._a = Level.another(dual._a)
+    LEVELS[-1].keep(dual, tangent)
+    tap(LEVELS[-1], "tangents")
     return dual
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
     """A tensor and its tangent, None if it does not depend on a dual tensor of the open level."""
-    if not LEVELS or not tensor.requires_grad:
-        return UnpackedDualTensor(tensor, None)
-    found = edge(tensor)
-    if found is not None and isinstance(found[0], Dual):
-        primal = alias(tensor)
-        if found[0].edges:
-            primal._rg, primal._edge = True, found[0].edges[0]
-        return UnpackedDualTensor(primal, found[0].tangent)
-    tangent = _tangent(tensor)
+    tangent = LEVELS[-1].tangent(tensor) if LEVELS else None
     if tangent is None:
         return UnpackedDualTensor(tensor, None)
-    return UnpackedDualTensor(tensor if _leads_out(tensor) else aten.detach(tensor), tangent)
+    with quietly():
+        primal = aten.alias(tensor)
+    primal._a = Level.another(primal._a)
+    LEVELS[-1].keep(primal, None)
+    return UnpackedDualTensor(primal, tangent)
 
 
-def _tangent(tensor: Tensor) -> Tensor | None:
-    duals = LEVELS[-1]
-    if not duals:
-        return None
-    ends = [GradientEdge(node, 0) for node in duals]
-    with enable_grad():
-        with no_grad():
-            probe = aten.zeros_like(tensor)
-        probe.requires_grad = True
-        pulled = grad(tensor, ends, probe, create_graph=True, allow_unused=True)
-        used = [(one, node.tangent) for one, node in zip(pulled, duals) if one is not None]
-        if not used:
-            return None
-        linear = [(one, tangent) for one, tangent in used if one.requires_grad]
-        outside = _leads_out(tensor) or any(tangent.requires_grad for _, tangent in used)
-        if linear:
-            made = grad([one for one, _ in linear], probe, [tangent for _, tangent in linear],
-                        create_graph=outside, retain_graph=True, allow_unused=True)[0]
-            if made is not None:
-                return made
-    with no_grad():
-        return aten.zeros_like(tensor)
+def keep_tangent(tensor: Tensor, tangent: Tensor) -> Tensor:
+    """Give a tensor a tangent in the open level."""
+    LEVELS[-1].keep(tensor, tangent)
+    return tensor
 
 
-def _leads_out(tensor: Tensor) -> bool:
-    """Whether somebody can differentiate by something else than the dual tensors."""
-    seen: set[int] = set()
-    waiting = [tensor.grad_fn]
-    while waiting:
-        node = waiting.pop()
-        if node is None or id(node) in seen:
-            continue
-        seen.add(id(node))
-        if not node.edges and not isinstance(node, Dual):
-            return True
-        waiting += [e[0] for e in node.edges if e is not None]
-    return False
+def is_fwd_grad_enabled() -> bool:
+    """Whether this thread's ops have tangents."""
+    return MINE.enabled
+
+
+class set_fwd_grad_enabled:
+    """Say whether this thread's ops have tangents; takes effect at once and is undone when used as a context manager."""
+
+    def __init__(self, mode: bool) -> None:
+        self.before, MINE.enabled = MINE.enabled, mode
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: object) -> None:
+        MINE.enabled = self.before
+
+
+def without_history(tensor: Tensor) -> Tensor:
+    """`detach` that keeps the tangent, for transforms inside a level."""
+    made = aten.detach(tensor)
+    tangent = LEVELS[-1].tangent(tensor) if LEVELS else None
+    return made if tangent is None else keep_tangent(made, aten.detach(tangent))

@@ -7,6 +7,7 @@ import inspect
 import warnings
 import weakref
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,8 @@ from .._dispatch.namespace import aten
 from .._dispatch.observer import HOOK, event_id, span
 from .._dispatch.state import THREAD
 from .._dtype import FLOAT, FROM_NUMPY
-from .._tensor import Tensor, alias
-from .forward import LEVELS, make_dual, unpack_dual
+from .._tensor import LEVELS, Tensor, alias
+from .forward import keep_tangent, set_fwd_grad_enabled, unpack_dual
 from .graph import RELEASED, Node, apply_pack_hooks, edge, save, save_result, unpack, unpack_result
 from .inplace import CUSTOM, MANY, bump, check_inplace, rebase
 
@@ -323,11 +324,12 @@ def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -
         tangents = tuple(unpack_dual(a).tangent if isinstance(a, Tensor) else None for a in args)
     before, state.grad = state.grad, False
     try:
-        if cls.setup_context is not Function.setup_context:
-            result = cls.forward(*args, **kwargs)
-            cls.setup_context(ctx, _with_defaults(cls, args, kwargs), result)
-        else:
-            result = cls.forward(ctx, *args, **kwargs)
+        with set_fwd_grad_enabled(False) if LEVELS else nullcontext():
+            if cls.setup_context is not Function.setup_context:
+                result = cls.forward(*args, **kwargs)
+                cls.setup_context(ctx, _with_defaults(cls, args, kwargs), result)
+            else:
+                result = cls.forward(ctx, *args, **kwargs)
     finally:
         state.grad = before
     given = result if isinstance(result, tuple) else (result,)  # other containers are no tensors, and come back as is
@@ -413,7 +415,7 @@ def _with_tangents(cls: type[Function], ctx: Any, args: tuple[Any, ...], tangent
     for output, tangent in zip(outputs, made):
         if isinstance(output, Tensor) and isinstance(tangent, Tensor):
             _check_tangent(output, tangent, args, tangents, call)
-    return tuple(o if t is None or not isinstance(o, Tensor) else make_dual(o, t) for o, t in zip(outputs, made))
+    return tuple(o if t is None or not isinstance(o, Tensor) else keep_tangent(o, t) for o, t in zip(outputs, made))
 
 
 def _check_tangent(output: Tensor, tangent: Tensor, args: tuple[Any, ...], tangents: tuple[Any, ...],

@@ -98,8 +98,8 @@ def _by_forward_mode(function: Callable[..., Any], given: tuple[Any, ...], which
         row: list[Any] = []
         for step in (1, 1j) if which.dtype.is_complex else (1,):
             with dual_level():
-                changed = tuple(make_dual(aten.detach(t), aten.mul(unit, step)) if t is which else
-                                aten.detach(t) if isinstance(t, Tensor) else t for t in given)
+                fresh = [aten.detach(t).requires_grad_(t.requires_grad) if isinstance(t, Tensor) else t for t in given]
+                changed = tuple(make_dual(f, aten.mul(unit, step)) if t is which else f for f, t in zip(fresh, given))
                 found = [(o, unpack_dual(o).tangent) for o in _outputs(function, changed)]
                 parts = [np.zeros(o._a.size) if t is None else to_host(t._a).reshape(-1).copy() for o, t in found]
             row = [step * p for p in parts] if not row else [r + step * p for r, p in zip(row, parts)]

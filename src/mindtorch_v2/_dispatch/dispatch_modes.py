@@ -43,6 +43,11 @@ WHOLE = frozenset({
     "zeros_like"})
 
 
+def is_whole(op: Op) -> bool:
+    """Whether an op that is made of others here has a kernel in PyTorch."""
+    return op.name in WHOLE or op.name.startswith(WHOLE_FAMILIES)
+
+
 class _Thread(threading.local):
     """A thread's modes, innermost last, and whether the op that asks next is one that has been asked about."""
 
@@ -91,12 +96,11 @@ class _Tap:
             finally:
                 MINE.inner = False
         function = compile_op(op, inplace)
-        tensors = _tensors(arguments.values())
+        tensors = tensors_in(arguments.values())
         classes = asked(tensors) if LIVING and not MINE.off else []
         if not MINE.modes and not classes:
             return self.undisturbed(function, arguments)
-        if op.composite is not None and op.namespace == "aten" and not (
-                op.name in WHOLE or op.name.startswith(WHOLE_FAMILIES)):
+        if op.composite is not None and op.namespace == "aten" and not is_whole(op):
             return self.undisturbed(function, arguments)
         if HOOK["AUTOCAST"] and op.key in POLICIES and not inplace and casts(arguments.values()):
             # Its arguments are cast first; then it asks again.
@@ -291,7 +295,7 @@ class DisableTorchDispatch:
             self.hidden, MINE.modes = MINE.modes, self.hidden
 
 
-def _tensors(values: Any) -> list[Tensor]:
+def tensors_in(values: Any) -> list[Tensor]:
     found: list[Tensor] = []
     for value in values:
         if isinstance(value, Tensor):

@@ -138,18 +138,18 @@ def tap(listener: Any, place: str = "trace") -> None:
     `listener.takes()` says whether it wants to run the op that asks; then `listener.run(op, inplace, arguments)` does,
     by calling the op's function again. `listener.enter(event id, sequence number, given values)`, for a backward
     function with its node as well, returns an object whose `leave()` is called at the end of the span. Without a
-    recorder the events of ops go nowhere. There is one place for an execution trace and one for what takes ops over,
-    which passes on to the trace, its `under`, what it does not take.
+    recorder the events of ops go nowhere. There is one place for tangents, one for what takes ops over and one for an
+    execution trace; each passes on to the next, its `under`, what it does not take.
     """
     _TAPS[place] = listener
-    trace, dispatch = _TAPS["trace"], _TAPS["dispatch"]
-    if dispatch is not None:
-        dispatch.under = trace
-    HOOK["TAP"] = trace if dispatch is None else dispatch
+    chain = [one for one in _TAPS.values() if one is not None]
+    for one, under in zip(chain, [*chain[1:], None]):
+        one.under = under
+    HOOK["TAP"] = chain[0] if chain else None
     HOOK["OBSERVING"] = HOOK["TAP"] is not None or _RECORDING[0]
 
 
-_TAPS: dict[str, Any] = {"trace": None, "dispatch": None}
+_TAPS: dict[str, Any] = {"tangents": None, "dispatch": None, "trace": None}  # outermost first
 
 
 def as_one() -> Any:

@@ -13,7 +13,7 @@ from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
 from .._dispatch.state import THREAD
 from .._dtype import DType, int64
-from .._tensor import Tensor, wrap, wrap_known
+from .._tensor import LEVELS, Tensor, wrap, wrap_known
 from .linalg import adjoint, check_matrix
 from .return_types import named
 
@@ -83,7 +83,7 @@ def _svd(a: Tensor, full_matrices: bool, driver: Any) -> Any:
 
 def _needs_vectors(a: Tensor) -> bool:
     """Values alone are cheaper, but their gradient needs the vectors."""
-    return a.requires_grad and THREAD.state.grad
+    return (a.requires_grad and THREAD.state.grad) or bool(LEVELS)
 
 
 def _svdvals(a: Tensor, driver: Any) -> Tensor:

@@ -1,7 +1,7 @@
 """`jvp`, `linearize`, `jacfwd`: directional derivatives.
 
-There is no forward mode: a gradient is linear in what is put in at the outputs, so differentiating it by that gives the
-other direction. The values are forward mode's.
+`jvp` is forward mode. Its levels do not nest: inside one, and for `linearize`, a gradient is differentiated by what is put
+in at the outputs, in which it is linear. The values are forward mode's.
 """
 
 from __future__ import annotations
@@ -10,11 +10,16 @@ from collections.abc import Callable
 from typing import Any
 
 from .._autograd.api import grad as differentiate
+from .._autograd.forward import dual_level, make_dual, unpack_dual, without_history
 from .._autograd.grad_mode import enable_grad
 from .._dispatch.namespace import aten
-from .._tensor import Tensor
+from .._tensor import LEVELS, Tensor
 from ..utils._pytree import tree_flatten, tree_unflatten
 from .gradients import Argnums, _released, jacrev, vjp
+
+
+_STRUCTURE = ("{}: Expected primals and tangents to have the same python structure. For example, if primals is a tuple of "
+              "3 tensors, tangents also must be. Got primals with structure {} and tangents with structure {}")
 
 
 class _Linear:
@@ -29,7 +34,7 @@ class _Linear:
         outputs, self.out_spec = tree_flatten(self.output)
         self.keep = any(one.requires_grad for one in outputs)
         with enable_grad():
-            self.probes = [aten.zeros_like(aten.detach(one)).requires_grad_(True) for one in outputs]
+            self.probes = [aten.zeros_like(without_history(one)).requires_grad_(True) for one in outputs]
             pulled, _ = tree_flatten(pull(tree_unflatten(self.probes, self.out_spec), create_graph=True))
         self.pulled = pulled
 
@@ -37,12 +42,14 @@ class _Linear:
         """The change of the output with the arguments' changes."""
         given, spec = tree_flatten(tangents)
         if spec != self.spec:
-            raise RuntimeError(f"{self.name}: Expected primals and tangents to have the same python structure. For "
-                               f"example, if primals is a tuple of 3 tensors, tangents also must be. Got primals with "
-                               f"structure {self.spec} and tangents with structure {spec}")
-        for primal, tangent in zip(self.leaves, given, strict=True):
+            raise RuntimeError(_STRUCTURE.format(self.name, self.spec, spec))
+        for number, (primal, tangent) in enumerate(zip(self.leaves, given, strict=True)):
             if not isinstance(tangent, Tensor) or primal.shape != tangent.shape:
-                raise RuntimeError(f"{self.name}: tangents must be tensors of the primals' shapes")
+                raise RuntimeError(f"tangent:{number} with shape {getattr(tangent, 'shape', type(tangent))} in flattened "
+                                   f"pytree doesn't match the shape {primal.shape} of the primal ({self.name})")
+            if primal.dtype is not tangent.dtype:
+                raise RuntimeError(f"tangent:{number} with dtype {tangent.dtype} in flattened pytree doesn't match the "
+                                   f"dtype {primal.dtype} of the primal ({self.name})")
         pairs = [(one, change) for one, change in zip(self.pulled, given, strict=True) if one.requires_grad]
         found: Any = [None] * len(self.probes)
         if pairs:
@@ -65,9 +72,45 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
         if not isinstance(given, tuple):
             raise RuntimeError(f"jvp(f, primals, tangents): Expected {name} to be a tuple. E.g. it should be valid to "
                                "call f(*primals).")
+    if not LEVELS:
+        return _pushed(func, primals, tangents, has_aux)
     linear = _Linear(func, primals, has_aux, "jvp(f, primals, tangents)")
     change = linear(*tangents)
     return (linear.output, change, linear.aux) if has_aux else (linear.output, change)
+
+
+def _pushed(func: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ...], has_aux: bool) -> Any:
+    """`jvp` with nothing around it."""
+    given, spec = tree_flatten(primals)
+    changes, other = tree_flatten(tangents)
+    if spec != other:
+        raise RuntimeError(_STRUCTURE.format("jvp(f, primals, tangents)", spec, other))
+    if not given:
+        raise RuntimeError("jvp(f, primals, tangents): Expected primals to contain at least one Tensor.")
+    for name, leaves in (("primals", given), ("tangents", changes)):
+        for one in leaves:
+            if not isinstance(one, Tensor):
+                raise RuntimeError(f"jvp(f, primals, tangents): Expected {name} to only contain Tensors, got "
+                                   f"unsupported type {type(one)}")
+    with dual_level():
+        duals = [make_dual(one, change) for one, change in zip(given, changes, strict=True)]
+        made = func(*tree_unflatten(duals, spec))
+        aux: Any = None
+        if has_aux:
+            if not (isinstance(made, tuple) and len(made) == 2):
+                raise RuntimeError("jvp(f, primals, tangents): output of function f should be a tuple: (output, aux) "
+                                   "if has_aux is True")
+            made, aux = made
+        results, out_spec = tree_flatten(made)
+        for one in results:
+            if not isinstance(one, Tensor):
+                raise RuntimeError("jvp(f, primals, tangents): expected f(*primals) to return only tensors, got "
+                                   f"unsupported type {type(one)}")
+        pairs = [unpack_dual(one) for one in results]
+        output = tree_unflatten([pair.primal for pair in pairs], out_spec)
+        change = tree_unflatten([aten.zeros_like(pair.primal) if pair.tangent is None else pair.tangent
+                                 for pair in pairs], out_spec)
+    return (output, change, aux) if has_aux else (output, change)
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._autograd.api import grad as differentiate
+from .._autograd.forward import without_history
 from .._autograd.grad_mode import enable_grad, is_grad_enabled
 from .._dispatch.namespace import aten
 from .._tensor import Tensor
@@ -30,7 +31,7 @@ def _alias(value: Any) -> Any:
         raise RuntimeError(f"torch.func differentiates tensors, but an argument contains a {type(value).__name__}")
     if value.requires_grad:
         return aten.view_as(value, value)
-    made = aten.detach(value).requires_grad_(True)
+    made = without_history(value).requires_grad_(True)
     made._func_alias = True
     return made
 
@@ -77,7 +78,7 @@ def _released(tree: Any, keep: bool) -> Any:
     """Results without their graph, unless something outside depends on it."""
     if keep and is_grad_enabled():
         return tree
-    return tree_map(lambda leaf: aten.detach(leaf) if isinstance(leaf, Tensor) else leaf, tree)
+    return tree_map(lambda leaf: without_history(leaf) if isinstance(leaf, Tensor) else leaf, tree)
 
 
 def _chosen(argnums: Argnums, args: tuple[Any, ...]) -> tuple[int, ...]:
