@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import cpu
-from ._autograd.anomaly import AnomalyState
+from ._autograd.anomaly import switch
 from ._construct import tensor
 from ._device import DeviceLike, as_device
 from ._dispatch.namespace import aten
@@ -234,7 +234,7 @@ def set_flush_denormal(mode: bool) -> bool:
 
 def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
     """Switch the search for NaN in backward on or off."""
-    AnomalyState.enabled, AnomalyState.check_nan = mode, check_nan
+    switch(bool(mode), check_nan)
 
 
 class FatalError(Exception):

@@ -32,6 +32,12 @@ def _current_graph_task_id() -> int:
     return -1 if walk is None else walk.task
 
 
+def _current_autograd_node() -> Any:
+    """The node that the backward pass of this thread runs now, None outside of any."""
+    walk = THREAD.state.walk
+    return None if walk is None else walk.current
+
+
 def _current_graph_task_execution_order() -> list[Any]:
     """The nodes of the backward pass that runs now, in the order in which they are run."""
     walk = THREAD.state.walk

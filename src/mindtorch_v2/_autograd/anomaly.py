@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from typing import Any
+
+from .._dispatch.observer import tap
 
 
 class AnomalyState:
@@ -13,18 +16,39 @@ class AnomalyState:
     check_nan = True
 
 
+def switch(enabled: bool, check_nan: bool) -> None:
+    """Detect anomalies from now on, or not. Ops then note where they were called."""
+    AnomalyState.enabled, AnomalyState.check_nan = enabled, check_nan
+    tap(_tracebacks().TAP if enabled else None, "anomaly")
+
+
+def _tracebacks() -> Any:
+    return importlib.import_module(f"{__package__}.tracebacks")
+
+
+def note(node: Any) -> None:
+    """Where a node that no op made was made."""
+    _tracebacks().note(node)
+
+
+def warn_of(node: Any) -> None:
+    """Say where a node whose backward failed comes from."""
+    for text in _tracebacks().told(node):
+        warnings.warn(text, stacklevel=3)
+
+
 class set_detect_anomaly:
     """Switch the NaN check of backward on or off; also a context manager."""
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         self.before = (AnomalyState.enabled, AnomalyState.check_nan)
-        AnomalyState.enabled, AnomalyState.check_nan = mode, check_nan
+        switch(bool(mode), check_nan)
 
     def __enter__(self) -> Any:
         return None
 
     def __exit__(self, *exc: object) -> None:
-        AnomalyState.enabled, AnomalyState.check_nan = self.before
+        switch(*self.before)
 
 
 class detect_anomaly(set_detect_anomaly):
@@ -37,7 +61,7 @@ class detect_anomaly(set_detect_anomaly):
 
     def __enter__(self) -> None:
         self.before = (AnomalyState.enabled, AnomalyState.check_nan)
-        AnomalyState.enabled, AnomalyState.check_nan = True, self.wanted
+        switch(True, self.wanted)
 
 
 def is_anomaly_enabled() -> bool:

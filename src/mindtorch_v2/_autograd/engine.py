@@ -6,7 +6,6 @@ nodes that have only this package's code, while nobody observes; it does what `e
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import Any
@@ -21,7 +20,7 @@ from .._dispatch.observer import HOOK, event_id, hush, open_stretch, span
 from .._dispatch.state import THREAD, ThreadState
 from .._dtype import FROM_NUMPY
 from .._tensor import Extras, Tensor
-from .anomaly import AnomalyState
+from .anomaly import AnomalyState, warn_of
 from .graph import LAST, RELEASED, AccumulateGrad, Edge, Node, NodeHooks, type_name
 from .ownership import SEEN, Marks, all_seen, in_common, leave, memory, passed_on, shown, taken_back
 from .watched import apply_watched, event_ids
@@ -65,6 +64,10 @@ def run_backward(
             endings, state.endings = state.endings, None
             for ending in endings:
                 ending()
+    except Exception:
+        if AnomalyState.enabled and walk.current is not None:
+            warn_of(walk.current)
+        raise
     finally:
         state.grad, state.endings, state.walk = before, outer, outer_walk
         walk.resume()
@@ -82,14 +85,15 @@ def at_end_of_backward(ending: Callable[[], None]) -> None:
 class Walk:
     """One pass over the graph."""
 
-    __slots__ = ("__weakref__", "arrived", "begun", "buffers", "captured", "exposed", "keep_graph", "marks", "needed",
-                 "quiet", "ready", "selective", "task", "waiting", "wanted")
+    __slots__ = ("__weakref__", "arrived", "begun", "buffers", "captured", "current", "exposed", "keep_graph", "marks",
+                 "needed", "quiet", "ready", "selective", "task", "waiting", "wanted")
     tasks = 0  # passes that were begun
 
     def __init__(self, keep_graph: bool, wanted: dict[int, list[tuple[int, int]]],
                  captured: list[Tensor | None]) -> None:
         self.task = Walk.tasks
         Walk.tasks += 1
+        self.current: Node | None = None  # the last that ran with somebody to see it
         self.quiet: Any = None  # where only this package runs, there are no calls to note
         self.keep_graph = bool(keep_graph)
         self.wanted = wanted
@@ -185,6 +189,7 @@ class Walk:
                     self.resume()
                 elif self.quiet is None:
                     self.hush()
+            self.current = node
             ids = node.event_ids
             if ids is None or ids[2] is not type(node):
                 ids = event_ids(node)
@@ -208,6 +213,7 @@ class Walk:
         hooks, edges = node.hooks, node.edges
         seen = False
         if hooks is not None and hooks.see_gradients():
+            self.current = node
             shared = shown(marks)
             before = received if self.selective and id(node) in self.wanted else None
             received = run_tensor_hooks(hooks, received)
@@ -235,10 +241,11 @@ class Walk:
             if marks is not None:
                 leave(marks.values())
             results = node.apply(received[0], mine) if event < 0 else apply_watched(node, event, received, mine)
-        elif received[0] is None and all(g is None for g in received):
+        elif received[0] is None and node.needs_gradients and all(g is None for g in received):
             results = (None,) * len(edges)
         else:
             if node.may_run_user_code:
+                self.current = node
                 marks, seen = all_seen(received, marks), True
             results = node.apply(*received) if event < 0 else apply_watched(node, event, received)
         if hooks is not None and hooks.post:
@@ -402,8 +409,6 @@ def refuse_nan(node: Node, results: Sequence[Any]) -> None:
     """Anomaly detection: a NaN in a gradient is an error that names the node."""
     for i, grad in enumerate(results):
         if isinstance(grad, Tensor) and not grad.is_meta and np.isnan(to_host(grad._a)).any():
-            # Ops do not note where they were called, which would cost them all a look at the switch.
-            warnings.warn(f"Error detected in {node.name()}. No forward pass information available.", stacklevel=2)
             raise RuntimeError(f"Function '{node.name()}' returned nan values in its {i}th output.")
 
 
@@ -429,10 +434,10 @@ def run_tensor_hooks(hooks: NodeHooks, received: list[Tensor | None]) -> list[Te
     received = list(received)
     for number, functions in hooks.tensor_pre.items():
         for hook in tuple(functions.values()):
-            if received[number] is None:
-                break
             replaced = hook(received[number])
             if replaced is not None:
+                if received[number] is None:
+                    raise RuntimeError("can't replace a None gradient with a non-None value")
                 received[number] = checked_replacement(replaced, received[number], hook)
     for number, reference in hooks.capture.items():
         tensor = reference()

@@ -1,8 +1,8 @@
 """Forward-mode differentiation: tensors with a tangent, their direction of change.
 
 While a level is open, every op is looked at (see `observer.tap`): one with arguments that have tangents is run a second
-time, recorded, for the tangents of its results. There are no forward formulas: a gradient is linear in what is put in at
-the outputs, so differentiating it by that gives the tangent. A view of a tensor has the same view of its tangent.
+time, recorded, for the tangents of its results. There are no forward formulas: a gradient is linear in what is put in
+at the outputs, so differentiating it by that gives the tangent. A view of a tensor has the same view of its tangent.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 from numpy import ndarray
 
 from .._backends.array import phantom, seen_through
 from .._dispatch.dispatch_modes import is_whole, tensors_in
-from .._dispatch.dispatcher import compile_op
 from .._dispatch.namespace import aten
 from .._dispatch.observer import tap
+from .._dispatch.registry import Op
 from .._dispatch.state import THREAD
+from .._dispatch.watching import Watcher
 from .._dtype import FLOAT, FROM_NUMPY
 from .._random import continue_from, stream_states
 from .._tensor import LEVELS, Tensor, alias
@@ -48,45 +48,27 @@ class UnpackedDualTensor(NamedTuple):
 
 
 class _Thread(threading.local):
-    """What a thread says to the op that asks next, and whether it keeps tangents at all."""
+    """Whether a thread keeps tangents at all."""
 
     enabled = True
-    skip = False  # the op that asks next was looked at already
-    passing = False  # it is for whoever comes under this
-    quiet = 0  # how many contexts hide ops
 
 
 MINE = _Thread()
-
-
 # Arguments that some ops change though their signatures do not say so.
 CHANGED = {"running_mean", "running_var"}
 # Ops without a gradient whose results do not change with their arguments.
 CONSTANT = {"bernoulli"}
-
-
 NO_TANGENT = "Trying to use forward AD with {} that does not support it because it has not been implemented yet."
 
 
-class quietly:
-    """Ops inside are not looked at."""
-
-    def __enter__(self) -> None:
-        MINE.quiet += 1
-
-    def __exit__(self, *exc: object) -> None:
-        MINE.quiet -= 1
-
-
-class Level:
+class Level(Watcher):
     """The tangents of an open level, and the tap that follows them.
 
     A tangent belongs to an array and not to a tensor: a node that saves its result keeps the array alone.
     """
 
-    under: Any = None  # what the ops are for besides: modes, an execution trace
-
     def __init__(self) -> None:
+        super().__init__()
         self.tangents: dict[int, tuple[Callable[[], Any], Tensor | None]] = {}
 
     # -- tangents
@@ -102,7 +84,7 @@ class Level:
         found = self.tangents.get(id(base._a))
         if found is None or found[0]() is not base._a or found[1] is None:
             return None
-        with quietly():
+        with self:
             return aten.as_strided(found[1], tensor.shape, tensor.stride(),
                                    tensor.storage_offset() - base.storage_offset() + found[1].storage_offset())
 
@@ -140,57 +122,44 @@ class Level:
 
     # -- the tap
 
-    def takes(self) -> bool:
-        """Whether the op that asks is looked at here."""
-        mine = MINE
-        if mine.skip:
-            mine.skip = False
-        elif mine.enabled and not mine.quiet and self.tangents:
-            return True
-        mine.passing = self.under is not None and self.under.takes()
-        return mine.passing
+    def wants(self) -> bool:
+        """Whether this thread's ops are looked at now."""
+        return MINE.enabled and bool(self.tangents)
 
-    def run(self, op: Any, inplace: bool, arguments: dict[str, Any]) -> Any:
-        """Run an op whose turn it is."""
-        if MINE.passing:
-            MINE.passing, MINE.skip = False, True
-            try:
-                return self.under.run(op, inplace, arguments)
-            finally:
-                MINE.skip = False
-        function = compile_op(op, inplace)
+    def watch(self, op: Op, inplace: bool, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+        """Run an op, and find the tangents of its results."""
         if op.composite is not None and not is_whole(op):
-            return looked_at(function, arguments)  # its parts ask
+            return self.looked_at(function, arguments)  # its parts ask
         duals = [one for one in tensors_in(arguments.values()) if self.tangent(one) is not None]
         if not duals or op.namespace != "aten":
-            return looked_at(function, arguments)
+            return self.looked_at(function, arguments)
         if arguments.get("out") is not None and len(arguments) > len(op.schema.arguments):
-            raise NotImplementedError(f"Trying to use forward AD with {op.name}_out that does not support it because it "
-                                      "is an out= function")
-        with quietly():
+            raise NotImplementedError(f"Trying to use forward AD with {op.name}_out that does not support it because "
+                                      "it is an out= function")
+        with self:
             if op.name == "detach":
-                made = looked_at(function, arguments)
+                made = self.looked_at(function, arguments)
                 made._a = Level.another(made._a)
             elif op.view and not inplace:
-                made = looked_at(function, arguments)
+                made = self.looked_at(function, arguments)
                 shown = function(**{name: self.tangent(value) if isinstance(value, Tensor) else value
                                     for name, value in arguments.items()})
                 for one, tangent in zip(several(made), several(shown)):
                     self.keep(one, tangent)
             elif inplace:
                 tangents = self.pushed(op, function, arguments, inplace)
-                made = looked_at(function, arguments)
+                made = self.looked_at(function, arguments)
                 if tangents[0] is not None:
                     self.change(made, tangents[0])
             else:
                 tangents = self.pushed(op, function, arguments, inplace)
-                made = looked_at(function, arguments)
+                made = self.looked_at(function, arguments)
                 for one, tangent in zip(several(made), tangents):
                     if tangent is not None:
                         self.keep(one, tangent)
             return made
 
-    def pushed(self, op: Any, function: Any, arguments: dict[str, Any], inplace: bool) -> list[Tensor | None]:
+    def pushed(self, op: Op, function: Any, arguments: dict[str, Any], inplace: bool) -> list[Tensor | None]:
         """The tangents of what an op is about to return. Streams of random numbers stay where they are."""
         nodes: list[Dual] = []
         state = THREAD.state
@@ -237,23 +206,6 @@ class Level:
         entered = alias(value)
         entered._rg, entered._edge = True, (node, 0)
         return entered
-
-    def enter(self, event: int, seq: int, given: Any, *graph_node: Any) -> Any:
-        """Spans that are no ops have no tangents."""
-        return None if self.under is None else self.under.enter(event, seq, given, *graph_node)
-
-    def hidden(self) -> Any:
-        """A context for what is one function in PyTorch, though it is made of ops."""
-        return getattr(self.under, "hidden", nullcontext)()
-
-
-def looked_at(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    """Call an op's function, which is not to ask the level again."""
-    MINE.skip = True
-    try:
-        return function(**arguments)
-    finally:
-        MINE.skip = False
 
 
 def several(made: Any) -> tuple[Any, ...]:
@@ -363,7 +315,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     tangent = LEVELS[-1].tangent(tensor) if LEVELS else None
     if tangent is None:
         return UnpackedDualTensor(tensor, None)
-    with quietly():
+    with LEVELS[-1]:
         primal = aten.alias(tensor)
     primal._a = Level.another(primal._a)
     LEVELS[-1].keep(primal, None)
@@ -382,7 +334,7 @@ def is_fwd_grad_enabled() -> bool:
 
 
 class set_fwd_grad_enabled:
-    """Say whether this thread's ops have tangents; takes effect at once and is undone when used as a context manager."""
+    """Say whether this thread's ops have tangents; takes effect at once, and is undone by a context manager's end."""
 
     def __init__(self, mode: bool) -> None:
         self.before, MINE.enabled = MINE.enabled, mode

@@ -18,6 +18,7 @@ from .._dispatch.observer import HOOK, event_id, span
 from .._dispatch.state import THREAD
 from .._dtype import FLOAT, FROM_NUMPY
 from .._tensor import LEVELS, Tensor, alias
+from .anomaly import AnomalyState, note
 from .forward import keep_tangent, set_fwd_grad_enabled, unpack_dual
 from .graph import RELEASED, Node, apply_pack_hooks, edge, save, save_result, unpack, unpack_result
 from .inplace import CUSTOM, MANY, bump, check_inplace, rebase
@@ -163,6 +164,7 @@ class FunctionNode(Node):
     """The node of a custom function. It has the attributes of `ctx`: both have one dictionary."""
 
     __slots__ = ("__dict__", "ctx", "positions")
+    needs_gradients = False
     function: type[Function]
     ctx: FunctionCtx
     positions: tuple[int, ...]  # of the tensor arguments among all arguments
@@ -345,6 +347,8 @@ def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -
         node.__dict__ = ctx.__dict__
         call.node = weakref.ref(node)
         _record(node, call, args, outputs, state)
+        if AnomalyState.enabled:
+            note(node)
     if tangents is not None and any(tangent is not None for tangent in tangents):
         outputs = _with_tangents(cls, ctx, args, tangents, outputs)
     return outputs if isinstance(result, tuple) else outputs[0]

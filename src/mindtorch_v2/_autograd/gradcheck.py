@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,9 +12,10 @@ from .._backends.array import phantom, seen_through
 from .._backends.base import device_of, placed, to_host
 from .._dispatch.namespace import aten
 from .._dtype import complex128, float64
-from .._tensor import Tensor, wrap
+from .._tensor import Tensor, strided, wrap
 from .api import grad
 from .forward import dual_level, make_dual, unpack_dual
+from .function import UndefinedGrad
 
 
 class GradcheckError(RuntimeError):
@@ -25,15 +26,41 @@ def _as_tuple(inputs: Any) -> tuple[Any, ...]:
     return tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
 
 
-def _outputs(function: Callable[..., Any], inputs: tuple[Any, ...]) -> list[Tensor]:
-    """The results that may have a gradient; of complex ones both parts, since gradients are of real numbers."""
-    made: list[Tensor] = []
-    for one in _as_tuple(function(*inputs)):
-        if isinstance(one, Tensor) and one.dtype.is_complex:
-            made += [aten.real(one), aten.imag(one)]
-        elif isinstance(one, Tensor) and one.dtype.is_floating_point:
-            made.append(one)
+def _results(function: Callable[..., Any], inputs: tuple[Any, ...]) -> list[Tensor]:
+    """What a function returns, which must be tensors that can be compared."""
+    made = list(_as_tuple(function(*inputs)))
+    for one in made:
+        if not isinstance(one, Tensor):
+            raise AttributeError(f"'{type(one).__name__}' object has no attribute 'requires_grad': gradcheck compares "
+                                 "functions that return tensors")
+        if one.layout is not strided:
+            raise ValueError("Sparse output is not supported at gradcheck yet. Please call to_dense(masked_grad=...) "
+                             "on the output of fn for gradcheck.")
     return made
+
+
+class _Part(NamedTuple):
+    """A result, or one of the two parts of a complex one: gradients are of real numbers."""
+
+    number: int
+    tensor: Tensor
+    about: str = ""
+
+
+def _parts(function: Callable[..., Any], inputs: tuple[Any, ...]) -> list[_Part]:
+    """The results that may have a gradient."""
+    made: list[_Part] = []
+    for number, one in enumerate(_results(function, inputs)):
+        if one.dtype.is_complex:
+            made += [_Part(number, aten.imag(one), "While considering the imaginary part of complex outputs only, "),
+                     _Part(number, aten.real(one), "While considering the real part of complex outputs only, ")]
+        elif one.dtype.is_floating_point:
+            made.append(_Part(number, one))
+    return made
+
+
+def _outputs(function: Callable[..., Any], inputs: tuple[Any, ...]) -> list[Tensor]:
+    return [part.tensor for part in _parts(function, inputs)]
 
 
 def _contents(function: Callable[..., Any], inputs: tuple[Any, ...]) -> list[np.ndarray]:
@@ -107,6 +134,34 @@ def _by_forward_mode(function: Callable[..., Any], given: tuple[Any, ...], which
     return [np.stack(column) for column in zip(*rows)]
 
 
+def get_numerical_jacobian(fn: Callable[..., Any], inputs: Any, target: Any = None, eps: float = 1e-3,
+                           grad_out: float = 1.0) -> tuple[Tensor, ...]:
+    """The Jacobians of a function of a tuple by central differences, one per input; deprecated in PyTorch."""
+    warnings.warn("`get_numerical_jacobian` was part of PyTorch's private API and not meant to be exposed. We are "
+                  "deprecating it and it will be removed in a future version of PyTorch.", FutureWarning, stacklevel=2)
+    if grad_out != 1.0:
+        raise ValueError("Expected grad_out to be 1.0. get_numerical_jacobian no longer supports values of grad_out != "
+                         "1.0.")
+    given = _as_tuple(inputs)
+    by = given if target is None else _as_tuple(target)
+    return tuple(wrap(_numerical(lambda *values: fn(values), given, one, eps)[0]) for one in by
+                 if isinstance(one, Tensor) and one.requires_grad)
+
+
+def get_analytical_jacobian(inputs: Any, output: Tensor, nondet_tol: float = 0.0,
+                            grad_out: float = 1.0) -> tuple[Any, bool, bool, bool]:
+    """The Jacobians by backward, whether twice the same, and whether sizes and dtypes fit; deprecated in PyTorch."""
+    warnings.warn("`get_analytical_jacobian` was part of PyTorch's private API and not meant to be exposed. We are "
+                  "deprecating it and it will be removed in a future version of PyTorch.", FutureWarning, stacklevel=2)
+    if grad_out != 1.0:
+        raise ValueError("Expected grad_out to be 1.0. get_analytical_jacobian no longer supports values of grad_out "
+                         "!= 1.0.")
+    wanted = [one for one in _as_tuple(inputs) if isinstance(one, Tensor) and one.requires_grad]
+    first, second = _analytical(output, wanted), _analytical(output, wanted)
+    again = all(np.allclose(a, b, 0, nondet_tol, equal_nan=True) for a, b in zip(first, second))
+    return tuple(map(wrap, first)), again, True, True
+
+
 def gradcheck(
     func: Callable[..., Any],
     inputs: Any,
@@ -142,15 +197,18 @@ def gradcheck(
     given = _as_tuple(inputs)
     try:
         wanted = _checked_inputs(given)
-        outputs = _outputs(func, given)
+        parts = _parts(func, given)
         if check_backward_ad:
-            _compare_backward(func, given, wanted, outputs, (eps, atol, rtol), nondet_tol, check_grad_dtypes)
+            _compare_backward(func, given, wanted, parts, (eps, atol, rtol), nondet_tol, check_grad_dtypes)
             if check_batched_grad:
-                _compare_batched(wanted, outputs)
+                _compare_batched(wanted, [part.tensor for part in parts])
+            _check_multiplied(func, given, wanted)
+            if check_undefined_grad:
+                _check_undefined(func, given, wanted)
         if check_forward_ad:
             for i, tensor in enumerate(wanted):
                 _compare(_by_forward_mode(func, given, tensor), _numerical(func, given, tensor, eps), i, atol, rtol,
-                         "Jacobian computed with forward mode mismatch")
+                         "Jacobian computed with forward mode mismatch", parts)
     except GradcheckError:
         if raise_exception:
             raise
@@ -180,9 +238,10 @@ def _checked_inputs(given: tuple[Any, ...]) -> list[Tensor]:
     return wanted
 
 
-def _compare_backward(func: Callable[..., Any], given: tuple[Any, ...], wanted: list[Tensor], outputs: list[Tensor],
+def _compare_backward(func: Callable[..., Any], given: tuple[Any, ...], wanted: list[Tensor], parts: list[_Part],
                       limits: tuple[float, float, float], nondet_tol: float, check_dtypes: bool) -> None:
     eps, atol, rtol = limits
+    outputs = [part.tensor for part in parts]
     if not any(o.requires_grad for o in outputs):
         for tensor in wanted:
             if any(np.any(matrix) for matrix in _numerical(func, given, tensor, eps)):
@@ -194,7 +253,7 @@ def _compare_backward(func: Callable[..., Any], given: tuple[Any, ...], wanted: 
             _check_dtypes(outputs, tensor)
         numerical = _numerical(func, given, tensor, eps)
         found = [n * 0 if a is None else a[i] for a, n in zip(analytical, numerical)]
-        _compare(found, numerical, i, atol, rtol, "Jacobian mismatch")
+        _compare(found, numerical, i, atol, rtol, "Jacobian mismatch", parts)
     again = [_analytical(o, wanted) if o.requires_grad else None for o in outputs]
     for first, second in zip(analytical, again):
         for a, b in zip(first or (), second or ()):
@@ -229,12 +288,52 @@ def _compare_batched(wanted: list[Tensor], outputs: list[Tensor]) -> None:
                                      f"output {j} and input {i} they differ")
 
 
+def _differentiable(func: Callable[..., Any], given: tuple[Any, ...]) -> list[Tensor]:
+    return [one for one in _results(func, given) if one.requires_grad]
+
+
+def _check_multiplied(func: Callable[..., Any], given: tuple[Any, ...], wanted: list[Tensor]) -> None:
+    """Gradients are multiples of those that come: of zeros they are zeros."""
+    outputs = _differentiable(func, given)
+    if not outputs:
+        return
+    found = grad(outputs, wanted, [aten.zeros_like(one) for one in outputs], allow_unused=True)
+    for one, tensor in zip(found, wanted):
+        if one is None:
+            continue
+        if one.layout is not tensor.layout and one.layout is not strided:
+            raise GradcheckError(f"grad is incorrect layout ({one.layout} is not {tensor.layout})")
+        if one._a.shape != tensor._a.shape:
+            raise GradcheckError("grad is incorrect size")
+        if np.any(to_host(aten.to_dense(one)._a)):
+            raise GradcheckError("backward not multiplied by grad_output")
+
+
+def _check_undefined(func: Callable[..., Any], given: tuple[Any, ...], wanted: list[Tensor]) -> None:
+    """A backward gets no gradient where none has come: for all outputs, and for each of several."""
+    count = len(_differentiable(func, given))
+    if not count:
+        return
+    for missing in [set(range(count)), *([{i} for i in range(count)] if count > 1 else [])]:
+        outputs = _differentiable(func, given)
+        ends = [UndefinedGrad()(one) if i in missing else one for i, one in enumerate(outputs)]
+        try:
+            found = grad(ends, wanted, [aten.zeros_like(one) for one in ends], allow_unused=True)
+        except RuntimeError as error:
+            raise GradcheckError("Expected backward function to handle undefined output grads. Please look at \"Notes "
+                                 "about undefined output gradients\" in \"tools/autograd/derivatives.yaml\"") from error
+        if any(one is not None and np.any(to_host(aten.to_dense(one)._a)) for one in found):
+            raise GradcheckError("Expected all input grads to be undefined or zero when all output grads are undefined "
+                                 "or zero. Please look at \"Notes about undefined output gradients\" in "
+                                 "\"tools/autograd/derivatives.yaml\"")
+
+
 def _compare(found: list[np.ndarray], numerical: list[np.ndarray], i: int, atol: float, rtol: float,
-             label: str) -> None:
-    for j, (analytical, measured) in enumerate(zip(found, numerical)):
+             label: str, parts: list[_Part]) -> None:
+    for part, analytical, measured in zip(parts, found, numerical):
         if analytical.shape == measured.shape and np.allclose(analytical, measured, rtol, atol, equal_nan=True):
             continue
-        raise GradcheckError(f"{label} for output {j} with respect to input {i},\nnumerical:"
+        raise GradcheckError(f"{part.about}{label} for output {part.number} with respect to input {i},\nnumerical:"
                              f"{wrap(np.asarray(measured))}\nanalytical:{wrap(np.asarray(analytical))}\n")
 
 

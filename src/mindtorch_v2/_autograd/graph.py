@@ -81,6 +81,7 @@ class Node:
     event_ids: tuple[int, int, type[Node]] | None = None  # under which a profile shows nodes of this class
     full_name = ""  # where it differs from the class's name
     may_run_user_code = True  # besides hooks of the node
+    needs_gradients = True  # whether it is not run if none has come
 
     def apply(self, *grads: Any) -> tuple[Any, ...]:
         """Gradients of the inputs from gradients of the outputs."""
@@ -266,13 +267,13 @@ class AccumulateGrad(Node):
 
     def apply(self, grad: Any = None, only_here: bool = False) -> tuple[Any, ...]:  # type: ignore[override]
         """Store or add the gradient. A first gradient that nobody else can see is taken over, not copied."""
-        if grad is None:
-            return ()
         variable = self.reference()
         if variable is None:
             return ()
         extras = variable.extras()
-        if extras.grad is None:
+        if grad is None:
+            pass  # hooks hear of it all the same
+        elif extras.grad is None:
             mine = only_here or type(grad)._dispatches  # what a class answers, it has made for whoever asked
             if mine and grad._a.strides == variable._a.strides and not THREAD.state.grad:
                 extras.grad = aten.detach(grad)

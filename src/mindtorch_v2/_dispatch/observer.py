@@ -138,8 +138,8 @@ def tap(listener: Any, place: str = "trace") -> None:
     `listener.takes()` says whether it wants to run the op that asks; then `listener.run(op, inplace, arguments)` does,
     by calling the op's function again. `listener.enter(event id, sequence number, given values)`, for a backward
     function with its node as well, returns an object whose `leave()` is called at the end of the span. Without a
-    recorder the events of ops go nowhere. There is one place for tangents, one for what takes ops over and one for an
-    execution trace; each passes on to the next, its `under`, what it does not take.
+    recorder the events of ops go nowhere. There is one place for anomaly detection, one for tangents, one for what
+    takes ops over and one for an execution trace; each passes on to the next, its `under`, what it does not take.
     """
     _TAPS[place] = listener
     chain = [one for one in _TAPS.values() if one is not None]
@@ -149,7 +149,7 @@ def tap(listener: Any, place: str = "trace") -> None:
     HOOK["OBSERVING"] = HOOK["TAP"] is not None or _RECORDING[0]
 
 
-_TAPS: dict[str, Any] = {"tangents": None, "dispatch": None, "trace": None}  # outermost first
+_TAPS: dict[str, Any] = {"anomaly": None, "tangents": None, "dispatch": None, "trace": None}  # outermost first
 
 
 def as_one() -> Any:

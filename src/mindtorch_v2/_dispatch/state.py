@@ -32,13 +32,13 @@ class ThreadState:
     """The runtime's view of one thread."""
 
     __slots__ = ("__weakref__", "autocast", "default_device", "endings", "events", "exposed", "extend", "grad",
-                 "grad_inside", "ident", "inference", "native_id", "outer_devices", "pack_hooks", "paused", "probe", "seq", "thread",
-                 "walk")
+                 "grad_inside", "ident", "inference", "native_id", "outer_devices", "pack_hooks", "paused", "probe",
+                 "seq", "thread", "walk")
 
     def __init__(self) -> None:
         self.grad = True
         self.inference = False
-        self.grad_inside = False  # what `enable_grad` and the like have set inside inference mode, where `grad` is False
+        self.grad_inside = False  # what `enable_grad` and the like set inside inference mode, where `grad` is False
         self.autocast = False  # whether listed ops called now cast their arguments, see `autocast`
         self.seq = 0
         self.ident = threading.get_ident()

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
-from .._autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
+from .._autograd.gradcheck import (
+    GradcheckError,
+    get_analytical_jacobian,
+    get_numerical_jacobian,
+    gradcheck,
+    gradgradcheck,
+)
 
-__all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
+__all__ = ["GradcheckError", "get_analytical_jacobian", "get_numerical_jacobian", "gradcheck", "gradgradcheck"]

@@ -1,7 +1,7 @@
 """`jvp`, `linearize`, `jacfwd`: directional derivatives.
 
-`jvp` is forward mode. Its levels do not nest: inside one, and for `linearize`, a gradient is differentiated by what is put
-in at the outputs, in which it is linear. The values are forward mode's.
+`jvp` is forward mode. Its levels do not nest: inside one, and for `linearize`, a gradient is differentiated by what is
+put in at the outputs, in which it is linear. The values are forward mode's.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from .._tensor import LEVELS, Tensor
 from ..utils._pytree import tree_flatten, tree_unflatten
 from .gradients import Argnums, _released, jacrev, vjp
 
-
-_STRUCTURE = ("{}: Expected primals and tangents to have the same python structure. For example, if primals is a tuple of "
-              "3 tensors, tangents also must be. Got primals with structure {} and tangents with structure {}")
+_STRUCTURE = ("{}: Expected primals and tangents to have the same python structure. For example, if primals is a tuple "
+              "of 3 tensors, tangents also must be. Got primals with structure {} and tangents with structure {}")
 
 
 class _Linear:
@@ -45,11 +44,11 @@ class _Linear:
             raise RuntimeError(_STRUCTURE.format(self.name, self.spec, spec))
         for number, (primal, tangent) in enumerate(zip(self.leaves, given, strict=True)):
             if not isinstance(tangent, Tensor) or primal.shape != tangent.shape:
-                raise RuntimeError(f"tangent:{number} with shape {getattr(tangent, 'shape', type(tangent))} in flattened "
-                                   f"pytree doesn't match the shape {primal.shape} of the primal ({self.name})")
+                raise RuntimeError(f"tangent:{number} with shape {getattr(tangent, 'shape', type(tangent))} in "
+                                   f"flattened pytree doesn't match the shape {primal.shape} of the primal")
             if primal.dtype is not tangent.dtype:
                 raise RuntimeError(f"tangent:{number} with dtype {tangent.dtype} in flattened pytree doesn't match the "
-                                   f"dtype {primal.dtype} of the primal ({self.name})")
+                                   f"dtype {primal.dtype} of the primal")
         pairs = [(one, change) for one, change in zip(self.pulled, given, strict=True) if one.requires_grad]
         found: Any = [None] * len(self.probes)
         if pairs:
