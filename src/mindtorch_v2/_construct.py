@@ -218,6 +218,8 @@ def _writable(array: np.ndarray) -> np.ndarray:
 
 def from_dlpack(ext_tensor: Any, *, device: DeviceLike = None, copy: bool | None = None) -> Tensor:
     """A tensor on the memory of another library's array, or of a capsule of `to_dlpack`."""
+    if isinstance(ext_tensor, Tensor) and ext_tensor.requires_grad:
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if isinstance(ext_tensor, Tensor) and not copy:
         made = aten.alias(aten.detach(ext_tensor))
     elif hasattr(ext_tensor, "__dlpack__"):

@@ -75,6 +75,11 @@ class _Batch:
                              f"{sizes} for the mapped dimension")
         self.size = sizes[0]
 
+    def common(self) -> list[Tensor]:
+        """The tensors that all examples have in common."""
+        return [leaf for leaf, dim in zip(self.leaves, self.dims, strict=True)
+                if dim is None and isinstance(leaf, Tensor) and not leaf.is_inference()]
+
     def examples(self) -> list[Any]:
         """Every example's arguments. Of an empty batch an example of zeros, from which results have their shape."""
         parts = []
@@ -88,6 +93,20 @@ class _Batch:
             else:
                 parts.append(list(aten.unbind(leaf, dim)))
         return [tree_unflatten(list(one), self.spec) for one in zip(*parts, strict=True)]
+
+
+def _captured(func: Any) -> list[Tensor]:
+    """The tensors in a function's closure."""
+    cells = getattr(func, "__closure__", None) or ()
+    found = []
+    for cell in cells:
+        try:
+            value = cell.cell_contents
+        except ValueError:  # it is not filled yet
+            continue
+        if isinstance(value, Tensor) and not value.is_inference():
+            found.append(value)
+    return found
 
 
 def _stacked(name: str, out_dims: Any, results: list[Any], size: int) -> Any:
@@ -139,10 +158,16 @@ def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomne
         batch = _Batch(name, in_dims, args)
         before = stream_states()
         results = []
+        common = batch.common() + _captured(func)
+        versions = [one._version for one in common]
         for example in batch.examples():
             if randomness == "same":
                 continue_from(before)
             results.append(func(*example, **kwargs))
+            if [one._version for one in common] != versions:
+                raise RuntimeError("vmap: inplace arithmetic(self, *extra_args) is not possible on a tensor that is not "
+                                   "mapped over, an argument with in_dims=None or one that the function captures: every "
+                                   "example would change it again. Use an out-of-place operation instead.")
         if randomness == "error" and any(not np.array_equal(state, before.get(generator, state))
                                          for generator, state in stream_states().items()):
             raise RuntimeError("vmap: called random operation while in randomness error mode. Please either use the "
