@@ -64,7 +64,7 @@ inf, nan, pi, e = _np.inf, _np.nan, _np.pi, _np.e
 
 # Loaded when first asked for, so that importing the package stays cheap.
 _SUBMODULES = frozenset({
-    "_C", "_VF", "__config__", "__future__", "_custom_ops", "_dynamo", "_environment", "_export", "_inductor",
+    "_C", "_VF", "__config__", "__future__", "_custom_ops", "_dynamo", "_environment", "_export", "_inductor", "_refs",
     "_jit_internal", "_utils", "accelerator", "amp", "ao", "autograd", "backends", "compiler", "cpu", "cuda",
     "distributed", "distributions", "export", "fft", "func", "functional", "futures", "fx", "hub", "jit", "library",
     "linalg", "masked", "mps", "mtia", "multiprocessing", "nested", "nn", "npu", "onnx", "ops", "optim", "overrides",
@@ -72,7 +72,8 @@ _SUBMODULES = frozenset({
     "special", "storage", "testing", "torch_alias", "torch_version", "types", "utils", "version", "xpu",
 })
 _FROM_SUBMODULES = {"DispatchKey": "_library.keys", "DispatchKeySet": "_library.keys", "Tag": "_library.tags",
-                    "classes": "_classes", "load": "serialization", "save": "serialization"}
+                    "_disable_dynamo": "_dynamo", "classes": "_classes", "load": "serialization",
+                    "save": "serialization"}
 _FROM_SUBMODULES.update(dict.fromkeys((
     "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor",
     "IntTensor", "LongTensor", "ShortTensor", "numel", "typename"), "_legacy"))
@@ -99,7 +100,7 @@ _FROM_SUBMODULES.update(dict.fromkeys((
     "cudnn_is_acceptable", "from_file", "get_device", "get_device_module", "has_lapack", "has_mkl", "has_openmp",
     "has_spectral", "init_num_threads", "is_conj", "is_distributed", "is_inference", "is_neg", "is_same_size",
     "is_signed", "is_vulkan_available", "jagged", "layout", "legacy_contiguous_format", "newaxis", "resize_as_",
-    "_assert", "_shape_as_tensor", "set_anomaly_enabled",
+    "_assert", "_segment_reduce", "_shape_as_tensor", "set_anomaly_enabled",
     "set_flush_denormal", "sparse_bsc", "sparse_bsr", "sparse_coo", "sparse_csc", "sparse_csr", "sym_float", "sym_int",
     "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum", "to_dlpack", "zero_"), "_functions"))
 _FROM_SUBMODULES.update(dict.fromkeys((
@@ -131,6 +132,8 @@ def __getattr__(name: str) -> Any:
         found = function if function is None else _accept_axis(name, function)
     elif name in _REFUSED:
         found = _make_refused(name)
+    elif (absent := _importlib.import_module(f"{__package__}._library.absent_ops").look_up(name)) is not None:
+        found = absent
     else:
         raise AttributeError(f"module 'torch' has no attribute '{name}'")
     globals()[name] = found

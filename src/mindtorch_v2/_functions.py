@@ -57,6 +57,12 @@ def _shape_as_tensor(input: Tensor) -> Tensor:
     return tensor(list(input.shape), dtype=int64)
 
 
+def _segment_reduce(data: Tensor, reduce: str, **kwargs: Any) -> Tensor:
+    """The older name of `torch.segment_reduce`."""
+    made: Tensor = aten.segment_reduce(data, reduce, **kwargs)
+    return made
+
+
 def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Sequence[Any] = ()) -> Any:
     """Call one of two functions."""
     if not isinstance(pred, (bool, Tensor)):

@@ -140,6 +140,11 @@ REFLECTED: dict[str, Callable[[Tensor, Any], Any]] = {
 }
 
 
+# Python 2's names, which PyTorch's Tensor has kept.
+OLD_NAMES = {"__div__": "__truediv__", "__idiv__": "__itruediv__", "__rdiv__": "__rtruediv__",
+             "__nonzero__": "__bool__", "__long__": "__int__"}
+
+
 def _operand(self: Tensor, number: Any) -> Tensor:
     """A number as a 0-d tensor of the dtype it has beside this tensor."""
     if isinstance(number, Tensor):
@@ -157,4 +162,6 @@ def attach(late: Iterable[str]) -> None:
         setattr(Tensor, attribute, lazy_method(attribute, op_name))
     for attribute in REFLECTED:
         setattr(Tensor, attribute, reflected(attribute))
+    for old, name in OLD_NAMES.items():
+        setattr(Tensor, old, getattr(Tensor, name))
     Tensor.__hash__ = object.__hash__  # type: ignore[method-assign]

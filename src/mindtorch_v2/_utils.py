@@ -72,6 +72,12 @@ def _get_device_module(device_type: str) -> ModuleType:
     return module
 
 
+def _is_privateuse1_backend_available() -> bool:
+    """Whether an NPU is there."""
+    found: bool = importlib.import_module(f"{__package__}.npu").is_available()
+    return found
+
+
 def _get_device_index(device: DeviceLike, optional: bool = False, allow_cpu: bool = False) -> int:
     """The number of a device; -1 for the CPU where that is allowed."""
     where = as_device(device) if isinstance(device, str) else device

@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 from ._dispatch.namespace import aten
-from ._dtype import FLOAT, INTEGER, DType, iinfo, int64
+from ._dtype import FLOAT, INTEGER, DType, bool_, iinfo, int64
 from ._shape import wrap_dim
 from ._tensor import Tensor
 
@@ -201,3 +201,23 @@ def cumprod(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Any = 
     """The running product of the selected elements."""
     given = input if dtype is None else aten.to(input, dtype)
     return aten.cumprod(_filled(given, mask, 1), dim, dtype=given.dtype)
+
+
+def _input_mask(input: Tensor, *args: Any, mask: Any = None, **kwargs: Any) -> Tensor:
+    """The mask of a call in the shape of its input; without one, all elements."""
+    chosen = _mask(input, mask)
+    return aten.ones_like(input, dtype=bool_) if chosen is None else chosen
+
+
+_EACH = ("cumprod", "cumsum", "log_softmax", "normalize", "softmax", "softmin")
+
+
+def _output_mask(op: Any, input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """Which elements of a call's result come from elements that its mask selects."""
+    chosen = _input_mask(input, mask=kwargs.get("mask"))
+    if op.__name__ in _EACH:
+        return chosen
+    given = args[1:] if op.__name__ == "norm" else args
+    dims = _dims(input, given[0] if given else kwargs.get("dim"))
+    keepdim = bool(given[1]) if len(given) > 1 else kwargs.get("keepdim", False)
+    return aten.any(chosen, dims, keepdim=keepdim) if input.ndim else chosen

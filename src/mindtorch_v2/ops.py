@@ -42,6 +42,9 @@ class OpOverload:
         self.__module__ = f"torch.ops.{op.namespace}"
         self.tags: list[Any] = [] if definition is None else list(definition.tags)
 
+    def __deepcopy__(self, memo: Any) -> OpOverload:
+        return self  # there is one of each
+
     @property
     def _schema(self) -> FunctionSchema:
         if self._definition is not None:
@@ -104,6 +107,9 @@ class OpOverloadPacket:
             # An entry for the in-place form alone comes after the op's own, and takes its place.
             self._overloads = {overload_name(op, self._inplace) or "default": op for op in candidates
                                if (op.inplace if self._inplace else not is_inplace_alone(op))}
+
+    def __deepcopy__(self, memo: Any) -> OpOverloadPacket:
+        return self  # there is one of each
 
     @property
     def _qualified_op_name(self) -> str:

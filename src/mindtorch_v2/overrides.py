@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
 
@@ -186,6 +187,12 @@ def _get_current_function_mode() -> Any:
 def _get_current_function_mode_stack() -> list[Any]:
     """The modes, innermost last."""
     return list(STATE.modes)
+
+
+@contextmanager
+def enable_reentrant_dispatch() -> Iterator[None]:
+    """Inside `__torch_dispatch__`: let classes take over the ops that it calls, which they do here anyway."""
+    yield
 
 
 class BaseTorchFunctionMode(TorchFunctionMode):

@@ -26,6 +26,17 @@ def _get_privateuse1_backend_name() -> str:
     return "npu"
 
 
+def _get_cpu_capability() -> str:
+    """The instructions that the kernels use."""
+    found: str = importlib.import_module(f"{__package__.rpartition('.')[0]}.backends.cpu").get_cpu_capability()
+    return found
+
+
+def _len_torch_function_stack() -> int:
+    """How many modes take functions over in this thread."""
+    return len(STATE.modes)
+
+
 def _current_graph_task_id() -> int:
     """The number of the backward pass that runs now in this thread, -1 outside of any."""
     walk = THREAD.state.walk
@@ -127,7 +138,8 @@ def _get_cudnn_enabled() -> bool:
     return False
 
 
-_has_xpu = _has_cuda = _has_mps = False
+_has_xpu = _has_cuda = _has_mps = has_mkl = has_openmp = has_cuda = has_mps = has_xpu = False
+has_lapack = has_spectral = True
 
 
 def _is_torch_function_mode_enabled() -> bool:
@@ -177,6 +189,9 @@ _ELSEWHERE = {"_is_fwd_grad_enabled": ("_autograd.forward", "is_fwd_grad_enabled
               "_ExcludeDispatchKeyGuard": ("_library.keys", "ExcludeKeys"), "_TensorMeta": ("_tensor", "TensorMeta"),
               "Tag": ("_library.tags", "Tag"), "_disabled_torch_function_impl": ("_tensor", "DISABLED"),
               "_disabled_torch_dispatch_impl": ("_tensor", "DISABLED_DISPATCH"),
+              "_TorchFunctionState": ("_dispatch.overriding", "TorchFunctionState"),
+              "_get_torch_function_state": ("_dispatch.overriding", "get_torch_function_state"),
+              "_set_torch_function_state": ("_dispatch.overriding", "set_torch_function_state"),
               "_DisableTorchDispatch": ("_dispatch.dispatch_modes", "DisableTorchDispatch")}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -87,6 +87,24 @@ def _numerical(function: Callable[..., Any], inputs: tuple[Any, ...], which: Ten
         _set(which._a, place, kept)
         rows.append(row)
     return [np.stack([r[k] for r in rows]) if rows else np.zeros((0, 0)) for k in range(count)]
+
+
+def tensors_of(value: Any, only_requiring_grad: bool = False) -> Iterator[Tensor]:
+    """The tensors in a value, also in lists inside it."""
+    if isinstance(value, Tensor):
+        if value.requires_grad or not only_requiring_grad:
+            yield value
+    elif isinstance(value, Iterable) and not isinstance(value, str):
+        for one in value:
+            yield from tensors_of(one, only_requiring_grad)
+
+
+def numerical_jacobian(fn: Callable[..., Any], inputs: Any, outputs: Any = None, target: Any = None,
+                       eps: float = 1e-3, is_forward_ad: bool = False) -> list[tuple[Tensor, ...]]:
+    """For each tensor of `target` (the inputs, if left out): its changes by differences, a matrix for each output."""
+    given = _as_tuple(inputs)
+    return [tuple(wrap(matrix) for matrix in _numerical(fn, given, one, eps))
+            for one in tensors_of(given if target is None else target, only_requiring_grad=True)]
 
 
 def _set(array: Any, place: Any, value: Any) -> None:

@@ -23,6 +23,13 @@ def refusal() -> RuntimeError:
                         "to a single memory location. Please clone() the tensor before performing the operation.")
 
 
+def check_shown_once(target: Any) -> None:
+    """Refuse to write to memory that shows an element twice."""
+    if any(step == 0 and count > 1 for step, count in zip(target.strides, target.shape)):
+        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single "
+                           "memory location. Please clone() the tensor before performing the operation.")
+
+
 def check_overlap(target: Any, source: Any) -> None:
     """Refuse to write where a part of the same memory is still read."""
     if target is source:
@@ -53,7 +60,7 @@ def overlapping(target: Any, source: Any) -> bool:
 
 def check_apart(target: Any, source: Any) -> None:
     """Refuse to write where the same memory is still read, even if it is all of it."""
-    if overlapping(target, source) and target.flags.forc and source.flags.forc:
+    if target is source or (overlapping(target, source) and target.flags.forc and source.flags.forc):
         raise refusal()
 
 

@@ -26,7 +26,7 @@ from .._autograd.inplace import (
     rebase,
 )
 from .._backends.base import BY_ARRAY, copy_array, device_kernel
-from .._backends.overlap import check_apart, check_overlap, dense
+from .._backends.overlap import check_apart, check_overlap, check_shown_once, dense
 from .._device import on_two_devices
 from .._dtype import as_dtype, dtype
 from .._storage import InferenceShared, Shared
@@ -41,7 +41,7 @@ from .layouts import following
 from .namespace import COMPILER, LOCK, aten
 from .native import NATIVE
 from .observer import NAMES, event_id, first_use, open_stretch
-from .out_rules import APART, check_out
+from .out_rules import APART, RESIZED_FIRST, check_out
 from .overriding import Taken
 from .promotion import check_cast
 from .recipes import Recipe, inputs_recipe, is_kept, recipe
@@ -117,11 +117,14 @@ def write_out(op: Op, out: Any, result: Any, inputs: tuple[Any, ...] = ()) -> An
         check_out(op, result._a.dtype, out._a.dtype)
     if result.requires_grad:
         raise_out_grad(op)
-    for array in inputs:
-        check_overlap(out._a, array)
-        if op.name in APART:
-            check_apart(out._a, array)
+    apart = op.name in APART
+    # `gather` reads an index before it writes there, so that `out=` may be the index itself, once it has its shape.
+    late = inputs[1:] if op.name == "gather" else ()
+    for array in inputs[:len(inputs) - len(late)]:
+        (check_apart if apart else check_overlap)(out._a, array)
     if out._a.shape != result._a.shape:
+        if (op.promote or (apart and op.name not in RESIZED_FIRST)) and not out._a.flags.writeable:
+            check_shown_once(out._a)
         if out._a.size:
             warnings.warn(f"An output with one or more elements was resized since it had shape {list(out._a.shape)}, "
                           f"which does not match the required output shape {list(result._a.shape)}. Resize it to zero "
@@ -129,6 +132,8 @@ def write_out(op: Op, out: Any, result: Any, inputs: tuple[Any, ...] = ()) -> An
         aten.resize_(out, result._a.shape)
         if not result._a.flags.c_contiguous and dense(result._a):
             out.as_strided_(result.shape, result.stride())  # memory of its own lies as a new result's
+    for array in late:
+        check_overlap(out._a, array)
     copy_array(out._a, result._a)
     bump(out)
     return out

@@ -20,8 +20,9 @@ from .._tensor import Tensor
 from .dtype_rules import unsupported
 from .namespace import aten
 from .observer import tell_refusal
+from .overload_names import takes_several
 from .overriding import PACKAGE, NobodyAnswers, Taken, claim
-from .registry import OPS, Op
+from .registry import Op
 from .schema import as_given
 
 OPERANDS = (Tensor, int, float, complex, np.number, np.bool_)  # what stands beside a tensor in `x + y`
@@ -60,19 +61,14 @@ def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str, operat
             continue
         if scalar_ok and isinstance(value, (int, float, complex, np.number, np.bool_)) and argument.name != "self":
             continue
-        return TypeError(
-            f"{form}(): argument '{argument.python_name}' (position {position}) must be Tensor, "
-            f"not {type(value).__name__}"
-        )
+        return not_a_call(op, form, values, f"argument '{argument.python_name}' (position {position}) must be Tensor, "
+                          f"not {type(value).__name__}")
     for position, (argument, value) in enumerate(zip(arguments, values), start=first):
         wanted = None if argument.is_tensor else wrong_kind(argument.type, value)
         if wanted is not None and (wanted == "tuple of ints" or isinstance(value, Tensor) or is_foreign(error)):
             place = "" if argument.keyword_only else f" (position {position})"
-            said = f"argument '{argument.python_name}'{place} must be {wanted}, not {type(value).__name__}"
-            several = sum(1 for key in OPS if key.partition(".")[0] == op.name) > 1
-            kinds = ", ".join("Tensor" if isinstance(v, Tensor) else type(v).__name__ for v in values if v is not None)
-            return TypeError(f"{form}() received an invalid combination of arguments - got ({kinds}); {said}"
-                             if several else f"{form}(): {said}")
+            return not_a_call(op, form, values, f"argument '{argument.python_name}'{place} must be {wanted}, "
+                              f"not {type(value).__name__}")
     tensors = [v for v in values if isinstance(v, Tensor)]
     if any(type(t._a) is not np.ndarray for t in [*tensors, *listed(values)]):
         settled = on_devices(op, values, form, sys._getframe(1).f_locals.get("out"))
@@ -106,6 +102,16 @@ def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str, operat
             shown = ", ".join(map(str, sizes if isinstance(sizes, (list, tuple)) else [sizes]))
             return RuntimeError(f"Storage size calculation overflowed with sizes=[{shown}]")
     return in_own_words(error, values, form, tensors)
+
+
+def not_a_call(op: Op, form: str, values: tuple[Any, ...], said: str) -> TypeError:
+    """What an argument of the wrong kind raises, in the form PyTorch has for functions with one or more signatures."""
+    args, named = as_given(op.schema, values)
+    if not takes_several(form, len(args) + len(named)):
+        return TypeError(f"{form}(): {said}")
+    kinds = ["Tensor" if isinstance(v, Tensor) else type(v).__name__ for v in (*args, *named.values())]
+    shown = ", ".join([*kinds[:len(args)], *(f"{name}={kind}" for name, kind in zip(named, kinds[len(args):]))])
+    return TypeError(f"{form}() received an invalid combination of arguments - got ({shown}); {said}")
 
 
 def wrong_kind(kind: str, value: Any) -> str | None:

@@ -44,7 +44,9 @@ _COMPOSITES = """
 """
 COMPOSITES = frozenset(_COMPOSITES.split())
 # Ops that read elements after others were written: `out=` may not be one of the operands.
-APART = frozenset({"gather", "index_select", "kthvalue", "masked_select", "take"})
+APART = frozenset({"cat", "gather", "index_select", "kthvalue", "masked_select", "take"})
+# Those of them that first resize an `out=` of another shape, so that it may have shown elements twice.
+RESIZED_FIRST = frozenset({"cat", "gather", "kthvalue"})
 
 NAMES = {"float32": "float", "float64": "double", "int64": "long int", "int32": "int", "int16": "short int",
          "int8": "signed char", "uint8": "unsigned char", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
@@ -92,6 +94,8 @@ WORDS = {
     "heaviside": "heaviside is not yet implemented for tensors with different dtypes, {source} and {target}.",
     "histc": "torch.histogram: input tensor and hist tensor should have the same dtype, but got input {source} and "
              "hist {target}",
+    **dict.fromkeys(("complex", "polar"), "Expected object of scalar type {source} but got scalar type {target} for "
+                    "argument 'out'"),
     "logsumexp": "logsumexp(): Expected floating point type for result tensor, but got: {target}",
 }
 

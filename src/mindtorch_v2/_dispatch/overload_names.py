@@ -28,3 +28,30 @@ def overload_name(op: Op, inplace: bool = False) -> str:
 def is_inplace_alone(op: Op) -> bool:
     """Whether an entry of the table is there for an in-place form, and is no overload of the op itself in PyTorch."""
     return op.overload.startswith("inplace") or op.key == "normal.fill"
+
+
+# Functions that have several signatures in PyTorch, by the numbers of arguments (7 is 7 or more) that fit none of them
+# or more than one: what is wrong with such a call is told by all its arguments, not by one.
+_SEVERAL = {
+    "01567": "add sub", "0127": "addbmm addmv addr", "01267": "addcdiv addcmul addmv_", "012456": "addmm baddbmm",
+    "01234567": """all any bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor clamp clamp_
+        clamp_max clamp_max_ clamp_min clamp_min_ clip clip_ conv1d conv2d conv3d copysign ctc_loss dsplit eq
+        fake_quantize_per_tensor_affine fill fill_ float_power fmod ge greater greater_equal gru gt histogramdd hsplit
+        index_fill isin le lerp less less_equal linspace logspace lstm lt masked_fill moveaxis movedim nanquantile
+        narrow ne not_equal pow quantile randint_like remainder result_type rnn_relu rnn_tanh rsub scatter searchsorted
+        std std_mean tensor_split var var_mean view_copy vsplit xlogy xlogy_""",
+    "0234567": """arange bernoulli count_nonzero cumulative_trapezoid eye gradient hamming_window kaiser_window rand
+        rand_like randn randn_like randperm repeat_interleave squeeze squeeze_copy trapezoid trapz""",
+    "02367": "argsort mean", "1": "atleast_1d atleast_2d atleast_3d", "023456": "bartlett_window blackman_window "
+    "hann_window", "013567": "bmm div mm spmm", "0123467": "bucketize", "0123567": "divide subtract",
+    "012": "embedding_bag", "0124567": """floor_divide multiply sparse_compressed_tensor sparse_csc_tensor
+        sparse_csr_tensor true_divide""", "023457": "histogram", "023567": "max min nuclear_norm where",
+    "0567": "median nanmedian", "0234": "normal", "0267": "prod sum", "0134567": "randint", "024567": "round",
+    "034567": "round_ sparse_coo_tensor", "023467": "sort",
+}
+_COUNTS = {name: counts for counts, names in _SEVERAL.items() for name in names.split()}
+
+
+def takes_several(name: str, count: int) -> bool:
+    """Whether a call with so many arguments is not plainly one of the function's signatures in PyTorch."""
+    return str(min(count, 7)) in _COUNTS.get(name, "")

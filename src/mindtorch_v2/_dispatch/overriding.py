@@ -6,6 +6,7 @@ the public functions when the first instance of such a class is made, or met, or
 
 from __future__ import annotations
 
+import enum
 import importlib
 import sys
 import threading
@@ -81,6 +82,26 @@ class DisableTorchFunction(DisableTorchFunctionSubclass):
     def __exit__(self, *exc: object) -> None:
         super().__exit__(*exc)
         STATE.all_off -= 1
+
+
+class TorchFunctionState(enum.Enum):
+    """What may take functions over in this thread: classes and modes, modes alone, or nothing."""
+
+    ENABLED = 0
+    SUBCLASSES_DISABLED = 1
+    ALL_DISABLED = 2
+
+
+def get_torch_function_state() -> TorchFunctionState:
+    """The state of this thread."""
+    return (TorchFunctionState.ALL_DISABLED if STATE.all_off else
+            TorchFunctionState.SUBCLASSES_DISABLED if STATE.classes_off else TorchFunctionState.ENABLED)
+
+
+def set_torch_function_state(state: TorchFunctionState) -> None:
+    """Leave or enter a state, whatever contexts are open."""
+    STATE.classes_off = int(state is not TorchFunctionState.ENABLED)
+    STATE.all_off = int(state is TorchFunctionState.ALL_DISABLED)
 
 
 def overrides(kind: type) -> bool:

@@ -60,6 +60,9 @@ def disable(fn: Callable[..., Any] | None = None, recursive: bool = True, *, rea
     return (lambda function: function) if fn is None else fn
 
 
+_disable_dynamo = disable  # torch has it under this name
+
+
 def _as_it_is(fn: Any) -> Any:
     """The function as it is."""
     return fn

@@ -12,5 +12,6 @@ optimize_ddp = True
 inline_inbuilt_nn_modules = True
 assume_static_by_default = True
 automatic_dynamic_shapes = True
+compiled_autograd = False
 verbose = False
 disable = False

@@ -12,6 +12,13 @@ from typing import Any, NoReturn
 _FORMS = "this runtime does the same with other ops, or not at all"
 # Name -> why it is not there.
 ABSENT = {
+    "_batch_norm_with_update": "a form for compilers; use native_batch_norm",
+    "_chunk_cat": "a form for sharded parameters; use chunk and cat",
+    "_efficient_attention_forward": "a kernel of CUDA devices",
+    "_flash_attention_forward": "a kernel of CUDA devices",
+    **dict.fromkeys(("_scaled_mm", "_scaled_mm_v2"), "products of float8 are not computed here"),
+    "_unsafe_masked_index": "a form for compilers; use where and index",
+    "_unsafe_masked_index_put_accumulate": "a form for compilers; use index_put",
     "_assert_async": _FORMS, "_assert_scalar": _FORMS, "_assert_tensor_metadata": _FORMS,
     "_pin_memory": "pinned memory is the device's own; use Tensor.pin_memory",
     "_scaled_dot_product_cudnn_attention": "a kernel of CUDA devices",
@@ -35,6 +42,9 @@ class AbsentOp:
         self._name, self._overload = name, overload
         self.__name__ = f"{name}.{overload}" if overload else name
 
+    def __deepcopy__(self, memo: Any) -> AbsentOp:
+        return self  # there is one of each
+
     def __getattr__(self, overload: str) -> AbsentOp:
         if overload.startswith("__") or self._overload:
             raise AttributeError(f"'{self.__name__}' has no attribute '{overload}'")
@@ -53,3 +63,8 @@ class AbsentOp:
 def absent(name: str, overload: str = "") -> AbsentOp:
     """One object for one name."""
     return AbsentOp(name, overload)
+
+
+def look_up(name: str) -> AbsentOp | None:
+    """The private op of this name, which `torch` itself has too; None if it is not one of these."""
+    return absent(name) if name.startswith("_") and name in ABSENT else None

@@ -149,6 +149,8 @@ def _ormqr(self: Tensor, tau: Tensor, other: Tensor, left: bool, transpose: bool
         raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be greater than or equal to tau.shape[-1]")
     if other._a.shape[side] != self._a.shape[-2]:
         raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be equal to input.shape[-2]")
+    if tau._a.shape[-1] != min(other._a.shape[side], self._a.shape[-1]):
+        raise RuntimeError(f"torch.ormqr: tau.shape[-1] must be equal to min(other.shape[{side}], input.shape[-1])")
     _refuse_dtype("ormqr_cpu", self)
     if not left:
         # C Q is the adjoint of Q^H C^H.

@@ -16,7 +16,7 @@ from .._backends.meta import MetaArray
 from .._dispatch.dtype_rules import unsupported
 from .._dispatch.layouts import is_channels_last
 from .._dispatch.namespace import aten
-from .._dispatch.registry import declare
+from .._dispatch.registry import choose, declare
 from .._dispatch.state import THREAD
 from .._dtype import FLOAT, FROM_NUMPY, HALF_TYPES, finfo, float32, uint8
 from .._tensor import Tensor
@@ -186,6 +186,28 @@ declare(
     "bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)", cpu=kernels.batch_norm, where="f",
     differentiable=(0,), grad={("input", "weight", "bias"): _batch_norm_gradients}, meta=_batch_norm_shapes,
 )
+declare(
+    "_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, "
+    "Tensor(b!) running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)", where="n",
+    composite=lambda input, weight, bias, running_mean, running_var, training, momentum, eps: aten.native_batch_norm(
+        input, weight, bias, running_mean, running_var, training, momentum, eps),
+)
+declare(
+    "_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, "
+    "float eps) -> (Tensor, Tensor, Tensor)", where="n",
+    composite=lambda input, weight, bias, training, momentum, eps: aten.native_batch_norm(
+        input, weight, bias, None, None, training, momentum, eps),
+)
+
+
+@choose("_native_batch_norm_legit", where="f")
+def _native_batch_norm_legit(input: Tensor, weight: Any, bias: Any, *rest: Any, **named: Any) -> tuple[Tensor, ...]:
+    stats = "running_mean" in named or (bool(rest) and isinstance(rest[0], Tensor))
+    op = aten._native_batch_norm_legit__default if stats else aten._native_batch_norm_legit__no_stats
+    made: tuple[Tensor, ...] = op(input, weight, bias, *rest, **named)
+    return made
+
+
 declare(
     "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, "
     "Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> "

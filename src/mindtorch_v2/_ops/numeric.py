@@ -316,8 +316,14 @@ def _histogramdd(input: Tensor, bins: Any, range: Any, weight: Tensor | None, de
     else:
         wanted = [bins] * columns if isinstance(bins, int) else list(bins)
     if len(wanted) != columns:
-        raise RuntimeError(f"torch.histogramdd: Expected number of bin edges/bins to equal the size of the innermost "
-                           f"dimension of input, got {len(wanted)} and {columns}")
+        if isinstance(bins[0], Tensor):
+            raise RuntimeError(f"torch.histogramdd: expected {columns} sequences of bin edges for a "
+                               f"{columns}-dimensional histogram but got {len(wanted)}")
+        raise RuntimeError("histogramdd: The size of bins must be equal to the innermost dimension of the input. They "
+                           f"are {len(wanted)} and {columns}.")
+    if range is not None and len(range) != 2 * columns:
+        raise RuntimeError(f"torch.histogramdd: for a {columns}-dimensional histogram range should have {2 * columns} "
+                           f"elements, but got {len(range)}")
     flat_weight = None if weight is None else to_host(weight._a).reshape(-1)
     counts, edges = kernels.histogramdd(points, wanted, range, flat_weight, density)
     return wrap(placed(counts, input.device)), tuple(wrap(placed(e, input.device)) for e in edges)

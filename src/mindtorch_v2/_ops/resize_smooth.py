@@ -47,7 +47,7 @@ def _declare(mode: str) -> None:
             aten, f"{name}__default")(grad, output_size, align_corners, scales_h, scales_w)},
     )
 
-    @choose(name, where="n")
+    @choose(name, where="f")
     def chosen(input: Tensor, output_size: Any, align_corners: bool, *rest: Any, scale_factors: Any = None,
                **scales: Any) -> Tensor:
         if scale_factors is not None or output_size is None or (rest and isinstance(rest[0], (list, tuple))):

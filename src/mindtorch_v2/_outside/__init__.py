@@ -7,6 +7,8 @@ modules have no files here: `names.txt` lists them, and the finder makes them wh
       functions: fully_shard                what raises when it is called
       decorators: _require_initialized      what makes functions that raise when they are called
       false: is_available                   functions that answer no
+      empty: GPU_TYPES                      lists of what there is none of
+      unchanged: mark_exportable            decorators that change nothing
       settings: triton                      objects whose attributes can be set, and change nothing
       none: active_fake_mode                functions that answer that there is none
       classes: FSDPModule                   what has no instances; exceptions, by their name, may be caught
@@ -91,6 +93,22 @@ def no(*args: Any, **kwargs: Any) -> bool:
     return False
 
 
+def makes_refused(name: str, error: type[BaseException], text: str) -> Callable[..., Any]:
+    """What takes a function, or its text, and returns one that raises."""
+
+    def make(function: Any, *args: Any, **kwargs: Any) -> Any:
+        known = getattr(function, "__name__", name)
+        return refusing(known, error, text.format(known))
+
+    make.__name__ = name
+    return make
+
+
+def unchanged(function: Any) -> Any:
+    """The function itself."""
+    return function
+
+
 def nothing(*args: Any, **kwargs: Any) -> None:
     """None."""
 
@@ -106,6 +124,10 @@ def attribute(module: str, name: str) -> Any:
     kind, reason, members = entries[module][name]
     if kind == "false":
         return no
+    if kind == "empty":
+        return []
+    if kind == "unchanged":
+        return unchanged
     if kind == "settings":
         return SimpleNamespace()
     if kind == "none":
@@ -113,7 +135,7 @@ def attribute(module: str, name: str) -> Any:
     if kind in ("functions", "decorators"):
         error, text = REASONS[reason]
         if kind == "decorators":
-            return lambda function: refusing(function.__name__, error, text.format(function.__name__))
+            return makes_refused(name, error, text)
         return refusing(name, error, text.format(f"torch.{below}"))
     return _class(name, kind, reason, tuple(members))
 

@@ -8,6 +8,11 @@ from .._autograd.gradcheck import (
     get_numerical_jacobian,
     gradcheck,
     gradgradcheck,
+    numerical_jacobian,
+    tensors_of,
 )
 
 __all__ = ["GradcheckError", "get_analytical_jacobian", "get_numerical_jacobian", "gradcheck", "gradgradcheck"]
+
+_iter_tensors = tensors_of
+_get_numerical_jacobian = numerical_jacobian

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import platform
+import re
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
+
+import numpy as np
 
 from .._device import DeviceLike
 from . import amp as amp
@@ -80,3 +85,31 @@ def current_stream(device: DeviceLike = None) -> Stream:
 def stream(stream: Stream) -> AbstractContextManager[Any]:
     """A context that changes nothing."""
     return nullcontext()
+
+
+def get_capabilities() -> dict[str, Any]:
+    """What the processor can do, as NumPy finds out: `{"avx2": True, "avx512_vnni": False, …}`."""
+    core: Any = np.core if np.__version__ < "2" else np._core  # type: ignore[attr-defined]
+    found = {_capability(name): bool(there) for name, there in core._multiarray_umath.__cpu_features__.items()}
+    return {**found, "architecture": platform.machine(), "num_logical_cores": os.cpu_count() or 1}
+
+
+def _capability(name: str) -> str:
+    """PyTorch's name of an instruction set that NumPy calls `AVX512VNNI` or `SSE41`."""
+    name = re.sub("^avx512_?(?=.)", "avx512_", name.lower())
+    return {"sse41": "sse4_1", "sse42": "sse4_2"}.get(name, name)
+
+
+def _is_avx2_supported() -> bool:
+    """Whether the processor has AVX2."""
+    return bool(get_capabilities().get("avx2", False))
+
+
+def _is_avx512_supported() -> bool:
+    """Whether the processor has AVX-512."""
+    return bool(get_capabilities().get("avx512_f", False))
+
+
+def _is_vnni_supported() -> bool:
+    """Whether the processor multiplies bytes in vectors."""
+    return bool(get_capabilities().get("avx512_vnni", False))

@@ -9,7 +9,7 @@ from typing import Any
 from .._device import DeviceLike
 from .._dispatch.namespace import aten
 from .._dtype import DefaultDtype, DType, as_dtype, float32, float64
-from .._tensor import Tensor
+from .._tensor import Tensor, strided
 
 __all__ = ["bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "hamming",
            "hann", "kaiser", "nuttall"]
@@ -19,6 +19,8 @@ def _options(name: str, M: int, dtype: DType | None, layout: Any, requires_grad:
     """What every window checks first, and the dtype it is made in."""
     if M < 0:
         raise ValueError(f"{name} requires non-negative window length, got M={M}")
+    if layout not in (None, strided):
+        raise ValueError(f"{name} is implemented for strided tensors only, got: {layout}")
     kind = DefaultDtype.value if dtype is None else as_dtype(dtype, name)
     if kind not in (float32, float64):
         raise ValueError(f"{name} expects float32 or float64 dtypes, got: {kind}")

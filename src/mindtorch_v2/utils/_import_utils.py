@@ -12,7 +12,13 @@ __all__ = ["check_module_exists", "import_dill"]
 
 def check_module_exists(name: str) -> bool:
     """Whether a module could be imported."""
-    return importlib.util.find_spec(name) is not None
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # a package above it is not there
+        return False
+
+
+_check_module_exists = check_module_exists  # under both names in PyTorch, by version
 
 
 @functools.lru_cache

@@ -9,21 +9,13 @@ from typing import Any
 import numpy as np
 
 from ..._dispatch.steps import step
+from ..overlap import check_shown_once
 from .reduce import wide
 from .rng import MersenneGenerator
 from .rng_checks import COMPLEX, FLOATING, require
 from .rng_rounding import fused_multiply_add, narrow
 
 Array = Any
-
-
-def refuse_overlap(target: Array) -> None:
-    """Elements that share memory cannot be filled one by one."""
-    if any(step == 0 and extent > 1 for step, extent in zip(target.strides, target.shape, strict=True)):
-        raise RuntimeError(
-            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-            "Please clone() the tensor before performing the operation."
-        )
 
 
 def memory_order(target: Array) -> list[int]:
@@ -36,7 +28,7 @@ def fill(target: Array, draw: Callable[[tuple[int, ...]], Array]) -> Array:
     if target.flags.c_contiguous:
         target[...] = draw(target.shape)
         return target
-    refuse_overlap(target)
+    check_shown_once(target)
     inner = target.transpose(memory_order(target))
     inner[...] = draw(inner.shape)
     return target
@@ -104,7 +96,7 @@ def bernoulli(target: Array, engine: MersenneGenerator, p: float) -> Array:
 
 def bernoulli_elementwise(target: Array, engine: MersenneGenerator, p: Array) -> Array:
     """`bernoulli_` with a tensor of probabilities, which broadcasts."""
-    refuse_overlap(target)
+    check_shown_once(target)
     try:
         spread = np.broadcast_to(p, target.shape)
     except ValueError:

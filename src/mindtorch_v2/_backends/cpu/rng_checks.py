@@ -187,6 +187,8 @@ def check_multinomial_shape(probabilities: Any, num_samples: int, replacement: b
         raise RuntimeError("cannot sample n_sample <= 0 samples")
     if not replacement and num_samples > probabilities.shape[-1]:
         raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
+    if probabilities.shape[-1] > 2 ** 24:
+        raise RuntimeError("number of categories cannot exceed 2^24")
 
 
 def check_multinomial(probabilities: np.ndarray, num_samples: int, replacement: bool) -> None:

@@ -228,5 +228,10 @@ def placed(window: Any) -> Any:
 
 def narrow_copy(a: Array, dim: int, start: int, length: int) -> Array:
     """`length` entries of a dimension from `start`, as a copy."""
+    if dim >= a.ndim > 0:
+        raise RuntimeError(f"Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but got false. The "
+                           f"dimension is {dim}, and there are {a.ndim}.")
+    if length < 0:
+        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({a.shape[dim]}).")
     start = view.narrow_start(a, dim, start, length)
     return contiguous(view.slice_dim(a, dim, start, start + length, 1)).copy()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from ..._outside import attributes
 from . import quantized
 
 __all__ = ["quantized"]
+
+__getattr__ = attributes("ao.nn", globals())

@@ -15,10 +15,8 @@ import numpy as np
 from ..._construct import tensor
 from ..._dispatch.namespace import aten
 from ..._dtype import bool_, dtype, int64
-from ..._random import manual_seed
 from .._creation import make_tensor
 from .common_dtype import complex_types, floating_types_and, get_all_dtypes, integral_types
-from .common_utils import freeze_rng_state
 from .opinfo.core import *  # noqa: F403 - tests import these from here as well
 from .opinfo.core import (
     _NOTHING,
@@ -305,13 +303,6 @@ def _call(arguments: Callable[[Any], tuple[Any, ...]]) -> Callable[..., Iterator
 
 _OTHERS = [OpInfo(name, dtypes=_dtypes(kinds), supports_out=has_out, sample_inputs_func=_call(arguments),
                   supports_autograd=name not in _NO_GRADIENT) for name, (kinds, has_out, arguments) in _OTHER.items()]
-
-def wrapper_set_seed(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """An op that draws random numbers, from the same state each time, which is put back afterwards."""
-    with freeze_rng_state():
-        manual_seed(42)
-        return op(*args, **kwargs)
-
 
 op_db: list[OpInfo] = [*unary_ufuncs, *binary_ufuncs, *reduction_ops, *shape_funcs, *spectral_funcs, *_OTHERS]
 ops_and_refs = list(op_db)

@@ -13,7 +13,6 @@ import importlib.util
 import inspect
 import os
 import platform
-import random
 import re
 import shutil
 import socket
@@ -26,13 +25,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
 from ..._absent import refusing
-from ..._random import fork_rng
 from ..._settings import is_warn_always_enabled, set_warn_always
 from ..._tensor import Tensor
+from ...utils._dtype_abbrs import dtype_abbrs  # noqa: F401 (tests import it from here)
 from .._creation import make_tensor
+from .._utils import freeze_rng_state
 from .common_dtype import get_all_dtypes
 from .random_matrices import (
     make_fullrank_matrices_with_distinct_singular_values,
@@ -229,8 +227,6 @@ def __getattr__(name: str) -> Any:
         return runs_anyway
     if name in _OUTSIDE:
         return refusing(name, NotImplementedError, f"{name}: {_OUTSIDE[name]}")
-    if name == "dtype_abbrs":
-        return importlib.import_module("mindtorch_v2.testing._internal.logging_tensor").DTYPE_SHORT
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -296,18 +292,6 @@ def _needs_what_is_absent(name: str) -> Callable[..., Any]:
 
     mark.__name__ = name
     return mark
-
-
-@contextmanager
-def freeze_rng_state() -> Iterator[None]:
-    """Leave the generators of tensors, NumPy and Python as they were."""
-    numpy_state, python_state = np.random.get_state(), random.getstate()
-    try:
-        with fork_rng():
-            yield
-    finally:
-        np.random.set_state(numpy_state)
-        random.setstate(python_state)
 
 
 # -- decorators --------------------------------------------------------------------------------------------------------

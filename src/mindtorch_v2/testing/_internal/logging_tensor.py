@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..._tensor import Tensor
+from ...utils._dtype_abbrs import dtype_abbrs
 from ...utils._mode_utils import no_dispatch
 from ...utils._python_dispatch import TorchDispatchMode
 from ...utils._pytree import tree_map
@@ -15,14 +16,6 @@ from ...utils.weak import WeakTensorKeyDictionary
 
 __all__ = ["LoggingTensor", "LoggingTensorMode", "LoggingTensorReentrant", "capture_logs",
            "capture_logs_with_logging_tensor_mode", "log_input", "no_dispatch"]
-
-
-DTYPE_SHORT = {
-    "bfloat16": "bf16", "float64": "f64", "float32": "f32", "float16": "f16", "float8_e4m3fn": "f8e4m3fn",
-    "float8_e5m2": "f8e5m2", "float8_e4m3fnuz": "f8e4m3fnuz", "float8_e5m2fnuz": "f8e5m2fnuz",
-    "float8_e8m0fnu": "f8e8m0fnu", "complex32": "c32", "complex64": "c64", "complex128": "c128", "int8": "i8",
-    "int16": "i16", "int32": "i32", "int64": "i64", "bool": "b8", "uint8": "u8", "uint16": "u16", "uint32": "u32",
-    "uint64": "u64"}
 
 
 class _Log:
@@ -44,7 +37,7 @@ class _Log:
         """A tensor that was made: its number, dtype and shape."""
         if not self.numbered(value):
             return repr(value)
-        return f"{self.name(value)}: {DTYPE_SHORT[str(value.dtype).removeprefix('torch.')]}{list(value.shape)}"
+        return f"{self.name(value)}: {dtype_abbrs[value.dtype]}{list(value.shape)}"
 
     def numbered(self, value: Any) -> bool:
         """Whether a value is shown by a number: the tensors of the class, or all where a mode notes them."""

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...._dispatch.namespace import aten
+from ...._outside import attributes
 from ...._tensor import Tensor
 from ....nn.modules.linear import Identity
 from ....nn.modules.module import Module
+from ....nn.modules.pooling import MaxPool2d
 
-__all__ = ["FloatFunctional"]
+__all__ = ["FloatFunctional", "MaxPool2d"]
+
+__getattr__ = attributes("ao.nn.quantized", globals())
 
 
 class FloatFunctional(Module):

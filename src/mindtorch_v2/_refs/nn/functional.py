@@ -1,0 +1,11 @@
+"""`torch._refs.nn.functional`: the functions of `torch.nn.functional`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...nn import functional as _ops
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_ops, name)

@@ -1,0 +1,1 @@
+"""`torch._vendor`: what PyTorch carries of other projects."""

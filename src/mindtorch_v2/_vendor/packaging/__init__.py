@@ -1,0 +1,5 @@
+"""`torch._vendor.packaging`: versions."""
+
+from . import version
+
+__all__ = ["version"]
