@@ -497,9 +497,9 @@ def run_posthooks(hooks: NodeHooks, results: Sequence[Any], received: list[Tenso
 drain: Callable[[Walk, ThreadState], None] | None = None
 count_waiting = count_dependencies
 if WALK is not None:
-    WALK.prepare({
+    WALK.prepare_walk({
         "AccumulateGrad": AccumulateGrad, "AnomalyState": AnomalyState, "Extras": Extras, "HOOK": HOOK, "Node": Node,
-        "RELEASED": RELEASED, "Tensor": Tensor, "ThreadState": ThreadState, "Walk": Walk,
+        "RELEASED": RELEASED, "ThreadState": ThreadState, "Walk": Walk,
         "detach": lambda grad: aten.detach(grad), "first_of_all": -LAST, "fit": fit, "heappop": heappop,
         "heappush": heappush, "in_common": in_common, "release": Node.release})
     drain, count_waiting = WALK.drain, WALK.count_dependencies

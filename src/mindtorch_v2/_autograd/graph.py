@@ -12,12 +12,14 @@ from .._backends.cpu.memory import copy_, new_empty_strided
 from .._backends.geometry import is_dense
 from .._backends.sparse import SparseArray
 from .._dispatch.namespace import aten
+from .._dispatch.native import WALK
 from .._dispatch.observer import HOOK
 from .._dispatch.state import THREAD
 from .._dtype import FROM_NUMPY, dtype
 from .._memory_format import contiguous_format
 from .._shape import Size
-from .._tensor import VIEW_EDGE, Tensor, wrap, wrap_known
+from .._storage import Shared
+from .._tensor import VIEW_EDGE, Extras, Tensor, wrap, wrap_known
 
 new = object.__new__
 Edge = tuple["Node", int]
@@ -466,3 +468,8 @@ def packed(saved: Any, pack: Callable[[Any], Any], unpack_hook: Callable[[Any], 
                                "side-effects.")
         return kept
     return saved
+
+
+if WALK is not None:  # the twins look first, and what is rare comes back to the functions here
+    WALK.prepare_graph({"Extras": Extras, "Shared": Shared, "Tensor": Tensor, "leaf_edge": leaf_edge, "unpack": unpack})
+    globals().update(leaf_edge=WALK.leaf_edge, unpack=WALK.unpack)

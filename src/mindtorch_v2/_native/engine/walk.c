@@ -1,5 +1,6 @@
 /* The backward pass over nodes that run only this package's code: the twin of `count_dependencies`, `Walk.run`,
- * `evaluate` and `send` in `_autograd/engine.py`, and of `in_common` and `passed_on` in `_autograd/ownership.py`.
+ * `evaluate` and `send` in `_autograd/engine.py`, of `in_common` and `passed_on` in `_autograd/ownership.py`, and of
+ * `unpack` and `leaf_edge` in `_autograd/graph.py`.
  *
  * What is rare is left to the Python code, one node at a time: hooks, a program's own functions, captured gradients,
  * anomaly detection. While somebody observes, nothing runs here.
@@ -11,15 +12,16 @@
 #define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
 #include <numpy/arrayobject.h>
 
-#define VERSION 1
+#define VERSION 2
 #define FEW 8 /* gradients of a node, beyond which memory is taken for them */
 
-/* What `prepare` is given: classes, functions and values of the Python side. */
-static PyTypeObject *tensor_type, *node_type, *accumulate_type;
-static PyObject *hook_slots, *released, *detach, *fit, *in_common_of_many, *anomaly, *plain_release, *heappush, *heappop;
+/* What `prepare_graph` and `prepare_walk` are given: classes, functions and values of the Python side. */
+static PyTypeObject *tensor_type, *node_type, *accumulate_type, *shared_type;
+static PyObject *new_leaf_edge, *unpack_all, *hook_slots, *released, *detach, *fit, *in_common_of_many, *anomaly, *plain_release, *heappush, *heappop;
 
 /* Where the slots of their instances are. */
-static Py_ssize_t tensor_array, tensor_extras, tensor_base, node_edges, node_hooks, node_meta, node_seq,
+static Py_ssize_t tensor_array, tensor_extras, tensor_base, tensor_shared, tensor_requires, tensor_edge,
+    shared_version, extras_accumulator, node_edges, node_hooks, node_meta, node_seq,
     accumulate_leaf, extras_grad, extras_post_hooks, walk_buffers, walk_marks, walk_waiting, walk_needed, walk_wanted,
     walk_ready, walk_arrived, walk_keep_graph, walk_exposed, state_exposed, state_grad;
 
@@ -553,6 +555,63 @@ failed:
     return NULL;
 }
 
+/* -- what nodes saved ---------------------------------------------------------------------------------------------- */
+
+/* Whether what a tensor shares with its views is at a version; -1 if the Python code has to look. */
+static int at_version(PyObject *shared, PyObject *version)
+{
+    if (shared == NULL) return -1;
+    if (shared == Py_None) return PyLong_CheckExact(version) && PyLong_AsLong(version) == 0 ? 1 : -1;
+    if (Py_TYPE(shared) != shared_type || *slot(shared, shared_version) == NULL) return -1;
+    return PyObject_RichCompareBool(*slot(shared, shared_version), version, Py_EQ) == 1 ? 1 : -1;
+}
+
+/* A tensor without history around memory that is known: `wrap_known`, with what it shares. */
+static PyObject *wrapped(PyObject *array, PyObject *shared)
+{
+    PyObject *tensor = tensor_type->tp_alloc(tensor_type, 0);
+    if (tensor == NULL) return NULL;
+    *slot(tensor, tensor_array) = Py_NewRef(array);
+    *slot(tensor, tensor_requires) = Py_NewRef(Py_False);
+    *slot(tensor, tensor_edge) = Py_NewRef(Py_None);
+    *slot(tensor, tensor_extras) = Py_NewRef(Py_None);
+    *slot(tensor, tensor_base) = Py_NewRef(Py_None);
+    *slot(tensor, tensor_shared) = Py_NewRef(shared);
+    return tensor;
+}
+
+PyDoc_STRVAR(unpack_doc, "unpack(node, saved)\n--\n\nThe tensor behind what `save` returned.");
+
+static PyObject *unpack(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
+{
+    if (count == 2 && PyTuple_CheckExact(arguments[1])) {
+        PyObject *saved = arguments[1], *kept = PyTuple_GET_ITEM(saved, 0);
+        if (PyTuple_GET_SIZE(saved) == 2) {
+            if (!PyObject_TypeCheck(kept, tensor_type)) return Py_NewRef(kept); /* a number, or None */
+            if (at_version(*slot(kept, tensor_shared), PyTuple_GET_ITEM(saved, 1)) == 1) return Py_NewRef(kept);
+        } else if (PyTuple_GET_SIZE(saved) == 3 && PyArray_CheckExact(kept)) {
+            PyObject *shared = PyTuple_GET_ITEM(saved, 1);
+            if (at_version(shared, PyTuple_GET_ITEM(saved, 2)) == 1) return wrapped(kept, shared);
+        }
+        if (PyErr_Occurred()) return NULL;
+    }
+    return PyObject_Vectorcall(unpack_all, arguments, count, NULL); /* packed, released, changed since */
+}
+
+PyDoc_STRVAR(leaf_edge_doc, "leaf_edge(tensor)\n--\n\nThe edge to a leaf's accumulator, made once.");
+
+static PyObject *leaf_edge(PyObject *module, PyObject *tensor)
+{
+    if (PyObject_TypeCheck(tensor, tensor_type)) {
+        PyObject *extras = *slot(tensor, tensor_extras);
+        if (extras != NULL && extras != Py_None) {
+            PyObject *found = *slot(extras, extras_accumulator);
+            if (found != NULL && found != Py_None) return Py_NewRef(found);
+        }
+    }
+    return PyObject_CallOneArg(new_leaf_edge, tensor);
+}
+
 /* -- setting up ---------------------------------------------------------------------------------------------------- */
 
 static int find_slot(PyObject *given, const char *class_name, const char *name, Py_ssize_t *offset)
@@ -581,12 +640,47 @@ static int find_object(PyObject *given, const char *name, PyObject **place)
     return 0;
 }
 
-PyDoc_STRVAR(prepare_doc, "prepare(given)\n--\n\nTell the classes, functions and values of the Python side, by name.");
+struct wanted_slot { const char *class_name, *name; Py_ssize_t *offset; };
+struct wanted_object { const char *name; PyObject **place; };
 
-static PyObject *prepare(PyObject *module, PyObject *given)
+static int find_all(PyObject *given, const struct wanted_slot *slots, size_t slot_count,
+                    const struct wanted_object *objects, size_t object_count)
 {
-    const struct { const char *class_name, *name; Py_ssize_t *offset; } slots[] = {
+    if (!PyDict_Check(given)) {
+        PyErr_SetString(PyExc_TypeError, "expected a dictionary");
+        return -1;
+    }
+    for (size_t i = 0; i < slot_count; i++)
+        if (find_slot(given, slots[i].class_name, slots[i].name, slots[i].offset) < 0) return -1;
+    for (size_t i = 0; i < object_count; i++)
+        if (find_object(given, objects[i].name, objects[i].place) < 0) return -1;
+    return 0;
+}
+
+#define COUNT(ARRAY) (sizeof(ARRAY) / sizeof *(ARRAY))
+
+PyDoc_STRVAR(prepare_graph_doc, "prepare_graph(given)\n--\n\nTell what `unpack` and `leaf_edge` need, by name.");
+
+static PyObject *prepare_graph(PyObject *module, PyObject *given)
+{
+    const struct wanted_slot slots[] = {
         {"Tensor", "_a", &tensor_array}, {"Tensor", "_ag", &tensor_extras}, {"Tensor", "_of", &tensor_base},
+        {"Tensor", "_st", &tensor_shared}, {"Tensor", "_rg", &tensor_requires}, {"Tensor", "_edge", &tensor_edge},
+        {"Shared", "version", &shared_version}, {"Extras", "accumulator", &extras_accumulator},
+    };
+    const struct wanted_object objects[] = {
+        {"Tensor", (PyObject **)&tensor_type}, {"Shared", (PyObject **)&shared_type}, {"unpack", &unpack_all},
+        {"leaf_edge", &new_leaf_edge},
+    };
+    if (find_all(given, slots, COUNT(slots), objects, COUNT(objects)) < 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(prepare_walk_doc, "prepare_walk(given)\n--\n\nTell what the walk needs, by name; after `prepare_graph`.");
+
+static PyObject *prepare_walk(PyObject *module, PyObject *given)
+{
+    const struct wanted_slot slots[] = {
         {"Node", "edges", &node_edges}, {"Node", "hooks", &node_hooks}, {"Node", "meta", &node_meta},
         {"Node", "seq", &node_seq}, {"AccumulateGrad", "reference", &accumulate_leaf},
         {"Extras", "grad", &extras_grad}, {"Extras", "post_hooks", &extras_post_hooks},
@@ -596,25 +690,22 @@ static PyObject *prepare(PyObject *module, PyObject *given)
         {"Walk", "exposed", &walk_exposed}, {"ThreadState", "exposed", &state_exposed},
         {"ThreadState", "grad", &state_grad},
     };
-    const struct { const char *name; PyObject **place; } objects[] = {
-        {"Tensor", (PyObject **)&tensor_type}, {"Node", (PyObject **)&node_type},
-        {"AccumulateGrad", (PyObject **)&accumulate_type}, {"HOOK", &hook_slots}, {"RELEASED", &released},
-        {"detach", &detach}, {"fit", &fit}, {"in_common", &in_common_of_many}, {"AnomalyState", &anomaly},
-        {"release", &plain_release}, {"heappush", &heappush}, {"heappop", &heappop}, {"first_of_all", &first_of_all},
+    const struct wanted_object objects[] = {
+        {"Node", (PyObject **)&node_type}, {"AccumulateGrad", (PyObject **)&accumulate_type}, {"HOOK", &hook_slots},
+        {"RELEASED", &released}, {"detach", &detach}, {"fit", &fit}, {"in_common", &in_common_of_many},
+        {"AnomalyState", &anomaly}, {"release", &plain_release}, {"heappush", &heappush}, {"heappop", &heappop},
+        {"first_of_all", &first_of_all},
     };
-    const struct { const char *text; PyObject **place; } words[] = {
+    const struct wanted_object words[] = {
         {"apply", &word_apply}, {"deposit", &word_deposit}, {"edges", &word_edges}, {"enabled", &word_enabled},
         {"evaluate", &word_evaluate}, {"hooks", &word_hooks}, {"may_run_user_code", &word_may_run},
         {"meta", &word_meta}, {"OBSERVING", &word_observing}, {"release", &word_release},
         {"saved_names", &word_saved_names}, {"send", &word_send}, {"seq", &word_seq},
     };
-    if (!PyDict_Check(given)) return PyErr_Format(PyExc_TypeError, "prepare() takes a dictionary");
-    for (size_t i = 0; i < sizeof slots / sizeof *slots; i++)
-        if (find_slot(given, slots[i].class_name, slots[i].name, slots[i].offset) < 0) return NULL;
-    for (size_t i = 0; i < sizeof objects / sizeof *objects; i++)
-        if (find_object(given, objects[i].name, objects[i].place) < 0) return NULL;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        PyObject *word = PyUnicode_InternFromString(words[i].text);
+    if (tensor_type == NULL) return PyErr_Format(PyExc_RuntimeError, "prepare_graph() comes first");
+    if (find_all(given, slots, COUNT(slots), objects, COUNT(objects)) < 0) return NULL;
+    for (size_t i = 0; i < COUNT(words); i++) {
+        PyObject *word = PyUnicode_InternFromString(words[i].name);
         if (word == NULL) return NULL;
         Py_XSETREF(*words[i].place, word);
     }
@@ -623,7 +714,10 @@ static PyObject *prepare(PyObject *module, PyObject *given)
 }
 
 static PyMethodDef functions[] = {
-    {"prepare", prepare, METH_O, prepare_doc},
+    {"prepare_graph", prepare_graph, METH_O, prepare_graph_doc},
+    {"prepare_walk", prepare_walk, METH_O, prepare_walk_doc},
+    {"unpack", (PyCFunction)(void (*)(void))unpack, METH_FASTCALL, unpack_doc},
+    {"leaf_edge", leaf_edge, METH_O, leaf_edge_doc},
     {"drain", (PyCFunction)(void (*)(void))drain, METH_FASTCALL, drain_doc},
     {"count_dependencies", count_dependencies, METH_O, count_doc},
     {NULL, NULL, 0, NULL},
