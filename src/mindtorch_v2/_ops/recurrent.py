@@ -1,8 +1,9 @@
 """Recurrent layers and cells.
 
-A layer of padded sequences is one op, and so are its gradients: the op that PyTorch has for LSTM layers. PyTorch runs
-GRU and plain layers step by step; the profile of one here has this op where PyTorch's has those of every step. Packed
-sequences, projections and other dtypes go step by step here too.
+An LSTM layer of padded sequences is one op, and so are its gradients, as in PyTorch. PyTorch runs GRU and plain layers
+step by step. Here they are the same one op where no gradient is needed, inside the layer's own row. With gradients they
+go step by step here too: the nodes of the steps are rows of their own in a profile of the backward. So do packed
+sequences, projections and other dtypes.
 """
 
 from __future__ import annotations
@@ -110,7 +111,8 @@ class Stack:
         if self.mode == LSTM:
             fits = not self.projects and data.dtype.name in ("float32", "bfloat16")
         else:
-            fits = data.dtype.name == "float32" and not casts((data,))
+            learns = is_grad_enabled() and any(t.requires_grad for t in (data, *self.states, *self.params))
+            fits = data.dtype.name == "float32" and not learns and not casts((data,))
         return fits and has_kernel(FUSED_LAYER, data._a)
 
     def run(self, data: Tensor, batch_sizes: Sequence[int] | None) -> list[Any]:
@@ -135,9 +137,6 @@ class Stack:
             data = outputs[0] if self.directions == 1 else aten.cat(outputs, data.ndim - 1)
             if self.dropout and self.train and layer < self.num_layers - 1:
                 data = aten.dropout(data, self.dropout, True)
-        if fused and self.mode != LSTM and self.directions == 1 and data.requires_grad:
-            # The layer needs its output for the backward; in PyTorch a program may change the one it gets.
-            data = aten.clone(data)
         return [data, *(aten.stack(states, 0) for states in final)]
 
     def fused_layer(self, data: Tensor, weights: Sequence[Any], states: Sequence[Any], reverse: bool) -> Any:
