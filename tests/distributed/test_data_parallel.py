@@ -82,3 +82,14 @@ def test_synchronised_batch_norm_is_that_of_the_whole_batch(tmp_path):
     for gradients, buffers in results_of(tmp_path, 2):
         assert max(gradients) < 1e-4
         assert max(buffers) < 1e-4
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_hooks_and_collectives_with_gradients_are_pytorchs(both, ranks):
+    ours, theirs = both("both_hooks", ranks)
+    for mine, other in zip(results_of(ours, ranks), results_of(theirs, ranks)):
+        assert mine.keys() == other.keys()
+        for name, value in other.items():
+            # Numbers of 16 bits are rounded anew in every step.
+            tolerance = 1e-3 if "16" in name else 1e-5
+            assert mine[name] == pytest.approx(value, rel=tolerance, abs=tolerance), (name, mine["rank"])
