@@ -29,9 +29,9 @@ SAID = {
     "batch script": ("SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_LOCALID=0 SLURM_NODEID=0", (None, None, None, None, (0, 1))),
     "mpiexec in a task": (TASK + "SLURM_PROCID=1 SLURM_LOCALID=0 SLURM_NODEID=1 PMI_RANK=3 PMI_SIZE=4 "
                                  "MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2", (3, 4, 1, 2, (1, 2))),
-    "Open MPI whose helpers srun started": (TASK + "SLURM_PROCID=0 SLURM_LOCALID=0 PMI_RANK=0 PMI_SIZE=2 "
-                                            "OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=3 OMPI_COMM_WORLD_LOCAL_RANK=2 "
-                                            "OMPI_COMM_WORLD_LOCAL_SIZE=3", (2, 3, 2, 3, (0, 1))),
+    "Open MPI whose helpers srun started": (
+        TASK + "SLURM_PROCID=0 SLURM_LOCALID=0 PMI_RANK=0 PMI_SIZE=2 OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=3 "
+               "OMPI_COMM_WORLD_LOCAL_RANK=2 OMPI_COMM_WORLD_LOCAL_SIZE=3", (2, 3, 2, 3, (0, 1))),
     "nothing": ("", (None, None, None, None, (0, 1))),
 }
 

@@ -1,4 +1,4 @@
-"""Where what ranks write goes: the options `--log-dir`, `--redirects`, `--tee` and `--local-ranks-filter` of `torchrun`.
+"""Where what ranks write goes: `--log-dir`, `--redirects`, `--tee` and `--local-ranks-filter` of `torchrun`.
 
 The launcher puts the choice into the environment, and the process that watches a rank carries it out. The files are
 where PyTorch's launcher has them: `LOG_DIR/RUN_ID_xxxx/attempt_0/LOCAL_RANK/stdout.log`.

@@ -48,8 +48,10 @@ def local_size() -> int | None:
 
 
 def node() -> tuple[int, int]:
-    """The number of this machine, and how many there are. Only Slurm says it; of other launchers it is worked out, which
-    is right if they fill one machine after the other."""
+    """The number of this machine, and how many there are.
+
+    Only Slurm says it. Of other launchers it is worked out, which is right if they fill one machine after the other.
+    """
     if _is_task():
         return int(os.environ.get("SLURM_NODEID", "0")), int(os.environ.get("SLURM_STEP_NUM_NODES", "1"))
     here, beside = local_rank(), local_size()

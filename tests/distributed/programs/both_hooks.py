@@ -31,7 +31,8 @@ def gradient(name, function, *shape):
     outputs = list(y) if isinstance(y, tuple) else [y]
     sum(weighed(one) for one in outputs).backward()
     # What a rank has that is not the target of a sum is not said.
-    seen[name] = [] if name == "reduce" and rank != 1 else [value for one in outputs for value in one.flatten().tolist()]
+    is_said = name != "reduce" or rank == 1
+    seen[name] = [value for one in outputs for value in one.flatten().tolist()] if is_said else []
     seen[f"{name} gradient"] = x.grad.flatten().tolist()
 
 

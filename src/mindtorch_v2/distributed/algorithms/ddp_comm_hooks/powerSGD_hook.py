@@ -1,8 +1,8 @@
 """PowerSGD (arXiv:1905.13727): gradients travel as products of two thin matrices.
 
-A gradient M of n by m becomes P Q^T with few columns: P = M Q is summed over the ranks and its columns made orthonormal,
-then Q = M^T P is averaged. What is lost on a rank is added to its next gradient (error feedback), and Q is the start of
-the next step (warm start). The sums are taken one after the other inside the backward, without overlap: each needs the
+A gradient M becomes P Q^T with few columns: P = M Q is summed over the ranks and its columns made orthonormal, then
+Q = M^T P is averaged. What is lost on a rank is added to its next gradient (error feedback), and Q is the start of the
+next step (warm start). The sums are taken one after the other inside the backward, without overlap: each needs the
 result of the one before.
 """
 
@@ -19,7 +19,6 @@ from ...._dtype import bfloat16, float16
 from ...._random import manual_seed
 from ...._tensor import Tensor
 from ....futures import Future
-from ....linalg import qr
 from ....random import fork_rng
 from ..._collectives import all_reduce
 from ..._groups import ProcessGroup, resolve
@@ -77,7 +76,7 @@ def _orthonormal(matrix: Tensor, epsilon: float) -> Tensor:
     if matrix.dtype in (float16, bfloat16):
         return _orthonormal(matrix.float(), epsilon).to(matrix.dtype)
     if epsilon == 0:
-        return qr(matrix)[0]
+        return aten.linalg_qr(matrix)[0]
     columns: list[Tensor] = []
     for column in matrix.unbind(1):
         for before in columns:
