@@ -1,7 +1,7 @@
 """Ranks on two machines, as far as one machine can show it: each host is a network namespace with a clock of its own.
 
-The hosts are tied by a pair of virtual network devices and the ranks of one do not share memory with those of the
-other, so that gradients go through TCP. Where namespaces cannot be made (they need root and iproute2), this is skipped.
+The hosts are tied by a pair of virtual network devices, and the second has a name and shared memory of its own, so that
+gradients go through TCP. Where namespaces cannot be made (they need root and iproute2), this is skipped.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Hosts:
         self.addresses = ["10.99.0.1", "10.99.0.2"]
         self.remote_shell = folder / "remote-shell"
         self.remote_shell.write_text(
-            f"#!/bin/sh\nshift\nexec ip netns exec {self.names[1]} unshare --uts --ipc --time --monotonic "
-            f"{AHEAD_SECONDS} --fork sh -c \"$*\"\n")
+            f"#!/bin/sh\nshift\nexec ip netns exec {self.names[1]} unshare --uts --ipc --mount --time --monotonic "
+            f"{AHEAD_SECONDS} --fork sh -c \"hostname second && mount -t tmpfs none /dev/shm && $*\"\n")
         self.remote_shell.chmod(0o755)
 
     def open(self) -> None:
