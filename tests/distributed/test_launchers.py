@@ -129,7 +129,7 @@ def test_srun_runs_the_scripts(both, tmp_path, ranks):
     """With a Slurm that this machine can use; --mpi=pmi2 is for MPICH."""
     srun = shutil.which("srun")
     if srun is None or subprocess.run([srun, "--mpi=pmi2", "--immediate=5", "-n", str(ranks), "true"],
-                                      capture_output=True).returncode:
+                                      capture_output=True, timeout=60).returncode:
         pytest.skip(f"no Slurm that runs {ranks} tasks")
     theirs = both("minimal", ranks)[1]
     ended = run([srun, "--mpi=pmi2", "-n", str(ranks), "-o", "%t.txt", sys.executable, "-m",
