@@ -268,6 +268,7 @@ TABLES = {table.name: table for table in (
         Column("size_bytes", np.int64, 0, "size of the whole block"),
         Column("written", np.uint8, 0, "1 if the op changes this argument"),
         Column("tensor", np.int64, 0, "the tensor while it lives; 0 for an array that belongs to none", identity=True),
+        *_device_columns(),
     ), needs="record_shapes=True and profile_memory=True", placed="next"),
     Table("moves", "tensors that went to other memory", (
         Column("time_ns", np.int64, 0, _TIME, clock="host"),
@@ -280,6 +281,7 @@ TABLES = {table.name: table for table in (
         Column("address", np.int64, 0, "of the block at that time", identity=True),
         Column("size_bytes", np.int64, 0, "size of the whole block"),
         Column("role", np.uint8, 0, "what it is", codes=Role),
+        *_device_columns(),
     ), needs="record_shapes=True, profile_memory=True and with_stack=True"),
     Table("modules", "the modules that were called", (
         Column("path", np.int32, 0, "its path in the model, as in the event column `module`", "names"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ import numpy as np
 import pytest
 
 import mindtorch_v2 as torch
+from mindtorch_v2._backends.npu import collectors, memory
+from mindtorch_v2._backends.npu.library import library
 from mindtorch_v2.profiler import ProfilerActivity, profile
 from mtprof.schema import Kind
 
@@ -148,6 +151,67 @@ def test_device_memory() -> None:
     row = next(row for row in prof.key_averages() if row.key == "aten::mul")
     assert row.device_memory_usage == (1 << 20) + 512
     assert "NPU Mem" in prof.key_averages().table()
+
+
+def memory_profile(where: str) -> Any:
+    """Three steps of a small model with an optimizer that goes through its parameters one by one."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10)).to(where)
+    optimizer = torch.optim.Adam(model.parameters(), 1e-3, foreach=False)
+    x, y = torch.randn(32, 64).to(where), torch.randint(0, 10, (32,)).to(where)
+    with profile(profile_memory=True, record_shapes=True, with_stack=True) as prof:
+        for _ in range(3):
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+    return prof
+
+
+def test_memory_has_the_categories_that_it_has_on_the_cpu(tmp_path: Path) -> None:
+    def counted(where: str) -> tuple[Counter, int]:
+        found: Counter = Counter()
+        unknown = 0
+        profiled = memory_profile(where)._memory_profile()
+        for _, action, (key, version), size in profiled.timeline:
+            category = profiled._categories.get(key, version)
+            if str(key.device) != ("cpu" if where == "cpu" else "npu:0"):
+                continue
+            found[action.name, category and category.name] += 1
+            unknown += size if category is None and action.name == "CREATE" else 0
+        return found, unknown
+
+    (here, unknown_here), (there, unknown_there) = counted("cpu"), counted("npu")
+    for action, name in (("PREEXISTING", "PARAMETER"), ("PREEXISTING", "INPUT"), ("CREATE", "GRADIENT"),
+                         ("CREATE", "ACTIVATION"), ("CREATE", "AUTOGRAD_DETAIL"), ("DESTROY", "ACTIVATION"),
+                         ("INCREMENT_VERSION", "PARAMETER")):
+        assert there[action, name] == here[action, name], (action, name)
+    assert there["CREATE", "OPTIMIZER_STATE"] == 8  # the counts of steps stay on the CPU
+    assert ("PREEXISTING", None) not in there
+    assert unknown_there <= unknown_here * 1.1  # blocks are multiples of 512 bytes
+
+    prof = memory_profile("npu")
+    for given in ({"device": "npu:0"}, {}):
+        prof.export_memory_timeline(str(tmp_path / "timeline.json"), **given)
+        times, sizes = json.loads((tmp_path / "timeline.json").read_text())
+        assert len(times) == len(sizes) > 50
+        most = np.array(sizes).max(0)
+        assert most[1] == sum(memory.rounded(4 * count) for count in (64 * 128, 128, 128 * 10, 10))  # the parameters
+        assert all(most[1:8])
+
+
+def test_what_is_left_in_the_simulators_log_is_read_into_memory_that_lives() -> None:
+    collector = collectors.SimulatorCollector(library())
+    given = []
+
+    def read(place: Any, most: int) -> int:
+        given.append(place)
+        return 3
+
+    collector._read = read
+    collector._enable = lambda on: None
+    collector.stop()
+    assert len(given) == 2
+    assert not isinstance(given[1], int)  # an address keeps nothing alive
 
 
 def test_a_profile_of_the_device_alone_and_switches() -> None:

@@ -198,6 +198,13 @@ class Device:
         """
         return None
 
+    def block(self, array: Any) -> tuple[int, int, int] | None:
+        """The block of memory that an array is in, as that log has it: its address, its bytes, the number of its
+        device. None for arrays without memory.
+        """
+        memory = getattr(array, "memory", None)
+        return None if memory is None else (memory.pointer, memory.nbytes, memory.device.index or 0)
+
 
 def format_strides(shape: Shape, dtype: np.dtype, memory_format: Any) -> Shape | None:
     """Strides in bytes of new memory in a memory format; None for row-major ones."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 # Of the interfaces: a build from older sources is as good as none.
-VERSION = 15
+VERSION = 16
 WALK_VERSION = 2
 
 

@@ -80,14 +80,15 @@ def blocks_of(trace: Trace) -> Blocks:
     begins = begins[by_time]
 
     total = len(begins)
-    device, device_index = np.zeros(total, np.int16), np.full(total, -1, np.int16)
-    device[block[changed]] = memory["device"]
-    device_index[block[changed]] = memory["device_index"]
+    device, device_index = np.zeros(total + 1, np.int16), np.full(total + 1, -1, np.int16)
+    for part, table in ((used, uses), (held, roles), (changed, memory)):  # what is left out leads to the last entry
+        device[block[part]] = table["device"]
+        device_index[block[part]] = table["device_index"]
     allocation, release = np.full(total, -1, np.int64), np.full(total, -1, np.int64)
     allocation[block[allocates]] = np.flatnonzero(allocates)
     release[block[releases]] = np.flatnonzero(releases)
     return Blocks(
-        address=address[begins], size_bytes=size[begins], device=device, device_index=device_index,
+        address=address[begins], size_bytes=size[begins], device=device[:-1], device_index=device_index[:-1],
         allocated_ns=np.where(allocation >= 0, np.append(memory["time_ns"], ALWAYS)[allocation], ALWAYS),
         released_ns=np.where(release >= 0, np.append(memory["time_ns"], NEVER)[release], NEVER),
         allocation=allocation, release=release,

@@ -54,8 +54,10 @@ class Categories:
         self._slots = slots.tolist()
         self._values = values.tolist()
 
-    def get(self, key: TensorKey, version: int) -> Category | None:
-        """The category of a version of a block, None if it is unknown."""
+    def get(self, key: Key, version: int) -> Category | None:
+        """The category of a version of a block, None if it is unknown, as that of memory that no op had as a tensor."""
+        if not isinstance(key, TensorKey):
+            return None
         block = self._block[key.storage.allocation_id]
         slot = self._slots[block] + version
         return CATEGORIES[self._values[slot]] if slot < self._slots[block + 1] else None

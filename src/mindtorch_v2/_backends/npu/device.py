@@ -184,6 +184,10 @@ class NpuDevice(Device):
 
         return LOG
 
+    def block(self, array: NpuArray) -> tuple[int, int, int]:
+        memory: Any = array.memory
+        return memory.pointer, memory._block.size, memory.device.index
+
 
 def load() -> Device:
     """Register the device, or say why there is none."""

@@ -51,6 +51,21 @@ array_of(PyObject *value)
     return object != NULL && PyArray_CheckExact(object) ? (PyArrayObject *)object : NULL;
 }
 
+/* What may be an array that is not NumPy's: that of a tensor elsewhere, or an object that is neither a tensor nor one of
+ * the plain values that ops are given; NULL, without an exception, for anything else. Borrowed. */
+PyObject *
+other_array_of(PyObject *value)
+{
+    PyTypeObject *type = Py_TYPE(value);
+    if (value == Py_None || type == &PyLong_Type || type == &PyFloat_Type || type == &PyBool_Type || type == &PyUnicode_Type ||
+        type == &PyArray_Type || tensor_type == NULL)
+        return NULL;
+    if (type != tensor_type && !PyType_IsSubtype(type, tensor_type))
+        return value;
+    PyObject *object = slot(value, array_offset);
+    return object != NULL && !PyArray_CheckExact(object) ? object : NULL;
+}
+
 typedef struct {
     int64_t *next, *end;
     PyObject *pinned[32];

@@ -16,7 +16,7 @@
 #include <numpy/arrayobject.h>
 
 /* Counted up when the Python side needs a new build; an older one is then ignored. */
-#define NATIVE_VERSION 15
+#define NATIVE_VERSION 16
 
 #include <stdint.h>
 #include <time.h>
@@ -75,6 +75,7 @@ slot(PyObject *object, Py_ssize_t offset)
 
 /* describe.c */
 PyArrayObject *array_of(PyObject *value);
+PyObject *other_array_of(PyObject *value);
 PyObject *describe_values(PyObject *describer, PyObject *const *values, Py_ssize_t count);
 
 /* uses.c: whether and where the tensor arguments of ops are noted; 0 or -1. */

@@ -1,15 +1,54 @@
 /* UseLog: which memory the tensor arguments of an op are in, noted when the op starts. */
 #include "native.h"
 
-#define FIELDS 6 /* time, thread, position of the argument, address of the memory, its bytes, the tensor object */
+/* Time, thread, place (position of the argument, above it the device), address of the memory, its bytes, the tensor. */
+#define FIELDS 6
 
 typedef struct {
     PyObject_HEAD
     Rows rows;
+    PyObject *block_of; /* of an array that is not NumPy's: (address, bytes, device in the bits of a place) or None */
 } UseLog;
 
 /* Lists inside lists that are looked into: no op takes deeper ones, and a list can contain itself. */
 #define DEEPEST 3
+
+static int
+add(UseLog *self, int64_t time, int64_t thread, int64_t place, int64_t address, int64_t size, int64_t tensor)
+{
+    int64_t *row = rows_append(&self->rows);
+    if (row == NULL)
+        return -1;
+    row[0] = time;
+    row[1] = thread;
+    row[2] = place;
+    row[3] = address;
+    row[4] = size;
+    row[5] = tensor;
+    return 0;
+}
+
+/* The same for what may be on another device. */
+static int
+note_elsewhere(UseLog *self, PyObject *value, int64_t position, int64_t time, int64_t thread)
+{
+    PyObject *array = other_array_of(value);
+    if (array == NULL)
+        return 0;
+    int64_t tensor = array == value ? 0 : (int64_t)(intptr_t)value;
+    Py_INCREF(array);
+    PyObject *block = PyObject_CallOneArg(self->block_of, array);
+    Py_DECREF(array);
+    if (block == NULL)
+        return -1;
+    long long address, size, where;
+    int result = 0;
+    if (block != Py_None)
+        result = PyArg_ParseTuple(block, "LLL", &address, &size, &where)
+                     ? add(self, time, thread, position | where, address, size, tensor) : -1;
+    Py_DECREF(block);
+    return result;
+}
 
 /* One row per tensor in a value; 0 or -1. */
 static int
@@ -25,20 +64,13 @@ note(UseLog *self, PyObject *value, int64_t position, int64_t time, int64_t thre
     }
     PyArrayObject *array = array_of(value);
     if (array == NULL)
-        return 0;
+        return note_elsewhere(self, value, position, time, thread);
     while (PyArray_BASE(array) != NULL && PyArray_CheckExact(PyArray_BASE(array)))
         array = (PyArrayObject *)PyArray_BASE(array);
-    int64_t *row = rows_append(&self->rows);
-    if (row == NULL)
-        return -1;
-    row[0] = time;
-    row[1] = thread;
-    row[2] = position;
-    row[4] = PyArray_NBYTES(array);
+    int64_t size = PyArray_NBYTES(array);
     /* Where there is nothing, there is no address. */
-    row[3] = row[4] == 0 ? 0 : (int64_t)(intptr_t)PyArray_DATA(array);
-    row[5] = Py_IS_TYPE(value, &PyArray_Type) ? 0 : (int64_t)(intptr_t)value;
-    return 0;
+    return add(self, time, thread, position, size == 0 ? 0 : (int64_t)(intptr_t)PyArray_DATA(array), size,
+               Py_IS_TYPE(value, &PyArray_Type) ? 0 : (int64_t)(intptr_t)value);
 }
 
 static int
@@ -109,11 +141,14 @@ log_length(UseLog *self)
 static PyObject *
 log_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(kwargs))
 {
-    if (!PyArg_ParseTuple(args, ":UseLog"))
+    PyObject *block_of;
+    if (!PyArg_ParseTuple(args, "O:UseLog", &block_of))
         return NULL;
     UseLog *self = (UseLog *)type->tp_alloc(type, 0);
-    if (self != NULL)
+    if (self != NULL) {
         rows_init(&self->rows, FIELDS);
+        self->block_of = Py_NewRef(block_of);
+    }
     return (PyObject *)self;
 }
 
@@ -121,12 +156,13 @@ static void
 log_dealloc(UseLog *self)
 {
     rows_free(&self->rows);
+    Py_XDECREF(self->block_of);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
 static PyMethodDef log_methods[] = {
     {"used", (PyCFunction)(void (*)(void))log_used, METH_FASTCALL, "Note the arguments of an op that is about to start."},
-    {"since", (PyCFunction)log_since, METH_O, "Six int64 arrays (time, thread, position, address, bytes, tensor) from one on."},
+    {"since", (PyCFunction)log_since, METH_O, "Six int64 arrays (time, thread, place, address, bytes, tensor) from one on."},
     {NULL},
 };
 
@@ -137,7 +173,7 @@ PyTypeObject UseLogType = {
     .tp_name = "mindtorch_v2._native._recorder.UseLog",
     .tp_basicsize = sizeof(UseLog),
     .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_doc = "Notes (time, thread, position, address, bytes, tensor) for every tensor argument of an op.",
+    .tp_doc = "UseLog(block_of): notes (time, thread, place, address, bytes, tensor) for every tensor argument of an op.",
     .tp_new = log_new,
     .tp_dealloc = (destructor)log_dealloc,
     .tp_methods = log_methods,

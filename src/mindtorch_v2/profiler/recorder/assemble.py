@@ -24,6 +24,7 @@ from ..sources.memory import MemoryPart
 from ..sources.modules import MODULE_EVENT
 from ..sources.ops import Piece
 from ..sources.scopes import ends
+from ..sources.tensors import parted
 from .collectives import add_collectives
 from .flops import flops_of
 from .module_column import ModuleCalls
@@ -227,11 +228,12 @@ def add_uses(build: TraceBuilder, recorder: Recorder) -> None:
     parts = recorder.taken("tensors")
     if not parts:
         return
-    time, thread, position, identity, size, tensor = (np.concatenate(column)
-                                                      for column in zip(*(part.uses for part in parts)))
+    time, thread, place, identity, size, tensor = (np.concatenate(column)
+                                                   for column in zip(*(part.uses for part in parts)))
+    position, device, index = parted(place)
     build.add_columns("uses", {
         "thread": threads_of(build, pieces_of(recorder), thread, time), "time_ns": time, "argument": position,
-        "address": identity, "size_bytes": size, "tensor": tensor})
+        "address": identity, "size_bytes": size, "tensor": tensor, "device": device, "device_index": index})
     build.add_columns("moves", {})
     moves = [move for part in parts for move in part.moves]
     if moves:
@@ -239,8 +241,10 @@ def add_uses(build: TraceBuilder, recorder: Recorder) -> None:
         build.add_columns("moves", {"time_ns": time, "tensor": tensor, "address": before, "new_address": after})
     owners = [part.owners for part in parts if part.owners is not None]
     if owners and recorder.options.timeline:
-        time, identity, size, role = (np.concatenate(column) for column in zip(*owners))
-        build.add_columns("roles", {"time_ns": time, "address": identity, "size_bytes": size, "role": role})
+        time, place, identity, size = (np.concatenate(column) for column in zip(*owners))
+        role, device, index = parted(place)
+        build.add_columns("roles", {"time_ns": time, "address": identity, "size_bytes": size, "role": role,
+                                    "device": device, "device_index": index})
 
 
 def written(trace: Trace) -> np.ndarray:

@@ -16,7 +16,7 @@ from ..locks import items_now
 from ..options import Options
 from .base import Source, Stretch
 from .modules import ModuleName
-from .tensors import address_of, owner
+from .tensors import block_of
 
 if TYPE_CHECKING:
     from ..recorder.running import Running
@@ -35,11 +35,11 @@ class Holder:
 
     def note(self, parameter: int, role: Role, name: str, value: Any) -> bool:
         """Note a tensor that it holds: of which parameter, and what it is. False if it is no tensor with memory."""
-        owned = owner(value._a) if isinstance(value, Tensor) else None
-        if owned is None:
+        block = block_of(value._a) if isinstance(value, Tensor) else None
+        if block is None:
             return False
         given = TensorInput(tuple(value.shape), FROM_NUMPY[value._a.dtype].name, tuple(value.stride()))
-        self.held.append((parameter, role, name, given, address_of(owned), id(value)))
+        self.held.append((parameter, role, name, given, block[0], id(value)))
         return True
 
 

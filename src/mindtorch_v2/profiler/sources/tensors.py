@@ -16,6 +16,7 @@ import numpy as np
 
 from mtprof.schema import Role
 
+from ..._backends.base import BY_ARRAY
 from ..._dispatch.native import NATIVE
 from ..._dispatch.observer import HOOK, note_uses
 from ..._tensor import Tensor
@@ -26,22 +27,34 @@ if TYPE_CHECKING:
     from ..recorder.running import Running
 
 clock = HOOK["clock"]
-USE_FIELDS = 6  # time, thread, position of the argument, address, bytes, identity of the tensor
+USE_FIELDS = 6  # time, thread, position of the argument and device, address, bytes, identity of the tensor
 PLACES = max(Role) + 1
+# A row says in one number which argument it is about and where that is: the position, above it the device's type as
+# profiles number it, and above that the number of the device plus one. On the CPU it is the position.
+DEVICE_BIT, INDEX_BIT = 16, 32
 
 
-def owner(array: Any) -> Any:
-    """The array that owns this one's memory, as far as NumPy knows; None on other devices."""
-    if type(array) is not np.ndarray:
+def block_of(array: Any) -> tuple[int, int, int] | None:
+    """The memory of an array: its address (0 if it is empty), its bytes, and its device in the bits of a place.
+
+    None for what has no memory, or is no array.
+    """
+    if type(array) is np.ndarray:
+        while type(array.base) is np.ndarray:
+            array = array.base
+        return int(array.__array_interface__["data"][0]) if array.nbytes else 0, array.nbytes, 0
+    where = BY_ARRAY.get(type(array))
+    found = None if where is None else where.block(array)
+    if where is None or found is None:
         return None
-    while type(array.base) is np.ndarray:
-        array = array.base
-    return array
+    address, size, index = found if array.size else (0, 0, found[2])
+    return address, size, where.profiler_type << DEVICE_BIT | index + 1 << INDEX_BIT
 
 
-def address_of(array: np.ndarray) -> int:
-    """Where an array's memory is; 0 if it has none."""
-    return int(array.__array_interface__["data"][0]) if array.nbytes else 0
+def parted(place: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Position, device and its number, of a column of places."""
+    mask = (1 << DEVICE_BIT) - 1
+    return place & mask, place >> DEVICE_BIT & mask, (place >> INDEX_BIT) - 1
 
 
 DEEPEST = 3  # lists inside lists that are looked into: no op takes deeper ones, and a list can contain itself
@@ -49,29 +62,31 @@ DEEPEST = 3  # lists inside lists that are looked into: no op takes deeper ones,
 
 def arrays_in(value: Any, depth: int = 0) -> Iterator[tuple[Any, int]]:
     """The arrays of a tensor argument, with the identities of the tensors, which a bare array has not."""
-    if type(value) is np.ndarray:
-        yield value, 0
-    elif isinstance(value, Tensor):
+    if isinstance(value, Tensor):
         yield value._a, id(value)
     elif isinstance(value, (list, tuple)) and depth < DEEPEST:
         for item in value:
             yield from arrays_in(item, depth + 1)
+    else:
+        yield value, 0
 
 
 class UseLog:
-    """Appends `(time, thread, position, address, bytes, tensor)` for every tensor argument of an op."""
+    """Appends `(time, thread, place, address, bytes, tensor)` for every tensor argument of an op."""
 
-    def __init__(self) -> None:
+    def __init__(self, block_of: Callable[[Any], tuple[int, int, int] | None]) -> None:
         self.rows: list[int] = []
+        self.block_of = block_of
 
     def used(self, *values: Any) -> None:
         """Note the arguments of an op that is about to start."""
         time, thread = clock(), get_ident()
         for position, value in enumerate(values):
             for array, tensor in arrays_in(value):
-                owned = owner(array)
-                if owned is not None:
-                    self.rows.extend((time, thread, position, address_of(owned), owned.nbytes, tensor))
+                block = self.block_of(array)
+                if block is not None:
+                    address, size, where = block
+                    self.rows.extend((time, thread, position | where, address, size, tensor))
 
     def __len__(self) -> int:
         return len(self.rows) // USE_FIELDS
@@ -81,7 +96,9 @@ class UseLog:
         return tuple(np.array(self.rows[begin * USE_FIELDS:], np.int64).reshape(-1, USE_FIELDS).T)
 
 
-new_use_log: Callable[[], Any] = UseLog if NATIVE is None else NATIVE.UseLog
+def new_use_log() -> Any:
+    """A log; the one in C asks for the blocks of arrays that are not NumPy's."""
+    return (UseLog if NATIVE is None else NATIVE.UseLog)(block_of)
 
 
 class MoveLog:
@@ -92,16 +109,16 @@ class MoveLog:
 
     def moved(self, tensor: Tensor, array: Any) -> None:
         """Note that a tensor is about to take this array in place of its own."""
-        before, after = owner(tensor._a), owner(array)
-        if before is not None and after is not None and before is not after:
-            self.moves.append((clock(), id(tensor), address_of(before), address_of(after)))
+        before, after = block_of(tensor._a), block_of(array)
+        if before is not None and after is not None and before[0] != after[0]:
+            self.moves.append((clock(), id(tensor), before[0], after[0]))
 
 
 class Owners:
-    """Notes `(time, address, bytes, role)` for the tensors that modules and optimizers hold."""
+    """Notes `(time, place, address, bytes)` for the tensors that modules and optimizers hold."""
 
     def __init__(self) -> None:
-        self.log = new_use_log()  # a role stands in an argument's position
+        self.log = new_use_log()  # a role stands in the position of an argument
 
     def module(self, module: Any) -> None:
         """Note a module's own parameters and their gradients."""
@@ -125,17 +142,17 @@ class Owners:
 
     def since(self, begin: int) -> tuple[np.ndarray, ...]:
         """The fields of what was noted from this one on, as int64 arrays."""
-        time, _thread, role, address, size_bytes, _tensor = self.log.since(begin)
-        return time, address, size_bytes, role
+        time, _thread, place, address, size_bytes, _tensor = self.log.since(begin)
+        return time, place, address, size_bytes
 
 
 @dataclass(frozen=True)
 class TensorsPart:
     """What one recorder sees."""
 
-    uses: tuple[np.ndarray, ...]  # time, thread, position, address, bytes, tensor
+    uses: tuple[np.ndarray, ...]  # time, thread, place, address, bytes, tensor
     moves: list[tuple[int, int, int, int]]  # time, tensor, address, new address
-    owners: tuple[np.ndarray, ...] | None  # time, address, bytes, role; None if nobody asked who owns what
+    owners: tuple[np.ndarray, ...] | None  # time, place, address, bytes; None if nobody asked who owns what
 
 
 class Tensors(Source):
