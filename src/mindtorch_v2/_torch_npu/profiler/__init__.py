@@ -68,7 +68,9 @@ class HostSystem(Enum):
 class _ExperimentalConfig:
     """What to collect besides. Accepted: levels, and what asks for nothing more; the rest is refused.
 
-    `Level_none` and `Level0` have no counters of the cores, whichever are named, as in torch_npu.
+    `Level_none` and `Level0` have no counters of the cores, whichever are named, as in torch_npu. From `Level1` on
+    torch_npu counts `PipeUtilization` unless it is told otherwise; here there are no counters, and to name some is an
+    error.
     """
 
     def __init__(self, profiler_level: ProfilerLevel = ProfilerLevel.Level0,
@@ -87,17 +89,20 @@ class _ExperimentalConfig:
             aic_metrics = AiCMetrics.AiCoreNone
         exports = list(export_type) if isinstance(export_type, (list, tuple)) else [export_type]
         refused = {
-            "aic_metrics: counters of the cores; AiCMetrics.AiCoreNone asks for none":
-                aic_metrics is not AiCMetrics.AiCoreNone,
-            "l2_cache: counters of the cache": l2_cache,
-            "record_op_args": record_op_args, "op_attr": op_attr,
-            "export_type: ExportType.Db; use profile.save(path)": ExportType.Db in exports,
-            "host_sys: samples of the host": bool(host_sys),
-            "sys_io": sys_io, "sys_interconnection": sys_interconnection,
+            f"aic_metrics={aic_metrics}: this profiler has no counters of the cores; leave it out, or ask for none "
+            "with AiCMetrics.AiCoreNone": aic_metrics is not AiCMetrics.AiCoreNone,
+            "l2_cache=True: this profiler has no counters of the cache": l2_cache,
+            "record_op_args=True: use record_shapes=True of the profile": record_op_args,
+            "op_attr=True: this profiler has no attributes of operators": op_attr,
+            "export_type=ExportType.Db: this profiler writes no databases; use profile.save(path)":
+                ExportType.Db in exports,
+            "host_sys: this profiler takes no samples of the host": bool(host_sys),
+            "sys_io=True: this profiler has no counters of devices for input and output": sys_io,
+            "sys_interconnection=True: this profiler has no counters of connections": sys_interconnection,
         }
         for what, asked in refused.items():
             if asked:
-                raise NotImplementedError(f"_ExperimentalConfig({what}) is not collected by this profiler")
+                raise NotImplementedError(f"_ExperimentalConfig does not take {what}")
         self.profiler_level = profiler_level
         self.aic_metrics = aic_metrics
         self.mstx = mstx or msprof_tx
