@@ -6,6 +6,7 @@ import copy
 import io
 import pickle
 import threading
+from typing import Any
 
 import pytest
 
@@ -189,6 +190,41 @@ def test_the_cpu_helps_out_if_it_is_asked_to(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(NotImplementedError, match="gives a sparse tensor, which the NPU does not have"):
         torch.nn.functional.embedding(torch.tensor([1], device="npu"),
                                       torch.ones(2, 2, device="npu", requires_grad=True), sparse=True).sum().backward()
+
+
+FACTORS = """
+import warnings
+import mindtorch_v2 as torch
+from mindtorch_v2 import linalg, fft
+
+warnings.simplefilter("ignore")
+a = torch.randn(4, 4)
+a = a @ a.t() + 4 * torch.eye(4)
+programs = [
+    linalg.cholesky, linalg.inv, linalg.det, lambda x: linalg.slogdet(x)[1], lambda x: linalg.solve(x, x * 2),
+    lambda x: linalg.eigh(x)[0], lambda x: linalg.svd(x)[1], lambda x: linalg.qr(x)[1],
+    lambda x: fft.fft(x).abs(), lambda x: fft.irfft(fft.rfft(x)),
+    lambda x: torch.view_as_real(fft.fft2(x).t()[::2] * x[::2]),
+]
+for program in programs:
+    found = []
+    for where in ("cpu", "npu"):
+        x = a.clone().to(where).requires_grad_()
+        made = program(x)
+        assert made.device.type == where
+        made.pow(2).sum().backward()
+        found.append((made.detach().cpu(), x.grad.cpu()))
+    for here, there in zip(*found):
+        torch.testing.assert_close(there, here, rtol=1e-4, atol=1e-4)
+strided = torch.view_as_complex(torch.arange(12.0).view(6, 2)).npu()[::2]
+assert strided.cpu().tolist() == [1j, 4 + 5j, 8 + 9j]
+print("done")
+"""
+
+
+def test_factorisations_and_transforms_run_on_the_cpu_if_asked_to(program: Any) -> None:
+    done = program(FACTORS, MINDTORCH_NPU_FALLBACK="1")
+    assert done.stdout == "done\n", done.stderr
 
 
 @pytest.mark.parametrize("call", [

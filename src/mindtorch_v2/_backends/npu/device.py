@@ -66,6 +66,8 @@ class NpuDevice(Device):
 
     def to_host(self, array: NpuArray, non_blocking: bool = False) -> np.ndarray:
         if not is_whole(array):
+            if array.dtype.kind == "c":  # no operator brings its elements together
+                return np.ascontiguousarray(self._seen_on_host(array)[1])
             array = contiguous(array)
         item = array.dtype.itemsize
         row_major = is_row_major(array.shape, array.strides, item)
@@ -100,7 +102,22 @@ class NpuDevice(Device):
             bind(index).call("aclrtMemcpyAsync", target.data_ptr, nbytes, source.data_ptr, nbytes, DEVICE_TO_DEVICE,
                              stream_of(index).npu_stream)
             return target
+        if "c" in (target.dtype.kind, source.dtype.kind) and kernels.fallback_wanted():
+            return self._copy_on_host(target, source)
         CALLS.InplaceCopy(target, source)
+        return target
+
+    def _seen_on_host(self, array: NpuArray) -> tuple[np.ndarray, np.ndarray]:
+        """The bytes of the memory that an array is in, on the host, and the array in them."""
+        flat = self.to_host(array.whole())
+        return flat, np.ndarray(array.shape, array.dtype, flat, array.offset, array.strides)
+
+    def _copy_on_host(self, target: NpuArray, source: NpuArray) -> NpuArray:
+        """Complex numbers, which no operator copies."""
+        flat, there = self._seen_on_host(target)
+        values = self.to_host(source)
+        there[...] = values if target.dtype.kind == "c" else values.real
+        self.copy(target.whole(), self.from_host(flat, target.device))
         return target
 
     def _copy_across(self, target: NpuArray, source: NpuArray) -> NpuArray:
@@ -159,7 +176,10 @@ class NpuDevice(Device):
     # -- kernels -------------------------------------------------------------------------------------------------------
 
     def kernel(self, op: Any, form: str) -> Kernel | None:
-        return kernels.find(op, form)
+        found = kernels.find(op, form)
+        if found is None or not kernels.fallback_wanted():
+            return found
+        return kernels.complex_on_cpu(found, kernels.on_cpu(op, form, self.to_host, self.from_host, self.copy))
 
     def quick(self, op: Any, form: str, kernel: Kernel) -> Kernel:
         return kernels.quick(op, form, kernel)

@@ -12,7 +12,7 @@ import ast
 import os
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -239,6 +239,22 @@ WARNED: set[str] = set()
 def fallback_wanted() -> bool:
     """Whether the environment asks for the CPU to help out."""
     return os.environ.get("MINDTORCH_NPU_FALLBACK", "0").lower() not in ("", "0", "false", "off", "no")
+
+
+def complex_on_cpu(kernel: Kernel, elsewhere: Kernel) -> Kernel:
+    """A kernel, or the one on the CPU if an array is complex: operators take no such numbers."""
+
+    def run(*arguments: Any) -> Any:
+        if any(getattr(getattr(one, "dtype", None), "kind", "") == "c" for one in _each(arguments)):
+            return elsewhere(*arguments)
+        return kernel(*arguments)
+
+    return run
+
+
+def _each(arguments: Any) -> Iterator[Any]:
+    for one in arguments:
+        yield from one if type(one) in (list, tuple) else (one,)
 
 
 def on_cpu(op: Any, form: str, to_host: Callable[[Any], np.ndarray], to_device: Callable[[np.ndarray, Any], Any],
