@@ -52,16 +52,19 @@ array_of(PyObject *value)
 }
 
 /* What may be an array that is not NumPy's: that of a tensor elsewhere, or an object that is neither a tensor nor one of
- * the plain values that ops are given; NULL, without an exception, for anything else. Borrowed. */
+ * the values that ops are given; NULL, without an exception, for anything else. Borrowed. */
 PyObject *
 other_array_of(PyObject *value)
 {
     PyTypeObject *type = Py_TYPE(value);
-    if (value == Py_None || type == &PyLong_Type || type == &PyFloat_Type || type == &PyBool_Type || type == &PyUnicode_Type ||
-        type == &PyArray_Type || tensor_type == NULL)
+    if (type == &PyUnicode_Type || type == &PyArray_Type || tensor_type == NULL)
         return NULL;
-    if (type != tensor_type && !PyType_IsSubtype(type, tensor_type))
+    if (type != tensor_type && !PyType_IsSubtype(type, tensor_type)) {
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(constant_types); i++)
+            if ((PyObject *)type == PyTuple_GET_ITEM(constant_types, i))
+                return NULL;
         return value;
+    }
     PyObject *object = slot(value, array_offset);
     return object != NULL && !PyArray_CheckExact(object) ? object : NULL;
 }

@@ -13,7 +13,7 @@ typedef struct {
 /* Lists inside lists that are looked into: no op takes deeper ones, and a list can contain itself. */
 #define DEEPEST 3
 
-static int
+static inline int
 add(UseLog *self, int64_t time, int64_t thread, int64_t place, int64_t address, int64_t size, int64_t tensor)
 {
     int64_t *row = rows_append(&self->rows);
@@ -28,8 +28,8 @@ add(UseLog *self, int64_t time, int64_t thread, int64_t place, int64_t address, 
     return 0;
 }
 
-/* The same for what may be on another device. */
-static int
+/* One row for what may be on another device; 0 or -1. */
+static int __attribute__((noinline))
 note_elsewhere(UseLog *self, PyObject *value, int64_t position, int64_t time, int64_t thread)
 {
     PyObject *array = other_array_of(value);
@@ -54,6 +54,8 @@ note_elsewhere(UseLog *self, PyObject *value, int64_t position, int64_t time, in
 static int
 note(UseLog *self, PyObject *value, int64_t position, int64_t time, int64_t thread, int depth)
 {
+    if (value == Py_None || PyLong_CheckExact(value) || PyBool_Check(value) || PyFloat_CheckExact(value))
+        return 0;
     if (PyTuple_Check(value) || PyList_CheckExact(value)) {
         if (depth == DEEPEST)
             return 0;
