@@ -17,16 +17,11 @@ def _declare(mode: str) -> None:
     kernel = kernels.smooth(name, mode)
 
     def back(grad: Tensor, shape: Any, output_size: Any, align_corners: bool, factors: Any) -> Tensor:
-        sizes, given = resolved(shape, output_size, factors)
+        sizes, given = kernels.resolved(shape, output_size, factors)
         return getattr(aten, f"{name}_backward")(grad, sizes, shape, align_corners, *given)
 
-    def resolved(shape: Any, output_size: Any, factors: Any) -> tuple[Any, Any]:
-        if output_size is None:
-            output_size = [int(float(n) * f) for n, f in zip(shape[2:], factors)]
-        return output_size, (None, None) if factors is None else tuple(float(f) for f in factors)
-
     def by_factors(x: Any, output_size: Any, align_corners: bool, factors: Any) -> Any:
-        sizes, given = resolved(x.shape, output_size, factors)
+        sizes, given = kernels.resolved(x.shape, output_size, factors)
         return kernel(x, sizes, align_corners, *given)
 
     declare(

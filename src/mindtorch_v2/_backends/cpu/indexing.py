@@ -110,16 +110,19 @@ def index_error(error: IndexError, indices: Sequence[Array | None]) -> IndexErro
     return IndexError(text.replace(" axis ", " dimension "))
 
 
+def check_put(a: Any, indices: Sequence[Any], values: Any, accumulate: bool) -> None:
+    """Refuse values of another dtype, unless a mask says where a single one goes; arrays may be of any device."""
+    if values.dtype != a.dtype and not (values.ndim == 0 and not accumulate and is_mask_only(indices)):
+        raise RuntimeError("Index put requires the source and destination dtypes match, got "
+                           f"{pretty(FROM_NUMPY[a.dtype])} for the destination and {pretty(FROM_NUMPY[values.dtype])} "
+                           "for the source.")
+
+
 @providers.direct("index_put")
 def put(a: Array, indices: Sequence[Array | None], values: Array, accumulate: bool) -> Array:
     """Write, or add, values at the given positions of `a` itself."""
     if values.dtype != a.dtype:
-        if not (values.ndim == 0 and not accumulate and is_mask_only(indices)):
-            raise RuntimeError(
-                "Index put requires the source and destination dtypes match, got "
-                f"{pretty(FROM_NUMPY[a.dtype])} for the destination and {pretty(FROM_NUMPY[values.dtype])} "
-                "for the source."
-            )
+        check_put(a, indices, values, accumulate)
         values = values.astype(a.dtype)
     key = index_key(a, indices)
     try:

@@ -55,7 +55,20 @@ def weights(mode: str, size: int, out: int, given: float | None, align_corners: 
     return found / np.where(total == 0, 1, total)
 
 
-def _check(op: str, x: Array, out: tuple[int, ...]) -> None:
+def matrices(mode: str, sizes: Any, out: Any, scales: Any, align_corners: bool) -> list[Array]:
+    """What rows and columns of the output take from those of the input."""
+    return [weights(mode, n, m, given, align_corners) for n, m, given in zip(sizes, out, scales)]
+
+
+def resolved(shape: Any, output_size: Any, factors: Any) -> tuple[Any, Any]:
+    """The size of the output and the factors that were given."""
+    if output_size is None:
+        output_size = [int(float(n) * f) for n, f in zip(shape[2:], factors)]
+    return output_size, (None, None) if factors is None else tuple(float(f) for f in factors)
+
+
+def check(op: str, x: Array, out: tuple[int, ...]) -> None:
+    """Refuse sizes and dtypes that PyTorch refuses, of an array of any device."""
     if min(*x.shape[2:], *out) <= 0:
         raise RuntimeError(f"Input and output sizes should be greater than 0, but got input (H: {x.shape[2]}, W: "
                            f"{x.shape[3]}) output (H: {out[0]}, W: {out[1]})")
@@ -91,8 +104,8 @@ def smooth(op: str, mode: str) -> Callable[..., Array]:
 
     def kernel(x: Array, output_size: Any, align_corners: bool, *scales: Any) -> Array:
         out = tuple(int(n) for n in output_size)
-        _check(op, x, out)
-        return _apply(x, [weights(mode, n, m, given, align_corners) for n, m, given in zip(x.shape[2:], out, scales)])
+        check(op, x, out)
+        return _apply(x, matrices(mode, x.shape[2:], out, scales, align_corners))
 
     return kernel
 
@@ -102,7 +115,6 @@ def smooth_backward(op: str, mode: str) -> Callable[..., Array]:
 
     def kernel(grad: Array, output_size: Any, input_size: Any, align_corners: bool, *scales: Any) -> Array:
         sizes = tuple(int(n) for n in input_size)[2:]
-        return _apply(grad, [weights(mode, n, m, given, align_corners).T
-                             for n, m, given in zip(sizes, grad.shape[2:], scales)])
+        return _apply(grad, [one.T for one in matrices(mode, sizes, grad.shape[2:], scales, align_corners)])
 
     return kernel

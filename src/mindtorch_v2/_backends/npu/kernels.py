@@ -50,7 +50,7 @@ SPACE: dict[str, Any] = {
 # Ops whose operators or formulas take what PyTorch refuses for other reasons than the dtype of the first operand.
 LAX = frozenset({"celu", "cumprod", "cumsum", "hardtanh", "heaviside", "index_add", "index_fill.int_Scalar", "index_fill.int_Tensor",
                  "lerp.Scalar", "linalg_cross", "linalg_vector_norm", "masked_fill.Scalar", "masked_fill.Tensor",
-                 "masked_scatter", "multi_margin_loss", "renorm", "scatter.src", "scatter_add", "smooth_l1_loss",
+                 "masked_scatter", "multi_margin_loss", "nll_loss2d_forward", "nll_loss_forward", "renorm", "scatter.src", "scatter_add", "smooth_l1_loss",
                  "take"})
 
 
@@ -168,15 +168,20 @@ def asking(op: Any) -> Callable[[tuple[Any, ...]], None]:
     """What a kernel calls first: the CPU's kernel is asked about each kind of arguments when it first comes.
 
     A kernel runs after its call has returned, so what PyTorch refuses must be refused before. Operators take most
-    integers, and PyTorch's kernels do not: all are asked about. What `LAX` names is asked about in every case.
+    integers, and PyTorch's kernels do not: all are asked about. So are operands of different floating types, unless
+    the op promotes them. What `LAX` names is asked about in every case.
     """
     if (op.cpu_full is None and op.cpu is None) or not op.schema.arguments:  # a function that is no op writes
         return lambda arguments: None
     lax = op.key in LAX
+    several = [i for i, argument in enumerate(op.schema.arguments) if argument.is_tensor and not argument.is_list]
+    if op.promote is not None or len(several) < 2:
+        several = []
     known: set[Any] = set()
 
     def check(arguments: tuple[Any, ...]) -> None:
-        if not lax and getattr(arguments[0], "dtype", FLOAT32).kind not in "iub":
+        mixed = bool(several) and differ([arguments[i] for i in several])
+        if not lax and not mixed and getattr(arguments[0], "dtype", FLOAT32).kind not in "iub":
             return
         kind = kind_of(arguments, lax)
         if kind in known:
@@ -188,7 +193,7 @@ def asking(op: Any) -> Callable[[tuple[Any, ...]], None]:
             raise
         except (RuntimeError, ValueError, IndexError) as error:
             # Zeros for values, other sizes and memory that cannot be written have errors of their own.
-            if (lax or (arguments[0].dtype == BOOL and not cut)) and not OF_ZEROS.search(str(error)):
+            if (lax or ((mixed or arguments[0].dtype == BOOL) and not cut)) and not OF_ZEROS.search(str(error)):
                 raise
         if len(known) >= KINDS_KEPT:
             known.clear()
@@ -200,6 +205,12 @@ def asking(op: Any) -> Callable[[tuple[Any, ...]], None]:
 SMALL = 4096  # elements; of larger arrays, dimensions are cut to three elements before the CPU is asked
 KINDS_KEPT = 512
 OF_ZEROS = re.compile("ZeroDivision|read-only")
+
+
+def differ(values: list[Any]) -> bool:
+    """Whether arrays are of different floating types."""
+    kinds = {value.dtype.num for value in values if isinstance(value, NpuArray) and value.dtype.kind not in "iub"}
+    return len(kinds) > 1
 
 
 def kind_of(value: Any, lax: bool) -> Any:

@@ -45,7 +45,19 @@ def as_kernel(function: Kernel) -> Kernel:
 
 def find(key: str) -> Kernel | None:
     """The kernel that the formula of an op is; None if it has none."""
-    from . import bags, distances, elements, grids, groups, margins, samples, search, sequences, windows  # noqa: F401
+    from . import (  # noqa: F401
+        bags,
+        distances,
+        elements,
+        grids,
+        groups,
+        images,
+        margins,
+        samples,
+        search,
+        sequences,
+        windows,
+    )
 
     function = FORMULAS.get(key)
     return None if function is None else as_kernel(function)

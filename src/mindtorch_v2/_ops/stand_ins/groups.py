@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._construct import tensor
 from ..._dispatch.namespace import aten
-from ..._dtype import bool_, int64
+from ..._dtype import bool_, int64, uint8
 from ..._shape import wrap_dim
 from ..._tensor import Tensor
 from ..view import storage_cells
@@ -20,6 +20,8 @@ from . import formula
 def scatter_reduce(self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool) -> Tensor:
     """Elements reduced into the places that an index names along a dimension."""
     dim = wrap_dim(dim, self.dim())
+    if self.dtype is bool_:
+        return scatter_reduce(self.to(uint8), dim, index, src.to(uint8), reduce, include_self).to(bool_)
     if 0 in (self.dim(), index.dim(), src.dim()):  # an element by itself counts as one of a vector
         vectors = [one if one.dim() else one.reshape(1) for one in (self, index, src)]
         return scatter_reduce(vectors[0], dim, *vectors[1:], reduce, include_self).reshape(self.shape)

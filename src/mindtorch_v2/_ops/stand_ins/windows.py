@@ -180,7 +180,12 @@ def avg_pool3d(self: Tensor, kernel_size: Any, stride: Any, padding: Any, ceil_m
     if divisor == 0:
         raise RuntimeError("divisor must be not zero")
     pool = pool_of("avg_pool3d", self._a, 3, kernel_size, stride, padding, 1, ceil_mode)
-    return _summed(self, _lines(pool), _shares(pool, include, divisor))
+    shares = _shares(pool, include, divisor)
+    if self.is_floating_point():
+        return _summed(self, _lines(pool), shares)
+    counts = np.rint(1 / np.einsum("i,j,k->ijk", *shares)).astype(np.int64)
+    sums = _summed(self, _lines(pool), [np.ones(len(one)) for one in shares])
+    return aten.div(sums, tensor(counts, dtype=self.dtype, device=self.device), rounding_mode="trunc")
 
 
 @formula("avg_pool3d_backward")

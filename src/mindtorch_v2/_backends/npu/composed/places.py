@@ -11,6 +11,7 @@ from ...._deterministic import alert
 from ...._dispatch.promotion import pretty, result_dtype, stored_scalar
 from ...._dtype import FROM_NUMPY
 from ...._shape import broadcast_shapes, wrap_dims
+from ...cpu.indexing import check_put
 from ...index_checks import copied_dim
 from ...pixels import shuffled, unshuffled
 from ..arrays import BOOL, INT64, NpuArray, contiguous, converted, empty, expanded, like, new, one_dim, placed, viewed
@@ -131,6 +132,9 @@ def nonzero(self: NpuArray) -> NpuArray:
     return out
 
 
+INDEX_TYPES = frozenset(map(np.dtype, (np.int64, np.int32, np.uint8, np.bool_)))
+
+
 def _indices(self: NpuArray, indices: list[Any]) -> tuple[list[NpuArray], NpuArray, list[int]]:
     """Indices as the operator takes them: masks as places, whole dimensions as empty ones in front.
 
@@ -138,6 +142,8 @@ def _indices(self: NpuArray, indices: list[Any]) -> tuple[list[NpuArray], NpuArr
     """
     found: list[Any] = []
     for index in indices:
+        if index is not None and index.dtype not in INDEX_TYPES:
+            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
         if index is not None and index.dtype in (BOOL, np.dtype(np.uint8)) and index.ndim:
             if index.shape != self.shape[len(found):len(found) + index.ndim]:
                 raise IndexError(f"The shape of the mask {list(index.shape)} at index 0 does not match the shape of "
@@ -188,6 +194,7 @@ def _indexed_shape(source: NpuArray, found: list[NpuArray]) -> tuple[int, ...]:
 
 def _index_put_into(self: NpuArray, indices: list[Any], values: Any, accumulate: bool,
                     unsafe: bool = False) -> NpuArray:
+    check_put(self, indices, values, accumulate)
     found, target, _ = _indices(self, indices)
     if not found:
         CALLS.InplaceCopy(self, expanded(converted(placed(values, self), self.dtype), self.shape))
