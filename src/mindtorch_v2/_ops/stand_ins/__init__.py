@@ -47,6 +47,7 @@ def find(key: str) -> Kernel | None:
     """The kernel that the formula of an op is; None if it has none."""
     from . import (  # noqa: F401
         bags,
+        copies,
         distances,
         elements,
         grids,
@@ -59,7 +60,7 @@ def find(key: str) -> Kernel | None:
         windows,
     )
 
-    function = FORMULAS.get(key)
+    function = FORMULAS.get(key) or copies.of_view(key)
     return None if function is None else as_kernel(function)
 
 

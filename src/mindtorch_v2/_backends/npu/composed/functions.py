@@ -77,14 +77,6 @@ COMPOSED["log2"] = _logarithm(1 / math.log(2))
 COMPOSED["log10"] = _logarithm(1 / math.log(10))
 
 
-@composed("erfc")
-def erfc(self: NpuArray) -> NpuArray:
-    """One less the error function."""
-    out = like(self)
-    CALLS.Erf(self, out)
-    return rsub_scalar(out, 1, 1)
-
-
 @composed("hardsigmoid")
 def hardsigmoid(self: NpuArray) -> NpuArray:
     """A sixth of what is between 0 and 6 after adding 3."""
