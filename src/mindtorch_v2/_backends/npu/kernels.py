@@ -48,10 +48,10 @@ SPACE: dict[str, Any] = {
     "GELU": {"none": 0, "tanh": 1},
 }
 # Ops whose operators or formulas take what PyTorch refuses for other reasons than the dtype of the first operand.
-LAX = frozenset({"celu", "cumprod", "cumsum", "hardtanh", "heaviside", "index_add", "index_fill.int_Scalar", "index_fill.int_Tensor",
-                 "lerp.Scalar", "linalg_cross", "linalg_vector_norm", "masked_fill.Scalar", "masked_fill.Tensor",
-                 "masked_scatter", "multi_margin_loss", "nll_loss2d_forward", "nll_loss_forward", "renorm", "scatter.src", "scatter_add", "smooth_l1_loss",
-                 "take"})
+LAX = frozenset({"celu", "cumprod", "cumsum", "hardtanh", "heaviside", "index_add", "index_fill.int_Scalar",
+                 "index_fill.int_Tensor", "lerp.Scalar", "linalg_cross", "linalg_vector_norm", "masked_fill.Scalar",
+                 "masked_fill.Tensor", "masked_scatter", "multi_margin_loss", "nll_loss2d_forward",
+                 "nll_loss_forward", "renorm", "scatter.src", "scatter_add", "smooth_l1_loss", "take"})
 
 
 def source(op: Any, key: str) -> str:
