@@ -22,7 +22,7 @@ from ..._random import Generator
 from ..base import BY_ARRAY, INPLACE, NEW, OUT
 from ..meta import MetaArray
 from . import arrays
-from .arrays import BOOL, FLOAT32, NpuArray
+from .arrays import BOOL, NpuArray
 from .call import CALLS
 from .composed import COMPOSED, draw
 from .errors import AclError, MissingSymbol
@@ -48,10 +48,11 @@ SPACE: dict[str, Any] = {
     "GELU": {"none": 0, "tanh": 1},
 }
 # Ops whose operators or formulas take what PyTorch refuses for other reasons than the dtype of the first operand.
-LAX = frozenset({"celu", "cumprod", "cumsum", "hardtanh", "heaviside", "index_add", "index_fill.int_Scalar",
-                 "index_fill.int_Tensor", "lerp.Scalar", "linalg_cross", "linalg_vector_norm", "masked_fill.Scalar",
-                 "masked_fill.Tensor", "masked_scatter", "multi_margin_loss", "nll_loss2d_forward",
-                 "nll_loss_forward", "renorm", "scatter.src", "scatter_add", "smooth_l1_loss", "take"})
+LAX = frozenset({"celu", "cumprod", "cumsum", "hardtanh", "heaviside", "index_fill.int_Scalar",
+                 "index_fill.int_Tensor", "linalg_cross", "linalg_vector_norm", "masked_scatter", "multi_margin_loss",
+                 "nll_loss2d_forward", "nll_loss_forward", "renorm", "smooth_l1_loss", "take"})
+# Ops of which two operands have one dtype: the place of the second.
+MATCHED = {"scatter.src": 3, "scatter_add": 3, "index_add": 3, "lerp.Scalar": 1}
 
 
 def source(op: Any, key: str) -> str:
@@ -173,27 +174,39 @@ def asking(op: Any) -> Callable[[tuple[Any, ...]], None]:
     """
     if (op.cpu_full is None and op.cpu is None) or not op.schema.arguments:  # a function that is no op writes
         return lambda arguments: None
-    lax = op.key in LAX
-    several = [i for i, argument in enumerate(op.schema.arguments) if argument.is_tensor and not argument.is_list]
-    if op.promote is not None or len(several) < 2:
-        several = []
+    lax, matched = op.key in LAX, MATCHED.get(op.key, 0)
+    tensors = [i for i, argument in enumerate(op.schema.arguments) if argument.is_tensor and not argument.is_list]
+    others = tensors[1:] if tensors[:1] == [0] and op.promote is None else []
     known: set[Any] = set()
 
     def check(arguments: tuple[Any, ...]) -> None:
-        mixed = bool(several) and differ([arguments[i] for i in several])
-        if not lax and not mixed and getattr(arguments[0], "dtype", FLOAT32).kind not in "iub":
-            return
+        first = arguments[0]
+        is_array = type(first) is NpuArray
+        mixed = False
+        if not lax and (not is_array or first.dtype.kind not in INTEGERS):
+            for i in others:
+                other = arguments[i]
+                if type(other) is NpuArray and other.dtype is not first.dtype and (
+                        i == matched or other.dtype.kind not in INTEGERS):
+                    mixed = True
+                    break
+            else:
+                return
         kind = kind_of(arguments, lax)
         if kind in known:
             return
-        cut = any(value.size > SMALL for value in arguments if isinstance(value, NpuArray))
+        limit = LARGE if mixed else SMALL
+        cut = any(value.size > limit for value in arguments if isinstance(value, NpuArray))
         try:
             ask(op, arguments, cut)
         except (NotImplementedError, TypeError):
             raise
         except (RuntimeError, ValueError, IndexError) as error:
             # Zeros for values, other sizes and memory that cannot be written have errors of their own.
-            if (lax or ((mixed or arguments[0].dtype == BOOL) and not cut)) and not OF_ZEROS.search(str(error)):
+            about_types = mixed or (is_array and first.dtype == BOOL)
+            if cut and not OF_TYPES.search(str(error)):
+                about_types = False
+            if (lax or about_types) and not OF_ZEROS.search(str(error)):
                 raise
         if len(known) >= KINDS_KEPT:
             known.clear()
@@ -202,15 +215,13 @@ def asking(op: Any) -> Callable[[tuple[Any, ...]], None]:
     return check
 
 
-SMALL = 4096  # elements; of larger arrays, dimensions are cut to three elements before the CPU is asked
+# Elements; of larger arrays, dimensions are cut to three elements before the CPU is asked. Different floating types are
+# seldom met.
+SMALL, LARGE = 1 << 12, 1 << 20
 KINDS_KEPT = 512
+INTEGERS = "iub"
 OF_ZEROS = re.compile("ZeroDivision|read-only")
-
-
-def differ(values: list[Any]) -> bool:
-    """Whether arrays are of different floating types."""
-    kinds = {value.dtype.num for value in values if isinstance(value, NpuArray) and value.dtype.kind not in "iub"}
-    return len(kinds) > 1
+OF_TYPES = re.compile("type|[Bb]ool")
 
 
 def kind_of(value: Any, lax: bool) -> Any:

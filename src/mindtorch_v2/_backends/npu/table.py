@@ -70,8 +70,6 @@ ROWS: list[Row] = [
     *[(f"{op}.dim", "reduced(self, dim, keepdim), reduced(self, dim, keepdim, INT64)",
        f"{name}Dim(self, one_dim(self, dim), keepdim, out, out1)") for op, name in (("max", "Max"), ("min", "Min"))],
     # -- places --------------------------------------------------------------------------------------------------------
-    ("masked_fill.Scalar/inplace", "", "InplaceMaskedFillScalar(self, mask, value)"),
-    ("masked_fill.Tensor/inplace", "", "InplaceMaskedFillTensor(self, mask, placed(value, self, self.dtype))"),
     ("gather", "new(self, index.shape)",
      "Gather(lifted(self), one_dim(self, dim), lifted(index, self), lifted(out, self))"),
     ("scatter.src", "like(self)",

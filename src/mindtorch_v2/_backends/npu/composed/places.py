@@ -63,23 +63,36 @@ def _truth(mask: NpuArray) -> None:
                            f"{pretty(FROM_NUMPY[mask.dtype]).lower()}")
 
 
+@composed("masked_fill.Scalar/inplace")
+def masked_fill_(self: NpuArray, mask: NpuArray, value: Any) -> NpuArray:
+    """A number where a mask is true."""
+    stored_scalar(value, self.dtype)  # refuses what the dtype cannot hold
+    _truth(mask)
+    CALLS.InplaceMaskedFillScalar(self, mask, value)
+    return self
+
+
+@composed("masked_fill.Tensor/inplace")
+def masked_fill_tensor_(self: NpuArray, mask: NpuArray, value: Any) -> NpuArray:
+    """A tensor's number where a mask is true."""
+    _truth(mask)
+    if value.ndim:
+        raise RuntimeError(f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} "
+                           "dimension(s).")
+    CALLS.InplaceMaskedFillTensor(self, mask, placed(value, self, self.dtype))
+    return self
+
+
 @composed("masked_fill.Scalar")
 def masked_fill(self: NpuArray, mask: NpuArray, value: Any) -> NpuArray:
     """A copy in which a number is where a mask is true."""
-    stored_scalar(value, self.dtype)  # refuses what the dtype cannot hold
-    _truth(mask)
-    out = copied(self, broadcast_shapes(self.shape, mask.shape))
-    CALLS.InplaceMaskedFillScalar(out, mask, value)
-    return out
+    return masked_fill_(copied(self, broadcast_shapes(self.shape, mask.shape)), mask, value)
 
 
 @composed("masked_fill.Tensor")
 def masked_fill_tensor(self: NpuArray, mask: NpuArray, value: Any) -> NpuArray:
     """A copy in which a tensor's number is where a mask is true."""
-    _truth(mask)
-    out = copied(self, broadcast_shapes(self.shape, mask.shape))
-    CALLS.InplaceMaskedFillTensor(out, mask, placed(value, self, self.dtype))
-    return out
+    return masked_fill_tensor_(copied(self, broadcast_shapes(self.shape, mask.shape)), mask, value)
 
 
 def copied(self: NpuArray, shape: tuple[int, ...] | None = None) -> NpuArray:
