@@ -1,8 +1,9 @@
 """Runs the oracle's tests on another device of this runtime, if `MINDTORCH_TEST_DEVICE` names one.
 
 `MINDTORCH_TEST_DEVICE=null` makes new tensors on a device whose memory the host cannot see (`null_device.py`), `npu` on
-an NPU, which with `MINDTORCH_NPU=sim` is the simulator; an op that the NPU does not have skips its test there. What is
-about the CPU alone, or about what only one device has, is in `ELSEWHERE` with the reason.
+an NPU, which with `MINDTORCH_NPU=sim` is the simulator; an op that the NPU does not have skips its test there, and what
+is wrong with values may be told by the device (`harness.told_by_device`). What is about the CPU alone, or about what only
+one device has, is in `ELSEWHERE` with the reason.
 """
 
 from __future__ import annotations
@@ -63,8 +64,7 @@ ELSEWHERE = {
     r"test_corner.*where\(x >|test_order_of_adaptive_maxima|test_corner.*nonzero.*as_tuple|test_program.294-":
         "results lie row after row",
 }
-# On the NPU besides: indices are checked when the kernel runs. Random numbers are drawn on the host, so that they are
-# the CPU's (`npu_in_tests.py`).
+# On the NPU besides. Random numbers are drawn on the host, so that they are the CPU's (`npu_in_tests.py`).
 if DEVICE == "npu":
     ELSEWHERE |= {
         r"fused_form|test_masks.*True": "attention is made of other ops",
