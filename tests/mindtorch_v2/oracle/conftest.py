@@ -2,8 +2,8 @@
 
 `MINDTORCH_TEST_DEVICE=null` makes new tensors on a device whose memory the host cannot see (`null_device.py`), `npu` on
 an NPU, which with `MINDTORCH_NPU=sim` is the simulator; an op that the NPU does not have skips its test there, and what
-is wrong with values may be told by the device (`harness.told_by_device`). What is about the CPU alone, or about what only
-one device has, is in `ELSEWHERE` with the reason.
+is wrong with values may be told by the device (`harness.told_by_device`). What is about the CPU alone, or about what
+only one device has, is in `ELSEWHERE` with the reason.
 """
 
 from __future__ import annotations
@@ -58,6 +58,8 @@ ELSEWHERE = {
     r"a_kernel_without_autograd_warns|an_autograd_kernel_of_its_own|"
     r"test_corner.*(map_|ParameterList|share_memory|:.2f|uint8\)\.view|-2, -2)|packed_sequence_object|"
     r"tests_are_not_vacuous|test_program.(200|299|300)-|test_corner.*Linear.2,3..to.3.": "it is about the CPU",
+    r"test_program.(159|160|208|261|262)-": "sparse tensors are the CPU's",
+    r"expand-masked_fill_|test_program.237-": "it does not write to elements that share memory as the CPU does",
     r"a_patch_stays_and_is_called.3[12]|test_program.20[45]-": "samplers draw from the CPU's generator, and PyTorch "
     "refuses that too with another default device",
     r"layout_of_results_of_a|lie_in_memory_as|test_corner.*\(x[.,)]|test_corner.*\[x, x\]|test_corner.*x \+ torch|"
@@ -68,7 +70,6 @@ ELSEWHERE = {
 if DEVICE == "npu":
     ELSEWHERE |= {
         r"fused_form|test_masks.*True": "attention is made of other ops",
-        r"expand-masked_fill_|test_program.237-": "it refuses to write to elements that share memory",
         r"test_nesting|_ops_of_a_step|flop_counter|sdpa_kernel_chooses|test_rows_of|einsum_multiplies|"
         r"items_are_taken_after|that_ask_for_nothing|_one_op_at_inference|the_one_op_can_be|"
         r"no_grad_of_a_dropout|a_hook_keeps_the_layer_in_its_parts": "other ops run inside",
