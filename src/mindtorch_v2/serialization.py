@@ -481,3 +481,74 @@ class _Anything:
 
     def __setstate__(self, state: Any) -> None:
         pass
+
+
+# -- the parts of `save` and `load` that PyTorch has under names of their own ------------------------------------------
+
+MAGIC_NUMBER, PROTOCOL_VERSION = 0x1950A86A20F9469CFC6C, 1001  # at the beginning of files from before 1.6
+LONG_SIZE, INT_SIZE, SHORT_SIZE = 4, 4, 2  # as such a file says of the machine that wrote it
+STORAGE_KEY_SEPARATOR = ","
+
+
+class _Opened:
+    """An archive that is about to be written or read; a context manager, as in PyTorch."""
+
+    def __init__(self, name_or_buffer: Any) -> None:
+        self.file_like = name_or_buffer
+
+    def __enter__(self) -> _Opened:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        pass
+
+
+_open_zipfile_writer = _open_zipfile_reader = _Opened
+
+
+def _save(obj: object, zip_file: _Opened, pickle_module: Any, pickle_protocol: int,
+          _disable_byteorder_record: bool) -> None:
+    """Write an object to an archive that `_open_zipfile_writer` has opened."""
+    save(obj, zip_file.file_like, pickle_module, pickle_protocol, True, _disable_byteorder_record)
+
+
+def _load(zip_file: _Opened, map_location: Any, pickle_module: Any, pickle_file: str = "data.pkl",
+          overall_storage: Any = None, **pickle_load_args: Any) -> Any:
+    """Read what is in an archive that `_open_zipfile_reader` has opened; code in it runs."""
+    if pickle_file != "data.pkl" or overall_storage is not None:
+        raise NotImplementedError("_load reads data.pkl of an archive, and maps no memory")
+    return load(zip_file.file_like, map_location, pickle_module, weights_only=False, **pickle_load_args)
+
+
+def _legacy_save(obj: object, f: Any, pickle_module: Any, pickle_protocol: int) -> None:
+    """Write an object as before 1.6."""
+    save(obj, f, pickle_module, pickle_protocol, False)
+
+
+def _legacy_load(f: Any, map_location: Any, pickle_module: Any, **pickle_load_args: Any) -> Any:
+    """Read a file from before 1.6; code in it runs."""
+    return load(f, map_location, pickle_module, weights_only=False, **pickle_load_args)
+
+
+def _is_path(name_or_buffer: object) -> bool:
+    return isinstance(name_or_buffer, (str, os.PathLike))
+
+
+def _maybe_decode_ascii(bytes_str: bytes | str) -> str:
+    return bytes_str.decode("ascii") if isinstance(bytes_str, bytes) else bytes_str
+
+
+def _get_restore_location(map_location: Any) -> Callable[[Any, str], Any]:
+    """The function that puts a storage that was at a location where `map_location` says."""
+    if map_location is None:
+        return default_restore_location
+    if isinstance(map_location, dict):
+        return lambda storage, location: default_restore_location(storage, map_location.get(location, location))
+    if isinstance(map_location, (str, device)):
+        return lambda storage, location: default_restore_location(storage, str(map_location))
+
+    def restored(storage: Any, location: str) -> Any:
+        made = map_location(storage, location)
+        return default_restore_location(storage, location) if made is None else made
+
+    return restored

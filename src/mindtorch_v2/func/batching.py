@@ -165,9 +165,9 @@ def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomne
                 continue_from(before)
             results.append(func(*example, **kwargs))
             if [one._version for one in common] != versions:
-                raise RuntimeError("vmap: inplace arithmetic(self, *extra_args) is not possible on a tensor that is not "
-                                   "mapped over, an argument with in_dims=None or one that the function captures: every "
-                                   "example would change it again. Use an out-of-place operation instead.")
+                raise RuntimeError("vmap: inplace arithmetic(self, *extra_args) is not possible on a tensor that is "
+                                   "not mapped over, an argument with in_dims=None or one that the function captures: "
+                                   "every example would change it again. Use an out-of-place operation instead.")
         if randomness == "error" and any(not np.array_equal(state, before.get(generator, state))
                                          for generator, state in stream_states().items()):
             raise RuntimeError("vmap: called random operation while in randomness error mode. Please either use the "

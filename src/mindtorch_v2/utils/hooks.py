@@ -6,6 +6,22 @@ import warnings
 from typing import Any
 
 from .._autograd.graph import RemovableHandle
+from ..nn.modules._hooks import BackwardHooks
+
+
+class BackwardHook(BackwardHooks):
+    """Hooks on one call of a module: its inputs, then its outputs, are led through it."""
+
+    def __init__(self, module: Any, user_hooks: list[Any], user_pre_hooks: list[Any]) -> None:
+        super().__init__(module, user_hooks, user_pre_hooks)
+
+    def setup_input_hook(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments to call the module with."""
+        return self.watch_inputs(args)
+
+    def setup_output_hook(self, args: Any) -> Any:
+        """The output that the module's caller gets."""
+        return self.watch_outputs(args)
 
 
 def unserializable_hook(f: Any) -> Any:
@@ -25,4 +41,4 @@ def warn_if_has_hooks(tensor: Any) -> None:
                           stacklevel=2)
 
 
-__all__ = ["RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
+__all__ = ["BackwardHook", "RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
