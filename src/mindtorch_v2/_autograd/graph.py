@@ -152,13 +152,15 @@ class Node:
                 value = getattr(self, slot)
                 if type(value) in (int, list) and slot in self._list_slots():
                     return (value,) if type(value) is int else tuple(value)
-                return self._saved(slot, value) if slot in self.saved_names else value
+                return self.shown(slot, value) if slot in self.saved_names else value
         if name.startswith("_raw_saved_") and "v_" + name[len("_raw_saved_"):] in self.saved_names:
             return SavedTensor(self, "v_" + name[len("_raw_saved_"):])
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
-    def _saved(self, slot: str, kept: Any) -> Any:
+    def shown(self, slot: str, kept: Any) -> Any:
         """A saved tensor as the program sees it: an output has the history that it had."""
+        if kept is None:  # it was not needed for the gradients that are wanted
+            return None
         tensor = unpack(self, kept)
         if type(kept) is tuple and len(kept) == 3 and tensor._edge is None:
             tensor._rg, tensor._edge = True, (self, int(slot[len("v_result"):] or 0))
@@ -173,7 +175,8 @@ class Node:
         return [f"v_{one.name}" for one in arguments if one.type.startswith(("int[", "SymInt["))]
 
     def __dir__(self) -> list[str]:
-        slots = [slot[2:] for slot in getattr(type(self), "__slots__", ()) if slot.startswith("v_")]
+        slots = [slot[2:].replace("_shape", "_sym_sizes") for slot in getattr(type(self), "__slots__", ())
+                 if slot.startswith("v_")]
         raw = [f"_raw_saved_{slot[2:]}" for slot in self.saved_names]
         return [*super().__dir__(), *[f"_saved_{slot}" for slot in slots], *raw]
 

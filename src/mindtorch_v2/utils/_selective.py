@@ -20,6 +20,7 @@ class CheckpointPolicy(enum.Enum):
     MUST_RECOMPUTE = 2
     PREFER_RECOMPUTE = 3
     MUST_CPU_OFFLOAD = 4
+    PREFER_CPU_OFFLOAD = 5
 
 
 class SelectiveCheckpointContext:
@@ -81,6 +82,9 @@ def create_selective_checkpoint_contexts(policy_fn_or_list: Any,
     """
     if isinstance(policy_fn_or_list, list):
         ops = policy_fn_or_list
+        for op in ops:
+            if not hasattr(op, "_schema"):
+                raise ValueError(f"Expected op in `op_list` to be an OpOverload but got: {op} of type {type(op)}.")
 
         def policy(context: Any, func: Any, *args: Any, **kwargs: Any) -> CheckpointPolicy:
             return CheckpointPolicy.MUST_SAVE if func in ops else CheckpointPolicy.PREFER_RECOMPUTE
