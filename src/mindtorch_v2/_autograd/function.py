@@ -7,7 +7,6 @@ import inspect
 import warnings
 import weakref
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -326,12 +325,11 @@ def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -
         tangents = tuple(unpack_dual(a).tangent if isinstance(a, Tensor) else None for a in args)
     before, state.grad = state.grad, False
     try:
-        with set_fwd_grad_enabled(False) if LEVELS else nullcontext():
-            if cls.setup_context is not Function.setup_context:
-                result = cls.forward(*args, **kwargs)
-                cls.setup_context(ctx, _with_defaults(cls, args, kwargs), result)
-            else:
-                result = cls.forward(ctx, *args, **kwargs)
+        if LEVELS:
+            with set_fwd_grad_enabled(False):  # its `jvp` says what the tangents are
+                result = _forward(cls, ctx, args, kwargs)
+        else:
+            result = _forward(cls, ctx, args, kwargs)
     finally:
         state.grad = before
     given = result if isinstance(result, tuple) else (result,)  # other containers are no tensors, and come back as is
@@ -352,6 +350,15 @@ def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -
     if tangents is not None and any(tangent is not None for tangent in tangents):
         outputs = _with_tangents(cls, ctx, args, tangents, outputs)
     return outputs if isinstance(result, tuple) else outputs[0]
+
+
+def _forward(cls: type[Function], ctx: FunctionCtx, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What forward returns; `ctx` is filled."""
+    if cls.setup_context is Function.setup_context:
+        return cls.forward(ctx, *args, **kwargs)
+    result = cls.forward(*args, **kwargs)
+    cls.setup_context(ctx, _with_defaults(cls, args, kwargs), result)
+    return result
 
 
 def _fresh_output(output: Any, inputs: tuple[Any, ...], call: _Call) -> Any:
