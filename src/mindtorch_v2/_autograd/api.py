@@ -109,6 +109,9 @@ def backward(
     >>> x.grad
     tensor(6.)
     """
+    if THREAD.state.transforms:
+        raise RuntimeError("backward() called inside a functorch transform. This is not supported, please use "
+                           "torch.func.grad or torch.func.vjp instead, or call backward() outside of transforms.")
     if grad_variables is not None:
         warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
         if grad_tensors is not None:

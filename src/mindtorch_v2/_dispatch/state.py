@@ -33,7 +33,7 @@ class ThreadState:
 
     __slots__ = ("__weakref__", "autocast", "default_device", "endings", "events", "exposed", "extend", "grad",
                  "grad_inside", "ident", "inference", "native_id", "outer_devices", "pack_hooks", "paused", "probe",
-                 "seq", "thread", "walk")
+                 "seq", "thread", "transforms", "walk")
 
     def __init__(self) -> None:
         self.grad = True
@@ -47,6 +47,7 @@ class ThreadState:
         self.pack_hooks: list[tuple[Callable[[Any], Any], Callable[[Any], Any]]] = []
         self.exposed = 0  # how often a program's code was given what an op works on, by a dispatch mode or as a kernel
         self.endings: list[Callable[[], None]] | None = None  # called when the backward that runs now has ended
+        self.transforms = 0  # of `torch.func` that call a function now
         self.walk: Any = None  # the backward pass that runs now
         self.default_device: Any = None
         self.outer_devices: list[Any] = []  # the defaults that contexts of devices put back

@@ -18,6 +18,7 @@ from .._autograd.api import grad as differentiate
 from .._autograd.forward import without_history
 from .._autograd.grad_mode import enable_grad, is_grad_enabled
 from .._dispatch.namespace import aten
+from .._dispatch.state import THREAD
 from .._tensor import Tensor
 from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
 
@@ -28,7 +29,7 @@ LEAF = "torch::autograd::AccumulateGrad"
 def _alias(value: Any) -> Any:
     """The same contents, as something to differentiate by."""
     if not isinstance(value, Tensor):
-        raise RuntimeError(f"torch.func differentiates tensors, but an argument contains a {type(value).__name__}")
+        raise ValueError(f"Thing passed to transform API must be Tensor, got {type(value)}")
     if value.requires_grad:
         return aten.view_as(value, value)
     made = without_history(value).requires_grad_(True)
@@ -84,7 +85,7 @@ def _released(tree: Any, keep: bool) -> Any:
 def _chosen(argnums: Argnums, args: tuple[Any, ...]) -> tuple[int, ...]:
     numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     if not isinstance(argnums, (int, tuple)):
-        raise RuntimeError(f"argnums should be int or Tuple[int, ...], got: {type(argnums)}")
+        raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
     if not numbers:
         raise RuntimeError("argnums must be non-empty")
     for number in numbers:
@@ -111,9 +112,11 @@ class _Call:
         self.flat = [alias for aliases in self.aliases for alias in aliases]
         numbers_of = [id(alias) for alias in self.flat]
         ACTIVE.numbers.update(numbers_of)
+        THREAD.state.transforms += 1
         try:
             result = func(*changed, **kwargs)
         finally:
+            THREAD.state.transforms -= 1
             ACTIVE.numbers.subtract(numbers_of)
         self.aux: Any = None
         if has_aux:
@@ -149,10 +152,10 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
             call = _Call(func, argnums, args, kwargs, has_aux, "grad_and_value(f)(*args)")
             output = call.output
             if not isinstance(output, Tensor):
-                raise RuntimeError("grad_and_value(f)(*args): Expected f(*args) to return a tensor, got "
+                raise RuntimeError("grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got "
                                    f"{type(output)}")
             if output.dim() != 0:
-                raise RuntimeError("grad_and_value(f)(*args): Expected f(*args) to return a scalar tensor, got "
+                raise RuntimeError("grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got "
                                    f"tensor with {output.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs "
                                    "instead?")
             keep = call.keeps_graph([output])
@@ -187,7 +190,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     outputs, spec = tree_flatten(call.output)
     for output in outputs:
         if not isinstance(output, Tensor):
-            raise RuntimeError("vjp(f, *primals): Expected f(*primals) to return only tensors, got unsupported type "
+            raise RuntimeError("vjp(f, *primals): expected f(*primals) to return only tensors, got unsupported type "
                                f"{type(output)}")
     keep = call.keeps_graph(outputs)
 
