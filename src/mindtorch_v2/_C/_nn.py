@@ -5,6 +5,8 @@ They are the ops themselves, without the checks and defaults of the functions, a
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 from .._dispatch.namespace import find
@@ -31,6 +33,22 @@ _OPS = """
 OPS = frozenset(_OPS.split())
 
 
+# Losses, and where their `reduction` stands: unlike the op's, it is 0 (none) here unless given.
+UNREDUCED = {"mse_loss": 2, "l1_loss": 2, "smooth_l1_loss": 2, "huber_loss": 2, "soft_margin_loss": 2,
+             "multilabel_margin_loss": 2, "binary_cross_entropy": 3, "nll_loss": 3, "nll_loss2d": 3, "nll_loss_nd": 3,
+             "cross_entropy_loss": 3, "multi_margin_loss": 5}
+
+
+def _unreduced(op: Callable[..., Any], position: int) -> Callable[..., Any]:
+    @functools.wraps(op)
+    def face(*args: Any, **kwargs: Any) -> Any:
+        if len(args) <= position:
+            kwargs.setdefault("reduction", 0)
+        return op(*args, **kwargs)
+
+    return face
+
+
 def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
     """Device, dtype, whether it may happen later, and memory format.
 
@@ -47,6 +65,8 @@ def __getattr__(name: str) -> Any:
     found = find(name) if name in OPS else None
     if found is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name in UNREDUCED:
+        found = globals()[name] = _unreduced(found, UNREDUCED[name])
     return found
 
 

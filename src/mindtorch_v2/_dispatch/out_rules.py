@@ -40,7 +40,8 @@ COMPUTED_AS_OUT = frozenset({"cumprod", "cumsum", "nansum", "prod", "sum"})
 _COMPOSITES = """
     adaptive_avg_pool2d adaptive_avg_pool3d avg_pool2d avg_pool3d cholesky_solve column_stack concat concatenate
     conj_physical cross diag diff dstack ger hstack inner inverse kron linear log_sigmoid log_softmax lu_solve
-    matrix_power msort nanmean nll_loss nll_loss2d orgqr ormqr outer qr row_stack softmax square svd take_along_dim vstack
+    matrix_power msort nanmean nll_loss nll_loss2d orgqr ormqr outer qr row_stack softmax square svd take_along_dim
+    vstack
 """
 COMPOSITES = frozenset(_COMPOSITES.split())
 # Ops that read elements after others were written: `out=` may not be one of the operands.

@@ -71,7 +71,7 @@ declare("ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths,
 
 @choose("ctc_loss", where="f")
 def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0,
-             reduction: int = 1, zero_infinity: bool = False) -> Tensor:
+             reduction: int = 0, zero_infinity: bool = False) -> Tensor:
     """Minus the log-likelihood of label sequences, summed over all ways to spread them over the time steps."""
     if isinstance(input_lengths, Tensor) and isinstance(target_lengths, Tensor):
         return aten.ctc_loss__Tensor(log_probs, targets, input_lengths, target_lengths, blank, reduction,

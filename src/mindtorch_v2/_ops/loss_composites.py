@@ -202,5 +202,6 @@ def _unreduced(name: str, position: int) -> None:
 
 
 for _name, _position in (("kl_div", 2), ("hinge_embedding_loss", 3), ("margin_ranking_loss", 4),
-                         ("cosine_embedding_loss", 4), ("triplet_margin_loss", 7)):
+                         ("cosine_embedding_loss", 4), ("triplet_margin_loss", 7),
+                         ("binary_cross_entropy_with_logits", 4)):
     _unreduced(_name, _position)

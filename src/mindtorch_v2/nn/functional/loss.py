@@ -122,7 +122,7 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
     number = get_enum(resolve(size_average, reduce, reduction))
     if target._a.shape != input._a.shape:
         raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
-    return aten.binary_cross_entropy_with_logits(input, target, weight, pos_weight, number)
+    return aten.binary_cross_entropy_with_logits__default(input, target, weight, pos_weight, number)
 
 
 def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
