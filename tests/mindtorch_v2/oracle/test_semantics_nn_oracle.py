@@ -166,6 +166,13 @@ NAMES = {
     "nn.functional": "_canonical_mask _get_softmax_dim _in_projection _in_projection_packed _list_with_default "
                      "_mha_shape_check _none_or_dtype _pair _single _triple _unpool_output_size _verify_batch_size "
                      "_verify_spatial_size boolean_dispatch has_torch_function has_torch_function_unary Tensor",
+    "nn.modules.activation": "Parameter",
+    "nn.modules.batchnorm": "LazyModuleMixin Module Parameter UninitializedBuffer",
+    "nn.modules.conv": "Parameter _pair _reverse_repeat_tuple _single _triple",
+    "nn.modules.linear": "Parameter UninitializedParameter",
+    "nn.modules.padding": "_pair _quadruple",
+    "nn.modules.pooling": "_pair _triple",
+    "nn.modules.rnn": "Parameter",
     "nn.modules.transformer": "_detect_is_causal_mask _generate_square_subsequent_mask _get_clones _get_seq_len",
     "nn.modules.module": "_global_backward_hooks _global_backward_pre_hooks _global_forward_hooks "
                          "_global_forward_pre_hooks _has_any_global_hook",
@@ -177,6 +184,16 @@ NAMES = {
     "optim.lr_scheduler": "_enable_get_lr_call _format_param _initial_mode _param_groups_val_list "
                           "_update_param_group_val _warn_get_lr_called_within_step",
 }
+
+
+def test_output_padding_of_transposed_convolutions() -> None:
+    found = []
+    for torch in BOTH:
+        layer = torch.nn.ConvTranspose2d(1, 1, 3, stride=3, padding=1)
+        rest = (layer.stride, layer.padding, layer.kernel_size, 2, layer.dilation)
+        found.append([list(layer._output_padding(torch.ones(1, 1, 4, 4), size, *rest))
+                      for size in (None, (10, 11), (1, 1, 12, 10))])
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize(("module", "name"), [(m, n) for m, names in NAMES.items() for n in names.split()])

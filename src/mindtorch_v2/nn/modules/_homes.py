@@ -32,6 +32,14 @@ HOMES: dict[str, dict[str, str]] = {
     "transformer_layers": {"transformer": "TransformerDecoderLayer TransformerEncoderLayer"},
 }
 
+# Names of other modules that each of PyTorch's modules of layers may have, so that libraries take them from there.
+BORROWED = {name: module for module, names in {
+    "..parameter": "Parameter UninitializedBuffer UninitializedParameter",
+    ".lazy": "LazyModuleMixin",
+    ".module": "Module",
+    ".utils": "_ntuple _pair _quadruple _reverse_repeat_tuple _single _triple",
+}.items() for name in names.split()}
+
 
 def settle(file: str) -> None:
     """Say of the classes of a file, named as its module is, where they belong."""
@@ -42,11 +50,13 @@ def settle(file: str) -> None:
 
 
 def elsewhere(module: str) -> Callable[[str], Any]:
-    """A `__getattr__` for a module to which classes of other files belong; these are read when one is asked for."""
+    """A `__getattr__` for a module to which names of other files belong; these are read when one is asked for."""
     package, _, home = module.rpartition(".")
     files = {name: file for file, homes in HOMES.items() for name in homes.get(home, "").split()}
 
     def find(name: str) -> Any:
+        if name in BORROWED:
+            return getattr(importlib.import_module(BORROWED[name], package), name)
         if name not in files:
             raise AttributeError(f"module '{module.replace('mindtorch_v2', 'torch', 1)}' has no attribute '{name}'")
         return getattr(importlib.import_module(f"{package}.{files[name]}"), name)

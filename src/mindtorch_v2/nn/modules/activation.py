@@ -11,6 +11,7 @@ from ..._tensor import Tensor
 from .. import functional as F
 from .. import init
 from ._affine import parameter
+from ._homes import elsewhere
 from .attention import MultiheadAttention as MultiheadAttention  # PyTorch defines it here, and programs import it so
 from .module import Module
 
@@ -380,3 +381,6 @@ class Softmax2d(Module):
         if input.ndim not in (3, 4):
             raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.ndim}D instead")
         return F.softmax(input, -3)
+
+
+__getattr__ = elsewhere(__name__)

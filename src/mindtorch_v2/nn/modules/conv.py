@@ -159,13 +159,18 @@ class _ConvTransposeNd(_ConvNd):
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         """The transposed convolution; `output_size` chooses among the sizes that a stride leaves open."""
-        extra = self.output_padding if output_size is None else self._extra(input, list(output_size))
+        extra = self._output_padding(input, output_size, self.stride, self.padding, self.kernel_size, self.spatial,
+                                     self.dilation)
         function = getattr(F, f"conv_transpose{self.spatial}d")
         return function(input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation)
 
-    def _extra(self, input: Tensor, sizes: list[int]) -> tuple[int, ...]:
-        """The output padding that gives an output size."""
-        count = self.spatial
+    def _output_padding(self, input: Tensor, output_size: Sequence[int] | None, stride: Sequence[int],
+                        padding: Sequence[int | str], kernel_size: Sequence[int], num_spatial_dims: int,
+                        dilation: Sequence[int] | None = None) -> tuple[int, ...]:
+        """The output padding that gives an output size; the layer's own if none is asked for."""
+        if output_size is None:
+            return self.output_padding
+        sizes, count = list(output_size), num_spatial_dims
         lead = input.ndim - count
         if len(sizes) == lead + count:
             sizes = sizes[lead:]
@@ -173,10 +178,9 @@ class _ConvTransposeNd(_ConvNd):
             raise ValueError(f"ConvTranspose{count}D: for {input.ndim}D input, output_size must have {count} or "
                              f"{lead + count} elements (got {len(sizes)})")
         inside = input._a.shape[lead:]
-        margins = tuple(int(p) for p in self.padding)
-        least = [(n - 1) * s - 2 * p + d * (k - 1) + 1 for n, s, p, d, k in zip(
-            inside, self.stride, margins, self.dilation, self.kernel_size)]
-        most = [low + s - 1 for low, s in zip(least, self.stride)]
+        least = [(n - 1) * s - 2 * int(p) + d * (k - 1) + 1 for n, s, p, d, k in zip(
+            inside, stride, padding, (1,) * count if dilation is None else dilation, kernel_size)]
+        most = [low + s - 1 for low, s in zip(least, stride)]
         if any(not low <= n <= high for low, n, high in zip(least, sizes, most)):
             raise ValueError(f"requested an output size of {tuple(sizes)}, but valid sizes range from {least} to "
                              f"{most} (for an input of torch.Size({list(inside)}))")

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..._tensor import Tensor
 from .. import functional as F
+from ._homes import elsewhere
 from .module import Module
 
 
@@ -146,3 +147,6 @@ class CircularPad3d(_CircularPadNd):
     """Pads the last three dimensions as if they were rings."""
 
     spatial = 3
+
+
+__getattr__ = elsewhere(__name__)

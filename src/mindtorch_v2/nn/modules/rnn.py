@@ -14,6 +14,7 @@ from ..._tensor import Tensor
 from .. import init
 from ..utils.rnn import PackedSequence
 from ._affine import parameter
+from ._homes import elsewhere
 from .module import Module
 from .rnn_cell import GRUCell, LSTMCell, RNNCell, RNNCellBase
 
@@ -318,3 +319,6 @@ class LSTM(RNNBase):
 
     def _without_batch(self, hidden: Any) -> Any:
         return aten.squeeze(hidden[0], 1), aten.squeeze(hidden[1], 1)
+
+
+__getattr__ = elsewhere(__name__)

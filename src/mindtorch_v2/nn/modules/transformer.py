@@ -17,6 +17,7 @@ from ..._tensor import Tensor
 from .. import functional as F
 from .. import init
 from ..functional.attention import _canonical_mask, _none_or_dtype
+from ._homes import elsewhere
 from .container import ModuleList
 from .module import Module
 from .normalization import LayerNorm
@@ -207,3 +208,6 @@ class Transformer(Module):
         for weight in self.parameters():
             if weight.ndim > 1:
                 init.xavier_uniform_(weight)
+
+
+__getattr__ = elsewhere(__name__)
