@@ -21,6 +21,7 @@ from ._construct import construct
 from ._construct import tensor as make_tensor
 from ._device import CPU, DeviceLike
 from ._device import device as as_device
+from ._dispatch import out_rules
 from ._dispatch.namespace import aten
 from ._dispatch.observer import as_one
 from ._dispatch.state import THREAD
@@ -131,8 +132,8 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
         array, kept = _nothing(self._a) if self.is_cpu else empty_array((0,), self._a.dtype, self.device), None
     elif isinstance(source, Tensor):
         if source.dtype is not self.dtype:
-            raise RuntimeError(f"Could not set tensor of type {source.dtype.name} to a tensor of type "
-                               f"{self.dtype.name}")
+            raise RuntimeError("Could not set tensor of type {} to a tensor of type {}".format(
+                *(out_rules.NAMES.get(one.dtype.name, one.dtype.name) for one in (source, self))))
         _same_device(self, source.device)
         array, kept = _other(self._a, source._a), source.untyped_storage()
         if size is not None:

@@ -63,9 +63,11 @@ def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str, operat
             continue
         return not_a_call(op, form, values, f"argument '{argument.python_name}' (position {position}) must be Tensor, "
                           f"not {type(value).__name__}")
+    told = op.composite is not None and isinstance(error, RuntimeError)
     for position, (argument, value) in enumerate(zip(arguments, values), start=first):
         wanted = None if argument.is_tensor else wrong_kind(argument.type, value)
-        if wanted is not None and (wanted == "tuple of ints" or isinstance(value, Tensor) or is_foreign(error)):
+        if wanted is not None and (wanted == "tuple of ints" or (isinstance(value, Tensor) and not told)
+                                   or is_foreign(error)):
             place = "" if argument.keyword_only else f" (position {position})"
             return not_a_call(op, form, values, f"argument '{argument.python_name}'{place} must be {wanted}, "
                               f"not {type(value).__name__}")

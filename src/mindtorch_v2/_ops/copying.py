@@ -166,7 +166,14 @@ def _resize(self: Tensor, size: Any, memory_format: MemoryFormat | None) -> Tens
     if type(self._st) is InferenceShared:
         check_inference(self)
     shape, array = tuple(size), self._a
+    if min(shape, default=0) < 0:
+        raise RuntimeError(f"numel: integer multiplication overflow, since a size is negative: {list(shape)}")
+    if memory_format is preserve_format:
+        raise RuntimeError(f"Unsupported memory format{memory_format}")
     if shape == array.shape:
+        steps = None if memory_format is None else format_strides(shape, array.dtype, memory_format)
+        if steps is not None:
+            self.as_strided_(shape, [step // array.itemsize for step in steps])
         return self
     item = array.dtype.itemsize
     on_host = type(array) is np.ndarray

@@ -212,7 +212,7 @@ def _from_integers(integers: Sequence[Any]) -> str:
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
     for number in integers:
         if number is not Ellipsis and not 0 <= number < len(letters):
-            raise ValueError("einsum(): subscripts in the subscripts list are not within the valid range [0, 52)")
+            raise ValueError("einsum(): subscript in subscript list is not within the valid range [0, 52)")
     return "".join(ELLIPSIS if n is Ellipsis else letters[n] for n in integers)
 
 

@@ -105,8 +105,14 @@ for _ndim in (1, 2, 3):
     _at_least_form(_ndim)
 
 
+def _refuse_tensor(name: str, tensors: Any) -> None:
+    if isinstance(tensors, Tensor):  # its rows would be joined
+        raise TypeError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor")
+
+
 def _stacker(name: str, ndim: int, dim: int) -> Any:
     def join(tensors: Sequence[Tensor]) -> Tensor:
+        _refuse_tensor(name, tensors)
         if not len(tensors):
             raise RuntimeError(f"{name} expects a non-empty TensorList")
         wide = getattr(aten, f"atleast_{ndim}d__Sequence")(tensors)
@@ -116,14 +122,20 @@ def _stacker(name: str, ndim: int, dim: int) -> Any:
 
 
 def _column_stack(tensors: Sequence[Tensor]) -> Tensor:
+    _refuse_tensor("column_stack", tensors)
     if not len(tensors):
         raise RuntimeError("column_stack expects a non-empty TensorList")
     return aten.hstack([aten.reshape(t, (t._a.size, 1)) if t.ndim <= 1 else t for t in tensors])
 
 
+def _row_stack(tensors: Sequence[Tensor]) -> Tensor:
+    _refuse_tensor("row_stack", tensors)
+    return aten.vstack(tensors)
+
+
 declare("hstack(Tensor[] tensors) -> Tensor", composite=_stacker("hstack", 1, 1), where="f")
 declare("vstack(Tensor[] tensors) -> Tensor", composite=_stacker("vstack", 2, 0), where="f")
-declare("row_stack(Tensor[] tensors) -> Tensor", composite=lambda tensors: aten.vstack(tensors), where="f")
+declare("row_stack(Tensor[] tensors) -> Tensor", composite=_row_stack, where="f")
 declare("dstack(Tensor[] tensors) -> Tensor", composite=_stacker("dstack", 3, 2), where="f")
 declare("column_stack(Tensor[] tensors) -> Tensor", composite=_column_stack, where="f")
 

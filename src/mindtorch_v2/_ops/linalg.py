@@ -32,7 +32,7 @@ def adjoint(x: Any) -> Any:
 LAPACK = {"linalg.svd": "linalg_svd_cpu", "linalg.eigh": "linalg_eigh_cpu", "linalg.eigvalsh": "linalg_eigh_cpu",
           "linalg.eig": "linalg_eig_out_cpu", "linalg.qr": "geqrf_cpu", "geqrf": "geqrf_cpu",
           "cholesky": "cholesky_cpu", "linalg.cholesky": "cholesky_cpu", "linalg.cond": "linalg_svd_cpu",
-          **dict.fromkeys(("linalg.lu", "linalg.det", "linalg.slogdet", "logdet", "linalg.solve", "linalg.lu_factor",
+          **dict.fromkeys(("linalg.lu", "linalg.det", "linalg.solve", "linalg.lu_factor",
                            "linalg.lu_factor_ex"), "lu_cpu"), "linalg.lu_solve": "linalg.lu_solve_cpu",
           "linalg.solve_triangular": "triangular_solve_cpu"}
 # Functions that leave integers to their kernel to refuse.
@@ -40,10 +40,23 @@ SILENT = frozenset({"linalg.eigh", "linalg.eigvalsh", "linalg.lu_factor", "linal
                     "linalg.solve_triangular"})
 
 
+_TORCH_LU = "torch.lu_factor: Expected tensor with 2 or more dimensions. Got size: {shape} instead"
+# What functions that have words of their own say of a vector.
+FEW_DIMENSIONS = {
+    "torch.linalg.lu_factor": _TORCH_LU, "torch.linalg.lu_factor_ex": _TORCH_LU,
+    "torch.linalg.lstsq": "{name}: input must have at least 2 dimensions.",
+    "torch.geqrf": "{name}: input must have at least 2 dimensions.",
+    "linalg.matrix_rank": "torch.{name}: The input tensor input must have at least 2 dimensions.",
+    "linalg.pinv": "{name}({shape}): expected a tensor with 2 or more dimensions of float, double, cfloat or cdouble "
+                   "types",
+}
+
+
 def check_matrix(name: str, a: Tensor, *, square: bool = False, low_precision: bool = False) -> None:
     """PyTorch's conditions on the argument of a decomposition."""
     if a.ndim < 2:
-        raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")
+        said = FEW_DIMENSIONS.get(name, "{name}: The input tensor A must have at least 2 dimensions.")
+        raise RuntimeError(said.format(name=name, shape=list(a._a.shape)))
     rows, columns = a._a.shape[-2:]
     if square and rows != columns:
         raise RuntimeError(f"{name}: A must be batches of square matrices, but they are {rows} by {columns} matrices")
@@ -51,6 +64,9 @@ def check_matrix(name: str, a: Tensor, *, square: bool = False, low_precision: b
     kernel, exact = LAPACK.get(short), a.dtype.category < FLOAT
     if kernel is not None and (short in SILENT if exact else a._a.dtype.itemsize < 4):
         raise unsupported(kernel, a._a.dtype)
+    if name == "linalg.pinv" and (exact or a._a.dtype.itemsize < 4):
+        raise RuntimeError(f"{name}({pretty(a.dtype)}): expected a tensor with 2 or more dimensions of float, double, "
+                           "cfloat or cdouble types")
     if exact:
         raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {pretty(a.dtype)}")
     if not low_precision and a._a.dtype.itemsize < 4:
@@ -66,9 +82,17 @@ declare(
 )
 
 
+def renamed(inner: str, name: str, call: Any) -> Any:
+    """A call whose errors begin with the name of the function that the program called."""
+    try:
+        return call()
+    except kernels.LinAlgError as error:
+        raise kernels.LinAlgError(str(error).replace(inner, name, 1)) from None
+
+
 def _inv(a: Tensor) -> Tensor:
     check_matrix("linalg.inv", a, square=True)
-    return aten.linalg_inv_ex__default(a, check_errors=True)[0]
+    return renamed("linalg.inv_ex", "linalg.inv", lambda: aten.linalg_inv_ex__default(a, check_errors=True)[0])
 
 
 declare("linalg_inv(Tensor A) -> Tensor", composite=_inv, where="n")
@@ -193,7 +217,8 @@ declare(
 
 def _cholesky(self: Tensor, upper: bool) -> Tensor:
     check_matrix("linalg.cholesky", self, square=True)
-    return aten.linalg_cholesky_ex__default(self, upper=upper, check_errors=True)[0]
+    return renamed("linalg.cholesky_ex", "linalg.cholesky",
+                    lambda: aten.linalg_cholesky_ex__default(self, upper=upper, check_errors=True)[0])
 
 
 declare("linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", composite=_cholesky, where="n")
@@ -204,7 +229,7 @@ def _old_cholesky(a: Any, upper: bool) -> Any:
     check_matrix("cholesky", wrap_known(a), square=True)
     warn_once("torch.cholesky is deprecated in favor of torch.linalg.cholesky and will be removed in a future PyTorch "
               "release. L = torch.cholesky(A) is L = torch.linalg.cholesky(A).")
-    return kernels.cholesky_ex(a, upper, True)[0]
+    return kernels.cholesky_ex(a, upper, True, "cholesky")[0]
 
 
 declare("cholesky(Tensor self, bool upper=False) -> Tensor", cpu=_old_cholesky,

@@ -56,7 +56,13 @@ def linalg_eig(A: Tensor) -> Any:
     return named("linalg_eig", ("eigenvalues", "eigenvectors"))(aten.linalg_eig__default(A))
 
 
-declare("linalg_eigvals(Tensor self) -> Tensor", composite=lambda self: aten.linalg_eig(self)[0], where="n")
+def _eigvals(self: Tensor) -> Tensor:
+    if self.ndim < 2:
+        raise RuntimeError("linalg.eigvals: The input tensor A must have at least 2 dimensions.")
+    return aten.linalg_eig(self)[0]
+
+
+declare("linalg_eigvals(Tensor self) -> Tensor", composite=_eigvals, where="n")
 
 
 # -- exponential -----------------------------------------------------------------------------------------------------
@@ -174,18 +180,16 @@ declare("ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool t
 
 def _cond(self: Tensor, p: Any) -> Tensor:
     if self.ndim < 2:
-        raise RuntimeError("linalg.cond: The input tensor A must have at least 2 dimensions.")
+        raise RuntimeError("linalg.cond: The input tensor must have at least 2 dimensions.")
     if p is None or (not isinstance(p, str) and abs(p) == 2):
         values = aten.linalg_svdvals(self)
         if not values._a.shape[-1]:
             return aten.sum__dim_IntList(values, (-1,), False)  # the condition of nothing is 0
         largest, smallest = aten.narrow(values, -1, 0, 1), aten.narrow(values, -1, values._a.shape[-1] - 1, 1)
         return aten.squeeze__dim(smallest / largest if p == -2 else largest / smallest, -1)
-    check_matrix("linalg.cond", self, square=True)
-    if isinstance(p, str) and p not in ("fro", "nuc"):
-        raise RuntimeError(f"linalg.cond: Received unsupported norm type {p}")
-    if not isinstance(p, str) and abs(p) not in (1, math.inf):
+    if (p not in ("fro", "nuc")) if isinstance(p, str) else abs(p) not in (1, math.inf):
         raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
+    check_matrix(f"linalg.cond(ord={p})", self, square=True)
     inverse, infos = aten.linalg_inv_ex(self)
     if bool(aten.any(infos)):
         # The condition of a singular matrix is infinite.
@@ -260,7 +264,7 @@ declare("vander(Tensor x, int? N=None, bool increasing=False) -> Tensor", compos
 
 def _tensorinv(self: Tensor, ind: int) -> Tensor:
     if ind <= 0:
-        raise RuntimeError("Expected a strictly positive integer for 'ind'")
+        raise RuntimeError(f"Expected a strictly positive integer for 'ind', but got {ind}")
     head, tail = self._a.shape[:ind], self._a.shape[ind:]
     if numel(head) != numel(tail):
         raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]),"

@@ -15,7 +15,7 @@ from .._dispatch.registry import choose, declare
 from .._dtype import FLOAT, int32
 from .._tensor import Tensor, wrap, wrap_known
 from .._warn import warn_once
-from .linalg import adjoint, check_matrix
+from .linalg import adjoint, check_matrix, renamed
 from .return_types import named
 
 
@@ -93,7 +93,7 @@ def _checked_factor(name: str, a: Tensor, pivot: bool, check_errors: bool) -> An
 
 
 def _lu_factor(a: Tensor, pivot: bool) -> Any:
-    made = _checked_factor("torch.linalg.lu_factor", a, pivot, True)
+    made = renamed("lu_factor_ex", "lu_factor", lambda: _checked_factor("torch.linalg.lu_factor", a, pivot, True))
     return named("linalg_lu_factor", ("LU", "pivots"))(made[:2])
 
 
@@ -223,9 +223,11 @@ declare("linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left
 
 
 def _lu_solve(lu: Tensor, pivots: Tensor, b: Tensor, left: bool, adjoint_: bool) -> Tensor:
-    _check_system("torch.linalg.lu_solve", lu, b, left)
     if pivots.dtype is not int32:
         raise RuntimeError("linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32")
+    _check_system("linalg.lu_solve", lu, b, left)
+    if pivots._a.shape[-1] != lu._a.shape[-1]:
+        raise RuntimeError("linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix")
     if not left:
         # X A = B is A^H X^H = B^H.
         return adjoint(_lu_solve(lu, pivots, adjoint(b), True, not adjoint_))
@@ -284,11 +286,10 @@ declare("triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose
 def triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bool = False,
                      unitriangular: bool = False, *, out: Any = None) -> Any:
     """The solution of a triangular system, and a copy of its coefficients."""
-    warn_once("torch.triangular_solve is deprecated in favor of torch.linalg.solve_triangular and will be removed in a "
-              "future PyTorch release.")
-    if input.ndim < 2 or A.ndim < 2:
-        raise RuntimeError(f"torch.triangular_solve: Expected b and A to have at least 2 dimensions, but they have "
-                           f"{input.ndim} and {A.ndim} dimensions")
+    for name, one in (("b", input), ("A", A)):
+        if one.ndim < 2:
+            raise RuntimeError(f"torch.triangular_solve: Expected {name} to have at least 2 dimensions, but it has "
+                               f"{one.ndim} dimensions instead")
     if A._a.shape[-1] != A._a.shape[-2]:
         raise RuntimeError("triangular_solve: A must be batches of square matrices, but they are "
                            f"{A._a.shape[-2]} by {A._a.shape[-1]} matrices")
@@ -296,6 +297,8 @@ def triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bo
         raise RuntimeError("Incompatible matrix sizes for triangular_solve: each A matrix is "
                            f"{A._a.shape[-2]} by {A._a.shape[-1]} but each b matrix is {input._a.shape[-2]} by "
                            f"{input._a.shape[-1]}")
+    warn_once("torch.triangular_solve is deprecated in favor of torch.linalg.solve_triangular and will be removed in a "
+              "future PyTorch release.")
     made = named("triangular_solve", ("solution", "cloned_coefficient"))(
         aten.triangular_solve__default(input, A, upper, transpose, unitriangular))
     return made if out is None else write_results("triangular_solve", out, made)
@@ -335,9 +338,11 @@ def _cholesky_inverse_backward(grad: Tensor, self: Tensor, upper: bool, result: 
 
 
 def _cholesky_inverse_kernel(a: Any, upper: bool) -> Any:
-    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+    if a.ndim < 2:
+        raise RuntimeError("cholesky_inverse: The input tensor A must have at least 2 dimensions.")
+    if a.shape[-1] != a.shape[-2]:
         raise RuntimeError("cholesky_inverse: A must be batches of square matrices, but they are "
-                           + (f"{a.shape[-2]} by {a.shape[-1]} matrices" if a.ndim > 1 else "not matrices"))
+                           f"{a.shape[-2]} by {a.shape[-1]} matrices")
     return kernels.cholesky_inverse(a, upper)
 
 

@@ -10,12 +10,16 @@ import numpy as np
 from .._backends.base import placed, to_host
 from .._backends.cpu import linalg as kernels
 from .._dispatch.namespace import aten
+from .._dispatch.promotion import pretty
 from .._dispatch.registry import choose, declare
 from .._dispatch.state import THREAD
-from .._dtype import DType, int64
+from .._dtype import FLOAT, DType, as_dtype, int64
 from .._tensor import LEVELS, Tensor, wrap, wrap_known
 from .linalg import adjoint, check_matrix
 from .return_types import named
+
+RANK_DEFICIENT = ("torch.linalg.lstsq: {0}The least squares solution could not be computed because the input matrix "
+                  "does not have full rank (error code: {1}).")
 
 
 def _differences(x: Any) -> Any:
@@ -152,7 +156,9 @@ def _pinv_backward(grad: Tensor, self: Tensor, result: Any) -> Any:
 
 
 def _pinv_kernel(a: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
-    check_matrix("linalg.pinv", wrap_known(a), square=hermitian)
+    check_matrix("linalg.pinv", wrap_known(a))
+    if hermitian:
+        check_matrix("linalg.eigh", wrap_known(a), square=True)
     return kernels.pinv(a, atol, rtol, hermitian)
 
 
@@ -168,6 +174,7 @@ def _limit(value: Any, where: Any) -> Any:
 
 def _pinv(self: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
     atol, rtol = _limit(atol, self.device), _limit(rtol, self.device)
+    _refuse_complex("linalg.pinv", atol, rtol)
     return aten.linalg_pinv__atol_rtol_tensor(self, atol=atol, rtol=rtol, hermitian=hermitian)
 
 
@@ -184,6 +191,7 @@ def linalg_pinv(A: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: 
     tensors = any(isinstance(t, Tensor) for t in (rcond, atol, rtol))
     if rcond is not None:
         return (aten.linalg_pinv__rcond_tensor if tensors else aten.linalg_pinv__default)(A, rcond, hermitian)
+    _refuse_complex("linalg.pinv", atol, rtol)
     form = aten.linalg_pinv__atol_rtol_tensor if tensors else aten.linalg_pinv__atol_rtol_float
     return form(A, atol=atol, rtol=rtol, hermitian=hermitian)
 
@@ -194,6 +202,14 @@ declare("pinverse(Tensor self, float rcond=1e-15) -> Tensor",
 
 def _lstsq(self: Tensor, b: Tensor, rcond: Any, driver: Any) -> Any:
     check_matrix("torch.linalg.lstsq", self)
+    if not b.ndim:
+        raise RuntimeError("torch.linalg.lstsq: other must have at least 1 dimension.")
+    if not 0 <= self.ndim - b.ndim <= 1:
+        raise RuntimeError("torch.linalg.lstsq: input.dim() must be greater or equal to other.dim() and (input.dim() - "
+                           "other.dim()) <= 1")
+    if self.dtype is not b.dtype:
+        raise RuntimeError("torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's dtype "
+                           f"{pretty(self.dtype)} and other's dtype {pretty(b.dtype)}")
     if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
         raise RuntimeError("torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
     vector = b.ndim == self.ndim - 1
@@ -205,6 +221,9 @@ def _lstsq(self: Tensor, b: Tensor, rcond: Any, driver: Any) -> Any:
     solution = aten.matmul(aten.linalg_pinv(self, limit), right)
     singular = aten.linalg_svdvals(aten.detach(self))
     rank = aten.sum__dim_IntList(singular > limit * _extreme(singular, -1, True, True), (-1,), dtype=int64)
+    if driver == "gels":
+        poor = to_host(rank._a) < min(rows, columns)
+        kernels.raise_first(np.where(poor, to_host(rank._a) + 1, 0), RANK_DEFICIENT)
     nothing = aten.empty((0,), dtype=int64, device=self.device)
     residuals = aten.empty((0,), dtype=singular.dtype, device=self.device)
     # The default driver, gelsy, does not give residuals.
@@ -220,8 +239,18 @@ declare("linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=N
         "Tensor residuals, Tensor rank, Tensor singular_values)", composite=_lstsq, where="n")
 
 
+def _refuse_complex(name: str, atol: Any, rtol: Any) -> None:
+    for kind, limit in (("atol", atol), ("rtol", rtol)):
+        if isinstance(limit, Tensor) and limit.dtype.is_complex:
+            raise RuntimeError(f"torch.{name}: {kind} tensor of complex type is not supported. Got "
+                               f"{pretty(limit.dtype)}")
+
+
 def _matrix_rank(self: Tensor, tol: Any, hermitian: bool, atol: Any, rtol: Any) -> Tensor:
-    check_matrix("linalg.matrix_rank", self, square=hermitian)
+    check_matrix("linalg.matrix_rank", self)
+    if hermitian:
+        check_matrix("linalg.eigh", self, square=True)
+    _refuse_complex("linalg.matrix_rank", atol if tol is None else tol, rtol)
     plain = aten.detach(self)
     if not self._a.size:
         return aten.zeros(self._a.shape[:-2], dtype=int64, device=self.device)
@@ -260,6 +289,14 @@ def linalg_matrix_rank(A: Tensor, tol: Any = None, hermitian: bool = False, *, a
 def _matrix_norm(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: DType | None) -> Tensor:
     if self.ndim < 2:
         raise RuntimeError("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.")
+    if self.dtype.category < FLOAT:
+        raise RuntimeError("linalg.matrix_norm: Expected a floating point or complex tensor as input. Got "
+                           f"{pretty(self.dtype)}")
+    kind = self.dtype if dtype is None else as_dtype(dtype, "linalg_matrix_norm")
+    if kind.category < FLOAT:
+        raise RuntimeError(f"linalg.matrix_norm: dtype should be floating point or complex, but got {pretty(kind)}")
+    if self.dtype.is_complex and not kind.is_complex:
+        raise RuntimeError(f"linalg.matrix_norm: dtype should be complex for complex inputs, but got {pretty(kind)}")
     if len(dim) != 2:
         raise RuntimeError("linalg.matrix_norm: dim must be a 2-tuple. Got " + " ".join(map(str, dim)))
     first, second = (d + self.ndim if d < 0 else d for d in dim)
@@ -293,6 +330,8 @@ def _extreme(values: Tensor, dim: int, largest: bool, keepdim: bool) -> Any:
 
 def _norm(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: DType | None) -> Tensor:
     dims = None if dim is None else tuple(dim) if isinstance(dim, (list, tuple)) else (dim,)
+    if dims is not None and len(dims) > 2:
+        raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dims)}")
     if ord is None:
         return aten.linalg_vector_norm(self, 2, dims, keepdim, dtype=dtype)
     if dims is None and self.ndim not in (1, 2):

@@ -10,6 +10,7 @@ from typing import Any
 from .._backends.cpu import matmul as kernels
 from .._dispatch.dispatcher import write_results
 from .._dispatch.namespace import aten
+from .._dispatch.out_rules import NAMES
 from .._dispatch.registry import choose, declare
 from .._dispatch.state import THREAD
 from .._shape import broadcast_shapes, numel
@@ -240,7 +241,9 @@ declare("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", comp
 
 
 def _matrix_power(self: Tensor, n: int) -> Tensor:
-    if self.ndim < 2 or self._a.shape[-1] != self._a.shape[-2]:
+    if self.ndim < 2:
+        raise RuntimeError("linalg.matrix_power: The input tensor A must have at least 2 dimensions.")
+    if self._a.shape[-1] != self._a.shape[-2]:
         raise RuntimeError("linalg.matrix_power: A must be batches of square matrices, but they are "
                            f"{' by '.join(map(str, self._a.shape[-2:]))} matrices")
     if n == 1:
@@ -283,6 +286,14 @@ def _multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     tensors = list(tensors)
     if len(tensors) < 2:
         raise RuntimeError("multi_dot(): expected at least 2 tensors but got " + str(len(tensors)))
+    for place, tensor in (("first", tensors[0]), ("last", tensors[-1])):
+        if tensor.ndim not in (1, 2):
+            raise RuntimeError(f"multi_dot(): the {place} tensor must be 1D or 2D but got {tensor.ndim}D")
+    for i, tensor in enumerate(tensors):
+        if tensor.dtype is not tensors[0].dtype:
+            first, other = (NAMES.get(one.dtype.name, one.dtype.name) for one in (tensors[0], tensor))
+            raise RuntimeError(f"multi_dot(): all tensors must have be the same dtype but tensor 0 is {first} and "
+                               f"tensor {i} {other}")
     row, column = tensors[0].ndim == 1, tensors[-1].ndim == 1
     if row:
         tensors[0] = aten.unsqueeze(tensors[0], 0)

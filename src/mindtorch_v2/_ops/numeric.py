@@ -17,6 +17,7 @@ from .._dispatch.namespace import aten
 from .._dispatch.promotion import pretty
 from .._dispatch.registry import choose, declare
 from .._dtype import INTEGER, DefaultDtype, DType, float64
+from .._memory_format import preserve_format
 from .._shape import as_shape, wrap_dim
 from .._tensor import Tensor, wrap
 from .._warn import warn_once
@@ -113,7 +114,8 @@ declare("is_same_size(Tensor self, Tensor other) -> bool", where="n",
         composite=lambda self, other: tuple(self._a.shape) == tuple(other._a.shape))
 declare("is_set_to(Tensor self, Tensor tensor) -> bool", composite=_is_set_to, where="n")
 declare("resize_as_(Tensor self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor", where="n",
-        composite=lambda self, the_template, memory_format: aten.resize_(self, the_template._a.shape))
+        composite=lambda self, the_template, memory_format: aten.resize_(
+            self, the_template._a.shape, memory_format=None if memory_format is preserve_format else memory_format))
 declare("sum_to_size(Tensor self, int[] size) -> Tensor", composite=_sum_to_size, where="m", variadic="size")
 
 
@@ -169,6 +171,8 @@ declare("nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor
 @choose("frobenius_norm", where="f")
 def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     """The root of the sum of squares along dimensions."""
+    if isinstance(dim, (list, tuple)) and len(dim) > 2:
+        raise RuntimeError(f"Expected at most 2 dimensions, but got {len(dim)} dimensions instead.")
     return aten.frobenius_norm__dim(input, dim, keepdim)
 
 

@@ -176,12 +176,12 @@ def _ends(y: Tensor, dim: int) -> tuple[Any, Any]:
     return aten.slice(y, dim, 0, count - 1), aten.slice(y, dim, 1, count)
 
 
-def _steps(y: Tensor, x: Tensor, dim: int) -> Tensor:
+def _steps(y: Tensor, x: Tensor, dim: int, name: str = "trapezoid") -> Tensor:
     """The widths between sample points, shaped to go with `y`."""
     at = wrap_dim(dim, y.ndim)
     if x.ndim == 1:
         if x._a.shape[0] != y._a.shape[at]:
-            raise RuntimeError("trapezoid: There must be one `x` value for each sample point")
+            raise RuntimeError(f"{name}: There must be one `x` value for each sample point")
         # The differences of neighbours, taken in the shape that goes with `y`.
         points = aten.view(x, (-1,) + (1,) * (y.ndim - 1 - at))
         left, right = _ends(points, 0)
@@ -212,7 +212,7 @@ def _running_trapezoid_dx(y: Tensor, dx: Any, dim: int) -> Tensor:
 
 
 def _running_trapezoid_x(y: Tensor, x: Tensor, dim: int) -> Tensor:
-    widths = _steps(y, x, dim)
+    widths = _steps(y, x, dim, "cumulative_trapezoid")
     left, right = _ends(y, dim)
     return aten.div__Scalar(aten.cumsum((left + right) * widths, dim), 2.0)
 

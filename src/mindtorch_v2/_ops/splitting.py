@@ -7,6 +7,7 @@ from typing import Any
 
 from .._backends.base import to_host
 from .._dispatch.namespace import aten
+from .._dispatch.promotion import pretty
 from .._dispatch.registry import choose, declare
 from .._dtype import int64
 from .._shape import wrap_dim
@@ -34,9 +35,12 @@ def _tensor_split_indices(self: Tensor, indices: Any, dim: int) -> tuple[Tensor,
 
 def _tensor_split_by_tensor(self: Tensor, tensor_indices_or_sections: Tensor, dim: int) -> tuple[Tensor, ...]:
     given = tensor_indices_or_sections
-    if given.ndim > 1 or given.dtype is not int64:
+    if given.dtype is not int64:
+        raise RuntimeError("tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
+                           f"{pretty(given.dtype)}")
+    if given.ndim > 1:
         raise RuntimeError("tensor_split expected tensor_indices_or_sections to be a zero-dimensional or "
-                           "one-dimensional tensor of dtype long")
+                           f"one-dimensional tensor, but got a tensor with {given.ndim} dims")
     form = _tensor_split_indices if given.ndim else _tensor_split_sections
     return form(self, to_host(given._a).tolist(), dim)
 

@@ -330,8 +330,12 @@ declare("swapaxes(Tensor self, int axis0, int axis1) -> Tensor", composite=lambd
     self, axis0, axis1))
 declare("swapdims(Tensor self, int dim0, int dim1) -> Tensor", composite=lambda self, dim0, dim1: aten.transpose(
     self, dim0, dim1))
+
+
 def _numpy_T(self: Tensor) -> Tensor:
-    if self.ndim not in (0, 2):
+    if not self.ndim:
+        warn_once("Tensor.T is deprecated on 0-D tensors. It is the tensor itself there.")
+    elif self.ndim != 2:
         warn_once("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated: use "
                   "`x.mT` for batches of matrices, `x.permute(*range(x.ndim)[::-1])` to reverse the dimensions.")
     return aten.permute(self, range(self.ndim)[::-1])
@@ -340,29 +344,31 @@ def _numpy_T(self: Tensor) -> Tensor:
 declare("numpy_T(Tensor self) -> Tensor", composite=_numpy_T, where="n")
 declare("mT(Tensor self) -> Tensor", composite=lambda self: _matrix_transpose(self), where="n")
 declare("mH(Tensor self) -> Tensor", composite=lambda self: _adjoint(self), where="n")
-declare("adjoint(Tensor self) -> Tensor", composite=lambda self: _adjoint(self, "tensor.adjoint()"))
+declare("adjoint(Tensor self) -> Tensor", composite=lambda self: _adjoint(self, "adjoint()"))
 
 
 def _matrix_h(self: Tensor) -> Tensor:
     if self.ndim not in (0, 2):
         raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {self.ndim}-D tensor."
                            + (" For batches of matrices, consider using tensor.mH" if self.ndim > 2 else ""))
-    return _adjoint(self) if self.ndim else aten.conj(self)
+    return _adjoint(self, "Tensor.H")
 
 
 declare("matrix_H(Tensor self) -> Tensor", composite=_matrix_h, where="n")
 
 
-def _adjoint(self: Tensor, name: str = "tensor.mH") -> Tensor:
-    turned = _matrix_transpose(self, name)
+def _adjoint(self: Tensor, name: str = "Tensor.mH") -> Tensor:
+    turned = _matrix_transpose(self, name, "Consider using x.conj().")
     return aten.conj(turned) if self._a.dtype.kind == "c" else turned
 
 
-def _matrix_transpose(self: Tensor, name: str = "tensor.mT") -> Tensor:
-    if self.ndim < 2:
-        raise RuntimeError(
-            f"{name} is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor."
-        )
+def _matrix_transpose(self: Tensor, name: str = "Tensor.mT", advice: str = "It is the tensor itself there.") -> Tensor:
+    if not self.ndim:
+        warn_once(f"{name} is deprecated on 0-D tensors. {advice}")
+        return aten.alias(self)
+    if self.ndim == 1:
+        raise RuntimeError(f"{name.replace('T', 't', 1) if name[0] == 'T' else f'tensor.{name}'} is only supported on "
+                           f"matrices or batches of matrices. Got {self.ndim}-D tensor.")
     return aten.transpose(self, -2, -1)
 
 

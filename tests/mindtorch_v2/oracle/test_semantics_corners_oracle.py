@@ -82,7 +82,7 @@ def difference(case: str) -> str | None:
         return f"accepted, PyTorch: {other!r}"
     if told_by_device(mine):
         return None
-    name = type(other).__name__.lstrip("_")
+    name = type(other).__name__
     if name not in [cls.__name__ for cls in type(mine).__mro__]:
         return f"{mine!r}, PyTorch: {other!r}"
     if NUMPY.search(str(mine)):

@@ -9,8 +9,8 @@ import numpy as np
 
 from .linalg import adjoint, raise_first
 
-SINGULAR_LU = ("torch.linalg.lu_factor: {0}U[{1},{1}] is zero and using it on lu_solve would result in a division by "
-               "zero.")
+SINGULAR_LU = ("{2}: {0}U[{1},{1}] is zero and using it on lu_solve would result in a division by "
+               "zero. If you still want the factors, call linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)")
 
 
 def lu_factor(a: np.ndarray, pivot: bool, check_errors: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -37,7 +37,7 @@ def lu_factor(a: np.ndarray, pivot: bool, check_errors: bool) -> tuple[np.ndarra
             lu[:, k + 1:, k + 1:] -= factor[:, :, None] * lu[:, k, None, k + 1:]
     infos = infos.reshape(a.shape[:-2])
     if check_errors:
-        raise_first(infos, SINGULAR_LU)
+        raise_first(infos, SINGULAR_LU, "torch.linalg.lu_factor_ex")
     return lu.reshape(a.shape), pivots.reshape(*a.shape[:-2], count), infos
 
 

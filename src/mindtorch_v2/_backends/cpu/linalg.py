@@ -9,16 +9,20 @@ import numpy as np
 
 from . import providers
 
-SINGULAR_INVERSE = ("linalg.inv: {0}The diagonal element {1} is zero, the inversion could not be completed because the "
+SINGULAR_INVERSE = ("{2}: {0}The diagonal element {1} is zero, the inversion could not be completed because the "
                     "input matrix is singular.")
 SINGULAR_SOLVE = "torch.linalg.solve: {0}The solver failed because the input matrix is singular."
 NOT_FINITE = "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values."
-NOT_POSITIVE = ("linalg.cholesky: {0}The factorization could not be completed because the input is not "
+NOT_POSITIVE = ("{2}: {0}The factorization could not be completed because the input is not "
                 "positive-definite (the leading minor of order {1} is not positive-definite).")
 
 
 class LinAlgError(RuntimeError):
     """A matrix does not allow what was asked for."""
+
+
+LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"  # what PyTorch's says it is called
+LinAlgError.__module__ = "torch._C"
 
 
 # np.linalg computes float32 and complex64 in double precision, which takes twice as long; its loops can do without.
@@ -80,22 +84,22 @@ def infos_of(a: np.ndarray, diagnose: Any) -> np.ndarray:
     return np.array([diagnose(matrix) for matrix in flat], np.int32).reshape(a.shape[:-2])
 
 
-def raise_first(infos: np.ndarray, text: str) -> None:
-    """Raise for the first matrix with a diagnosis, if there is one."""
+def raise_first(infos: np.ndarray, text: str, name: str = "") -> None:
+    """Raise for the first matrix with a diagnosis, if there is one; `name` is the function that was called."""
     bad = np.flatnonzero(infos)
     if bad.size:
         where = f"(Batch element {bad[0]}): " if infos.ndim else ""
-        raise LinAlgError(text.format(where, infos.reshape(-1)[bad[0]]))
+        raise LinAlgError(text.format(where, infos.reshape(-1)[bad[0]], name))
 
 
-def inv_ex(a: np.ndarray, check_errors: bool) -> tuple[np.ndarray, np.ndarray]:
+def inv_ex(a: np.ndarray, check_errors: bool, name: str = "linalg.inv_ex") -> tuple[np.ndarray, np.ndarray]:
     """Inverses, and what was wrong with each matrix."""
     try:
         return np.linalg.inv(a), np.zeros(a.shape[:-2], np.int32)
     except np.linalg.LinAlgError:
         infos = infos_of(a, first_zero_pivot)
     if check_errors:
-        raise_first(infos, SINGULAR_INVERSE)
+        raise_first(infos, SINGULAR_INVERSE, name)
     # Singular matrices get NaN, the others what they would get alone.
     good = infos == 0
     made = np.full_like(a, np.nan)
@@ -108,7 +112,8 @@ def _cholesky(a: np.ndarray) -> np.ndarray:
     return np.linalg.cholesky(a) if made is None else made
 
 
-def cholesky_ex(a: np.ndarray, upper: bool, check_errors: bool) -> tuple[np.ndarray, np.ndarray]:
+def cholesky_ex(a: np.ndarray, upper: bool, check_errors: bool,
+                name: str = "linalg.cholesky_ex") -> tuple[np.ndarray, np.ndarray]:
     """Cholesky factors, and what was wrong with each matrix."""
     source = adjoint(a) if upper else a
     try:
@@ -117,7 +122,7 @@ def cholesky_ex(a: np.ndarray, upper: bool, check_errors: bool) -> tuple[np.ndar
     except np.linalg.LinAlgError:
         infos = infos_of(source, first_bad_minor)
         if check_errors:
-            raise_first(infos, NOT_POSITIVE)
+            raise_first(infos, NOT_POSITIVE, name)
         good = infos == 0
         factor = np.full_like(source, np.nan)
         factor[good] = _cholesky(source[good])

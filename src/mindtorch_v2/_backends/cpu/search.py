@@ -151,6 +151,13 @@ def _check_bins(a: Array, bins: int, name: str) -> None:
     refuse(a, name, "biuc")
 
 
+def _check_histogram(a: Array, weight: Array | None) -> None:
+    if weight is not None and weight.shape != a.shape:
+        raise RuntimeError("torch.histogramdd: if weight tensor is provided it should have the same shape as the input "
+                           f"tensor excluding its innermost dimension, but got input with shape {[*a.shape, 1]} and "
+                           f"weight with shape {list(weight.shape)}")
+
+
 def histc(a: Array, bins: int, low: Any, high: Any) -> Array:
     """A histogram of equal bins between two values, or between the extremes."""
     _check_bins(a, bins, "histogram_cpu")
@@ -164,6 +171,10 @@ def histogram(a: Array, bins: int, between: Any, weight: Array | None, density: 
     if a.dtype.itemsize == 2:
         raise unsupported("histogramdd", a.dtype)
     low, high = between or (0, 0)
+    _check_histogram(a, weight)
+    if low > high:
+        raise RuntimeError(f"torch.histogramdd: min should not exceed max, but got min {low:g} max {high:g} for "
+                           "dimension 0")
     # Without elements to take a range from there is the one from 0 to 1.
     low, high = (0, 1) if not a.size and low == high else _range(a, low, high, "torch.histogram", 0.5)
     edges = np.linspace(low, high, bins + 1).astype(a.dtype)
@@ -173,6 +184,13 @@ def histogram(a: Array, bins: int, between: Any, weight: Array | None, density: 
 def histogram_edges(a: Array, edges: Array, weight: Array | None, density: bool) -> tuple[Array, Array]:
     """A histogram with given edges."""
     refuse(a, "histogramdd", "biuc")
+    _check_histogram(a, weight)
+    if edges.ndim != 1:
+        raise RuntimeError(f"torch.histogramdd: bins tensor should have one dimension, but got {edges.ndim} dimensions "
+                           "in the bins tensor for dimension 0")
+    if not edges.size:
+        raise RuntimeError("torch.histogramdd: bins tensor should have at least 1 element, but got 0 elements in the "
+                           "bins tensor for dimension 0")
     flat = a.reshape(-1)
     place = np.searchsorted(edges, flat, side="right") - 1
     place = np.where(flat == edges[-1], edges.size - 2, place)
@@ -207,10 +225,15 @@ def searchsorted(sequence: Array, a: Array, out_int32: bool, right: bool, side: 
                 "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of "
                 "boundaries tensor and input value tensor must match, but we got boundaries tensor "
                 f"{list(sequence.shape)} and input value tensor {list(a.shape)}")
+    if not sequence.ndim:
+        raise RuntimeError("torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 "
+                           "dimension")
     if sorter is not None:
         if sorter.shape != sequence.shape:
             raise RuntimeError("torch.searchsorted(): boundary and sorter must have the same size, but got boundary "
                                f"tensor {list(sequence.shape)} and got sorter tensor {list(sorter.shape)}")
+        if sorter.size and not 0 <= sorter.min() <= sorter.max() < sequence.shape[-1]:
+            raise RuntimeError("torch.searchsorted(): sorter index out of range")
         sequence = np.take_along_axis(sequence, sorter, -1)
     if sequence.dtype is not a.dtype:
         sequence, a = promote_arrays(sequence, a)

@@ -77,7 +77,11 @@ def as_strided(a: Array, size: Sequence[int], stride: Sequence[int], storage_off
     last = start + sum((n - 1) * s for n, s in zip(size, stride))
     if min(stride, default=0) < 0:
         raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
-    if start < 0 or (numel(size) and last >= available):
+    if start < 0:
+        raise RuntimeError(f"Tensor: invalid storage offset {start}")
+    if min(size, default=0) < 0:
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}")
+    if numel(size) and last >= available:
         raise RuntimeError(
             f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {start}, and itemsize {item} "
             f"requiring a storage size of {(last + 1) * item} are out of bounds for storage of size {base.nbytes}"
@@ -292,7 +296,10 @@ def split_sizes(a: Array, split_sizes: Sequence[int], dim: int) -> list[Array]:
     """Consecutive pieces of given lengths."""
     at = wrap_dim(dim, a.ndim)
     extent = a.shape[at]
-    if min(split_sizes, default=0) < 0 or sum(split_sizes) != extent:
+    if min(split_sizes, default=0) < 0:
+        raise RuntimeError("split_with_sizes expects split_sizes have only non-negative entries, but got "
+                           f"split_sizes={list(split_sizes)}")
+    if sum(split_sizes) != extent:
         raise RuntimeError(
             f"split_with_sizes expects split_sizes to sum exactly to {extent} (input tensor's size at dimension "
             f"{at}), but got split_sizes={list(split_sizes)}"
@@ -332,6 +339,8 @@ def unfold(a: Array, dimension: int, size: int, step: int) -> Array:
     """Sliding windows along a dimension, as a new last dimension."""
     at = wrap_dim(dimension, a.ndim)
     extent = a.shape[at] if a.ndim else 1
+    if size < 0:
+        raise RuntimeError(f"size is {size} but must be >= 0")
     if size > extent:
         raise RuntimeError(f"maximum size for tensor at dimension {at} is {extent} but size is {size}")
     if step <= 0:
@@ -374,13 +383,20 @@ def view_as_real(a: Array) -> Array:
 
 def view_as_complex(a: Array) -> Array:
     """Pairs of real numbers as complex ones."""
-    if not a.ndim or a.shape[-1] != 2:
-        raise RuntimeError("Tensor must have a last dimension of size 2")
-    if a.strides[-1] != a.dtype.itemsize and a.size:
-        raise RuntimeError("Tensor must have a last dimension with stride 1")
     if a.dtype.kind != "f":
         raise RuntimeError("view_as_complex is only supported for half, float and double tensors, but got a tensor of "
                            f"scalar type: {pretty(FROM_NUMPY[a.dtype])}")
+    if not a.ndim:
+        raise RuntimeError("Input tensor must have one or more dimensions")
+    if a.shape[-1] != 2:
+        raise RuntimeError("Tensor must have a last dimension of size 2")
+    if a.size and a.strides[-1] != a.dtype.itemsize:
+        raise RuntimeError("Tensor must have a last dimension with stride 1")
+    pair = 2 * a.dtype.itemsize
+    if a.size and any(step % pair for step, extent in zip(a.strides[:-1], a.shape) if extent > 1):
+        raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
+    if a.size and a.base is not None and (address(a) - address(owner(a))) % pair:
+        raise RuntimeError("Tensor must have a storage_offset divisible by 2")
     return a.view(np.dtype(f"c{a.dtype.itemsize * 2}"))[..., 0]
 
 
