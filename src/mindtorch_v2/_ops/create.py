@@ -28,6 +28,7 @@ from .._memory_format import MemoryFormat, contiguous_format, preserve_format
 from .._shape import as_shape
 from .._storage import Shared
 from .._tensor import Tensor, wrap, wrap_known
+from .._tensor import strided as strided_layout
 
 OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 
@@ -229,6 +230,15 @@ def range_out(made: Tensor, requires_grad: bool, out: Any) -> Tensor:
     return aten.copy_(out, aten.view(made, out._a.shape))
 
 
+def _refuse_layout(name: str, layout: Any) -> None:
+    """Sparse tensors have functions of their own; nothing but zeros could be made here."""
+    if layout is not strided_layout:
+        if name in ("full", "ones"):
+            raise RuntimeError("full(...) is not implemented for sparse layout")
+        raise NotImplementedError(f"{name}(layout={layout}) is not supported: make a sparse tensor with "
+                                  "torch.sparse_coo_tensor, or call to_sparse()")
+
+
 def _sized(name: str) -> None:
     overload = "empty__memory_format" if name == "empty" else f"{name}__default"
 
@@ -243,6 +253,8 @@ def _sized(name: str) -> None:
             size = (size_by_name.pop("size"),)
         if out is not None:
             dtype = out_dtype(name, out, dtype)
+        if layout is not None:
+            _refuse_layout(name, layout)
         form = getattr(aten, overload)
         if memory_format is None:
             made = form(as_shape(size), dtype=dtype, layout=layout, device=device)
@@ -266,6 +278,8 @@ def full(size: Any, fill_value: Any, *, out: Any = None, dtype: DType | None = N
         raise TypeError("full(): argument 'size' (position 1) must be tuple of ints, not int")
     if out is not None:
         dtype = out_dtype("full", out, dtype)
+    if layout is not None:
+        _refuse_layout("full", layout)
     made = aten.full__default(size, fill_value, dtype=dtype, device=device)
     return made if out is None and not requires_grad else with_flags(made, requires_grad, out)
 

@@ -260,7 +260,7 @@ def _shift(back: bool) -> Callable[..., Tensor]:
 def _fftfreq(n: int, d: float, dtype: DType | None, layout: Any, device: DeviceLike, pin_memory: bool | None) -> Tensor:
     positive = aten.arange(0, (n + 1) // 2, dtype=dtype or DefaultDtype.value, device=device)
     negative = aten.arange(-(n // 2), 0, dtype=dtype or DefaultDtype.value, device=device)
-    return aten.cat([positive, negative]) * (1.0 / (n * d) if n else 1.0)
+    return aten.cat([positive, negative]) * (1.0 / (n * d) if n * d else math.inf if n else 1.0)
 
 
 def _rfftfreq(n: int, d: float, dtype: DType | None, layout: Any, device: DeviceLike,

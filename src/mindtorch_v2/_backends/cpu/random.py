@@ -100,9 +100,12 @@ def bernoulli_elementwise(target: Array, engine: MersenneGenerator, p: Array) ->
     try:
         spread = np.broadcast_to(p, target.shape)
     except ValueError:
+        wrong = next((i for i in range(-1, -min(p.ndim, target.ndim) - 1, -1)
+                      if p.shape[i] not in (1, target.shape[i])), -target.ndim)
         raise RuntimeError(
-            f"The expanded size of the tensor ({target.shape}) must match the existing size ({p.shape})"
-        ) from None
+            f"The expanded size of the tensor ({target.shape[wrong]}) must match the existing size ({p.shape[wrong]}) "
+            f"at non-singleton dimension {target.ndim + wrong}.  Target sizes: {list(target.shape)}.  Tensor sizes: "
+            f"{list(p.shape)}") from None
     order = memory_order(target)
     target.transpose(order)[...] = engine.bernoulli_elementwise(spread.transpose(order), target.dtype)
     return target
