@@ -18,6 +18,7 @@ Array = Any
 FLOAT32 = np.dtype(np.float32)
 
 
+@providers.direct("constant_pad_nd")
 def constant_pad_nd(a: Array, pad: Sequence[int], value: Any) -> Array:
     """Margins filled with a number; `pad` lists (before, after) from the last dimension on, negative ones crop."""
     if len(pad) % 2:
@@ -111,7 +112,7 @@ def mirrored(mode: str, spatial: int) -> Any:
                 a = a.take(positions(mode, a.shape[dim], padding[2 * k], padding[2 * k + 1]), dim)
         return a.copy() if not any(padding) else a
 
-    return kernel
+    return providers.direct("reflection_pad2d")(kernel) if (mode, spatial) == ("reflection", 2) else kernel
 
 
 def mirrored_backward(mode: str, spatial: int) -> Any:
@@ -130,4 +131,4 @@ def mirrored_backward(mode: str, spatial: int) -> Any:
             grad = whole
         return grad
 
-    return kernel
+    return providers.direct("reflection_pad2d_backward")(kernel) if (mode, spatial) == ("reflection", 2) else kernel

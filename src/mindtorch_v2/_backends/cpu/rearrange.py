@@ -10,6 +10,7 @@ import numpy as np
 
 from ..._dtype import HALF_TYPES
 from ..pixels import shuffled, unshuffled
+from . import providers
 from .convolution_checks import fixed
 from .memory import copy_into
 from .windows import expand_sizes, padded_copy, taps
@@ -81,6 +82,7 @@ def _blocks(*geometry: Any) -> tuple[Blocks, tuple[Any, ...]]:
     return blocks, tuple(taps(blocks.kernel, blocks.stride, blocks.dilation, blocks.out))
 
 
+@providers.direct("im2col")
 def im2col(x: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Array:
     """Window contents: `(batch, channels * window, positions)`."""
     if x.ndim < 3:
@@ -101,6 +103,7 @@ def im2col(x: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any)
     return made.reshape(*x.shape[:-3], channels * math.prod(blocks.kernel), math.prod(blocks.out))
 
 
+@providers.direct("col2im")
 def col2im(x: Array, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Array:
     """Sums of window contents at their places: `(batch, channels, *output_size)`."""
     sizes = expand_sizes(output_size, 2, "col2im", "output_size")

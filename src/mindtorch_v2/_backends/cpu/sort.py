@@ -101,6 +101,7 @@ def sort_stable(a: Array, stable: bool | None, dim: int, descending: bool) -> tu
     return sort(a, dim, descending)
 
 
+@providers.direct("topk")
 def topk(a: Array, k: int, dim: int, largest: bool, in_order: bool) -> tuple[Array, Array]:
     """The k largest or smallest elements, always returned in order."""
     if a.dtype.kind in "bc":

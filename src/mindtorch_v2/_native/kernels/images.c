@@ -674,13 +674,143 @@ static PyObject *adaptive_avg_pool_backward(PyObject *const *args, Py_ssize_t co
     return means_of(args[0], &it, 0, 1);
 }
 
+/* Elements above which windows are laid out by others. */
+enum { FEW_CELLS = 1 << 14 };
+
+/* The windows of `im2col`, one after the other: kernel, dilation, padding and stride at `args`. */
+static int blocks_of(PyObject *const *args, Geometry *it) {
+    if (!pair_of(args[0], it->kernel) || !pair_of(args[1], it->dilation) || !pair_of(args[2], it->padding) ||
+        !pair_of(args[3], it->stride))
+        return 0;
+    for (int i = 0; i < 2; i++) {
+        npy_intp k = it->kernel[i], s = it->stride[i], p = it->padding[i], d = it->dilation[i];
+        if (k < 1 || s < 1 || d < 1 || p < 0 || k > 1 << 12 || d > 1 << 12 || s > 1 << 12 || p > 1 << 12) return 0;
+        npy_intp reach = it->size[i] + 2 * p - d * (k - 1) - 1;
+        if (reach < 0) return 0;
+        it->out[i] = reach / s + 1;
+    }
+    return 1;
+}
+
+/* Between planes and the contents of their windows: planes, elements of a window, windows. */
+static void lay_out(const Geometry *it, float *planes, float *cells, int back) {
+    for (npy_intp plane = 0; plane < it->planes; plane++, planes += it->size[0] * it->size[1])
+        for (npy_intp y = 0; y < it->kernel[0]; y++)
+            for (npy_intp x = 0; x < it->kernel[1]; x++)
+                for (npy_intp i = 0; i < it->out[0]; i++)
+                    for (npy_intp j = 0; j < it->out[1]; j++, cells++) {
+                        npy_intp row = i * it->stride[0] + y * it->dilation[0] - it->padding[0];
+                        npy_intp column = j * it->stride[1] + x * it->dilation[1] - it->padding[1];
+                        int inside = row >= 0 && row < it->size[0] && column >= 0 && column < it->size[1];
+                        if (!back) *cells = inside ? planes[row * it->size[1] + column] : 0.0f;
+                        else if (inside) planes[row * it->size[1] + column] += *cells;
+                    }
+}
+
+/* im2col(x, kernel_size, dilation, padding, stride) */
+static PyObject *im2col(PyObject *const *args, Py_ssize_t count) {
+    Geometry it;
+    if (count != 5 || !is_images(args[0], &it) || !blocks_of(args + 1, &it)) return LEFT;
+    PyArrayObject *x = (PyArrayObject *)args[0];
+    int ndim = PyArray_NDIM(x);
+    npy_intp window = it.kernel[0] * it.kernel[1], windows = it.out[0] * it.out[1];
+    npy_intp shape[3] = {PyArray_DIM(x, 0), PyArray_DIM(x, ndim - 3) * window, windows};
+    if (it.planes * window * windows > FEW_CELLS) return LEFT;
+    PyArrayObject *made = new_of(x, ndim - 1, ndim == 4 ? shape : shape + 1);
+    if (made) lay_out(&it, PyArray_DATA(x), PyArray_DATA(made), 0);
+    return (PyObject *)made;
+}
+
+/* col2im(x, output_size, kernel_size, dilation, padding, stride) */
+static PyObject *col2im(PyObject *const *args, Py_ssize_t count) {
+    Geometry it;
+    if (count != 6 || !is_of(args[0], NPY_FLOAT) || !pair_of(args[1], it.size) || it.size[0] < 1 || it.size[1] < 1 ||
+        !blocks_of(args + 2, &it))
+        return LEFT;
+    PyArrayObject *x = (PyArrayObject *)args[0];
+    int ndim = PyArray_NDIM(x);
+    npy_intp window = it.kernel[0] * it.kernel[1], windows = it.out[0] * it.out[1];
+    if ((ndim != 2 && ndim != 3) || !PyArray_SIZE(x) || PyArray_DIM(x, ndim - 2) % window ||
+        PyArray_DIM(x, ndim - 1) != windows || PyArray_SIZE(x) > FEW_CELLS || it.size[0] > FEW_CELLS || it.size[1] > FEW_CELLS)
+        return LEFT;
+    npy_intp shape[4] = {PyArray_DIM(x, 0), PyArray_DIM(x, ndim - 2) / window, it.size[0], it.size[1]};
+    it.planes = PyArray_SIZE(x) / (window * windows);
+    PyArrayObject *made = new_of(x, ndim + 1, ndim == 3 ? shape : shape + 1);
+    if (!made) return NULL;
+    memset(PyArray_DATA(made), 0, (size_t)PyArray_NBYTES(made));
+    lay_out(&it, PyArray_DATA(made), PyArray_DATA(x), 1);
+    return (PyObject *)made;
+}
+
+/* Which row or column a padded one repeats, by reflection. */
+static npy_intp mirrored(npy_intp place, npy_intp size) {
+    if (place < 0) place = -place;
+    return place >= size ? 2 * (size - 1) - place : place;
+}
+
+/* left, right, top, bottom */
+static int margins_of(PyObject *o, const Geometry *it, npy_intp margins[4]) {
+    npy_intp found[NPY_MAXDIMS];
+    if (sizes_of(o, found) != 4) return 0;
+    for (int i = 0; i < 4; i++) {
+        if (found[i] < 0 || found[i] >= it->size[i < 2]) return 0;
+        margins[i] = found[i];
+    }
+    return 1;
+}
+
+static void reflect(const Geometry *it, const npy_intp margins[4], float *inner, float *outer, int back) {
+    npy_intp high = it->size[0] + margins[2] + margins[3], wide = it->size[1] + margins[0] + margins[1];
+    for (npy_intp plane = 0; plane < it->planes; plane++, inner += it->size[0] * it->size[1])
+        for (npy_intp i = 0; i < high; i++) {
+            float *row = inner + mirrored(i - margins[2], it->size[0]) * it->size[1];
+            for (npy_intp j = 0; j < wide; j++, outer++) {
+                npy_intp column = mirrored(j - margins[0], it->size[1]);
+                if (back) row[column] += *outer;
+                else *outer = row[column];
+            }
+        }
+}
+
+/* reflection_pad2d(x, padding) */
+static PyObject *reflection_pad(PyObject *const *args, Py_ssize_t count) {
+    Geometry it;
+    npy_intp margins[4];
+    if (count != 2 || !is_images(args[0], &it) || !margins_of(args[1], &it, margins) ||
+        PyArray_SIZE((PyArrayObject *)args[0]) > FEW_CELLS)
+        return LEFT;
+    npy_intp sizes[2] = {it.size[0] + margins[2] + margins[3], it.size[1] + margins[0] + margins[1]};
+    PyArrayObject *made = new_images((PyArrayObject *)args[0], sizes, NPY_FLOAT);
+    if (made) reflect(&it, margins, DATA(args[0]), PyArray_DATA(made), 0);
+    return (PyObject *)made;
+}
+
+/* reflection_pad2d_backward(grad, x, padding) */
+static PyObject *reflection_pad_backward(PyObject *const *args, Py_ssize_t count) {
+    Geometry it, large;
+    npy_intp margins[4];
+    if (count != 3 || !is_images(args[1], &it) || !is_images(args[0], &large) || !margins_of(args[2], &it, margins) ||
+        PyArray_SIZE((PyArrayObject *)args[0]) > FEW_CELLS || large.planes != it.planes ||
+        PyArray_NDIM((PyArrayObject *)args[0]) != PyArray_NDIM((PyArrayObject *)args[1]) ||
+        large.size[0] != it.size[0] + margins[2] + margins[3] || large.size[1] != it.size[1] + margins[0] + margins[1])
+        return LEFT;
+    PyArrayObject *made = new_images((PyArrayObject *)args[1], it.size, NPY_FLOAT);
+    if (!made) return NULL;
+    memset(PyArray_DATA(made), 0, (size_t)PyArray_NBYTES(made));
+    reflect(&it, margins, PyArray_DATA(made), DATA(args[0]), 1);
+    return (PyObject *)made;
+}
+
 DirectEntry images_direct[] = {{"max_pool2d_with_indices", max_pool, 0},
                                {"max_pool2d_with_indices_backward", max_pool_backward, 0},
                                {"adaptive_max_pool2d", adaptive_max_pool, 0},
                                {"adaptive_max_pool2d_backward", adaptive_max_pool_backward, 0},
                                {"avg_pool2d", avg_pool, 0}, {"avg_pool2d_backward", avg_pool_backward, 0},
                                {"_adaptive_avg_pool2d", adaptive_avg_pool, 0},
-                               {"_adaptive_avg_pool2d_backward", adaptive_avg_pool_backward, 0}, {NULL, NULL, 0}};
+                               {"_adaptive_avg_pool2d_backward", adaptive_avg_pool_backward, 0},
+                               {"im2col", im2col, 0}, {"col2im", col2im, 0},
+                               {"reflection_pad2d", reflection_pad, 0},
+                               {"reflection_pad2d_backward", reflection_pad_backward, 0}, {NULL, NULL, 0}};
 
 #define FAST(NAME) {#NAME, (PyCFunction)(void (*)(void))NAME, METH_FASTCALL, NULL}
 static PyMethodDef METHODS[] = {FAST(pool_max), FAST(pool_mean), FAST(pool_mean_back), FAST(resize), FAST(resize_back),

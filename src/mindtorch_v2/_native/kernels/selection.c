@@ -417,8 +417,31 @@ static PyObject *nll_loss_backward(PyObject *const *args, Py_ssize_t count) {
     return (PyObject *)made;
 }
 
+/* topk(a, k, dim, largest, sorted): of rows */
+static PyObject *topk(PyObject *const *args, Py_ssize_t count) {
+    npy_intp k, sizes[NPY_MAXDIMS];
+    if (count != 5 || !is_of(args[0], NPY_FLOAT) || !PyLong_CheckExact(args[1]) || sizes_of(args[1], &k) != 1 ||
+        !PyBool_Check(args[3]))
+        return LEFT;
+    PyArrayObject *a = (PyArrayObject *)args[0];
+    int ndim = PyArray_NDIM(a), last = ndim - 1;
+    if (!ndim || dim_of(args[2], ndim) != last || !PyArray_SIZE(a) || k < 1 || k > PyArray_DIM(a, last) || k > 64) return LEFT;
+    memcpy(sizes, PyArray_DIMS(a), sizeof *sizes * (size_t)ndim);
+    sizes[last] = k;
+    PyArrayObject *made = new_of(a, ndim, sizes), *where = made ? (PyArrayObject *)PyArray_SimpleNew(ndim, sizes, NPY_INT64) : NULL;
+    PyObject *both = NULL;
+    if (where) {
+        Top it = {PyArray_DATA(made), PyArray_DATA(where), PyArray_DATA(a), PyArray_DIM(a, last), k, args[3] == Py_True};
+        UNLOCKED(PyArray_SIZE(a) > MANY,
+                 pool_run(top_share, &it, PyArray_SIZE(a) / it.columns, 1 + SHARE / (it.columns + 1)));
+        both = PyTuple_Pack(2, made, where);
+    }
+    Py_XDECREF(made), Py_XDECREF(where);
+    return both;
+}
+
 DirectEntry selection_direct[] = {{"nll_loss_forward", nll_loss_forward, 0}, {"nll_loss_backward", nll_loss_backward, 0},
-                                  {NULL, NULL, 0}};
+                                  {"topk", topk, 0}, {NULL, NULL, 0}};
 
 #define FAST(NAME) {#NAME, (PyCFunction)(void (*)(void))NAME, METH_FASTCALL, NULL}
 static PyMethodDef METHODS[] = {FAST(likelihoods), FAST(likelihoods_back), FAST(top), FAST(ctc), FAST(ctc_back), FAST(distances),

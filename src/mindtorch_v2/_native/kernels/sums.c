@@ -261,6 +261,47 @@ static PyObject *clamp(PyObject *const *args, Py_ssize_t count) {
     return (PyObject *)made;
 }
 
+/* constant_pad_nd(a, pad, value): margins (before, after) from the last dimension on, none of them negative */
+static PyObject *constant_pad(PyObject *const *args, Py_ssize_t count) {
+    npy_intp pad[NPY_MAXDIMS], sizes[NPY_MAXDIMS], place[NPY_MAXDIMS] = {0}, offset = 0;
+    uint64_t bits;
+    if (count != 3 || !is_dense(args[0]) || steps_are_heard()) return LEFT;
+    PyArrayObject *a = (PyArrayObject *)args[0];
+    int ndim = PyArray_NDIM(a), given = sizes_of(args[1], pad), some = 0;
+    npy_intp size = PyArray_SIZE(a), item = PyArray_ITEMSIZE(a), whole = 1;
+    if (given < 2 || given % 2 || given > 2 * ndim || !size || size > FEW || (item != 4 && item != 8) ||
+        !element_of(args[2], a, &bits))
+        return LEFT;
+    for (int d = 0; d < ndim; d++) {
+        int k = ndim - 1 - d;
+        npy_intp before = 2 * k < given ? pad[2 * k] : 0, after = 2 * k < given ? pad[2 * k + 1] : 0;
+        if (before < 0 || after < 0 || before > FEW || after > FEW) return LEFT;
+        some |= before || after;
+        sizes[d] = PyArray_DIM(a, d) + before + after;
+        offset = offset * sizes[d] + before;
+        if ((whole *= sizes[d]) > 8 * FEW) return LEFT;
+    }
+    if (!some) return LEFT;
+    PyArrayObject *made = new_of(a, ndim, sizes);
+    if (!made) return NULL;
+    char *to = PyArray_DATA(made);
+    const char *from = PyArray_DATA(a);
+    for (npy_intp i = 0; i < whole; i++) memcpy(to + i * item, &bits, (size_t)item);
+    npy_intp row = PyArray_DIM(a, ndim - 1) * item;
+    to += offset * item;
+    for (npy_intp done = 0; done < size * item; done += row, from += row) {
+        memcpy(to, from, (size_t)row);
+        for (int d = ndim - 2; d >= 0; d--) {
+            to += PyArray_STRIDE(made, d);
+            if (++place[d] < PyArray_DIM(a, d)) break;
+            to -= PyArray_STRIDE(made, d) * PyArray_DIM(a, d);
+            place[d] = 0;
+        }
+    }
+    return (PyObject *)made;
+}
+
 DirectEntry sums_direct[] = {{"sum.dim_IntList", sum_dims, 0}, {"mean.dim", mean_dims, 0}, {"mean", mean, 0}, {"var", var, 0}, {"std", deviation, 0},
                              {"linalg_vector_norm", vector_norm, 0}, {"masked_fill_", masked_fill, 0},
-                             {"xlogy", xlogy, 0}, {"flip", flip, 0}, {"where", where, 0}, {"clamp", clamp, 0}, {NULL, NULL, 0}};
+                             {"xlogy", xlogy, 0}, {"flip", flip, 0}, {"where", where, 0}, {"clamp", clamp, 0},
+                             {"constant_pad_nd", constant_pad, 0}, {NULL, NULL, 0}};

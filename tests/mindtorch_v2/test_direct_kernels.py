@@ -1,0 +1,201 @@
+"""Kernels in C that look at their arguments themselves: what they take, they compute as the functions they stand for;
+what they leave, and every mistake, is the functions'. Rows of a profile do not depend on who computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mindtorch_v2 as torch
+from mindtorch_v2._backends.cpu import providers
+
+pytestmark = pytest.mark.skipif(providers.native is None, reason=f"no C kernels: {providers.MISSING}")
+functional = torch.nn.functional
+
+
+def normal(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.tensor(np.random.default_rng(seed).standard_normal(shape).astype(np.float32))
+
+
+def places(high: int, *shape: int) -> torch.Tensor:
+    return torch.tensor(np.random.default_rng(1).integers(0, high, shape))
+
+
+def results(call: Callable[..., Any], given: list[Any]) -> list[np.ndarray]:
+    """What a call makes of copies, and its gradients."""
+    copies = [one.clone().requires_grad_(one.is_floating_point()) if isinstance(one, torch.Tensor) else one
+              for one in given]
+    made = call(*copies)
+    found = [made] if isinstance(made, torch.Tensor) else list(made)
+    if found[0].requires_grad:
+        found[0].backward(normal(*found[0].shape, seed=7))
+    grads = [one.grad for one in copies if isinstance(one, torch.Tensor) and one.grad is not None]
+    return [one.detach().numpy() for one in found + grads]
+
+
+X, IMAGES = normal(4, 6), normal(2, 3, 6, 8)
+WEIGHT, BIAS, RUNNING = normal(6, seed=2), normal(6, seed=3), normal(3).abs()
+# What is called, on what, and the kernel that has to take it.
+CASES: dict[str, tuple[Callable[..., Any], list[Any], str]] = {
+    "gather": (lambda x, i: x.gather(-1, i), [X, places(6, 4, 5)], "gather"),
+    "gather, expanded index": (lambda x, i: x.gather(0, i.expand(3, 6)), [X, places(4, 1, 6)], "gather"),
+    "scatter": (lambda x, i, y: x.scatter(1, i, y), [X, torch.arange(6).expand(4, 6).flip(1), normal(4, 6, seed=5)],
+                "scatter"),
+    "scatter a number": (lambda x, i: x.scatter(0, i, 2), [X, places(4, 2, 6)], "scatter_value"),
+    "scatter_add": (lambda x, i, y: x.scatter_add(1, i, y), [X, places(6, 4, 3), normal(4, 3)], "scatter_add"),
+    "index_select": (lambda x, i: x.index_select(1, i), [X, places(6, 9)], "index_select"),
+    "index_select of bytes": (lambda x, i: x.index_select(0, i), [places(9, 3, 2).to(torch.uint8), places(3, 4)],
+                              "index_select"),
+    "take": (lambda x, i: x.take(i - 24), [X, places(24, 2, 3)], "take"),
+    "put_": (lambda x, i, y: x.clone().put_(i, y, True), [X, places(24, 5), normal(5)], "put"),
+    "index_put": (lambda x, i, y: x.index_put((i - 4,), y, True), [X, places(4, 5), normal(5, 6)], "index_put"),
+    "layer_norm": (lambda x, w, b: functional.layer_norm(x, (6,), w, b), [X, WEIGHT, BIAS], "layer_norm"),
+    "batch_norm": (lambda x, m, v: (functional.batch_norm(x, m.detach(), v.detach(), None, None, True), m, v),
+                   [IMAGES, normal(3), RUNNING], "batch_norm"),
+    "group_norm": (lambda x, w, b: functional.group_norm(x, 3, w, b), [normal(2, 6, 5), WEIGHT, BIAS], "group_norm"),
+    "softmax": (lambda x: x.softmax(0), [X], "softmax"),
+    "log_softmax": (lambda x: x.log_softmax(1), [IMAGES], "log_softmax"),
+    "nll_loss": (lambda x, t, w: functional.nll_loss(x, t, w.detach(), ignore_index=2), [X, places(6, 4), WEIGHT],
+                 "nll_loss_forward"),
+    "max_pool2d": (lambda x: functional.max_pool2d(x, 3, 2, 1, 2, True, True), [IMAGES], "max_pool2d_with_indices"),
+    "max_pool2d, no overlap": (lambda x: functional.max_pool2d(x, (2, 3)), [IMAGES], "max_pool2d_with_indices"),
+    "avg_pool2d": (lambda x: functional.avg_pool2d(x, 3, 2, 1, True, False), [IMAGES], "avg_pool2d"),
+    "avg_pool2d, divisor": (lambda x: functional.avg_pool2d(x, (2, 3), (1, 2), (1, 1), divisor_override=5), [IMAGES],
+                            "avg_pool2d"),
+    "adaptive_avg_pool2d": (lambda x: functional.adaptive_avg_pool2d(x, (4, 3)), [IMAGES], "_adaptive_avg_pool2d"),
+    "adaptive_max_pool2d": (lambda x: functional.adaptive_max_pool2d(x, (4, 3)), [IMAGES], "adaptive_max_pool2d"),
+    "unfold": (lambda x: functional.unfold(x, (2, 3), (2, 1), 1, (1, 2)), [IMAGES], "im2col"),
+    "fold": (lambda x: functional.fold(x, (5, 4), (2, 2), padding=1), [normal(2, 12, 30)], "col2im"),
+    "reflect": (lambda x: functional.pad(x, (2, 1, 0, 3), "reflect"), [IMAGES], "reflection_pad2d"),
+    "pad": (lambda x: functional.pad(x, (2, 1, 0, 3, 1, 0), value=1.5), [IMAGES], "constant_pad_nd"),
+    "conv2d": (lambda x, w, b: functional.conv2d(x, w, b, (2, 1), (1, 0), (1, 2), 3),
+               [IMAGES, normal(6, 1, 3, 2), BIAS], "convolution"),
+    "conv1d": (lambda x, w: functional.conv1d(x, w, padding=1), [normal(2, 3, 7), normal(4, 3, 3)], "convolution"),
+    "sum": (lambda x: x.sum((2, 1), True), [IMAGES], "sum.dim_IntList"),
+    "mean": (lambda x: x.mean((-1, -2)), [IMAGES], "mean.dim"),
+    "var": (lambda x: x.var(1, correction=0), [IMAGES], "var"),
+    "std": (lambda x: x.std((0, 1), keepdim=True), [IMAGES], "std"),
+    "norm": (lambda x: x.norm(dim=1), [X], "linalg_vector_norm"),
+    "masked_fill_": (lambda x: x.clone().masked_fill_(x > 0, 2.0), [X], "masked_fill_"),
+    "xlogy": (lambda x, y: torch.xlogy(x, y.abs()), [X.clamp(min=0), normal(4, 6, seed=4)], "xlogy"),
+    "flip": (lambda x: x.flip((0, -1)), [IMAGES], "flip"),
+    "where": (lambda x: torch.where(x > 0, x, torch.tensor(3.0)), [X], "where"),
+    "clamp": (lambda x: x.clamp(-0.5, 0.5), [X], "clamp"),
+    "topk": (lambda x: x.topk(3, largest=False), [IMAGES], "topk"),
+    "bool to float": (lambda x: (x > 0) * x, [X], "to"),
+    "expand": (lambda x: x.unsqueeze(1).expand(-1, 3, 6) * 2, [X], "expand"),
+    "permute": (lambda x: x.permute(0, -1, 1, 2).contiguous(), [IMAGES], "permute"),
+    "transpose": (lambda x: x.transpose(1, -1) * 2, [IMAGES], "transpose"),
+    "squeeze": (lambda x: x[:, :1].squeeze(1) * 2, [X], "squeeze"),
+    "unsqueeze": (lambda x: x.t().unsqueeze(-2) * 2, [X], "unsqueeze"),
+    "select": (lambda x: x.select(-2, -1) * 2, [IMAGES], "select"),
+    "slice": (lambda x: x[:, -5:9:2] * 2, [X], "slice"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_as_the_function_computes(name: str) -> None:
+    call, given, kernel = CASES[name]
+    before = providers.native.calls().get(kernel, 0)
+    quick = results(call, given)
+    assert providers.native.calls()[kernel] > before
+    with providers.numpy_only():
+        slow = results(call, given)
+    for mine, other in zip(quick, slow, strict=True):
+        assert (mine.shape, mine.dtype) == (other.shape, other.dtype)
+        np.testing.assert_allclose(mine, other, rtol=1e-5, atol=1e-5)
+
+
+def rows(call: Callable[..., Any], given: list[Any]) -> list[str]:
+    with torch.profiler.profile() as recording:
+        results(call, given)
+    return [event.name for event in recording.events()]
+
+
+# NumPy takes these in other steps: memory that has to be zero first, a convolution without a library.
+OTHERWISE = {"layer_norm", "conv2d", "conv1d", "max_pool2d", "max_pool2d, no overlap", "adaptive_max_pool2d"}
+
+
+@pytest.mark.parametrize("name", sorted(CASES.keys() - OTHERWISE))
+def test_rows_do_not_depend_on_who_computed(name: str) -> None:
+    call, given, _ = CASES[name]
+    names = rows(call, given)
+    with providers.numpy_only():
+        assert names == rows(call, given)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_watching_changes_no_bit(name: str) -> None:
+    call, given, _ = CASES[name]
+    plain = results(call, given)
+    with torch.profiler.profile():
+        watched = results(call, given)
+    for one, other in zip(plain, watched, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(("call", "words"), [
+    (lambda: X.gather(1, torch.tensor([[6]] * 4)), "out of bounds"),
+    (lambda: X.clone().scatter_(1, torch.tensor([[-1]] * 4), 1.0), "out of bounds"),
+    (lambda: X.index_select(0, torch.tensor([4])), "out of range"),
+    (lambda: X.take(torch.tensor([24])), "out of range"),
+    (lambda: X.expand(4, 7), "must match the existing size"),
+    (lambda: X.permute(0, 0), "duplicate dims"),
+    (lambda: X.unsqueeze(4), "out of range"),
+    (lambda: X.select(0, 4), "out of range"),
+    (lambda: functional.nll_loss(X, torch.tensor([0, 1, 2, 6])), "out of bounds"),
+    (lambda: functional.max_pool2d(IMAGES, 2, padding=2), "at most half"),
+    (lambda: functional.conv2d(IMAGES, normal(2, 4, 1, 1)), "channels"),
+    (lambda: functional.layer_norm(X, (5,)), "normalized_shape"),
+    (lambda: X.sum((0, 0)), "multiple times"),
+    (lambda: X.topk(7), "out of range"),
+    (lambda: functional.pad(IMAGES, (8, 0, 0, 0), "reflect"), "Padding size should be less"),
+])
+def test_mistakes_are_the_functions(call: Callable[[], Any], words: str) -> None:
+    with pytest.raises((RuntimeError, IndexError), match=words):
+        call()
+
+
+def test_memory_that_is_read_is_not_written_to() -> None:
+    x = torch.arange(6.0)
+    with pytest.raises(RuntimeError, match="single memory location"):
+        x[:4].scatter_add_(0, torch.tensor([0, 1, 2, 3]), x[2:])
+    with pytest.raises(RuntimeError, match="single memory location"):
+        x[:4].put_(torch.tensor([0, 1, 2, 3]), x[2:], True)
+    with pytest.warns(UserWarning, match="on expanded tensors"):
+        x[:1].expand(4).masked_fill_(torch.tensor([True, False, True, False]), 1.0)
+
+
+def test_a_single_value_is_no_source() -> None:
+    with pytest.raises(RuntimeError, match="same number of dimensions as src"):
+        X.clone().scatter_(1, places(6, 4, 6), torch.tensor(1.0))
+
+
+def test_half_precision_gradients_keep_their_type() -> None:
+    x = X.to(torch.float16).requires_grad_()
+    functional.softmax(x, 1, dtype=torch.float32).sum().backward()
+    assert x.grad is not None and x.grad.dtype == torch.float16
+
+
+def test_flags_that_are_not_one() -> None:
+    flags = torch.tensor([2, 0, 128], dtype=torch.uint8).view(torch.bool)
+    assert (flags * torch.ones(3)).tolist() == [1.0, 0.0, 1.0]
+    assert torch.where(flags, 1.0, 0.0).tolist() == [1.0, 0.0, 1.0]
+
+
+def test_views_lead_to_their_owner() -> None:
+    x = torch.zeros(2, 3)
+    shown = x.unsqueeze(0).transpose(1, 2).squeeze(0)[1:]
+    shown += 1
+    assert x.tolist() == [[0, 1, 1], [0, 1, 1]]
+    assert shown.untyped_storage().data_ptr() == x.untyped_storage().data_ptr() and shown.storage_offset() == 1
+
+
+def test_a_kernel_of_no_name() -> None:
+    with pytest.raises(ValueError, match="no kernel 'nothing'"):
+        providers.native.Direct("nothing", len)
+    with pytest.raises(ValueError, match="no step 'nothing'"):
+        providers.native.set_step("nothing", len)
