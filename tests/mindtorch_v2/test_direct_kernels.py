@@ -177,7 +177,8 @@ def test_a_single_value_is_no_source() -> None:
 def test_half_precision_gradients_keep_their_type() -> None:
     x = X.to(torch.float16).requires_grad_()
     functional.softmax(x, 1, dtype=torch.float32).sum().backward()
-    assert x.grad is not None and x.grad.dtype == torch.float16
+    assert x.grad is not None
+    assert x.grad.dtype == torch.float16
 
 
 def test_flags_that_are_not_one() -> None:
@@ -191,7 +192,8 @@ def test_views_lead_to_their_owner() -> None:
     shown = x.unsqueeze(0).transpose(1, 2).squeeze(0)[1:]
     shown += 1
     assert x.tolist() == [[0, 1, 1], [0, 1, 1]]
-    assert shown.untyped_storage().data_ptr() == x.untyped_storage().data_ptr() and shown.storage_offset() == 1
+    assert shown.untyped_storage().data_ptr() == x.untyped_storage().data_ptr()
+    assert shown.storage_offset() == 1
 
 
 def test_a_kernel_of_no_name() -> None:
