@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -26,9 +26,15 @@ GELU = 49  # the library's number of it
 
 
 @pytest.fixture(autouse=True)
-def asked_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def asked_first(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The library is asked for all convolutions, as where there are no C kernels."""
     monkeypatch.setattr(providers, "onednn", lambda: not providers.NUMPY_ONLY)
+    if providers.native is None:
+        yield
+        return
+    providers.native.switch_elementwise(False)  # kernels that look for themselves would come before it
+    yield
+    providers.native.switch_elementwise(True)
 
 
 @pytest.fixture
