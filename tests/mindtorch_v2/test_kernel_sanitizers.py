@@ -41,7 +41,8 @@ def test_kernels(tmp_path: Path, sanitize: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-o",
          f"pythonpath={package} tests/mindtorch_v2", "tests/mindtorch_v2/test_native_kernels.py",
-         "tests/mindtorch_v2/test_native_moves.py", "tests/mindtorch_v2/test_direct_kernels.py", "-k", SELECTED[sanitize]],
+         "tests/mindtorch_v2/test_native_moves.py", "tests/mindtorch_v2/test_direct_kernels.py", "-k",
+         SELECTED[sanitize]],
         cwd=ROOT, capture_output=True, text=True,
         env={**os.environ, "LD_PRELOAD": ":".join(found), "MINDTORCH_KERNELS": "native", "PYTHONPATH": str(package),
              "MINDTORCH_ONEDNN": "0", "OPENBLAS_NUM_THREADS": "1", "PYTHONMALLOC": "malloc",
