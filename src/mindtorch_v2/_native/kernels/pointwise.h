@@ -5,7 +5,22 @@
 #define GELU_RATE 0.7978845608f
 #define GELU_CUBIC 0.044715f
 
-INLINE V gelu(V x) { return 0.5f * x * (1.0f + error_function(x * 0.70710678f)); }
+/* The share of a normal distribution below x, where `bell` is e**(-x*x/2). Half the complement of the error function is
+   that times a polynomial in u, fitted for |x| below 6 with an error of 1e-7; it has no near and far, and loses no digits
+   below zero. */
+INLINE V normal_share(V x, V bell) {
+    V u = 1.0f / (1.0f + 0.25455844f * absolute(x));
+    V p = splat(-0.085865956f);
+    p = p * u + 0.29923159f;
+    p = p * u - 0.20737258f;
+    p = p * u + 0.24081564f;
+    p = p * u + 0.040847116f;
+    p = p * u + 0.1115716f;
+    p = p * u + 0.10077254f;
+    V tail = p * u * bell;
+    return choose(x < 0.0f, tail, 1.0f - tail);
+}
+INLINE V gelu(V x) { return x * normal_share(x, exponential(x * x * -0.5f)); }
 INLINE V gelu_tanh(V x) {
     return 0.5f * x * (1.0f + hyperbolic_tangent(GELU_RATE * (x + GELU_CUBIC * x * x * x)));
 }
@@ -43,8 +58,8 @@ INLINE V slope_of(enum Slope kind, V g, V x) {
         return g * s * (1.0f + x * (1.0f - s));
     }
     case GELU_SLOPE: {
-        V share = 0.5f * (1.0f + error_function(x * 0.70710678f));
-        return g * (share + x * 0.39894228f * exponential(x * x * -0.5f));
+        V bell = exponential(x * x * -0.5f);
+        return g * (normal_share(x, bell) + x * 0.39894228f * bell);
     }
     case GELU_TANH_SLOPE: {
         V s = x * x, t = hyperbolic_tangent(GELU_RATE * (x + GELU_CUBIC * s * x));
