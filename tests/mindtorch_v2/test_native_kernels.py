@@ -223,6 +223,64 @@ def test_sequences_do_not_depend_on_who_computes_them(kind: str) -> None:
         np.testing.assert_array_equal(other, found[0])
 
 
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("right", [False, True])
+@pytest.mark.parametrize(("sequence", "given"), [((7,), (300, 70)), ((1,), (5,)), ((4, 9), (4, 8000)), ((0,), (3,))])
+def test_searchsorted(sequence: tuple[int, ...], given: tuple[int, ...], right: bool) -> None:
+    edges, values = np.sort(normal(*sequence)).round(1), normal(*given, seed=1).round(1)
+    values.flat[:2] = np.nan, np.inf
+    found = torch.searchsorted(torch.tensor(edges), torch.tensor(values), right=right)
+    with providers.numpy_only():
+        np.testing.assert_array_equal(torch.searchsorted(torch.tensor(edges), torch.tensor(values), right=right), found)
+    assert providers.native.calls()["search"]
+
+
+@pytest.mark.usefixtures("level", "threads")
+@pytest.mark.parametrize("size", [3, 1000, 70_001])
+@pytest.mark.parametrize("to", ["bool", "uint8", "int32", "int64", "float32", "float64", "float16"])
+@pytest.mark.parametrize("given", ["bool", "uint8", "int32", "int64", "float32", "float64"])
+def test_conversions_between_types(given: str, to: str, size: int) -> None:
+    made = (100 * normal(size)).clip(0, 250 if "uint8" in (given, to) else None).astype(given)
+    found = torch.tensor(made).to(getattr(torch, to))
+    with providers.numpy_only():
+        np.testing.assert_array_equal(torch.tensor(made).to(getattr(torch, to)), found)
+
+
+@pytest.mark.usefixtures("level", "threads")
+@pytest.mark.parametrize("shapes", [((300, 1), (300, 300)), ((1, 300), (300, 300)), ((1, 1), (300, 300)),
+                                    ((5, 1, 1), (5, 40, 7)), ((1, 40, 7), (5, 40, 7)), ((5, 1, 7), (5, 40, 7))], ids=str)
+@pytest.mark.parametrize("function", [torch.add, torch.sub, torch.mul, torch.div])
+def test_operands_that_were_expanded(function: Any, shapes: tuple[Any, Any]) -> None:
+    small, large = shapes
+    compare(lambda x, y: function(x.expand(large), y), normal(*small), 3 + np.abs(normal(*large, seed=1)))
+    compare(lambda x, y: function(y, x.expand(large)), 3 + np.abs(normal(*small)), normal(*large, seed=1))
+    compare(lambda x, y: function(x.expand(large), x.expand(large)), 3 + np.abs(normal(*small)), normal(1),
+            tolerance=1e-4)
+    compare(lambda x, y: function(x.expand(large), 2.5) + y, normal(*small), normal(*large))
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int32", "bool"])
+@pytest.mark.parametrize("function", [
+    lambda x, y: x + y, lambda x, y: x * y, lambda x, y: x.sin(), lambda x, y: x == y, lambda x, y: x >= y,
+    lambda x, y: x & y if x.dtype is torch.bool else x.log1p(), lambda x, y: torch.maximum(x, y),
+    lambda x, y: x.pow(y) if x.is_floating_point() else x | y, lambda x, y: x.floor() if x.is_floating_point() else x ^ y,
+    lambda x, y: x.sum(), lambda x, y: torch.atan2(x, y), lambda x, y: torch.logical_xor(x, y)])
+def test_loops_on_threads(function: Any, dtype: str) -> None:
+    """NumPy's loops on parts of large arrays make what they make of the whole."""
+    arrays = [torch.tensor(np.abs(10 * normal(301, 233, seed=i)).astype(dtype)) for i in range(2)]
+    found = function(*arrays)
+    with providers.numpy_only():
+        np.testing.assert_allclose(function(*arrays).double(), found.double(), rtol=2e-6)
+
+
+@pytest.mark.usefixtures("level", "threads")
+@pytest.mark.parametrize("shape", [(3, 5), (60, 70), (1, 70_001), (40, 33, 17)])
+def test_norms(shape: tuple[int, ...]) -> None:
+    for dim in (None, 0, -1, tuple(range(len(shape)))):
+        compare(lambda x, dim=dim: torch.linalg.vector_norm(x, dim=dim, keepdim=dim is not None) + 0 * x, normal(*shape))
+
+
 @pytest.mark.usefixtures("level", "threads")
 @pytest.mark.parametrize(("images", "weight", "options"), [
     ((1, 1, 2, 2), (1, 1, 2, 2), {}),

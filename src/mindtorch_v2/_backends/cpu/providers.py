@@ -244,6 +244,12 @@ def moves() -> bool:
     return native is not None
 
 
+@rule("native", "searchsorted, bucketize")
+def searches() -> bool:
+    """float32 in row-major order; `search` in C looks for itself."""
+    return native is not None
+
+
 @rule("native", "float32 to and from float16, bfloat16, float64, int64 and bool", "float64 to and from int64",
       "int32 to and from int64", "int32 to float32", "bool and uint8 to int64 and float32", "float32 to uint8",
       "int64 to bool")

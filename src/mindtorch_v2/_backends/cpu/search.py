@@ -10,6 +10,7 @@ from ..._dispatch.dtype_rules import unsupported
 from ..._dispatch.promotion import pretty, promote_arrays
 from ..._dtype import FROM_NUMPY, HALF_TYPES
 from ..._shape import wrap_dim
+from . import providers
 from .reduce import INT64, refuse, wide
 from .sort import stable_order
 
@@ -239,7 +240,10 @@ def searchsorted(sequence: Array, a: Array, out_int32: bool, right: bool, side: 
         sequence, a = promote_arrays(sequence, a)
     sequence, a = wide(sequence), wide(a)
     to_right = right or side == "right"
-    if sequence.ndim == 1:
+    made = providers.native.search(sequence, a, to_right) if providers.searches() else None
+    if made is not None:
+        place = made
+    elif sequence.ndim == 1:
         place = sequence.searchsorted(a, "right" if to_right else "left")
     else:
         place = _search_rows(sequence, a, to_right)

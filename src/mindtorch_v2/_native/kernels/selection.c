@@ -17,9 +17,9 @@
 #include "selection.h"
 
 enum { CALLED_TOP, CALLED_LIKELIHOODS, CALLED_LIKELIHOODS_BACK, CALLED_CTC, CALLED_CTC_BACK, CALLED_DISTANCES,
-       CALLED_NONZERO };
+       CALLED_NONZERO, CALLED_SEARCH };
 Counter selection_calls[] = {{"top", 0}, {"likelihoods", 0}, {"likelihoods_back", 0}, {"ctc", 0}, {"ctc_back", 0},
-                             {"distances", 0}, {"nonzero", 0}, {NULL, 0}};
+                             {"distances", 0}, {"nonzero", 0}, {"search", 0}, {NULL, 0}};
 
 static int is_array(PyObject *o, int type, int ndim, int written) {
     PyArrayObject *a = (PyArrayObject *)o;
@@ -443,9 +443,60 @@ static PyObject *topk(PyObject *const *args, Py_ssize_t count) {
 DirectEntry selection_direct[] = {{"nll_loss_forward", nll_loss_forward, 0}, {"nll_loss_backward", nll_loss_backward, 0},
                                   {"topk", topk, 0}, {NULL, NULL, 0}};
 
+/* -- where numbers belong in sorted rows -- */
+
+typedef struct {
+    int64_t *made;
+    const float *sorted, *given;
+    npy_intp length, each; /* of a sorted row; numbers that are looked for in it */
+    int right;
+} Search;
+
+/* Without branches that depend on the numbers. What is not larger goes on, so NaN belongs at the end. */
+static void search_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
+    Search it = *(Search *)work;
+    (void)share;
+    for (ptrdiff_t i = begin; i < end; i++) {
+        const float *row = it.sorted + i / it.each * it.length;
+        float x = it.given[i];
+        npy_intp low = 0;
+        for (npy_intp left = it.length; left > 0;) {
+            npy_intp half = left / 2;
+            float middle = row[low + half];
+            int onward = it.right ? !(middle > x) : !(middle >= x);
+            low += onward ? half + 1 : 0;
+            left = onward ? left - half - 1 : half;
+        }
+        it.made[i] = low;
+    }
+}
+
+/* search(sorted, given, right): a new array of int64 like `given`, or None. `sorted` is one row, or one for each of
+   `given`'s. */
+static PyObject *search(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    (void)self;
+    if (!counted(count, 3)) return NULL;
+    PyArrayObject *sorted = (PyArrayObject *)args[0], *given = (PyArrayObject *)args[1];
+    if (!is_plain(args[0]) || !is_plain(args[1]) || !PyArray_NDIM(sorted) || !PyArray_SIZE(given)) Py_RETURN_NONE;
+    Search it = {NULL, PyArray_DATA(sorted), PyArray_DATA(given), PyArray_DIM(sorted, PyArray_NDIM(sorted) - 1),
+                 PyArray_SIZE(given), PyObject_IsTrue(args[2])};
+    if (PyArray_NDIM(sorted) > 1) {
+        if (PyArray_NDIM(given) != PyArray_NDIM(sorted) ||
+            memcmp(PyArray_DIMS(given), PyArray_DIMS(sorted), sizeof(npy_intp) * (size_t)(PyArray_NDIM(sorted) - 1)))
+            Py_RETURN_NONE;
+        it.each = PyArray_DIM(given, PyArray_NDIM(given) - 1);
+    }
+    PyArrayObject *made = (PyArrayObject *)PyArray_SimpleNew(PyArray_NDIM(given), PyArray_DIMS(given), NPY_INT64);
+    if (!made) return NULL;
+    it.made = PyArray_DATA(made);
+    selection_calls[CALLED_SEARCH].calls++;
+    UNLOCKED(PyArray_SIZE(given) > MANY, pool_run(search_share, &it, PyArray_SIZE(given), SHARE / 8));
+    return (PyObject *)made;
+}
+
 #define FAST(NAME) {#NAME, (PyCFunction)(void (*)(void))NAME, METH_FASTCALL, NULL}
 static PyMethodDef METHODS[] = {FAST(likelihoods), FAST(likelihoods_back), FAST(top), FAST(ctc), FAST(ctc_back), FAST(distances),
-                                FAST(nonzero),
+                                FAST(nonzero), FAST(search),
                                 {NULL, NULL, 0, NULL}};
 
 int selection_add(PyObject *module) { return PyModule_AddFunctions(module, METHODS); }
