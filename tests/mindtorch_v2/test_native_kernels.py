@@ -248,7 +248,8 @@ def test_conversions_between_types(given: str, to: str, size: int) -> None:
 
 @pytest.mark.usefixtures("level", "threads")
 @pytest.mark.parametrize("shapes", [((300, 1), (300, 300)), ((1, 300), (300, 300)), ((1, 1), (300, 300)),
-                                    ((5, 1, 1), (5, 40, 7)), ((1, 40, 7), (5, 40, 7)), ((5, 1, 7), (5, 40, 7))], ids=str)
+                                    ((5, 1, 1), (5, 40, 7)), ((1, 40, 7), (5, 40, 7)), ((5, 1, 7), (5, 40, 7))],
+                         ids=str)
 @pytest.mark.parametrize("function", [torch.add, torch.sub, torch.mul, torch.div])
 def test_operands_that_were_expanded(function: Any, shapes: tuple[Any, Any]) -> None:
     small, large = shapes
@@ -264,7 +265,8 @@ def test_operands_that_were_expanded(function: Any, shapes: tuple[Any, Any]) -> 
 @pytest.mark.parametrize("function", [
     lambda x, y: x + y, lambda x, y: x * y, lambda x, y: x.sin(), lambda x, y: x == y, lambda x, y: x >= y,
     lambda x, y: x & y if x.dtype is torch.bool else x.log1p(), lambda x, y: torch.maximum(x, y),
-    lambda x, y: x.pow(y) if x.is_floating_point() else x | y, lambda x, y: x.floor() if x.is_floating_point() else x ^ y,
+    lambda x, y: x.pow(y) if x.is_floating_point() else x | y,
+    lambda x, y: x.floor() if x.is_floating_point() else x ^ y,
     lambda x, y: x.sum(), lambda x, y: torch.atan2(x, y), lambda x, y: torch.logical_xor(x, y)])
 def test_loops_on_threads(function: Any, dtype: str) -> None:
     """NumPy's loops on parts of large arrays make what they make of the whole."""
@@ -278,7 +280,8 @@ def test_loops_on_threads(function: Any, dtype: str) -> None:
 @pytest.mark.parametrize("shape", [(3, 5), (60, 70), (1, 70_001), (40, 33, 17)])
 def test_norms(shape: tuple[int, ...]) -> None:
     for dim in (None, 0, -1, tuple(range(len(shape)))):
-        compare(lambda x, dim=dim: torch.linalg.vector_norm(x, dim=dim, keepdim=dim is not None) + 0 * x, normal(*shape))
+        compare(lambda x, dim=dim: torch.linalg.vector_norm(x, dim=dim, keepdim=dim is not None) + 0 * x,
+                normal(*shape))
 
 
 @pytest.mark.usefixtures("level", "threads")

@@ -19,8 +19,8 @@ from .._warn import warn_once
 _name: str
 _ufunc: Any
 for _name, _ufunc in (("eq", np.equal), ("ne", np.not_equal)):
-    declare(f"{_name}.Tensor(Tensor self, Tensor other) -> Tensor", cpu=elements.shared(_ufunc), promote="compare", inplace=True,
-            scalar_overload="Scalar", meta="broadcast")
+    declare(f"{_name}.Tensor(Tensor self, Tensor other) -> Tensor", cpu=elements.shared(_ufunc), promote="compare",
+            inplace=True, scalar_overload="Scalar", meta="broadcast")
 for _name, _ufunc in (("lt", np.less), ("le", np.less_equal), ("gt", np.greater), ("ge", np.greater_equal)):
     declare(f"{_name}.Tensor(Tensor self, Tensor other) -> Tensor", cpu=kernels.ordered(_name, elements.shared(_ufunc)),
             promote="compare", inplace=True, scalar_overload="Scalar", meta="broadcast")
@@ -28,8 +28,8 @@ for _name, _ufunc in (("lt", np.less), ("le", np.less_equal), ("gt", np.greater)
 # -- logic and bits ------------------------------------------------------------------------------------------------
 
 for _name, _ufunc in (("and", np.logical_and), ("or", np.logical_or), ("xor", np.logical_xor)):
-    declare(f"logical_{_name}(Tensor self, Tensor other) -> Tensor", cpu=kernels.logical(elements.shared(_ufunc)), promote="ternary",
-            inplace=True, meta="broadcast")
+    declare(f"logical_{_name}(Tensor self, Tensor other) -> Tensor", cpu=kernels.logical(elements.shared(_ufunc)),
+            promote="ternary", inplace=True, meta="broadcast")
 declare("logical_not(Tensor self) -> Tensor", cpu=kernels.logical_not, inplace=True,
         meta="broadcast")
 declare("bitwise_not(Tensor self) -> Tensor", cpu=kernels.of_bits("bitwise_not_cpu", np.invert), inplace=True,
@@ -151,14 +151,14 @@ def _no_complex(name: str, function: Any) -> Any:
 
 
 declare(
-    "maximum(Tensor self, Tensor other) -> Tensor", cpu=_no_complex("maximum", elements.shared(np.maximum)), promote="ternary",
-    meta="broadcast",
+    "maximum(Tensor self, Tensor other) -> Tensor", cpu=_no_complex("maximum", elements.shared(np.maximum)),
+    promote="ternary", meta="broadcast",
     grad={"self": lambda grad, self, other: _extreme_backward(grad, self, other, aten.lt),
           "other": lambda grad, self, other: _extreme_backward(grad, self, other, aten.gt)},
 )
 declare(
-    "minimum(Tensor self, Tensor other) -> Tensor", cpu=_no_complex("minimum", elements.shared(np.minimum)), promote="ternary",
-    meta="broadcast",
+    "minimum(Tensor self, Tensor other) -> Tensor", cpu=_no_complex("minimum", elements.shared(np.minimum)),
+    promote="ternary", meta="broadcast",
     grad={"self": lambda grad, self, other: _extreme_backward(grad, self, other, aten.gt),
           "other": lambda grad, self, other: _extreme_backward(grad, self, other, aten.lt)},
 )

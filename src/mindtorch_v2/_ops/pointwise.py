@@ -25,8 +25,8 @@ def _zeros(grad: Tensor) -> Any:
 def unary(name: str, cpu: Any, formula: Callable[..., Any] | None = None, *, promote: str | None = "float",
           node: str | None = None, inplace: bool = True, where: str = "fm", meta: str = "same") -> None:
     """Declare a function of one tensor; `meta` is "broadcast" where the result's dtype may not be the operand's."""
-    declare(f"{name}(Tensor self) -> Tensor", cpu=elements.shared(cpu), promote=promote, inplace=inplace, meta=meta, node=node,
-            where=where, grad={"self": formula} if formula is not None else None)
+    declare(f"{name}(Tensor self) -> Tensor", cpu=elements.shared(cpu), promote=promote, inplace=inplace, meta=meta,
+            node=node, where=where, grad={"self": formula} if formula is not None else None)
 
 
 # -- exponentials and roots ----------------------------------------------------------------------------------------

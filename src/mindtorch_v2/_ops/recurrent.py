@@ -63,8 +63,8 @@ def _mkldnn_gradients(given_grads: Any, input: Tensor, weight0: Tensor, weight1:
     return found if mode == LSTM else (*found[:6], None)
 
 
-def layer_flops(mode: int, data: Sequence[int], w_ih: Sequence[int], w_hh: Sequence[int], back: bool) -> int:
-    """Those of the products that PyTorch runs for such a layer, where it goes step by step; it counts none of an LSTM."""
+def layer_flops(mode: int, back: bool, data: Sequence[int], w_ih: Sequence[int], w_hh: Sequence[int]) -> int:
+    """Those of the products that PyTorch runs for such a layer step by step; it counts none of an LSTM."""
     if mode == LSTM:
         return 0
     return (4 if back else 2) * data[0] * data[1] * w_ih[0] * (w_ih[1] + w_hh[1])
@@ -76,7 +76,7 @@ FUSED_LAYER = declare(
     "Tensor cx_, bool reverse, int[] batch_sizes, int mode, int hidden_size, int num_layers, bool has_biases, "
     "bool bidirectional, bool batch_first, bool train) -> (Tensor, Tensor, Tensor, Tensor)",
     cpu=_mkldnn_layer, where="f", differentiable=(0, 1, 2),
-    flops=lambda shapes, arguments: layer_flops(arguments[9], *shapes[:3], back=False) or -1,
+    flops=lambda shapes, arguments: layer_flops(arguments[9], False, *shapes[:3]) or -1,
     grad={("input", "weight0", "weight1", "weight2", "weight3", "hx_", "cx_"): _mkldnn_gradients},
 )
 declare(
@@ -86,7 +86,7 @@ declare(
     "bool bidirectional, int[] batch_sizes, bool batch_first, Tensor workspace) -> "
     "(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
     cpu=_mkldnn_layer_backward, where="n",
-    flops=lambda shapes, arguments: layer_flops(arguments[14], *shapes[:3], back=True) or -1,
+    flops=lambda shapes, arguments: layer_flops(arguments[14], True, *shapes[:3]) or -1,
 )
 
 # -- layers on top of each other -----------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ class Stack:
             raise RuntimeError(f"got an incorrect number of RNN parameters: {len(params)} instead of {expected}")
 
     def fuses(self, data: Tensor) -> bool:
-        """Whether a layer of padded sequences is one op. Where PyTorch goes step by step, its roundings to 16 bits do."""
+        """Whether a layer of padded sequences is one op: not where PyTorch's steps round to 16 bits."""
         if self.mode == LSTM:
             fits = not self.projects and data.dtype.name in ("float32", "bfloat16")
         else:

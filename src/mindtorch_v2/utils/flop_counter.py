@@ -116,7 +116,7 @@ def recurrent_flop(x_shape: Any, w_shape: Any, state_w_shape: Any, *args: Any, o
                    **kwargs: Any) -> int:
     """A layer over all its steps, or its gradients, which are seven."""
     back = len(out_shape) == 7
-    return layer_flops(args[11 if back else 6], x_shape, w_shape, state_w_shape, back)
+    return layer_flops(args[11 if back else 6], back, x_shape, w_shape, state_w_shape)
 
 
 class _Counting(TorchDispatchMode):

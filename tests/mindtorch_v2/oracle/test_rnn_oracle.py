@@ -366,8 +366,9 @@ def test_layers_of_a_profile(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_flops_of_a_layer(kind: str) -> None:
-    from mindtorch_v2.utils.flop_counter import FlopCounterMode as Ours
     from torch.utils.flop_counter import FlopCounterMode as Theirs
+
+    from mindtorch_v2.utils.flop_counter import FlopCounterMode as Ours
 
     counted = []
     for t, mode in ((theirs, Theirs), (ours, Ours)):

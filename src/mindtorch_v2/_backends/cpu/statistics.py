@@ -29,8 +29,8 @@ from .reduce import (
     refuse_empty,
     wide,
 )
-from .sums import sum_of_squares
 from .sort import place_of_rank, stable_order, taken_along
+from .sums import sum_of_squares
 
 Array = Any
 
