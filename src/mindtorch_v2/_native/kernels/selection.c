@@ -452,22 +452,19 @@ typedef struct {
     int right;
 } Search;
 
-/* Without branches that depend on the numbers. What is not larger goes on, so NaN belongs at the end. */
+/* NaN belongs at the end. */
+static inline int goes_on(float middle, float x, int right) { return !((middle > x) | (!right & (middle == x))); }
+
+/* A product instead of a branch that depends on the numbers. */
 static void search_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
     Search it = *(Search *)work;
     (void)share;
     for (ptrdiff_t i = begin; i < end; i++) {
         const float *row = it.sorted + i / it.each * it.length;
         float x = it.given[i];
-        npy_intp low = 0;
-        for (npy_intp left = it.length; left > 0;) {
-            npy_intp half = left / 2;
-            float middle = row[low + half];
-            int onward = it.right ? !(middle > x) : !(middle >= x);
-            low += onward ? half + 1 : 0;
-            left = onward ? left - half - 1 : half;
-        }
-        it.made[i] = low;
+        npy_intp low = 0, left = it.length;
+        for (; left > 1; left -= left / 2) low += left / 2 * goes_on(row[low + left / 2 - 1], x, it.right);
+        it.made[i] = low + (left && goes_on(row[low], x, it.right));
     }
 }
 
