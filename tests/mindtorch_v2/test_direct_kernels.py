@@ -201,3 +201,13 @@ def test_a_kernel_of_no_name() -> None:
         providers.native.Direct("nothing", len)
     with pytest.raises(ValueError, match="no step 'nothing'"):
         providers.native.set_step("nothing", len)
+
+
+@pytest.mark.parametrize("call", [
+    lambda many: torch.select(torch.ones(4, 4), 0, many), lambda many: torch.ones(4, 4).var(0, correction=many),
+    lambda many: torch.conv2d(torch.ones(1, 2, 4, 4), torch.ones(2, 2, 3, 3), None, 1, 0, 1, many),
+    lambda many: torch.ops.aten.slice(torch.ones(4, 4), 0, 0, 2, many),
+    lambda many: torch.topk(torch.ones(4, 4), many)], ids=["select", "var", "groups", "slice", "topk"])
+def test_many_numbers_for_one(call):
+    with pytest.raises(TypeError):
+        call((1,) * 60)

@@ -110,9 +110,6 @@ NAMES = {
         "frobenius_norm hash_tensor histogramdd is_same_size is_set_to nonzero_static nuclear_norm range "
         "renorm resize_as_ segment_reduce sum_to_size "
     ),
-    "packed": (
-        "_pack_padded_sequence _pack_padded_sequence_backward _pad_packed_sequence pad_sequence "
-    ),
     "padding": (
         "_pad_circular constant_pad_nd pad reflection_pad1d reflection_pad1d_backward reflection_pad2d "
         "reflection_pad2d_backward reflection_pad3d reflection_pad3d_backward replication_pad1d "

@@ -29,7 +29,7 @@ static int windows_of(PyObject *images, PyObject *weight, PyObject *stride, PyOb
     npy_intp parts;
     if (!is_of(images, NPY_FLOAT) || !is_of(weight, NPY_FLOAT) || PyArray_NDIM(x) < 3 || PyArray_NDIM(x) > 5 ||
         PyArray_NDIM(w) != PyArray_NDIM(x) || !PyArray_SIZE(x) || !PyArray_SIZE(w) || !PyLong_CheckExact(groups) ||
-        sizes_of(groups, &parts) != 1 || parts < 1)
+        !number_of(groups, &parts) || parts < 1)
         return 0;
     int dims = PyArray_NDIM(x), count = dims - 2;
     it->images = PyArray_DIM(x, 0), it->channels = PyArray_DIM(x, 1), it->out_channels = PyArray_DIM(w, 0);

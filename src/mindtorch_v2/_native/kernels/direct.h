@@ -104,17 +104,21 @@ static inline int are_apart(PyArrayObject *a, PyArrayObject *b) {
     return x + PyArray_NBYTES(a) <= y || y + PyArray_NBYTES(b) <= x;
 }
 
-/* The numbers of a tuple or list of sizes, or one number: how many, or -1. */
-static inline int sizes_of(PyObject *o, npy_intp sizes[NPY_MAXDIMS]) {
+/* Whether it is a whole number, and which. */
+static inline int number_of(PyObject *o, npy_intp *number) {
+    int over = 0;
+    if (!PyLong_CheckExact(o)) return 0;
+    *number = (npy_intp)PyLong_AsLongAndOverflow(o, &over);
+    return !over;
+}
+
+/* The numbers of a tuple or list of sizes, or one number: how many, or -1. `sizes` has room for NPY_MAXDIMS. */
+static inline int sizes_of(PyObject *o, npy_intp *sizes) {
     int listed = PyTuple_Check(o) || PyList_CheckExact(o);
     Py_ssize_t count = listed ? PySequence_Fast_GET_SIZE(o) : 1;
     if (count > NPY_MAXDIMS) return -1;
     for (Py_ssize_t i = 0; i < count; i++) {
-        PyObject *one = listed ? PySequence_Fast_GET_ITEM(o, i) : o;
-        int over = 0;
-        if (!PyLong_CheckExact(one)) return -1;
-        sizes[i] = (npy_intp)PyLong_AsLongAndOverflow(one, &over);
-        if (over) return -1;
+        if (!number_of(listed ? PySequence_Fast_GET_ITEM(o, i) : o, sizes + i)) return -1;
     }
     return (int)count;
 }

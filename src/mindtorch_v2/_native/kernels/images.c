@@ -216,7 +216,7 @@ static PyObject *resize_any(PyObject *const *args, Py_ssize_t count, int back) {
     PyArrayObject *given = (PyArrayObject *)args[0];
     int ndim = PyArray_NDIM(given), axis = dim_of(args[1], ndim);
     npy_intp sizes[NPY_MAXDIMS], outer = 1, inner = 1, size;
-    if (axis < 0 || PyArray_NDIM((PyArrayObject *)args[2]) != 2 || sizes_of(args[4], &size) != 1 || size < 1) Py_RETURN_NONE;
+    if (axis < 0 || PyArray_NDIM((PyArrayObject *)args[2]) != 2 || !number_of(args[4], &size) || size < 1) Py_RETURN_NONE;
     for (int d = 0; d < ndim; d++) {
         sizes[d] = d == axis ? size : PyArray_DIM(given, d);
         if (d < axis) outer *= sizes[d];
@@ -624,7 +624,7 @@ static PyObject *means_of(PyObject *given, Geometry *it, npy_intp divisor, int b
 static npy_intp divisor_of(PyObject *o) {
     npy_intp found;
     if (o == Py_None) return 0;
-    return PyLong_CheckExact(o) && sizes_of(o, &found) == 1 && found > 0 ? found : -1;
+    return number_of(o, &found) && found > 0 ? found : -1;
 }
 
 /* avg_pool2d(x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override) */

@@ -159,7 +159,7 @@ static PyObject *batch_norm_backward(PyObject *const *args, Py_ssize_t count) {
 static int groups_of(PyObject *const *args, PyObject *o, ChannelNorm *it) {
     npy_intp number[4];
     for (int i = 0; i < 4; i++)
-        if (!PyLong_CheckExact(args[i]) || sizes_of(args[i], number + i) != 1) return 0;
+        if (!number_of(args[i], number + i)) return 0;
     it->images = number[0], it->channels = number[1], it->area = number[2], it->groups = number[3];
     if (!is_of(o, NPY_FLOAT) || it->groups < 1 || it->images < 1 || it->channels < 1 || it->area < 1 ||
         it->channels % it->groups || PyArray_SIZE((PyArrayObject *)o) != it->images * it->channels * it->area)

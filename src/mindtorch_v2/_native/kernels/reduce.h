@@ -253,7 +253,7 @@ static void extreme_columns_share(void *work, ptrdiff_t begin, ptrdiff_t end, in
             I better = (it->kind == LARGEST ? here > best : here < best) | (here != here);
             better &= best == best;
             best = choose(better, here, best);
-            place = (place & ~better) | ((I){} + (int32_t)r & better);
+            place = (place & ~better) | (((I){} + (int32_t)r) & better);
         }
         put(it->made + o * it->inner + from, best, width);
         for (ptrdiff_t i = 0; i < width; i++) it->where[o * it->inner + from + i] = place[i];

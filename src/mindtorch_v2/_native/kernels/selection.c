@@ -420,7 +420,7 @@ static PyObject *nll_loss_backward(PyObject *const *args, Py_ssize_t count) {
 /* topk(a, k, dim, largest, sorted): of rows */
 static PyObject *topk(PyObject *const *args, Py_ssize_t count) {
     npy_intp k, sizes[NPY_MAXDIMS];
-    if (count != 5 || !is_of(args[0], NPY_FLOAT) || !PyLong_CheckExact(args[1]) || sizes_of(args[1], &k) != 1 ||
+    if (count != 5 || !is_of(args[0], NPY_FLOAT) || !number_of(args[1], &k) ||
         !PyBool_Check(args[3]))
         return LEFT;
     PyArrayObject *a = (PyArrayObject *)args[0];

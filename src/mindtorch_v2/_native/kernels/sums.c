@@ -87,7 +87,7 @@ static PyObject *moment(PyObject *const *args, Py_ssize_t count, int root) {
     npy_intp correction = 1;
     /* Over all dimensions at once the mean is a step of its own. */
     if (count != 4 || args[1] == Py_None || !reduced_of(args[0], args[1], args[3], &it)) return LEFT;
-    if (args[2] != Py_None && sizes_of(args[2], &correction) != 1) return LEFT;
+    if (args[2] != Py_None && !number_of(args[2], &correction)) return LEFT;
     if (it.count - correction <= 0) return LEFT;
     EACH_RESULT({
         double mean = sum_of(x, it.count, it.inner) / (double)it.count, sum = 0.0;
@@ -110,7 +110,7 @@ static PyObject *vector_norm(PyObject *const *args, Py_ssize_t count) {
     npy_intp order;
     if (count != 5 || args[4] != Py_None || !reduced_of(args[0], args[2], args[3], &it)) return LEFT;
     if (PyFloat_CheckExact(args[1]) ? PyFloat_AS_DOUBLE(args[1]) != 2.0
-                                    : !PyLong_CheckExact(args[1]) || sizes_of(args[1], &order) != 1 || order != 2)
+                                    : !number_of(args[1], &order) || order != 2)
         return LEFT;
     EACH_RESULT({
         double sum = 0.0;

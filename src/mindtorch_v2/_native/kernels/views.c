@@ -109,7 +109,7 @@ static PyObject *select_one(PyObject *const *args, Py_ssize_t count) {
     if (count != 3 || !PyArray_CheckExact(args[0]) || !PyLong_CheckExact(args[2])) return LEFT;
     PyArrayObject *a = (PyArrayObject *)args[0];
     int ndim = PyArray_NDIM(a), at = dim_of(args[1], ndim);
-    if (at < 0 || sizes_of(args[2], &index) != 1) return LEFT;
+    if (at < 0 || !number_of(args[2], &index)) return LEFT;
     if (index < 0) index += PyArray_DIM(a, at);
     if (index < 0 || index >= PyArray_DIM(a, at)) return LEFT;
     for (int d = 0, kept = 0; d < ndim; d++)
@@ -120,7 +120,7 @@ static PyObject *select_one(PyObject *const *args, Py_ssize_t count) {
 /* A bound of a slice within a dimension; 0 if `o` is no number. */
 static int bound_of(PyObject *o, npy_intp size, npy_intp missing, npy_intp *made) {
     if (o == Py_None) return *made = missing, 1;
-    if (!PyLong_CheckExact(o) || sizes_of(o, made) != 1) return 0;
+    if (!number_of(o, made)) return 0;
     if (*made < 0) *made += size;
     *made = *made < 0 ? 0 : *made > size ? size : *made;
     return 1;
@@ -135,7 +135,7 @@ static PyObject *slice(PyObject *const *args, Py_ssize_t count) {
     if (at < 0) return LEFT;
     npy_intp size = PyArray_DIM(a, at);
     if (!bound_of(args[2], size, 0, &start) || !bound_of(args[3], size, size, &end) || !PyLong_CheckExact(args[4]) ||
-        sizes_of(args[4], &step) != 1 || step < 1 || end <= start)
+        !number_of(args[4], &step) || step < 1 || end <= start)
         return LEFT;
     memcpy(sizes, PyArray_DIMS(a), sizeof *sizes * (size_t)ndim);
     memcpy(strides, PyArray_STRIDES(a), sizeof *strides * (size_t)ndim);
