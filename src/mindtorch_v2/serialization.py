@@ -172,6 +172,7 @@ class _Builder:
         self.map_location = map_location
         self.storages: dict[int, Storage] = {}
         self.moved: dict[tuple[int, device], Any] = {}
+        self.targets: dict[int, device] = {}
 
     def tensor(self, record: TensorRecord) -> Tensor:
         """A tensor, or a parameter, with the attributes it had."""
@@ -236,8 +237,10 @@ class _Builder:
     def _target(self, storage: Storage, saved: str) -> device | None:
         if not callable(self.map_location) or isinstance(self.map_location, device):
             return _location(self.map_location, saved)
-        moved = self.map_location(storage, saved)
-        return device(saved) if moved is None else moved.device
+        if id(storage) not in self.targets:  # a function is asked once for each
+            moved = self.map_location(storage, saved)
+            self.targets[id(storage)] = device(saved) if moved is None else moved.device
+        return self.targets[id(storage)]
 
 
 def _give_state(tensor: Tensor, state: Any) -> None:

@@ -85,6 +85,8 @@ def _maker(source: str, count: int, places: tuple[int, ...] | None = None) -> Ca
     inputs = [f"a{i}" for i in range(count)] if places is None else ["None"] * (max(places, default=-1) + 1)
     for i, place in enumerate(places or ()):
         inputs[place] = f"a{i}"
+    if source == AS_STRIDED:
+        inputs = inputs[:1]  # what is seen; another array among them is how
     by_begin = NATIVE is not None and places is None
     uses = f"if USES is not None: USES({', '.join(inputs)})" if inputs and not by_begin else "pass"
     others = "".join(f" and made_ is not a{i}" for i in range(count))

@@ -140,24 +140,26 @@ def _extreme_backward(grad: Tensor, self: Tensor, other: Any, loses: Any) -> Any
     return aten.masked_fill_(aten.where__self(self == other, half, grad), loses(self, other), 0)
 
 
-def _no_complex(name: str, function: Any) -> Any:
+def _no_complex(name: str, ufunc: np.ufunc) -> Any:
+    shared = elements.shared(ufunc)
+
     def kernel(a: Any, b: Any, out: Any = None) -> Any:
         if a.dtype.kind == "c":
             raise RuntimeError(f"{name} not implemented for complex tensors.")
-        return function(a, b) if out is None else function(a, b, out=out)
+        return shared(a, b) if out is None else ufunc(a, b, out=out)
 
-    kernel.ufunc = function  # type: ignore[attr-defined]
+    kernel.ufunc = ufunc  # type: ignore[attr-defined]
     return kernel
 
 
 declare(
-    "maximum(Tensor self, Tensor other) -> Tensor", cpu=_no_complex("maximum", elements.shared(np.maximum)),
+    "maximum(Tensor self, Tensor other) -> Tensor", cpu=_no_complex("maximum", np.maximum),
     promote="ternary", meta="broadcast",
     grad={"self": lambda grad, self, other: _extreme_backward(grad, self, other, aten.lt),
           "other": lambda grad, self, other: _extreme_backward(grad, self, other, aten.gt)},
 )
 declare(
-    "minimum(Tensor self, Tensor other) -> Tensor", cpu=_no_complex("minimum", elements.shared(np.minimum)),
+    "minimum(Tensor self, Tensor other) -> Tensor", cpu=_no_complex("minimum", np.minimum),
     promote="ternary", meta="broadcast",
     grad={"self": lambda grad, self, other: _extreme_backward(grad, self, other, aten.gt),
           "other": lambda grad, self, other: _extreme_backward(grad, self, other, aten.lt)},

@@ -124,7 +124,7 @@ def around(kernel: Any, wrapper: Callable[[Any], Any]) -> Any:
 def rows(*arrays: Array) -> bool:
     """float32 (16-bit floats are widened first) in row-major order. Norms, softmax and topk along the last
     dimensions, reductions over neighbouring ones; topk of at most 64, cdist of p = 2, grid_sample of images,
-    not bicubic; small sums are NumPy's. Sums of int64 and bool over the last dimensions, nonzero of bool."""
+    not bicubic; small sums are NumPy's. Sums of int64 over the last dimensions, nonzero of bool."""
     if native is None:
         return False
     return arrays[0].size > 0 and all(a.dtype is FLOAT32 and a.flags.c_contiguous for a in arrays)

@@ -113,8 +113,6 @@ def sum_dims(a: Array, dim: Dims, keepdim: bool, to: dtype | None) -> Array:
     axes = wrap_dims(dim, a.ndim)
     if to is None and a.dtype is FLOAT32:
         return sum_over(a, axes, keepdim)
-    if a.dtype == np.bool_ and (to is None or to.np is INT64):
-        return sum_integers(a, axes, keepdim)
     a, result = accumulator(a, to)
     if result == np.bool_:
         return any_of(a, axes, keepdim)

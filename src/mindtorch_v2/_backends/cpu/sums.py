@@ -90,7 +90,7 @@ def _sum_parts(a: Array, axes: list[int], keepdim: bool) -> Array:
 
 
 def sum_integers(a: Array, axes: tuple[int, ...], keepdim: bool) -> Array:
-    """Sums of an array of int64 or bool over dimensions, each given once and not negative."""
+    """Sums of an int64 array over dimensions, each given once and not negative."""
     count = len(axes)
     if providers.native is not None and count and min(axes) == a.ndim - count:
         made = providers.native.reduce(SUM, a, a.ndim - count, a.ndim - 1, keepdim)

@@ -157,7 +157,7 @@ typedef struct {
     int (*reduce)(enum Reduction kind, float *made, const float *given, ptrdiff_t outer, ptrdiff_t count,
                   ptrdiff_t inner);
     /* Rows of int64, or if `flags` of bool; what does not fit wraps around. */
-    void (*sum_integers)(int64_t *made, const void *given, ptrdiff_t rows, ptrdiff_t count, int flags);
+    void (*sum_integers)(int64_t *made, const int64_t *given, ptrdiff_t rows, ptrdiff_t count);
     void (*extreme)(enum Reduction kind, float *made, int64_t *where, const float *given, ptrdiff_t outer,
                     ptrdiff_t count, ptrdiff_t inner);
     int (*convert)(enum Conversion kind, void *made, const void *given, ptrdiff_t count);

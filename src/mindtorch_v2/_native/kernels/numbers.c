@@ -113,7 +113,7 @@ static int cut(PyArrayObject *a, PyObject *first, PyObject *last, int keep, Cut 
     return 1;
 }
 
-/* reduce(kind, given, first, last, keepdim): over dimensions `first` to `last`; a new array, or None. Of int64 and bool
+/* reduce(kind, given, first, last, keepdim): over dimensions `first` to `last`; a new array, or None. Of int64
    only sums over the last dimensions. */
 static PyObject *reduce(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     (void)self;
@@ -121,8 +121,7 @@ static PyObject *reduce(PyObject *self, PyObject *const *args, Py_ssize_t count)
     Cut it;
     if (!counted(count, 5) || (kind = kind_below(args[0], REDUCTION_COUNT)) < 0) return NULL;
     PyArrayObject *given = (PyArrayObject *)args[1];
-    int flags = PyArray_CheckExact(args[1]) && PyArray_TYPE(given) == NPY_BOOL;
-    int integers = kind == SUM && PyArray_CheckExact(args[1]) && (flags || PyArray_TYPE(given) == NPY_INT64) &&
+    int integers = kind == SUM && PyArray_CheckExact(args[1]) && PyArray_TYPE(given) == NPY_INT64 &&
                    PyArray_IS_C_CONTIGUOUS(given) && PyArray_ISBEHAVED_RO(given);
     if (!(integers || is_plain(args[1])) || !PyArray_NDIM(given) || !PyArray_SIZE(given)) Py_RETURN_NONE;
     if (!cut(given, args[2], args[3], PyObject_IsTrue(args[4]), &it)) return NULL;
@@ -133,7 +132,7 @@ static PyObject *reduce(PyObject *self, PyObject *const *args, Py_ssize_t count)
     int failed = 0;
     if (integers)
         UNLOCKED(PyArray_SIZE(given) > MANY,
-                 level->sum_integers(PyArray_DATA(made), PyArray_DATA(given), it.outer, it.count, flags));
+                 level->sum_integers(PyArray_DATA(made), PyArray_DATA(given), it.outer, it.count));
     else UNLOCKED(PyArray_SIZE(given) > MANY, failed = level->reduce((enum Reduction)kind, PyArray_DATA(made),
                                                                 PyArray_DATA(given), it.outer, it.count, it.inner));
     if (failed) {

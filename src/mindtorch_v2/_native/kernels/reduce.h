@@ -168,50 +168,35 @@ static int reduce(enum Reduction kind, float *made, const float *given, ptrdiff_
 
 typedef struct {
     int64_t *made;
-    const void *given;
+    const int64_t *given;
     ptrdiff_t count;
-    int flags;
 } Integers;
-
-static uint64_t sum_of_flags(const uint8_t *x, ptrdiff_t count) {
-    uint64_t all = 0;
-    for (ptrdiff_t from = 0; from < count; from += 1 << 20) {
-        uint32_t some = 0;
-        for (ptrdiff_t j = from; j < least(count, from + (1 << 20)); j++) some += x[j] != 0;
-        all += some;
-    }
-    return all;
-}
 
 static void sum_integers_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
     Integers *it = work;
     (void)share;
     for (ptrdiff_t r = begin; r < end; r++) {
+        const uint64_t *row = (const uint64_t *)it->given + r * it->count;
         uint64_t all = 0;
-        if (it->flags) {
-            all = sum_of_flags((const uint8_t *)it->given + r * it->count, it->count);
-        } else {
-            const uint64_t *row = (const uint64_t *)it->given + r * it->count;
-            for (ptrdiff_t j = 0; j < it->count; j++) all += row[j];
-        }
+        for (ptrdiff_t j = 0; j < it->count; j++) all += row[j];
         it->made[r] = (int64_t)all;
     }
 }
 
-static void sum_integers(int64_t *made, const void *given, ptrdiff_t rows, ptrdiff_t count, int flags) {
+static void sum_integers(int64_t *made, const int64_t *given, ptrdiff_t rows, ptrdiff_t count) {
     enum { PARTS = 64 };
     if (rows == 1 && count >= 2 * SHARE) {
         /* One long row is many short ones and a rest. */
         int64_t parts[PARTS + 1];
         uint64_t all = 0;
         ptrdiff_t whole = count - count % PARTS;
-        sum_integers(parts, given, PARTS, whole / PARTS, flags);
-        sum_integers(parts + PARTS, (const char *)given + whole * (flags ? 1 : 8), 1, count - whole, flags);
+        sum_integers(parts, given, PARTS, whole / PARTS);
+        sum_integers(parts + PARTS, given + whole, 1, count - whole);
         for (int i = 0; i <= PARTS; i++) all += (uint64_t)parts[i];
         made[0] = (int64_t)all;
         return;
     }
-    Integers it = {made, given, count, flags};
+    Integers it = {made, given, count};
     pool_run(sum_integers_share, &it, rows, 1 + SHARE / (count + 1));
 }
 

@@ -16,6 +16,7 @@ from ..._construct import tensor
 from ..._dispatch.namespace import aten
 from ..._dtype import bool_, dtype, int64
 from .._creation import make_tensor
+from .._utils import wrapper_set_seed
 from .common_dtype import complex_types, floating_types_and, get_all_dtypes, integral_types
 from .opinfo.core import *  # noqa: F403 - tests import these from here as well
 from .opinfo.core import (
@@ -46,7 +47,7 @@ from .opinfo.utils import prod_numpy, reference_reduction_numpy
 
 __all__ = ["XS", "_NOTHING", "ElementwiseBinaryPythonRefInfo", "ElementwiseUnaryPythonRefInfo", "L", "M",
            "PythonRefInfo", "ReductionPythonRefInfo", "S", "binary_ufuncs", "op_db", "reduction_ops", "shape_funcs",
-           "spectral_funcs", "unary_ufuncs"]
+           "spectral_funcs", "unary_ufuncs", "wrapper_set_seed"]
 
 _BY_NAME = {kind.name: kind for kind in get_all_dtypes()}
 _HALVES = (_BY_NAME["float16"], _BY_NAME["bfloat16"])
