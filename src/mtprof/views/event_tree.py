@@ -17,6 +17,7 @@ from ..devices import device_name
 from ..schema import DEVICE_KINDS, KINDS, Kind
 from ..tables.derived import callers
 from ..tables.nesting import enclosing_rows, rows_around
+from ..tables.select import select
 from ..trace import TensorInput, Trace
 from .event_fields import (
     AllocationFields,
@@ -375,5 +376,6 @@ class EventTree:
 
 
 def event_trees(trace: Trace, values: Values | None = None) -> list[ProfilerEvent]:
-    """The outermost events of a trace, with all others below them."""
-    return EventTree(trace, values).roots()
+    """The outermost events of a trace, with all others below them; first uses of ops are none of PyTorch's events."""
+    prepared = trace.events["kind"] == Kind.FIRST_USE
+    return EventTree(select(trace, {"events": ~prepared}) if prepared.any() else trace, values).roots()
