@@ -241,6 +241,8 @@ static PyArrayObject *indices_for(PyObject *o, PyArrayObject *many) {
     if (!PyArray_CheckExact(o) || PyArray_TYPE(index) != NPY_INT64 || !PyArray_ISBEHAVED_RO(index) ||
         PyArray_NDIM(index) != PyArray_NDIM(many) || !PyArray_SIZE(index))
         return NULL;
+    /* Many that lie otherwise may be one for a whole slice, which the function sees; copying them takes longer. */
+    if (!PyArray_IS_C_CONTIGUOUS(index) && PyArray_NBYTES(index) > FEW_BYTES) return NULL;
     PyArrayObject *dense = PyArray_GETCONTIGUOUS(index);
     if (!dense) PyErr_Clear();
     return dense;
