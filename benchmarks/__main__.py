@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 import sys
 
-ALL = ("importing", "ops", "kernels", "mlp", "models", "recording", "recording_models", "views", "traces", "npu",
+ALL = ("importing", "first_step", "ops", "kernels", "mlp", "models", "recording", "recording_models", "views", "traces", "npu",
        "holistic", "ranks")
 WITH_WISHES = ("kernels",)
 
