@@ -92,18 +92,18 @@ def is_signed(input: Tensor) -> bool:
 
 
 def is_conj(input: Tensor) -> bool:
-    """False: conjugates are computed at once."""
-    return False
+    """Whether a tensor is a view that shows the conjugates of what is in memory."""
+    return input.is_conj()
 
 
 def is_neg(input: Tensor) -> bool:
-    """False: negation is computed at once."""
-    return False
+    """Whether a tensor is a view that shows the negatives of what is in memory."""
+    return input.is_neg()
 
 
 def is_distributed(input: Tensor) -> bool:
     """False: no tensor is spread over processes."""
-    return False
+    return input.is_distributed()
 
 
 def is_inference(input: Tensor) -> bool:

@@ -180,7 +180,7 @@ class Tensor(metaclass=TensorMeta):
     @property
     def is_cpu(self) -> bool:
         """Whether the memory is the host's."""
-        return type(self._a) is np.ndarray
+        return type(self._a) is np.ndarray or self._a.device.type == "cpu"
 
     @property
     def is_meta(self) -> bool:

@@ -11,8 +11,9 @@ import numpy as np
 
 from ._autograd.graph import edge, leaf_edge
 from ._autograd.inplace import bump, check_inplace
+from ._backends import flipped
 from ._backends.array import phantom, seen_through
-from ._backends.base import empty_array, resolved
+from ._backends.base import empty_array, resolved, to_host
 from ._backends.cpu.view import as_strided as strided_view
 from ._backends.geometry import row_major, span_bytes
 from ._backends.hollow import hollow
@@ -37,13 +38,19 @@ from ._typed_storage import TypedStorage, storage_class, typed_as
 # -- questions -------------------------------------------------------------------------------------------------------
 
 
-def _false(name: str, why: str) -> Callable[[Tensor], bool]:
-    def answer(self: Tensor) -> bool:
-        return False
+def is_conj(self: Tensor) -> bool:
+    """Whether this is a view that shows the conjugates of what is in memory."""
+    return flipped.is_conj(self._a)
 
-    answer.__name__ = answer.__qualname__ = name
-    answer.__doc__ = f"False: {why}."
-    return answer
+
+def is_neg(self: Tensor) -> bool:
+    """Whether this is a view that shows the negatives of what is in memory."""
+    return flipped.is_neg(self._a)
+
+
+def is_distributed(self: Tensor) -> bool:
+    """False: no tensor is spread over processes."""
+    return False
 
 
 def is_pinned(self: Tensor, device: DeviceLike = None) -> bool:
@@ -112,7 +119,7 @@ def share_memory_(self: Tensor) -> Tensor:
         init_reductions()
         memory = SharedMap.new(self._a.nbytes)
         array = np.frombuffer(memory, self._a.dtype).reshape(self._a.shape)
-        array[...] = self._a
+        array[...] = to_host(self._a)
         move(self, array)
         self._st = Shared(None, self._version)
     return self
@@ -135,7 +142,7 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
             raise RuntimeError("Could not set tensor of type {} to a tensor of type {}".format(
                 *(out_rules.NAMES.get(one.dtype.name, one.dtype.name) for one in (source, self))))
         _same_device(self, source.device)
-        array, kept = _other(self._a, source._a), source.untyped_storage()
+        array, kept = _other(self._a, flipped.plain(source._a)), source.untyped_storage()
         if size is not None:
             view = strided_view if self.is_cpu else view_on_device
             array = view(array, tuple(size), _steps(size, stride), storage_offset)
@@ -344,6 +351,8 @@ def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any]
 def _dlpack(self: Tensor, **options: Any) -> Any:
     if self.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if self.is_conj() or self.is_neg():
+        raise BufferError(f"Can't export tensors with the {'conjugate' if self.is_conj() else 'negative'} bit set")
     if not isinstance(self._a, np.ndarray):
         raise BufferError(f"Can't export tensors on {self.device} by DLPack; copy them to the host first")
     if options.get("stream") is not None:
@@ -398,8 +407,7 @@ METHODS: dict[str, Any] = {function.__name__: function for function in (
     is_pinned, is_shared, is_set_to, dense_dim, sparse_dim, dim_order, to_dense, storage, storage_type, share_memory_,
     set_, resize_as_, resize, resize_as, as_subclass, new_tensor, new, module_load, apply_, map_,
     map2_,
-    _false("is_conj", "conjugates are computed at once"), _false("is_neg", "negation is computed at once"),
-    _false("is_distributed", "no tensor is spread over processes"),
+    is_conj, is_neg, is_distributed,
 )}
 METHODS.update({"__dlpack__": _dlpack, "__dlpack_device__": _dlpack_device, "const_data_ptr": Tensor.data_ptr})
 PROPERTIES: dict[str, Callable[[Tensor], Any]] = {"grad_dtype": _grad_dtype, "volatile": _volatile}

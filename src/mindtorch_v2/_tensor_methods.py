@@ -15,6 +15,7 @@ from ._autograd.graph import RemovableHandle, edge
 from ._backends.array import DeviceArray
 from ._backends.base import device_of, placed, to_host
 from ._backends.cpu.view import owner
+from ._backends.flipped import FlippedArray, flipped
 from ._backends.hollow import HollowArray
 from ._backends.sparse import starts_of
 from ._construct import from_numpy
@@ -54,6 +55,10 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
         return host(aten.resolve_neg(aten.resolve_conj(aten.to(self.detach(), "cpu"))))
     if self.requires_grad and THREAD.state.grad:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+    if isinstance(self._a, FlippedArray):
+        bit, resolve = ("conjugate", "conj") if self.is_conj() else ("negative", "neg")
+        raise RuntimeError(f"Can't call numpy() on Tensor that has {bit} bit set. Use "
+                           f"tensor.resolve_{resolve}().numpy() instead.")
     if not isinstance(self._a, np.ndarray):
         raise TypeError(f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor "
                         "to host memory first.")
@@ -299,8 +304,8 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
         memo[id(self)] = made
         made._rg = self._rg
         return made
-    made = (_with_copied_storage(self, memo) if device_of(self._a).has_data else
-            wrap_as(type(self), device_of(self._a).clone(self._a)))
+    alone = isinstance(self._a, FlippedArray) or not device_of(self._a).has_data
+    made = wrap_as(type(self), device_of(self._a).clone(self._a)) if alone else _with_copied_storage(self, memo)
     made._rg = self._rg
     memo[id(self)] = made
     if self.grad is not None:
@@ -341,15 +346,16 @@ def _reduce(self: Tensor, protocol: Any = None) -> Any:
     if type(self._a) is np.ndarray or (isinstance(self._a, DeviceArray) and device_of(self._a).has_data):
         # With the whole memory, as in PyTorch: what shares it now shares it again.
         return (rebuild_on, (type(self), self.untyped_storage(), self.dtype, self.storage_offset(),
-                             tuple(self._a.shape), self.stride(), self._rg, self.__dict__))
+                             tuple(self._a.shape), self.stride(), self._rg, self.__dict__,
+                             *((self.is_conj(), self.is_neg()) if isinstance(self._a, FlippedArray) else ())))
     return reduce_alone(self)
 
 
 def rebuild_on(cls: type, storage: Storage, kind: dtype, offset: int, shape: tuple[int, ...], stride: tuple[int, ...],
-               requires_grad: bool, attributes: dict[str, Any]) -> Tensor:
+               requires_grad: bool, attributes: dict[str, Any], conj: bool = False, neg: bool = False) -> Tensor:
     """What a pickled tensor comes back through: a window on a storage of the same pickle."""
     window = set_(aten.empty((0,), dtype=kind, device=storage.device), storage, offset, shape, stride)
-    made = wrap_as(cls, window._a)
+    made = wrap_as(cls, flipped(window._a, conj, neg))
     made._st = window._st
     made._rg = requires_grad
     made.__dict__.update(attributes)

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ._backends.base import device_named
+from ._backends.flipped import flipped
 from ._device import CPU, device
 from ._dispatch.namespace import aten
 from ._dtype import dtype, dtype_from_name, uint8
@@ -86,7 +87,8 @@ class _Describer:
         if record.dtype_name != tensor.dtype.name:
             raise RuntimeError("Cannot save multiple tensors or storages that view the same data as different types")
         return TensorRecord(record, tensor.storage_offset(), tuple(tensor._a.shape), tuple(tensor.stride()),
-                            bool(obj.requires_grad), isinstance(obj, Parameter))
+                            bool(obj.requires_grad), isinstance(obj, Parameter), is_conj=tensor.is_conj(),
+                            is_neg=tensor.is_neg())
 
 
 def _reduce(obj: object) -> Any:
@@ -181,7 +183,7 @@ class _Builder:
             made = aten.empty_strided(record.size, record.stride, dtype=kind, device="meta")
         else:
             array = record.to_array()
-            made = wrap(array)
+            made = wrap(flipped(array, record.is_conj, record.is_neg))
             shared = self._shared(record.storage, array)
             made._st = Shared(shared)
             target = self._target(shared, record.storage.location)
@@ -219,8 +221,11 @@ class _Builder:
         if not device_named(target).has_data:
             return aten.to(made, target)
         array = made._a
-        return wrap(self._moved(record.storage, target).over(array.shape, array.strides,
-                                                             record.offset * array.dtype.itemsize, array.dtype))
+        there = wrap(self._moved(record.storage, target).over(array.shape, array.strides,
+                                                              record.offset * array.dtype.itemsize, array.dtype))
+        if record.is_conj:
+            there = aten.conj(there)
+        return aten.neg(there) if record.is_neg else there
 
     def _moved(self, record: StorageRecord, target: device) -> Any:
         """The array that a storage is on a device; it goes there once for all that use it."""

@@ -10,6 +10,7 @@ from numpy import ndarray
 
 from .._backends.base import device_of
 from .._backends.cpu.memory import preserving_clone_step
+from .._backends.flipped import is_conj, is_neg
 from .._dispatch.namespace import aten
 from .._dispatch.observer import HOOK
 from .._dispatch.state import THREAD
@@ -156,13 +157,30 @@ def follow(tensor: Tensor, before: Edge | None) -> None:
 
 def window_of(base: Tensor, view: Tensor) -> Callable[[Tensor], Tensor]:
     """A function that takes the same window out of any tensor of the base's shape."""
-    item = base._a.dtype.itemsize
+    base_item, item = base._a.dtype.itemsize, view._a.dtype.itemsize
     sizes = tuple(view._a.shape)
-    offset = (view.data_ptr() - base.data_ptr()) // item if view._a.size else 0
-    view_steps = tuple(s // item for s in view._a.strides)
-    base_steps = tuple(s // item for s in base._a.strides)
-    return lambda whole: aten.as_strided(with_layout(whole, base_steps), sizes, view_steps,
-                                         whole.storage_offset() + offset)
+    offset = (view.data_ptr() - base.data_ptr()) if view._a.size else 0
+    base_steps = tuple(s // base_item for s in base._a.strides)
+    steps = view._a.strides
+    parts = item < base_item  # the view is of the parts of complex numbers
+    pairs = item > base_item  # the view takes pairs of numbers for complex ones
+    if pairs:
+        sizes, steps, item = (*sizes, 2), (*steps, base_item), base_item
+    view_steps = tuple(s // item for s in steps)
+    conj, neg = (is_conj(view._a) != is_conj(base._a)) and not parts, is_neg(view._a) != is_neg(base._a)
+
+    def window(whole: Tensor) -> Tensor:
+        whole = with_layout(whole, base_steps)
+        if parts:
+            whole = aten.view_as_real(whole)
+        made = aten.as_strided(whole, sizes, view_steps, whole.storage_offset() + offset // item)
+        if pairs:
+            made = aten.view_as_complex(made)
+        if conj:
+            made = aten._conj(made)
+        return aten._neg_view(made) if neg else made
+
+    return window
 
 
 def with_layout(tensor: Tensor, steps: tuple[int, ...]) -> Tensor:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from .._backends.flipped import FlippedArray
 from .._device import on_two_devices
 from .._shape import broadcast_shapes
 from .._tensor import Tensor
@@ -73,7 +74,8 @@ def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str, operat
                               f"not {type(value).__name__}")
     tensors = [v for v in values if isinstance(v, Tensor)]
     if any(type(t._a) is not np.ndarray for t in [*tensors, *listed(values)]):
-        settled = on_devices(op, values, form, sys._getframe(1).f_locals.get("out"))
+        out = sys._getframe(1).f_locals.get("out")
+        settled = on_plain_operands(op, values, form, out) or on_devices(op, values, form, out)
         if settled is not None:
             return settled
     if isinstance(error, ValueError) and "read-only" in str(error):
@@ -193,6 +195,29 @@ def on_devices(op: Op, values: tuple[Any, ...], form: str, out: Any) -> Any:
     moved = tuple([aten.to(v, placed[0]) if any(v is n for n in numbers) else v for v in values])
     args, named = as_given(op.schema, moved)
     return Taken(op.forms[False](*args, **named, **({} if out is None else {"out": out})))
+
+
+def is_flipped(tensor: Tensor) -> bool:
+    """Whether a tensor shows the conjugates or negatives of what is in memory."""
+    return type(tensor._a) is FlippedArray
+
+
+def on_plain_operands(op: Op, values: tuple[Any, ...], form: str, out: Any) -> Taken | None:
+    """What a kernel makes of flipped operands that it could not read: the op runs again, on what they show."""
+    if op.composite is not None or op.view:
+        return None  # its parts have done so
+    operands = [*values[form != op.name:], *listed(values)]  # without the one that is written to
+    kept = [(t, t._a) for t in operands if isinstance(t, Tensor) and is_flipped(t)]
+    if not kept:
+        return None
+    for tensor, array in kept:
+        tensor._a = array.values()
+    try:
+        args, named = as_given(op.schema, values)
+        return Taken(op.forms[form != op.name](*args, **named, **({} if out is None else {"out": out})))
+    finally:
+        for tensor, array in kept:
+            tensor._a = array
 
 
 # What may write the same value to an element more than once.

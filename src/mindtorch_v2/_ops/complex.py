@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._backends.cpu import pointwise as kernels
+from .._backends.flipped import FLIPS, is_conj, is_neg
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
 from .._tensor import Tensor
@@ -18,9 +19,17 @@ def is_complex(x: Tensor) -> bool:
     return x._a.dtype.kind == "c"
 
 
+def _real(self: Tensor) -> Tensor:
+    if not is_complex(self):
+        return self
+    return aten.select(aten.view_as_real(aten._conj(self) if is_conj(self._a) else self), -1, 0)
+
+
 def _imag(self: Tensor) -> Tensor:
     if not is_complex(self):
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    if is_conj(self._a):
+        return aten._neg_view(aten.select(aten.view_as_real(aten._conj(self)), -1, 1))
     return aten.select(aten.view_as_real(self), -1, 1)
 
 
@@ -30,19 +39,21 @@ def _positive(self: Tensor) -> Tensor:
     return self
 
 
-declare("real(Tensor self) -> Tensor", where="f",
-        composite=lambda self: aten.select(aten.view_as_real(self), -1, 0) if is_complex(self) else self)
+declare("real(Tensor self) -> Tensor", where="f", composite=_real)
 declare("imag(Tensor self) -> Tensor", composite=_imag, where="f")
 declare("positive(Tensor self) -> Tensor", composite=_positive)
-# Conjugation is done at once, not kept as a flag on a view: nothing is ever left to resolve.
-declare("_conj(Tensor self) -> Tensor", cpu=np.conjugate, where="f", meta="same",
-        grad={"self": lambda grad: aten._conj(grad)})
+declare("_conj(Tensor self) -> Tensor", cpu=FLIPS["_conj"], where="f", view=True,
+        grad={"self": lambda grad: aten.conj(grad)})
+declare("_neg_view(Tensor self) -> Tensor", cpu=FLIPS["_neg_view"], where="f", view=True,
+        grad={"self": lambda grad: aten.neg(grad)})
 
 
 @choose("conj")
 def conjugate(input: Tensor) -> Tensor:
-    """The complex conjugate; a real tensor is its own."""
-    return aten._conj(input) if is_complex(input) else input
+    """The complex conjugate; a real tensor is its own. On the host it is a view, on other devices it is computed."""
+    if not is_complex(input):
+        return input
+    return aten._conj(input) if input.is_cpu else aten._conj_physical(input)
 
 
 declare("_conj_physical(Tensor self) -> Tensor", cpu=np.conjugate, where="f", inplace=True, meta="same",
@@ -51,8 +62,10 @@ declare("conj_physical(Tensor self) -> Tensor",
         composite=lambda self: aten._conj_physical(self) if is_complex(self) else self)
 declare("conj_physical_(Tensor self) -> Tensor",
         composite=lambda self: aten._conj_physical_(self) if is_complex(self) else self)
-declare("resolve_conj(Tensor self) -> Tensor", composite=lambda self: self)
-declare("resolve_neg(Tensor self) -> Tensor", composite=lambda self: self)
+declare("resolve_conj(Tensor self) -> Tensor",
+        composite=lambda self: aten.clone(self) if is_conj(self._a) else self)
+declare("resolve_neg(Tensor self) -> Tensor",
+        composite=lambda self: aten.clone(self) if is_neg(self._a) else self)
 
 
 def _angle_backward(grad: Tensor, self: Tensor) -> Any:

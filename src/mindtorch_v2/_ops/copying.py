@@ -109,7 +109,7 @@ def _forget_history(self: Tensor) -> Tensor:
 
 
 def _detach_in_place(self: Tensor) -> Tensor:
-    if self._of is not None and self.requires_grad:
+    if self._of is not None:
         raise RuntimeError("Can't detach views in-place. Use detach() instead.")
     return _forget_history(self)
 

@@ -160,7 +160,7 @@ def _ormqr(self: Tensor, tau: Tensor, other: Tensor, left: bool, transpose: bool
     _refuse_dtype("ormqr_cpu", self)
     if not left:
         # C Q is the adjoint of Q^H C^H.
-        return adjoint(_ormqr(self, tau, adjoint(other), True, not transpose))
+        return aten.resolve_conj(adjoint(_ormqr(self, tau, adjoint(other), True, not transpose)))
     steps = _reflectors(self, tau)
     made = other
     for vector, factor in (steps if transpose else reversed(steps)):

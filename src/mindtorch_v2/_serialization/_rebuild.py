@@ -350,31 +350,18 @@ class Rebuilder:
         return TensorRecord(storage, offset, sizes, strides)
 
     def _flagged(self, record: TensorRecord, requires_grad: bool, metadata: Any) -> TensorRecord:
-        """The record with its flags; of a conjugate or negative view, with a storage that holds what it shows."""
+        """The record with its flags."""
         flags = {} if metadata is None else metadata
         if type(requires_grad) is not bool or type(flags) is not dict or not set(flags) <= {"conj", "neg"}:
             shown = f"{reprlib.repr(requires_grad)}, {reprlib.repr(metadata)}"
             raise pickle.UnpicklingError(f"not flags of a tensor: {shown}")
         storage = record.storage
-        if flags.get("conj"):
-            storage = self._changed(storage, "conj", np.conjugate)
-        if flags.get("neg"):
-            storage = self._changed(storage, "neg", np.negative)
-        return dataclasses.replace(record, storage=storage, requires_grad=requires_grad)
-
-    def _changed(self, storage: StorageRecord, name: str, change: Callable[[np.ndarray], np.ndarray]) -> StorageRecord:
-        """The storage after a function of its elements; one for all views of the same kind, so that they stay shared.
-
-        A view of its negative or conjugate cannot follow what is written to the storage itself.
-        """
-        if storage.location == "meta":
-            return storage
-        if storage.dtype_name == "bool":
-            raise pickle.UnpicklingError(f"storage {storage.key} of bool has no {name}")
-        key = f"{storage.key} ({name})"
-        if (key, storage.dtype_name) not in self._storages:
-            self._storages[key, storage.dtype_name] = dataclasses.replace(storage, key=key, data=change(storage.data))
-        return self._storages[key, storage.dtype_name]
+        conj, neg = record.is_conj or bool(flags.get("conj")), record.is_neg or bool(flags.get("neg"))
+        for name, given, allowed in (("conjugate", conj, storage.dtype_name.startswith("complex")),
+                                     ("negative", neg, storage.dtype_name != "bool")):
+            if given and not allowed:
+                raise pickle.UnpicklingError(f"storage {storage.key} of {storage.dtype_name} has no {name}")
+        return dataclasses.replace(record, requires_grad=requires_grad, is_conj=conj, is_neg=neg)
 
 
 def _integers(values: Any, what: str) -> tuple[int, ...]:

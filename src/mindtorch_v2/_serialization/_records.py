@@ -103,9 +103,9 @@ class TensorRecord:
     subclass: Any = None
     """The subclass of Tensor that it is of, or None."""
     is_conj: bool = False
-    """The values are the conjugates of what the storage holds; only when writing, readers get a storage that does."""
+    """The values are the conjugates of what the storage holds."""
     is_neg: bool = False
-    """The values are the negatives of what the storage holds; only when writing, too."""
+    """The values are the negatives of what the storage holds."""
 
     @property
     def name(self) -> str:
@@ -113,7 +113,7 @@ class TensorRecord:
         return "Parameter" if self.is_parameter else "Tensor"
 
     def to_array(self) -> np.ndarray:
-        """A view of the storage with this tensor's shape and strides.
+        """A view of the storage with this tensor's shape and strides; not flipped.
 
         Where a step leads nowhere (the size is 0 or 1) and has too many bytes for NumPy, the array has another.
 

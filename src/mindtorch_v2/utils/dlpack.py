@@ -36,7 +36,7 @@ def to_dlpack(tensor: Tensor) -> Any:
         raise NotImplementedError(f"to_dlpack: only tensors on the CPU can be shared, not one on {tensor.device}")
     if tensor.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
-    return tensor._a.__dlpack__()
+    return tensor.__dlpack__()
 
 
 __all__ = ["DLDeviceType", "from_dlpack", "to_dlpack"]

@@ -66,10 +66,9 @@ def flat(result: Any) -> list[Any]:
 def to_numpy(tensor: Any) -> np.ndarray:
     """Contents as an array NumPy can compare."""
     name = str(tensor.dtype).removeprefix("torch.")
-    tensor = tensor.detach().cpu()
+    tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
     if isinstance(tensor, theirs.Tensor):
-        # PyTorch's lazily conjugated, negated and all-zero tensors have no memory NumPy could look at.
-        tensor = tensor.resolve_conj().resolve_neg() + 0 if tensor.dtype.is_complex else tensor.resolve_neg().clone()
+        tensor = tensor + 0 if tensor.dtype.is_complex else tensor.clone()  # some that are all zero have no memory
     return (tensor.float() if name in ("bfloat16", "float16") else tensor).numpy()
 
 
@@ -88,6 +87,8 @@ def assert_same(got: Any, want: Any, label: str, tolerance: float | None = None)
     assert is_tensor(got), f"{label}: expected a tensor, got {type(got).__name__}"
     assert str(got.dtype) == str(want.dtype), f"{label}: dtype {got.dtype}, PyTorch has {want.dtype}"
     assert tuple(got.shape) == tuple(want.shape), f"{label}: shape {tuple(got.shape)}, PyTorch has {tuple(want.shape)}"
+    if DEVICE == "cpu" and label.startswith("output"):
+        assert (got.is_conj(), got.is_neg()) == (want.is_conj(), want.is_neg()), f"{label}: conjugate or negative view"
     name = str(want.dtype).removeprefix("torch.")
     limit = tolerance if tolerance is not None else TOLERANCE.get(name, 0.0)
     np.testing.assert_allclose(to_numpy(got), to_numpy(want), rtol=limit, atol=limit, err_msg=label)

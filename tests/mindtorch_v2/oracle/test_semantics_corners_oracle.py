@@ -37,7 +37,7 @@ def plain(torch: Any, value: Any) -> Any:
             return tuple(value.shape), str(value.dtype)
         contents = value.detach()
         if contents.dtype.is_complex:
-            contents = torch.view_as_real(contents.resolve_conj() if torch is theirs else contents)
+            contents = torch.view_as_real(contents.resolve_conj())
         return (tuple(value.shape), str(value.dtype), value.stride() if value.numel() else (), value.requires_grad,
                 contents.double().flatten().tolist())
     if isinstance(value, (list, tuple)):

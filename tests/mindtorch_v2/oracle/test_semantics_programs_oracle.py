@@ -64,7 +64,7 @@ def plain(torch: Any, value: Any, depth: int = 0) -> Any:
         if torch is theirs:
             contents = contents.resolve_conj().resolve_neg()
         if contents.dtype.is_complex:
-            contents = torch.view_as_real(contents)
+            contents = torch.view_as_real(contents.resolve_conj())
         node = value.grad_fn
         return (type(value).__name__, tuple(value.shape), str(value.dtype), value.stride() if value.numel() else (),
                 value.requires_grad, None if node is None else node.name(), value._is_view(),
