@@ -44,6 +44,8 @@ declare("imag(Tensor self) -> Tensor", composite=_imag, where="f")
 declare("positive(Tensor self) -> Tensor", composite=_positive)
 declare("_conj(Tensor self) -> Tensor", cpu=FLIPS["_conj"], where="f", view=True,
         grad={"self": lambda grad: aten.conj(grad)})
+declare("_conj_copy(Tensor self) -> Tensor", cpu=np.conjugate, where="f", meta="same", node="ConjBackward0",
+        grad={"self": lambda grad: aten.conj(grad)})
 declare("_neg_view(Tensor self) -> Tensor", cpu=FLIPS["_neg_view"], where="f", view=True,
         grad={"self": lambda grad: aten.neg(grad)})
 
@@ -53,7 +55,7 @@ def conjugate(input: Tensor) -> Tensor:
     """The complex conjugate; a real tensor is its own. On the host it is a view, on other devices it is computed."""
     if not is_complex(input):
         return input
-    return aten._conj(input) if input.is_cpu else aten._conj_physical(input)
+    return aten._conj(input) if input.is_cpu else aten._conj_copy(input)
 
 
 declare("_conj_physical(Tensor self) -> Tensor", cpu=np.conjugate, where="f", inplace=True, meta="same",
