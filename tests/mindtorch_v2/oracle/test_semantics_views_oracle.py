@@ -284,3 +284,14 @@ def test_out(op: str, target: str) -> None:
         assert got[0] == want[0]
     else:
         assert got == want
+
+
+@pytest.mark.parametrize("size", [(-2, 2), (2, -2), (-3,), (-1, -1), (-1, -2), (0, -1)])
+def test_extents_that_no_view_has(size: tuple[int, ...]) -> None:
+    said = []
+    for library in (ours, theirs):
+        for shaped in (library.arange(4).view, library.arange(4).reshape, library.arange(4.0)[::2].view):
+            with pytest.raises(RuntimeError) as raised:
+                shaped(size)
+            said.append(str(raised.value))
+    assert said[:3] == said[3:]

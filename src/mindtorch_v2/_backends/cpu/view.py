@@ -95,7 +95,9 @@ def view(a: Array, size: Sequence[int]) -> Array:
     """The same elements in another shape, or the same bytes as another type, where strides allow it."""
     if a.flags.c_contiguous:
         try:
-            return a.reshape(size)
+            made = a.reshape(size)
+            if made.shape == size or min(size) >= -1:  # NumPy takes every negative extent as -1
+                return made
         except (TypeError, ValueError):
             pass  # a dtype, or a shape that does not fit: both are dealt with below
     if isinstance(size, dtype):
