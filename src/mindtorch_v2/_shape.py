@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 Shape = tuple[int, ...]
 
@@ -180,6 +180,11 @@ def view_strides(shape: Sequence[int], strides: Sequence[int], wanted: Sequence[
     return tuple(result)
 
 
+def argument_missing(name: str, argument: str = "size") -> NoReturn:
+    """The error of a call that leaves out what may be given as one sequence or as several numbers."""
+    raise TypeError(f'{name}() missing 1 required positional arguments: "{argument}"')
+
+
 def as_shape(values: Any) -> Shape:
     """A shape from varargs: `f(2, 3)` and `f((2, 3))` both arrive here as a tuple."""
     if len(values) == 1 and type(values[0]) is not int and not hasattr(values[0], "__index__"):
@@ -194,7 +199,7 @@ def as_shape(values: Any) -> Shape:
         return tuple(int(v.__index__()) for v in values)
     except (TypeError, AttributeError):
         several = values if hasattr(values, "__iter__") else (values,)
-        wrong = next((v for v in several if not hasattr(v, "__index__")), None)
-        if wrong is None or hasattr(wrong, "__torch_function__"):
+        wrong = [v for v in several if not hasattr(v, "__index__")]
+        if not wrong or hasattr(wrong[0], "__torch_function__"):
             raise
-        raise TypeError(f"argument 'size' must be tuple of ints, not {type(wrong).__name__}") from None
+        raise TypeError(f"argument 'size' must be tuple of ints, not {type(wrong[0]).__name__}") from None

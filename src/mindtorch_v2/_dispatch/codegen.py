@@ -100,8 +100,8 @@ class Writer(GraphWriter):
         if variadic is not None:
             name = "input" if variadic == "self" else variadic
             other = VARIADIC_OR.get(self.schema.name)
-            either = f"{name}_" if other is None else f"{name}_ if {other} is None else ({other},)"
-            self.add(3, f"if {name} is None: {name} = {either}")
+            given = f"{name}_" if other is None else f"({name}_ if {other} is None else ({other},))"
+            self.add(3, f"if {name} is None: {name} = {given} or argument_missing({self.name!r}, {name!r})")
             self.add(3, f"if len({name}) == 1 and not hasattr({name}[0], '__index__'):")
             self.add(4, f"{name} = {name}[0]")
             if other == "dtype":  # other bytes: no gradient comes back through them

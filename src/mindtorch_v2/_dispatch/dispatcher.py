@@ -29,6 +29,7 @@ from .._backends.base import BY_ARRAY, copy_array, device_kernel
 from .._backends.overlap import check_apart, check_overlap, check_shown_once, dense
 from .._device import on_two_devices
 from .._dtype import as_dtype, dtype
+from .._shape import argument_missing
 from .._storage import InferenceShared, Shared
 from .._tensor import TENSOR_TYPES, Tensor, alias, new, wrap, wrap_known
 from .._warn import warn_once
@@ -285,7 +286,7 @@ NAMES.update(
         "promote_list": promotion.promote_list,
         "promote_number": promotion.promote_number,
         "number_tensor": number_tensor,
-        "older_form": older_form,
+        "argument_missing": argument_missing, "older_form": older_form,
         "open_stretch": open_stretch,
         "raise_out_grad": raise_out_grad,
         "rebase": rebase,

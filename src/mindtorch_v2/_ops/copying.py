@@ -18,7 +18,7 @@ from .._dispatch.observer import HOOK
 from .._dispatch.registry import choose, declare
 from .._dispatch.steps import step
 from .._memory_format import CHANNELS_LAST_ORDER, MemoryFormat, contiguous_format, preserve_format
-from .._shape import as_shape
+from .._shape import argument_missing, as_shape
 from .._storage import BorrowedShared, InferenceShared
 from .._tensor import Tensor, alias, move
 
@@ -211,4 +211,4 @@ declare("resize_(Tensor self, int[] size, *, MemoryFormat? memory_format=None) -
 @choose("resize_", where="m")
 def resize_(self: Tensor, *size: Any, memory_format: MemoryFormat | None = None) -> Tensor:
     """Change the shape in place, growing the memory if it is too small; contents beyond the old end are undefined."""
-    return aten.resize___default(self, as_shape(size), memory_format=memory_format)
+    return aten.resize___default(self, as_shape(size or argument_missing("resize_")), memory_format=memory_format)

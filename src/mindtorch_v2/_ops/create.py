@@ -25,7 +25,7 @@ from .._dispatch.state import THREAD
 from .._dispatch.steps import step as kernel_step
 from .._dtype import FLOAT, FROM_NUMPY, DefaultDtype, DType, bool_, check_can_require_grad, dtype, int64
 from .._memory_format import MemoryFormat, contiguous_format, preserve_format
-from .._shape import as_shape
+from .._shape import argument_missing, as_shape
 from .._storage import Shared
 from .._tensor import Tensor, wrap, wrap_known
 from .._tensor import strided as strided_layout
@@ -251,6 +251,8 @@ def _sized(name: str) -> None:
             if unknown is not None:
                 raise TypeError(f"{name}() got an unexpected keyword argument '{unknown}'")
             size = (size_by_name.pop("size"),)
+        elif not size:
+            argument_missing(name)
         if out is not None:
             dtype = out_dtype(name, out, dtype)
         if layout is not None:
@@ -508,6 +510,8 @@ def _new(name: str) -> None:
              **size_by_name: Any) -> Tensor:
         if size_by_name:
             size = (size_by_name.pop("size"), *size)
+        elif not size:
+            argument_missing(f"new_{name}")
         if name == "full":
             shape, value = size if len(size) == 2 else (size[0], fill_value)
             return with_flags(aten.new_full__default(self, as_shape((shape,)), value, dtype=dtype, device=device),

@@ -17,7 +17,7 @@ from .._dispatch.steps import step
 from .._dtype import FROM_NUMPY, DType, int64
 from .._memory_format import MemoryFormat
 from .._random import Generator, engine_of, generator_for
-from .._shape import as_shape, broadcast_shapes
+from .._shape import argument_missing, as_shape, broadcast_shapes
 from .._tensor import Tensor, wrap_known
 from .create import OPTIONS, check_size, fresh, out_dtype, with_flags
 
@@ -172,6 +172,8 @@ def _factory(name: str, fill: str) -> None:
         if size_by_name:
             size = (size_by_name.pop("size"),)
             _refuse(name, size_by_name)
+        elif not size:
+            argument_missing(name)
         if out is not None:
             dtype = out_dtype(name, out, dtype)
         if generator is None:

@@ -295,3 +295,24 @@ def test_extents_that_no_view_has(size: tuple[int, ...]) -> None:
                 shaped(size)
             said.append(str(raised.value))
     assert said[:3] == said[3:]
+
+
+SIZELESS = ["zeros", "ones", "empty", "rand", "randn", "full", "randint"]
+SIZELESS_METHODS = ["view", "reshape", "expand", "permute", "repeat", "new_zeros", "new_empty", "new_ones", "new_full",
+                    "tile", "flip", "resize_", "sum_to_size"]
+
+
+@pytest.mark.parametrize("name", [*SIZELESS, *SIZELESS_METHODS])
+@pytest.mark.parametrize("given", [(), (None,), ("a",), (2.5,)])
+def test_a_size_must_be_given_and_be_one(name: str, given: tuple[Any, ...]) -> None:
+    for library in (ours, theirs):
+        with pytest.raises(TypeError):
+            getattr(library if name in SIZELESS else library.ones(2), name)(*given)
+
+
+@pytest.mark.parametrize("name", ["zeros", "ones", "empty", "rand", "randn"])
+def test_an_empty_size_may_be_given(name: str) -> None:
+    for library in (ours, theirs):
+        assert [getattr(library, name)(size).dim() for size in ((), [], library.Size())] == [0, 0, 0]
+        assert getattr(library, name)(size=()).dim() == 0
+        assert library.ones(()).view(()).reshape([]).expand(()).permute(()).dim() == 0
