@@ -396,6 +396,11 @@ def _set_backward_hooks(self: Tensor, hooks: Any) -> None:
         found[0].ensure_hooks().tensor_pre[found[1]] = {} if hooks is None else hooks
 
 
+def _post_accumulate_grad_hooks(self: Tensor) -> Any:
+    """The hooks that run when `.grad` has changed, None without any."""
+    return None if self._ag is None or not self._ag.post_hooks else OrderedDict(self._ag.post_hooks)
+
+
 def _not_deleted(name: str) -> Callable[[Tensor], None]:
     def refuse(self: Tensor) -> None:
         raise RuntimeError(f"Deleting tensor attributes is not allowed. Attempted to delete '{name}'")
@@ -410,7 +415,8 @@ METHODS: dict[str, Any] = {function.__name__: function for function in (
     is_conj, is_neg, is_distributed,
 )}
 METHODS.update({"__dlpack__": _dlpack, "__dlpack_device__": _dlpack_device, "const_data_ptr": Tensor.data_ptr})
-PROPERTIES: dict[str, Callable[[Tensor], Any]] = {"grad_dtype": _grad_dtype, "volatile": _volatile}
+PROPERTIES: dict[str, Callable[[Tensor], Any]] = {"grad_dtype": _grad_dtype, "volatile": _volatile,
+                                                   "_post_accumulate_grad_hooks": _post_accumulate_grad_hooks}
 # Devices that no tensor is on.
 ELSEWHERE = ("is_ipu", "is_maia", "is_mtia", "is_vulkan", "is_xla")
 

@@ -8,7 +8,7 @@ from mtprof.devices import DeviceType
 from mtprof.views.event_fields import RecordScope
 from mtprof.views.kineto_events import KinetoEvent as _KinetoEvent
 
-from .._autograd.graph import SavedTensor
+from .._autograd.saved_attributes import SavedTensor
 from .._dispatch.state import THREAD
 from .._tensor import Tensor
 from ..autograd.graph import saved_tensors_hooks_disabled

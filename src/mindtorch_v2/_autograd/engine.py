@@ -47,10 +47,8 @@ def run_backward(
     if targets is not None:
         captured = [None] * len(targets)
         for position, (node, number) in enumerate(targets):
-            if not accumulate:
+            if not accumulate:  # otherwise the node of a target runs, hooks and all, and the walk ends behind it
                 wanted.setdefault(id(node), []).append((number, position))
-            elif not isinstance(node, AccumulateGrad):
-                wanted[id(node)] = []  # the walk ends there all the same
     state = THREAD.state
     before, outer, outer_walk = state.grad, state.endings, state.walk
     walk = Walk(keep_graph, wanted, captured)

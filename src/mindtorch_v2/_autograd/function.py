@@ -21,6 +21,7 @@ from .anomaly import AnomalyState, note
 from .forward import keep_tangent, set_fwd_grad_enabled, unpack_dual
 from .graph import RELEASED, Node, apply_pack_hooks, edge, save, save_result, unpack, unpack_result
 from .inplace import CUSTOM, MANY, bump, check_inplace, rebase
+from .saved_attributes import several
 
 
 class _Call:
@@ -172,6 +173,11 @@ class FunctionNode(Node):
         if name in ("ctx", "positions") or name.startswith("__"):
             raise AttributeError(name)
         return getattr(self.ctx, name)
+
+    @property
+    def _raw_saved_tensors(self) -> Any:
+        """What `save_for_backward` was given, before it is unpacked."""
+        return several(self, self.ctx._mindtorch_call.saved)
 
     def release(self) -> None:
         """Forget saved tensors; a second backward then raises."""
@@ -333,7 +339,7 @@ def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -
     finally:
         state.grad = before
     given = result if isinstance(result, tuple) else (result,)  # other containers are no tensors, and come back as is
-    outputs = tuple(_fresh_output(o, args, call) for o in given)
+    outputs = tuple(_fresh_output(o, args, call, recording) for o in given)
     for changed in call.dirty:
         bump(changed)
         if recording and not any(changed is one for one in outputs):
@@ -361,12 +367,17 @@ def _forward(cls: type[Function], ctx: FunctionCtx, args: tuple[Any, ...], kwarg
     return result
 
 
-def _fresh_output(output: Any, inputs: tuple[Any, ...], call: _Call) -> Any:
-    """An input returned as it is becomes an alias, so that the input's own history stays."""
+def _fresh_output(output: Any, inputs: tuple[Any, ...], call: _Call, recording: bool) -> Any:
+    """An input returned as it is becomes an alias, so that the input's own history stays.
+
+    Where nothing is recorded, the alias of an input that requires grad is no view: it would have the input's history.
+    """
     if isinstance(output, Tensor) and any(output is i for i in inputs) and not any(output is d for d in call.dirty):
         view = alias(output)
         if any(output is one for one in call.non_differentiable):
             call.non_differentiable += (view,)
+            return view
+        if not recording and output.requires_grad:
             return view
         view._of = (output if output._of is None else output._of[0], view.shared().version, CUSTOM)
         return view

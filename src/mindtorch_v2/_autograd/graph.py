@@ -19,7 +19,7 @@ from .._dtype import FROM_NUMPY, dtype
 from .._memory_format import contiguous_format
 from .._shape import Size
 from .._storage import Shared
-from .._tensor import VIEW_EDGE, Extras, Tensor, wrap, wrap_known
+from .._tensor import VIEW_EDGE, Extras, Tensor, alias, wrap, wrap_known
 
 new = object.__new__
 Edge = tuple["Node", int]
@@ -61,7 +61,6 @@ class InputMetadata(NamedTuple):
 
     shape: Size
     dtype: dtype
-    is_tensor_subclass: bool = False
     is_nested_tensor: bool = False
     is_cpp_nested_tensor: bool = False
 
@@ -145,67 +144,32 @@ class Node:
         return RemovableHandle(self.ensure_hooks().pre, fn)
 
     def __getattr__(self, name: str) -> Any:
-        # PyTorch shows saved values as `_saved_<name>`; ours live in slots called `v_<name>`.
-        if name.startswith("_saved_"):
-            slot = "v_" + name[len("_saved_"):].replace("_sym_sizes", "_shape")
-            if hasattr(type(self), slot):
-                value = getattr(self, slot)
-                if type(value) in (int, list) and slot in self._list_slots():
-                    return (value,) if type(value) is int else tuple(value)
-                return self.shown(slot, value) if slot in self.saved_names else value
-        if name.startswith("_raw_saved_") and "v_" + name[len("_raw_saved_"):] in self.saved_names:
-            return SavedTensor(self, "v_" + name[len("_raw_saved_"):])
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        if name.startswith(("_saved_", "_raw_saved_")):
+            from . import saved_attributes  # it needs this module, and few programs ask
 
-    def shown(self, slot: str, kept: Any) -> Any:
-        """A saved tensor as the program sees it: an output has the history that it had."""
-        if kept is None:  # it was not needed for the gradients that are wanted
-            return None
-        tensor = unpack(self, kept)
-        if type(kept) is tuple and len(kept) == 3 and tensor._edge is None:
-            tensor._rg, tensor._edge = True, (self, int(slot[len("v_result"):] or 0))
-        return tensor
+            try:
+                return saved_attributes.find(self, name)
+            except KeyError:
+                pass
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def _set_sequence_nr(self, sequence_nr: int) -> None:
         self.seq = sequence_nr
 
-    def _list_slots(self) -> list[str]:
-        """What is a list of numbers in the op's signature; a single one is kept as it was given."""
-        arguments = () if self.recorded_by is None else self.recorded_by.schema.arguments
-        return [f"v_{one.name}" for one in arguments if one.type.startswith(("int[", "SymInt["))]
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients go through."""
+        return True
 
     def __dir__(self) -> list[str]:
-        slots = [slot[2:].replace("_shape", "_sym_sizes") for slot in getattr(type(self), "__slots__", ())
-                 if slot.startswith("v_")]
-        raw = [f"_raw_saved_{slot[2:]}" for slot in self.saved_names]
-        return [*super().__dir__(), *[f"_saved_{slot}" for slot in slots], *raw]
+        from . import saved_attributes
+
+        names = saved_attributes.names_of_slots(type(self))
+        raw = [f"_raw_saved_{name}" for name, slot in names.items() if slot in self.saved_names]
+        return [*super().__dir__(), *[f"_saved_{name}" for name in names], *raw]
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} object at {id(self):#x}>"
-
-
-class SavedTensor:
-    """What a node has saved, for hooks that say how it is kept."""
-
-    def __init__(self, node: Node, slot: str) -> None:
-        self.node, self.slot = node, slot
-
-    def register_hooks(self, *hooks: Callable[[Any], Any]) -> None:
-        """Pack the saved tensor now with the first; unpack it with the second when backward needs it."""
-        if len(hooks) != 2 or not all(map(callable, hooks)):
-            raise TypeError("register_hooks(): incompatible function arguments: expected two functions, to pack and "
-                            "to unpack")
-        pack_hook, unpack_hook = hooks
-        saved = getattr(self.node, self.slot)
-        if saved is RELEASED:
-            raise RuntimeError(SECOND_BACKWARD)
-        if type(saved) is Packed:
-            raise RuntimeError("Calling register_hooks on a saved tensor whose hooks have already been set. "
-                               "Hint: only one pair of hooks is allowed at a time.")
-        if type(saved) is not tuple or saved[0] is None:
-            raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
-        setattr(self.node, self.slot, packed(saved, pack_hook, unpack_hook))
-        self.node.ensure_hooks()
 
 
 class RemovableHandle:
@@ -347,13 +311,15 @@ def edge(tensor: Tensor) -> Edge | None:
 
 
 class Packed:
-    """A saved tensor after a user's pack hook."""
+    """A saved tensor after a user's pack hook. The hook keeps its values; where its gradient goes is kept here."""
 
-    __slots__ = ("unpack", "value")
+    __slots__ = ("history", "is_result", "unpack", "value")
 
-    def __init__(self, value: Any, unpack_hook: Callable[[Any], Any]) -> None:
+    def __init__(self, value: Any, unpack_hook: Callable[[Any], Any], history: Edge | None, is_result: bool) -> None:
         self.value = value
         self.unpack = unpack_hook
+        self.history = history
+        self.is_result = is_result  # of the node that saved it, which is its history
 
 
 def save(tensor: Any) -> Any:
@@ -393,6 +359,18 @@ def result_tensor(saved: Any) -> Tensor:
     return tensor
 
 
+def with_history(tensor: Tensor, history: Edge | None) -> Tensor:
+    """What an unpack hook gave, with the history of what was saved: a second derivative needs it."""
+    made = detached(tensor) if type(tensor)._dispatches else alias(tensor)
+    if history is not None:
+        made._rg = True
+        if isinstance(history[0], AccumulateGrad):
+            made.extras().accumulator = history
+        else:
+            made._edge = history
+    return made
+
+
 def unpack(node: Node, saved: Any) -> Any:
     """The tensor behind what `save` returned."""
     if saved is RELEASED:
@@ -404,7 +382,7 @@ def unpack(node: Node, saved: Any) -> Any:
         if not isinstance(tensor, Tensor):
             raise TypeError("Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
                             f"{type(tensor).__name__}")
-        return tensor
+        return with_history(tensor, saved.history)
     tensor, version = saved if len(saved) == 2 else (result_tensor(saved), saved[2])
     if version >= 0 and tensor._version != version:
         raise RuntimeError(
@@ -462,12 +440,12 @@ def packed(saved: Any, pack: Callable[[Any], Any], unpack_hook: Callable[[Any], 
         THREAD.state.grad = False
         version = given._version
         try:
-            kept = Packed(pack(given), unpack_hook)
+            kept = Packed(pack(given), unpack_hook, edge(given) if len(saved) == 2 else None, len(saved) == 3)
         finally:
             THREAD.state.grad = enabled
         if given._version != version:
             raise RuntimeError("A saved tensor pack hook is modifying its input in place. Tensors provided as input to "
-                               "pack hook can not be modified by in-place operations as this can lead to unexpected "
+                               "pack hook cannot be modified by in-place operations as this can lead to unexpected "
                                "side-effects.")
         return kept
     return saved

@@ -117,6 +117,8 @@ class GraphWriter:
         names = {a.name: a.python_name for a in self.schema.arguments}
         if parameter not in names:
             raise TypeError(f"{self.facts.key}: formula asks for unknown {parameter!r}")
+        if any(a.name == parameter and a.type == "Any" for a in self.schema.arguments):  # tensors that index
+            return f"save_list({names[parameter]})", True
         return names[parameter], False
 
     def output(self, number: int) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 import warnings
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,13 +28,9 @@ SEQUENCE_WARNING = ("Using a non-tuple sequence for multidimensional indexing is
 
 
 class Indices(list[Any]):
-    """Index tensors by position, None for whole dimensions, with their versions at the time of the call."""
+    """Index tensors by position, None for whole dimensions."""
 
-    __slots__ = ("versions",)
-
-    def __init__(self, tensors: Sequence[Tensor | None]) -> None:
-        list.__init__(self, tensors)
-        self.versions = [None if t is None or t._st is None else t._st.version for t in tensors]
+    __slots__ = ()
 
     def arrays(self) -> list[Any]:
         """The arrays of the tensors."""
@@ -47,36 +42,23 @@ class Indices(list[Any]):
             raise RuntimeError(f"indices should be either on cpu or on the same device as the indexed tensor ({where})")
         return [None if t is None else t._a if t.device == where else transfer(t._a, where) for t in self]
 
-    def unchanged(self) -> Indices:
-        """These indices for a backward pass, which must see what the forward pass saw."""
-        for tensor, version in zip(self, self.versions, strict=True):
-            if tensor is not None and tensor._version != (version or 0):
-                raise RuntimeError(
-                    "one of the variables needed for gradient computation has been modified by an inplace operation: "
-                    f"[torch.{pretty(FROM_NUMPY[tensor._a.dtype])}Tensor {list(tensor._a.shape)}] is at version "
-                    f"{tensor._version}; expected version {version or 0} instead. Hint: enable anomaly detection to "
-                    "find the operation that failed to compute its gradient, with "
-                    "torch.autograd.set_detect_anomaly(True)."
-                )
-        return self
-
 
 # -- ops -------------------------------------------------------------------------------------------------------------
 
 
 def _index_backward(grad: Tensor, self_shape: Any, indices: Indices) -> Tensor:
-    return aten._index_put_impl_(aten.new_zeros(grad, self_shape), indices.unchanged(), grad, True, True)
+    return aten._index_put_impl_(aten.new_zeros(grad, self_shape), Indices(indices), grad, True, True)
 
 
 def _index_put_grad_self(grad: Tensor, indices: Indices, accumulate: bool) -> Tensor:
     if accumulate:
         return grad
     zero = aten.zeros((), dtype=grad.dtype, device=grad.device)
-    return aten.index_put__default(grad, indices.unchanged(), zero, False)
+    return aten.index_put__default(grad, Indices(indices), zero, False)
 
 
 def _index_put_grad_values(grad: Tensor, indices: Indices) -> Tensor:
-    return aten.index__Tensor(grad, indices.unchanged())
+    return aten.index__Tensor(grad, Indices(indices))
 
 
 ON_DEVICE.add(Indices)

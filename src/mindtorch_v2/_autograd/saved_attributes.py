@@ -1,0 +1,137 @@
+"""`grad_fn._saved_self` and its like: what a node keeps, under the names and in the form that PyTorch shows it."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from .._tensor import is_differentiable_dtype
+from .graph import RELEASED, SECOND_BACKWARD, Node, Packed, packed, unpack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# What PyTorch makes of the shape of an argument that is kept for its shape only.
+FROM_SHAPE = re.compile(r"(?P<argument>\w+)_sym_(?:(?P<whole>sizes(?:_opt)?)|(?P<count>numel)|"
+                        r"argsize_(?P<minus>minus_)?(?P<place>\d+))")
+UNSIGNED = 2**64  # numbers come out of PyTorch's nodes as unsigned ones
+
+
+@cache
+def names_of_slots(kind: type[Node]) -> dict[str, str]:
+    """Name -> slot of the nodes of a class."""
+    named = result_names(kind)
+    slots = [slot for slot in getattr(kind, "__slots__", ()) if slot.startswith("v_")]
+    return {named.get(slot) or re.sub("_shape$", "_sym_sizes", slot[2:]): slot for slot in slots}
+
+
+def result_names(kind: type[Node]) -> dict[str, str]:
+    """Slot of a result -> its name in the op's signature, where it has one."""
+    if kind.recorded_by is None:
+        return {}
+    results = kind.recorded_by.schema.text.rpartition("->")[2].strip(" ()").split(",")
+    words = [result.split() for result in results]
+    return {f"v_result{number}": parts[1] for number, parts in enumerate(words) if len(parts) == 2}
+
+
+def find(node: Node, name: str) -> Any:
+    """The value of an attribute `_saved_name` or `_raw_saved_name`; KeyError if there is none."""
+    if name.startswith("_raw_saved_"):
+        return raw(node, names_of_slots(type(node))[name.removeprefix("_raw_saved_")])
+    asked = name.removeprefix("_saved_")
+    slot = names_of_slots(type(node)).get(asked)
+    if slot is not None:
+        value = getattr(node, slot)
+        return tensors(node, slot, value) if slot in node.saved_names else plain(node, slot, value)
+    match = FROM_SHAPE.fullmatch(asked)
+    if match is None:
+        raise KeyError(name)
+    return from_shape(getattr(node, names_of_slots(type(node))[match["argument"] + "_sym_sizes"]), match)
+
+
+def from_shape(shape: Any, match: re.Match[str]) -> Any:
+    """The part of a shape that a name asks for. An argument that was not given has the shape (0,) in PyTorch."""
+    if shape is None:
+        return (0,)
+    if match["whole"] is not None:
+        return tuple(shape)
+    if match["count"] is not None:
+        count = 1
+        for extent in shape:
+            count *= extent
+        return count
+    return shape[-int(match["place"]) if match["minus"] else int(match["place"])]
+
+
+def plain(node: Node, slot: str, value: Any) -> Any:
+    """What is no tensor: a single number stands for a list of one, and negative ones come out unsigned."""
+    declared = {} if node.recorded_by is None else {f"v_{a.name}": a.type for a in node.recorded_by.schema.arguments}
+    kind = declared.get(slot, "")
+    if not kind.startswith(("int", "SymInt")):
+        return value
+    if "[" not in kind:
+        return value % UNSIGNED if type(value) is int else value
+    if type(value) is int:
+        value = (value,)
+    if type(value) not in (list, tuple):
+        return value
+    length = kind.partition("[")[2].partition("]")[0]
+    times = int(length) if length and len(value) == 1 else 1  # one number stands for all directions
+    return tuple(one % UNSIGNED for one in value) * times
+
+
+def tensors(node: Node, slot: str, kept: Any) -> Any:
+    """A saved tensor as the program sees it, or a tuple of them: an output has the history that it had."""
+    if kept is None:  # it was not needed for the gradients that are wanted
+        return None
+    if type(kept) is list:
+        return tuple(tensors(node, slot, one) for one in kept)
+    tensor = unpack(node, kept)
+    is_result = kept.is_result if type(kept) is Packed else type(kept) is tuple and len(kept) == 3
+    if is_result and tensor._edge is None and is_differentiable_dtype(tensor._a.dtype):
+        tensor._rg, tensor._edge = True, (node, int(slot[len("v_result"):] or 0))
+    return tensor
+
+
+def raw(node: Node, slot: str) -> Any:
+    """What a node has saved, before it is unpacked."""
+    if slot not in node.saved_names:
+        raise KeyError(slot)
+    kept = getattr(node, slot)
+    return several(node, kept) if type(kept) is list else SavedTensor(node, node, slot)
+
+
+def several(node: Node, kept: Any) -> tuple[SavedTensor, ...]:
+    """A list of what was saved."""
+    if kept is RELEASED:
+        raise RuntimeError(SECOND_BACKWARD)
+    return tuple(SavedTensor(node, kept, place) for place in range(len(kept)))
+
+
+class SavedTensor:
+    """What a node has saved, for hooks that say how it is kept: an attribute of the holder, or a place in a list."""
+
+    def __init__(self, node: Node, holder: Any, place: str | int) -> None:
+        self.node, self.holder, self.place = node, holder, place
+
+    def register_hooks(self, *hooks: Callable[[Any], Any]) -> None:
+        """Pack the saved tensor now with the first; unpack it with the second when backward needs it."""
+        if len(hooks) != 2 or not all(map(callable, hooks)):
+            raise TypeError("register_hooks(): incompatible function arguments: expected two functions, to pack and "
+                            "to unpack")
+        saved = self.holder[self.place] if isinstance(self.place, int) else getattr(self.holder, self.place)
+        if saved is RELEASED:
+            raise RuntimeError("Calling register_hooks on a saved tensor after it has been freed. Specify "
+                               "retain_graph=True for the backward before, if hooks are to be set after it.")
+        if type(saved) is Packed:
+            raise RuntimeError("Calling register_hooks on a saved tensor whose hooks have already been set. "
+                               "Hint: only one pair of hooks is allowed at a time.")
+        if type(saved) is not tuple or saved[0] is None:
+            raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
+        made = packed(saved, *hooks)
+        if isinstance(self.place, int):
+            self.holder[self.place] = made
+        else:
+            setattr(self.holder, self.place, made)
+        self.node.ensure_hooks()
