@@ -11,9 +11,9 @@ from typing import Any
 
 from ._absent import refusing
 from ._library import table
-from ._library.custom_op import OPDEFS, CustomOpDef, custom_op, register_autocast_of
+from ._library.custom_ops import OPDEFS, CustomOpDef, custom_op, register_autocast_of
 from ._library.definition import fallthrough_kernel
-from ._library.infer import infer_schema
+from ._library.infer_schema import infer_schema
 from ._library.libraries import (
     Library,
     _scoped_library,  # noqa: F401  (programs' tests take it from here)

@@ -19,7 +19,7 @@ from ._dispatch.overload_names import is_inplace_alone, overload_name
 from ._dispatch.registry import CHOOSERS, OVERLOADS, Op
 from ._library import table
 from ._library.absent_ops import ABSENT, ABSENT_OVERLOADS, absent
-from ._library.custom_op import OVERLOAD
+from ._library.custom_ops import OVERLOAD
 from ._library.definition import Definition
 from ._library.schema import FunctionSchema, of_op
 
@@ -258,3 +258,11 @@ def __getattr__(name: str) -> Any:
         found = globals()[name] = importlib.import_module(".profiler.scope_ops", __package__)
         return found
     return namespace(name)
+
+
+class HigherOrderOperator:
+    """An op that takes functions: a name for PyTorch's classes; those of this runtime are plain functions."""
+
+    def __init__(self, name: str, *, cacheable: bool = False) -> None:
+        raise NotImplementedError(f"torch._ops.HigherOrderOperator: {name} would be an op of PyTorch's compiler, which "
+                                  "this runtime does not have; call the function itself")

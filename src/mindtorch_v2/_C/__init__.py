@@ -183,6 +183,8 @@ _ELSEWHERE = {"_is_fwd_grad_enabled": ("_autograd.forward", "is_fwd_grad_enabled
               "_is_multithreading_enabled": ("autograd", "is_multithreading_enabled"),
               "_LinAlgError": ("_backends.cpu.linalg", "LinAlgError"),
               "_AutoDispatchBelowAutograd": ("_library.definition", "below_autograd"),
+              "_get_autograd_fallback_mode": ("_library.definition", "get_autograd_fallback_mode"),
+              "_set_autograd_fallback_mode": ("_library.definition", "set_autograd_fallback_mode"),
               "DisableTorchFunction": ("_dispatch.overriding", "DisableTorchFunction"),
               "DisableTorchFunctionSubclass": ("_dispatch.overriding", "DisableTorchFunctionSubclass"),
               "DispatchKey": ("_library.keys", "DispatchKey"), "DispatchKeySet": ("_library.keys", "DispatchKeySet"),

@@ -432,10 +432,16 @@ def _with_tangents(cls: type[Function], ctx: Any, args: tuple[Any, ...], tangent
         call.in_jvp = False
     made = made if isinstance(made, tuple) else (made,)
     if len(made) != len(outputs):
-        raise RuntimeError(f"function {cls.__name__} returned an incorrect number of forward gradients (expected "
-                           f"{len(outputs)} got {len(made)})")
-    for output, tangent in zip(outputs, made):
-        if isinstance(output, Tensor) and isinstance(tangent, Tensor):
+        raise RuntimeError(f"Function's jvp returned an invalid number of forward gradients (expected {len(outputs)} "
+                           f"but got {len(made)}): {cls.__name__}")
+    for number, (output, tangent) in enumerate(zip(outputs, made)):
+        if tangent is not None and not isinstance(tangent, Tensor):
+            raise RuntimeError(f"expected Variable or None (got {type(tangent).__name__}) for grad output {number}.")
+        if isinstance(output, Tensor) and tangent is not None:
+            if tangent._a.shape != output._a.shape:
+                raise RuntimeError("Trying to set a forward gradient that has a different size than that of the "
+                                   f"original Tensor: {list(tangent._a.shape)} for {list(output._a.shape)}, from the "
+                                   f"jvp of {cls.__name__}")
             _check_tangent(output, tangent, args, tangents, call)
     return tuple(o if t is None or not isinstance(o, Tensor) else keep_tangent(o, t) for o, t in zip(outputs, made))
 
@@ -451,11 +457,12 @@ def _check_tangent(output: Tensor, tangent: Tensor, args: tuple[Any, ...], tange
                 raise RuntimeError("An inplace custom Function is not modifying the forward mode gradients inplace.")
         elif output._of is not None and output._of[0] is (argument if argument._of is None else argument._of[0]):
             if tangent._of is None and tangent is not given:
-                raise RuntimeError("A custom Function returns a view of an input, but its jvp is not returning a view.")
+                raise RuntimeError("A custom Function's forward is returning a view (or an input as-is) but the jvp is "
+                                   "not returning a view.")
             base = given if given._of is None else given._of[0]
             if tangent is not given and tangent._of is not None and tangent._of[0] is not base:
-                raise RuntimeError("A custom Function returns a view of an input, but its jvp is not returning a view "
-                                   "of the given tangent of that input.")
+                raise RuntimeError("A custom Function's forward is returning a view (or an input as-is) but the jvp is "
+                                   "not returning a view of the given tangent of that input.")
 
 
 def _record(node: FunctionNode, call: _Call, args: tuple[Any, ...], outputs: tuple[Any, ...], state: Any) -> None:

@@ -123,7 +123,7 @@ class SavedTensor:
         saved = self.holder[self.place] if isinstance(self.place, int) else getattr(self.holder, self.place)
         if saved is RELEASED:
             raise RuntimeError("Calling register_hooks on a saved tensor after it has been freed. Specify "
-                               "retain_graph=True for the backward before, if hooks are to be set after it.")
+                               "retain_graph=True to go through the graph a second time, or to set hooks later.")
         if type(saved) is Packed:
             raise RuntimeError("Calling register_hooks on a saved tensor whose hooks have already been set. "
                                "Hint: only one pair of hooks is allowed at a time.")

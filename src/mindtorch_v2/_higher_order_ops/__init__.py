@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._functions import cond
 from .associative_scan import associative_scan
 
-__all__ = ["associative_scan"]
+__all__ = ["associative_scan", "cond"]

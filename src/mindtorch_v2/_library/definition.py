@@ -44,6 +44,24 @@ def key_of(device_type: str) -> str:
     return DEVICE_KEYS.get(device_type, "PrivateUse1")
 
 
+class Fallback:
+    """What happens to results of ops with nothing for autograd: "warn" when a gradient arrives, or "nothing"."""
+
+    mode = "warn"
+
+
+def get_autograd_fallback_mode() -> str:
+    """See `Fallback`."""
+    return Fallback.mode
+
+
+def set_autograd_fallback_mode(mode: str) -> None:
+    """See `Fallback`; the mode "error" is one that PyTorch does not implement either."""
+    if mode not in ("nothing", "warn"):
+        raise RuntimeError(f"Unsupported AutogradFallbackMode: {mode}")
+    Fallback.mode = mode
+
+
 class _Below(threading.local):
     """Whether this thread is past the concern of autograd."""
 
@@ -257,6 +275,8 @@ class Definition:
 
     def _undeclared(self, values: tuple[Any, ...]) -> Any:
         """A kernel for a device and nothing for autograd: PyTorch runs it, and warns when a gradient arrives."""
+        if Fallback.mode == "nothing":
+            return self._backend(values)
         state = THREAD.state
         tensors = [tensor for tensor in self._tensors(values) if tensor.requires_grad]
         if not (state.grad and tensors):

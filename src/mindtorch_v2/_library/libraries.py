@@ -110,7 +110,11 @@ class Library:
             self._undo.append(replace(replaceable(name, dispatch_key or self.dispatch_key), fn))
             return
         key = _checked_key(dispatch_key or self.dispatch_key)
-        name = name.partition("::")[2] or name
+        given, _, rest = name.rpartition("::")
+        if given and given != self.ns:
+            raise RuntimeError(f"impl(\"{name}\", ...): the namespace ({given}) in the operator's name does not match "
+                               f"namespace of the library ({self.ns})")
+        name = rest
         qualname = f"{self.ns}::{name}"
         definition = table.find(qualname)
         kernels = table.PENDING.setdefault(qualname, {}) if definition is None else definition.kernels

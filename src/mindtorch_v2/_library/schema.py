@@ -52,6 +52,10 @@ class Argument:
         self.has_default = default is not None
         self.default: Any = None if default is None else self._value(default)
 
+    def has_default_value(self) -> bool:
+        """Whether a call may leave it out."""
+        return self.has_default
+
     @property
     def default_value(self) -> Any:
         """The default as PyTorch has it: a dtype is a number there."""

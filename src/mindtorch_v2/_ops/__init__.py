@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Iterable
+from typing import Any
 
 from .._backends.base import STAND_INS, Kernel
 from .._dispatch.namespace import LATE
@@ -115,6 +116,13 @@ class _Late:
 
 
 LATE.append(_Late())
+
+
+def __getattr__(name: str) -> Any:
+    # `torch._ops` is also where programs find the classes of ops.
+    if name in ("HigherOrderOperator", "OpOverload", "OpOverloadPacket"):
+        return getattr(importlib.import_module("..ops", __package__), name)
+    raise AttributeError(f"module 'torch._ops' has no attribute '{name}'")
 
 
 def _stand_in(key: str) -> Kernel | None:

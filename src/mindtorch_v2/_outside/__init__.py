@@ -44,6 +44,10 @@ REASONS: dict[str, tuple[type[BaseException], str]] = {
     "pipes": (NotImplementedError, "{}: data pipes are not part of this runtime; use a Dataset"),
     "nested": (NotImplementedError, "{}: this runtime has no nested tensors, all tensors are strided; pad the tensors "
                "to one size with torch.nn.utils.rnn.pad_sequence"),
+    "dimensions": (NotImplementedError, "{}: this runtime has no first-class dimensions; use einsum, permute and "
+                                        "reshape"),
+    "passes": (NotImplementedError, "{}: this part of torch.fx is not in this runtime; it has graphs, tracing, "
+                                    "interpreters, transformers and the replacement of patterns"),
     "numa": (NotImplementedError, "{}: processes are not bound to processors by this runtime"),
 }
 

@@ -6,6 +6,9 @@ for each example, and `jvp` differentiates twice: there is neither batching of a
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 from .._absent import refusing
 from .batching import vmap
 from .forward import jacfwd, jvp, linearize
@@ -16,6 +19,18 @@ __all__ = [
     "functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize",
     "replace_all_batch_norm_modules_", "stack_module_state", "vjp", "vmap",
 ]
+
+# What the package `functorch` has besides: its module here is this one.
+_FUNCTORCH = {"chunk_vmap": ".experimental", **dict.fromkeys(
+    ("combine_state_for_ensemble", "make_functional", "make_functional_with_buffers"), ".._functorch.make_functional"),
+    "make_fx": "..fx.experimental.proxy_tensor"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _FUNCTORCH:
+        return getattr(importlib.import_module(_FUNCTORCH[name], __package__), name)
+    raise AttributeError(f"module 'torch.func' has no attribute '{name}'")
+
 
 functionalize = refusing("functionalize", NotImplementedError,
                          "torch.func.functionalize: this runtime does not trace programs")

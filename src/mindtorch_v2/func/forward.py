@@ -15,6 +15,7 @@ from .._autograd.grad_mode import enable_grad
 from .._dispatch.namespace import aten
 from .._tensor import LEVELS, Tensor
 from ..utils._pytree import tree_flatten, tree_unflatten
+from .batching import RANDOMNESS
 from .gradients import Argnums, _released, jacrev, vjp
 
 _STRUCTURE = ("{}: Expected primals and tangents to have the same python structure. For example, if primals is a tuple "
@@ -45,10 +46,11 @@ class _Linear:
         for number, (primal, tangent) in enumerate(zip(self.leaves, given, strict=True)):
             if not isinstance(tangent, Tensor) or primal.shape != tangent.shape:
                 raise RuntimeError(f"tangent:{number} with shape {getattr(tangent, 'shape', type(tangent))} in "
-                                   f"flattened pytree doesn't match the shape {primal.shape} of the primal")
+                                   f"flattened pytree doesn't match the shape {primal.shape} of the corresponding "
+                                   "primal.")
             if primal.dtype is not tangent.dtype:
                 raise RuntimeError(f"tangent:{number} with dtype {tangent.dtype} in flattened pytree doesn't match the "
-                                   f"dtype {primal.dtype} of the primal")
+                                   f"dtype {primal.dtype} of the corresponding primal.")
         pairs = [(one, change) for one, change in zip(self.pulled, given, strict=True) if one.requires_grad]
         found: Any = [None] * len(self.probes)
         if pairs:
@@ -90,7 +92,7 @@ def _pushed(func: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[
         for one in leaves:
             if not isinstance(one, Tensor):
                 raise RuntimeError(f"jvp(f, primals, tangents): Expected {name} to only contain Tensors, got "
-                                   f"unsupported type {type(one)}")
+                                   f"{type(one)}")
     with dual_level():
         duals = [make_dual(one, change) for one, change in zip(given, changes, strict=True)]
         made = func(*tree_unflatten(duals, spec))
@@ -121,4 +123,6 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
 def jacfwd(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, chunk_size: int | None = None,
            randomness: str = "error") -> Callable[..., Any]:
     """A function that returns the Jacobian of `func`, computed as `jacrev` does."""
+    if randomness not in RANDOMNESS:
+        raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
     return jacrev(func, argnums, has_aux=has_aux, chunk_size=chunk_size)

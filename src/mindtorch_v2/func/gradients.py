@@ -123,6 +123,9 @@ class _Call:
             if not (isinstance(result, tuple) and len(result) == 2):
                 raise RuntimeError(f"{name}: output of function f should be a tuple: (output, aux) if has_aux is True")
             result, self.aux = result
+            for leaf in tree_flatten(self.aux)[0]:
+                if not isinstance(leaf, Tensor):
+                    raise RuntimeError(f"Expected tensors, got unsupported type {type(leaf)}")
         self.output = result
 
     def keeps_graph(self, outputs: list[Any]) -> bool:
@@ -199,7 +202,12 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         if given != spec:
             raise RuntimeError("Expected pytree structure of cotangents to be the same as pytree structure of outputs "
                                f"to the function. cotangents: {given}, primal output: {spec}")
-        graph = keep or any(g.requires_grad for g in grads) if create_graph is None else create_graph
+        for one in grads:
+            if one is not None and not isinstance(one, Tensor):
+                raise TypeError(f"gradients can be either Tensors or None, but got {type(one).__name__}")
+        graph = create_graph
+        if graph is None:
+            graph = keep or any(one is not None and one.requires_grad for one in grads)
         with enable_grad():
             found = call.gradients(outputs, grads, create_graph=graph, retain_graph=retain_graph)
         return _released(found, graph)

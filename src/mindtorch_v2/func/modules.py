@@ -26,7 +26,7 @@ def functional_call(module: Any, parameter_and_buffer_dicts: Any, args: Any = No
         if not all(isinstance(one, dict) for one in given):
             raise ValueError("Expected all elements of parameter_and_buffer_dicts to be dictionaries")
         names = [name for one in given for name in one]
-        repeated = sorted({name for name in names if names.count(name) > 1})
+        repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1]
         if repeated:
             raise ValueError(f"{repeated} appeared in multiple dictionaries; behavior of functional call is ambiguous")
         given = {name: tensor for one in given for name, tensor in one.items()}

@@ -14,7 +14,7 @@ def forward(self, x):
 
 from __future__ import annotations
 
-from ._symbolic_trace import ProxyableClassMeta, Tracer, symbolic_trace, wrap
+from ._symbolic_trace import PH, ProxyableClassMeta, Tracer, symbolic_trace, wrap
 from .graph import CodeGen, Graph
 from .graph_module import GraphModule
 from .interpreter import Interpreter, Transformer
@@ -22,5 +22,5 @@ from .node import Node, has_side_effect, map_arg
 from .proxy import Proxy
 from .subgraph_rewriter import replace_pattern
 
-__all__ = ["CodeGen", "Graph", "GraphModule", "Interpreter", "Node", "Proxy", "ProxyableClassMeta", "Tracer",
+__all__ = ["PH", "CodeGen", "Graph", "GraphModule", "Interpreter", "Node", "Proxy", "ProxyableClassMeta", "Tracer",
            "Transformer", "has_side_effect", "map_arg", "replace_pattern", "symbolic_trace", "wrap"]

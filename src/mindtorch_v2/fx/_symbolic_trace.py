@@ -8,6 +8,7 @@ import inspect
 import math
 import operator
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import CodeType, FunctionType, ModuleType
@@ -264,9 +265,10 @@ class Tracer(TracerBase):
     def _argument(self, name: str, parameter: inspect.Parameter, fixed: dict[str, Any]) -> Any:
         default = () if parameter.default is parameter.empty else (parameter.default,)
         kind = None if parameter.annotation is parameter.empty else parameter.annotation
-        if name in fixed and fixed[name] is not PH:
+        if name in fixed and not isinstance(fixed[name], PHBase):
             value = fixed[name]
-            if isinstance(value, (dict, list, tuple)) and any(one is PH for one in _pytree.tree_leaves(value)):
+            parts = _pytree.tree_leaves(value) if isinstance(value, (dict, list, tuple)) else ()
+            if any(isinstance(one, PHBase) for one in parts):
                 raise NotImplementedError("concrete_args with placeholders (PH) inside lists and dictionaries are not "
                                           "supported; give whole arguments")
             self._expect(name, value, default)
@@ -277,12 +279,15 @@ class Tracer(TracerBase):
         """Keep an argument whose value was given, and have the graph check it."""
         message = f"{name} has been specialized to have value {value} but got another value"
         plain = isinstance(value, (bool, int, float, str))
-        stand_in = self._placeholder(f"{name}_1" if plain or value is None else name, default)
+        stand_in = self._placeholder(f"{name}_1", default)
         if plain:
             same = self.create_proxy("call_function", operator.eq, (stand_in, value), {})
             self.create_proxy("call_function", _assert, (same, message), {})
         elif value is None:
             self.create_proxy("call_function", _assert_is_none, (stand_in, message), {})
+        else:
+            warnings.warn(f"Was not able to add assertion to guarantee correct input {name} to specialized function: "
+                          "give what it was specialized with", UserWarning, stacklevel=2)
 
     # -- tracing ---------------------------------------------------------------------------------------------------
 
@@ -386,14 +391,26 @@ class Scope:
         self.module_path, self.module_type = module_path, module_type
 
 
-class _Placeholder:
+class PHBase:
     """`PH`: a part of `concrete_args` that stays an argument."""
 
     def __repr__(self) -> str:
         return "PH"
 
 
-PH = _Placeholder()
+PH = PHBase()
+
+
+class PHWithMeta(PHBase):
+    """One with a key, by which the program knows it."""
+
+    def __init__(self, ph_key: str | None = None) -> None:
+        self.ph_key = ph_key
+
+    def transfer_meta(self, fx_node: Any) -> None:
+        """Note the key on a node."""
+        if self.ph_key:
+            fx_node.meta["ph_key"] = self.ph_key
 
 
 def symbolic_trace(root: Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None) -> GraphModule:

@@ -141,7 +141,7 @@ class _Writer:
             self.body = self.codegen._body_transformer(self.body)
         head = self.codegen.gen_fn_def(self.free, self.returns)
         code = "".join(f"    {line}\n" for line in "".join(self.body).split("\n"))
-        return PythonCode(f"\n\n\n{head}\n{code}", self.globals, {})
+        return PythonCode(f"\n\n\n{head}\n{code}    ", self.globals, {})  # PyTorch's code ends with an open line
 
     def _last_uses(self) -> dict[Node, list[Node]]:
         """After which node a value is no longer needed, so that its memory can go."""
@@ -230,7 +230,7 @@ class _Writer:
                 self.globals.setdefault(word, float(word))
             return repr(value)
         if value is None or isinstance(value, (bool, int, float, complex, str, bytes)) or value is ...:
-            return repr(value) if value is not ... else "..."
+            return repr(value)
         if isinstance(value, type) or callable(value):
             return self._global(qualified_name(value), value)
         if hasattr(type(value), "__members__"):

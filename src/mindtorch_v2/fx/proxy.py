@@ -151,9 +151,6 @@ class Proxy:
         raise RuntimeError("'len' is not supported in symbolic tracing by default; torch.fx.wrap('len') at the top of "
                            "the module makes it a call in the graph")
 
-    def __index__(self) -> int:
-        return self.tracer.to_bool(self)
-
     def __getitem__(self, index: Any) -> Proxy:
         return self.tracer.create_proxy("call_function", operator.getitem, (self, index), {})
 

@@ -34,6 +34,10 @@ _KEPT = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE, True)
 Policy = Callable[..., Any]
 
 
+# In the places of results: what is computed again, and what was handed out before.
+_AGAIN, _GONE = object(), object()
+
+
 class _Keeping(TorchDispatchMode):
     """Notes the results of the forward that are to be kept."""
 
@@ -47,6 +51,8 @@ class _Keeping(TorchDispatchMode):
         if self.policy(SelectiveCheckpointContext(is_recompute=False), func, *args, **named) in _KEPT:
             self.kept[func].append(tree_map(lambda leaf: (leaf.detach(), leaf._version) if isinstance(leaf, Tensor)
                                             else (leaf, None), made))
+        else:
+            self.kept[func].append(_AGAIN)
         return made
 
 
@@ -56,15 +62,30 @@ class _Kept(TorchDispatchMode):
     def __init__(self, policy: Policy, kept: dict[Any, list[Any]], allow_mutation: bool) -> None:
         super().__init__()
         self.policy, self.kept, self.allow_mutation = policy, kept, allow_mutation
+        self.places: dict[Any, int] = {}  # how many calls of each op this recomputation has seen
+
+    def __enter__(self) -> Any:
+        self.places = {}
+        return super().__enter__()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         named = kwargs or {}
-        if self.policy(SelectiveCheckpointContext(is_recompute=True), func, *args, **named) not in _KEPT:
+        place = self.places.get(func, 0)
+        self.places[func] = place + 1
+        known = self.kept.get(func, ())
+        if place >= len(known):  # a call that the forward did not make
+            if self.policy(SelectiveCheckpointContext(is_recompute=True), func, *args, **named) in _KEPT:
+                raise RuntimeError(f"{func} encountered during backward but not found in storage: the recomputation "
+                                   "runs other ops than the forward did")
             return func(*args, **named)
-        if not self.kept.get(func):
-            raise RuntimeError(f"{func} encountered during backward but not found in storage: the recomputation runs "
-                               "other ops than the forward did, or runs twice")
-        return tree_map(self._taken, self.kept[func].pop(0), is_leaf=lambda one: isinstance(one, tuple)
+        held = known[place]
+        if held is _AGAIN:
+            return func(*args, **named)
+        if held is _GONE:
+            raise RuntimeError("Trying to backward an extra time. What a selective checkpoint has kept is handed out "
+                               "in one backward only.")
+        known[place] = _GONE
+        return tree_map(self._taken, held, is_leaf=lambda one: isinstance(one, tuple)
                         and len(one) == 2 and (one[1] is None or isinstance(one[1], int)))
 
     def _taken(self, held: tuple[Any, Any]) -> Any:

@@ -35,10 +35,10 @@ def noop_context_fn() -> tuple[Any, Any]:
 class DefaultDeviceType:
     """The kind of device whose random numbers are kept for arguments that are on the CPU."""
 
-    _name = "cuda"
+    _name = "cpu"
 
     @staticmethod
-    def set_device_type(device: str = "cuda") -> None:
+    def set_device_type(device: str = "cpu") -> None:
         """Remember another."""
         DefaultDeviceType._name = device
 

@@ -33,8 +33,9 @@ class ModuleTracker:
 
     def _name(self, module: Any) -> str:
         name = self.known_modules.setdefault(module, type(module).__name__)
-        for child_name, child in module.named_children():
-            self.known_modules[child] = f"{name}.{child_name}"
+        for way, part in module.named_modules():  # not the children alone: a ModuleList is never called itself
+            if way:
+                self.known_modules[part] = f"{name}.{way}"
         return name
 
     def _before(self, module: Any, args: Any) -> None:

@@ -150,3 +150,19 @@ def infer_schema(prototype_function: Callable[..., Any], /, *, mutates_args: str
         raise inference.problem(f"{unknown} in mutates_args were not found in the custom op's signature: it holds "
                                 "names of arguments, or is 'unknown'.")
     return f"{op_name or ''}({', '.join(parts)}) -> {inference.result()}"
+
+
+def tuple_to_list(tuple_type: Any) -> Any:
+    """The list type that stands in a signature for a tuple type.
+
+    >>> tuple_to_list(tuple[int, int]), tuple_to_list(tuple)
+    (list[int], <class 'list'>)
+    """
+    parts = typing.get_args(tuple_type)
+    if tuple_type in (tuple, typing.Tuple) or parts in ((), ((),)):  # noqa: UP006
+        return list
+    if len(parts) == 1:
+        return GenericAlias(list, parts)
+    if len(parts) == 2 and parts[1] is Ellipsis:
+        return GenericAlias(list, parts[:1])
+    return GenericAlias(list, (typing.Union[tuple(parts)],))  # noqa: UP007

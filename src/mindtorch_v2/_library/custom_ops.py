@@ -10,7 +10,7 @@ from typing import Any
 from . import table
 from .definition import EXPLICIT, Definition, device_place
 from .generated import Formula
-from .infer import infer_schema
+from .infer_schema import infer_schema
 from .libraries import Library, device_key, set_formula
 from .schema import parse
 from .tags import as_tags

@@ -1,0 +1,237 @@
+"""Tools that programs are tested with: selective checkpoints, module names, transforms' mistakes, libraries of ops."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from test_semantics_autograd_oracle import agree, ours, outcome, theirs
+
+
+def part(torch: Any, name: str) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return importlib.import_module(f"{torch.__name__}.{name}")
+
+
+def says(program: Callable[[Any], Any], words: str) -> None:
+    """The same error on both sides, with these words."""
+    for torch in (theirs, ours):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with pytest.raises((RuntimeError, TypeError), match=re.escape(words)):
+                program(torch)
+    agree(program)
+
+
+# -- checkpoints ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["MUST_SAVE", "PREFER_SAVE", "MUST_RECOMPUTE", "PREFER_RECOMPUTE"])
+def test_a_policy_decides_once_for_each_op(name: str) -> None:
+    def program(torch: Any) -> Any:
+        checkpoints, asked = part(torch, "utils.checkpoint"), []
+
+        def policy(context: Any, op: Any, *args: Any, **kwargs: Any) -> Any:
+            asked.append(f"{context.is_recompute} {op}")
+            return checkpoints.CheckpointPolicy[name]
+
+        x, w = (torch.full((2, 2), value, requires_grad=True) for value in (1.0, 0.5))
+        y = checkpoints.checkpoint(
+            lambda x, w: (x @ w).sin().exp(), x, w, use_reentrant=False,
+            context_fn=lambda: checkpoints.create_selective_checkpoint_contexts(policy))
+        y.sum().backward()
+        return [asked, x.grad, w.grad]
+
+    agree(program)
+
+
+def test_what_a_selective_checkpoint_keeps_is_used_once() -> None:
+    def program(torch: Any) -> Any:
+        checkpoints = part(torch, "utils.checkpoint")
+        x = torch.ones(2, 2, requires_grad=True)
+        y = checkpoints.checkpoint(
+            lambda x: (x @ x).sin(), x, use_reentrant=False,
+            context_fn=lambda: checkpoints.create_selective_checkpoint_contexts([torch.ops.aten.mm.default])).sum()
+        y.backward(retain_graph=True)
+        y.backward()
+
+    says(program, "Trying to backward an extra time")
+
+
+def test_random_states_are_those_of_the_cpu_where_nothing_else_is_given() -> None:
+    agree(lambda torch: [part(torch, "utils.checkpoint")._infer_device_type(torch.ones(1)),
+                         part(torch, "utils.checkpoint").DefaultDeviceType.get_device_type()])
+
+
+# -- modules by name --------------------------------------------------------------------------------------------------
+
+
+def nested(torch: Any) -> Any:
+    class Inner(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return torch.mm(x, x)
+
+    class Outer(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.several = torch.nn.ModuleList([Inner(), Inner()])
+            self.named = torch.nn.ModuleDict({"one": Inner()})
+
+        def forward(self, x: Any) -> Any:
+            return self.named["one"](self.several[1](self.several[0](x)))
+
+    return Outer()
+
+
+def test_flops_of_modules_in_containers_are_told_apart() -> None:
+    def program(torch: Any) -> Any:
+        counter = part(torch, "utils.flop_counter").FlopCounterMode(display=False)
+        with counter:
+            nested(torch)(torch.ones(2, 2, requires_grad=True)).sum().backward()
+        return sorted((name, sorted((str(op), count) for op, count in counts.items()))
+                      for name, counts in counter.get_flop_counts().items())
+
+    agree(program)
+
+
+# -- functions of functions -------------------------------------------------------------------------------------------
+
+MISTAKES: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
+    "aux of grad": (lambda f, x: f.grad(lambda x: (x.sum(), 1), has_aux=True)(x), "Expected tensors, got unsupported"),
+    "aux of vjp": (lambda f, x: f.vjp(lambda x: (x, "a"), x, has_aux=True), "Expected tensors, got unsupported"),
+    "cotangent": (lambda f, x: f.vjp(lambda x: x, x)[1](1), "gradients can be either Tensors or None"),
+    "randomness": (lambda f, x: f.jacfwd(lambda x: x, randomness="bad")(x), "Only allowed values for randomness"),
+    "tangent": (lambda f, x: f.jvp(lambda x: x, (x,), (3,)), "Expected tangents to only contain Tensors"),
+    "linearize": (lambda f, x: f.linearize(lambda x: x, x)[1](x[:1]), "of the corresponding primal"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_of_transforms(mistake: str) -> None:
+    call, words = MISTAKES[mistake]
+    says(lambda torch: call(torch.func, torch.ones(3)), words)
+
+
+JVPS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "a smaller one": (lambda tangent: tangent[0], "different size"),
+    "a number": (lambda tangent: 1, "expected Variable or None"),
+    "two": (lambda tangent: (tangent, tangent), "invalid number of forward gradients"),
+}
+
+
+@pytest.mark.parametrize("jvp", JVPS)
+def test_tangents_of_custom_functions_fit_the_outputs(jvp: str) -> None:
+    made, words = JVPS[jvp]
+
+    def program(torch: Any) -> Any:
+        class Copy(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: Any) -> Any:
+                return x.clone()
+
+            @staticmethod
+            def jvp(ctx: Any, tangent: Any) -> Any:
+                return made(tangent)
+
+        forward = part(torch, "autograd.forward_ad")
+        with forward.dual_level():
+            return Copy.apply(forward.make_dual(torch.ones(2), torch.full((2,), 3.0)))
+
+    says(program, words)
+
+
+def test_functions_of_parameters_in_functorchs_form() -> None:
+    def program(torch: Any) -> Any:
+        form = part(torch, "_functorch.make_functional")
+        x, layer = torch.ones(4, 2), torch.nn.Linear(2, 3)
+        model = torch.nn.Sequential(layer, torch.nn.BatchNorm1d(3))
+        for one in model.parameters():
+            torch.nn.init.constant_(one, 0.5)
+        function, params = form.make_functional(layer)
+        whole, all_params, buffers = form.make_functional_with_buffers(model, disable_autograd_tracking=True)
+        stacked, many, _ = form.combine_state_for_ensemble([layer, layer])
+        weights, made, names = form.functional_init(torch.nn.Linear, (5,))(2, 3)
+        return [function(params, x), [one.requires_grad for one in (*params, *all_params, *many, *weights)],
+                whole(all_params, buffers, x), [tuple(one.shape) for one in (*buffers, *many, *weights)], list(names),
+                torch.vmap(stacked, in_dims=(0, 0, None))(many, (), x), made.__class__.__name__]
+
+    def with_buffers(torch: Any) -> Any:
+        part(torch, "_functorch.make_functional").make_functional(torch.nn.BatchNorm1d(2))
+
+    agree(program)
+    says(with_buffers, "has buffers")
+
+
+# -- libraries --------------------------------------------------------------------------------------------------------
+
+
+def test_a_kernel_for_another_namespace_is_refused() -> None:
+    def program(torch: Any) -> Any:
+        with torch.library._scoped_library("elsewhere", "FRAGMENT") as library:
+            library.define("taken(Tensor x) -> Tensor")
+            library.impl("somewhere::taken", lambda x: x, "CPU")
+
+    says(program, "does not match namespace")
+
+
+@pytest.mark.parametrize("mode", ["warn", "nothing"])
+def test_what_happens_without_an_autograd_kernel_is_a_setting(mode: str) -> None:
+    def program(torch: Any) -> Any:
+        before = torch._C._get_autograd_fallback_mode()
+        torch._C._set_autograd_fallback_mode(mode)
+        try:
+            with torch.library._scoped_library("fallbacks", "FRAGMENT") as library:
+                library.define("same(Tensor x) -> Tensor")
+                library.impl("same", lambda x: x.detach().clone(), "CPU")
+                x = torch.ones(2, requires_grad=True)
+                return [before, torch.ops.fallbacks.same(x).requires_grad]
+        finally:
+            torch._C._set_autograd_fallback_mode(before)
+
+    agree(program)
+
+
+@pytest.mark.parametrize("kind", [tuple[int, int], tuple, tuple[int, ...], tuple[int], tuple[int, float], tuple[()]])
+def test_lists_that_stand_for_tuples(kind: Any) -> None:
+    agree(lambda torch: str(part(torch, "_library.infer_schema").tuple_to_list(kind)))
+
+
+def test_questions_about_signatures() -> None:
+    def program(torch: Any) -> Any:
+        ask, aten = part(torch, "_library.utils"), torch.ops.aten
+        add = aten.add.Tensor._schema
+        return [ask.mutates_and_returns_first_arg(aten.add_.Tensor), ask.mutates_and_returns_first_arg(aten.add.Tensor),
+                ask.is_functional_schema(add), ask.is_functional_schema(aten.add_.Tensor._schema),
+                [one.name for one, _ in ask.zip_schema(add, (1,), {"alpha": 3})], ask.has_kwarg_only_args(add),
+                [one.has_default_value() for one in add.arguments], ask.parse_namespace("a::b")]
+
+    agree(program)
+
+
+# -- graphs -----------------------------------------------------------------------------------------------------------
+
+TRACED: dict[str, tuple[Callable[[Any], Any], dict[str, Any]]] = {
+    "dots": (lambda x: x[1:, None, ...], {}), "a tensor is given": (lambda x: x + 1, {"x": "tensor"}),
+}
+
+
+@pytest.mark.parametrize("function", TRACED)
+def test_code_of_traced_functions(function: str) -> None:
+    traced, given = TRACED[function]
+
+    def program(torch: Any) -> Any:
+        fixed = {name: torch.ones(1) for name in given}
+        return torch.fx.symbolic_trace(traced, concrete_args=fixed or None).code
+
+    agree(program)
+
+
+@pytest.mark.parametrize("use", [int, range])
+def test_proxies_are_no_numbers(use: Any) -> None:
+    assert outcome(ours, lambda torch: torch.fx.symbolic_trace(lambda x: use(x))) == ("TypeError", [])
+    agree(lambda torch: torch.fx.symbolic_trace(lambda x: use(x)))
