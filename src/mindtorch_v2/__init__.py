@@ -64,7 +64,9 @@ inf, nan, pi, e = _np.inf, _np.nan, _np.pi, _np.e
 
 # Loaded when first asked for, so that importing the package stays cheap.
 _SUBMODULES = frozenset({
-    "_C", "_VF", "__config__", "__future__", "_custom_ops", "_dynamo", "_environment", "_export", "_inductor", "_refs",
+    "_C", "_VF", "__config__", "__future__", "_custom_op", "_custom_ops", "_decomp", "_dynamo", "_environment",
+    "_export", "_functorch", "_guards", "_higher_order_ops", "_inductor", "_logging", "_prims", "_prims_common",
+    "_refs", "_subclasses", "_utils_internal",
     "_jit_internal", "_utils", "accelerator", "amp", "ao", "autograd", "backends", "compiler", "cpu", "cuda",
     "distributed", "distributions", "export", "fft", "func", "functional", "futures", "fx", "hub", "jit", "library",
     "linalg", "masked", "mps", "mtia", "multiprocessing", "nested", "nn", "npu", "onnx", "ops", "optim", "overrides",

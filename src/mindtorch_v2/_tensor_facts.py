@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ._autograd.function import mark_underivable
 from ._autograd.graph import edge, leaf_edge
 from ._autograd.inplace import bump, check_inplace
 from ._backends import flipped
@@ -133,7 +134,8 @@ def _same_device(self: Tensor, other: as_device) -> None:
 
 def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
     """Make this tensor a view of other memory."""
-    if self.requires_grad and THREAD.state.grad:
+    recording = THREAD.state.grad and (self.requires_grad or (isinstance(source, Tensor) and source.requires_grad))
+    if recording and self.requires_grad:
         check_inplace(self)
     if source is None:
         array, kept = _nothing(self._a) if self.is_cpu else empty_array((0,), self._a.dtype, self.device), None
@@ -167,6 +169,8 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
         hooks, self._ag.accumulator = self._ag.accumulator[0].hooks, None
         leaf_edge(self)[0].hooks = hooks
     bump(self)
+    if recording:
+        mark_underivable(self, "set_")
     return self
 
 

@@ -534,6 +534,16 @@ class Error(Node):
         raise RuntimeError(self.reason)
 
 
+def mark_underivable(tensor: Tensor, name: str) -> None:
+    """Give the result of an op that has no derivative a history that says so when a gradient arrives."""
+    node = object.__new__(Error)
+    node.edges, node.hooks, node.seq = (edge(tensor),), None, THREAD.state.seq
+    THREAD.state.seq += 1
+    node.meta = ((tensor._a.shape, tensor._a.dtype),)
+    node.reason = f"derivative for {name} is not implemented"
+    tensor._rg, tensor._edge = True, (node, 0)
+
+
 class DelayedError:
     """Called with tensors, returns them so that a backward through them fails with a message."""
 

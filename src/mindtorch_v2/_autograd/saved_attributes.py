@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+import weakref
 from typing import TYPE_CHECKING, Any
 
 from .._tensor import is_differentiable_dtype
@@ -15,15 +15,20 @@ if TYPE_CHECKING:
 # What PyTorch makes of the shape of an argument that is kept for its shape only.
 FROM_SHAPE = re.compile(r"(?P<argument>\w+)_sym_(?:(?P<whole>sizes(?:_opt)?)|(?P<count>numel)|"
                         r"argsize_(?P<minus>minus_)?(?P<place>\d+))")
+# Of each class of nodes, once it was asked; a program's own classes are not kept alive.
+NAMES: weakref.WeakKeyDictionary[type[Node], dict[str, str]] = weakref.WeakKeyDictionary()
 UNSIGNED = 2**64  # numbers come out of PyTorch's nodes as unsigned ones
 
 
-@cache
 def names_of_slots(kind: type[Node]) -> dict[str, str]:
     """Name -> slot of the nodes of a class."""
+    found = NAMES.get(kind)
+    if found is not None:
+        return found
     named = result_names(kind)
     slots = [slot for slot in getattr(kind, "__slots__", ()) if slot.startswith("v_")]
-    return {named.get(slot) or re.sub("_shape$", "_sym_sizes", slot[2:]): slot for slot in slots}
+    found = NAMES[kind] = {named.get(slot) or re.sub("_shape$", "_sym_sizes", slot[2:]): slot for slot in slots}
+    return found
 
 
 def result_names(kind: type[Node]) -> dict[str, str]:

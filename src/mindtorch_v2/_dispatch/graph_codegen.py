@@ -65,6 +65,7 @@ class GraphWriter:
             for parameter in parameters:
                 if parameter not in ("grad", "grads", "given_grads", "needs"):
                     users.setdefault(parameter, []).extend(names)
+        conditions: dict[str, str] = {}  # on which an argument is kept, where that is not always
         for parameter, wanted in users.items():
             slot = f"v_{parameter}"
             self.slots[parameter] = slot
@@ -75,8 +76,10 @@ class GraphWriter:
                 if set(wanted) != everyone and all(not self.tensors[index[n]].is_list for n in wanted):
                     test = " or ".join(f"e{index[n]} is not None" for n in dict.fromkeys(wanted))
                     value = f"({value}) if {test} else None"
+                    conditions[parameter] = f" if {test} else None"
             self.add(indent, f"node_.{slot} = {value}")
-        kept = [f"type(v{index[p]}._st)" for p in users if p in index and not self.tensors[index[p]].is_list]
+        kept = [f"type(v{index[p]}._st){conditions.get(p, '')}" for p in users
+                if p in index and not self.tensors[index[p]].is_list]
         if kept:
             self.add(indent, f"if INFERENCE_SEEN and InferenceShared in ({', '.join(kept)},): refuse_saving()")
 

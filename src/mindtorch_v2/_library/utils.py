@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from .schema import FunctionSchema
+from .schema import parse
 
 __all__ = ["has_kwarg_only_args", "has_kwarg_only_tensors", "is_functional_schema", "iter_tensors",
            "mutates_and_returns_first_arg", "parse_namespace", "zip_schema"]
@@ -22,8 +22,8 @@ def parse_namespace(qualname: str) -> tuple[str, str]:
 
 def is_functional_schema(schema: Any) -> bool:
     """Whether an op changes nothing, returns something, and nothing of it is a view of an argument."""
-    if not isinstance(schema, FunctionSchema):
-        schema = FunctionSchema(schema)
+    if isinstance(schema, str):
+        schema = parse(*parse_namespace(schema))
     return bool(schema.returns) and not schema.is_mutable and all(one.alias_info is None for one in schema.returns)
 
 

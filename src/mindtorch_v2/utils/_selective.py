@@ -72,7 +72,7 @@ class _Kept(TorchDispatchMode):
         named = kwargs or {}
         place = self.places.get(func, 0)
         self.places[func] = place + 1
-        known = self.kept.get(func, ())
+        known = self.kept.get(func, [])
         if place >= len(known):  # a call that the forward did not make
             if self.policy(SelectiveCheckpointContext(is_recompute=True), func, *args, **named) in _KEPT:
                 raise RuntimeError(f"{func} encountered during backward but not found in storage: the recomputation "

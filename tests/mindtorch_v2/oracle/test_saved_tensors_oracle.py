@@ -214,3 +214,41 @@ def test_hooks_of_a_leaf_are_seen() -> None:
         return [before, len(x._post_accumulate_grad_hooks)]
 
     agree(program)
+
+
+SETS: dict[str, Callable[[Any, Any], Any]] = {
+    "a result": lambda torch, x: (x * 2).set_(torch.ones(3)),
+    "from what requires grad": lambda torch, x: torch.ones(3).set_(x),
+    "a leaf": lambda torch, x: x.set_(torch.ones(3)),
+    "plain": lambda torch, x: torch.ones(3).set_(torch.zeros(2)) + x.sum(),
+}
+
+
+@pytest.mark.parametrize("kind", SETS)
+def test_set_has_no_derivative(kind: str) -> None:
+    def program(torch: Any) -> Any:
+        x = torch.ones(3, requires_grad=True)
+        made = SETS[kind](torch, x)
+        try:
+            made.sum().backward()
+        except RuntimeError as error:
+            return [made.requires_grad, "derivative for set_ is not implemented" in str(error)]
+        return [made.requires_grad, x.grad]
+
+    agree(program)
+
+
+def test_inference_tensors_are_refused_only_where_they_are_kept() -> None:
+    def program(torch: Any) -> Any:
+        with torch.inference_mode():
+            layer = torch.nn.Linear(2, 2, bias=False)
+        (torch.ones(1, 2) @ layer.weight + (layer.weight * torch.ones(2)).sum()).sum().backward()
+        return [layer.weight.grad, layer.weight.is_inference()]
+
+    def kept(torch: Any) -> Any:
+        with torch.inference_mode():
+            x = torch.ones(2)
+        return x * torch.ones(2, requires_grad=True)
+
+    agree(program)
+    agree(kept)
