@@ -23,7 +23,7 @@ def says(program: Callable[[Any], Any], words: str) -> None:
     for torch in (theirs, ours):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            with pytest.raises((RuntimeError, TypeError), match=re.escape(words)):
+            with pytest.raises((RuntimeError, TypeError, ValueError), match=re.escape(words)):
                 program(torch)
     agree(program)
 
@@ -235,3 +235,73 @@ def test_code_of_traced_functions(function: str) -> None:
 def test_proxies_are_no_numbers(use: Any) -> None:
     assert outcome(ours, lambda torch: torch.fx.symbolic_trace(lambda x: use(x))) == ("TypeError", [])
     agree(lambda torch: torch.fx.symbolic_trace(lambda x: use(x)))
+
+
+# -- the older way to define ops --------------------------------------------------------------------------------------
+
+GRADS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "no dictionary": (lambda grad: grad, "expected the output of the backward function to be a dict"),
+    "a number": (lambda grad: {"x": 3}, "expected the gradient to be either None or a Tensor"),
+    "too many": (lambda grad: {"x": grad, "y": grad}, "expected the returned grad_input dict to have keys"),
+}
+
+
+@pytest.fixture
+def older() -> Any:
+    """Makes an op on either side, with what is asked for; all are taken away again."""
+    made: list[tuple[Any, str]] = []
+
+    def make(torch: Any, backward: Any = None) -> Any:
+        ops, name = part(torch, "_custom_ops"), f"older_{len(made)}"
+        made.append((ops, f"olderops::{name}"))
+        ops.custom_op(f"olderops::{name}", "(Tensor x, int y) -> Tensor")
+        ops.impl(f"olderops::{name}")(lambda x, y: x * y)
+        if backward is not None:
+            ops.impl_save_for_backward(f"olderops::{name}")(lambda inputs, output: {"y": inputs.y, "x": inputs.x})
+            ops.impl_backward(f"olderops::{name}")(backward)
+        return getattr(torch.ops.olderops, name)
+
+    yield make
+    for ops, name in made:
+        ops._destroy(name)
+
+
+def test_ops_in_the_older_way(older: Any) -> None:
+    def program(torch: Any) -> Any:
+        op = older(torch, lambda ctx, saved, grad: {"x": grad * saved["y"] * saved["x"]})
+        x = torch.full((2,), 3.0, requires_grad=True)
+        y = op(x, 2)
+        y.sum().backward()
+        return [y, x.grad, op(x.detach(), 4), str(op.default._schema).partition("(")[2]]
+
+    agree(program)
+
+
+@pytest.mark.parametrize("mistake", GRADS)
+def test_gradients_of_ops_in_the_older_way(mistake: str, older: Any) -> None:
+    backward, words = GRADS[mistake]
+
+    def program(torch: Any) -> Any:
+        op = older(torch, lambda ctx, saved, grad: backward(grad))
+        op(torch.ones(2, requires_grad=True), 2).sum().backward()
+
+    says(program, words)
+
+
+def test_ops_in_the_older_way_without_gradient(older: Any) -> None:
+    says(lambda torch: older(torch)(torch.ones(2, requires_grad=True), 2), "Autograd has not been implemented")
+
+
+REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "no namespace": (lambda ops: ops.custom_op("alone", "(Tensor x) -> Tensor"), "Expected there to be a namespace"),
+    "reserved": (lambda ops: ops.custom_op("aten::mine", "(Tensor x) -> Tensor"), "is a reserved namespace"),
+    "changes": (lambda ops: ops.custom_op("olderops::m", "(Tensor(a!) x) -> Tensor"), "only supports functional"),
+    "name": (lambda ops: ops.custom_op("olderops::m")(lambda x: x), "expected `func` to have name 'm'"),
+    "unknown": (lambda ops: ops.impl("olderops::unknown")(lambda x: x), "Could not find the operator"),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_mistakes_in_the_older_way(kind: str) -> None:
+    call, words = REFUSED[kind]
+    says(lambda torch: call(part(torch, "_custom_ops")), words)
