@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import warnings
 from typing import Any
 
@@ -12,7 +11,8 @@ from ._device import CPU, DeviceLike, as_device
 from ._dispatch.namespace import aten
 from ._dispatch.observer import as_one
 from ._dispatch.state import THREAD
-from ._dtype import DType, as_dtype, check_can_require_grad, dtype, dtype_of_array, int64
+from ._dlpack import taken
+from ._dtype import DefaultDtype, DType, as_dtype, check_can_require_grad, cpp_name, dtype, dtype_of_array, int64
 from ._python_data import Nest, check_range
 from ._shape import Size
 from ._storage import BorrowedShared, Storage
@@ -149,20 +149,42 @@ def asarray(obj: Any, *, dtype: DType | None = None, device: DeviceLike = None, 
                       "Pass requires_grad=False explicitly to get a tensor without history.")
     if isinstance(obj, Storage):
         obj = obj.bytes() if dtype is None else obj.bytes().view(dtype.np)
+    lent = _lent(obj, dtype)
+    if lent is None and copy is False:
+        raise ValueError("can't alias arbitrary sequence into a tensor.")
     if isinstance(obj, Tensor):
         made = as_tensor(obj if requires_grad else aten.detach(obj), dtype, device)
     else:
-        made = as_tensor(obj, dtype, device)
-    shares = (made._a is obj._a if isinstance(obj, Tensor)
-              else isinstance(obj, np.ndarray) and (made._a is obj or made._a.base is obj))
+        made = as_tensor(obj if lent is None else lent, dtype, device)
+    shares = lent is not None and made._a is lent._a
     if copy and shares:
         made = aten.clone(made)
     if copy is False and not shares:
-        raise ValueError("can't alias arbitrary data: this conversion needs a copy")
+        if lent is not None and made.device != lent.device:
+            raise ValueError(f"can't alias tensor from device '{lent.device}' to '{made.device}'.")
+        raise ValueError(f"can't alias tensor with dtype '{cpp_name(lent.dtype.name)}' into dtype "
+                         f"'{cpp_name(made.dtype.name)}'.")
     if requires_grad and not made.requires_grad:
         made = alias(made)
         made.requires_grad = True
     return made
+
+
+def _lent(obj: Any, kind: DType | None) -> Tensor | None:
+    """A tensor on the memory of an object that lends it: an array, a capsule, or a buffer with elements of this dtype."""
+    if isinstance(obj, Tensor):
+        return obj
+    if isinstance(obj, np.ndarray):
+        return from_numpy(obj)
+    if type(obj).__name__ == "PyCapsule":
+        return from_dlpack(obj)
+    if isinstance(obj, np.generic):
+        return None
+    try:
+        memoryview(obj)
+    except TypeError:
+        return None
+    return frombuffer(obj, dtype=DefaultDtype.value if kind is None else as_dtype(kind, "asarray"))
 
 
 def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
@@ -193,38 +215,15 @@ def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0, r
     return made
 
 
-class _Capsule:
-    """A bare capsule as an object that NumPy can ask for it."""
-
-    def __init__(self, capsule: Any) -> None:
-        self.capsule = capsule
-
-    def __dlpack__(self, **options: Any) -> Any:
-        return self.capsule
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)
-
-
-def _writable(array: np.ndarray) -> np.ndarray:
-    """The same memory for writing too: bare capsules do not say whether they allow it, and NumPy assumes the worst."""
-    if array.flags.writeable or not array.size or min(array.strides, default=0) < 0:
-        return array
-    span = sum((n - 1) * s for n, s in zip(array.shape, array.strides)) + array.itemsize
-    memory = (ctypes.c_char * span).from_address(array.__array_interface__["data"][0])
-    memory.owner = array  # type: ignore[attr-defined]
-    return np.ndarray(array.shape, array.dtype, memory, 0, array.strides)
-
-
 def from_dlpack(ext_tensor: Any, *, device: DeviceLike = None, copy: bool | None = None) -> Tensor:
     """A tensor on the memory of another library's array, or of a capsule of `to_dlpack`."""
     if isinstance(ext_tensor, Tensor) and ext_tensor.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if isinstance(ext_tensor, Tensor) and not copy:
         made = aten.alias(aten.detach(ext_tensor))
-    elif hasattr(ext_tensor, "__dlpack__"):
-        made = wrap(np.from_dlpack(ext_tensor))
     else:
-        made = wrap(_writable(np.from_dlpack(_Capsule(ext_tensor))))
+        made = wrap(taken(ext_tensor))
     made = aten.clone(made) if copy else made
+    if device is not None and as_device(device).type == "meta":
+        raise BufferError("Cannot pack tensors on meta")
     return made if device is None else aten.to(made, device)

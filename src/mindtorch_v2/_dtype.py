@@ -42,6 +42,8 @@ class dtype:
 
     def to_complex(self) -> dtype:
         """The complex type whose parts have this precision."""
+        if not (self.is_floating_point or self.is_complex):
+            raise RuntimeError(f"Unknown Complex ScalarType for {cpp_name(self.name)}")
         return complex128 if self in (float64, complex128) else complex64
 
 

@@ -174,5 +174,7 @@ def check_range(values: np.ndarray, kind: dtype) -> None:
         return
     limits = np.iinfo(kind.np)
     low, high = values.min(), values.max()
+    if low < 0 and kind.name == "uint64":
+        raise OverflowError("can't convert negative int to unsigned")
     if not (low >= (limits.min or -limits.max) and high <= limits.max):
         raise RuntimeError(f"value cannot be converted to type {kind.np.name} without overflow")

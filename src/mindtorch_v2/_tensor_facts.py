@@ -28,6 +28,7 @@ from ._dispatch.namespace import aten
 from ._dispatch.observer import as_one
 from ._dispatch.state import THREAD
 from ._dispatch.steps import step
+from ._dlpack import DLDeviceType, exported
 from ._dtype import DefaultDtype, DType, dtype, uint8
 from ._memory_format import MemoryFormat
 from ._shape import numel
@@ -357,19 +358,22 @@ def _dlpack(self: Tensor, **options: Any) -> Any:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if self.is_conj() or self.is_neg():
         raise BufferError(f"Can't export tensors with the {'conjugate' if self.is_conj() else 'negative'} bit set")
+    if self.layout is not strided:
+        raise BufferError("Can't export tensors with layout other than torch.strided")
     if not isinstance(self._a, np.ndarray):
         raise BufferError(f"Can't export tensors on {self.device} by DLPack; copy them to the host first")
-    if options.get("stream") is not None:
+    stream = options.pop("stream", None)
+    if not isinstance(stream, (int, type(None))):
+        raise TypeError("stream must be ``int`` or ``none``")
+    if stream not in (None, -1):
         raise AssertionError("stream should be None on cpu.")
-    if self.dtype.name == "bfloat16":
-        raise BufferError("Can't export bfloat16 by DLPack: NumPy does not know it")
-    return self._a.__dlpack__(**{key: value for key, value in options.items() if value is not None})
+    return exported(self._a, self.dtype, **{key: value for key, value in options.items() if value is not None})
 
 
 def _dlpack_device(self: Tensor) -> tuple[int, int]:
     if not isinstance(self._a, np.ndarray):
         raise ValueError(f"Unknown device type {self.device} for Dlpack")
-    return (1, 0)
+    return (DLDeviceType.kDLCPU, 0)
 
 
 def _grad_dtype(self: Tensor) -> dtype:

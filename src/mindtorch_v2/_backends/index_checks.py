@@ -28,16 +28,16 @@ def copied_dim(a: Any, dim: int, index: Any, source: Any) -> int:
     if a.dtype != source.dtype:
         raise RuntimeError("index_copy_(): self and source expected to have the same dtype, but got (self) "
                            f"{_name(a)} and (source) {_name(source)}")
-    whole, added = a.shape or (1,), source.shape or (1,)
-    if source.ndim and (whole[:at] + whole[at + 1:] != added[:at] + added[at + 1:]):
+    whole, added = ((*one.shape[:at], *one.shape[at + 1:]) for one in (a, source))
+    if whole != added:
         raise RuntimeError(
             "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: "
-            f"{' '.join(map(str, whole[:at] + whole[at + 1:]))} at dimension {at} and source slice shape: "
-            f"{' '.join(map(str, added[:at] + added[at + 1:]))} at dimension {at}."
+            f"{' '.join(map(str, whole))} at dimension {at} and source slice shape: {' '.join(map(str, added))} at "
+            f"dimension {at}."
         )
-    if source.ndim and index.size != added[at]:
+    if source.ndim and index.size != source.shape[at]:
         raise IndexError(f"index_copy_(): Number of indices ({index.size}) should be equal to source.size(dim) "
-                         f"({added[at]})")
+                         f"({source.shape[at]})")
     return at
 
 

@@ -44,7 +44,7 @@ usl im2col:im2col_out_cpu
 b c searchsorted.Tensor:searchsorted_out_cpu searchsorted.Scalar:searchsorted_out_cpu
 b c bucketize.Tensor:searchsorted_out_cpu threshold:threshold_cpu
 b reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d
-b linalg_cross:cross addcmul:addcmul_cpu_out _trilinear:bmm
+b linalg_cross:cross _trilinear:bmm
 c fractional_max_pool2d:fractional_max_pool2d_out_frame fractional_max_pool3d:fractional_max_pool3d_out_frame
 busl max_pool2d_with_indices_backward:max_pool2d_backward max_pool3d_with_indices_backward:max_pool3d_backward
 """

@@ -439,6 +439,8 @@ def linspace(start: Any, end: Any, steps: int, *, out: Any = None, dtype: DType 
 def _logspace(start: Any, end: Any, steps: int, base: float, dtype: DType | None, layout: Any, device: DeviceLike,
               pin_memory: bool | None) -> Tensor:
     kind = dtype or DefaultDtype.value
+    if dtype is None and (isinstance(start, complex) or isinstance(end, complex)):
+        kind = kind.to_complex()
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
     if kind is bool_ and steps:

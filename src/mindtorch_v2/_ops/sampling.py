@@ -11,6 +11,7 @@ from .._backends.cpu import rng_rejection as kernels
 from .._backends.cpu.rng_checks import FLOATING, require
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
+from .._dtype import FROM_NUMPY, cpp_name
 from .._random import Generator, engine_of
 from .._tensor import Tensor
 
@@ -35,6 +36,9 @@ def _poisson(a: Any, generator: Generator | None) -> Any:
 
 def _binomial(count: Any, prob: Any, generator: Generator | None) -> Any:
     require(count.dtype, FLOATING, "binomial_cpu")
+    if prob.dtype != count.dtype:
+        raise RuntimeError(f"Found dtype {cpp_name(FROM_NUMPY[prob.dtype].name)} but expected "
+                           f"{cpp_name(FROM_NUMPY[count.dtype].name)}")
     return rng_counts.binomial(engine_of(generator), count, prob).astype(count.dtype)
 
 

@@ -317,6 +317,8 @@ def _movedim(self: Tensor, source: Any, destination: Any) -> Tensor:
     for name, dims, as_given in (("source", sources, source), ("destination", targets, destination)):
         if len(set(dims)) != len(dims):
             raise RuntimeError(f"movedim: repeated dim in `{name}` ({_listed(as_given)})")
+    if not ndim:
+        return aten.alias(self)
     order = [-1] * ndim
     for s, t in zip(sources, targets):
         order[t] = s

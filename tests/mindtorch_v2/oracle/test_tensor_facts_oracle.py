@@ -204,8 +204,22 @@ def test_dlpack_errors():
     for torch in (ours, theirs):
         with pytest.raises((RuntimeError, BufferError), match="require grad"):
             torch.ones(2, requires_grad=True).__dlpack__()
-    with pytest.raises(BufferError, match="bfloat16"):
-        ours.ones(2, dtype=ours.bfloat16).__dlpack__()
+        with pytest.raises((RuntimeError, BufferError), match="require grad"):
+            torch.from_dlpack(torch.ones(2, requires_grad=True))
+        capsule = torch.utils.dlpack.to_dlpack(torch.ones(2, requires_grad=True))
+        assert torch.from_dlpack(capsule).tolist() == [1.0, 1.0]
+        with pytest.raises(RuntimeError, match="only once"):
+            torch.from_dlpack(capsule)
+
+
+def test_types_without_a_numpy_type_go_through_dlpack():
+    mine = ours.arange(3, dtype=ours.bfloat16)
+    shared = theirs.from_dlpack(mine)
+    shared[0] = 7
+    assert shared.dtype == theirs.bfloat16 and mine.tolist() == [7.0, 1.0, 2.0]
+    back = ours.from_dlpack(shared)
+    back[1] = 5
+    assert back.dtype == ours.bfloat16 and mine.tolist() == [7.0, 5.0, 2.0]
 
 
 def test_from_file(tmp_path):

@@ -22,6 +22,8 @@ MANY_RESTS, EXACT_QUOTIENT = 256, 2.0**28
 
 def scaled_operand(b: Array, alpha: Any) -> Array:
     """`alpha * b`; a number of a higher kind than the operand's is refused."""
+    if isinstance(alpha, bool) and b.dtype != np.bool_:
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
     if isinstance(alpha, float) and b.dtype not in FLOAT_DTYPES:
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
     if isinstance(alpha, complex) and b.dtype.kind != "c":

@@ -67,6 +67,8 @@ def lerp_scalar(a: Array, end: Array, weight: Any) -> Array:
 def lerp_tensor(a: Array, end: Array, weight: Array) -> Array:
     """`lerp` with a weight for each element."""
     check_same("lerp", "end", a, end)
+    if weight.ndim == 0:  # a number, as far as its dtype goes
+        weight = weight.astype(a.dtype)
     check_same("lerp", "weight", a, weight)
     return lerp(a, end, weight)
 
@@ -112,6 +114,8 @@ def _add_quotient(a: Array, b: Array, c: Array, value: Any) -> Array:
 def addcmul(a: Array, b: Array, c: Array, value: Any) -> Array:
     """`a + value b c`."""
     a, b, c = promote_list([a, b, c])
+    if a.dtype == np.bool_:
+        raise unsupported("addcmul_cpu_out", a.dtype)
     return _add_product(a, b, c, value if a.dtype in FLOAT_DTYPES else int(value))
 
 

@@ -62,6 +62,8 @@ def lerp_scalar_into(a: Array, end: Array, weight: Any) -> Array:
 
 def addcmul_into(a: Array, b: Array, c: Array, value: Any) -> Array:
     """`a += value b c`."""
+    if a.dtype == np.bool_:
+        return binary.addcmul(a, b, c, value)
     if _updated(ADD_PRODUCT, a, b, c, value):
         return a
     if not _alike(a, b, c):

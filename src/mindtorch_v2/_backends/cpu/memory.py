@@ -154,7 +154,7 @@ if _X86:
 
 
 def copy_into(target: Array, source: Array) -> Array:
-    """`target[...] = source`. Complex loses its imaginary part, floats truncate, as a C cast does."""
+    """`target[...] = source`. Complex loses its imaginary part, except for flags; floats truncate, as a C cast does."""
     kind = target.dtype.kind
     if (change := CONVERSIONS.get((target.dtype, source.dtype))) is not None and target.shape == source.shape \
             and providers.conversions() and providers.native.convert(change, target, source):
@@ -162,7 +162,7 @@ def copy_into(target: Array, source: Array) -> Array:
     if (target.size >= 1024 and target.dtype is source.dtype and not (target.flags.c_contiguous and
             source.flags.c_contiguous) and providers.moves() and providers.native.copy(target, source)):
         return target
-    if source.dtype.kind == "c" and kind != "c":
+    if source.dtype.kind == "c" and kind not in "cb":
         source = source.real
     if kind in "iu" and target.dtype.itemsize < 8 and FROM_NUMPY[source.dtype].is_floating_point:
         source = _whole(source, kind)

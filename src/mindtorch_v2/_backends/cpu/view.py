@@ -409,7 +409,7 @@ def view_dtype(a: Array, to: dtype) -> Array:
         change = f"to view {pretty(FROM_NUMPY[a.dtype])} as {pretty(to)} (different element sizes)"
         if not a.ndim:
             raise RuntimeError(f"self.dim() cannot be 0 {change}")
-        if a.strides[-1] != have:
+        if a.size and a.strides[-1] != have:
             raise RuntimeError(f"self.stride(-1) must be 1 {change}, but got {a.strides[-1] // have}")
         if have < want:
             ratio = want // have
@@ -420,9 +420,11 @@ def view_dtype(a: Array, to: dtype) -> Array:
             if a.size and offset % ratio:
                 raise RuntimeError(f"self.storage_offset() must be divisible by {ratio} {change}, but got {offset}")
             for i, step in enumerate(a.strides[:-1]):
-                if step % want:
+                if a.size and step % want:
                     raise RuntimeError(f"self.stride({i}) must be divisible by {ratio} {change}, but got "
                                        f"{step // have}")
+        if not a.size:  # NumPy reads other elements only where the last stride is one
+            return a.reshape(-1).view(to.np).reshape(*a.shape[:-1], a.shape[-1] * have // want)
     return a.view(to.np)
 
 
