@@ -171,7 +171,7 @@ def asarray(obj: Any, *, dtype: DType | None = None, device: DeviceLike = None, 
 
 
 def _lent(obj: Any, kind: DType | None) -> Tensor | None:
-    """A tensor on the memory of an object that lends it: an array, a capsule, or a buffer with elements of this dtype."""
+    """A tensor on the memory of an object that lends it: an array, a capsule, or a buffer of this dtype."""
     if isinstance(obj, Tensor):
         return obj
     if isinstance(obj, np.ndarray):

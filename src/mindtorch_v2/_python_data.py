@@ -9,6 +9,7 @@ import numpy as np
 
 from ._dtype import COMPLEX, FLOAT, INTEGER, DefaultDtype, bool_, dtype, dtype_of_array, int64, promote_types
 from ._tensor import Tensor
+from ._warn import warn_once
 
 NUMBERS = frozenset({bool, int, float, complex})
 MAX_DIMENSIONS = 128  # PyTorch's limit for nests of Python data
@@ -40,6 +41,8 @@ class Nest:
         if depth + 1 < len(self.sizes):
             for value in data:
                 if type(value) is np.ndarray and value.shape == tuple(self.sizes[depth + 1:]):
+                    warn_once("Creating a tensor from a list of numpy.ndarrays is extremely slow. Make one array of it "
+                              "first, with numpy.array().")
                     self.kinds.add(value.dtype.type)
                 else:
                     self._look(value, depth + 1)

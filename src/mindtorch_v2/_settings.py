@@ -55,7 +55,7 @@ def set_num_interop_threads(num: int) -> None:
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Refuse what PyTorch calls nondeterministic, and fill new memory. Kernels here are deterministic anyway."""
-    if not isinstance(mode, (bool, int)):
+    if not isinstance(mode, bool):
         raise TypeError("_set_deterministic_algorithms(): argument 'mode' (position 1) must be bool, not "
                         f"{type(mode).__name__}")
     Deterministic.on = bool(mode)
@@ -82,6 +82,8 @@ def get_deterministic_debug_mode() -> int:
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
     """`use_deterministic_algorithms` by number or name."""
     modes = {"default": 0, "warn": 1, "error": 2, 0: 0, 1: 1, 2: 2}
+    if not isinstance(debug_mode, (int, str)):
+        raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
     if debug_mode not in modes:
         raise RuntimeError("invalid value of debug_mode, expected `default`, `warn`, or `error`, but got "
                            f"{debug_mode}")
@@ -105,7 +107,9 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 def set_warn_always(b: bool) -> None:
     """Give warnings each time that PyTorch gives once; Python's filters still apply."""
-    Always.wanted = bool(b)
+    if not isinstance(b, bool):
+        raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
+    Always.wanted = b
 
 
 def is_warn_always_enabled() -> bool:
@@ -130,4 +134,5 @@ def set_default_tensor_type(t: Any) -> None:
 
 
 def _bad_type(value: Any) -> dtype:
-    raise TypeError(f"invalid type object: {value!r} is not a tensor type such as torch.FloatTensor")
+    raise TypeError("invalid type object: only floating-point types are supported as the default type, and "
+                    f"{value!r} is not a tensor type such as torch.FloatTensor")

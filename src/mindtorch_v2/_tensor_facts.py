@@ -103,6 +103,11 @@ def storage(self: Tensor) -> TypedStorage:
     return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
 
 
+def _typed_storage(self: Tensor) -> TypedStorage:
+    """`storage` for PyTorch's own parts, which does not speak of its end."""
+    return storage(self)
+
+
 def storage_type(self: Tensor) -> Any:
     """`torch.FloatStorage` and so on."""
     return storage_class(self.dtype)
@@ -245,10 +250,17 @@ def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
     return resize(self, tensor._a.shape)
 
 
+def _check_subclass(cls: Any) -> None:
+    if not isinstance(cls, type):
+        raise TypeError(f"cls must be a type (got {type(cls).__name__})")
+    if not issubclass(cls, Tensor):
+        raise TypeError("Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. "
+                        "Make sure your class inherits from Tensor.")
+
+
 def as_subclass(self: Tensor, cls: type) -> Any:
     """The same memory and history as an instance of a subclass."""
-    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
-        raise RuntimeError("cls must be a type that inherits from Tensor")
+    _check_subclass(cls)
     view = aten.alias(self)
     made = wrap_as(cls, view._a)
     made._st, made._of, made._edge, made._rg = view._st, view._of, view._edge, view._rg
@@ -257,8 +269,7 @@ def as_subclass(self: Tensor, cls: type) -> Any:
 
 def _make_subclass(cls: type, data: Tensor, require_grad: bool = False, **options: Any) -> Any:
     """The same memory, without history, as an instance of a subclass."""
-    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
-        raise TypeError("cls must be a type that inherits from Tensor")
+    _check_subclass(cls)
     with as_one():
         kept = aten.detach(data)
     made = wrap_as(cls, kept._a)
@@ -417,8 +428,8 @@ def _not_deleted(name: str) -> Callable[[Tensor], None]:
 
 
 METHODS: dict[str, Any] = {function.__name__: function for function in (
-    is_pinned, is_shared, is_set_to, dense_dim, sparse_dim, dim_order, to_dense, storage, storage_type, share_memory_,
-    set_, resize_as_, resize, resize_as, as_subclass, new_tensor, new, module_load, apply_, map_,
+    is_pinned, is_shared, is_set_to, dense_dim, sparse_dim, dim_order, to_dense, storage, storage_type, _typed_storage,
+    share_memory_, set_, resize_as_, resize, resize_as, as_subclass, new_tensor, new, module_load, apply_, map_,
     map2_,
     is_conj, is_neg, is_distributed,
 )}

@@ -10,6 +10,7 @@ import enum
 import importlib
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any
@@ -142,6 +143,11 @@ def is_internal(frame: FrameType) -> bool:
     return known
 
 
+def _plain_method(function: Any) -> type[Warning]:
+    """The category of the warning: PyTorch's functions in Python give another one than those in C++."""
+    return DeprecationWarning if ".functional." in faces().name_of(function) else UserWarning
+
+
 def offer(function: Any, asked: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any], operator: bool = False,
           mode: bool = True) -> Any:
     """Let the innermost mode, then the arguments' classes answer a call."""
@@ -158,7 +164,11 @@ def offer(function: Any, asked: list[Any], args: tuple[Any, ...], kwargs: dict[s
             return result
         refused.append(f"  - mode object {top!r}")
     for one in asked:
-        result = one.__torch_function__(function, types, args, kwargs)
+        method = one.__torch_function__
+        if getattr(method, "__self__", None) is one:
+            warnings.warn("Defining your `__torch_function__` as a plain method is deprecated, since it may be called "
+                          "before there is an instance; make it a classmethod.", _plain_method(function), stacklevel=3)
+        result = method(function, types, args, kwargs)
         if result is not NotImplemented:
             return result
         refused.append(f"  - tensor subclass {type(one)}")

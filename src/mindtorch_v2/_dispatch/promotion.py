@@ -104,11 +104,21 @@ def promote_list(arrays: list[Any]) -> list[Any]:
     return [operand(a, wanted) for a in arrays]
 
 
+def check_integer(value: int) -> None:
+    """Refuse a Python integer that has no place in 64 bits."""
+    if value >= 1 << 64:
+        raise OverflowError("int too big to convert")
+    if value < -(1 << 63):
+        raise OverflowError("can't convert negative int to unsigned")
+
+
 def scalar_array(value: Any, wanted: np.dtype) -> np.ndarray:
     """A 0-d array of a number in a dtype, kept for the next time. Integers wrap around, as a C cast does."""
     key = (value, type(value), wanted)
     found = SCALARS.get(key)
     if found is None:
+        if type(value) is int:
+            check_integer(value)
         if wanted.kind in "iu" and isinstance(value, (int, np.integer)):
             bits = wanted.itemsize * 8
             found = np.array(int(value) & ((1 << bits) - 1), f"u{wanted.itemsize}").view(wanted)
@@ -135,6 +145,8 @@ C_NAMES = {"float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "floa
 
 def stored_scalar(value: Any, wanted: np.dtype) -> np.ndarray:
     """`scalar_array` of a number that is to be stored: one that the dtype cannot hold is refused, as in PyTorch."""
+    if type(value) is int:
+        check_integer(value)
     if isinstance(value, complex):
         held = wanted.kind == "c" or not value.imag
     else:
@@ -195,6 +207,8 @@ def number_array(value: Any) -> np.ndarray:
     """The array without dimensions that a Python number is where a tensor is due; TypeError for anything else."""
     if not isinstance(value, (bool, int, float, complex)):
         raise TypeError(type(value).__name__)
+    if type(value) is int:
+        check_integer(value)
     return np.array(value, number_dtype(value).np)
 
 

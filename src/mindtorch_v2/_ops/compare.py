@@ -221,7 +221,8 @@ def where(condition: Tensor, input: Any = _ABSENT, other: Any = _ABSENT, *, out:
     if input is _ABSENT and other is _ABSENT:
         return aten.where__default(condition)
     if condition.dtype is uint8:
-        warn_once("where received a uint8 condition tensor. It is read as bool; give it a bool one.")
+        warn_once("where received a uint8 condition tensor. This behavior is deprecated: it is read as bool; give it a "
+                  "bool one.")
     if isinstance(input, Tensor):
         if isinstance(other, Tensor):
             return aten.where__self(condition, input, other, out=out)

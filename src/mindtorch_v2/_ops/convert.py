@@ -217,4 +217,8 @@ def is_signed(self: Tensor) -> bool:
 @choose("can_cast", where="f")
 def can_cast(from_: dtype, to: dtype) -> bool:
     """Whether a result of one dtype may be stored into another."""
+    for place, (name, value) in enumerate((("from_", from_), ("to", to)), 1):
+        if not isinstance(value, dtype):
+            raise TypeError(f"can_cast(): argument '{name}' (position {place}) must be torch.dtype, not "
+                            f"{type(value).__name__}")
     return from_.category <= to.category and not (to.category == 0 and from_.category != 0)

@@ -15,12 +15,13 @@ from .._backends.overlap import check_overlap
 from .._deterministic import Deterministic, filled
 from .._dispatch.namespace import aten
 from .._dispatch.observer import HOOK
+from .._dispatch.promotion import number_array
 from .._dispatch.registry import choose, declare
 from .._dispatch.steps import step
 from .._memory_format import CHANNELS_LAST_ORDER, MemoryFormat, contiguous_format, preserve_format
 from .._shape import argument_missing, as_shape
 from .._storage import BorrowedShared, InferenceShared
-from .._tensor import Tensor, alias, move
+from .._tensor import Tensor, alias, move, wrap
 
 declare(
     "copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", cpu_inplace=kernels.copy_into, where="n",
@@ -33,7 +34,10 @@ choose("copy_", where="m")(lambda self, src, non_blocking=False: _copy(self, src
 
 def _copy(self: Tensor, src: Tensor, non_blocking: bool) -> Tensor:
     if not isinstance(src, Tensor):
-        raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}")
+        if not isinstance(src, (bool, int, float, complex, np.number, np.bool_)):
+            raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}")
+        src = src.item() if isinstance(src, np.generic) else src
+        src = wrap(number_array(src))
     if type(src._a) is not type(self._a):
         src = aten.to(src, self.device, non_blocking=non_blocking)
     elif src._st is not None and src._st is self._st:
@@ -192,7 +196,8 @@ def _resize(self: Tensor, size: Any, memory_format: MemoryFormat | None) -> Tens
             filled(fresh)
         if on_host:
             if kept:
-                fresh.reshape(-1)[:kept] = strided(array, (kept,), (item,))
+                # In the order of memory, whatever order the new shape has.
+                strided(fresh, (kept,), (item,))[...] = strided(array, (kept,), (item,))
         elif kept:
             old = array if array.flags.c_contiguous else device_of(array).clone(array, contiguous_format)
             device_of(array).copy(*[one.over((kept,), (item,), one.offset, one.dtype) for one in (fresh, old)])

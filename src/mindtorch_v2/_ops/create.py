@@ -19,7 +19,7 @@ from .._device import CPU, DeviceLike, as_device
 from .._dispatch.dtype_rules import unsupported
 from .._dispatch.namespace import aten
 from .._dispatch.observer import HOOK
-from .._dispatch.promotion import number_dtype, pretty, result_dtype, scalar_array
+from .._dispatch.promotion import number_dtype, pretty, result_dtype, stored_scalar
 from .._dispatch.registry import choose, declare
 from .._dispatch.state import THREAD
 from .._dispatch.steps import step as kernel_step
@@ -187,7 +187,7 @@ declare(f"ones_like(Tensor self, *, {OPTIONS}, MemoryFormat? memory_format=None)
 declare(f"full_like(Tensor self, Scalar fill_value, *, {OPTIONS}, MemoryFormat? memory_format=None) -> Tensor",
         composite=_full_like, where="n")
 declare("scalar_tensor(Scalar s, *, " + OPTIONS + ") -> Tensor",
-        composite=lambda s, dtype, layout, device, pin_memory: _placed(scalar_array(
+        composite=lambda s, dtype, layout, device, pin_memory: _placed(stored_scalar(
             s, (dtype or DefaultDtype.value).np).copy(), device), where="n")
 
 

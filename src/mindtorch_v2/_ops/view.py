@@ -417,7 +417,8 @@ declare("expand_as(Tensor self, Tensor other) -> Tensor", where="m",
         composite=lambda self, other: aten.expand(self, other._a.shape))
 
 
-declare("broadcast_to(Tensor self, int[] size) -> Tensor", composite=lambda self, size: aten.expand(self, size))
+declare("broadcast_to(Tensor self, int[] size) -> Tensor", composite=lambda self, size: aten.expand(self, size),
+        variadic="size")
 
 
 def _broadcast_tensors(tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:

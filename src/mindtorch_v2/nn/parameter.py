@@ -10,6 +10,7 @@ from .._backends.hollow import UnmadeArray, use_of_unmade
 from .._device import DeviceLike
 from .._dispatch.namespace import aten
 from .._dispatch.observer import as_one
+from .._dispatch.overriding import offer, overrides
 from .._dtype import FLOAT, DefaultDtype, DType
 from .._shape import Size
 from .._tensor import DISABLED, Tensor, TensorMeta, wrap, wrap_as
@@ -43,6 +44,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
             raise TypeError(f"Parameter data should be a torch.Tensor, but got {type(data).__name__}")
         if requires_grad and data.dtype.category < FLOAT:
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+        if overrides(type(data)):
+            return marked(offer(Tensor.detach, [data], (data,), {}), data, requires_grad)
         if type(data)._dispatches:
             return marked(aten.detach(data), data, requires_grad)
         with as_one():

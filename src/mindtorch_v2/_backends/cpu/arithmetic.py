@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._dispatch.dtype_rules import unsupported
-from ..._dispatch.promotion import FLOAT_DTYPES, cast, result_dtype, scalar_array, to_float
+from ..._dispatch.promotion import FLOAT_DTYPES, cast, result_dtype, scalar_array, stored_scalar, to_float
 from ..._dispatch.steps import step
 from . import providers
 from .blocks import blocks
@@ -28,7 +28,7 @@ def scaled_operand(b: Array, alpha: Any) -> Array:
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
     if isinstance(alpha, complex) and b.dtype.kind != "c":
         raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
-    return np.multiply(b, scalar_array(alpha, b.dtype))
+    return np.multiply(b, stored_scalar(alpha, b.dtype) if type(alpha) is int else scalar_array(alpha, b.dtype))
 
 
 def subtract(a: Array, b: Array, out: Array | None = None) -> Array:

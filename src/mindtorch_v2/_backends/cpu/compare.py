@@ -7,7 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from ..._dispatch.promotion import FLOAT_DTYPES, pretty, promote_arrays, promote_list, result_dtype, scalar_array
+from ..._dispatch.promotion import (
+    FLOAT_DTYPES,
+    pretty,
+    promote_arrays,
+    promote_list,
+    result_dtype,
+    scalar_array,
+    stored_scalar,
+)
 from ..._dispatch.steps import step
 from ..._dtype import FROM_NUMPY
 from . import providers
@@ -131,12 +139,17 @@ def clamp(a: Array, low: Any, high: Any) -> Array:
     return _clamped(to(a, wanted), low, high)
 
 
+def _bound(value: Any, a: Array) -> Array:
+    """One end of the range, which an integer type must be able to hold."""
+    return (stored_scalar if a.dtype.kind in "iu" else scalar_array)(value, a.dtype)
+
+
 def _clamped(a: Array, low: Any, high: Any) -> Array:
     # A bound that is NaN makes everything NaN, as `maximum` and `minimum` do.
     if low is None:
-        return np.minimum(a, scalar_array(high, a.dtype))
-    a = np.maximum(a, scalar_array(low, a.dtype))
-    return a if high is None else np.minimum(a, scalar_array(high, a.dtype), out=a if a.shape else None)
+        return np.minimum(a, _bound(high, a))
+    a = np.maximum(a, _bound(low, a))
+    return a if high is None else np.minimum(a, _bound(high, a), out=a if a.shape else None)
 
 
 @broadcasting
