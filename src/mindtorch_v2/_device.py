@@ -37,6 +37,8 @@ class device:
             raise TypeError("device() received an invalid combination of arguments - got (), but expected a device or "
                             "a string")
         if isinstance(device, self.__class__):
+            if index is not None:
+                raise TypeError("device(): argument 'type' (position 1) must be str, not torch.device")
             kind, number = device.type, device.index
         elif isinstance(device, int):
             kind, number = "npu", device

@@ -24,8 +24,8 @@ UNSIGNED = 1
 PLAIN, VERSIONED = b"dltensor", b"dltensor_versioned"
 BEGINS = {PLAIN: 0, VERSIONED: 32}
 CODE = 20
-INVALID = ("from_dlpack received an invalid capsule. Each can be consumed only once: a tensor may have been constructed "
-           "from it already.")
+INVALID = ("from_dlpack received an invalid capsule. Each can be consumed only once: a tensor may have been "
+           "made from it already.")
 
 _is_valid = ctypes.pythonapi.PyCapsule_IsValid
 _is_valid.restype, _is_valid.argtypes = ctypes.c_int, [ctypes.py_object, ctypes.c_char_p]

@@ -117,6 +117,7 @@ def engine_of(generator: Generator | None) -> MersenneGenerator:
 
 def manual_seed(seed: Any) -> Generator:
     """Restart the default streams of all devices."""
+    seed = int(seed)
     for generator in DEFAULTS.values():
         generator.manual_seed(seed)
     return default_generator

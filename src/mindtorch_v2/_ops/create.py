@@ -205,6 +205,8 @@ def with_flags(tensor: Tensor, requires_grad: bool, out: Any = None) -> Tensor:
         aten.copy_(out, tensor)
         return out
     if requires_grad:
+        if not isinstance(requires_grad, (bool, np.bool_)):
+            raise TypeError(f"argument 'requires_grad' must be bool, not {type(requires_grad).__name__}")
         check_can_require_grad(tensor.dtype)
         tensor.requires_grad = True
     return tensor
@@ -278,6 +280,9 @@ def full(size: Any, fill_value: Any, *, out: Any = None, dtype: DType | None = N
     """A tensor of the given size filled with one value."""
     if type(size) is int:
         raise TypeError("full(): argument 'size' (position 1) must be tuple of ints, not int")
+    if not (isinstance(fill_value, (bool, int, float, complex, np.number, np.bool_)) or
+            (isinstance(fill_value, Tensor) and not fill_value.ndim)):
+        raise TypeError(f"full(): argument 'fill_value' (position 2) must be Number, not {type(fill_value).__name__}")
     if out is not None:
         dtype = out_dtype("full", out, dtype)
     if layout is not None:
