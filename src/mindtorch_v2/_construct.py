@@ -159,8 +159,8 @@ def asarray(obj: Any, *, dtype: DType | None = None, device: DeviceLike = None, 
     shares = lent is not None and made._a is lent._a
     if copy and shares:
         made = aten.clone(made)
-    if copy is False and not shares:
-        if lent is not None and made.device != lent.device:
+    if lent is not None and copy is False and not shares:
+        if made.device != lent.device:
             raise ValueError(f"can't alias tensor from device '{lent.device}' to '{made.device}'.")
         raise ValueError(f"can't alias tensor with dtype '{cpp_name(lent.dtype.name)}' into dtype "
                          f"'{cpp_name(made.dtype.name)}'.")

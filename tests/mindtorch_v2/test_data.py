@@ -233,8 +233,10 @@ def test_removable_handle():
 def test_dlpack_shares_memory():
     array = np.from_dlpack(torch.ones(2)._a)
     assert array.tolist() == [1, 1]
+    parameter = torch.ones(1, requires_grad=True)
+    assert dlpack.from_dlpack(dlpack.to_dlpack(parameter)).data_ptr() == parameter.data_ptr()
     with pytest.raises(BufferError):
-        dlpack.to_dlpack(torch.ones(1, requires_grad=True))
+        parameter.__dlpack__()
 
 
 def test_timer_counts_what_it_ran():

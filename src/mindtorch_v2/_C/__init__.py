@@ -37,6 +37,12 @@ def _len_torch_function_stack() -> int:
     return len(STATE.modes)
 
 
+def _len_torch_dispatch_stack() -> int:
+    """How many dispatch modes are active in this thread."""
+    stack = importlib.import_module(f"{__package__.rpartition('.')[0]}.utils._python_dispatch")
+    return len(stack._get_current_dispatch_mode_stack())
+
+
 def _current_graph_task_id() -> int:
     """The number of the backward pass that runs now in this thread, -1 outside of any."""
     walk = THREAD.state.walk

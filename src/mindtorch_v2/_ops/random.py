@@ -243,8 +243,9 @@ def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, gen
     """Integers of [low, high): `randint(high, size)` or `randint(low, high, size)`."""
     bounds, shape = _bounds("randint", args, low, high, size, "size")
     if type(shape) is int:
-        raise TypeError("randint(): argument 'size' (position 2) must be tuple of ints, not int" if len(bounds) == 1 else
-                        "randint() received an invalid combination of arguments - got (int, int, int)")
+        raise TypeError("randint() received an invalid combination of arguments - got (int, int, int)"
+                        if len(bounds) == 2 else
+                        "randint(): argument 'size' (position 2) must be tuple of ints, not int")
     if dtype is None:
         dtype = int64 if out is None else out.dtype
     if generator is None:

@@ -45,7 +45,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         if requires_grad and data.dtype.category < FLOAT:
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         if overrides(type(data)):
-            return marked(offer(Tensor.detach, [data], (data,), {}), data, requires_grad)
+            kept = offer(Tensor.detach, [data], (data,), {})  # type: ignore[attr-defined]
+            return marked(kept, data, requires_grad)
         if type(data)._dispatches:
             return marked(aten.detach(data), data, requires_grad)
         with as_one():
