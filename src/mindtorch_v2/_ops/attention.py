@@ -71,7 +71,8 @@ def _attention_math(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor
     if origin in (float16, bfloat16):
         query, key, value = (aten.to(t, float32) for t in (query, key, value))
         attn_mask = attn_mask if attn_mask is None or attn_mask.dtype is bool_ else aten.to(attn_mask, float32)
-    factor = 1 / math.sqrt(query._a.shape[-1]) if scale is None else scale
+    # Without features there is nothing to scale.
+    factor = 1 / math.sqrt(query._a.shape[-1] or 1) if scale is None else scale
     # Both factors get the root of the scale, which keeps the products small; the sign goes with the first.
     root = math.sqrt(abs(factor))
     query = aten.mul__Scalar(query, math.copysign(root, factor))
@@ -143,17 +144,27 @@ def _can_fuse(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dr
     return heads and (mask is None or _mask_fits(mask, query, key))
 
 
+def _choice(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, dropout_p: float, is_causal: bool,
+            scale: float | None, enable_gqa: bool) -> int:
+    """The number of the way that `scaled_dot_product_attention` takes, -1 if none of the allowed ones can."""
+    if FLASH in ALLOWED.numbers and has_kernel(FUSED, query._a) and _can_fuse(query, key, value, attn_mask, dropout_p,
+                                                                              enable_gqa):
+        return FLASH
+    return MATH if MATH in ALLOWED.numbers else -1
+
+
 def _attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, dropout_p: float, is_causal: bool,
                scale: float | None, enable_gqa: bool) -> Tensor:
     _check(query, key, value, attn_mask, dropout_p)
+    if is_causal and hasattr(attn_mask, "variant"):
+        raise ValueError("CausalBias should not be used with causal=True")
     if attn_mask is not None and attn_mask.dtype is bool_:
         attn_mask = _additive(attn_mask, query.dtype)
-    allowed = ALLOWED.numbers
-    if FLASH in allowed and has_kernel(FUSED, query._a) and _can_fuse(query, key, value, attn_mask, dropout_p,
-                                                                      enable_gqa):
+    choice = _choice(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+    if choice == FLASH:
         return aten._scaled_dot_product_flash_attention_for_cpu(query, key, value, dropout_p, is_causal,
                                                                 attn_mask=attn_mask, scale=scale)[0]
-    if MATH not in allowed:
+    if choice != MATH:
         raise RuntimeError("No viable backend for scaled_dot_product_attention was found. This is likely due to "
                            "turning off both the math kernel and the fused kernels.")
     return aten._scaled_dot_product_attention_math(query, key, value, attn_mask, dropout_p, is_causal, None,
@@ -162,3 +173,5 @@ def _attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | No
 
 declare(f"scaled_dot_product_attention({ARGUMENTS}, *, float? scale=None, bool enable_gqa=False) -> Tensor",
         composite=_attention, where="n")
+declare(f"_fused_sdp_choice({ARGUMENTS}, *, float? scale=None, bool enable_gqa=False) -> int", composite=_choice,
+        where="f")

@@ -45,6 +45,15 @@ def _no_choice(enabled: bool) -> None:
 
 
 enable_flash_sdp = enable_mem_efficient_sdp = enable_math_sdp = enable_cudnn_sdp = _no_choice
+def __getattr__(name: str) -> Any:
+    """`SDPBackend` is known here too; its module is imported after this one."""
+    if name == "SDPBackend":
+        from ..nn.attention import SDPBackend
+
+        return SDPBackend
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 SDPAParams = refusing_class("SDPAParams", RuntimeError, "SDPAParams describes attention on CUDA, which is not there")
 
 

@@ -64,7 +64,8 @@ def _plain_exponentials(scores: Array, shape: tuple[int, ...], is_causal: bool, 
 
 
 def _factor(query: Array, scale: float | None) -> float:
-    return 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    # Without features there is nothing to scale.
+    return 1 / math.sqrt(query.shape[-1] or 1) if scale is None else scale
 
 
 def _spread_mask(mask: Array | None, query: Array, key: Array) -> Array | None:

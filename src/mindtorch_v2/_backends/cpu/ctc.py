@@ -96,6 +96,8 @@ def _earlier(values: Array, count: int) -> Array:
 def ctc_loss(log_probs: Array, targets: Array, input_lengths: Any, target_lengths: Any, blank: int,
              zero_infinity: bool) -> tuple[Array, Array]:
     """Minus the log-likelihood of every target, and the forward variables (batch, time, state)."""
+    if not log_probs.size:
+        raise RuntimeError("log_probs tensor must not be empty")
     inputs, wanted = checked_lengths(log_probs, targets, input_lengths, target_lengths, blank)
     times, batch, _ = log_probs.shape
     states, skips = _states(targets, wanted, blank)

@@ -44,9 +44,11 @@ def fractional_max_pool(spatial: int) -> Any:
     name = f"fractional_max_pool{spatial}d"
 
     def pool(x: Array, kernel: Any, output: Any, samples: Array) -> tuple[Array, Array]:
-        if x.ndim not in (spatial + 1, spatial + 2) or 0 in x.shape[1:]:
-            raise RuntimeError(f"{name}(): Expected {spatial + 1}D or {spatial + 2}D tensor with non-zero dimensions, "
-                               f"but got {list(x.shape)}")
+        if 0 in x.shape[1:]:
+            raise RuntimeError(f"{name}(): Expected input to have non-zero size for non-batch dimensions, but got "
+                               f"{list(x.shape)}")
+        if x.ndim not in (spatial + 1, spatial + 2):
+            raise RuntimeError(f"{name}(): Expected {spatial + 1}D or {spatial + 2}D tensor, but got {list(x.shape)}")
         for label, size, window, count in zip(NAMES[spatial], x.shape[-spatial:], kernel, output, strict=True):
             if count + window - 1 > size:
                 raise RuntimeError(f"{name}(): pool {label} {window} too large relative to input {label} {size}")

@@ -146,6 +146,8 @@ def _cubic(x: Array, grid: Array, padding_mode: int, align_corners: bool) -> Cub
 
 def grid_sampler(x: Array, grid: Array, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Array:
     """The image at the grid's positions."""
+    if not grid.size or not x.size:
+        return np.zeros((*x.shape[:2], *grid.shape[1:-1]), x.dtype)
     image, points = _wide(x), _wide(grid)
     if interpolation_mode == BICUBIC:
         cubic = _cubic(image, points, padding_mode, align_corners)
@@ -169,6 +171,8 @@ def grid_sampler(x: Array, grid: Array, interpolation_mode: int, padding_mode: i
 def grid_sampler_backward(grad: Array, x: Array, grid: Array, interpolation_mode: int, padding_mode: int,
                           align_corners: bool, output_mask: Any) -> tuple[Array, Array]:
     """Gradients of image and grid; those not asked for are empty."""
+    if not grid.size or not x.size:
+        return np.zeros_like(x), np.zeros_like(grid)
     image, points = _wide(x), _wide(grid)
     if interpolation_mode == BICUBIC:
         cubic = _cubic(image, points, padding_mode, align_corners)

@@ -22,7 +22,10 @@ def _finish(losses: Array, x: Array, reduction: int) -> Array:
     if reduction == NONE:
         made = losses if x.ndim > 1 else losses.reshape(())
     else:
-        made = losses.mean() if reduction == MEAN else losses.sum()
+        made = losses.sum()
+        if reduction == MEAN:
+            # NumPy's mean warns if there is nothing; here that is NaN, as other losses'.
+            made = made / losses.dtype.type(losses.size)
     return np.asarray(made, x.dtype)
 
 

@@ -257,10 +257,23 @@ def _update_running(running_mean: Array | None, running_var: Array | None, mean:
         running_var[...] = wide(running_var) * (1 - momentum) + unbiased * momentum
 
 
+def _check_one_dtype(a: Array, *parameters: Array | None) -> None:
+    """Parameters and statistics have the input's dtype; those of 16-bit inputs may be float32."""
+    for parameter in parameters:
+        if parameter is None or parameter.dtype == a.dtype:
+            continue
+        if parameter.dtype == np.float32:
+            if a.dtype in HALF_TYPES:
+                continue
+            raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
+        raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
+
+
 @providers.direct("batch_norm")
 def batch_norm(a: Array, weight: Array | None, bias: Array | None, running_mean: Array | None,
                running_var: Array | None, training: bool, momentum: float, eps: float) -> tuple[Array, Array, Array]:
     """Normalization of each channel; training updates the running statistics in place."""
+    _check_one_dtype(a, weight, bias, running_mean, running_var)
     x = _channels(wide(a))
     parameters = [None if p is None else wide(p) for p in (weight, bias)]
     if training and providers.rows(x, *(p for p in parameters if p is not None)):

@@ -27,6 +27,11 @@ def wide(a: Array) -> Array:
     return a.astype(np.float32) if a.dtype in HALF_TYPES else a
 
 
+LARGEST = 2**31 - 1  # PyTorch describes windows in 32 bits
+NUMBERS = {2: "two", 3: "three"}
+DIRECTIONS = ("depth", "height", "width")
+
+
 def _times(values: Any) -> str:
     return "x".join(str(v) for v in values)
 
@@ -46,6 +51,8 @@ class Pool:
         self.stride = self.kernel if no_stride else expand_sizes(stride, spatial, op, "stride")
         self.padding = expand_sizes(padding, spatial, op, "padding")
         self.dilation = expand_sizes(dilation, spatial, op, "dilation")
+        if max(map(abs, self.kernel + self.stride + self.padding + self.dilation)) > LARGEST:
+            raise RuntimeError(f"{op}: value cannot be converted to type int without overflow")
         self.check(shape, spatial)
         self.lead, self.sizes = shape[: len(shape) - spatial], shape[len(shape) - spatial:]
         self.out = tuple(self.count(i, ceil_mode) for i in range(spatial))
@@ -253,11 +260,18 @@ def max_unpool(spatial: int) -> Callable[..., Array]:
     def kernel(x: Array, indices: Array, output_size: Any, stride: Any = None, padding: Any = None) -> Array:
         alert(f"max_unpooling{spatial}d_forward_out")
         sizes = tuple(int(n) for n in output_size)
+        for label, given in (("output_size", sizes), ("stride", stride), ("padding", padding)):
+            if given is not None and len(given) != spatial:
+                raise RuntimeError(f"There should be exactly {NUMBERS[spatial]} elements "
+                                   f"({', '.join(DIRECTIONS[-spatial:])}) in {label}, but got {len(given)} elements.")
         if indices.dtype != np.int64:
             raise RuntimeError(f"elements in indices should be type int64 but got: {pretty(FROM_NUMPY[indices.dtype])}")
         if indices.shape != x.shape:
             raise RuntimeError(f"Expected shape of indices to be same as that of the input tensor ({list(x.shape)}) "
                                f"but got indices tensor with shape: {list(indices.shape)}")
+        if 0 in x.shape[1:]:
+            raise RuntimeError(f"max_unpooling{spatial}d_forward_out_cpu(): Expected input to have non-zero size for "
+                               f"non-batch dimensions, but got {list(x.shape)}")
         area = math.prod(sizes)
         wrong = (indices < 0) | (indices >= area)
         if wrong.any():

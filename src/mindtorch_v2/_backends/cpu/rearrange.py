@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._dispatch.dtype_rules import unsupported
 from ..._dtype import HALF_TYPES
 from ..pixels import shuffled, unshuffled
 from . import providers
@@ -120,6 +121,8 @@ def col2im(x: Array, output_size: Any, kernel_size: Any, dilation: Any, padding:
                            f"padding={blocks.padding}, stride={blocks.stride}, expected size of input's dimension 2 to "
                            f"match the calculated number of sliding blocks {rows} * {columns} = {rows * columns}, but "
                            f"got input.size(2)={x.shape[-1]}.")
+    if x.dtype.kind in "iu":
+        raise unsupported("col2im_out_cpu", x.dtype)
     wide = x.astype(np.float32) if x.dtype in HALF_TYPES else x
     channels = x.shape[-2] // math.prod(blocks.kernel)
     split = wide.reshape(-1, channels, *blocks.kernel, *blocks.out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import warnings
 from typing import Any
 
 from ..._device import DeviceLike
@@ -55,15 +56,22 @@ class CausalBias(Tensor):
         return repr(self._materialize())
 
 
+def _two(name: str, size: tuple[int, ...]) -> tuple[int, ...]:
+    if len(size) != 2:
+        raise AssertionError(f"{name} only supports 2D tensors, got sizes {size}")
+    return size
+
+
 def causal_upper_left(*size: int) -> CausalBias:
     """Query i sees keys 0 to i."""
-    if len(size) != 2:
-        raise AssertionError(f"expected two sizes, got {size}")
-    return CausalBias(CausalVariant.UPPER_LEFT, size[0], size[1])
+    rows, columns = _two("causal_upper_left", size)
+    return CausalBias(CausalVariant.UPPER_LEFT, rows, columns)
 
 
 def causal_lower_right(*size: int) -> CausalBias:
     """The last query sees all keys, the one before all but the last, and so on."""
-    if len(size) != 2:
-        raise AssertionError(f"expected two sizes, got {size}")
-    return CausalBias(CausalVariant.LOWER_RIGHT, size[0], size[1])
+    rows, columns = _two("causal_lower_right", size)
+    if rows > columns:
+        warnings.warn("Lower right causal bias will produce NaNs in the output when seq_len_q > seq_len_kv!",
+                      stacklevel=2)
+    return CausalBias(CausalVariant.LOWER_RIGHT, rows, columns)

@@ -80,7 +80,9 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
     given, wanted = expanded(input, target)
     if weight is not None:
         return weighted(aten.huber_loss(given, wanted, 0, delta), weight, input, reduction, by_weight=False)
-    return aten.huber_loss(given, wanted, get_enum(reduction), delta)
+    made = aten.huber_loss(given, wanted, get_enum(reduction), delta)
+    # The other losses of two tensors have the common dtype, this one has the input's.
+    return made if made.dtype is input.dtype else aten.to(made, input.dtype)
 
 
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,

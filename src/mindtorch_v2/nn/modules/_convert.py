@@ -122,8 +122,8 @@ class Convert(Tree):
             raise TypeError("nn.Module.to only accepts floating point or complex dtypes, but got desired "
                             f"dtype={kind}")
         if kind is not None and kind.is_complex:
-            warnings.warn("Complex modules are a new feature under test: some layers do not compute with complex "
-                          "parameters or buffers.", stacklevel=2)
+            warnings.warn("Complex modules are a new feature under active development: some layers do not compute "
+                          "with complex parameters or buffers.", stacklevel=2)
 
         def convert(tensor: Tensor) -> Tensor:
             if tensor.is_meta and where is not None and where.type != "meta":

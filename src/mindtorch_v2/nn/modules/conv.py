@@ -51,6 +51,7 @@ class _ConvNd(Module):
         self.groups = groups
         self.padding_mode = padding_mode
         self._check_padding()
+        self._reversed_padding_repeated_twice = self._margins()
         inside, outside = (out_channels, in_channels) if self.transposed else (in_channels, out_channels)
         self.weight = parameter((outside, inside // groups, *self.kernel_size), device, dtype)
         self.register_parameter("bias", parameter((out_channels,), device, dtype) if bias else None)

@@ -178,7 +178,8 @@ class RNNBase(Module):
         if isinstance(input, PackedSequence):
             return self._forward_packed(input, hx)
         if input.ndim not in (2, 3):
-            raise ValueError(f"{self._get_name()}: Expected input to be 2D or 3D, got {input.ndim}D instead")
+            raise ValueError(f"{self._get_name()}: Expected input to be 2D or 3D, got {input.ndim}D "
+                             f"{'tensor ' * (self.mode.startswith('RNN'))}instead")
         batched = input.ndim == 3
         batch_dim = 0 if self.batch_first else 1
         if not batched:

@@ -156,7 +156,7 @@ class PruningContainer(BasePruningMethod):
         return made
 
 
-def _check_amount(amount: Any) -> None:
+def _validate_pruning_amount_init(amount: Any) -> None:
     if not isinstance(amount, numbers.Real):
         raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
     value: Any = amount
@@ -164,14 +164,33 @@ def _check_amount(amount: Any) -> None:
         raise ValueError(f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer")
 
 
-def _count(amount: Any, size: int) -> int:
+def _validate_pruning_amount(amount: Any, tensor_size: int) -> None:
+    """Refuse a number of entries that a tensor does not have."""
+    if isinstance(amount, numbers.Integral) and int(amount) > tensor_size:
+        raise ValueError(f"amount={amount} should be smaller than the number of parameters to prune={tensor_size}")
+
+
+def _compute_nparams_toprune(amount: Any, tensor_size: int) -> int:
     """How many entries an absolute or relative amount means."""
-    if not isinstance(amount, numbers.Integral):
-        return round(amount * size)
-    count = int(amount)
-    if count > size:
-        raise ValueError(f"amount={amount} should be smaller than the number of parameters to prune={size}")
-    return count
+    return int(amount) if isinstance(amount, numbers.Integral) else round(amount * tensor_size)
+
+
+def _validate_structured_pruning(t: Any) -> None:
+    """Refuse tensors without slices."""
+    if t.dim() <= 1:
+        raise ValueError("Structured pruning can only be applied to multidimensional tensors. Found tensor of "
+                         f"shape {t.shape} with {t.dim()} dims")
+
+
+def _validate_pruning_dim(t: Any, dim: int) -> None:
+    """Refuse a dimension that a tensor does not have."""
+    if dim >= t.dim():
+        raise IndexError(f"Invalid index {dim} for tensor of size {t.shape}")
+
+
+def _count(amount: Any, size: int) -> int:
+    _validate_pruning_amount(amount, size)
+    return _compute_nparams_toprune(amount, size)
 
 
 class Identity(BasePruningMethod):
@@ -186,7 +205,7 @@ class RandomUnstructured(BasePruningMethod):
     """Prunes entries at random."""
 
     def __init__(self, amount: Any) -> None:
-        _check_amount(amount)
+        _validate_pruning_amount_init(amount)
         self.amount = amount
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
@@ -203,7 +222,7 @@ class L1Unstructured(BasePruningMethod):
     """Prunes the entries nearest to zero."""
 
     def __init__(self, amount: Any) -> None:
-        _check_amount(amount)
+        _validate_pruning_amount_init(amount)
         self.amount = amount
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
@@ -222,7 +241,7 @@ class _Structured(BasePruningMethod):
     PRUNING_TYPE = "structured"
 
     def __init__(self, amount: Any, dim: int = -1) -> None:
-        _check_amount(amount)
+        _validate_pruning_amount_init(amount)
         self.amount = amount
         self.dim = dim
 
@@ -232,9 +251,8 @@ class _Structured(BasePruningMethod):
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
         """A mask without the slices that matter least."""
-        if t.dim() <= 1:
-            raise ValueError("Structured pruning can only be applied to multidimensional tensors. Found tensor of "
-                             f"shape {t.shape} with {t.dim()} dims")
+        _validate_structured_pruning(t)
+        _validate_pruning_dim(t, self.dim)
         size = t.shape[self.dim]
         count = _count(self.amount, size)
         scores = self.scores(t)
@@ -280,7 +298,8 @@ class CustomFromMask(BasePruningMethod):
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
         """Both masks together."""
         if default_mask.shape != self.mask.shape:
-            raise AssertionError("the mask must have the parameter's shape")
+            raise AssertionError(f"default_mask shape {default_mask.shape} must match self.mask shape "
+                                 f"{self.mask.shape}")
         return default_mask * self.mask.to(dtype=default_mask.dtype)
 
 

@@ -66,7 +66,10 @@ class PackedSequence(PackedSequence_):
         return type(self)(data, self.batch_sizes, *indices)
 
     def _converted(self, name: str) -> PackedSequence:
-        return type(self)(getattr(self.data, name)(), self.batch_sizes, self.sorted_indices, self.unsorted_indices)
+        data = getattr(self.data, name)()
+        if data is self.data:
+            return self
+        return type(self)(data, self.batch_sizes, self.sorted_indices, self.unsorted_indices)
 
     def double(self) -> PackedSequence:
         """The data as float64."""

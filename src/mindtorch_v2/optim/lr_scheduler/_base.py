@@ -16,7 +16,7 @@ EPOCH_DEPRECATION_WARNING = (
 ORDER_WARNING = (
     "Detected call of `lr_scheduler.step()` before `optimizer.step()`. You should call them in the opposite order: "
     "`optimizer.step()` before `lr_scheduler.step()`. Otherwise the first value of the learning rate schedule is "
-    "skipped."
+    "skipped. See https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate"
 )
 
 

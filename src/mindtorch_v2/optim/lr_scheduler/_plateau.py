@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 from ..optimizer import Optimizer
-from ._base import LRScheduler, _update_param_group_val
+from ._base import EPOCH_DEPRECATION_WARNING, LRScheduler, _update_param_group_val
 
 
 class ReduceLROnPlateau(LRScheduler):
@@ -54,6 +55,8 @@ class ReduceLROnPlateau(LRScheduler):
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
         """Look at this epoch's metric, and lower the learning rate if it is time."""
         current = float(metrics)
+        if epoch is not None:
+            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self.is_better(current, self.best):
             self.best = current

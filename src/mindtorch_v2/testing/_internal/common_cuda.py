@@ -64,6 +64,14 @@ def tf32_off() -> Iterator[None]:
     yield
 
 
+tf32_on = tf32_off
+
+
+def tf32_enabled() -> Any:
+    """A block that would allow reduced precision: there is none."""
+    return tf32_off()
+
+
 def __getattr__(name: str) -> Any:
     """Flags and marks for what is not here, by the way they are named."""
     if name.startswith(("PLATFORM_SUPPORTS_", "TEST_", "SM", "IS_SM", "CDNA")):

@@ -23,7 +23,7 @@ def bf32_off() -> Iterator[None]:
     yield
 
 
-reduced_f32_off = bf32_off
+reduced_f32_off = bf32_on = tf32_on = bf32_off
 
 
 def reduced_f32_on_and_off(bf32_precision: float = 1e-5, tf32_precision: float = 1e-5) -> Any:

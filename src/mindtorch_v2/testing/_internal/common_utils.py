@@ -26,6 +26,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..._absent import refusing
+from ..._dtype import bfloat16 as _bfloat16
+from ..._dtype import float16 as _float16
+from ..._dtype import float32 as _float32
+from ..._dtype import float64 as _float64
 from ..._settings import is_warn_always_enabled, set_warn_always
 from ..._tensor import Tensor
 from ...utils._dtype_abbrs import dtype_abbrs  # noqa: F401 (tests import it from here)
@@ -214,6 +218,26 @@ UNITTEST_ARGS = [sys.argv[0]]
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 TestGradients = NestedTensorTestCase = TestCase
+
+
+# What older tests allow results to be off by.
+dtype2prec_DONTUSE = {_float32: 1e-5, _float64: 1e-5, _float16: 1e-2, _bfloat16: 1e-1}
+NOTEST_CPU = "cpu" in os.environ.get("PYTORCH_TESTING_DEVICE_EXCEPT_FOR", "").split(",")
+
+
+def mock_wrapper(method: Callable[..., Any]) -> Any:
+    """A method that does its work and tells `wrapper.mock` of each call."""
+    from unittest.mock import MagicMock
+
+    told = MagicMock()
+
+    @functools.wraps(method)
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
+        told(*args, **kwargs)
+        return method(self, *args, **kwargs)
+
+    wrapper.mock = told  # type: ignore[attr-defined]
+    return wrapper
 
 
 def __getattr__(name: str) -> Any:
