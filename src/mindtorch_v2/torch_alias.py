@@ -51,12 +51,13 @@ class _AliasLoader(Loader):
     """Answers with a module that has been imported under its own name."""
 
     def __init__(self, target: str) -> None:
-        self.target = target
+        self.target = self.outside = target
         self.kept: dict[str, Any] = {}
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """The module of this package."""
         module = importlib.import_module(self.target)
+        self.outside = spec.name
         # The import system is about to write the alias's spec and name into the module; it keeps its own.
         self.kept = {name: value for name, value in vars(module).items()
                      if name in ("__spec__", "__name__", "__loader__", "__package__", "__path__", "__file__")}
@@ -67,6 +68,17 @@ class _AliasLoader(Loader):
     def exec_module(self, module: ModuleType) -> None:
         """Nothing to run: the module is complete."""
         vars(module).update(self.kept)
+        self.spare_hidden(module)
+
+    def spare_hidden(self, module: ModuleType) -> None:
+        """Make submodules known that functions of their name hide (`autograd.gradcheck`).
+
+        Importing such a submodule under its outside name would put it in the function's place.
+        """
+        for own, loaded in list(sys.modules.items()):
+            parent, _, child = own.rpartition(".")
+            if parent == self.target and vars(module).get(child, loaded) is not loaded:
+                sys.modules[f"{self.outside}.{child}"] = loaded
 
     def get_code(self, fullname: str) -> Any:
         """The module's code, for `python -m torch.distributed.run`."""

@@ -65,6 +65,20 @@ def test_modules_are_the_same_objects(tmp_path):
     """, tmp_path) == "done"
 
 
+def test_functions_that_hide_modules_stay(tmp_path):
+    assert program("""
+        from mindtorch_v2 import torch_alias
+        torch_alias.enable(force=True)
+        import torch, torch.nn, torch.autograd.gradcheck, torch.multiprocessing.spawn
+        import torch.nn.utils.weight_norm, torch.profiler.schedule
+        from torch.nn.utils.spectral_norm import SpectralNorm
+        from torch.autograd.gradcheck import GradcheckError
+        hidden = [torch.autograd.gradcheck, torch.nn.utils.weight_norm, torch.nn.utils.spectral_norm,
+                  torch.multiprocessing.spawn, torch.profiler.schedule]
+        print([type(one).__name__ for one in hidden] == ["function"] * 5)
+        """, tmp_path) == "True"
+
+
 def test_a_missing_module_says_so(tmp_path, pytorch):
     write(pytorch, {"torch/onnx.py": "is_pytorch = True\n"})
     assert program("""

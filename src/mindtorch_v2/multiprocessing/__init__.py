@@ -10,7 +10,7 @@ from multiprocessing import *  # noqa: F403
 from multiprocessing import connection
 from typing import Any
 
-from .._spawning import ProcessContext, ProcessExitedException, ProcessRaisedException, spawn
+from .._spawning import ProcessContext, ProcessExitedException, ProcessRaisedException
 from .reductions import init_reductions
 
 __all__ = [*_multiprocessing.__all__, "ProcessContext",  # type: ignore[attr-defined]
@@ -48,3 +48,6 @@ def start_processes(fn: Any, args: tuple[Any, ...] = (), nprocs: int = 1, join: 
 
 
 init_reductions()
+
+
+from .spawn import spawn as spawn  # noqa: E402  (the module takes names from here; the function hides it)

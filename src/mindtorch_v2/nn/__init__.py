@@ -48,6 +48,7 @@ def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
 
 # Loaded when first asked for: few programs touch them.
 _SUBMODULES = frozenset({"attention", "common_types", "grad", "parallel"})
+modules.__all__ += list(modules.LATE)  # only now: the list above imports what is in it
 _LATE = {**{name: f"modules.{file}" for name, file in modules.LATE.items()}, "DataParallel": "parallel"}
 
 

@@ -170,3 +170,7 @@ def test_empty_margin_loss_is_silent() -> None:
         for name, target in (("multi_margin_loss", (0,)), ("multilabel_margin_loss", (0, 4))):
             made = getattr(ours.nn.functional, name)(ours.ones(0, 4), ours.zeros(target, dtype=ours.int64))
             assert made.isnan().item()
+
+
+def test_the_list_of_modules_is_whole() -> None:
+    assert set(ours.nn.modules.__all__) >= set(theirs.nn.modules.__all__)
