@@ -5,8 +5,9 @@ NAMES = {
         "_amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_ "
     ),
     "attention": (
-        "_safe_softmax _scaled_dot_product_attention_math _scaled_dot_product_flash_attention_for_cpu "
-        "_scaled_dot_product_flash_attention_for_cpu_backward scaled_dot_product_attention "
+        "_fused_sdp_choice _safe_softmax _scaled_dot_product_attention_math "
+        "_scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention_for_cpu_backward "
+        "scaled_dot_product_attention "
     ),
     "conv_tbc": (
         "conv_tbc conv_tbc_backward "
