@@ -37,6 +37,17 @@ ANSWERS = {"torch_npu.npu": f"{PACKAGE}.npu", "torch_npu": f"{PACKAGE}._torch_np
            "functorch": f"{PACKAGE}.func", ALIAS: PACKAGE}
 
 
+# Modules of this package that say an outside name is theirs, since programs compare it or make names of it.
+NAMED_OUTSIDE = {PACKAGE: ALIAS, f"{PACKAGE}.nn.modules": f"{ALIAS}.nn.modules"}
+
+
+def _give_names(outside: bool) -> None:
+    """Let those that are loaded say their outside names, or their own again."""
+    for own, name in NAMED_OUTSIDE.items():
+        if own in sys.modules:
+            sys.modules[own].__name__ = name if outside else own
+
+
 def _is_alias(name: str) -> bool:
     return name.partition(".")[0] in ANSWERS
 
@@ -61,13 +72,12 @@ class _AliasLoader(Loader):
         # The import system is about to write the alias's spec and name into the module; it keeps its own.
         self.kept = {name: value for name, value in vars(module).items()
                      if name in ("__spec__", "__name__", "__loader__", "__package__", "__path__", "__file__")}
-        if self.target == PACKAGE:
-            self.kept["__name__"] = ALIAS
         return module
 
     def exec_module(self, module: ModuleType) -> None:
         """Nothing to run: the module is complete."""
         vars(module).update(self.kept)
+        _give_names(outside=True)
         self.spare_hidden(module)
 
     def spare_hidden(self, module: ModuleType) -> None:
@@ -163,7 +173,7 @@ def answer_for_files() -> None:
     """Enable the alias on behalf of our `torch.py`, which Python has found on the path already."""
     if not is_enabled():
         sys.meta_path.insert(0, _FINDER)
-    sys.modules[PACKAGE].__name__ = ALIAS
+    _give_names(outside=True)
 
 
 def _inherited_path() -> list[str]:
@@ -175,7 +185,7 @@ def disable() -> None:
     """Give the name back. Modules that were imported through it stay valid for those who hold them."""
     if is_enabled():
         sys.meta_path.remove(_FINDER)
-    sys.modules[PACKAGE].__name__ = PACKAGE
+    _give_names(outside=False)
     if FILES in sys.path:
         sys.path.remove(FILES)
     if "PYTHONPATH" in os.environ:

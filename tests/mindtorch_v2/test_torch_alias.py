@@ -209,10 +209,11 @@ def test_the_package_says_that_its_name_is_torch_while_it_stands_in(tmp_path):
         from mindtorch_v2 import torch_alias
         torch_alias.enable(force=True)
         import torch
-        during = torch.__name__, torch.nn.Linear(1, 1), torch.fft.fft
+        import torch.nn
+        during = torch.__name__, torch.nn.Linear(1, 1), torch.fft.fft, torch.nn.modules.__name__
         torch_alias.disable()
-        print(during[0], mindtorch_v2.__name__, mindtorch_v2.special.erf.__name__)
-    """, tmp_path) == "torch mindtorch_v2 erf"
+        print(during[0], during[3], mindtorch_v2.__name__, mindtorch_v2.special.erf.__name__)
+    """, tmp_path) == "torch torch.nn.modules mindtorch_v2 erf"
 
 
 def test_modes_are_given_functions_that_ran_before(tmp_path):
