@@ -302,6 +302,11 @@ class Tensor(metaclass=TensorMeta):
         return 0 if shared is None else shared.version
 
     @property
+    def _cdata(self) -> int:
+        """A number that no other tensor has while this one lives; a profile's trees call it `impl_ptr`."""
+        return id(self)
+
+    @property
     def _base(self) -> Tensor | None:
         """The tensor whose memory this one views, None if it is no view."""
         return None if self._of is None else self._of[0]

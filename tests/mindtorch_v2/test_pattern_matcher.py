@@ -68,7 +68,7 @@ def test_neighbours() -> None:
     assert pattern.root_of(y).name == "a.py(3): f"
     found = pattern.go_up_until(y, lambda event: event.name.startswith("a"))
     assert found is pattern.root_of(y)
-    assert pattern.go_up_until(y, lambda event: False) is None
+    assert pattern.go_up_until(y, lambda event: False) is pattern.root_of(y)
     assert patterns.source_code_location(y) == "a.py:3"
     last, = patterns.NamePattern(finished(build), "last").matched_events()
     assert patterns.source_code_location(last) == "No source code location found"

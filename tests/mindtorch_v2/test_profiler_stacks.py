@@ -955,3 +955,10 @@ def test_a_scope_that_begins_when_the_recording_has_ended(monkeypatch):
         torch.ones(2)
     assert "late" not in {event.name for event in prof.events()}
     assert (prof.trace.duration_ns >= 0).all()
+
+
+def test_built_in_functions_of_a_package_with_another_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs that run as `python -m mindtorch_v2` know the package as `torch`."""
+    monkeypatch.setattr(torch, "__name__", "torch")
+    prof = recorded(lambda: torch.ones(2))
+    assert "<built-in method ones of type object>" in {event.name for event in prof.events()}

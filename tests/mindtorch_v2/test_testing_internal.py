@@ -26,6 +26,7 @@ from torch.autograd.profiler_legacy import profile as _profile_legacy
 from torch.profiler import DeviceType, kineto_available, profile, ProfilerAction, ProfilerActivity, record_function
 from torch.profiler import supported_activities, _utils
 from torch.profiler._pattern_matcher import NamePattern, Pattern, report_all_anti_patterns
+from torch.testing._internal.common_utils import ALLOW_XPU_PROFILING_TEST, DEVICE_LIST_SUPPORT_PROFILING_TEST
 from torch.testing._internal.common_cuda import TEST_MULTIGPU
 from torch.testing._internal.common_device_type import skipCUDAVersionIn, instantiate_device_type_tests
 from torch.testing._internal.common_utils import (

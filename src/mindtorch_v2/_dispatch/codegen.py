@@ -366,8 +366,14 @@ class Writer(GraphWriter):
                 # No gradient flows through integers, whatever is written there.
                 self.add(3, f"if {self.needs_grad()} and target_.dtype in FLOAT_DTYPES:", "    graph_ = True",
                          "    check_inplace(v0)")
-                if any("self" in parameters for _, parameters in self.facts.formulas):
+                for_whom = self.users_of("self")
+                if for_whom == self.everyone() or any(a.is_list and a.name in for_whom for a in self.tensors):
                     self.add(3, "    kept_ = original(v0)")
+                elif for_whom:
+                    # No copy that no formula asks for: in `x.mul_(2)` only a gradient of 2 would.
+                    asks = " or ".join(f"v{i}._rg or v{i}._edge is not None or v{i}._of is not None"
+                                       for i, argument in self.differentiable() if argument.name in for_whom)
+                    self.add(3, f"    if {asks}: kept_ = original(v0)")
         if (self.inplace and self.facts.ufunc and not self.facts.cpu_full
                 and not self.facts.cpu_inplace):
             # A ufunc can write straight into its target.

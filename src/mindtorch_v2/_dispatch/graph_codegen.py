@@ -58,6 +58,14 @@ class GraphWriter:
                 parts.append(f"e{i}")
         self.add(indent, f"node_.edges = ({', '.join(parts)},)")
 
+    def everyone(self) -> set[str]:
+        """The arguments that can have a gradient."""
+        return {argument.name for _, argument in self.differentiable()}
+
+    def users_of(self, parameter: str) -> set[str]:
+        """The arguments whose gradients are computed from something that is saved."""
+        return {name for names, parameters in self.facts.formulas if parameter in parameters for name in names}
+
     def saves(self, indent: int) -> None:
         index = {a.name: i for i, a in enumerate(self.tensors)}
         users: dict[str, list[str]] = {}
@@ -72,8 +80,7 @@ class GraphWriter:
             value, is_saved = self.saved_value(parameter, index)
             if is_saved:
                 self.saved.append(slot)
-                everyone = {a.name for _, a in self.differentiable()}
-                if set(wanted) != everyone and all(not self.tensors[index[n]].is_list for n in wanted):
+                if set(wanted) != self.everyone() and all(not self.tensors[index[n]].is_list for n in wanted):
                     test = " or ".join(f"e{index[n]} is not None" for n in dict.fromkeys(wanted))
                     value = f"({value}) if {test} else None"
                     conditions[parameter] = f" if {test} else None"

@@ -57,16 +57,30 @@ declare(
 )
 
 
+# `x.sum()` and `x.sum(dim=None)` are two overloads, each with a node of its own.
+_NOT_GIVEN: Any = object()
+
+
+def _one_of(name: str, dim: Any, axis: Any) -> Any:
+    """The dimensions, which may be called `axis`."""
+    if axis is _NOT_GIVEN:
+        if dim is _NOT_GIVEN:
+            raise TypeError(f"{name}() received an invalid combination of arguments: keepdim needs dim")
+        return dim
+    if dim is not _NOT_GIVEN:
+        raise TypeError(f"{name}() received dim and axis, which are two names of one argument")
+    return axis
+
+
 @choose("sum")
-def sum_(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None, out: Any = None,
-         axis: Any = None, keepdims: bool = False) -> Tensor:
+def sum_(input: Tensor, dim: Any = _NOT_GIVEN, keepdim: bool = False, *, dtype: DType | None = None, out: Any = None,
+         axis: Any = _NOT_GIVEN, keepdims: bool = False) -> Tensor:
     """The sum of all elements, or sums over dimensions."""
-    if dim is None:
-        if axis is None and not keepdim and not keepdims:
-            if dtype is None and out is None:
-                return aten.sum__default(input)
-            return aten.sum__default(input, dtype=dtype, out=out)
-        dim = axis
+    if dim is _NOT_GIVEN and axis is _NOT_GIVEN and not keepdim and not keepdims:
+        if dtype is None and out is None:
+            return aten.sum__default(input)
+        return aten.sum__default(input, dtype=dtype, out=out)
+    dim = _one_of("sum", dim, axis)
     keepdim = keepdim or keepdims
     if keepdim is not False and keepdim is not True:
         check_flag("sum", 2, keepdim)
@@ -118,13 +132,12 @@ declare(
 
 
 @choose("mean")
-def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None, out: Any = None,
-         axis: Any = None, keepdims: bool = False) -> Tensor:
+def mean(input: Tensor, dim: Any = _NOT_GIVEN, keepdim: bool = False, *, dtype: DType | None = None, out: Any = None,
+         axis: Any = _NOT_GIVEN, keepdims: bool = False) -> Tensor:
     """The mean of all elements, or means over dimensions."""
-    if dim is None:
-        if axis is None and not keepdim and not keepdims:
-            return aten.mean__default(input, dtype=dtype, out=out)
-        dim = axis
+    if dim is _NOT_GIVEN and axis is _NOT_GIVEN and not keepdim and not keepdims:
+        return aten.mean__default(input, dtype=dtype, out=out)
+    dim = _one_of("mean", dim, axis)
     keepdim = keepdim or keepdims
     if keepdim is not False and keepdim is not True:
         check_flag("mean", 2, keepdim)

@@ -88,7 +88,8 @@ class ExtraCUDACopyPattern(_NeedsShapesAndStacks):
             before, above = self.prev_of(above), above.parent
         while before is not None and before.children:
             before = before.children[-1]
-        return before is not None and self.go_up_until(before, lambda found: found.name in self.init_ops) is not None
+        filled = self.go_up_until(before, lambda found: found.name in self.init_ops)
+        return filled is not None and filled.name in self.init_ops
 
 
 def _copies_to_device(event: ProfilerEvent) -> bool:
@@ -217,7 +218,7 @@ class Conv2dBiasFollowedByBatchNorm2dPattern(_NeedsShapes):
         if event.name != "aten::conv2d" or len(input_dtypes(event)) < 3 or input_dtypes(event)[2] is None:
             return False
         module = self.go_up_until(event, lambda found: found.name.startswith("nn.Module: Conv2d"))
-        following = None if module is None else self.next_of(module)
+        following = None if module is None or not module.name.startswith("nn.Module: Conv2d") else self.next_of(module)
         while following is not None and following.tag is EventType.Allocation:
             following = self.next_of(following)
         return following is not None and following.name.startswith("nn.Module: BatchNorm2d")

@@ -157,7 +157,8 @@ class BasicEvaluation:
         """Fill `metrics` with durations, and durations without children."""
         if self.profile.kineto_results is None:
             raise AssertionError("kineto_results must be initialized before computing self time")
-        for event in traverse_dfs(self.profile.kineto_results.experimental_event_tree()):
+        # The latest first: the order in which PyTorch has them, and in which equals are ranked.
+        for event in _traverse(self.profile.kineto_results.experimental_event_tree(), lambda waiting: waiting.pop()):
             key = EventKey(event)
             if key in self.metrics:
                 raise AssertionError(f"Duplicate id: {event.id}, {event.name}")

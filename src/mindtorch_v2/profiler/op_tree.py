@@ -1,15 +1,18 @@
-"""`OpTree`: an event tree as analyses of memory walk it."""
+"""`OpTree`: an event tree as analyses of memory walk it, and the memory profile that has one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
+from mtprof.trace import Trace
 from mtprof.views.event_fields import EventType, RecordScope
 from mtprof.views.event_tree import ProfilerEvent
+from mtprof.views.memory_profile import MemoryProfile
 
 from ._utils import traverse_dfs
-from .result import ProfilerResult
+from .result import VALUES, ProfilerResult
 
 
 class OpTree:
@@ -37,3 +40,15 @@ def get_scopes(event: ProfilerEvent | None) -> tuple[RecordScope, ...]:
             found.append(event.extra_fields.scope)
         event = event.parent
     return tuple(found)
+
+
+class MemoryProfileOfResult(MemoryProfile):
+    """The memory of a finished recording, with its events."""
+
+    def __init__(self, result: ProfilerResult, trace: Trace) -> None:
+        super().__init__(trace, VALUES)
+        self._result = result
+
+    @cached_property
+    def _op_tree(self) -> OpTree:
+        return OpTree(self._result)

@@ -98,8 +98,8 @@ class Pattern:
 
     def go_up_until(self, event: ProfilerEvent | None,
                     predicate: Callable[[ProfilerEvent], bool]) -> ProfilerEvent | None:
-        """The nearest event at or above one that fits, or None."""
-        while event is not None and not predicate(event):
+        """The nearest event at or above one that fits, or the outermost one if none does; None for None."""
+        while event is not None and event.parent is not None and not predicate(event):
             event = event.parent
         return event
 

@@ -33,9 +33,9 @@ from .activity import (
 from .errors import ProfilerStateError
 from .execution_trace import ExecutionTraceObserver, _ITraceObserver
 from .leaving import Leaving
+from .op_tree import MemoryProfileOfResult
 from .record_function import step_scope
 from .recorder.collectives import rank_metadata
-from .result import VALUES
 from .schedule import ProfilerAction, schedule
 from .schedule import always as _default_schedule_fn  # the name by which lightning asks for it
 from .session import profile as Session
@@ -350,9 +350,13 @@ class _KinetoProfile:
                    if not getattr(self, flag)]
         if missing:
             raise ValueError(f"{', '.join(missing)} required for memory profiling.")
-        trace = self._session("accessing the memory profile").trace
+        session = self._session("accessing the memory profile")
+        result, trace = session.kineto_results, session.trace
+        assert result is not None  # the session is finished, or it would have no trace
         known = self.mem_tl.profile if self.mem_tl is not None else None
-        return known if known is not None and known.trace is trace else MemoryProfile(trace, VALUES)
+        if known is not None and known.trace is trace:
+            return known
+        return MemoryProfileOfResult(result, trace)
 
 
 class profile(_KinetoProfile):

@@ -358,11 +358,25 @@ class EventTree:
                 where = device_name(int(self.blocks.device[block]), int(self.blocks.device_index[block]))
             elif address == 0:
                 allocation = ids.nothing
-        # The same for the uses of one tensor. An identity that another tensor had before is told apart by its number.
-        key = (number, tensor) if tensor else (number, allocation, address, given)
-        same = None if address is None else self.number(("tensor", *key))
+        # The same for the uses of one tensor: its identity, which programs compare with that of their own tensors. One
+        # that another tensor had before is told apart by its number.
+        if address is None:
+            same = None
+        elif tensor and self._first_with.get(tensor, number) == number:
+            same = tensor
+        else:
+            same = self.number(("tensor", number, tensor) if tensor else ("tensor", number, allocation, address, given))
         known = Identity(number, allocation, address, same)
         return TensorMetadata(given, known, self.values.device(where), self.values)
+
+    @cached_property
+    def _first_with(self) -> dict[int, int | None]:
+        """By identity, the number of the tensor that had it first."""
+        numbers = [] if self.ids is None else self.ids.tensor
+        identities, first = np.unique(self.trace.optional("uses")["tensor"], return_index=True)
+        blocks = self.blocks.of_use[first].tolist()
+        return {identity: numbers[block] if 0 <= block < len(numbers) else None
+                for identity, block in zip(identities.tolist(), blocks, strict=True)}
 
     def _metadata(self, row: int) -> Any:
         known = self.uses.get(row, {}) if len(self.trace.optional("uses")["row"]) else {}

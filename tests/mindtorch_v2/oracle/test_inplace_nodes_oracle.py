@@ -63,3 +63,38 @@ def test_truth(count: int) -> None:
             return str(error)
 
     assert run(ours) == run(theirs)
+
+
+CHANGES: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "mul_ number": lambda t, x, y: x.mul_(3),
+    "mul_ constant": lambda t, x, y: x.mul_(y.detach()),
+    "mul_ leaf": lambda t, x, y: x.mul_(y),
+    "mul_ view": lambda t, x, y: x.mul_(y[:]),
+    "mul_ view of what gets a history": lambda t, x, y: x.mul_(view_of_later(t, y)),
+    "div_ number": lambda t, x, y: x.div_(3),
+    "div_ leaf": lambda t, x, y: x.div_(y),
+    "addcmul_": lambda t, x, y: x.addcmul_(y, y),
+    "lerp_": lambda t, x, y: x.lerp_(y, 0.5),
+    "atan2_": lambda t, x, y: x.atan2_(y.detach()),
+}
+
+
+def view_of_later(t: Any, y: Any) -> Any:
+    base = t.ones(4)
+    view = base[:]
+    base.mul_(y)
+    return view
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_the_value_before_is_copied_only_for_a_gradient(name: str) -> None:
+    def run(t: Any) -> tuple[int, list[Any]]:
+        x, y = (t.linspace(begin, 2, 4).requires_grad_() for begin in (1.0, 0.5))
+        product = x * 2
+        with t.profiler.profile() as prof:
+            made = CHANGES[name](t, product, y)
+        return (sum(event.name == "aten::clone" for event in prof.events()),
+                [None if g is None else [round(v, 4) for v in g.tolist()]
+                 for g in t.autograd.grad(made.sum(), (x, y), allow_unused=True)])
+
+    assert run(ours) == run(theirs)

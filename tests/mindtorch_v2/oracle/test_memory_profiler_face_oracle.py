@@ -172,3 +172,12 @@ def test_memory_that_no_op_took_has_a_device_only() -> None:
                 [(key.id, version) for key, version in profile._category_snapshot()])
 
     assert seen(ours) == seen(theirs)
+
+
+def test_memory_profiles_know_their_events(torch: Any) -> None:
+    with recording(torch) as prof:
+        torch.ones(2).sin()
+    tree = prof._memory_profile()._op_tree
+    names = [event.name for event in tree.dfs()]
+    assert [name for name in names if name in ("aten::ones", "aten::sin")] == ["aten::ones", "aten::sin"]
+    assert sorted(names) == sorted(event.name for event in tree.sorted_nodes)

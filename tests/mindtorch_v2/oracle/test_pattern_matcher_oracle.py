@@ -302,7 +302,7 @@ def test_waiting_kernels(kernels: list[tuple[int, int]], calls: list[tuple[int, 
         result = SimpleNamespace(events=lambda work=work: work, experimental_event_tree=lambda tree=tree: tree)
         evaluation = module.BasicEvaluation(SimpleNamespace(kineto_results=result))
         depths = [(one.start, one.end, one.queue_depth) for one in evaluation.queue_depth_list]
-        metrics = {key.event.id: (one.queue_depth, one.idle_time_ns) for key, one in evaluation.metrics.items()}
+        metrics = [(key.event.id, one.queue_depth, one.idle_time_ns) for key, one in evaluation.metrics.items()]
         found.append((depths, metrics))
     assert found[0] == found[1]
 
@@ -326,3 +326,38 @@ def test_ranking() -> None:
         assert [repr(key) for key in evaluation.get_optimizable_events(1, print_enable=False)] == names[-1][:1]
     assert names[0] == names[1]
     assert names[0]
+
+
+def test_equals_are_ranked_as_they_are_listed() -> None:
+    """Metrics are listed from the last root and the last child on."""
+    found = []
+    for module, kinds in ((_utils, ours.profiler.DeviceType), (real_utils, theirs.profiler.DeviceType)):
+        work = []
+        for number in range(5):
+            work += [Work("cudaLaunchKernel", 400 + 100 * number, 100, number + 1, kinds.CPU),
+                     Work("kernel", 900 + 100 * number, 100, number + 1, kinds.CUDA)]
+        work += [Work("cudaLaunchKernel", 1500, 100, 6, kinds.CPU), Work("kernel", 1700, 100, 6, kinds.CUDA)]
+        tree = [SimpleNamespace(name=str(begin), id=begin, start_time_ns=begin, duration_time_ns=100, children=[],
+                                end_time_ns=begin + 100, parent=None) for begin in range(0, 1200, 100)]
+        tree += [SimpleNamespace(name="late", id=1200, start_time_ns=1200, duration_time_ns=500, children=[],
+                                 end_time_ns=1700, parent=None)]
+        inside = [SimpleNamespace(name=f"in {begin}", id=begin, start_time_ns=begin, duration_time_ns=1, children=[],
+                                  end_time_ns=begin + 1, parent=tree[0]) for begin in (1, 2)]
+        tree[0].children = inside
+        result = SimpleNamespace(events=lambda work=work: work, experimental_event_tree=lambda tree=tree: tree)
+        evaluation = module.BasicEvaluation(SimpleNamespace(kineto_results=result))
+        found.append(([key.event.name for key in evaluation.metrics],
+                      [repr(key) for key in evaluation.get_optimizable_events(4, print_enable=False)]))
+    assert found[0] == found[1]
+
+
+def test_going_up_ends_at_the_root() -> None:
+    def found(torch: Any, module: Any) -> list[str]:
+        with torch.profiler.profile() as prof:
+            torch.ones(2)
+        pattern = module.Pattern(prof)
+        inner = pattern.event_tree[0].children[-1]
+        return [pattern.go_up_until(inner, lambda event, name=name: event.name == name).name
+                for name in ("aten::fill_", "aten::ones", "nothing")]
+
+    assert found(*BOTH[0]) == found(*BOTH[1])

@@ -248,3 +248,15 @@ def test_functions_that_the_user_calls_are_in_stacks(torch: Any) -> None:
     assert "relu" in around("aten::relu")[:2], "PyTorch calls a built-in function in between"
     assert "zero_grad" in around("aten::zero_")
     assert any(event.name.endswith(": backward") for event in events)
+
+
+def test_tensors_of_a_tree_are_found_by_their_own_number(torch: Any) -> None:
+    x, y = torch.ones(3), torch.ones(3)
+
+    def program() -> None:
+        (x + y).sin()
+
+    events = recorded(torch, program)
+    first, second, _ = inputs(events, "aten::add")
+    assert (first.impl_ptr, second.impl_ptr) == (x._cdata, y._cdata)
+    assert inputs(events, "aten::sin")[0].impl_ptr not in (x._cdata, y._cdata)

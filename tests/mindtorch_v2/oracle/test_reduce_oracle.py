@@ -319,3 +319,19 @@ def test_named_results():
     assert again.values.tolist() == [5.0, 3.0]
     with pytest.raises(TypeError, match="2-sequence"):
         type(got)((1,))
+
+
+@pytest.mark.parametrize("call", [
+    "x.sum()", "x.sum(None)", "x.sum(dim=None)", "x.sum(axis=None)", "x.sum(None, True)", "x.mean()", "x.mean(None)",
+    "x.mean(dim=None, keepdim=True)", "x.sum(keepdim=True)", "x.mean(keepdim=True)", "x.sum(dim=None, axis=0)"])
+def test_all_dimensions_by_name_are_another_overload(call):
+    def seen(module):
+        x = module.ones(2, 3, requires_grad=True)
+        try:
+            result = eval(call, {"x": x})
+        except TypeError:
+            return "TypeError"
+        gradient = module.autograd.grad(result.sum(), x)[0]
+        return result.grad_fn.name(), tuple(result.shape), (gradient * 6).round().tolist()
+
+    assert repr(seen(ours)) == repr(seen(torch))

@@ -199,6 +199,8 @@ def _module(frame: FrameType, chain: tuple[str, ...]) -> str | None:
         if not isinstance(value, ModuleType):
             return None
         value = vars(value).get(name, _UNKNOWN)
+    if value is sys.modules[_PACKAGE]:
+        return _PACKAGE  # its own name may be another one: "torch", where programs import it as that
     return value.__name__ if isinstance(value, ModuleType) else None
 
 

@@ -196,6 +196,9 @@ IS_S390X = platform.machine() == "s390x"
 IS_JETSON = IS_FBCODE = IS_SANDCASTLE = IS_REMOTE_GPU = IS_CI = False
 
 TEST_NUMPY = True  # what the kernels are made of
+# Whether devices other than the CPU may be profiled, and the types of those that tests of the profiler know.
+ALLOW_XPU_PROFILING_TEST = True
+DEVICE_LIST_SUPPORT_PROFILING_TEST = ("cpu", "cuda", "xpu")
 TEST_CUDA = TEST_MPS = TEST_XPU = TEST_HPU = TEST_CUDA_GRAPH = TEST_PRIVATEUSE1 = TEST_ACCELERATOR = False
 TEST_MKL = TEST_MKLDNN = TEST_CUDNN = False
 TEST_SCIPY = importlib.util.find_spec("scipy") is not None
