@@ -43,6 +43,7 @@ from .namespace import COMPILER, LOCK, aten
 from .native import NATIVE
 from .observer import NAMES, event_id, first_use, open_stretch
 from .out_rules import APART, RESIZED_FIRST, check_out
+from .overload_names import overload_name
 from .overriding import Taken
 from .promotion import check_cast
 from .recipes import Recipe, inputs_recipe, is_kept, recipe
@@ -332,7 +333,7 @@ def _compile(op: Op, inplace: bool) -> Callable[..., Any]:
     full_name = f"{op.namespace}::{op.name}{'_' * inplace}"
     # Like PyTorch, count FLOPs of the functional form only.
     counted = None if inplace else op
-    label = event_id(full_name, "op", op.overload, counted)
+    label = event_id(full_name, "op", overload_name(op, inplace), counted)
     scalar_label = event_id(full_name, "op", op.scalar_overload, counted) if op.scalar_overload else label
     kernel = op.composite or (op.cpu_inplace if inplace and op.cpu_inplace is not None else op.cpu)
     if kernel is None:

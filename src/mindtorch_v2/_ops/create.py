@@ -335,12 +335,13 @@ def _arange(start: Any, end: Any, step: Any, dtype: DType | None, layout: Any, d
     if dtype is bool_ or dtype.is_complex:
         raise unsupported("arange_cpu", dtype.np)
     count = end - start if whole and step == 1 else max(0, math.ceil((end - start) / step))
-    return _placed(_range_into(empty((count,), dtype.np), start, step), device)
+    return _placed(_range_into(empty((count,), dtype.np), start, end, step), device)
 
 
-@kernel_step("aten::arange", "start_out", lambda made, start, step: (start, None, step, made),
+@kernel_step("aten::arange", "start_out", lambda made, start, end, step: (start, end, step, made),
              places=(3,))
-def _range_into(made: Any, start: Any, step: Any) -> Any:
+def _range_into(made: Any, start: Any, end: Any, step: Any) -> Any:
+    """Fill with the numbers from `start` on; their count has been worked out from `end`, which a recording shows."""
     if made.dtype.kind in "iub":
         first, by = int(start), int(step)
         if made.dtype == np.int64 and providers.moves():

@@ -14,6 +14,7 @@ from mtprof.views.event_tree import ProfilerEvent
 from mtprof.views.kineto_events import KinetoEvent, KinetoFacts, kineto_events
 
 from .._device import device
+from .._dispatch.overload_names import overload_name
 from .._dispatch.registry import OVERLOADS
 from .._dtype import dtype_from_name
 from .._tensor import sparse_coo, strided
@@ -25,9 +26,10 @@ _NAMESPACE = "aten::"
 def _operands(name: str, overload: str) -> frozenset[int]:
     """Which arguments of an op are tensors."""
     base = name.removeprefix(_NAMESPACE)
-    for ops in (OVERLOADS.get(base, ()), OVERLOADS.get(base[:-1], ()) if base.endswith("_") else ()):
+    for ops, inplace in ((OVERLOADS.get(base, ()), False),
+                         (OVERLOADS.get(base[:-1], ()) if base.endswith("_") else (), True)):
         for op in ops:
-            if op.overload == overload:
+            if overload_name(op, inplace) == overload:
                 return frozenset(place for place, argument in enumerate(op.schema.arguments)
                                  if argument.is_tensor and not argument.is_list)
     return frozenset()

@@ -28,6 +28,7 @@ from .kineto_sides import SIDES, SideRows
 
 _THREAD_NAME = re.compile(r"thread (-?\d+)(?: \((.*)\))?\Z", re.DOTALL | re.IGNORECASE)
 _STREAM_NAME = re.compile(r"stream -?\d+ \Z")
+_WITH_OVERLOAD = re.compile(r"(aten::\w+)\.(\w+)")  # names of others may have a dot of their own
 _DEVICE_LABEL = re.compile(r"[A-Z]+ (\d{1,4})\Z")
 _INPUT_KEYS = ("Concrete Inputs", "Input type", "Input Strides", "Input Dims", words.OWN_INPUTS)
 # Column, key in `args`, what it means when it is absent, and the type that it is kept in.
@@ -225,7 +226,19 @@ class KinetoColumns:
         result |= self._of_rests(rests, kept(held["rest"].take()), pair)
         if "overload" in result:
             result["name"] = self._without_overloads(result["name"], result["overload"])
+        else:
+            result |= self._overloads_in_names(pair)
         return result
+
+    def _overloads_in_names(self, pair: np.ndarray) -> dict[str, np.ndarray]:
+        """The names of ops and their overloads, of a file by PyTorch that says both in one: `aten::add.Tensor`."""
+        parts = [_WITH_OVERLOAD.fullmatch(called) if cat == "cpu_op" else None for cat, called in self._pairs]
+        if not any(parts):
+            return {}
+        name = [self.build.name(called if found is None else found[1])
+                for (_, called), found in zip(self._pairs, parts, strict=True)]
+        overload = [0 if found is None else self.build.name(found[2]) for found in parts]
+        return {"name": np.array(name, np.int32)[pair], "overload": np.array(overload, np.int32)[pair]}
 
     def _without_overloads(self, name: np.ndarray, overload: np.ndarray) -> np.ndarray:
         """The names without the overloads that `capture_overload_names` puts behind them, where the file says both."""

@@ -277,3 +277,46 @@ def test_an_observer_of_the_program(library):
     with library.profiler.profile(execution_trace_observer=Observer()):
         library.ones(1)
     assert told == ["start", "stop", "cleanup"]
+
+
+CALLS = """x.pow_(2) x.pow_(y) x.pow(2) torch.greater(x,y) x.multiply(y) x.multiply(2) x.true_divide(y)
+x.floor_divide_(y) x.ldexp_(y) x.normal_() x.uniform_() x.random_(5) x.random_(1,5) x.add_(1) x.div_(y,rounding_mode="floor") x.lt(1)
+x.masked_fill_(x>1,2) x.clamp_(0,1) x.transpose(0,1) x.sum(None) x.all(0) torch.arange(5)"""
+
+
+@pytest.mark.parametrize("call", CALLS.split())
+def test_names_of_overloads(call: str) -> None:
+    def named(library: Any) -> list[tuple[str, str]]:
+        config = library._C._profiler._ExperimentalConfig(capture_overload_names=True)
+        values = {"x": library.ones(2, 2), "y": library.ones(2, 2), "torch": library}
+        with library.profiler.profile(experimental_config=config) as prof:
+            eval(call, values)
+        return [(event.name, event.overload_name) for event in prof.events() if event.cpu_parent is None]
+
+    assert named(ours) == named(torch)
+
+
+def test_the_end_of_a_range_is_among_its_arguments(tmp_path: pathlib.Path) -> None:
+    def given(library: Any) -> list[list[str]]:
+        with library.profiler.profile(record_shapes=True) as prof:
+            library.arange(2, 9, 3)
+        prof.export_chrome_trace(str(tmp_path / library.__name__))
+        events = json.loads((tmp_path / library.__name__).read_text())["traceEvents"]
+        return [event["args"]["Concrete Inputs"] for event in events if event["name"] == "aten::arange"]
+
+    assert given(ours) == given(torch)
+
+
+def test_overloads_in_the_names_of_a_file_by_pytorch(tmp_path: pathlib.Path) -> None:
+    config = torch._C._profiler._ExperimentalConfig(capture_overload_names=True)
+    with torch.profiler.profile(experimental_config=config) as prof:
+        torch.ones(2).sum(0)
+        with torch.profiler.record_function("my.scope"):
+            torch.add(torch.ones(2), 1)
+    prof.export_chrome_trace(str(tmp_path / "t.json"))
+    again = ours.profiler.load(tmp_path / "t.json").key_averages(group_by_overload_name=True)
+
+    def rows(averages: Any) -> set[tuple[str, str, int]]:
+        return {(row.key, row.overload_name or "", row.count) for row in averages}
+
+    assert rows(again) == rows(prof.key_averages(group_by_overload_name=True))

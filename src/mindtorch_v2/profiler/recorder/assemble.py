@@ -15,6 +15,7 @@ from mtprof.trace import Arguments, TensorInput, ThreadInfo, Trace
 
 from ..._dispatch.describe import INPUTS
 from ..._dispatch.observer import EVENTS, FIELDS, LINE_BITS
+from ..._dispatch.overload_names import overload_name
 from ..._dispatch.registry import OVERLOADS
 from ..._dtype import FROM_NUMPY
 from ..device_work import DeviceWatch
@@ -261,7 +262,7 @@ def _is_written(name: str, overload: str, argument: int) -> bool:
     if name.endswith("_") and not name.endswith("__"):
         return argument == 0 or argument in ALSO_WRITTEN.get(name, ())
     # What is given as `out` follows the arguments.
-    return any(overload in (op.overload, op.scalar_overload) and argument >= len(op.schema.arguments)
+    return any(overload in (overload_name(op), op.scalar_overload) and argument >= len(op.schema.arguments)
                for op in OVERLOADS.get(name.removeprefix("aten::"), ()))
 
 
