@@ -13,6 +13,13 @@ from mindtorch_v2.utils.data._utils.collate import collate_numpy_array_fn, colla
 from mindtorch_v2.utils.data._utils.pin_memory import pin_memory
 
 
+def test_classes_of_ops():
+    from mindtorch_v2._ops import OpOverload, OpOverloadPacket
+
+    assert type(torch.ops.aten.add.Tensor) is OpOverload
+    assert type(torch.ops.aten.add) is OpOverloadPacket
+
+
 def test_torch_has_its_own_name_inside():
     assert torch.torch is torch
     assert torch.torch.nn.Linear is torch.nn.Linear

@@ -339,6 +339,12 @@ class profile:
         return with_children(own, recorder, with_flops=self.with_flops)
 
     @property
+    def kineto_activities(self) -> set[ProfilerActivity]:
+        """What is recorded: the CPU, if it is wanted, and a device that is there."""
+        device = set() if self.use_device is None else {ProfilerActivity.PrivateUse1}
+        return device | ({ProfilerActivity.CPU} if self.use_cpu else set())
+
+    @property
     def kineto_results(self) -> ProfilerResult | None:
         """The recording in the form of PyTorch's internals; None before it is finished."""
         if not self.enabled or self._recorder is None or self._recorder.active:

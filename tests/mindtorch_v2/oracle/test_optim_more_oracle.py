@@ -280,3 +280,21 @@ def test_differentiable(name):
     for got, want in zip(*found, strict=True):
         if want is not None:
             assert_same(got, want, name, 1e-4)
+
+
+def test_lbfgs_remembers_no_step_whose_curvature_is_no_number():
+    def remembered(module):
+        x = module.full((2,), 0.1, requires_grad=True)
+        optimizer = module.optim.LBFGS([x], lr=1.0, max_iter=4)
+
+        def closure():
+            optimizer.zero_grad()
+            loss = x.sqrt().sum()
+            loss.backward()
+            return loss
+
+        for _ in range(2):
+            optimizer.step(closure)
+        return len(optimizer.state[x]["old_dirs"])
+
+    assert remembered(ours) == remembered(torch)

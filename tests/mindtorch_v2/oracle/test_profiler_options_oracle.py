@@ -279,9 +279,11 @@ def test_an_observer_of_the_program(library):
     assert told == ["start", "stop", "cleanup"]
 
 
-CALLS = """x.pow_(2) x.pow_(y) x.pow(2) torch.greater(x,y) x.multiply(y) x.multiply(2) x.true_divide(y)
-x.floor_divide_(y) x.ldexp_(y) x.normal_() x.uniform_() x.random_(5) x.random_(1,5) x.add_(1) x.div_(y,rounding_mode="floor") x.lt(1)
-x.masked_fill_(x>1,2) x.clamp_(0,1) x.transpose(0,1) x.sum(None) x.all(0) torch.arange(5)"""
+CALLS = """
+    x.pow_(2) x.pow_(y) x.pow(2) torch.greater(x,y) x.multiply(y) x.multiply(2) x.true_divide(y)
+    x.floor_divide_(y) x.ldexp_(y) x.normal_() x.uniform_() x.random_(5) x.random_(1,5) x.add_(1)
+    x.lt(1) x.div_(y,rounding_mode="floor") x.masked_fill_(x>1,2) x.clamp_(0,1) x.transpose(0,1)
+    x.sum(None) x.all(0) torch.arange(5)"""
 
 
 @pytest.mark.parametrize("call", CALLS.split())
@@ -320,3 +322,10 @@ def test_overloads_in_the_names_of_a_file_by_pytorch(tmp_path: pathlib.Path) -> 
         return {(row.key, row.overload_name or "", row.count) for row in averages}
 
     assert rows(again) == rows(prof.key_averages(group_by_overload_name=True))
+
+
+@pytest.mark.parametrize("library", BOTH)
+def test_what_a_session_records(library: Any) -> None:
+    with library.profiler.profile(activities=[library.profiler.ProfilerActivity.CPU]) as prof:
+        pass
+    assert prof.profiler.kineto_activities == {library.profiler.ProfilerActivity.CPU}
