@@ -94,7 +94,7 @@ class LBFGS(Optimizer):
         difference = grad.sub(state["prev_flat_grad"])
         step = state["d"].mul(state["t"])
         curvature = difference.dot(step)
-        if curvature <= 1e-10:
+        if not curvature > 1e-10:  # nor what is no number
             return
         if len(state["old_dirs"]) == history_size:
             for table in ("old_dirs", "old_stps", "ro"):
