@@ -120,7 +120,7 @@ LATE.append(_Late())
 
 def __getattr__(name: str) -> Any:
     # `torch._ops` is also where programs find the classes of ops.
-    if name in ("HigherOrderOperator", "OpOverload", "OpOverloadPacket"):
+    if name in ("HigherOrderOperator", "OpOverload", "OpOverloadPacket", "_OpNamespace"):
         return getattr(importlib.import_module("..ops", __package__), name)
     raise AttributeError(f"module 'torch._ops' has no attribute '{name}'")
 
@@ -132,16 +132,6 @@ def _stand_in(key: str) -> Kernel | None:
 
 
 STAND_INS.append(_stand_in)
-
-# What PyTorch's module of this name has: the classes behind `torch.ops`, which is made of the table and comes later.
-_OF_OPS = ("OpOverload", "OpOverloadPacket", "_OpNamespace")
-
-
-def __getattr__(name: str) -> object:
-    if name in _OF_OPS:
-        return getattr(importlib.import_module("mindtorch_v2.ops"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
 
 __all__ = [
     "LATE_FAMILIES",

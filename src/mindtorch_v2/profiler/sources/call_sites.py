@@ -199,9 +199,10 @@ def _module(frame: FrameType, chain: tuple[str, ...]) -> str | None:
         if not isinstance(value, ModuleType):
             return None
         value = vars(value).get(name, _UNKNOWN)
-    if value is sys.modules[_PACKAGE]:
-        return _PACKAGE  # its own name may be another one: "torch", where programs import it as that
-    return value.__name__ if isinstance(value, ModuleType) else None
+    if not isinstance(value, ModuleType):
+        return None
+    # The name it was imported by: where programs import it as torch, it may say another one.
+    return value.__name__ if value.__spec__ is None else value.__spec__.name
 
 
 @lru_cache(maxsize=64)
