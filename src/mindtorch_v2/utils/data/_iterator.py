@@ -7,16 +7,18 @@ from typing import Any
 
 from ... import accelerator
 from ...profiler.record_function import record_function
+from ._streams import of_worker, reseeded, shared_seed
 from ._utils.fetch import _DatasetKind, make_fetcher
 from ._utils.pin_memory import pin_memory
 from .sampler import draw_seed
 
 
 class _BaseDataLoaderIter:
-    """One pass over the data. The order of the two draws below is PyTorch's, so that random numbers agree after it."""
+    """One pass over the data. The order of the draws below is PyTorch's, so that random numbers agree after it."""
 
     def __init__(self, loader: Any) -> None:
-        self._dataset = loader.dataset
+        self._shared_seed = shared_seed(loader.dataset, loader.generator)
+        self._dataset = reseeded(loader.dataset, self._shared_seed)
         self._dataset_kind = loader._dataset_kind
         self._iterable = self._dataset_kind == _DatasetKind.Iterable
         self._IterableDataset_len_called = loader._IterableDataset_len_called
@@ -40,6 +42,8 @@ class _BaseDataLoaderIter:
         self._sampler_iter = iter(self._index_sampler)
         self._num_yielded = 0
         self._IterableDataset_len_called = loader._IterableDataset_len_called
+        self._shared_seed = shared_seed(loader.dataset, loader.generator)
+        self._dataset = reseeded(loader.dataset, self._shared_seed)
 
     def _next_data(self) -> Any:
         raise NotImplementedError(f"{type(self).__name__} does not say where its data comes from")
@@ -80,6 +84,7 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
         super().__init__(loader)
         if self._timeout != 0:
             raise AssertionError("_SingleProcessDataLoaderIter requires timeout == 0")
+        of_worker(self._dataset)
         self._fetcher = make_fetcher(self._iterable, self._dataset, loader._auto_collation, loader.collate_fn,
                                      loader.drop_last)
 

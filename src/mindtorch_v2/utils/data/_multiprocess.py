@@ -18,6 +18,7 @@ from typing import Any
 
 from ...profiler.sources import processes
 from ._iterator import _BaseDataLoaderIter
+from ._streams import shared_seed
 from ._utils.error import ExceptionWrapper
 from ._utils.worker import Resume, StreamEnded, worker_loop
 
@@ -93,6 +94,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         arguments = {
             "iterable": self._iterable, "dataset": self._dataset, "auto_collation": loader._auto_collation,
             "collate_fn": loader.collate_fn, "drop_last": loader.drop_last, "base_seed": self._base_seed,
+            "shared_seed": self._shared_seed,
             "init_fn": loader.worker_init_fn, "num_workers": self._num_workers,
         }
         self._workers: list[Worker] = []
@@ -109,7 +111,10 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     def _reset(self, loader: Any, first: bool = False) -> None:
         if not self._workers:
             raise RuntimeError("this iterator's workers were stopped by an earlier error")
-        if not first:
+        if first:
+            # PyTorch draws once more here; the workers have begun with the one before.
+            shared_seed(loader.dataset, loader.generator)
+        else:
             # At first the sampler's iterator exists already; making another could draw random numbers twice.
             super()._reset(loader)
             self._resume()
@@ -129,7 +134,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     def _resume(self) -> None:
         """Have persistent workers start over, dropping what is left of an epoch that was not finished."""
         for worker in self._workers:
-            self._send(worker, Resume())
+            self._send(worker, Resume(self._shared_seed))
         waiting = set(self._workers)
         while waiting:
             worker, _, result = self._receive()

@@ -14,6 +14,7 @@ from typing import Any
 from ..._random import Generator
 from ._iterator import _BaseDataLoaderIter, _SingleProcessDataLoaderIter
 from ._multiprocess import _MultiProcessingDataLoaderIter
+from ._streams import is_stream, set_shuffling
 from ._utils.collate import default_collate, default_convert
 from ._utils.fetch import _DatasetKind
 from ._utils.worker import get_worker_info
@@ -65,7 +66,8 @@ class DataLoader:
         _check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
         iterable = isinstance(dataset, IterableDataset)
         self._dataset_kind = _DatasetKind.Iterable if iterable else _DatasetKind.Map
-        _check_order(iterable, shuffle, sampler, batch_sampler, batch_size, drop_last)
+        _check_order(dataset, shuffle, sampler, batch_sampler, batch_size, drop_last)
+        set_shuffling(dataset, shuffle)
         self.dataset = dataset
         self.num_workers = num_workers
         self.prefetch_factor = 2 if num_workers > 0 and prefetch_factor is None else prefetch_factor
@@ -181,10 +183,11 @@ def _check_workers(num_workers: int, timeout: float, prefetch_factor: int | None
         raise ValueError("persistent_workers option needs num_workers > 0")
 
 
-def _check_order(iterable: bool, shuffle: bool | None, sampler: Any, batch_sampler: Any, batch_size: int | None,
+def _check_order(dataset: Any, shuffle: bool | None, sampler: Any, batch_sampler: Any, batch_size: int | None,
                  drop_last: bool) -> None:
-    if iterable:
-        given = {"shuffle": shuffle or None, "sampler": sampler, "batch_sampler": batch_sampler}
+    if isinstance(dataset, IterableDataset):
+        given = {"shuffle": None if is_stream(dataset) else shuffle or None, "sampler": sampler,
+                 "batch_sampler": batch_sampler}
         for name, value in given.items():
             if value is not None:
                 raise ValueError(f"DataLoader with IterableDataset: expected unspecified {name} option, but got "

@@ -23,6 +23,7 @@ from ...._random import manual_seed
 from ...._tensor import Tensor
 from ...._tensor_methods import reduce_alone
 from ....profiler.sources.reporting import Reporter
+from .._streams import of_worker, reseeded
 from .error import ExceptionWrapper
 from .fetch import make_fetcher
 
@@ -58,6 +59,9 @@ def get_worker_info() -> Any:
 
 class Resume:
     """Sent to persistent workers at the start of an epoch, and sent back by them."""
+
+    def __init__(self, shared_seed: int | None = None) -> None:
+        self.shared_seed = shared_seed
 
 
 class StreamEnded:
@@ -132,7 +136,7 @@ def receive(tasks: Any, parent_id: int) -> Any:
 
 
 def worker_loop(iterable: bool, dataset: Any, tasks: Any, results: Any, auto_collation: bool,
-                collate_fn: Callable[[Any], Any], drop_last: bool, base_seed: int,
+                collate_fn: Callable[[Any], Any], drop_last: bool, base_seed: int, shared_seed: int | None,
                 init_fn: Callable[[int], Any] | None, worker_id: int, num_workers: int,
                 profiler: tuple[Any, Any, dict[int, Any]]) -> None:
     """Fetch batches until told to stop; also at the end of a stream a worker waits to be told."""
@@ -151,6 +155,8 @@ def worker_loop(iterable: bool, dataset: Any, tasks: Any, results: Any, auto_col
             return make_fetcher(iterable, dataset, auto_collation, collate_fn, drop_last)
 
         try:
+            reseeded(dataset, shared_seed)
+            of_worker(dataset, worker_id, num_workers)
             if init_fn is not None:
                 init_fn(worker_id)
             fetcher = start()
@@ -164,6 +170,7 @@ def worker_loop(iterable: bool, dataset: Any, tasks: Any, results: Any, auto_col
                 ended = False
                 outbox.put(None, message, where)
                 try:
+                    reseeded(dataset, message.shared_seed)
                     fetcher = start()
                 except Exception:
                     failure = ExceptionWrapper(where=where)

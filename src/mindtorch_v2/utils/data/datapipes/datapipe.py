@@ -12,8 +12,7 @@ from .iterator import PipeIterator
 
 Pipe = TypeVar("Pipe", bound=type)
 
-_MISSING = frozenset({"groupby", "list_files", "open_files", "read_from_stream", "routed_decode", "sampler",
-                      "sharding_filter", "shuffle", "trace_as_dataframe"})
+_MISSING = frozenset({"list_files", "open_files", "read_from_stream", "routed_decode", "trace_as_dataframe"})
 
 
 class DataChunk(list):  # type: ignore[type-arg]

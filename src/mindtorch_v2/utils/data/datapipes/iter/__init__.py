@@ -5,6 +5,10 @@ from __future__ import annotations
 from .combining import ConcaterIterDataPipe as Concater
 from .combining import MultiplexerIterDataPipe as Multiplexer
 from .combining import ZipperIterDataPipe as Zipper
+from .ordering import GrouperIterDataPipe as Grouper
+from .ordering import SamplerIterDataPipe as Sampler
+from .ordering import ShardingFilterIterDataPipe as ShardingFilter
+from .ordering import ShufflerIterDataPipe as Shuffler
 from .splitting import DemultiplexerIterDataPipe as Demultiplexer
 from .splitting import ForkerIterDataPipe as Forker
 from .transforming import BatcherIterDataPipe as Batcher
@@ -14,5 +18,5 @@ from .transforming import IterableWrapperIterDataPipe as IterableWrapper
 from .transforming import MapperIterDataPipe as Mapper
 from .transforming import UnBatcherIterDataPipe as UnBatcher
 
-__all__ = ["Batcher", "Collator", "Concater", "Demultiplexer", "Filter", "Forker", "IterableWrapper", "Mapper",
-           "Multiplexer", "UnBatcher", "Zipper"]
+__all__ = ["Batcher", "Collator", "Concater", "Demultiplexer", "Filter", "Forker", "Grouper", "IterableWrapper",
+           "Mapper", "Multiplexer", "Sampler", "ShardingFilter", "Shuffler", "UnBatcher", "Zipper"]
