@@ -62,7 +62,7 @@ def rule_of(op: Any) -> Callable[..., Any]:
     if rule == "data":
         return lambda *arguments: refuse(op)
     if rule == "same":
-        if op.schema.arguments[0].type == "Scalar":  # a number first: the kernel says which dtype comes of it
+        if op.schema.arguments[0].type in ("Scalar", "int"):  # a number first: the kernel says which dtype comes of it
             return lambda *arguments: broadcast(op, arguments)
         return lambda first, *rest: MetaArray.empty(first.shape, first.dtype)
     if rule == "broadcast":

@@ -12,6 +12,8 @@ from .._dispatch.registry import declare
 from .._random import engine_of
 from .._tensor import Tensor
 
+Array = np.ndarray[Any, Any]
+
 # SELU saturates at minus this value, which alpha dropout sets dropped elements to.
 SATURATION = 1.7580993408473766
 
@@ -63,6 +65,12 @@ def _native_dropout(input: Any, p: float, train: bool | None) -> tuple[Any, Any]
     return (input * mask * input.dtype.type(scale)).astype(input.dtype, copy=False), mask
 
 
+def _native_dropout_backward(grad: Array, mask: Array, scale: float) -> Array:
+    """Integers are scaled as float32, as a product with a Python number is."""
+    kind = grad.dtype if grad.dtype.kind not in "biu" else np.dtype(np.float32)
+    return (grad * mask * kind.type(scale)).astype(kind, copy=False)
+
+
 declare(
     "native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", cpu=_native_dropout, where="f",
     differentiable=(0,),
@@ -71,6 +79,6 @@ declare(
 )
 declare(
     "native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor", where="n",
-    cpu=lambda grad, mask, scale: (grad * mask * grad.dtype.type(scale)).astype(grad.dtype, copy=False),
+    cpu=_native_dropout_backward,
     grad={"grad_output": lambda grad, mask, scale: grad * mask * scale},
 )

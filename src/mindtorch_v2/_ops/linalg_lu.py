@@ -176,12 +176,20 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpa
 
 
 @choose("lu", where="fm")
-def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
+def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
     """The packed LU decomposition with its pivots, and the diagnosis of each matrix if asked for."""
     warn_once("torch.lu is deprecated in favor of torch.linalg.lu_factor / torch.linalg.lu_factor_ex and will be "
               "removed in a future PyTorch release.")
     made = named("_lu_with_info", ("LU", "pivots", "info"))(aten._lu_with_info(A, pivot, not get_infos))
-    return made if get_infos else tuple(made[:2])
+    results = made if get_infos else tuple(made[:2])
+    if out is None:
+        return results
+    if not isinstance(out, (tuple, list)) or len(out) != len(results):
+        raise TypeError(f"expected tuple of {len(results)} elements but got "
+                        f"{len(out) if hasattr(out, '__len__') else type(out).__name__}")
+    for target, result in zip(out, results, strict=True):
+        target.resize_as_(result).copy_(result)
+    return out
 
 
 declare("_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ def _geometry(x: Array, kernel: Any, output: Any, samples: Array, spatial: int) 
     """Flat places of every window's elements: (planes, *output, window elements)."""
     sizes = x.shape[-spatial:]
     planes = int(np.prod(x.shape[:-spatial]))
-    flat = samples.reshape(-1, spatial)[:planes]
+    flat = samples.reshape(samples.size // spatial, spatial)[:planes]
     total: Array = 0
     for d, (size, window, count) in enumerate(zip(sizes, kernel, output, strict=True)):
         # For images the first number belongs to the width, for volumes to the first dimension.
@@ -36,7 +37,7 @@ def _geometry(x: Array, kernel: Any, output: Any, samples: Array, spatial: int) 
         shape = [planes] + [1] * (2 * spatial)
         shape[1 + d], shape[1 + spatial + d] = count, window
         total = total * size + places.reshape(shape)
-    return total.reshape(planes, *output, -1)
+    return total.reshape(planes, *output, math.prod(kernel))
 
 
 def fractional_max_pool(spatial: int) -> Any:
@@ -64,7 +65,7 @@ def fractional_max_pool(spatial: int) -> Any:
         if samples.shape[2] != spatial:
             raise RuntimeError(f"Expect _random_samples.size(2) equals to {spatial}; got {samples.shape[2]}.")
         places = _geometry(x, kernel, output, samples, spatial)
-        flat = x.reshape(places.shape[0], -1)
+        flat = x.reshape(places.shape[0], math.prod(x.shape[-spatial:]))
         rows = np.arange(places.shape[0]).reshape(-1, *[1] * (places.ndim - 1))
         values = flat[rows, places]
         best = np.argmax(values, -1)[..., None]
@@ -81,7 +82,7 @@ def fractional_max_pool_backward(spatial: int) -> Any:
     def backward(grad: Array, x: Array, kernel: Any, output: Any, indices: Array) -> Array:
         planes = int(np.prod(x.shape[:-spatial]))
         area = int(np.prod(x.shape[-spatial:]))
-        flat = indices.reshape(planes, -1) + np.arange(planes)[:, None] * area
+        flat = indices.reshape(planes, math.prod(output)) + np.arange(planes)[:, None] * area
         made = np.bincount(flat.reshape(-1), grad.reshape(-1).astype(np.float64), planes * area)
         return made.reshape(x.shape).astype(x.dtype)
 
