@@ -12,8 +12,6 @@ from .._dispatch.registry import declare
 from .._random import engine_of
 from .._tensor import Tensor
 
-Array = np.ndarray[Any, Any]
-
 # SELU saturates at minus this value, which alpha dropout sets dropped elements to.
 SATURATION = 1.7580993408473766
 
@@ -65,7 +63,7 @@ def _native_dropout(input: Any, p: float, train: bool | None) -> tuple[Any, Any]
     return (input * mask * input.dtype.type(scale)).astype(input.dtype, copy=False), mask
 
 
-def _native_dropout_backward(grad: Array, mask: Array, scale: float) -> Array:
+def _native_dropout_backward(grad: Any, mask: Any, scale: float) -> Any:
     """Integers are scaled as float32, as a product with a Python number is."""
     kind = grad.dtype if grad.dtype.kind not in "biu" else np.dtype(np.float32)
     return (grad * mask * kind.type(scale)).astype(kind, copy=False)

@@ -82,7 +82,10 @@ def _combine_input_and_mask(op: Any, input: Tensor, mask: Any, *args: Any) -> Te
     """The input with the op's identity where it is masked out."""
     if mask is None:
         return input
-    return _where(_input_mask(input, mask=mask), input, _reduction_identity(op.__name__, input, *args))
+    identity = _reduction_identity(op.__name__, input, *args)
+    if identity is None:
+        raise ValueError(f"masked {op.__name__}: no element leaves the result as it is")
+    return _where(_input_mask(input, mask=mask), input, identity)
 
 
 def _typed(input: Tensor, dtype: DType | None, *, floats: bool = False) -> Tensor:

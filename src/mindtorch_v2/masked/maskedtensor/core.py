@@ -209,7 +209,7 @@ class MaskedTensor(Tensor):
         """Whether the data is sparse with coordinates."""
         return self.layout == sparse_coo
 
-    def is_sparse_csr(self) -> bool:
+    def is_sparse_csr(self) -> bool:  # type: ignore[override]
         """Whether the data is sparse with compressed rows."""
         return self.layout == sparse_csr
 
