@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from ._backends.base import GENERATORS, device_named, to_host
 from ._backends.cpu import device as cpu_device  # noqa: F401  (registers the CPU)
 from ._backends.cpu.rng import MersenneGenerator
@@ -143,15 +145,35 @@ def set_rng_state(new_state: Tensor) -> None:
     default_generator.set_state(new_state)
 
 
-def stream_states(but: device | None = None) -> dict[Generator, Any]:
-    """Where the default stream of each device stands, or of each but one."""
-    return {generator: generator._engine.get_state() for where, generator in DEFAULTS.items() if where != but}
+class StreamStates:
+    """Where the default stream of each device stood, or of each but one.
 
+    A device's stream is made when it is first drawn from. One that was not there yet stood at its beginning.
+    """
 
-def continue_from(states: dict[Generator, Any]) -> None:
-    """Let the default streams go on from where they stood."""
-    for generator, state in states.items():
-        generator._engine.set_state(state)
+    def __init__(self, but: device | None = None) -> None:
+        self.but, self.seed = but, default_generator.initial_seed()
+        self.states = {generator: generator._engine.get_state() for generator in self._generators()}
+
+    def _generators(self) -> list[Generator]:
+        return [generator for where, generator in DEFAULTS.items() if where != self.but]
+
+    def go_on_from_here(self) -> None:
+        """Let the streams go on from where they stood."""
+        for generator in self._generators():
+            if generator in self.states:
+                generator._engine.set_state(self.states[generator])
+            else:
+                generator.manual_seed(self.seed)
+
+    def were_drawn_from(self) -> bool:
+        """Whether one of them has moved since."""
+        return any(not np.array_equal(self._state(generator), generator._engine.get_state())
+                   for generator in self._generators())
+
+    def _state(self, generator: Generator) -> Any:
+        found = self.states.get(generator)
+        return Generator(generator.device).manual_seed(self.seed)._engine.get_state() if found is None else found
 
 
 @contextlib.contextmanager
@@ -161,8 +183,8 @@ def fork_rng(devices: Any = None, enabled: bool = True, _caller: str = "fork_rng
     if not enabled:
         yield
         return
-    before = stream_states()
+    before = StreamStates()
     try:
         yield
     finally:
-        continue_from(before)
+        before.go_on_from_here()

@@ -346,3 +346,27 @@ def test_wrong_arguments_are_told(function):
     with pytest.raises(host.type) as there:
         function(torch.ones(2, 2, device="npu"))
     assert str(there.value) == str(host.value)
+
+
+def test_far_below_zero_a_smooth_corner_is_an_exponential():
+    x = torch.tensor([-5.0, -15.0, -18.0, -60.0], requires_grad=True)
+    on_both(F.softplus, x, atol=0)
+    on_both(F.logsigmoid, -x.detach(), atol=0)
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: x.cumsum(0, dtype=torch.int64), lambda x: torch.cumsum(x, 0, out=torch.zeros_like(x, dtype=torch.int32)),
+    lambda x: torch.addcmul(x.int(), x.int(), x.int(), value=1.5),
+    lambda x: x.int().clone().addcmul_(x.int(), x.int(), value=0.5), lambda x: torch.true_divide(1, x),
+    lambda x: torch.add(1, x), lambda x: torch.floor_divide(7, x.int()), lambda x: torch.sub(1.5, x.int()),
+    lambda x: torch.view_copy(x.reshape(1, 3).expand(2, 3).t(), (6,))])
+def test_integers_and_numbers_are_what_they_are_on_the_cpu(call):
+    on_both(call, torch.tensor([1.5, 2.5, 3.7]))
+
+
+@pytest.mark.parametrize("call", [lambda x: F.channel_shuffle(x, 1), lambda x: F.channel_shuffle(x, 4),
+                                  lambda x: F.pixel_shuffle(x, 1), lambda x: F.pixel_unshuffle(x, 1)])
+def test_what_is_rearranged_has_memory_of_its_own(call):
+    x = torch.ones(2, 4, 3, 3, device="npu")
+    call(x).zero_()
+    assert x.min() == 1

@@ -31,6 +31,14 @@ WRONG = {
     "padding beyond the half": lambda x: F.max_pool2d(x[None], 2, padding=2),
     "no samples": lambda x: torch.multinomial(x, 0),
     "targets of 32 bits": lambda x: F.nll_loss(x, torch.zeros(len(x), dtype=torch.int32, device=x.device)),
+    "a sorter of another shape": lambda x: torch.searchsorted(x[0], x[0], sorter=x[0, :2].long()),
+    "maps of another number of images": lambda x: F.affine_grid(x[:1, :6].view(1, 2, 3), (2, 1, 2, 2),
+                                                                align_corners=True),
+    "offsets of floats": lambda x: F.embedding_bag(x[0].long(), x, x[0, :1]),
+    "slices that are too short": lambda x: x.index_reduce(0, x[0, :1].long(), x[:1, :2], "prod"),
+    "an expanded result": lambda x: torch.exp(x, out=torch.zeros(1, 6, device=x.device).expand(2, 6)),
+    "an expanded result of slices": lambda x: torch.index_select(x, 1, x[0, :2].long(), out=torch.zeros(
+        1, 6, device=x.device).expand(2, 6)),
     "an index in the memory it writes to": lambda x: (lambda i: i.index_add_(0, i, i.clone()))(x[0].long()),
 }
 

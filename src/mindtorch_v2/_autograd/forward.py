@@ -22,7 +22,7 @@ from .._dispatch.registry import Op
 from .._dispatch.state import THREAD
 from .._dispatch.watching import Watcher
 from .._dtype import FLOAT, FROM_NUMPY
-from .._random import continue_from, stream_states
+from .._random import StreamStates
 from .._tensor import LEVELS, Tensor, alias
 from .api import grad
 from .grad_mode import enable_grad, no_grad
@@ -163,7 +163,7 @@ class Level(Watcher):
         """The tangents of what an op is about to return. Streams of random numbers stay where they are."""
         nodes: list[Dual] = []
         state = THREAD.state
-        streams = stream_states()
+        streams = StreamStates()
         packing, state.pack_hooks = state.pack_hooks, []
         wanted = state.grad and any(one.requires_grad or ((tangent := self.tangent(one)) is not None
                                                           and tangent.requires_grad)
@@ -184,7 +184,7 @@ class Level(Watcher):
             raise
         finally:
             state.pack_hooks = packing
-            continue_from(streams)
+            streams.go_on_from_here()
 
     def entering(self, value: Any, nodes: list[Dual]) -> Any:
         """An argument for the second run: tensors with tangents begin a graph."""

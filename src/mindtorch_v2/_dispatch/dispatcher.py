@@ -125,7 +125,8 @@ def write_out(op: Op, out: Any, result: Any, inputs: tuple[Any, ...] = ()) -> An
     for array in inputs[:len(inputs) - len(late)]:
         (check_apart if apart else check_overlap)(out._a, array)
     if out._a.shape != result._a.shape:
-        if (op.promote or (apart and op.name not in RESIZED_FIRST)) and not out._a.flags.writeable:
+        if (op.promote or (apart and op.name not in RESIZED_FIRST)) and not (
+                type(out._a) is ndarray and out._a.flags.writeable):
             check_shown_once(out._a)
         if out._a.size:
             warnings.warn(f"An output with one or more elements was resized since it had shape {list(out._a.shape)}, "

@@ -17,12 +17,14 @@ import numpy as np
 from .._backends.flipped import FlippedArray
 from .._device import on_two_devices
 from .._shape import broadcast_shapes
-from .._tensor import Tensor
+from .._tensor import Tensor, wrap
+from .codegen import NUMBERS_ADD
 from .dtype_rules import unsupported
 from .namespace import aten
 from .observer import tell_refusal
 from .overload_names import takes_several
 from .overriding import PACKAGE, NobodyAnswers, Taken, claim
+from .promotion import number_array
 from .registry import Op
 from .schema import as_given
 
@@ -44,6 +46,8 @@ def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str, operat
         return error  # what the program's own function has raised
     if isinstance(error, NobodyAnswers):
         return TypeError(str(error)) if operator is None else NotImplemented
+    if op.name in NUMBERS_ADD and not form.endswith("_") and isinstance(values[0], OPERANDS[1:]):
+        values = (wrap(number_array(values[0])), *values[1:])  # the other operand is on a device
     operands = OPERANDS if form != "matmul" else Tensor
     if operator is not None and not all(isinstance(value, operands) for value in values[:2]):
         return NotImplemented

@@ -11,10 +11,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from .._dispatch.namespace import aten
-from .._random import continue_from, stream_states
+from .._random import StreamStates
 from .._tensor import Tensor
 from ..utils._pytree import tree_flatten, tree_unflatten
 
@@ -156,20 +154,19 @@ def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomne
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         batch = _Batch(name, in_dims, args)
-        before = stream_states()
+        before = StreamStates()
         results = []
         common = batch.common() + _captured(func)
         versions = [one._version for one in common]
         for example in batch.examples():
             if randomness == "same":
-                continue_from(before)
+                before.go_on_from_here()
             results.append(func(*example, **kwargs))
             if [one._version for one in common] != versions:
                 raise RuntimeError("vmap: inplace arithmetic(self, *extra_args) is not possible on a tensor that is "
                                    "not mapped over, an argument with in_dims=None or one that the function captures: "
                                    "every example would change it again. Use an out-of-place operation instead.")
-        if randomness == "error" and any(not np.array_equal(state, before.get(generator, state))
-                                         for generator, state in stream_states().items()):
+        if randomness == "error" and before.were_drawn_from():
             raise RuntimeError("vmap: called random operation while in randomness error mode. Please either use the "
                                "'same' or 'different' randomness flags on vmap or perform the randomness operation out "
                                "of vmap")

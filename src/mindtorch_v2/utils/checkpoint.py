@@ -12,7 +12,7 @@ from .._autograd.function import Function
 from .._autograd.grad_mode import enable_grad, set_grad_enabled
 from .._device import CPU
 from .._dispatch.state import THREAD
-from .._random import Generator, continue_from, fork_rng, get_rng_state, set_rng_state, stream_states
+from .._random import StreamStates, fork_rng, get_rng_state, set_rng_state
 from .._tensor import Tensor
 from ..amp.autocast_mode import renewed
 from ..nn.modules.container import Sequential
@@ -24,7 +24,7 @@ REENTRANT_ADVICE = ("use_reentrant=False is recommended, but if you need to pres
                     "can pass use_reentrant=True. Refer to docs for more details on the differences between the two "
                     "variants.")
 DETERMINISM_CHECKS = ("default", "none")
-Streams = tuple[Tensor, dict[Generator, Any]]  # where random streams stand: the CPU's, and the other devices'
+Streams = tuple[Tensor, StreamStates]  # where random streams stand: the CPU's, and the other devices'
 
 
 def noop_context_fn() -> tuple[Any, Any]:
@@ -69,13 +69,13 @@ def _replayed(states: Streams | None) -> Iterator[None]:
     with fork_rng(enabled=states is not None):
         if states is not None:
             set_rng_state(states[0])
-            continue_from(states[1])
+            states[1].go_on_from_here()
         yield
 
 
 def _standing() -> Streams:
     """Where random streams stand now. The CPU's is a tensor, as in PyTorch, so that a profile shows its memory."""
-    return get_rng_state(), stream_states(but=CPU)
+    return get_rng_state(), StreamStates(but=CPU)
 
 
 def check_backward_validity(inputs: Any) -> None:

@@ -41,29 +41,31 @@ ELSEWHERE = {
     r"public_face|module_names|coverage": "names have no device",
     r"autocast|amp_oracle": "autocast for the CPU does not touch tensors elsewhere",
     r"test_random_oracle|test_rng_oracle|test_samplers|test_loader|generator|streams_in_workers|drawn_between|"
-    r"dropout_draws": "another device has streams of its own",
+    r"dropout_draws|test_corner..torch.rand_like": "another device has streams of its own",
     r"dispatch_classes_oracle.py::test_rows|test_ops_of_a_step|test_layout_and_ops|test_profile|test_deepcopy|rows_of_converting|test_to_forms|"
     r"what_pytorch_has": "which ops run inside is the device's affair",
     r"python_conversions|operators_with_what_is_no_tensor|functions_of_numpy|dlpack|grid_of_all_pixels|"
     r"test_segments_with_ties|averaging_a_model|python_functions_on_elements|memory_mapped|old_constructors|"
     r"test_bessel|test_airy|modes_see_every|test_opcheck|gamma_stream|"
-    r"arrays_of_tensors_that_require|tf_sub|test_corner.*numpy\(\)|test_corner.*__array__|test_corner.*apply_|"
+    r"arrays_of_tensors_that_require|tf_sub|test_corner.*numpy\(|test_corner.*__array__|test_corner.*apply_|"
     r"test_program.(32|244)-": "the test looks into the host's memory",
     r"test_repr|test_description|named_results|plain_subclass|a_subclass_is_asked|new_parameters_on_a_device|"
     r"tensor_str|dispatch_classes_oracle.py::test_text|given_ops_on_its_instances.40|reg_param_err|assign_param|"
-    r"ac\(t\(\[[12]\.\]\),t|TensorLikePair|test_error_texts.<lambda>0|test_corner.f'|test_corner.*(type|get_device)\(\)|"
-    r"test_program.(44|78|242)-": "the text names the device",
+    r"ac\(t\(\[[12]\.\]\),t|TensorLikePair|test_corner..(isinstance|repr|.str)\(|test_error_texts.<lambda>0|test_corner.f'|test_corner.*(type|get_device)\(\)|"
+    r"test_program.(44|78|242|328)-": "the text names the device",
     r"capturable_is_refused|test_sparse|shared_memory|test_storage|untyped_storage|test_geometry|kernel_of_an_aten_op|"
     r"test_names_of_dtypes|skip_init|test_examples|libraries_define_and_implement|test_qualified_names|"
     r"a_kernel_without_autograd_warns|an_autograd_kernel_of_its_own|"
     r"test_corner.*(map_|ParameterList|share_memory|:.2f|uint8\)\.view|-2, -2)|packed_sequence_object|"
-    r"tests_are_not_vacuous|test_program.(200|299|300)-|test_corner.*Linear.2,3..to.3.": "it is about the CPU",
+    r"tests_are_not_vacuous|test_program.(200|299|300|326)-|test_corner.*Linear.2,3..to.3.|"
+    r"is_in_pytorch.padded": "it is about the CPU",
     r"test_program.(159|160|208|261|262)-": "sparse tensors are the CPU's",
     r"expand-masked_fill_|test_program.237-": "it does not write to elements that share memory as the CPU does",
     r"a_patch_stays_and_is_called.3[12]|test_program.20[45]-": "samplers draw from the CPU's generator, and PyTorch "
     "refuses that too with another default device",
     r"layout_of_results_of_a|lie_in_memory_as|test_corner.*\(x[.,)]|test_corner.*\[x, x\]|test_corner.*x \+ torch|"
-    r"test_corner.*where\(x >|test_order_of_adaptive_maxima|test_corner.*nonzero.*as_tuple|test_program.294-":
+    r"test_corner.*where\(x >|test_order_of_adaptive_maxima|test_corner.*nonzero.*as_tuple|test_program.294-|"
+    r"test_corner..torch.(cat|where|nonzero)\(|test_corner.torch.eq.*permute":
         "results lie row after row",
 }
 # On the NPU besides. Random numbers are drawn on the host, so that they are the CPU's (`npu_in_tests.py`).
@@ -76,12 +78,13 @@ if DEVICE == "npu":
         r"no_grad_of_a_dropout|a_hook_keeps_the_layer_in_its_parts": "other ops run inside",
         r"softmax_of_many_rows": "the simulator rounds once where the CPU rounds twice",
         r"remainders_of_many": "remainders are made of quotients",
-        r"complex": "there are no complex numbers",
-        r"test_corner.*(//|%|fmod|remainder).*0|BCELoss.*\[2\.\]|entropy\(torch.tensor\(\[2|"
+        r"complex|fw_cplx": "there are no complex numbers",
+        r"test_corner.*(//|%|fmod|remainder).*0|test_corner.*div.*roundin|"
+        r"test_corner.*embedding_bag.*torc1|test_corner.*EmbeddingBag.*0,5|test_program.308-|BCELoss.*\[2\.\]|entropy\(torch.tensor\(\[2|"
         r"probabilities_above_one|embedding_bag_errors.<lambda>10": "it does not look at values",
         r"antialias_of_bytes|test_refused.interpolate_bicubic-torch.uint8": "it resizes bytes only to the nearest or "
         "bilinearly, as other accelerators do",
-        r"test_program.245-": "what is wrong with values is told later",
+        r"test_program.245-|__setitem__.*\[5\]": "what is wrong with values is told later",
         r"refused_allocations": "a device that has no memory left says so by a class of its own",
     }
 # How the NPU says that it does not have a type for an op.

@@ -53,6 +53,8 @@ LAX = frozenset({"celu", "cumprod", "cumsum", "hardtanh", "heaviside", "index_fi
                  "nll_loss2d_forward", "nll_loss_forward", "renorm", "smooth_l1_loss", "take"})
 # Ops of which two operands have one dtype: the place of the second.
 MATCHED = {"scatter.src": 3, "scatter_add": 3, "index_add": 3, "lerp.Scalar": 1}
+# Ops one of whose numbers counts without its fraction beside integers, and that number.
+WHOLE = {"addcmul": "value"}
 
 
 def source(op: Any, key: str) -> str:
@@ -60,6 +62,8 @@ def source(op: Any, key: str) -> str:
     results, call, *by_number = TABLE[key]
     names = [argument.name for argument in op.schema.arguments]
     lines = [f"def kernel({', '.join(names)}):"]
+    if op.name in WHOLE:
+        lines.append(f"    if self.dtype.kind in 'iu': {WHOLE[op.name]} = int({WHOLE[op.name]})")
     made = []
     if results:
         made = ["out"] + [f"out{i}" for i in range(1, len(op.schema.returns))]

@@ -10,7 +10,8 @@ from ..._memory_format import contiguous_format
 from ..._tensor import Tensor
 from . import Kernel
 
-UNSAFE = {"unsafe_split_with_sizes": "split_with_sizes", "unsafe_split.Tensor": "split.Tensor", "detach_copy": "alias"}
+UNSAFE = {"unsafe_split_with_sizes": "split_with_sizes", "unsafe_split.Tensor": "split.Tensor", "detach_copy": "alias",
+          "view_copy": "reshape"}
 
 
 def of_view(key: str) -> Kernel | None:

@@ -163,6 +163,8 @@ def _all_positions(beside: Tensor, size: Any, align_corners: bool) -> tuple[Tens
 @formula("affine_grid_generator")
 def affine_grid(theta: Tensor, size: Any, align_corners: bool) -> Tensor:
     """Where an affine map takes every pixel's position."""
+    if theta.shape[0] != size[0]:
+        raise ValueError("a map for each of another number of images")  # said in full by the CPU's kernel
     base, sizes = _all_positions(theta, size, align_corners)
     made = aten.matmul(base.unsqueeze(0), theta.transpose(1, 2))
     return made.reshape(theta.shape[0], *sizes, len(sizes))

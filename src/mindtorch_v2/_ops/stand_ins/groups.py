@@ -10,6 +10,7 @@ import numpy as np
 from ..._construct import tensor
 from ..._dispatch.namespace import aten
 from ..._dtype import bool_, int64, uint8
+from ..._memory_format import contiguous_format
 from ..._shape import wrap_dim
 from ..._tensor import Tensor
 from ..view import storage_cells
@@ -128,6 +129,9 @@ def index_reduce(self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: 
     dim = wrap_dim(dim, self.dim())
     if self.dim() == 0:
         return index_reduce(self.reshape(1), 0, index, source.reshape(1), reduce, include_self).reshape(())
+    slices = (*self.shape[:dim], index.numel(), *self.shape[dim + 1:])
+    if index.dim() > 1 or source.shape != slices or source.dtype is not self.dtype:
+        raise ValueError("a source that is not slices of self")  # said in full by the CPU's kernel
     wide = index.reshape([-1 if d == dim else 1 for d in range(self.dim())]).expand(source.shape)
     return scatter_reduce(self, dim, wide, source, reduce, include_self)
 
@@ -248,4 +252,5 @@ def channel_shuffle(self: Tensor, groups: int) -> Tensor:
     """Channels of all groups in turn."""
     batch, channels = self.shape[:2]
     shape = (batch, groups, channels // groups, math.prod(self.shape[2:]))
-    return self.reshape(shape).transpose(1, 2).reshape(self.shape)
+    apart = self.reshape(shape).transpose(1, 2).clone(memory_format=contiguous_format)
+    return apart.reshape(self.shape)

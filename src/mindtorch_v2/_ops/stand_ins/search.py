@@ -22,6 +22,8 @@ def searchsorted(sequence: Tensor, self: Any, out_int32: bool, right: bool, side
     if side not in (None, "left", "right") or (right and side == "left"):
         raise ValueError("a side that is none, or not the one that right says")  # said in full by the CPU's kernel
     if sorter is not None:
+        if sorter.shape != sequence.shape:
+            raise ValueError("a sorter of another shape")  # said in full by the CPU's kernel
         sequence = sequence.gather(-1, sorter)
     count, to_right = sequence.shape[-1], right or side == "right"
     values = self.reshape(-1) if sequence.dim() == 1 else self

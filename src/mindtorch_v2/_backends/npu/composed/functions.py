@@ -150,9 +150,7 @@ def softplus(self: NpuArray, beta: Any, threshold: Any) -> NpuArray:
     CALLS.Abs(scaled, size)
     CALLS.InplaceMuls(size, -1.0)
     CALLS.InplaceExp(size)
-    CALLS.InplaceAdds(size, 1, 1)
-    smooth = like(self)
-    CALLS.Log(size, smooth)
+    smooth = log1p(size)  # far below zero, what is added to one is all there is
     CALLS.InplaceAdd(smooth, clamp(scaled, 0.0, None), 1)
     CALLS.GtScalar(scaled, threshold, high)
     return where(high, self, _scaled(smooth, 1 / beta))

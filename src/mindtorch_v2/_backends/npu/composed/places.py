@@ -393,23 +393,25 @@ def take(self: NpuArray, numbers: NpuArray) -> NpuArray:
     return viewed(index(flat, [wanted]), numbers.shape)
 
 
-def _permuted(array: NpuArray, order: tuple[int, ...]) -> NpuArray:
-    return array.over(tuple([array.shape[d] for d in order]), tuple([array.strides[d] for d in order]), array.offset,
-                      array.dtype)
+def _rearranged(array: NpuArray, cells: tuple[int, ...], order: tuple[int, ...], shape: tuple[int, ...]) -> NpuArray:
+    """The cells of an array in another order, in memory of their own."""
+    split = viewed(contiguous(array), cells)
+    moved = split.over(tuple([split.shape[d] for d in order]), tuple([split.strides[d] for d in order]), split.offset,
+                       split.dtype)
+    made = contiguous(moved)
+    return viewed(copied(made) if made.memory is array.memory else made, shape)
 
 
 @composed("pixel_shuffle")
 def pixel_shuffle(self: NpuArray, upscale_factor: int) -> NpuArray:
     """Channels become pixels."""
-    cells, order, shape = shuffled(self, upscale_factor)
-    return viewed(contiguous(_permuted(viewed(contiguous(self), cells), order)), shape)
+    return _rearranged(self, *shuffled(self, upscale_factor))
 
 
 @composed("pixel_unshuffle")
 def pixel_unshuffle(self: NpuArray, downscale_factor: int) -> NpuArray:
     """Pixels become channels."""
-    cells, order, shape = unshuffled(self, downscale_factor)
-    return viewed(contiguous(_permuted(viewed(contiguous(self), cells), order)), shape)
+    return _rearranged(self, *unshuffled(self, downscale_factor))
 
 
 @composed("put")

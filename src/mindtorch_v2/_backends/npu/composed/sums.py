@@ -173,6 +173,8 @@ def logsumexp(self: NpuArray, dim: Any, keepdim: bool) -> NpuArray:
 def cumsum(self: NpuArray, dim: int, dtype: Any) -> NpuArray:
     """Running sums."""
     kind = sum_dtype(self, dtype)
+    if dtype is not None:
+        self = converted(self, kind)  # before anything is added: integers are sums of integers
     out = new(self, self.shape, kind)
     CALLS.Cumsum(self, one_dim(self, dim), dtype_code(kind), out)
     return out
