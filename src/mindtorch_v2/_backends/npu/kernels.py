@@ -206,7 +206,7 @@ def asking(op: Any) -> Callable[[tuple[Any, ...]], None]:
         except (NotImplementedError, TypeError):
             raise
         except (RuntimeError, ValueError, IndexError) as error:
-            # Zeros for values, other sizes and memory that cannot be written have errors of their own.
+            # Zeros for values, other sizes and memory that is one element have errors of their own.
             about_types = mixed or (is_array and first.dtype == BOOL)
             if cut and not OF_TYPES.search(str(error)):
                 about_types = False
@@ -224,7 +224,7 @@ def asking(op: Any) -> Callable[[tuple[Any, ...]], None]:
 SMALL, LARGE = 1 << 12, 1 << 20
 KINDS_KEPT = 512
 INTEGERS = "iub"
-OF_ZEROS = re.compile("ZeroDivision|read-only")
+OF_ZEROS = re.compile("ZeroDivision|read-only|setStorage")
 OF_TYPES = re.compile("type|[Bb]ool")
 
 

@@ -49,7 +49,7 @@ def multi_margin_loss_backward(grad: Tensor, self: Tensor, target: Tensor, p: An
 
 def _listed(self: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Scores, a row a sample; the classes that rows list up to their first -1; which of these count; what is true."""
-    rows, listed = (one.reshape(-1, self.shape[-1]) for one in (self, target))
+    rows, listed = (one.reshape(-1, self.shape[-1] if self.dim() else 1) for one in (self, target))
     counts = aten.eq((listed < 0).long().cumsum(1), 0)
     true = listed.clamp(min=0)
     is_true = aten.zeros_like(rows).scatter_add(1, true, counts.to(rows.dtype)) > 0
@@ -65,7 +65,7 @@ def _near(rows: Tensor, true: Tensor, counts: Tensor, is_true: Tensor) -> Tensor
 @formula("multilabel_margin_loss_forward")
 def multilabel_margin_loss(self: Tensor, target: Tensor, reduction: int) -> tuple[Tensor, Tensor]:
     """The hinge loss of all true classes against all others."""
-    if not 0 < self.dim() <= 2 or target.shape != self.shape:
+    if self.dim() > 2 or target.shape != self.shape:
         raise ValueError("wrong arguments of multilabel_margin_loss")  # said in full by the CPU's kernel
     rows, true, counts, is_true = _listed(self, target)
     losses = _near(rows, true, counts, is_true).sum((1, 2)) / rows.shape[1]

@@ -166,8 +166,8 @@ def clamp_max(self: NpuArray, high: Any) -> NpuArray:
 
 @composed("hardtanh")
 def hardtanh(self: NpuArray, low: Any, high: Any) -> NpuArray:
-    """Between two numbers."""
-    return clamp(self, low, high)
+    """Between two numbers, which beside integers count without their fractions."""
+    return clamp(self, int(low), int(high)) if self.dtype.kind in "iu" else clamp(self, low, high)
 
 
 @composed("lerp.Tensor")
