@@ -5,6 +5,7 @@
 #include "kernels.h"
 
 #include <math.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -98,6 +99,7 @@ static int pack_string(Arg *arg, const char *op, const char *name, const char *v
 }
 
 /* ---- a kernel's view of its tensors ---- */
+enum { SEVERAL = -2 }; /* devices */
 typedef int (*EachTensor)(Tensor *tensor, const Arg *arg, void *context);
 
 static int each_tensor(Call *call, EachTensor visit, void *context)
@@ -113,8 +115,11 @@ static int each_tensor(Call *call, EachTensor visit, void *context)
 
 static int check_one(Tensor *tensor, const Arg *arg, void *context)
 {
-    Call *call = context;
-    CHECK(check_addresses(tensor, false, call->op->name, arg->name));
+    aclOpExecutor *executor = context;
+    Call *call = &executor->call;
+    tensor->block_device = -1;
+    CHECK(check_addresses(tensor, true, call->op->name, arg->name));
+    if (tensor->block_device >= 0) executor->from = executor->from == -1 || executor->from == tensor->block_device ? tensor->block_device : SEVERAL;
     bool is_out = arg->kind == A_OUT || arg->kind == A_OPTIONAL_OUT || arg->kind == A_OUT_LIST;
     if (is_out)
         for (int k = 0; k < tensor->nd; k++)
@@ -171,11 +176,37 @@ static int check_only(const char *op, uint64_t *workspace, aclOpExecutor **execu
     return OK;
 }
 
+/* Executors are made by one thread and let go by another, which malloc is slow at. Those of a size are used again, the
+ * longest unused first, so that a stale handle is not taken for a new one. The address sanitizer sees each one freed. */
+enum { MOST_ARGUMENTS = 20, UNUSED_LEAST = 64, UNUSED_MOST = 1024 };
+static struct { aclOpExecutor *first, *last; int count; } unused[MOST_ARGUMENTS + 1]; /* linked by their tasks; by room */
+static bool unused_taken;
+
+static void unused_lock(void)
+{
+    while (__atomic_test_and_set(&unused_taken, __ATOMIC_ACQUIRE)) sched_yield();
+}
+
+static void unused_unlock(void) { __atomic_clear(&unused_taken, __ATOMIC_RELEASE); }
+
+static aclOpExecutor *used_before(int room, int at_least) /* lock held; NULL if there are not so many */
+{
+    aclOpExecutor *executor = unused[room].first;
+    if (!executor || unused[room].count <= at_least) return NULL;
+    unused[room].first = executor->next_unused;
+    unused[room].count--;
+    return executor;
+}
+
 static aclOpExecutor *begin(const OpEntry *op, int room) /* without arguments; there is room for these */
 {
-    aclOpExecutor *executor = malloc(sizeof *executor + (size_t)room * sizeof(Arg));
+    unused_lock();
+    aclOpExecutor *executor = used_before(room, UNUSED_LEAST);
+    unused_unlock();
+    if (!executor) executor = malloc(sizeof *executor + (size_t)room * sizeof(Arg));
     if (!executor) die("the host is out of memory");
-    *executor = (aclOpExecutor){.call = {.op = op, .args = (Arg *)(executor + 1)}, .device = -1};
+    *executor = (aclOpExecutor){.call = {.op = op, .args = (Arg *)(executor + 1)}, .device = -1, .room = room, .from = -1,
+                                .changes = memory_changes(), .removals = handle_removals()};
     return executor;
 }
 
@@ -183,12 +214,25 @@ static void release_executor(aclOpExecutor *executor)
 {
     for (int k = 0; k < executor->call.count; k++)
         if (executor->call.args[k].kind == A_LIST || executor->call.args[k].kind == A_OUT_LIST) free(executor->call.args[k].list.values);
+#ifdef __SANITIZE_ADDRESS__
     quarantine(executor);
+#else
+    int room = executor->room;
+    executor->next_unused = NULL;
+    unused_lock();
+    if (unused[room].first) unused[room].last->next_unused = executor;
+    else unused[room].first = executor;
+    unused[room].last = executor;
+    unused[room].count++;
+    aclOpExecutor *beyond = used_before(room, UNUSED_MOST);
+    unused_unlock();
+    free(beyond);
+#endif
 }
 
 static aclOpExecutor *duplicate(const aclOpExecutor *executor)
 {
-    aclOpExecutor *copy = begin(executor->call.op, executor->call.count);
+    aclOpExecutor *copy = begin(executor->call.op, executor->room);
     Arg *args = copy->call.args;
     memcpy(args, executor->call.args, (size_t)executor->call.count * sizeof *args);
     copy->call = executor->call;
@@ -207,7 +251,7 @@ static aclOpExecutor *duplicate(const aclOpExecutor *executor)
 static int finish(aclOpExecutor *executor, int code, uint64_t *workspace, aclOpExecutor **result)
 {
     Call *call = &executor->call;
-    if (code == OK) code = each_tensor(call, check_one, call);
+    if (code == OK) code = each_tensor(call, check_one, executor);
     call->planning = true;
     if (code == OK) code = call->op->kernel(call);
     call->planning = false;
@@ -265,7 +309,7 @@ static int launch(const OpEntry *op, void *workspace, uint64_t workspace_size, a
     Call *call = &executor->call;
     Stream *stream = NULL;
     int code = call->op == op ? OK : fail(E_NN_PARAM, "aclnn%s: the executor was made by aclnn%sGetWorkspaceSize", op->name, call->op->name);
-    if (code == OK) code = check_alive(call);
+    if (code == OK && executor->removals != handle_removals()) code = check_alive(call);
     if (code == OK && stream_of(stream_handle, &stream) != OK) code = E_NN_RUNTIME;
     BlockInfo block;
     if (code == OK && call->workspace && (workspace_size < call->workspace || !workspace || !device_range(workspace, call->workspace, &block)))
@@ -273,7 +317,8 @@ static int launch(const OpEntry *op, void *workspace, uint64_t workspace_size, a
     if (code == OK) {
         executor->device = stream->device;
         executor->workspace = workspace;
-        code = each_tensor(call, launch_one, executor);
+        bool as_planned = executor->from == stream->device && executor->changes == memory_changes();
+        if (!as_planned) code = each_tensor(call, launch_one, executor);
     }
     if (!executor->repeatable) handle_remove(executor, H_EXECUTOR);
     if (code != OK) {
@@ -285,7 +330,8 @@ static int launch(const OpEntry *op, void *workspace, uint64_t workspace_size, a
         call = &executor->call;
     }
     Tensor *shaped = call->synchronous ? (Tensor *)call->args[call->count - 1].handle : NULL;
-    Task *task = task_new(TASK_KERNEL);
+    Task *task = &executor->task;
+    *task = (Task){.kind = TASK_KERNEL};
     task->correlation = activity_next_correlation();
     task->kernel.executor = executor;
     task->kernel.keep = shaped != NULL; /* its result is read below */
@@ -333,6 +379,7 @@ static int set_address(aclOpExecutor *executor, size_t index, aclTensor *tensor,
         if (arg->kind > A_OPTIONAL_OUT || !(is_out ? outputs : inputs)) continue;
         if (at++ == index) {
             arg->tensor.address = address;
+            executor->from = SEVERAL; /* to be looked at again */
             return OK;
         }
     }

@@ -38,6 +38,8 @@ static uint64_t next_serial = 1;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t changes = 1; /* of the blocks: grows with each */
 
+uint64_t memory_changes(void) { return __atomic_load_n(&changes, __ATOMIC_ACQUIRE); }
+
 static void changed(void) { __atomic_add_fetch(&changes, 1, __ATOMIC_RELEASE); } /* lock held */
 
 static bool open_arena(int device)

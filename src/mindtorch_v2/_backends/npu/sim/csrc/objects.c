@@ -4,30 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct { int dtype, size; const char *name; } TYPES[] = {
-    {DT_FLOAT, 4, "FLOAT"}, {DT_FLOAT16, 2, "FLOAT16"}, {DT_INT8, 1, "INT8"}, {DT_INT32, 4, "INT32"}, {DT_UINT8, 1, "UINT8"},
-    {DT_INT16, 2, "INT16"}, {DT_INT64, 8, "INT64"}, {DT_DOUBLE, 8, "DOUBLE"}, {DT_BOOL, 1, "BOOL"}, {DT_BF16, 2, "BF16"},
+static const struct { int dtype; const char *name; } TYPES[] = {
+    {DT_FLOAT, "FLOAT"}, {DT_FLOAT16, "FLOAT16"}, {DT_INT8, "INT8"}, {DT_INT32, "INT32"}, {DT_UINT8, "UINT8"},
+    {DT_INT16, "INT16"}, {DT_INT64, "INT64"}, {DT_DOUBLE, "DOUBLE"}, {DT_BOOL, "BOOL"}, {DT_BF16, "BF16"},
 };
-
-int item_size(int dtype)
-{
-    for (size_t k = 0; k < sizeof TYPES / sizeof *TYPES; k++)
-        if (TYPES[k].dtype == dtype) return TYPES[k].size;
-    return 0;
-}
 
 const char *dtype_name(int dtype)
 {
     for (size_t k = 0; k < sizeof TYPES / sizeof *TYPES; k++)
         if (TYPES[k].dtype == dtype) return TYPES[k].name;
     return "an unknown type";
-}
-
-int64_t numel(const Tensor *tensor)
-{
-    int64_t count = 1;
-    for (int k = 0; k < tensor->nd; k++) count *= tensor->dims[k];
-    return count;
 }
 
 bool is_contiguous(const Tensor *tensor)

@@ -76,6 +76,7 @@ typedef enum {
 void handle_add(const void *pointer, HandleKind kind);
 bool handle_remove(const void *pointer, HandleKind kind); /* false if it was not there */
 bool handle_live(const void *pointer, HandleKind kind);
+uint64_t handle_removals(void); /* grows with each handle that dies, but for executors */
 bool handle_retire(const void *pointer, HandleKind kind); /* both: removes and quarantines, if it was there */
 void quarantine(void *pointer); /* frees it later, so that a stale handle is not taken for a new one */
 
@@ -93,6 +94,7 @@ bool wait_for_ticks_until(int device, uint64_t ticks, uint64_t deadline_host_ns)
 typedef struct { uint64_t serial; uint64_t size; int device; char *bytes; } BlockInfo; /* bytes: where the simulator keeps the range */
 bool is_device_address(const void *pointer, int *device);
 bool device_range(const void *pointer, uint64_t size, BlockInfo *info); /* wholly inside one live block; device is -1 for a host address */
+uint64_t memory_changes(void); /* grows with each block that comes or goes */
 char *device_bytes(const void *pointer);                               /* where the simulator keeps these bytes */
 bool is_pinned(const void *pointer, uint64_t size);
 void memory_release_device(int device);
@@ -186,9 +188,19 @@ typedef struct aclBoolArray { uint64_t size; bool *values; } aclBoolArray;
 typedef struct aclTensorList { uint64_t size; aclTensor **values; } aclTensorList;
 typedef struct aclScalarList { uint64_t size; aclScalar **values; } aclScalarList;
 
-int item_size(int dtype); /* 0 for a type the simulator does not know */
+static inline int item_size(int dtype) /* 0 for a type the simulator does not know */
+{
+    static const signed char SIZES[] = {[DT_FLOAT] = 4, [DT_FLOAT16] = 2, [DT_INT8] = 1, [DT_INT32] = 4, [DT_UINT8] = 1, [DT_INT16] = 2,
+                                        [DT_INT64] = 8, [DT_DOUBLE] = 8, [DT_BOOL] = 1, [DT_BF16] = 2};
+    return dtype >= 0 && dtype < (int)sizeof SIZES ? SIZES[dtype] : 0;
+}
 const char *dtype_name(int dtype);
-int64_t numel(const Tensor *tensor);
+static inline int64_t numel(const Tensor *tensor)
+{
+    int64_t count = 1;
+    for (int k = 0; k < tensor->nd; k++) count *= tensor->dims[k];
+    return count;
+}
 bool is_contiguous(const Tensor *tensor);
 int check_addresses(Tensor *tensor, bool launching, const char *op, const char *argument);
 
@@ -236,8 +248,12 @@ struct Call {
 struct aclOpExecutor {
     Call call;
     bool repeatable;
-    int device;
+    int device, room;           /* room: for how many arguments */
+    int from;                   /* the device of its tensors, if all are on one; else -1 */
+    uint64_t changes, removals; /* of memory and of handles, when it was planned */
     void *workspace;
+    Task task;                  /* of its launch */
+    aclOpExecutor *next_unused;
 };
 int executor_run(aclOpExecutor *executor);    /* by the stream's worker */
 void executor_free(aclOpExecutor *executor);

@@ -181,7 +181,10 @@ static int run_task(Stream *stream, Task *task, uint64_t *ended) /* ended: when 
 
 static void task_free(Task *task)
 {
-    if (task->kind == TASK_KERNEL && !task->kernel.keep) executor_free(task->kernel.executor);
+    if (task->kind == TASK_KERNEL) { /* a part of its executor */
+        if (!task->kernel.keep) executor_free(task->kernel.executor);
+        return;
+    }
     if (task->kind == TASK_RECORD || task->kind == TASK_WAIT) record_release(task->event.record);
     free(task);
 }
