@@ -359,8 +359,10 @@ def test_far_below_zero_a_smooth_corner_is_an_exponential():
     lambda x: torch.addcmul(x.int(), x.int(), x.int(), value=1.5),
     lambda x: x.int().clone().addcmul_(x.int(), x.int(), value=0.5), lambda x: torch.true_divide(1, x),
     lambda x: torch.add(1, x), lambda x: torch.floor_divide(7, x.int()), lambda x: torch.sub(1.5, x.int()),
-    lambda x: F.hardtanh(x.int()), lambda x: F.relu6(x.int() * 3), lambda x: torch.as_strided_copy(x > 2, (2, 2), (1, 1)),
-    lambda x: F.multilabel_margin_loss(x[0], (x[0] * 0).long()), lambda x: torch.view_copy(x.reshape(1, 3).expand(2, 3).t(), (6,))])
+    lambda x: F.hardtanh(x.int()), lambda x: F.relu6(x.int() * 3),
+    lambda x: torch.as_strided_copy(x > 2, (2, 2), (1, 1)),
+    lambda x: F.multilabel_margin_loss(x[0], (x[0] * 0).long()),
+    lambda x: torch.view_copy(x.reshape(1, 3).expand(2, 3).t(), (6,))])
 def test_integers_and_numbers_are_what_they_are_on_the_cpu(call):
     on_both(call, torch.tensor([1.5, 2.5, 3.7]))
 

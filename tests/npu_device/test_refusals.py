@@ -160,3 +160,13 @@ def test_of_several_nans_the_last_is_the_largest():
 def test_means_of_integers_in_a_volume():
     x = torch.arange(64).view(1, 1, 4, 4, 4)
     assert F.avg_pool3d(x.to("npu"), 2).cpu().tolist() == F.avg_pool3d(x, 2).tolist()
+
+
+@pytest.mark.parametrize("run", [
+    lambda: torch.nn.Embedding(4, 2, sparse=True).npu()(numbers(3)).sum().backward(),
+    lambda: torch.nn.EmbeddingBag(4, 2, sparse=True).npu()(numbers(4, 2, 2)).sum().backward(),
+    lambda: torch.eye(2, device="npu").to_sparse(), lambda: torch.eye(2).to_sparse().to("npu"),
+    lambda: torch.sparse_coo_tensor(numbers(2, 1, 2), torch.ones(2, device="npu"), (3,))])
+def test_sparse_tensors_are_refused_by_name(run):
+    with pytest.raises(NotImplementedError, match="no sparse tensors"):
+        run()

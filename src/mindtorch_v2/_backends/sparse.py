@@ -317,6 +317,9 @@ class SparseDevice(Device):
             raise NotImplementedError("writing into a sparse tensor is not supported by this runtime")
         return target.take_over(source)
 
+    def to_host(self, array: SparseArray, non_blocking: bool = False) -> np.ndarray:
+        raise NotImplementedError("other devices have no sparse tensors: call to_dense() before the tensor goes there")
+
     def whole(self, array: SparseArray) -> Any:
         return array
 

@@ -20,6 +20,9 @@ def _embedding_backward(grad: Tensor, indices: Tensor, num_weights: int, padding
 def _sparse_backward(grad: Tensor, indices: Tensor, num_weights: int, padding_idx: int,
                      scale_grad_by_freq: bool) -> Tensor:
     """The rows of the gradient with the places they belong to, which may repeat; those of the padding are left out."""
+    if grad.device.type not in ("cpu", "meta"):
+        raise NotImplementedError(f"aten::embedding_sparse_backward: there are no sparse tensors on {grad.device}, so "
+                                  "that nn.Embedding and nn.EmbeddingBag need sparse=False there")
     if scale_grad_by_freq:
         raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
     if padding_idx != -1:

@@ -191,6 +191,9 @@ class NpuDevice(Device):
         formula = STAND_INS[0](op.key)
         if formula is not None:
             return kernels.explained(op, formula)
+        if "sparse" in op.key:
+            raise NotImplementedError(f"Could not run 'aten::{op.key}' with arguments from the 'NPU' backend: it has "
+                                      "no sparse tensors")
         if kernels.fallback_wanted():
             return kernels.on_cpu(op, form, self.to_host, self.from_host, self.copy)
         raise NotImplementedError(
