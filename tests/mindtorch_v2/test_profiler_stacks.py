@@ -962,3 +962,24 @@ def test_built_in_functions_of_a_package_with_another_name(monkeypatch: pytest.M
     monkeypatch.setattr(torch, "__name__", "torch")
     prof = recorded(lambda: torch.ones(2))
     assert "<built-in method ones of type object>" in {event.name for event in prof.events()}
+
+
+def test_a_call_inside_a_scope_counts_once_in_the_call_around_both() -> None:
+    x = torch.ones(64, 64)
+
+    def inner() -> torch.Tensor:
+        return x @ x
+
+    def outer() -> torch.Tensor:
+        with record_function("a scope"):
+            return inner()
+
+    prof = recorded(outer, profile_memory=True)
+    scope, within, call = [next(e for e in prof.events() if key in e.name)
+                           for key in ("a scope", label(inner), label(outer))]
+    own = call.self_cpu_time_total
+    assert within.cpu_memory_usage == scope.cpu_memory_usage == call.cpu_memory_usage == 64 * 64 * 4
+    assert (call.self_cpu_memory_usage, own > 0) == (0, True)
+    assert {scope, within} <= set(call.cpu_children)  # from here on, what follows from them is computed anew
+    assert call.self_cpu_memory_usage == 0
+    assert call.self_cpu_time_total == pytest.approx(own, abs=0.01)

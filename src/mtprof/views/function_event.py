@@ -166,19 +166,23 @@ class FunctionEvent(FormattedTimesMixin):
         """Whether own CPU time and memory mean anything: not on a device, and not where start and end are apart."""
         return not self.is_async and self.device_type == DeviceType.CPU
 
+    def _counted_children(self) -> list[FunctionEvent]:
+        """The children whose times and memory are parts of this event's, each once."""
+        return self.cpu_children
+
     @property
     def self_cpu_memory_usage(self) -> int:
         """Bytes of CPU memory allocated minus released, without children."""
         if not self._has_self():
             return 0
-        return self.cpu_memory_usage - sum(child.cpu_memory_usage for child in self.cpu_children)
+        return self.cpu_memory_usage - sum(child.cpu_memory_usage for child in self._counted_children())
 
     @property
     def self_device_memory_usage(self) -> int:
         """Bytes of device memory allocated minus released, without children."""
         if not self._has_self():
             return 0
-        return self.device_memory_usage - sum(child.device_memory_usage for child in self.cpu_children)
+        return self.device_memory_usage - sum(child.device_memory_usage for child in self._counted_children())
 
     @property
     def cpu_time_total(self) -> float:
@@ -190,7 +194,7 @@ class FunctionEvent(FormattedTimesMixin):
         """CPU time without children, microseconds; zero where overlapping children leave nothing."""
         if not self._has_self():
             return 0
-        return max(0, self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children))
+        return max(0, self.cpu_time_total - sum(child.cpu_time_total for child in self._counted_children()))
 
     @property
     def device_time_total(self) -> float:
@@ -200,7 +204,7 @@ class FunctionEvent(FormattedTimesMixin):
         if self.device_type == DeviceType.CPU:
             own = sum(kernel.duration for kernel in self.kernels)
             # A legacy event's one pseudo kernel already spans its children.
-            return own if self.is_legacy else own + sum(child.device_time_total for child in self.cpu_children)
+            return own if self.is_legacy else own + sum(child.device_time_total for child in self._counted_children())
         if self.device_type not in TIMED:
             raise AssertionError(
                 f"Expected device_type to be CUDA, PrivateUse1, MTIA, HPU or XPU, but got {self.device_type}")
@@ -212,7 +216,7 @@ class FunctionEvent(FormattedTimesMixin):
         total = self.device_time_total
         if not total or self.device_type != DeviceType.CPU:
             return total
-        return max(0, total - sum(child.device_time_total for child in self.cpu_children))
+        return max(0, total - sum(child.device_time_total for child in self._counted_children()))
 
     metadata_json = deprecated_alias(
         "metadata_json", "_metadata_json", "`metadata_json` is deprecated. Use `event_metadata` instead.")

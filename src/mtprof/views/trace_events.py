@@ -148,6 +148,12 @@ class TraceEvent(FunctionEvent):
     # What follows from other attributes is read from columns as long as nobody has seen, and so perhaps changed,
     # those attributes. Times are rounded to nanoseconds, which is what was measured.
 
+    def _counted_children(self) -> list[FunctionEvent]:
+        """All children but calls inside a scope that is a child too."""
+        view = self._view
+        return [child for child in self.cpu_children if not (
+            isinstance(child, TraceEvent) and child._view is view and view.in_a_scope(child._position))]
+
     @property
     def cpu_time_total(self) -> float:
         """CPU time with children, microseconds."""

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..devices import CPU_MEMORY, DEVICE_MEMORY, TIMED
-from ..schema import KINDS, Kind
+from ..schema import KINDS, PYTHON_KINDS, Kind
 from ..tables.derived import callers
 from ..tables.links import forward_of
 from ..tables.nesting import enclosing_rows, rows_around
@@ -174,12 +174,56 @@ class TraceView:
         inner = np.flatnonzero((self.row[: len(caller)] >= 0) & (caller >= 0))
         return self.position[caller[inner]], inner
 
+    @cached_property
+    def _ran_around(self) -> tuple[np.ndarray, np.ndarray]:
+        """Of what calls ran inside an op or scope that a call further out ran: that call, and what is so in it twice.
+
+        A scope is all in the call that opened it, and what it contains is in the calls that it contains as well.
+        """
+        call, inner = self.ran
+        of = np.full(len(self), -1)
+        of[inner] = call
+        above = self.parent[inner]
+        part, above = inner[above >= 0], above[above >= 0]
+        if not len(part):
+            return part, part
+        owner = nearest(self.parent, of >= 0)[above]
+        return of[owner[owner >= 0]], part[owner >= 0]
+
+    @cached_property
+    def _calls_in_scopes(self) -> np.ndarray:
+        """Positions of Python calls that ran inside an op or scope which their caller ran."""
+        call, inner = self.ran
+        calls = np.flatnonzero(np.isin(self.kind, PYTHON_KINDS) & (self.parent >= 0))
+        if not len(call) or not len(calls):
+            return calls[:0]
+        caller = np.concatenate((call, self.parent[calls]))
+        what = np.concatenate((inner, calls))
+        is_call = np.arange(len(what)) >= len(inner)
+        order = np.lexsort((is_call, self.start_ns[what], caller))
+        # What one call ran follows one after the other, so that only the last before a call can be around it.
+        last = np.maximum.accumulate(np.where(is_call[order], -1, np.arange(len(order))))
+        seen = is_call[order] & (last >= 0)
+        at, before = order[seen], order[last[seen]]
+        inside = (caller[at] == caller[before]) & (self.end_ns[what[at]] <= self.end_ns[what[before]])
+        return what[at[inside]]
+
+    @cached_property
+    def _is_in_scope(self) -> set[int]:
+        return set(self._calls_in_scopes.tolist())
+
+    def in_a_scope(self, position: int) -> bool:
+        """Whether this is a Python call inside an op or scope which its caller ran, so that it is a part of that."""
+        return position in self._is_in_scope
+
     def _with_calls(self, totals: np.ndarray) -> np.ndarray:
         """Totals of a tree of ops, and now of calls as well: all that ran in them."""
         call, inner = self.ran
         if len(call):
             within = np.zeros_like(totals)
             np.add.at(within, call, totals[inner])
+            around, part = self._ran_around
+            np.subtract.at(within, around, totals[part])
             totals = totals + subtree_sums(self.parent, within)
         return totals
 
@@ -272,6 +316,8 @@ class TraceView:
         result = np.bincount(self.parent[inside], values[inside], minlength=len(self)).astype(np.int64)
         call, inner = self.ran
         np.add.at(result, call, values[inner])
+        twice = self._calls_in_scopes
+        np.subtract.at(result, self.parent[twice], values[twice])
         return result
 
     @cached_property
