@@ -74,6 +74,10 @@ def tensor(data: Any, *, dtype: DType | None = None, device: DeviceLike = None, 
         made = _from_data(data, dtype, device, copy=True)
         with as_one():
             made = aten.detach_(made)
+    if pin_memory:
+        from ._ops.create import pinned
+
+        made = pinned(made)
     if requires_grad:
         check_can_require_grad(made.dtype)
         made.requires_grad = True

@@ -311,7 +311,7 @@ def new_tensor(self: Tensor, data: Any, *, dtype: DType | None = None, device: D
                requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
     """A copy of data in this tensor's dtype and device unless told otherwise."""
     return make_tensor(data, dtype=dtype or self.dtype, device=self.device if device is None else device,
-                       requires_grad=requires_grad)
+                       requires_grad=requires_grad, pin_memory=pin_memory)
 
 
 def new(self: Tensor, *args: Any, device: DeviceLike = None, size: Any = None) -> Tensor:

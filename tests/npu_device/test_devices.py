@@ -180,14 +180,13 @@ def test_an_op_that_is_missing_names_itself() -> None:
         torch.fft.rfft(torch.ones(4, device="npu"))
 
 
-@pytest.mark.filterwarnings("ignore:aten..*sparse:UserWarning")
 def test_the_cpu_helps_out_if_it_is_asked_to(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MINDTORCH_NPU_FALLBACK", "1")
     with pytest.warns(UserWarning, match="aten::i0 is not on the NPU and runs on the CPU"):
         found = torch.i0(torch.tensor([1.0, 3.0], device="npu"))
     assert found.device.type == "npu"
     assert found.cpu().tolist() == torch.i0(torch.tensor([1.0, 3.0])).tolist()
-    with pytest.raises(NotImplementedError, match="gives a sparse tensor, which the NPU does not have"):
+    with pytest.raises(NotImplementedError, match="there are no sparse tensors on npu:0"):
         torch.nn.functional.embedding(torch.tensor([1], device="npu"),
                                       torch.ones(2, 2, device="npu", requires_grad=True), sparse=True).sum().backward()
 
@@ -242,3 +241,18 @@ def test_wrong_arguments_give_the_same_errors_as_on_the_cpu(call) -> None:
     with pytest.raises(host.type) as there:
         call("npu")
     assert str(there.value)[:40] == str(host.value)[:40]
+
+
+@pytest.mark.parametrize("make", [
+    lambda **named: torch.empty(2, **named), lambda **named: torch.zeros(2, **named),
+    lambda **named: torch.tensor([1.0, 2.0], **named), lambda **named: torch.rand(2, **named),
+    lambda **named: torch.ones_like(torch.ones(2), **named), lambda **named: torch.full((2,), 1.0, **named),
+    lambda **named: torch.arange(2, **named), lambda **named: torch.linspace(0, 1, 2, **named),
+    lambda **named: torch.ones(2).new_tensor([1.0, 2.0], **named), lambda **named: torch.ones(2).new_zeros(2, **named),
+    lambda **named: torch.empty_strided((2,), (1,), **named)])
+def test_factories_make_pinned_memory(make) -> None:
+    made = make(pin_memory=True)
+    assert (made.is_pinned(), made.shape) == (True, (2,))
+    assert not make().is_pinned()
+    with pytest.raises(RuntimeError, match="Only dense CPU tensors can be pinned"):
+        make(pin_memory=True, device="npu")

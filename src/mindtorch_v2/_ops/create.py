@@ -108,7 +108,8 @@ declare(f"empty_strided(int[] size, int[] stride, *, {OPTIONS}) -> Tensor", comp
 def empty_strided_(size: Any, stride: Any, *, dtype: DType | None = None, layout: Any = None, device: DeviceLike = None,
                    pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
     """Memory in any geometry."""
-    return with_flags(aten.empty_strided__default(size, stride, dtype=dtype, device=device), requires_grad)
+    return with_flags(aten.empty_strided__default(size, stride, dtype=dtype, device=device), requires_grad,
+                      pin_memory=pin_memory)
 
 
 def _filled(value: Any) -> Any:
@@ -195,15 +196,29 @@ declare("scalar_tensor(Scalar s, *, " + OPTIONS + ") -> Tensor",
 def scalar_tensor(s: Any, *, dtype: DType | None = None, layout: Any = None, device: DeviceLike = None,
                   pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
     """A number as a tensor without dimensions."""
-    return with_flags(aten.scalar_tensor__default(s, dtype=dtype, device=device), requires_grad)
+    return with_flags(aten.scalar_tensor__default(s, dtype=dtype, device=device), requires_grad,
+                      pin_memory=pin_memory)
 
 
-def with_flags(tensor: Tensor, requires_grad: bool, out: Any = None) -> Tensor:
-    """The last step of every factory: `out=` and `requires_grad=`."""
+def pinned(tensor: Tensor) -> Tensor:
+    """What a factory made, in memory that a device copies from by itself: `pin_memory=True`."""
+    if not tensor.is_cpu:
+        raise RuntimeError(f"Only dense CPU tensors can be pinned, not one on {tensor.device}")
+    made = tensor.pin_memory()
+    if not made.is_pinned():
+        raise RuntimeError("pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator "
+                           "is available on this system.")
+    return made
+
+
+def with_flags(tensor: Tensor, requires_grad: bool, out: Any = None, pin_memory: bool | None = False) -> Tensor:
+    """The last step of every factory: `out=`, `pin_memory=` and `requires_grad=`."""
     if out is not None:
         aten.resize_(out, tensor._a.shape)
         aten.copy_(out, tensor)
         return out
+    if pin_memory:
+        tensor = pinned(tensor)
     if requires_grad:
         if not isinstance(requires_grad, (bool, np.bool_)):
             raise TypeError(f"argument 'requires_grad' must be bool, not {type(requires_grad).__name__}")
@@ -225,10 +240,10 @@ def out_dtype(name: str, out: Tensor, dtype: DType | None, device: DeviceLike = 
     return out.dtype
 
 
-def range_out(made: Tensor, requires_grad: bool, out: Any) -> Tensor:
+def range_out(made: Tensor, requires_grad: bool, out: Any, pin_memory: bool | None = False) -> Tensor:
     """`with_flags` for a vector: a tensor of as many elements keeps its shape."""
     if out is None or out._a.size != made._a.size:
-        return with_flags(made, requires_grad, out)
+        return with_flags(made, requires_grad, out, pin_memory)
     return aten.copy_(out, aten.view(made, out._a.shape))
 
 
@@ -264,7 +279,9 @@ def _sized(name: str) -> None:
             made = form(as_shape(size), dtype=dtype, layout=layout, device=device)
         else:
             made = form(as_shape(size), dtype=dtype, layout=layout, device=device, memory_format=memory_format)
-        return made if out is None and not requires_grad else with_flags(made, requires_grad, out)
+        if out is None and not (requires_grad or pin_memory):
+            return made
+        return with_flags(made, requires_grad, out, pin_memory)
 
     make.__name__ = make.__qualname__ = name
     make.__doc__ = f"A tensor of the given size: torch.{name}(2, 3) or torch.{name}((2, 3))."
@@ -288,7 +305,9 @@ def full(size: Any, fill_value: Any, *, out: Any = None, dtype: DType | None = N
     if layout is not None:
         _refuse_layout("full", layout)
     made = aten.full__default(size, fill_value, dtype=dtype, device=device)
-    return made if out is None and not requires_grad else with_flags(made, requires_grad, out)
+    if out is None and not (requires_grad or pin_memory):
+        return made
+    return with_flags(made, requires_grad, out, pin_memory)
 
 
 def _like_face(name: str) -> None:
@@ -302,7 +321,7 @@ def _like_face(name: str) -> None:
             fill = (fill_by_name.pop("fill_value"),)
         made = getattr(aten, overload)(
             input, *fill, dtype=dtype, layout=layout, device=device, memory_format=memory_format)
-        return with_flags(made, True) if requires_grad else made
+        return with_flags(made, requires_grad, None, pin_memory) if requires_grad or pin_memory else made
 
     make.__name__ = make.__qualname__ = name
     make.__doc__ = f"torch.{name}: shape, dtype and device of `input` unless given."
@@ -394,7 +413,9 @@ def arange(start: Any = None, end: Any = None, step: Any = None, *, out: Any = N
         warnings.warn(f"The number of elements in the out tensor of shape {list(out._a.shape)} is {out._a.size}, which "
                       f"does not match the computed number of elements {made._a.size}. The out tensor is resized to "
                       f"{list(made._a.shape)}.", UserWarning, stacklevel=2)
-    return made if out is None and not requires_grad else range_out(made, requires_grad, out)
+    if out is None and not (requires_grad or pin_memory):
+        return made
+    return range_out(made, requires_grad, out, pin_memory)
 
 
 def _linspace(start: Any, end: Any, steps: int, dtype: DType | None, layout: Any, device: DeviceLike,
@@ -439,7 +460,8 @@ def linspace(start: Any, end: Any, steps: int, *, out: Any = None, dtype: DType 
     start, end = (v.item() if isinstance(v, Tensor) else v for v in (start, end))
     if out is not None:
         dtype = out_dtype("linspace", out, dtype, device)
-    return range_out(aten.linspace__default(start, end, steps, dtype=dtype, device=device), requires_grad, out)
+    return range_out(aten.linspace__default(start, end, steps, dtype=dtype, device=device), requires_grad, out,
+                     pin_memory)
 
 
 def _logspace(start: Any, end: Any, steps: int, base: float, dtype: DType | None, layout: Any, device: DeviceLike,
@@ -474,7 +496,8 @@ def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, out: Any =
     start, end = (v.item() if isinstance(v, Tensor) else v for v in (start, end))
     if out is not None:
         dtype = out_dtype("logspace", out, dtype, device)
-    return range_out(aten.logspace__default(start, end, steps, base, dtype=dtype, device=device), requires_grad, out)
+    return range_out(aten.logspace__default(start, end, steps, base, dtype=dtype, device=device), requires_grad, out,
+                     pin_memory)
 
 
 def _eye(n: int, m: int | None, dtype: DType | None, layout: Any, device: DeviceLike,
@@ -498,7 +521,7 @@ def eye(n: int, m: int | None = None, *, out: Any = None, dtype: DType | None = 
     if out is not None:
         dtype = out_dtype("eye", out, dtype)
     made = (aten.eye__default if m is None else aten.eye__m)(*sizes, dtype=dtype, device=device)
-    return with_flags(made, requires_grad, out)
+    return with_flags(made, requires_grad, out, pin_memory)
 
 
 @choose("result_type", where="f")
@@ -523,11 +546,13 @@ def _new(name: str) -> None:
         if name == "full":
             shape, value = size if len(size) == 2 else (size[0], fill_value)
             return with_flags(aten.new_full__default(self, as_shape((shape,)), value, dtype=dtype, device=device),
-                              requires_grad)
+                              requires_grad, pin_memory=pin_memory)
         if name == "ones":
-            return with_flags(aten.new_ones__default(self, as_shape(size), dtype=dtype, device=device), requires_grad)
+            return with_flags(aten.new_ones__default(self, as_shape(size), dtype=dtype, device=device), requires_grad,
+                              pin_memory=pin_memory)
         form = aten.new_empty__default if name == "empty" else aten.new_zeros__default
-        return with_flags(form(self, as_shape(size), dtype=dtype, device=device), requires_grad)
+        return with_flags(form(self, as_shape(size), dtype=dtype, device=device), requires_grad,
+                          pin_memory=pin_memory)
 
     make.__name__ = make.__qualname__ = f"new_{name}"
     make.__doc__ = f"torch.{name} with this tensor's dtype and device."
@@ -573,4 +598,5 @@ for _name in ("empty", "zeros", "ones", "full"):
 def new_empty_strided(self: Tensor, size: Any, stride: Any, *, dtype: DType | None = None, device: DeviceLike = None,
                       requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
     """Uninitialised memory of a given geometry, in this tensor's dtype unless told otherwise."""
-    return with_flags(aten.new_empty_strided__default(self, size, stride, dtype=dtype, device=device), requires_grad)
+    return with_flags(aten.new_empty_strided__default(self, size, stride, dtype=dtype, device=device), requires_grad,
+                      pin_memory=pin_memory)

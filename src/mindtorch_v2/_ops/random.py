@@ -178,9 +178,12 @@ def _factory(name: str, fill: str) -> None:
             dtype = out_dtype(name, out, dtype)
         if generator is None:
             made = getattr(aten, plain)(as_shape(size), dtype=dtype, device=device)
-            return made if out is None and not requires_grad else with_flags(made, requires_grad, out)
+            if out is None and not (requires_grad or pin_memory):
+                return made
+            return with_flags(made, requires_grad, out, pin_memory)
         form, drawn = _overload(name, "", generator)
-        return with_flags(form(as_shape(size), **drawn, dtype=dtype, device=device), requires_grad, out)
+        return with_flags(form(as_shape(size), **drawn, dtype=dtype, device=device), requires_grad, out,
+                          pin_memory)
 
     @choose(f"{name}_like", where="f")
     def face_like(input: Tensor, *, generator: Generator | None = None, dtype: DType | None = None, layout: Any = None,
@@ -188,7 +191,7 @@ def _factory(name: str, fill: str) -> None:
                   memory_format: MemoryFormat | None = None) -> Tensor:
         form, drawn = _overload(f"{name}_like", "", generator)
         return with_flags(form(input, **drawn, dtype=dtype, device=device, memory_format=memory_format),
-                          requires_grad)
+                          requires_grad, pin_memory=pin_memory)
 
     face.__name__ = face.__qualname__ = name
     face_like.__name__ = face_like.__qualname__ = f"{name}_like"
@@ -251,9 +254,12 @@ def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, gen
     if generator is None:
         form = aten.randint__low if len(bounds) == 2 else aten.randint__default
         made = form(*bounds, check_size(shape), dtype=dtype, device=device)
-        return made if out is None and not requires_grad else with_flags(made, requires_grad, out)
+        if out is None and not (requires_grad or pin_memory):
+            return made
+        return with_flags(made, requires_grad, out, pin_memory)
     form, drawn = _overload("randint", "low" if len(bounds) == 2 else "", generator)
-    return with_flags(form(*bounds, check_size(shape), **drawn, dtype=dtype, device=device), requires_grad, out)
+    return with_flags(form(*bounds, check_size(shape), **drawn, dtype=dtype, device=device), requires_grad, out,
+                      pin_memory)
 
 
 def _randint_like(self: Tensor, low: int, high: int, generator: Generator | None, dtype: DType | None, layout: Any,
@@ -285,7 +291,7 @@ def randint_like(input: Tensor, *args: Any, low: Any = None, high: Any = None, g
     else:
         form = aten.randint_like__low_generator_dtype if drawn else aten.randint_like__low_dtype
     made = form(input, *bounds, **drawn, dtype=dtype, device=device, memory_format=memory_format)
-    return with_flags(made, requires_grad)
+    return with_flags(made, requires_grad, pin_memory=pin_memory)
 
 
 def _randperm(n: int, generator: Generator | None, dtype: DType | None, layout: Any, device: DeviceLike,
@@ -318,7 +324,8 @@ def randperm(n: int, *, generator: Generator | None = None, out: Any = None, dty
     if generator is None and out is None and not requires_grad:
         return aten.randperm__default(n, dtype=dtype, device=device)
     form, drawn = _overload("randperm", "", generator)
-    return with_flags(form(n, **drawn, dtype=dtype, device=device), requires_grad, out)
+    return with_flags(form(n, **drawn, dtype=dtype, device=device), requires_grad, out,
+                      pin_memory)
 
 
 # -- samples -----------------------------------------------------------------------------------------------------------
@@ -371,7 +378,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Gene
                         "tensors it needs a size")
     made = aten.normal__float_float(mean, std, check_size(size), generator=generator,
                                     dtype=out.dtype if out is not None and dtype is None else dtype, device=device)
-    return with_flags(made, requires_grad, out)
+    return with_flags(made, requires_grad, out, pin_memory)
 
 
 declare(

@@ -91,7 +91,7 @@ def _make_window(name: str, shape: Callable[..., Any], defaults: dict[str, float
         else:
             made = getattr(aten, overloads[1 + len(values)])(window_length, periodic is not False, *values, dtype=dtype,
                                                              device=device)
-        return with_flags(made, requires_grad)
+        return with_flags(made, requires_grad, pin_memory=pin_memory)
 
     window.__name__ = window.__qualname__ = f"{name}_window"
     window.__doc__ = f"The {name} window, of which a periodic one can be repeated seamlessly."

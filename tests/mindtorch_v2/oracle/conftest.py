@@ -58,7 +58,7 @@ ELSEWHERE = {
     r"a_kernel_without_autograd_warns|an_autograd_kernel_of_its_own|"
     r"test_corner.*(map_|ParameterList|share_memory|:.2f|uint8\)\.view|-2, -2)|packed_sequence_object|"
     r"tests_are_not_vacuous|test_program.(200|299|300|326)-|test_corner.*Linear.2,3..to.3.|"
-    r"is_in_pytorch.padded": "it is about the CPU",
+    r"is_in_pytorch.padded|test_corner.*pin_memory": "it is about the CPU",
     r"test_program.(159|160|208|261|262)-": "sparse tensors are the CPU's",
     r"expand-masked_fill_|test_program.237-": "it does not write to elements that share memory as the CPU does",
     r"a_patch_stays_and_is_called.3[12]|test_program.20[45]-": "samplers draw from the CPU's generator, and PyTorch "
