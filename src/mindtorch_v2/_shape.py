@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
@@ -127,6 +128,8 @@ def contiguous_strides(shape: Sequence[int]) -> Shape:
 
 def infer_size(shape: Sequence[int], count: int) -> Shape:
     """Replace one -1 in a requested shape so that it holds `count` elements."""
+    if math.prod(shape) == count > 0 and min(shape, default=0) >= 0:
+        return tuple(shape)
     known = 1
     unknown = -1
     for i, extent in enumerate(shape):

@@ -93,6 +93,16 @@ CASES: dict[str, tuple[Callable[..., Any], list[Any], str]] = {
     "unsqueeze": (lambda x: x.t().unsqueeze(-2) * 2, [X], "unsqueeze"),
     "select": (lambda x: x.select(-2, -1) * 2, [IMAGES], "select"),
     "slice": (lambda x: x[:, -5:9:2] * 2, [X], "slice"),
+    "cat": (lambda x, y: torch.cat([x, y, x], -1), [X, normal(4, 3)], "cat"),
+    "stack": (lambda x, y: torch.stack([x, y], 1), [X, normal(4, 6, seed=5)], "stack"),
+    "stack, last": (lambda x, y: torch.stack([x, y], -1), [X, normal(4, 6, seed=5)], "stack"),
+    "aminmax": (lambda i: torch.aminmax(i[:, 1]), [places(50, 9, 3)], "aminmax"),
+    "histc": (lambda x: x.histc(7, -1, 1.5), [X], "histc"),
+    "histc, all": (lambda x: x.histc(5), [X], "histc"),
+    "unique": (lambda i: torch.unique(i - 5, return_counts=True), [places(20, 6, 7)], "unique"),
+    "bincount": (lambda i: torch.bincount(i, minlength=3), [places(20, 40)], "bincount"),
+    "reshape": (lambda x: x[:, 1].reshape(2, -1) * 2, [X], "reshaped"),
+    "reshape as strides": (lambda x: x[:, 2].reshape(4, 1) * 2, [X], "from_strides"),
 }
 
 

@@ -148,9 +148,9 @@ def write_results(name: str, out: Any, result: Any) -> Any:
 
 
 @functools.lru_cache(maxsize=256)
-def _result_type(ufunc: np.ufunc, *dtypes: np.dtype) -> np.dtype:
+def _result_type(kernel: Any, *dtypes: np.dtype) -> np.dtype:
     """What a ufunc makes of arrays of these types."""
-    return ufunc.resolve_dtypes((*dtypes, None))[-1]
+    return ufunc_of(kernel).resolve_dtypes((*dtypes, None))[-1]
 
 
 def writes_into(kernel: Any, out: Any, *arrays: Any) -> bool:
@@ -158,7 +158,7 @@ def writes_into(kernel: Any, out: Any, *arrays: Any) -> bool:
     target: Any = out._a if isinstance(out, Tensor) and not out._rg else None
     if type(target) is not ndarray:
         return False
-    shape, spread, kinds = target.shape, False, [ufunc_of(kernel)]
+    shape, spread, kinds = target.shape, False, [kernel]
     for array in arrays:
         if type(array) is not ndarray:
             return False

@@ -136,9 +136,10 @@ def as_strided(kernel: Callable[..., Any], count: int | None = None) -> Callable
     The view's size and strides are that step's inputs; they are known when the view is there. A built-in function does
     not say how many arguments it takes, so `count` does.
     """
-    make = _maker(AS_STRIDED, kernel.__code__.co_argcount if count is None else count)
+    function = getattr(kernel, "function", kernel)  # that a kernel in C stands for
+    make = _maker(AS_STRIDED, function.__code__.co_argcount if count is None else count)
     made = make(kernel, event_id("aten::as_strided", "op"), _describe_geometry, _geometry)
-    made.__name__, made.__doc__ = kernel.__name__, kernel.__doc__
+    made.__name__, made.__doc__ = function.__name__, function.__doc__
     return made
 
 

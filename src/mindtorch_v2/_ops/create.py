@@ -35,6 +35,12 @@ OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, boo
 
 def check_size(size: Any) -> tuple[int, ...]:
     """A shape for a new tensor."""
+    if type(size) is tuple:
+        for extent in size:
+            if type(extent) is not int or extent < 0:
+                break
+        else:
+            return size
     shape = as_shape(size) if type(size) is tuple else (size,) if isinstance(size, int) else as_shape((size,))
     for extent in shape:
         if extent < 0:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._backends.cpu import shape as kernels
+from .._backends.cpu.providers import direct
 from .._backends.cpu.view import view_step
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
@@ -26,6 +27,7 @@ def _cat_backward(grad: Tensor, tensors_shape: Any, dim: int) -> list[Tensor]:
     return pieces
 
 
+@direct("stack")
 def _stack(arrays: Sequence[Any], dim: int) -> Any:
     """Through `cat`, as PyTorch does, so that a profile shows where the time goes."""
     kernels.check_stack(arrays)

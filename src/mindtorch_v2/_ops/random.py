@@ -9,16 +9,19 @@ import numpy as np
 
 from .._backends.base import on_device
 from .._backends.cpu import random as kernels
+from .._backends.cpu.memory import blank
+from .._deterministic import Deterministic
 from .._device import CPU, DeviceLike
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
 from .._dispatch.schema import parse_schema
+from .._dispatch.state import THREAD
 from .._dispatch.steps import step
-from .._dtype import FROM_NUMPY, DType, int64
+from .._dtype import FROM_NUMPY, DType, float32, int64
 from .._memory_format import MemoryFormat
 from .._random import Generator, engine_of, generator_for
 from .._shape import argument_missing, as_shape, broadcast_shapes
-from .._tensor import Tensor, wrap_known
+from .._tensor import Tensor, wrap, wrap_known
 from .create import OPTIONS, check_size, fresh, out_dtype, with_flags
 
 # -- in-place fills ----------------------------------------------------------------------------------------------------
@@ -139,7 +142,33 @@ def _overload(name: str, form: str, generator: Generator | None) -> tuple[Callab
     return getattr(aten, f"{name}__{form and form + '_'}generator"), {"generator": generator}
 
 
-def _factory(name: str, fill: str) -> None:
+# The fills of new tensors, as steps: below the factory a call of the op would cost more than the few numbers it draws.
+
+
+@step("aten::uniform_", "")
+def _uniform_step(target: Any, low: float, high: float, generator: None) -> Any:
+    engine = engine_of(generator)
+    return target if engine.fill_uniform(target) else kernels.uniform(target, engine, low, high)
+
+
+@step("aten::normal_", "fill")
+def _normal_step(target: Any, mean: float, std: float, generator: None) -> Any:
+    engine = engine_of(generator)
+    return target if engine.fill_normal(target, mean, std) else kernels.normal(target, engine, mean, std)
+
+
+@step("aten::random_", "from")
+def _integers_step(target: Any, low: int, high: int, generator: None) -> Any:
+    engine = engine_of(generator)
+    return target if engine.fill_integers(target, low, high) else kernels.integers(target, engine, low, high)
+
+
+def _is_of_host(device: DeviceLike) -> bool:
+    """Whether a new tensor is plain memory of the CPU."""
+    return device is None is THREAD.state.default_device and not Deterministic.on
+
+
+def _factory(name: str, fill: str, fill_step: Callable[..., Any]) -> None:
     """`rand` and `randn`: an empty tensor, filled."""
 
     plain = f"{name}__default"
@@ -150,6 +179,8 @@ def _factory(name: str, fill: str) -> None:
         return fresh(getattr(aten, fill)(made, generator=generator))
 
     def make_plain(size: Any, dtype: DType | None, layout: Any, device: DeviceLike, pin_memory: bool | None) -> Tensor:
+        if (dtype is None or dtype is float32) and _is_of_host(device):
+            return wrap(fill_step(blank(check_size(size), dtype), 0.0, 1.0, None))
         return fresh(getattr(aten, fill)(aten.empty__memory_format(size, dtype=dtype, device=device)))
 
     def make_like(self: Tensor, generator: Generator | None, dtype: DType | None, layout: Any, device: DeviceLike,
@@ -200,12 +231,15 @@ def _factory(name: str, fill: str) -> None:
     face_like.__doc__ = f"Numbers {kind}, in the shape, dtype and device of `input` unless given."
 
 
-_factory("rand", "uniform___default")
-_factory("randn", "normal___fill")
+_factory("rand", "uniform___default", _uniform_step)
+_factory("randn", "normal___fill", _normal_step)
 
 
 def _randint(low: int, high: int, size: Any, generator: Generator | None, dtype: DType | None, layout: Any,
              device: DeviceLike, pin_memory: bool | None) -> Tensor:
+    if (dtype is None or dtype is int64) and generator is None and type(low) is type(high) is int and (
+            -(1 << 63) <= low < high < 1 << 63) and _is_of_host(device):
+        return wrap(_integers_step(blank(check_size(size), int64), low, high, None))
     made = aten.empty__memory_format(size, dtype=dtype or int64, device=device)
     return fresh(aten.random___from(made, low, high, generator=generator))
 
@@ -217,14 +251,18 @@ declare(f"randint.low(int low, int high, int[] size, *, {OPTIONS}) -> Tensor", w
 declare(f"randint.generator(int high, int[] size, *, Generator? generator, {OPTIONS}) -> Tensor", where="n",
         composite=lambda high, *rest: _randint(0, high, *rest))
 declare(f"randint(int high, int[] size, *, {OPTIONS}) -> Tensor", where="n",
-        composite=lambda high, size, *options: _randint(0, high, size, None, *options))
+        composite=lambda high, size, dtype, layout, device, pin_memory: _randint(
+            0, high, size, None, dtype, layout, device, pin_memory))
 
 
 def _bounds(name: str, args: tuple[Any, ...], low: Any, high: Any, last: Any,
             last_name: str) -> tuple[tuple[int, ...], Any]:
     """`(high,)` or `(low, high)` as given, by position or keyword, and what follows them if `last_name`."""
-    if len(args) == 3 and last_name and type(args[0]) is type(args[1]) is int and low is high is last is None:
-        return args[:2], args[2]
+    if last_name and low is high is last is None and args and type(args[0]) is int:  # as most programs give them
+        if len(args) == 2:
+            return args[:1], args[1]
+        if len(args) == 3 and type(args[1]) is int:
+            return args[:2], args[2]
     rest = list(args)
     if last_name and last is None and rest:
         last = rest.pop()
@@ -252,8 +290,11 @@ def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, gen
     if dtype is None:
         dtype = int64 if out is None else out.dtype
     if generator is None:
-        form = aten.randint__low if len(bounds) == 2 else aten.randint__default
-        made = form(*bounds, check_size(shape), dtype=dtype, device=device)
+        size = check_size(shape)
+        if len(bounds) == 1:
+            made = aten.randint__default(bounds[0], size, dtype=dtype, device=device)
+        else:
+            made = aten.randint__low(*bounds, size, dtype=dtype, device=device)
         if out is None and not (requires_grad or pin_memory):
             return made
         return with_flags(made, requires_grad, out, pin_memory)

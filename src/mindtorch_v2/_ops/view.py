@@ -39,12 +39,9 @@ declare(
 
 def _reshape(self: Tensor, shape: Any) -> Tensor:
     array = self._a
-    size = as_shape((shape,)) if not isinstance(shape, int) else (shape,)
-    size = infer_size(size, array.size)
+    size, steps = kernels.reshaped(array, shape)
     if array.flags.c_contiguous:
         return aten.view(self, size)
-    item = array.dtype.itemsize
-    steps = view_strides(array.shape, tuple(s // item for s in array.strides), size)
     if steps is not None:
         return aten._reshape_alias(self, size, steps)
     return aten._unsafe_view(aten.clone(self, memory_format=contiguous_format), size)

@@ -315,6 +315,7 @@ def position_of(name: str, position: Callable[..., Array]) -> Callable[[Array, i
     return kernel
 
 
+@providers.direct("aminmax")
 def aminmax(a: Array, dim: int | None, keepdim: bool) -> tuple[Array, Array]:
     """Smallest and largest."""
     if dim is None:

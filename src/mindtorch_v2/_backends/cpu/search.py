@@ -48,6 +48,7 @@ def _counted(flat: Array, return_inverse: bool, return_counts: bool) -> Unique |
             counts[there].astype(INT64) if return_counts else NOTHING)
 
 
+@providers.direct("unique")
 def unique(a: Array, in_order: bool, return_inverse: bool, return_counts: bool) -> Unique:
     """The distinct elements, sorted; every NaN is distinct."""
     refuse(a, "unique", "c")
@@ -110,6 +111,7 @@ def unique_consecutive(a: Array, return_inverse: bool, return_counts: bool, dim:
 # -- histograms ----------------------------------------------------------------------------------------------------
 
 
+@providers.direct("bincount")
 def bincount(a: Array, weights: Array | None, minlength: int) -> Array:
     """How often each non-negative integer occurs, or the weights of its occurrences added up."""
     if minlength < 0:
@@ -159,6 +161,7 @@ def _check_histogram(a: Array, weight: Array | None) -> None:
                            f"weight with shape {list(weight.shape)}")
 
 
+@providers.direct("histc")
 def histc(a: Array, bins: int, low: Any, high: Any) -> Array:
     """A histogram of equal bins between two values, or between the extremes."""
     _check_bins(a, bins, "histogram_cpu")

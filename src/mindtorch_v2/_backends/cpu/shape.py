@@ -17,6 +17,7 @@ from .memory import copy_into, empty_like, formatted
 Array = Any
 
 
+@providers.direct("cat")
 def cat(arrays: Sequence[Array], dim: int) -> Array:
     """Arrays joined along a dimension; empty vectors are skipped, whatever the other shapes."""
     if not arrays:

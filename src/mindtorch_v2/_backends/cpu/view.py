@@ -11,13 +11,14 @@ import numpy as np
 from ..._dispatch.steps import as_strided as strided_step
 from ..._dispatch.steps import step
 from ..._dtype import FROM_NUMPY, cpp_name, dtype
-from ..._shape import infer_size, numel, view_strides, wrap_dim
+from ..._shape import as_shape, infer_size, numel, view_strides, wrap_dim
 from . import providers
 
 Array = Any
 ndarray = np.ndarray
 
 
+@providers.direct("from_strides")
 def from_strides(a: Array, shape: Sequence[int], byte_strides: Sequence[int]) -> Array:
     """A view with any geometry that starts where `a` starts.
 
@@ -34,6 +35,17 @@ def from_strides(a: Array, shape: Sequence[int], byte_strides: Sequence[int]) ->
             except ValueError:
                 pass  # the view reaches beyond `a`, into the rest of its storage
     return _within(a, shape, byte_strides, 0)
+
+
+@providers.direct("reshaped")
+def reshaped(a: Array, shape: Any) -> tuple[Sequence[int], Sequence[int] | None]:
+    """A shape without its -1 and, of an array that is not in row-major order, the strides in elements with which it
+    reads so: None if a copy is needed. Also of arrays of other devices."""
+    size = infer_size(as_shape((shape,)) if not isinstance(shape, int) else (shape,), a.size)
+    if a.flags.c_contiguous:
+        return size, None
+    item = a.dtype.itemsize
+    return size, view_strides(a.shape, tuple(s // item for s in a.strides), size)
 
 
 def owner(a: Array) -> Array:

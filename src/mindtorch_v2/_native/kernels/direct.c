@@ -7,7 +7,8 @@
 #include "elementwise.h"
 
 static DirectEntry *const TABLES[] = {rearrange_direct, norms_direct, selection_direct, images_direct,
-                                      sums_direct, views_direct, convolutions_direct, numbers_direct, NULL};
+                                      sums_direct, views_direct, convolutions_direct, numbers_direct,
+                                      counting_direct, joins_direct, NULL};
 
 typedef struct {
     PyObject_HEAD

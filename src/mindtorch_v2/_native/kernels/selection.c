@@ -306,21 +306,59 @@ static inline int nothing(const uint8_t *bytes) {
     return !all;
 }
 
-/* Positions of bytes that are not 0, `(dimension, position)`; rows are along the last dimension. */
-static void note_positions(const uint8_t *bytes, int ndim, const npy_intp *sizes, npy_intp rows, int64_t *made,
-                           npy_intp found) {
-    npy_intp at[NPY_MAXDIMS] = {0}, width = sizes[ndim - 1], k = 0;
-    for (npy_intp r = 0; r < rows; r++, bytes += width) {
-        for (npy_intp j = 0; j < width; j++) {
-            if (j + 8 <= width && nothing(bytes + j)) {
-                j += 7;
-                continue;
-            }
-            if (!bytes[j]) continue;
-            for (int d = 0; d < ndim - 1; d++) made[d * found + k] = at[d];
-            made[(ndim - 1) * found + k++] = j;
+/* Rows of bytes, in blocks of some rows that are looked through apart: how many of a block are not 0, then where. */
+enum { BLOCKS = 64 };
+typedef struct {
+    const uint8_t *bytes;
+    int ndim;
+    const npy_intp *sizes;
+    npy_intp rows, found, from[BLOCKS + 1]; /* where the positions of a block begin */
+    int64_t *made;
+} Positions;
+
+static void count_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
+    Positions *it = work;
+    (void)share;
+    enum { WIDTH = 16, MOST = 255 };
+    npy_intp width = it->sizes[it->ndim - 1];
+    for (ptrdiff_t block = begin; block < end; block++) {
+        npy_intp at = it->rows * block / BLOCKS * width, last = it->rows * (block + 1) / BLOCKS * width, found = 0;
+        while (last - at >= WIDTH) {
+            uint8_t sums[WIDTH] = {0};
+            for (int i = 0; i < MOST && last - at >= WIDTH; i++, at += WIDTH)
+                for (int j = 0; j < WIDTH; j++) sums[j] += it->bytes[at + j] != 0;
+            for (int j = 0; j < WIDTH; j++) found += sums[j];
         }
-        for (int d = ndim - 2; d >= 0 && ++at[d] == sizes[d]; d--) at[d] = 0;
+        for (; at < last; at++) found += it->bytes[at] != 0;
+        it->from[block + 1] = found;
+    }
+}
+
+/* Positions of bytes that are not 0, `(dimension, position)`; rows are along the last dimension. */
+static void positions_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
+    Positions *it = work;
+    (void)share;
+    enum { SOME = 256 };
+    int last = it->ndim - 1;
+    npy_intp width = it->sizes[last], at[NPY_MAXDIMS], row = it->rows * begin / BLOCKS, left = row, k = it->from[begin];
+    for (int d = last - 1; d >= 0; d--) at[d] = left % it->sizes[d], left /= it->sizes[d];
+    for (; row < it->rows * end / BLOCKS; row++) {
+        const uint8_t *bytes = it->bytes + row * width;
+        npy_intp before = k;
+        for (npy_intp from = 0; from < width; from += SOME) {
+            npy_intp to = width - from < SOME ? width : from + SOME, held = 0, j = from;
+            int64_t places[SOME + 1]; /* without a branch for each byte: the next one overwrites what is not found */
+            for (; j + 8 <= to; j += 8) {
+                if (nothing(bytes + j)) continue;
+                for (int i = 0; i < 8; i++) places[held] = j + i, held += bytes[j + i] != 0;
+            }
+            for (; j < to; j++) places[held] = j, held += bytes[j] != 0;
+            memcpy(it->made + last * it->found + k, places, sizeof *places * (size_t)held);
+            k += held;
+        }
+        for (int d = 0; d < last; d++)
+            for (npy_intp i = before; i < k; i++) it->made[d * it->found + i] = at[d];
+        for (int d = last - 1; d >= 0 && ++at[d] == it->sizes[d]; d--) at[d] = 0;
     }
 }
 
@@ -332,14 +370,18 @@ static PyObject *nonzero(PyObject *self, PyObject *const *args, Py_ssize_t count
     if (!PyArray_CheckExact(args[0]) || PyArray_TYPE(mask) != NPY_BOOL || !PyArray_NDIM(mask) ||
         !PyArray_IS_C_CONTIGUOUS(mask) || !PyArray_SIZE(mask))
         Py_RETURN_NONE;
-    const uint8_t *bytes = PyArray_DATA(mask);
-    npy_intp size = PyArray_SIZE(mask), sizes[2] = {PyArray_NDIM(mask), 0};
-    UNLOCKED(size > MANY, for (npy_intp i = 0; i < size; i++) sizes[1] += bytes[i] != 0);
+    npy_intp size = PyArray_SIZE(mask);
+    int ndim = PyArray_NDIM(mask);
+    Positions it = {.bytes = PyArray_DATA(mask), .ndim = ndim, .sizes = PyArray_DIMS(mask),
+                    .rows = size / PyArray_DIM(mask, ndim - 1)};
+    UNLOCKED(size > MANY, pool_run(count_share, &it, BLOCKS, 1 + SHARE * BLOCKS / size));
+    for (int block = 0; block < BLOCKS; block++) it.from[block + 1] += it.from[block];
+    npy_intp sizes[2] = {ndim, it.from[BLOCKS]};
     PyArrayObject *made = (PyArrayObject *)PyArray_SimpleNew(2, sizes, NPY_INT64);
     if (!made) return NULL;
     selection_calls[CALLED_NONZERO].calls++;
-    npy_intp rows = size / PyArray_DIM(mask, (int)sizes[0] - 1);
-    UNLOCKED(size > MANY, note_positions(bytes, (int)sizes[0], PyArray_DIMS(mask), rows, PyArray_DATA(made), sizes[1]));
+    it.found = sizes[1], it.made = PyArray_DATA(made);
+    UNLOCKED(size > MANY, pool_run(positions_share, &it, BLOCKS, 1 + SHARE * BLOCKS / size));
     return (PyObject *)made;
 }
 

@@ -18,6 +18,97 @@ static PyObject *view_of(PyArrayObject *a, int ndim, npy_intp *sizes, npy_intp *
     return (PyObject *)step_strided(a, made);
 }
 
+/* from_strides(a, shape, byte_strides): any geometry within the memory that `a` is in, from where `a` begins */
+static PyObject *from_strides(PyObject *const *args, Py_ssize_t count) {
+    npy_intp sizes[NPY_MAXDIMS], strides[NPY_MAXDIMS];
+    if (count != 3 || !PyArray_CheckExact(args[0])) return LEFT;
+    PyArrayObject *a = (PyArrayObject *)args[0], *owner = a;
+    int ndim = sizes_of(args[1], sizes);
+    if (ndim < 0 || PyLong_Check(args[1]) || PyLong_Check(args[2]) || sizes_of(args[2], strides) != ndim) return LEFT;
+    while (PyArray_BASE(owner) && PyArray_CheckExact(PyArray_BASE(owner))) owner = (PyArrayObject *)PyArray_BASE(owner);
+    if (!PyArray_SIZE(a) || !PyArray_IS_C_CONTIGUOUS(owner)) return LEFT;
+    npy_intp low = PyArray_BYTES(a) - PyArray_BYTES(owner), high = low + PyArray_ITEMSIZE(a), most = PyArray_NBYTES(owner);
+    for (int d = 0; d < ndim; d++) {
+        npy_intp reach;
+        if (sizes[d] < 1 || __builtin_mul_overflow(sizes[d] - 1, strides[d], &reach) || reach > most || reach < -most)
+            return LEFT;
+        if (reach < 0) low += reach;
+        else high += reach;
+    }
+    if (low < 0 || high > most) return LEFT;
+    /* Memory that is written through `a`, or through its owner if `a` shows only some of it. */
+    PyArrayObject *through = PyArray_IS_C_CONTIGUOUS(a) ? a : owner;
+    Py_INCREF(PyArray_DESCR(a));
+    PyArrayObject *made = (PyArrayObject *)PyArray_NewFromDescr(
+        &PyArray_Type, PyArray_DESCR(a), ndim, sizes, strides, PyArray_BYTES(a),
+        PyArray_FLAGS(through) & NPY_ARRAY_WRITEABLE, NULL);
+    if (!made) return NULL;
+    Py_INCREF(through);
+    if (PyArray_SetBaseObject(made, (PyObject *)through)) {
+        Py_DECREF(made);
+        return NULL;
+    }
+    return (PyObject *)made;
+}
+
+/* Strides in bytes with which memory that lies as `a` reads as `wanted`; 0 if that needs a copy. */
+static int strides_as(PyArrayObject *a, int ndim, const npy_intp *wanted, npy_intp *strides) {
+    int target = ndim - 1, last = PyArray_NDIM(a) - 1;
+    npy_intp chunk = 1, base = last < 0 ? PyArray_ITEMSIZE(a) : PyArray_STRIDE(a, last);
+    /* From the right, in chunks of evenly spaced memory. */
+    for (int i = last; i >= 0; i--) {
+        chunk *= PyArray_DIM(a, i);
+        if (i && (PyArray_DIM(a, i - 1) == 1 || PyArray_STRIDE(a, i - 1) == chunk * base)) continue;
+        npy_intp filled = 1;
+        for (; target >= 0 && (filled < chunk || wanted[target] == 1); target--)
+            strides[target] = filled * base, filled *= wanted[target];
+        if (filled != chunk) return 0;
+        if (i) base = PyArray_STRIDE(a, i - 1), chunk = 1;
+    }
+    for (int i = target; i >= 0; i--) {
+        if (wanted[i] != 1) return 0;
+        strides[i] = i + 1 == ndim ? PyArray_ITEMSIZE(a) : strides[i + 1] * wanted[i + 1];
+    }
+    return 1;
+}
+
+static PyObject *numbers_in(int count, const npy_intp *numbers, npy_intp unit) {
+    PyObject *made = PyTuple_New(count);
+    for (int i = 0; made && i < count; i++) {
+        PyObject *number = PyLong_FromSsize_t(numbers[i] / unit);
+        if (!number) Py_CLEAR(made);
+        else PyTuple_SET_ITEM(made, i, number);
+    }
+    return made;
+}
+
+/* reshaped(a, shape): the shape without a -1, and the strides in elements, or None where `a` is in row-major order or
+   would have to be copied */
+static PyObject *reshaped(PyObject *const *args, Py_ssize_t count) {
+    npy_intp wanted[NPY_MAXDIMS], strides[NPY_MAXDIMS], known = 1;
+    if (count != 2 || !PyArray_CheckExact(args[0])) return LEFT;
+    PyArrayObject *a = (PyArrayObject *)args[0];
+    int ndim = sizes_of(args[1], wanted), open = -1;
+    npy_intp size = PyArray_SIZE(a), item = PyArray_ITEMSIZE(a);
+    if (ndim < 0 || !size) return LEFT;
+    for (int d = 0; d < ndim; d++) {
+        if (wanted[d] == -1 && open < 0) open = d;
+        else if (wanted[d] < 1 || __builtin_mul_overflow(known, wanted[d], &known)) return LEFT;
+    }
+    if (open >= 0) {
+        if (size % known) return LEFT;
+        wanted[open] = size / known, known = size;
+    }
+    if (known != size) return LEFT;
+    int viewed = !PyArray_IS_C_CONTIGUOUS(a) && strides_as(a, ndim, wanted, strides);
+    for (int d = 0; d < PyArray_NDIM(a); d++)
+        if (PyArray_STRIDE(a, d) % item) return LEFT;
+    PyObject *shape = numbers_in(ndim, wanted, 1), *steps = shape && viewed ? numbers_in(ndim, strides, item) : NULL;
+    PyObject *made = shape && (steps || !viewed) ? PyTuple_Pack(2, shape, viewed ? steps : Py_None) : NULL;
+    Py_XDECREF(shape), Py_XDECREF(steps);
+    return made;
+}
+
 /* expand(a, size, implicit) */
 static PyObject *expand(PyObject *const *args, Py_ssize_t count) {
     npy_intp sizes[NPY_MAXDIMS], strides[NPY_MAXDIMS];
@@ -144,6 +235,6 @@ static PyObject *slice(PyObject *const *args, Py_ssize_t count) {
     return view_of(a, ndim, sizes, strides, start * PyArray_STRIDE(a, at), 1);
 }
 
-DirectEntry views_direct[] = {{"expand", expand, 0}, {"permute", permute, 0}, {"transpose", transpose, 0},
+DirectEntry views_direct[] = {{"from_strides", from_strides, 0}, {"reshaped", reshaped, 0}, {"expand", expand, 0}, {"permute", permute, 0}, {"transpose", transpose, 0},
                               {"squeeze", squeeze, 0}, {"unsqueeze", unsqueeze, 0}, {"select", select_one, 0},
                               {"slice", slice, 0}, {NULL, NULL, 0}};
