@@ -83,8 +83,8 @@ def wrap_dims(dims: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
         return (wrap_dim(dims, ndim),) if ndim else (wrap_dim(dims, 0),)[:0]
     if not len(dims):
         return tuple(range(ndim))
-    wrapped = tuple(wrap_dim(d, ndim) for d in dims)
-    if len(set(wrapped)) != len(wrapped):
+    wrapped = tuple([wrap_dim(d, ndim) for d in dims])
+    if len(wrapped) > 1 and len(set(wrapped)) != len(wrapped):
         repeated = next(d for i, d in enumerate(wrapped) if d in wrapped[:i])
         raise RuntimeError(f"dim {repeated} appears multiple times in the list of dims")
     return wrapped if ndim else ()

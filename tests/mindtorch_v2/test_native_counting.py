@@ -128,6 +128,78 @@ def shares(view: torch.Tensor, wanted: tuple[int, ...]) -> bool:
         return view.reshape(wanted).data_ptr() == view.data_ptr()
 
 
+@pytest.mark.parametrize("mask", [(3, 4, 5), (3, 4, 1), (3, 1, 1), (1, 1, 1), (1, 4, 5), (3, 1, 5), (5,)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
+def test_masked_fill_of_rows(mask: tuple[int, ...], dtype: torch.dtype) -> None:
+    given = torch.tensor(DRAWN.integers(0, 9, (3, 4, 5))).to(dtype)
+    where = torch.tensor(DRAWN.random(mask) < 0.5)
+    both(lambda: given.clone().masked_fill_(where, 77))
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (7, 300), (300, 7), (3, 5, 200), (2, 40_000), (130, 1)])
+@pytest.mark.parametrize("dim", [0, -1])
+def test_logcumsumexp(shape: tuple[int, ...], dim: int) -> None:
+    drawn = DRAWN.standard_normal(shape).astype(np.float32) * 30
+    drawn.reshape(-1)[::11] = -np.inf
+    for extra in (0.0, np.inf, np.nan):
+        if extra:
+            drawn.reshape(-1)[drawn.size // 2] = extra
+        given = torch.tensor(drawn)
+        with providers.numpy_only():
+            slow = torch.logcumsumexp(given, dim)
+        np.testing.assert_allclose(torch.logcumsumexp(given, dim).numpy(), slow.numpy(), rtol=2e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("listed", [False, True])
+@pytest.mark.parametrize("zero_infinity", [False, True])
+def test_ctc_loss(listed: bool, zero_infinity: bool) -> None:
+    heard, wanted = [9, 4, 0, 0, 2, 9], [3, 4, 0, 2, 1, 4]
+    scores = torch.tensor(DRAWN.standard_normal((9, 6, 5)).astype(np.float32)).log_softmax(2)
+    targets = torch.tensor(DRAWN.integers(0, 2, sum(wanted) if listed else (6, 4))) + 1
+
+    def run() -> tuple[torch.Tensor, ...]:
+        given = scores.clone().requires_grad_()
+        loss = torch.nn.functional.ctc_loss(given, targets, heard, wanted, reduction="none", zero_infinity=zero_infinity)
+        loss.backward(torch.arange(1.0, 7.0))
+        return loss.detach(), given.grad
+
+    quick = run()
+    with providers.numpy_only():
+        slow = run()
+    for mine, other in zip(quick, slow, strict=True):
+        np.testing.assert_allclose(mine.numpy(), other.numpy(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("wrong", [([10, 1], [1, 1]), ([-1, 1], [1, 1]), ([2, 2], [4, 1]), ([2], [1, 1]), ([2, 2], [1.5, 1])])
+def test_ctc_loss_leaves_mistakes(wrong: tuple[list[int], list[int]]) -> None:
+    with pytest.raises((RuntimeError, TypeError)):
+        torch.nn.functional.ctc_loss(torch.zeros(9, 2, 5), torch.ones(2, 3, dtype=torch.int64), *wrong)
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_index_put_of_a_copy(wide: bool) -> None:
+    given = torch.tensor(DRAWN.standard_normal((6, 2, 3))).to(torch.float64 if wide else torch.float32)
+    index = torch.tensor([[5, -6], [2, 5]])
+    for values in (given[index].clone() * 2, torch.tensor(3.0, dtype=given.dtype)):
+        for add in (False, True):
+            both(lambda values=values, add=add: given.index_put((index,), values, add))
+    before = given.clone()
+    with pytest.raises(IndexError):
+        given.index_put((torch.tensor([6]),), torch.tensor(3.0, dtype=given.dtype))
+    assert torch.equal(before, given)
+
+
+@pytest.mark.parametrize("shape", [(2, 8, 3, 5), (8, 1, 1), (1, 4, 64, 64), (3, 2, 12, 7, 5)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int16, torch.complex64, torch.bool])
+def test_pixel_shuffle(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    given = torch.tensor(DRAWN.integers(0, 99, shape)).to(dtype)
+    if shape[-3] % 4 == 0:
+        both(torch.nn.functional.pixel_shuffle, given, 2)
+        both(lambda x: torch.nn.functional.pixel_unshuffle(torch.nn.functional.pixel_shuffle(x, 2), 2), given)
+    both(torch.nn.functional.pixel_shuffle, given, 1)
+    assert not np.shares_memory(torch.nn.functional.pixel_shuffle(given, 1).numpy(), given.numpy())
+
+
 def test_reshape_keeps_what_may_be_written() -> None:
     column = torch.zeros(3, 4)[:, 1]
     column.reshape(3, 1)[1] = 5

@@ -414,6 +414,8 @@ def sum_to(node: Node, position: int, grad: Tensor, shape: tuple[int, ...]) -> T
     """Sum a gradient over the dimensions along which its input was broadcast."""
     have = grad._a.shape
     lead = len(have) - len(shape)
+    if lead > 0 and shape and have[lead:] == shape:  # a bias, which rows were added to
+        return aten.view(aten.sum__dim_IntList(grad, [*range(lead)], True), shape)
     if lead < 0 or any(want not in (1, got) for want, got in zip(shape, have[lead:])):
         raise RuntimeError(
             f"Function {node.name()} returned an invalid gradient at index {position} - got {list(have)} but "

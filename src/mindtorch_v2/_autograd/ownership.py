@@ -15,6 +15,7 @@ from weakref import ref
 
 from numpy import ndarray
 
+from .._backends.cpu.view import address
 from .._dispatch.state import THREAD
 from .._tensor import Tensor, wrap_known
 
@@ -107,7 +108,7 @@ def apart(grads: list[Tensor]) -> bool:
 
 def extent(array: Any) -> tuple[int, int]:
     """From which address to which an array lies, if no step goes backwards."""
-    start = array.__array_interface__["data"][0]
+    start = address(array)
     return start, start + sum((n - 1) * abs(s) for n, s in zip(array.shape, array.strides)) + array.itemsize
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .._backends.base import to_host
 from .._backends.cpu import ctc as kernels
+from .._backends.cpu.memory import empty
 from .._construct import tensor
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
-from .._tensor import Tensor
+from .._tensor import Tensor, wrap
 
 
 def _backward(grad: Tensor, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, result0: Any,
@@ -39,6 +42,14 @@ def _numbers(name: str, lengths: Any) -> list[int]:
     return to_host(lengths._a).reshape(-1).tolist()
 
 
+def _lengths_as(loss: Tensor, lengths: list[int]) -> Tensor:
+    if type(loss._a) is not np.ndarray:
+        return tensor(lengths, dtype=loss.dtype, device=loss.device)
+    made = empty((len(lengths),), loss._a.dtype)
+    made[...] = lengths
+    return wrap(made)
+
+
 def _ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int, reduction: int,
               zero_infinity: bool) -> Tensor:
     batched = log_probs._a.ndim == 3
@@ -48,7 +59,7 @@ def _ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_len
     if zero_infinity:
         loss = aten.where(aten.eq(loss, float("inf")), aten.zeros((), dtype=loss.dtype, device=loss.device), loss)
     if reduction == 1:
-        counts = aten.clamp_min(tensor(target_lengths, dtype=loss.dtype, device=loss.device), 1)
+        counts = aten.clamp_min(_lengths_as(loss, target_lengths), 1)
         return aten.mean(aten.div(loss, counts))
     if reduction == 2:
         return aten.sum(loss)

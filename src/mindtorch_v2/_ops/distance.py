@@ -141,11 +141,11 @@ declare("pairwise_distance(Tensor x1, Tensor x2, float p=2., float eps=1e-06, bo
 
 
 def _cosine_similarity(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Tensor:
-    to = aten.result_type(x1, x2)
+    to = x1.dtype if x1._a.dtype is x2._a.dtype else aten.result_type(x1, x2)
     if not to.is_floating_point:
         raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {to.name}")
-    shape = broadcast_shapes(x1._a.shape, x2._a.shape)
     if x1._a.shape != x2._a.shape:
+        shape = broadcast_shapes(x1._a.shape, x2._a.shape)
         x2, x1 = aten.expand(x2, shape), aten.expand(x1, shape)
     x1, x2 = (x if x.dtype is to else aten.to(x, to) for x in (x1, x2))
     norms = [aten.clone(aten.linalg_vector_norm(x, 2, (dim,), True)) for x in (x1, x2)]

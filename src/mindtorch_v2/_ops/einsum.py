@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from .._backends.base import to_host
 from .._dispatch.dispatcher import write_results
@@ -40,29 +41,31 @@ def _labels(text: str, start: int) -> list[str]:
     return labels
 
 
-def _parse(equation: str, operands: Sequence[Tensor]) -> tuple[list[list[str]], list[str], int]:
-    """Labels of each operand, labels of the output, and the number of dimensions behind the ellipsis."""
+@functools.lru_cache(maxsize=256)
+def _parse(equation: str, ndims: tuple[int, ...]) -> tuple[list[list[str]], list[str], int]:
+    """Labels of operands with so many dimensions, labels of the output, and how many dimensions are behind the
+    ellipsis."""
     left, arrow, right = equation.partition("->")
     pieces = left.split(",")
-    if len(pieces) < len(operands):
+    if len(pieces) < len(ndims):
         raise RuntimeError("einsum(): more operands were provided than specified in the equation")
-    if len(pieces) > len(operands):
+    if len(pieces) > len(ndims):
         raise RuntimeError("einsum(): fewer operands were provided than specified in the equation")
     inputs, start, hidden = [], 0, 0
-    for number, (piece, operand) in enumerate(zip(pieces, operands, strict=True)):
+    for number, (piece, ndim) in enumerate(zip(pieces, ndims, strict=True)):
         labels = _labels(piece, start)
         start += len(piece) + 1
         named = len(labels) - (ELLIPSIS in labels)
         if ELLIPSIS in labels:
-            if named > operand.ndim:
+            if named > ndim:
                 raise RuntimeError(
                     f"einsum(): the number of subscripts in the equation ({named}) is more than the number of "
-                    f"dimensions ({operand.ndim}) for operand {number}")
-            hidden = max(hidden, operand.ndim - named)
-        elif named != operand.ndim:
+                    f"dimensions ({ndim}) for operand {number}")
+            hidden = max(hidden, ndim - named)
+        elif named != ndim:
             raise RuntimeError(
                 f"einsum(): the number of subscripts in the equation ({named}) does not match the number of dimensions "
-                f"({operand.ndim}) for operand {number} and no ellipsis was given")
+                f"({ndim}) for operand {number} and no ellipsis was given")
         inputs.append(labels)
     if arrow:
         output = _labels(right, len(left) + 2)
@@ -105,23 +108,30 @@ def _take_diagonals(operand: Tensor, labels: list[str], number: int) -> tuple[Te
     return operand, labels
 
 
-def _pair_product(left: Tensor, right: Tensor, summed: Sequence[int], may_swap: bool = False) -> Tensor:
-    """`(left * right).sum(summed, keepdim=True)` by one `bmm`; both have the same number of dimensions.
+class _Pair(NamedTuple):
+    """How two operands are multiplied: which dimensions are summed before, whether the two change places, how each is
+    turned and folded for `bmm`, and how its result is unfolded and turned."""
 
-    With `may_swap` the order of the two follows the result, which then need not be turned.
-    """
-    if not summed:
-        return aten.mul(left, right)
+    alone: tuple[list[int], list[int]]
+    swapped: bool
+    turned: tuple[list[int], list[int]]
+    folded: tuple[tuple[int, ...], tuple[int, ...]]
+    unfolded: list[int]
+    back: list[int]
+
+
+@functools.lru_cache(maxsize=256)
+def _pair(left: tuple[int, ...], right: tuple[int, ...], summed: tuple[int, ...], may_swap: bool) -> _Pair:
+    """For operands of these shapes; nothing is unfolded if no dimension that both have is summed."""
     batch, only_left, only_right, both = [], [], [], []
-    for dim in range(left.ndim):
-        long_left, long_right = left._a.shape[dim] != 1, right._a.shape[dim] != 1
+    alone: tuple[list[int], list[int]] = ([], [])
+    for dim in range(len(left)):
+        long_left, long_right = left[dim] != 1, right[dim] != 1
         if dim in summed:
             if long_left and long_right:
                 both.append(dim)
-            elif long_left:
-                left = aten.sum(left, (dim,), True)
-            elif long_right:
-                right = aten.sum(right, (dim,), True)
+            elif long_left or long_right:
+                alone[long_right].append(dim)
         elif long_left and long_right:
             batch.append(dim)
         elif long_left:
@@ -129,61 +139,107 @@ def _pair_product(left: Tensor, right: Tensor, summed: Sequence[int], may_swap: 
         else:
             only_right.append(dim)
     if not both:
-        return aten.mul(left, right)
-    rest = [d for d in range(left.ndim) if d in summed]
-    if may_swap and only_left and only_right and only_right[-1] < only_left[0]:
-        left, right, only_left, only_right = right, left, only_right, only_left
-    a, b = left._a.shape, right._a.shape
+        return _Pair(alone, False, ([], []), ((), ()), [], [])
+    a, b = (tuple([1 if d in dims else n for d, n in enumerate(shape)]) for shape, dims in zip((left, right), alone))
+    rest = [d for d in range(len(left)) if d in summed]
+    swapped = bool(may_swap and only_left and only_right and only_right[-1] < only_left[0])
+    if swapped:
+        a, b, only_left, only_right = b, a, only_right, only_left
 
     def extent(shape: tuple[int, ...], dims: Sequence[int]) -> int:
         return math.prod(shape[d] for d in dims)
 
     idle = [d for d in rest if d not in both]
-    first = aten.reshape(aten.permute(left, batch + only_left + both + idle + only_right),
-                         (extent(a, batch), extent(a, only_left), extent(a, both)))
-    second = aten.reshape(aten.permute(right, batch + both + idle + only_right + only_left),
-                          (extent(a, batch), extent(a, both), extent(b, only_right)))
-    made = aten.bmm(first, second)
     order = batch + only_left + rest + only_right
-    shape = [a[d] for d in batch + only_left] + [1] * len(rest) + [b[d] for d in only_right]
-    return aten.permute(aten.view(made, shape), [order.index(d) for d in range(left.ndim)])
+    return _Pair(
+        alone, swapped, (batch + only_left + both + idle + only_right, batch + both + idle + only_right + only_left),
+        ((extent(a, batch), extent(a, only_left), extent(a, both)),
+         (extent(a, batch), extent(a, both), extent(b, only_right))),
+        [a[d] for d in batch + only_left] + [1] * len(rest) + [b[d] for d in only_right],
+        [order.index(d) for d in range(len(left))])
 
 
-def _einsum(equation: str, tensors: Sequence[Tensor], path: Any = None) -> Tensor:
-    if not tensors:
-        raise RuntimeError("einsum(): must provide at least one operand")
-    inputs, output, hidden = _parse(equation, tensors)
-    kept = _spell_out(output, -1, hidden)
-    prepared, spelled = [], []
-    for number, (operand, labels) in enumerate(zip(tensors, inputs, strict=True)):
-        operand, labels = _take_diagonals(operand, _spell_out(labels, operand.ndim, hidden), number)
-        prepared.append(operand)
-        spelled.append(labels)
-    dropped = sorted({label for labels in spelled for label in labels} - set(kept))
-    order = kept + dropped
+def _pair_product(left: Tensor, right: Tensor, summed: Sequence[int], may_swap: bool = False) -> Tensor:
+    """`(left * right).sum(summed, keepdim=True)` by one `bmm`; both have the same number of dimensions.
+
+    With `may_swap` the order of the two follows the result, which then need not be turned.
+    """
+    if not summed:
+        return aten.mul(left, right)
+    how = _pair(left._a.shape, right._a.shape, tuple(summed), may_swap)
+    for dim in how.alone[0]:
+        left = aten.sum(left, (dim,), True)
+    for dim in how.alone[1]:
+        right = aten.sum(right, (dim,), True)
+    if not how.unfolded:
+        return aten.mul(left, right)
+    if how.swapped:
+        left, right = right, left
+    made = aten.bmm(aten.reshape(aten.permute(left, how.turned[0]), how.folded[0]),
+                    aten.reshape(aten.permute(right, how.turned[1]), how.folded[1]))
+    return aten.permute(aten.view(made, how.unfolded), how.back)
+
+
+class _Alignment(NamedTuple):
+    """How operands are brought to the same dimensions: for each of them its new dimensions at the end and its order.
+    The result keeps so many, and each product sums some."""
+
+    operands: list[tuple[int, list[int]]]
+    kept: int
+    count: int
+    summed: list[list[int]]
+
+
+@functools.lru_cache(maxsize=256)
+def _alignment(labels: tuple[tuple[str, ...], ...], kept: tuple[str, ...],
+               shapes: tuple[tuple[int, ...], ...]) -> _Alignment:
+    """For operands of these labels, none of which an operand has twice, and shapes."""
+    dropped = sorted({label for one in labels for label in one} - set(kept))
+    order = [*kept, *dropped]
     sizes: dict[str, int] = {}
-    aligned = []
-    for number, (operand, labels) in enumerate(zip(prepared, spelled, strict=True)):
-        for label, extent in zip(labels, operand._a.shape, strict=True):
+    operands = []
+    for number, (own, shape) in enumerate(zip(labels, shapes, strict=True)):
+        for label, extent in zip(own, shape, strict=True):
             known = sizes.get(label, 1)
             if extent != 1 and known not in (1, extent):
                 raise RuntimeError(f"einsum(): subscript {label} has size {extent} for operand {number} which does "
                                    f"not broadcast with previously seen size {known}")
             sizes[label] = extent if known == 1 else known
-        missing = [label for label in order if label not in labels]
-        for _ in missing:
-            operand = aten.unsqueeze(operand, operand.ndim)
-        present = [*labels, *missing]
-        aligned.append(aten.permute(operand, [present.index(label) for label in order]))
-    made, used = aligned[0], list(range(len(kept), len(order)))
-    if len(aligned) == 1:
-        return aten.sum(made, used) if used else made
+        missing = [label for label in order if label not in own]
+        present = [*own, *missing]
+        operands.append((len(missing), [present.index(label) for label in order]))
+    used = range(len(kept), len(order))
     # A label is summed as soon as no later operand carries it.
-    last = {i: max((n for n, labels in enumerate(spelled) if order[i] in labels), default=0) for i in used}
-    for number, operand in enumerate(aligned[1:], start=1):
-        now = [i for i in used if last[i] == number or (number == 1 and last[i] == 0)]
+    last = {i: max((n for n, own in enumerate(labels) if order[i] in own), default=0) for i in used}
+    summed = [[i for i in used if last[i] == number or (number == 1 and last[i] == 0)] for number in range(len(labels))]
+    return _Alignment(operands, len(kept), len(order), summed)
+
+
+def _einsum(equation: str, tensors: Sequence[Tensor], path: Any = None) -> Tensor:
+    if not tensors:
+        raise RuntimeError("einsum(): must provide at least one operand")
+    inputs, output, hidden = _parse(equation, tuple([operand.ndim for operand in tensors]))
+    prepared, spelled = [], []
+    for number, (operand, labels) in enumerate(zip(tensors, inputs, strict=True)):
+        if ELLIPSIS in labels:
+            labels = _spell_out(labels, operand.ndim, hidden)
+        if len(set(labels)) < len(labels):
+            operand, labels = _take_diagonals(operand, labels, number)
+        prepared.append(operand)
+        spelled.append(tuple(labels))
+    how = _alignment(tuple(spelled), tuple(_spell_out(output, -1, hidden)),
+                     tuple([operand._a.shape for operand in prepared]))
+    aligned = []
+    for operand, (missing, turned) in zip(prepared, how.operands, strict=True):
+        for _ in range(missing):
+            operand = aten.unsqueeze(operand, operand.ndim)
+        aligned.append(aten.permute(operand, turned))
+    made = aligned[0]
+    if len(aligned) == 1:
+        return aten.sum(made, list(range(how.kept, how.count))) if how.count > how.kept else made
+    for operand, now in zip(aligned[1:], how.summed[1:], strict=True):
         made = _pair_product(made, operand, now, may_swap=len(aligned) == 2)
-    return aten.view(made, made._a.shape[: len(kept)]) if used else made
+    return aten.view(made, made._a.shape[: how.kept]) if how.count > how.kept else made
 
 
 declare("einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", composite=_einsum, where="n")

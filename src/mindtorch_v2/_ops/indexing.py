@@ -81,6 +81,9 @@ def _put_into(a: Any, indices: Indices, values: Any, accumulate: bool) -> Any:
 
 
 def _put_into_copy(a: Any, indices: Indices, values: Any, accumulate: bool) -> Any:
+    made = kernels.put_into_copy(a, index_arrays(indices), values, accumulate)
+    if made is not None:
+        return made
     return aten.index_put___default(aten.clone(wrap_known(a)), index_tensors(indices), wrap_known(values),
                                     accumulate)._a
 

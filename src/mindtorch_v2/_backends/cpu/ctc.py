@@ -93,6 +93,7 @@ def _earlier(values: Array, count: int) -> Array:
     return made
 
 
+@providers.direct("ctc_loss")
 def ctc_loss(log_probs: Array, targets: Array, input_lengths: Any, target_lengths: Any, blank: int,
              zero_infinity: bool) -> tuple[Array, Array]:
     """Minus the log-likelihood of every target, and the forward variables (batch, time, state)."""
@@ -126,6 +127,7 @@ def ctc_loss(log_probs: Array, targets: Array, input_lengths: Any, target_length
     return (-likelihood).astype(log_probs.dtype), alpha
 
 
+@providers.direct("ctc_loss_backward")
 def ctc_loss_backward(grad: Array, log_probs: Array, targets: Array, input_lengths: Any, target_lengths: Any,
                       loss: Array, alpha: Array, blank: int, zero_infinity: bool) -> Array:
     """The gradient of the loss for log-probabilities that come out of `log_softmax`, as PyTorch takes it."""

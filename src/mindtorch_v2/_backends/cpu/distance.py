@@ -9,6 +9,8 @@ import numpy as np
 
 from ..._dtype import HALF_TYPES
 from . import providers
+from .elements import sqrt
+from .matmul import mm
 
 Array = Any
 
@@ -83,5 +85,6 @@ def euclidean(x1: Array, x2: Array) -> Array:
     ones = np.ones((*a.shape[:-1], 1), a.dtype), np.ones((*b.shape[:-1], 1), b.dtype)
     left = np.concatenate([a * -2, np.einsum("...i,...i->...", a, a)[..., None], ones[0]], -1)
     right = np.concatenate([b, ones[1], np.einsum("...i,...i->...", b, b)[..., None]], -1)
-    squared = np.matmul(left, np.swapaxes(right, -1, -2))
-    return np.sqrt(np.maximum(squared, 0, out=squared), out=squared).astype(x1.dtype, copy=False)
+    turned = np.swapaxes(right, -1, -2)
+    squared = mm(left, turned) if left.ndim == 2 else np.matmul(left, turned)
+    return sqrt(np.maximum(squared, 0, out=squared), squared).astype(x1.dtype, copy=False)

@@ -145,6 +145,12 @@ def put(a: Array, indices: Sequence[Array | None], values: Array, accumulate: bo
     return a
 
 
+@providers.direct("index_put_copy")
+def put_into_copy(a: Array, indices: Sequence[Array | None], values: Array, accumulate: bool) -> Array | None:
+    """`put` into a copy, if that can be done at once."""
+    return None
+
+
 def is_mask_only(indices: Sequence[Array | None]) -> bool:
     """Whether a list of indices is one boolean mask from the first dimension on."""
     return len(indices) == 1 and indices[0] is not None and indices[0].dtype in (BOOL, UINT8)

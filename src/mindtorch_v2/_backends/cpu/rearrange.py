@@ -19,21 +19,23 @@ from .windows import expand_sizes, padded_copy, taps
 Array = Any
 
 
-def _apart(made: Array, x: Array) -> Array:
-    """A result in memory of its own: where nothing moves, NumPy returns a view."""
-    return made.copy() if np.may_share_memory(made, x) else made
+def _moved(x: Array, cells: Any, order: Any, shape: Any) -> Array:
+    """Cells in another order, in memory of their own."""
+    seen = x.reshape(cells).transpose(order)
+    made = np.empty(seen.shape, x.dtype)
+    return copy_into(made, seen).reshape(shape)
 
 
 def pixel_shuffle(x: Array, upscale_factor: int) -> Array:
     """Channels become pixels."""
     cells, order, shape = shuffled(x, upscale_factor)
-    return _apart(x.reshape(cells).transpose(order).reshape(shape), x)
+    return _moved(x, cells, order, shape)
 
 
 def pixel_unshuffle(x: Array, downscale_factor: int) -> Array:
     """Pixels become channels."""
     cells, order, shape = unshuffled(x, downscale_factor)
-    return _apart(x.reshape(cells).transpose(order).reshape(shape), x)
+    return _moved(x, cells, order, shape)
 
 
 def channel_shuffle(x: Array, groups: int) -> Array:
@@ -46,7 +48,8 @@ def channel_shuffle(x: Array, groups: int) -> Array:
     if channels % groups:
         raise RuntimeError(f"Number of channels must be divisible by groups. Got {channels} channels and {groups} "
                            "groups.")
-    return _apart(x.reshape(batch, groups, channels // groups, *x.shape[2:]).swapaxes(1, 2).reshape(x.shape), x)
+    order = (0, 2, 1, *range(3, x.ndim + 1))
+    return _moved(x, (batch, groups, channels // groups, *x.shape[2:]), order, x.shape)
 
 
 class Blocks:

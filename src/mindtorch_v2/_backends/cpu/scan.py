@@ -15,6 +15,7 @@ from .blocks import parts
 from .reduce import INT64, accumulator, along, narrowed, refuse, wide
 
 Array = Any
+SUM, PRODUCT, LOG_OF_EXP = range(3)  # of the kernel in C
 
 
 def running(name: str, ufunc: np.ufunc) -> Callable[[Array, int, dtype | None], Array]:
@@ -38,7 +39,7 @@ def running(name: str, ufunc: np.ufunc) -> Callable[[Array, int, dtype | None], 
 def _in_double(accumulate: Callable[..., Any], a: Array, axis: int) -> Array:
     """A scan of a contiguous float32 array in float64, some rows at a time so that those stay in the cache."""
     if providers.rows(a):
-        return providers.native.scan(a, axis, accumulate == np.multiply.accumulate)
+        return providers.native.scan(a, axis, PRODUCT if accumulate == np.multiply.accumulate else SUM)
     made = np.empty_like(a)
     inner = math.prod(a.shape[axis:])
     rows, results = a.reshape(-1, *a.shape[axis:]), made.reshape(-1, *a.shape[axis:])
@@ -81,6 +82,8 @@ def logcumsumexp(a: Array, dim: int) -> Array:
     a, axis = along(np.ascontiguousarray(a) if a.ndim else a, dim)
     if a.dtype.kind == "c":
         return _complex_logcumsumexp(a, axis).reshape(shape)
+    if a.size and a.ndim and providers.rows(a):
+        return providers.native.scan(a, axis, LOG_OF_EXP).reshape(shape)
     work = a.astype(np.float64) if a.dtype in HALF_TYPES or a.dtype == np.float32 else a
     return np.logaddexp.accumulate(work, axis).astype(a.dtype).reshape(shape)
 

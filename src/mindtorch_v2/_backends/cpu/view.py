@@ -103,6 +103,7 @@ def as_strided(a: Array, size: Sequence[int], stride: Sequence[int], storage_off
     return shown_once(strided(a, tuple(size), tuple(s * item for s in stride), (start - own) * item))
 
 
+@providers.direct("view")
 def view(a: Array, size: Sequence[int]) -> Array:
     """The same elements in another shape, or the same bytes as another type, where strides allow it."""
     if a.flags.c_contiguous:
@@ -150,6 +151,7 @@ def transpose(a: Array, dim0: int, dim1: int) -> Array:
 transpose_step = step("aten::transpose", "int")(transpose)
 
 
+@providers.direct("t")
 def t(a: Array) -> Array:
     """A matrix transposed."""
     if a.ndim > 2:

@@ -193,8 +193,10 @@ static PyObject *convert(PyObject *self, PyObject *const *args, Py_ssize_t count
 
 /* Scans along the middle of (outer, count, inner). Items are blocks of columns of one of the outer parts. */
 enum { COLUMNS = 64 };
+enum Running { RUNNING_SUM, RUNNING_PRODUCT, RUNNING_LOG_OF_EXP };
 typedef struct {
-    int product, smallest;
+    enum Running kind;
+    int smallest;
     float *made;
     int64_t *where;
     const float *given;
@@ -210,16 +212,36 @@ static void scan_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
         const float *restrict x = it->given + at;
         float *restrict y = it->made + at;
         double all[COLUMNS];
-        for (npy_intp j = 0; j < width; j++) all[j] = it->product ? 1.0 : 0.0;
+        for (npy_intp j = 0; j < width; j++) all[j] = it->kind == RUNNING_PRODUCT ? 1.0 : 0.0;
         if (width == 1 && it->inner == 1) { /* the usual case, without the inner loop */
             double sum = all[0];
-            if (it->product) for (npy_intp i = 0; i < it->count; i++) y[i] = (float)(sum *= (double)x[i]);
+            if (it->kind == RUNNING_PRODUCT) for (npy_intp i = 0; i < it->count; i++) y[i] = (float)(sum *= (double)x[i]);
             else for (npy_intp i = 0; i < it->count; i++) y[i] = (float)(sum += (double)x[i]);
             continue;
         }
         for (npy_intp i = 0; i < it->count; i++, x += it->inner, y += it->inner) {
-            if (it->product) for (npy_intp j = 0; j < width; j++) y[j] = (float)(all[j] *= (double)x[j]);
+            if (it->kind == RUNNING_PRODUCT) for (npy_intp j = 0; j < width; j++) y[j] = (float)(all[j] *= (double)x[j]);
             else for (npy_intp j = 0; j < width; j++) y[j] = (float)(all[j] += (double)x[j]);
+        }
+    }
+}
+
+/* The logarithm of a sum of exponentials: of those so far as multiples of the largest. */
+static void scan_logs_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
+    Scan *it = work;
+    (void)share;
+    for (ptrdiff_t item = begin; item < end; item++) {
+        npy_intp from = item % it->blocks * COLUMNS, width = it->inner - from < COLUMNS ? it->inner - from : COLUMNS;
+        for (npy_intp j = 0; j < width; j++) {
+            npy_intp at = item / it->blocks * it->count * it->inner + from + j;
+            double top = -INFINITY, sum = 0.0;
+            for (npy_intp i = 0; i < it->count; i++, at += it->inner) {
+                double x = (double)it->given[at];
+                if (x == top) sum += 1.0; /* also of two infinities, which have no difference */
+                else if (x < top) sum += exp(x - top);
+                else sum = sum * exp(top - x) + 1.0, top = x;
+                it->made[at] = (float)(top + log(sum));
+            }
         }
     }
 }
@@ -249,7 +271,7 @@ static int scanned(PyArrayObject *given, PyObject *dim, Scan *it, Cut *sizes) {
     return 1;
 }
 
-/* scan(given, dim, product): running sums or products, in float64; a new array, or None */
+/* scan(given, dim, kind): running sums, products or logarithms of sums, in float64; a new array, or None */
 static PyObject *scan(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     (void)self;
     Scan it = {0};
@@ -258,13 +280,16 @@ static PyObject *scan(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     PyArrayObject *given = (PyArrayObject *)args[0];
     if (!is_plain(args[0]) || !PyArray_NDIM(given) || !PyArray_SIZE(given)) Py_RETURN_NONE;
     if (!scanned(given, args[1], &it, &sizes)) return NULL;
-    it.product = PyObject_IsTrue(args[2]);
+    int kind = kind_below(args[2], RUNNING_LOG_OF_EXP + 1);
+    if (kind < 0) return NULL;
+    it.kind = (enum Running)kind;
     PyArrayObject *made = (PyArrayObject *)PyArray_SimpleNew(PyArray_NDIM(given), PyArray_DIMS(given), NPY_FLOAT);
     if (!made) return NULL;
     it.made = PyArray_DATA(made);
     numbers_calls[CALLED_SCAN].calls++;
     npy_intp each = it.count * (it.inner < COLUMNS ? it.inner : COLUMNS);
-    UNLOCKED(PyArray_SIZE(given) > MANY, pool_run(scan_share, &it, sizes.outer * it.blocks, 1 + SHARE / (each + 1)));
+    UNLOCKED(PyArray_SIZE(given) > MANY, pool_run(it.kind == RUNNING_LOG_OF_EXP ? scan_logs_share : scan_share, &it, sizes.outer * it.blocks,
+                                                  1 + SHARE / (each + 1)));
     return (PyObject *)made;
 }
 

@@ -378,6 +378,26 @@ static PyObject *put_slices(PyArrayObject *a, PyArrayObject *index, PyArrayObjec
     return (PyObject *)a;
 }
 
+/* Slices of `a` become one element: `a` itself, or LEFT. */
+static PyObject *fill_slices(PyArrayObject *a, PyArrayObject *index, PyArrayObject *value) {
+    npy_intp chosen = PyArray_SIZE(index), others = PyArray_DIM(a, 0), inner = PyArray_SIZE(a) / others;
+    const int64_t *place = PyArray_DATA(index);
+    if (PyArray_DESCR(a) != PyArray_DESCR(value) || !PyArray_ISWRITEABLE(a) || !has_words(a) || !are_apart(a, index) ||
+        !are_apart(a, value) || chosen > FEW_BYTES || chosen * inner > FEW_BYTES)
+        return LEFT;
+    for (npy_intp i = 0; i < chosen; i++)
+        if (wrapped(place[i], others) < 0) return LEFT;
+    for (npy_intp i = 0; i < chosen; i++) {
+        npy_intp at = wrapped(place[i], others) * inner;
+        if (PyArray_ITEMSIZE(a) == 4)
+            for (npy_intp j = 0; j < inner; j++) ((uint32_t *)PyArray_DATA(a))[at + j] = *(uint32_t *)PyArray_DATA(value);
+        else
+            for (npy_intp j = 0; j < inner; j++) ((uint64_t *)PyArray_DATA(a))[at + j] = *(uint64_t *)PyArray_DATA(value);
+    }
+    Py_INCREF(a);
+    return (PyObject *)a;
+}
+
 /* put(a, index, source, accumulate): by positions in row-major order */
 static PyObject *put(PyObject *const *args, Py_ssize_t count) {
     if (count != 4 || !is_dense(args[0]) || !is_of(args[1], NPY_INT64) || !is_dense(args[2]) || args[3] != Py_True)
@@ -394,17 +414,32 @@ static PyObject *index_put(PyObject *const *args, Py_ssize_t count) {
     PyArrayObject *a = (PyArrayObject *)args[0], *index = (PyArrayObject *)PyList_GET_ITEM(args[1], 0);
     PyArrayObject *values = (PyArrayObject *)args[2];
     int ndim = PyArray_NDIM(a), lead = PyArray_NDIM(index);
-    if (!ndim || !lead || !PyArray_SIZE(a) || PyArray_NDIM(values) != lead + ndim - 1) return LEFT;
+    if (!ndim || !lead || !PyArray_SIZE(a)) return LEFT;
+    if (!PyArray_NDIM(values) && args[3] == Py_False) return fill_slices(a, index, values);
+    if (PyArray_NDIM(values) != lead + ndim - 1) return LEFT;
     for (int d = 0; d < PyArray_NDIM(values); d++)
         if (PyArray_DIM(values, d) != (d < lead ? PyArray_DIM(index, d) : PyArray_DIM(a, d - lead + 1))) return LEFT;
     npy_intp others = PyArray_DIM(a, 0);
     return put_slices(a, index, values, others, PyArray_NBYTES(a) / others, args[3] == Py_True);
 }
 
+/* index_put_copy(a, indices, values, accumulate): the same of a copy, in one */
+static PyObject *index_put_copy(PyObject *const *args, Py_ssize_t count) {
+    if (count != 4 || !is_dense(args[0]) || PyArray_NBYTES((PyArrayObject *)args[0]) > FEW_BYTES || steps_are_heard())
+        return LEFT;
+    PyArrayObject *a = (PyArrayObject *)args[0], *made = new_of(a, PyArray_NDIM(a), PyArray_DIMS(a));
+    if (!made) return NULL;
+    memcpy(PyArray_DATA(made), PyArray_DATA(a), (size_t)PyArray_NBYTES(a));
+    PyObject *const copied[4] = {(PyObject *)made, args[1], args[2], args[3]};
+    PyObject *same = index_put(copied, 4);
+    Py_DECREF(made);
+    return same;
+}
+
 DirectEntry rearrange_direct[] = {{"gather", gather, 0}, {"scatter_add", scatter_add, 0}, {"scatter", scatter, 0},
                                   {"scatter_value", scatter_value, 0},
                                   {"index_select", index_select, 0}, {"take", take, 0}, {"put", put, 0},
-                                  {"index_put", index_put, 0}, {NULL, NULL, 0}};
+                                  {"index_put", index_put, 0}, {"index_put_copy", index_put_copy, 0}, {NULL, NULL, 0}};
 
 #define FAST(NAME) {#NAME, (PyCFunction)(void (*)(void))NAME, METH_FASTCALL, NULL}
 static PyMethodDef METHODS[] = {FAST(add_rows), FAST(along), FAST(pick), FAST(add_slices),

@@ -8,6 +8,7 @@
 #include <numpy/arrayobject.h>
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "arguments.h"
@@ -278,6 +279,135 @@ static PyObject *ctc_back(PyObject *self, PyObject *const *args, Py_ssize_t coun
     Py_RETURN_NONE;
 }
 
+/* What a call of `ctc_loss` or of its backward says, with memory of its own, `held`. */
+typedef struct {
+    Ctc it;
+    void *held;
+    int64_t *inputs, *wanted;
+} Spoken;
+
+/* A length for each of the batch, not negative and at most `most`. */
+static int lengths_of(PyObject *o, npy_intp batch, int64_t most, int64_t *made) {
+    if ((!PyList_CheckExact(o) && !PyTuple_CheckExact(o)) || PySequence_Fast_GET_SIZE(o) != batch) return 0;
+    for (npy_intp n = 0; n < batch; n++) {
+        npy_intp length;
+        if (!number_of(PySequence_Fast_GET_ITEM(o, n), &length) || length < 0 || length > most) return 0;
+        made[n] = length;
+    }
+    return 1;
+}
+
+/* Log-probabilities, targets, lengths and the blank: 1, 0 for what is left to others, -1 without memory. The states of a
+   target are its labels with blanks before, between and after them; what is not used is blank. */
+static int spoken_of(PyObject *const *args, PyObject *blank, Spoken *made) {
+    npy_intp none;
+    *made = (Spoken){.held = NULL};
+    Ctc *it = &made->it;
+    if (!is_of(args[0], NPY_FLOAT) || PyArray_NDIM((PyArrayObject *)args[0]) != 3 || !PyArray_SIZE((PyArrayObject *)args[0]) ||
+        !is_of(args[1], NPY_INT64) || !number_of(blank, &none))
+        return 0;
+    PyArrayObject *targets = (PyArrayObject *)args[1];
+    it->log_probs = DATA(args[0]);
+    it->times = DIM(args[0], 0), it->batch = DIM(args[0], 1), it->classes = DIM(args[0], 2);
+    int listed = PyArray_NDIM(targets) == 1;
+    if (none < 0 || none >= it->classes || (!listed && (PyArray_NDIM(targets) != 2 || PyArray_DIM(targets, 0) != it->batch)))
+        return 0;
+    npy_intp room = PyArray_DIM(targets, !listed); /* no target is longer */
+    if (!(made->held = malloc(sizeof(int64_t) * (size_t)(2 * it->batch)))) return -1;
+    made->inputs = made->held, made->wanted = made->inputs + it->batch;
+    it->inputs = made->inputs, it->wanted = made->wanted;
+    if (!lengths_of(args[2], it->batch, it->times, made->inputs) || !lengths_of(args[3], it->batch, room, made->wanted))
+        return 0;
+    npy_intp most = 0, all = 0;
+    for (npy_intp n = 0; n < it->batch; n++) most = it->wanted[n] > most ? it->wanted[n] : most, all += it->wanted[n];
+    if (listed && all != room) return 0;
+    it->count = 2 * most + 1;
+    size_t places = (size_t)(it->batch * it->count);
+    int64_t *memory = realloc(made->held, sizeof(int64_t) * (size_t)(2 * it->batch) + places * (sizeof(int64_t) + 1));
+    if (!memory) return -1;
+    made->held = memory, made->inputs = memory, made->wanted = memory + it->batch;
+    int64_t *states = memory + 2 * it->batch;
+    npy_bool *skips = (npy_bool *)(states + places);
+    it->inputs = made->inputs, it->wanted = made->wanted, it->states = states, it->skips = skips;
+    const int64_t *label = PyArray_DATA(targets);
+    for (npy_intp n = 0; n < it->batch; n++, states += it->count, skips += it->count) {
+        for (npy_intp i = 0; i < it->count; i++) states[i] = none, skips[i] = 0;
+        for (npy_intp i = 0; i < it->wanted[n]; i++) {
+            if (label[i] < 0 || label[i] >= it->classes) return 0;
+            states[2 * i + 1] = label[i];
+        }
+        for (npy_intp i = 3; i < it->count; i += 2) skips[i] = states[i] != states[i - 2];
+        label += listed ? it->wanted[n] : room;
+    }
+    return 1;
+}
+
+/* log(exp(a) + exp(b)), as NumPy rounds it. */
+static float sum_of_logs(float a, float b) {
+    if (a == b) return a + 0.693147180559945309417f;
+    float away = a - b;
+    return away > 0 ? a + log1pf(expf(-away)) : away <= 0 ? b + log1pf(expf(away)) : away;
+}
+
+/* ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity): the losses and the variables */
+static PyObject *ctc_loss(PyObject *const *args, Py_ssize_t count) {
+    Spoken said;
+    int fits = count == 6 ? spoken_of(args, args[4], &said) : 0;
+    if (count == 6 && fits != 1) free(said.held);
+    if (fits != 1) return fits ? PyErr_NoMemory() : LEFT;
+    Ctc it = said.it;
+    npy_intp sizes[3] = {it.batch, it.times, it.count};
+    PyArrayObject *alpha = (PyArrayObject *)PyArray_SimpleNew(3, sizes, NPY_FLOAT);
+    PyArrayObject *loss = alpha ? (PyArrayObject *)PyArray_SimpleNew(1, sizes, NPY_FLOAT) : NULL;
+    if (loss) {
+        it.alpha = PyArray_DATA(alpha);
+        UNLOCKED(PyArray_SIZE(alpha) > MANY / 16,
+                 pool_run(ctc_share, &it, it.batch, 1 + SHARE / 16 / (it.times * it.count + 1)));
+        for (npy_intp n = 0; n < it.batch; n++) {
+            int64_t heard = it.inputs[n], wanted = it.wanted[n];
+            const float *last = it.alpha + (n * it.times + (heard ? heard - 1 : 0)) * it.count;
+            float likely = sum_of_logs(last[2 * wanted], wanted ? last[2 * wanted - 1] : -INFINITY);
+            /* Nothing heard: that is certain if nothing was to be said, else impossible. */
+            ((float *)PyArray_DATA(loss))[n] = heard ? -likely : wanted ? INFINITY : 0.0f;
+        }
+    }
+    free(said.held);
+    PyObject *made = loss ? PyTuple_Pack(2, loss, alpha) : NULL;
+    Py_XDECREF(loss), Py_XDECREF(alpha);
+    return made;
+}
+
+static int is_vector_of(PyObject *o, npy_intp size) {
+    return is_of(o, NPY_FLOAT) && PyArray_NDIM((PyArrayObject *)o) == 1 && DIM(o, 0) == size;
+}
+
+/* ctc_loss_backward(grad, log_probs, targets, input_lengths, target_lengths, loss, alpha, blank, zero_infinity) */
+static PyObject *ctc_loss_backward(PyObject *const *args, Py_ssize_t count) {
+    Spoken said = {.held = NULL};
+    int fits = count == 9 && PyBool_Check(args[8]) ? spoken_of(args + 1, args[7], &said) : 0;
+    Ctc it = said.it;
+    if (fits == 1)
+        fits = is_vector_of(args[0], it.batch) && is_vector_of(args[5], it.batch) && is_of(args[6], NPY_FLOAT) &&
+               PyArray_NDIM((PyArrayObject *)args[6]) == 3 && DIM(args[6], 0) == it.batch &&
+               DIM(args[6], 1) == it.times && DIM(args[6], 2) == it.count;
+    if (fits == 1 && !(it.room = malloc(sizeof(float) * (size_t)(it.batch * it.count)))) fits = -1;
+    if (fits != 1) {
+        free(said.held);
+        return fits ? PyErr_NoMemory() : LEFT;
+    }
+    PyArrayObject *made = new_of((PyArrayObject *)args[1], 3, PyArray_DIMS((PyArrayObject *)args[1]));
+    if (made) {
+        it.pull = DATA(args[0]), it.loss = DATA(args[5]), it.alpha_in = DATA(args[6]), it.made = PyArray_DATA(made);
+        UNLOCKED(it.batch * it.times * it.count > MANY / 16,
+                 pool_run(ctc_back_share, &it, it.batch, 1 + SHARE / 16 / (it.times * it.count + 1)));
+        for (npy_intp n = 0; args[8] == Py_True && n < it.batch; n++)
+            for (npy_intp t = 0; isinf(it.loss[n]) && t < it.times; t++)
+                memset(it.made + (t * it.batch + n) * it.classes, 0, sizeof(float) * (size_t)it.classes);
+    }
+    free(said.held), free(it.room);
+    return (PyObject *)made;
+}
+
 /* distances(made, a, b, pull, distance): of rows of matrices; with the last two, the gradient of `a` */
 static PyObject *distances(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     (void)self;
@@ -483,7 +613,8 @@ static PyObject *topk(PyObject *const *args, Py_ssize_t count) {
 }
 
 DirectEntry selection_direct[] = {{"nll_loss_forward", nll_loss_forward, 0}, {"nll_loss_backward", nll_loss_backward, 0},
-                                  {"topk", topk, 0}, {NULL, NULL, 0}};
+                                  {"topk", topk, 0}, {"ctc_loss", ctc_loss, 0},
+                                  {"ctc_loss_backward", ctc_loss_backward, 0}, {NULL, NULL, 0}};
 
 /* -- where numbers belong in sorted rows -- */
 

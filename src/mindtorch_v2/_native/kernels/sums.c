@@ -148,10 +148,25 @@ static PyObject *masked_fill(PyObject *const *args, Py_ssize_t count) {
     uint64_t bits;
     if (count != 3 || !is_dense(args[0]) || !is_of(args[1], NPY_BOOL)) return LEFT;
     PyArrayObject *a = (PyArrayObject *)args[0], *mask = (PyArrayObject *)args[1];
-    npy_intp size = PyArray_SIZE(a);
-    if (!PyArray_ISWRITEABLE(a) || !PyArray_SAMESHAPE(a, mask) || size > FEW || !are_apart(a, mask) ||
+    npy_intp size = PyArray_SIZE(a), columns = 1;
+    /* Of one shape, or a mask whose last dimensions have one element. */
+    if (PyArray_NDIM(a) != PyArray_NDIM(mask)) return LEFT;
+    int d = PyArray_NDIM(a) - 1;
+    for (; d >= 0 && PyArray_DIM(mask, d) == 1; d--) columns *= PyArray_DIM(a, d);
+    for (; d >= 0; d--)
+        if (PyArray_DIM(mask, d) != PyArray_DIM(a, d)) return LEFT;
+    if (!PyArray_ISWRITEABLE(a) || size > FEW || !are_apart(a, mask) ||
         !element_of(args[2], a, &bits))
         return LEFT;
+    if (columns > 1) {
+        for (npy_intp i = 0; i < size; i++) {
+            if (!((const npy_bool *)PyArray_DATA(mask))[i / columns]) continue;
+            if (PyArray_ITEMSIZE(a) == 4) memcpy((uint32_t *)PyArray_DATA(a) + i, &bits, 4);
+            else ((uint64_t *)PyArray_DATA(a))[i] = bits;
+        }
+        Py_INCREF(args[0]);
+        return args[0];
+    }
     const npy_bool *set = PyArray_DATA(mask);
     if (PyArray_ITEMSIZE(a) == 4) {
         uint32_t *to = PyArray_DATA(a), filled;

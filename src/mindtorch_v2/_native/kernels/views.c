@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* A view of `a` that begins `offset` bytes after it; `aten::as_strided` in a profile. */
-static PyObject *view_of(PyArrayObject *a, int ndim, npy_intp *sizes, npy_intp *strides, npy_intp offset, int writable) {
+/* A view of `a` that begins `offset` bytes after it. */
+static PyObject *shown(PyArrayObject *a, int ndim, npy_intp *sizes, npy_intp *strides, npy_intp offset, int writable) {
     Py_INCREF(PyArray_DESCR(a));
     PyArrayObject *made = (PyArrayObject *)PyArray_NewFromDescr(
         &PyArray_Type, PyArray_DESCR(a), ndim, sizes, strides, PyArray_BYTES(a) + offset,
@@ -15,7 +15,13 @@ static PyObject *view_of(PyArrayObject *a, int ndim, npy_intp *sizes, npy_intp *
         Py_DECREF(made);
         return NULL;
     }
-    return (PyObject *)step_strided(a, made);
+    return (PyObject *)made;
+}
+
+/* The same; `aten::as_strided` in a profile. */
+static PyObject *view_of(PyArrayObject *a, int ndim, npy_intp *sizes, npy_intp *strides, npy_intp offset, int writable) {
+    PyObject *made = shown(a, ndim, sizes, strides, offset, writable);
+    return made ? (PyObject *)step_strided(a, (PyArrayObject *)made) : NULL;
 }
 
 /* from_strides(a, shape, byte_strides): any geometry within the memory that `a` is in, from where `a` begins */
@@ -131,6 +137,21 @@ static PyObject *expand(PyObject *const *args, Py_ssize_t count) {
     return view_of(a, ndim, sizes, strides, 0, !repeated);
 }
 
+/* view(a, size): the same memory in another shape; no step of its own, so it is not reported */
+static PyObject *view(PyObject *const *args, Py_ssize_t count) {
+    npy_intp wanted[NPY_MAXDIMS], strides[NPY_MAXDIMS], known = 1;
+    if (count != 2 || !PyArray_CheckExact(args[0]) || PyLong_Check(args[1])) return LEFT;
+    PyArrayObject *a = (PyArrayObject *)args[0];
+    int ndim = PyArray_IS_C_CONTIGUOUS(a) && PyArray_SIZE(a) ? sizes_of(args[1], wanted) : -1;
+    if (ndim < 0) return LEFT;
+    for (int d = ndim - 1; d >= 0; d--) {
+        strides[d] = known * PyArray_ITEMSIZE(a);
+        if (wanted[d] < 1 || __builtin_mul_overflow(known, wanted[d], &known)) return LEFT;
+    }
+    if (known != PyArray_SIZE(a)) return LEFT;
+    return shown(a, ndim, wanted, strides, 0, 1);
+}
+
 /* permute(a, dims) */
 static PyObject *permute(PyObject *const *args, Py_ssize_t count) {
     npy_intp dims[NPY_MAXDIMS], sizes[NPY_MAXDIMS], strides[NPY_MAXDIMS];
@@ -160,6 +181,15 @@ static PyObject *transpose(PyObject *const *args, Py_ssize_t count) {
     sizes[first] = PyArray_DIM(a, second), strides[first] = PyArray_STRIDE(a, second);
     sizes[second] = PyArray_DIM(a, first), strides[second] = PyArray_STRIDE(a, first);
     return view_of(a, ndim, sizes, strides, 0, 1);
+}
+
+/* t(a): a matrix; `aten::transpose` is a step of its own */
+static PyObject *transposed(PyObject *const *args, Py_ssize_t count) {
+    if (count != 1 || !PyArray_CheckExact(args[0]) || PyArray_NDIM((PyArrayObject *)args[0]) != 2 || steps_are_heard())
+        return LEFT;
+    PyArrayObject *a = (PyArrayObject *)args[0];
+    npy_intp sizes[2] = {PyArray_DIM(a, 1), PyArray_DIM(a, 0)}, strides[2] = {PyArray_STRIDE(a, 1), PyArray_STRIDE(a, 0)};
+    return shown(a, 2, sizes, strides, 0, 1);
 }
 
 /* squeeze(a, dim): one dimension, or some */
@@ -235,6 +265,6 @@ static PyObject *slice(PyObject *const *args, Py_ssize_t count) {
     return view_of(a, ndim, sizes, strides, start * PyArray_STRIDE(a, at), 1);
 }
 
-DirectEntry views_direct[] = {{"from_strides", from_strides, 0}, {"reshaped", reshaped, 0}, {"expand", expand, 0}, {"permute", permute, 0}, {"transpose", transpose, 0},
+DirectEntry views_direct[] = {{"from_strides", from_strides, 0}, {"reshaped", reshaped, 0}, {"expand", expand, 0}, {"permute", permute, 0}, {"transpose", transpose, 0}, {"t", transposed, 0}, {"view", view, 0},
                               {"squeeze", squeeze, 0}, {"unsqueeze", unsqueeze, 0}, {"select", select_one, 0},
                               {"slice", slice, 0}, {NULL, NULL, 0}};
