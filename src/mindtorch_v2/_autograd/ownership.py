@@ -86,6 +86,8 @@ def in_common(results: Sequence[Any]) -> Marks | None:
         if one is other:
             mark = [2]
             return {0: mark, 1: mark}
+        if isinstance(one, Tensor) and isinstance(other, Tensor) and memory(one) is not memory(other):
+            return None
     places: dict[int, list[int]] = {}
     for number, grad in enumerate(results):
         if isinstance(grad, Tensor):

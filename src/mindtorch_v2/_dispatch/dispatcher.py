@@ -234,6 +234,11 @@ def wrap_views(source: Tensor, arrays: Any) -> tuple[Tensor, ...]:
 
 def zeros_for(node: Node, grads: tuple[Any, ...]) -> tuple[Any, ...]:
     """Zero gradients for outputs that were not used, so that formulas need not ask."""
+    for grad in grads:
+        if grad is None:
+            break
+    else:
+        return grads
     where = next((g.device for g in grads if g is not None), None)
     return tuple(
         aten.zeros(shape, dtype=promotion.FROM_NUMPY[d], device=where) if g is None else g

@@ -98,10 +98,12 @@ def _check_size(size: int) -> None:
 def _one(x: Tensor, n: int | None, dim: int) -> tuple[Tensor, list[int]]:
     if n is not None:
         _check_size(n)
-    if not x.ndim:
+    ndim = x._a.ndim
+    if not ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    place = wrap_dim(dim, x.ndim)
-    x = _resized(x, [place], [-1 if n is None else n])
+    place = wrap_dim(dim, ndim)
+    if n is not None:
+        x = _resized(x, [place], [n])
     _check_size(x._a.shape[place])
     return x, [place]
 

@@ -306,6 +306,7 @@ def prelu_backward(grad: Array, a: Array, weight: Array) -> tuple[Array, Array]:
 # -- made of exponentials ------------------------------------------------------------------------------------------
 
 
+@providers.direct("sigmoid_backward")
 def sigmoid_backward(grad: Array, output: Array) -> Array:
     """`grad * output * (1 - output)`."""
     if providers.elements(grad, output):
@@ -319,6 +320,7 @@ def sigmoid_backward(grad: Array, output: Array) -> Array:
     return np.multiply(t, grad, t)
 
 
+@providers.direct("tanh_backward")
 def tanh_backward(grad: Array, output: Array) -> Array:
     """`grad * (1 - output²)`."""
     if providers.elements(grad, output):

@@ -57,6 +57,7 @@ def _complex_of(dtype: np.dtype) -> np.dtype:
     return np.dtype(np.complex64 if dtype.itemsize <= 4 else np.complex128)
 
 
+@providers.direct("fft_c2c")
 def c2c(a: np.ndarray, dim: Any, normalization: int, forward: bool) -> np.ndarray:
     """Complex to complex."""
     if not len(dim):
@@ -70,6 +71,7 @@ def c2c(a: np.ndarray, dim: Any, normalization: int, forward: bool) -> np.ndarra
     return _scaled(made, math.prod(sizes), normalization, a.dtype)
 
 
+@providers.direct("fft_r2c")
 def r2c(a: np.ndarray, dim: Any, normalization: int, onesided: bool) -> np.ndarray:
     """Real to complex; one-sided, the last dimension keeps only what the other half does not mirror."""
     sizes = tuple([a.shape[d] for d in dim])
@@ -83,6 +85,7 @@ def r2c(a: np.ndarray, dim: Any, normalization: int, onesided: bool) -> np.ndarr
     return _scaled(made, math.prod(sizes), normalization, _complex_of(a.dtype))
 
 
+@providers.direct("fft_c2r")
 def c2r(a: np.ndarray, dim: Any, normalization: int, last_dim_size: int) -> np.ndarray:
     """One-sided complex to real."""
     sizes = [a.shape[d] for d in dim[:-1]] + [last_dim_size]

@@ -112,6 +112,7 @@ def _cholesky(a: np.ndarray) -> np.ndarray:
     return np.linalg.cholesky(a) if made is None else made
 
 
+@providers.direct("cholesky_ex")
 def cholesky_ex(a: np.ndarray, upper: bool, check_errors: bool,
                 name: str = "linalg.cholesky_ex") -> tuple[np.ndarray, np.ndarray]:
     """Cholesky factors, and what was wrong with each matrix."""

@@ -327,6 +327,7 @@ def split_sizes(a: Array, split_sizes: Sequence[int], dim: int) -> list[Array]:
     return pieces
 
 
+@providers.direct("split")
 def split(a: Array, split_size: int, dim: int) -> list[Array]:
     """Consecutive pieces of one length, the last one shorter if need be."""
     if not a.ndim:

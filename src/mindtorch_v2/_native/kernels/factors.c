@@ -7,7 +7,10 @@
 #define NO_IMPORT_ARRAY
 #include <numpy/arrayobject.h>
 
+#include <math.h>
+
 #include "arguments.h"
+#include "direct.h"
 #include "factors.h"
 #include "kernels.h"
 
@@ -45,6 +48,45 @@ static PyObject *qr(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     if (failed) return PyErr_NoMemory();
     Py_RETURN_NONE;
 }
+
+/* The lower factor of a positive matrix, whose upper triangle is not looked at, with sums in float64; 0 if it is none. */
+static int factor(float *made, const float *given, npy_intp n) {
+    for (npy_intp i = 0; i < n; i++) {
+        for (npy_intp j = 0; j <= i; j++) {
+            double left = (double)given[i * n + j];
+            for (npy_intp k = 0; k < j; k++) left -= (double)made[i * n + k] * (double)made[j * n + k];
+            if (i == j && !(left > 0.0 && left < INFINITY)) return 0;
+            made[i * n + j] = (float)(i == j ? sqrt(left) : left / (double)made[j * n + j]);
+        }
+        for (npy_intp j = i + 1; j < n; j++) made[i * n + j] = 0.0f;
+    }
+    return 1;
+}
+
+/* cholesky_ex(a, upper, check_errors): small positive matrices of float32 */
+static PyObject *cholesky_ex(PyObject *const *args, Py_ssize_t count) {
+    enum { SMALL = 16 };
+    if (count != 3 || !is_of(args[0], NPY_FLOAT) || args[1] != Py_False || !PyBool_Check(args[2])) return LEFT;
+    PyArrayObject *a = (PyArrayObject *)args[0];
+    int ndim = PyArray_NDIM(a);
+    if (ndim < 2 || !PyArray_SIZE(a) || PyArray_SIZE(a) > MANY || PyArray_DIM(a, ndim - 1) > SMALL ||
+        PyArray_DIM(a, ndim - 1) != PyArray_DIM(a, ndim - 2))
+        return LEFT;
+    npy_intp n = PyArray_DIM(a, ndim - 1), area = n * n;
+    PyArrayObject *made = new_of(a, ndim, PyArray_DIMS(a));
+    if (!made) return NULL;
+    for (npy_intp at = 0; at < PyArray_SIZE(a); at += area)
+        if (!factor((float *)PyArray_DATA(made) + at, (const float *)PyArray_DATA(a) + at, n)) {
+            Py_DECREF(made);
+            return LEFT;
+        }
+    PyObject *infos = PyArray_ZEROS(ndim - 2, PyArray_DIMS(a), NPY_INT32, 0);
+    PyObject *both = infos ? PyTuple_Pack(2, made, infos) : NULL;
+    Py_DECREF(made), Py_XDECREF(infos);
+    return both;
+}
+
+DirectEntry factors_direct[] = {{"cholesky_ex", cholesky_ex, 0}, {NULL, NULL, 0}};
 
 static PyMethodDef METHODS[] = {{"qr", (PyCFunction)(void (*)(void))qr, METH_FASTCALL, NULL}, {NULL, NULL, 0, NULL}};
 

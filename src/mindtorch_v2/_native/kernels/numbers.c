@@ -359,7 +359,38 @@ static PyObject *to_dtype(PyObject *const *args, Py_ssize_t count) {
     CONVERTED(float, double, AS_IT_IS);
 }
 
-DirectEntry numbers_direct[] = {{"to", to_dtype, 0}, {NULL, NULL, 0}};
+/* Rows of float32 without gaps: how many floats one begins after the other, or -1. One row if there are no gaps at all. */
+static npy_intp row_step(PyArrayObject *a) {
+    if (PyArray_IS_C_CONTIGUOUS(a)) return PyArray_SIZE(a) / (PyArray_NDIM(a) == 2 && PyArray_DIM(a, 0) ? PyArray_DIM(a, 0) : 1);
+    return PyArray_NDIM(a) == 2 && PyArray_STRIDE(a, 1) == 4 && PyArray_STRIDE(a, 0) % 4 == 0 ? PyArray_STRIDE(a, 0) / 4 : -1;
+}
+
+/* The slope of a few numbers at a result; both in row-major order or with gaps between rows. */
+static PyObject *few_slopes(enum Slope kind, PyObject *const *args, Py_ssize_t count) {
+    if (count != 2 || !PyArray_CheckExact(args[0]) || !PyArray_CheckExact(args[1])) return LEFT;
+    PyArrayObject *pull = (PyArrayObject *)args[0], *given = (PyArrayObject *)args[1];
+    if (PyArray_TYPE(pull) != NPY_FLOAT || PyArray_TYPE(given) != NPY_FLOAT || !PyArray_SAMESHAPE(pull, given) ||
+        !PyArray_ISBEHAVED_RO(pull) || !PyArray_ISBEHAVED_RO(given) || !PyArray_SIZE(given) || PyArray_SIZE(given) > MANY)
+        return LEFT;
+    npy_intp rows = PyArray_NDIM(given) == 2 ? PyArray_DIM(given, 0) : 1, columns = PyArray_SIZE(given) / rows;
+    npy_intp pull_step = row_step(pull), given_step = row_step(given);
+    if (pull_step < 0 || given_step < 0) return LEFT;
+    PyArrayObject *made = new_of(given, PyArray_NDIM(given), PyArray_DIMS(given));
+    if (!made) return NULL;
+    for (npy_intp r = 0; r < rows; r++)
+        level->slope(kind, (float *)PyArray_DATA(made) + r * columns, (float *)PyArray_DATA(pull) + r * pull_step,
+                     (float *)PyArray_DATA(given) + r * given_step, columns);
+    return (PyObject *)made;
+}
+
+/* sigmoid_backward(grad, output), tanh_backward(grad, output) */
+static PyObject *sigmoid_backward(PyObject *const *args, Py_ssize_t count) {
+    return few_slopes(SIGMOID_SLOPE, args, count);
+}
+static PyObject *tanh_backward(PyObject *const *args, Py_ssize_t count) { return few_slopes(TANH_SLOPE, args, count); }
+
+DirectEntry numbers_direct[] = {{"sigmoid_backward", sigmoid_backward, 0}, {"tanh_backward", tanh_backward, 0},
+                                {"to", to_dtype, 0}, {NULL, NULL, 0}};
 
 #define FAST(NAME) {#NAME, (PyCFunction)(void (*)(void))NAME, METH_FASTCALL, NULL}
 static PyMethodDef METHODS[] = {FAST(formula), FAST(modulo), FAST(reduce), FAST(extreme), FAST(convert), FAST(scan),

@@ -265,6 +265,26 @@ static PyObject *slice(PyObject *const *args, Py_ssize_t count) {
     return view_of(a, ndim, sizes, strides, start * PyArray_STRIDE(a, at), 1);
 }
 
-DirectEntry views_direct[] = {{"from_strides", from_strides, 0}, {"reshaped", reshaped, 0}, {"expand", expand, 0}, {"permute", permute, 0}, {"transpose", transpose, 0}, {"t", transposed, 0}, {"view", view, 0},
+/* split(a, split_size, dim): pieces of one length, the last one shorter if need be; each is a step of its own */
+static PyObject *split(PyObject *const *args, Py_ssize_t count) {
+    npy_intp sizes[NPY_MAXDIMS], each;
+    if (count != 3 || !PyArray_CheckExact(args[0]) || !number_of(args[1], &each) || each < 1 || steps_are_heard())
+        return LEFT;
+    PyArrayObject *a = (PyArrayObject *)args[0];
+    int ndim = PyArray_NDIM(a), at = dim_of(args[2], ndim);
+    if (at < 0 || !PyArray_SIZE(a)) return LEFT;
+    npy_intp extent = PyArray_DIM(a, at), pieces = (extent - 1) / each + 1;
+    memcpy(sizes, PyArray_DIMS(a), sizeof *sizes * (size_t)ndim);
+    PyObject *made = PyList_New(pieces);
+    for (npy_intp i = 0; made && i < pieces; i++) {
+        sizes[at] = extent - i * each < each ? extent - i * each : each;
+        PyObject *piece = shown(a, ndim, sizes, PyArray_STRIDES(a), i * each * PyArray_STRIDE(a, at), 1);
+        if (!piece) Py_CLEAR(made);
+        else PyList_SET_ITEM(made, i, piece);
+    }
+    return made;
+}
+
+DirectEntry views_direct[] = {{"split", split, 0}, {"from_strides", from_strides, 0}, {"reshaped", reshaped, 0}, {"expand", expand, 0}, {"permute", permute, 0}, {"transpose", transpose, 0}, {"t", transposed, 0}, {"view", view, 0},
                               {"squeeze", squeeze, 0}, {"unsqueeze", unsqueeze, 0}, {"select", select_one, 0},
                               {"slice", slice, 0}, {NULL, NULL, 0}};
