@@ -51,6 +51,44 @@ static void of_float16(float *made, const uint16_t *given, ptrdiff_t count) {
 }
 #endif
 
+/* Two operands in one pass, without float32 in memory. */
+#if defined(WITH_LEVELS) && (LANES == 8 || LANES == 16)
+#if LANES == 16
+INLINE V load_halves(const uint16_t *x) { return (V)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)x)); }
+INLINE void store_halves(uint16_t *to, V x) { _mm256_storeu_si256((__m256i *)to, _mm512_cvtps_ph((__m512)x, 0)); }
+#else
+INLINE V load_halves(const uint16_t *x) { return (V)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)x)); }
+INLINE void store_halves(uint16_t *to, V x) { _mm_storeu_si128((__m128i *)to, _mm256_cvtps_ph((__m256)x, 0)); }
+#endif
+#define HALVES_LOOP(KIND)                                                                                              \
+    static void halves_##KIND(uint16_t *made, const uint16_t *a, const uint16_t *b, ptrdiff_t count) {                 \
+        ptrdiff_t i = 0;                                                                                               \
+        for (; i + LANES <= count; i += LANES)                                                                         \
+            store_halves(made + i, binary_of(KIND, load_halves(a + i), load_halves(b + i)));                           \
+        if (i == count) return;                                                                                        \
+        uint16_t x[LANES] = {0}, y[LANES] = {0};                                                                       \
+        memcpy(x, a + i, sizeof *x * (size_t)(count - i)), memcpy(y, b + i, sizeof *y * (size_t)(count - i));          \
+        store_halves(x, binary_of(KIND, load_halves(x), load_halves(y)));                                              \
+        memcpy(made + i, x, sizeof *x * (size_t)(count - i));                                                          \
+    }
+HALVES_LOOP(ADD) HALVES_LOOP(SUBTRACT) HALVES_LOOP(MULTIPLY) HALVES_LOOP(DIVIDE)
+
+static int binary_halves(enum Binary kind, uint16_t *made, const uint16_t *a, const uint16_t *b, ptrdiff_t count) {
+    switch (kind) {
+    case ADD: halves_ADD(made, a, b, count); return 1;
+    case SUBTRACT: halves_SUBTRACT(made, a, b, count); return 1;
+    case MULTIPLY: halves_MULTIPLY(made, a, b, count); return 1;
+    case DIVIDE: halves_DIVIDE(made, a, b, count); return 1;
+    default: return 0;
+    }
+}
+#else
+static int binary_halves(enum Binary kind, uint16_t *made, const uint16_t *a, const uint16_t *b, ptrdiff_t count) {
+    (void)kind, (void)made, (void)a, (void)b, (void)count;
+    return 0;
+}
+#endif
+
 typedef struct {
     enum Conversion kind;
     void *made;

@@ -96,6 +96,9 @@ static void halves_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) 
     Halves *it = work;
     (void)share;
     enum Conversion widen = it->brain ? OF_BFLOAT16 : OF_FLOAT16, narrow = it->brain ? TO_BFLOAT16 : TO_FLOAT16;
+    if (!it->brain && it->operands == 2 &&
+        level->binary_halves((enum Binary)it->kind, it->made + begin, it->a + begin, it->b + begin, end - begin))
+        return;
     float a[SOME], b[SOME];
     for (ptrdiff_t i = begin; i < end; i += SOME) {
         ptrdiff_t count = end - i < SOME ? end - i : SOME;

@@ -185,6 +185,8 @@ typedef struct {
                                  ptrdiff_t q_columns, ptrdiff_t r_rows);
     void (*adagrad)(const Adagrad *how, float *weight, const float *pull, float *sum, ptrdiff_t count);
     void (*descend)(const Descent *how, float *weight, const float *pull, float *moving, ptrdiff_t count);
+    /* Of float16, in float32 and rounded once; 0 for what this level cannot do. */
+    int (*binary_halves)(enum Binary kind, uint16_t *made, const uint16_t *a, const uint16_t *b, ptrdiff_t count);
 } Kernels;
 
 extern const Kernels kernels_plain;

@@ -59,4 +59,5 @@ const Kernels LEVEL = {
     .maxima = maxima,
     .exchange = exchange,
     .orthogonal_triangular = orthogonal_triangular,
+    .binary_halves = binary_halves,
 };
