@@ -36,6 +36,12 @@ def results(call: Callable[..., Any], given: list[Any]) -> list[np.ndarray]:
     return [one.detach().numpy() for one in found + grads]
 
 
+def twice(call: Callable[[], torch.Tensor]) -> torch.Tensor:
+    """A second call, which finds what the first one has made for others."""
+    call()
+    return call()
+
+
 X, IMAGES = normal(4, 6), normal(2, 3, 6, 8)
 WEIGHT, BIAS, RUNNING = normal(6, seed=2), normal(6, seed=3), normal(3).abs()
 # What is called, on what, and the kernel that has to take it.
@@ -51,7 +57,8 @@ CASES: dict[str, tuple[Callable[..., Any], list[Any], str]] = {
                               "index_select"),
     "take": (lambda x, i: x.take(i - 24), [X, places(24, 2, 3)], "take"),
     "put_": (lambda x, i, y: x.clone().put_(i, y, True), [X, places(24, 5), normal(5)], "put"),
-    "index_put": (lambda x, i, y: x.clone().index_put_((i - 4,), y, True), [X, places(4, 5), normal(5, 6)], "index_put"),
+    "index_put": (lambda x, i, y: x.clone().index_put_((i - 4,), y, True), [X, places(4, 5), normal(5, 6)],
+                  "index_put"),
     "layer_norm": (lambda x, w, b: functional.layer_norm(x, (6,), w, b), [X, WEIGHT, BIAS], "layer_norm"),
     "batch_norm": (lambda x, m, v: (functional.batch_norm(x, m.detach(), v.detach(), None, None, True), m, v),
                    [IMAGES, normal(3), RUNNING], "batch_norm"),
@@ -90,6 +97,16 @@ CASES: dict[str, tuple[Callable[..., Any], list[Any], str]] = {
                        "index_put_copy"),
     "t": (lambda x: x.t() @ x, [X], "t"),
     "view": (lambda x: x.view(3, 8) * 2, [X], "view"),
+    "split": (lambda x: [part * 2 for part in x.split(4, 1)][1], [X], "split"),
+    "sigmoid_backward": (lambda x: (x.sigmoid()[:, 1:4].exp() * x.sigmoid()[:, 1:4]), [X], "sigmoid_backward"),
+    "slopes of gates": (lambda x: torch.cat([x.chunk(2, 1)[0].tanh(), torch.sigmoid(x.chunk(2, 1)[1])], 1), [X],
+                        "tanh_backward"),
+    "rfft": (lambda x: twice(lambda: torch.view_as_real(torch.fft.rfft(x, norm="ortho"))), [IMAGES], "fft_r2c"),
+    "fft": (lambda x: twice(lambda: torch.view_as_real(torch.fft.fft(x, dim=1, norm="forward"))), [IMAGES], "fft_r2c"),
+    "ifft": (lambda x: twice(lambda: torch.view_as_real(torch.fft.ifft(torch.complex(x, x * 2), dim=0))), [X],
+             "fft_c2c"),
+    "irfft": (lambda x: twice(lambda: torch.fft.irfft(torch.complex(x, x * 2), 9)), [normal(3, 5)], "fft_c2r"),
+    "cholesky": (lambda x: torch.linalg.cholesky(x @ x.mT + 4 * torch.eye(4)), [normal(3, 4, 5)], "cholesky_ex"),
     "xlogy": (lambda x, y: torch.xlogy(x, y.abs()), [X.clamp(min=0), normal(4, 6, seed=4)], "xlogy"),
     "flip": (lambda x: x.flip((0, -1)), [IMAGES], "flip"),
     "where": (lambda x: torch.where(x > 0, x, torch.tensor(3.0)), [X], "where"),

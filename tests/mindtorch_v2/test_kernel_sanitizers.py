@@ -1,8 +1,8 @@
 """The C kernels under the compiler's sanitizers of addresses and undefined behaviour, and of races.
 
-The extension is built anew with them, and the tests of `test_native_kernels.py`, `test_native_moves.py` and
-`test_direct_kernels.py` run in a Python that has their runtime loaded. It takes minutes, so it runs where
-`MINDTORCH_SANITIZE=1` asks for it, as the other sanitizers do.
+The extension is built anew with them, and the tests of `test_native_kernels.py`, `test_native_moves.py`,
+`test_native_counting.py` and `test_direct_kernels.py` run in a Python that has their runtime loaded. It takes minutes,
+so it runs where `MINDTORCH_SANITIZE=1` asks for it, as the other sanitizers do.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def test_kernels(tmp_path: Path, sanitize: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-o",
          f"pythonpath={package} tests/mindtorch_v2", "tests/mindtorch_v2/test_native_kernels.py",
-         "tests/mindtorch_v2/test_native_moves.py", "tests/mindtorch_v2/test_direct_kernels.py", "-k",
+         "tests/mindtorch_v2/test_native_moves.py", "tests/mindtorch_v2/test_native_counting.py",
+         "tests/mindtorch_v2/test_direct_kernels.py", "-k",
          SELECTED[sanitize]],
         cwd=ROOT, capture_output=True, text=True,
         env={**os.environ, "LD_PRELOAD": ":".join(found), "MINDTORCH_KERNELS": "native", "PYTHONPATH": str(package),

@@ -711,7 +711,8 @@ def test_conversions_of_all_halves(name: str) -> None:
 def test_sums_of_halves_round_once(name: str, size: int) -> None:
     dtype = getattr(torch, name)
     a, b = (torch.tensor(normal(size, seed=i)).to(dtype) for i in (0, 1))
-    for quick, want in ((a + b, a.float() + b.float()), (a * b, a.float() * b.float())):
+    for quick, want in ((a + b, a.float() + b.float()), (a * b, a.float() * b.float()),
+                        (a - b, a.float() - b.float()), (a / b, a.float() / b.float())):
         np.testing.assert_array_equal(quick.float().numpy(), want.to(dtype).float().numpy())
 
 

@@ -238,7 +238,7 @@ _factory("randn", "normal___fill", _normal_step)
 def _randint(low: int, high: int, size: Any, generator: Generator | None, dtype: DType | None, layout: Any,
              device: DeviceLike, pin_memory: bool | None) -> Tensor:
     if (dtype is None or dtype is int64) and generator is None and type(low) is type(high) is int and (
-            -(1 << 63) <= low < high < 1 << 63) and _is_of_host(device):
+            low < high) and _is_of_host(device):
         return wrap(_integers_step(blank(check_size(size), int64), low, high, None))
     made = aten.empty__memory_format(size, dtype=dtype or int64, device=device)
     return fresh(aten.random___from(made, low, high, generator=generator))
@@ -247,7 +247,8 @@ def _randint(low: int, high: int, size: Any, generator: Generator | None, dtype:
 declare(f"randint.low_generator(int low, int high, int[] size, *, Generator? generator, {OPTIONS}) -> Tensor",
         composite=_randint, where="n")
 declare(f"randint.low(int low, int high, int[] size, *, {OPTIONS}) -> Tensor", where="n",
-        composite=lambda low, high, size, *options: _randint(low, high, size, None, *options))
+        composite=lambda low, high, size, dtype, layout, device, pin_memory: _randint(
+            low, high, size, None, dtype, layout, device, pin_memory))
 declare(f"randint.generator(int high, int[] size, *, Generator? generator, {OPTIONS}) -> Tensor", where="n",
         composite=lambda high, *rest: _randint(0, high, *rest))
 declare(f"randint(int high, int[] size, *, {OPTIONS}) -> Tensor", where="n",
@@ -258,11 +259,8 @@ declare(f"randint(int high, int[] size, *, {OPTIONS}) -> Tensor", where="n",
 def _bounds(name: str, args: tuple[Any, ...], low: Any, high: Any, last: Any,
             last_name: str) -> tuple[tuple[int, ...], Any]:
     """`(high,)` or `(low, high)` as given, by position or keyword, and what follows them if `last_name`."""
-    if last_name and low is high is last is None and args and type(args[0]) is int:  # as most programs give them
-        if len(args) == 2:
-            return args[:1], args[1]
-        if len(args) == 3 and type(args[1]) is int:
-            return args[:2], args[2]
+    if len(args) == 2 and last_name and type(args[0]) is int and low is high is last is None:
+        return args[:1], args[1]
     rest = list(args)
     if last_name and last is None and rest:
         last = rest.pop()
@@ -282,7 +280,10 @@ def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, gen
             out: Any = None, dtype: DType | None = None, layout: Any = None, device: DeviceLike = None,
             pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
     """Integers of [low, high): `randint(high, size)` or `randint(low, high, size)`."""
-    bounds, shape = _bounds("randint", args, low, high, size, "size")
+    if len(args) == 3 and type(args[0]) is type(args[1]) is int and low is high is size is None:
+        bounds, shape = args[:2], args[2]
+    else:
+        bounds, shape = _bounds("randint", args, low, high, size, "size")
     if type(shape) is int:
         raise TypeError("randint() received an invalid combination of arguments - got (int, int, int)"
                         if len(bounds) == 2 else
@@ -294,7 +295,7 @@ def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, gen
         if len(bounds) == 1:
             made = aten.randint__default(bounds[0], size, dtype=dtype, device=device)
         else:
-            made = aten.randint__low(*bounds, size, dtype=dtype, device=device)
+            made = aten.randint__low(bounds[0], bounds[1], size, dtype=dtype, device=device)
         if out is None and not (requires_grad or pin_memory):
             return made
         return with_flags(made, requires_grad, out, pin_memory)

@@ -14,7 +14,7 @@ from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
 from .._dtype import INTEGER
 from .._memory_format import contiguous_format
-from .._shape import as_shape, broadcast_shapes, infer_size, numel, view_strides, wrap_dim
+from .._shape import as_shape, broadcast_shapes, infer_size, numel, wrap_dim
 from .._tensor import Tensor
 from .._warn import warn_once
 

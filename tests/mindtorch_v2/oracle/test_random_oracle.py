@@ -122,6 +122,33 @@ def test_randint():
                         torch.randint_like(permuted(torch, 3, 4), low=1, high=9)])
 
 
+@pytest.mark.parametrize("shape", [(0,), (1,), (15,), (16,), (17,), (3, 40), (70, 1000)])
+@pytest.mark.parametrize("wide", [False, True])
+def test_factories_draw_what_the_fills_draw(shape, wide):
+    def program(torch):
+        torch.manual_seed(3)
+        dtype = torch.float64 if wide else torch.float32
+        return [torch.randn(shape, dtype=dtype), torch.rand(shape, dtype=dtype),
+                torch.randint(1 << (40 if wide else 9), shape), torch.randint(-5, 5, shape), torch.randn(*shape), torch.get_rng_state()]
+
+    same(program, tolerance=1e-14 if wide else 0.0)  # of float64 the last digit may differ
+
+
+@pytest.mark.parametrize("wrong", [(0, 10, 2), (10, 2), (5, 5, (2,)), (6, 5, (2,)), (0, 1 << 64, (2,)), (10, (-1,)),
+                                   (0, 10, (2.0,)), (3.5, (2,))])
+def test_randint_refuses(wrong):
+    import torch as theirs
+
+    import mindtorch_v2 as ours
+
+    kinds = []
+    for torch in (theirs, ours):
+        with pytest.raises((TypeError, RuntimeError, ValueError)) as found:
+            torch.randint(*wrong)
+        kinds.append(found.type)
+    assert kinds[0] is kinds[1]
+
+
 @pytest.mark.parametrize("n", [0, 1, 2, 10, 1000])
 def test_randperm(n):
     same(lambda torch: [torch.randperm(n), torch.randperm(n, dtype=torch.int32),

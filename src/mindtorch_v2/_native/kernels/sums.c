@@ -155,14 +155,16 @@ static PyObject *masked_fill(PyObject *const *args, Py_ssize_t count) {
     for (; d >= 0 && PyArray_DIM(mask, d) == 1; d--) columns *= PyArray_DIM(a, d);
     for (; d >= 0; d--)
         if (PyArray_DIM(mask, d) != PyArray_DIM(a, d)) return LEFT;
-    if (!PyArray_ISWRITEABLE(a) || size > FEW || !are_apart(a, mask) ||
+    if (!PyArray_ISWRITEABLE(a) || (size > FEW && columns == 1) || !are_apart(a, mask) ||
         !element_of(args[2], a, &bits))
         return LEFT;
     if (columns > 1) {
-        for (npy_intp i = 0; i < size; i++) {
-            if (!((const npy_bool *)PyArray_DATA(mask))[i / columns]) continue;
-            if (PyArray_ITEMSIZE(a) == 4) memcpy((uint32_t *)PyArray_DATA(a) + i, &bits, 4);
-            else ((uint64_t *)PyArray_DATA(a))[i] = bits;
+        for (npy_intp row = 0; row < PyArray_SIZE(mask); row++) {
+            if (!((const npy_bool *)PyArray_DATA(mask))[row]) continue;
+            for (npy_intp i = row * columns; i < (row + 1) * columns; i++) {
+                if (PyArray_ITEMSIZE(a) == 4) memcpy((uint32_t *)PyArray_DATA(a) + i, &bits, 4);
+                else ((uint64_t *)PyArray_DATA(a))[i] = bits;
+            }
         }
         Py_INCREF(args[0]);
         return args[0];
