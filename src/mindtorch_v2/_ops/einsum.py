@@ -186,7 +186,7 @@ class _Alignment(NamedTuple):
 
     operands: list[tuple[int, list[int]]]
     kept: int
-    count: int
+    dims: int
     summed: list[list[int]]
 
 
@@ -236,10 +236,10 @@ def _einsum(equation: str, tensors: Sequence[Tensor], path: Any = None) -> Tenso
         aligned.append(aten.permute(operand, turned))
     made = aligned[0]
     if len(aligned) == 1:
-        return aten.sum(made, list(range(how.kept, how.count))) if how.count > how.kept else made
+        return aten.sum(made, list(range(how.kept, how.dims))) if how.dims > how.kept else made
     for operand, now in zip(aligned[1:], how.summed[1:], strict=True):
         made = _pair_product(made, operand, now, may_swap=len(aligned) == 2)
-    return aten.view(made, made._a.shape[: how.kept]) if how.count > how.kept else made
+    return aten.view(made, made._a.shape[: how.kept]) if how.dims > how.kept else made
 
 
 declare("einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", composite=_einsum, where="n")

@@ -280,6 +280,7 @@ def randint(*args: Any, low: Any = None, high: Any = None, size: Any = None, gen
             out: Any = None, dtype: DType | None = None, layout: Any = None, device: DeviceLike = None,
             pin_memory: bool = False, requires_grad: bool = False) -> Tensor:
     """Integers of [low, high): `randint(high, size)` or `randint(low, high, size)`."""
+    bounds: tuple[Any, ...]
     if len(args) == 3 and type(args[0]) is type(args[1]) is int and low is high is size is None:
         bounds, shape = args[:2], args[2]
     else:

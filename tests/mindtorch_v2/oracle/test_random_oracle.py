@@ -129,7 +129,8 @@ def test_factories_draw_what_the_fills_draw(shape, wide):
         torch.manual_seed(3)
         dtype = torch.float64 if wide else torch.float32
         return [torch.randn(shape, dtype=dtype), torch.rand(shape, dtype=dtype),
-                torch.randint(1 << (40 if wide else 9), shape), torch.randint(-5, 5, shape), torch.randn(*shape), torch.get_rng_state()]
+                torch.randint(1 << (40 if wide else 9), shape), torch.randint(-5, 5, shape), torch.randn(*shape),
+                torch.get_rng_state()]
 
     same(program, tolerance=1e-14 if wide else 0.0)  # of float64 the last digit may differ
 
