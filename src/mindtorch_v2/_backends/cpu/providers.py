@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Array = Any
 Condition = Callable[..., bool]
 
-VERSION = 6  # of the C interface: a build from older sources is as good as none
+VERSION = 7  # of the C interface: a build from older sources is as good as none
 FLOAT32 = np.dtype(np.float32)
 
 
@@ -119,12 +119,15 @@ def around(kernel: Any, wrapper: Callable[[Any], Any]) -> Any:
 
 @rule("native", "softmax", "log_softmax", "their backwards", "layer_norm", "its backward", "batch_norm", "group_norm",
       "their backwards", "embedding backward", "nll_loss", "its backward", "index_add", "index_select", "sum", "prod",
-      "max, min, argmax, argmin, amax, amin", "cumsum, cumprod, cummax, cummin", "topk", "cdist", "ctc_loss",
-      "max and mean pooling of images and lines", "adaptive pooling of images", "interpolate", "grid_sample", "nonzero")
+      "max, min, argmax, argmin, amax, amin", "cumsum, cumprod, cummax, cummin, logcumsumexp", "topk", "cdist",
+      "ctc_loss",
+      "max and mean pooling of images and lines", "adaptive pooling of images", "interpolate", "grid_sample", "nonzero",
+      "histc, bincount, unique, aminmax")
 def rows(*arrays: Array) -> bool:
     """float32 (16-bit floats are widened first) in row-major order. Norms, softmax and topk along the last
     dimensions, reductions over neighbouring ones; topk of at most 64, cdist of p = 2, grid_sample of images,
-    not bicubic; small sums are NumPy's. Sums of int64 over the last dimensions, nonzero of bool."""
+    not bicubic; small sums are NumPy's, large `aminmax` too. Of int64 sums over the last dimensions, `bincount` and
+    small `unique` of numbers that are close together; nonzero of bool."""
     if native is None:
         return False
     return arrays[0].size > 0 and all(a.dtype is FLOAT32 and a.flags.c_contiguous for a in arrays)
@@ -174,9 +177,9 @@ def batches(a: Array, b: Array) -> bool:
             and b.shape[-1] > 3 and a.flags.aligned and b.flags.aligned)
 
 
-@rule("native", "linalg.qr")
+@rule("native", "linalg.qr", "linalg.cholesky")
 def factors(a: Array) -> bool:
-    """float32, not empty."""
+    """float32, not empty; Cholesky factors of positive matrices of at most 16 rows."""
     return native is not None and a.dtype is FLOAT32 and a.size > 0
 
 
@@ -236,11 +239,13 @@ def largest_factor(n: int) -> int:
     return largest
 
 
-@rule("native", "arange", "fill_, zero_", "copies in another order", "tril, triu", "reflection_pad, replication_pad")
+@rule("native", "arange", "fill_, zero_", "copies in another order", "cat, stack",
+      "tril, triu", "reflection_pad, replication_pad")
 def moves() -> bool:
     """arange of int64. Filling of contiguous memory with zeros, or of float32 with a number. Copies of at least 1024
-    elements of 1, 2, 4 or 8 bytes between arrays of one type, of which one has gaps or another order. Triangles of
-    matrices in row-major order. Margins of float32 in row-major order."""
+    elements of 1, 2, 4 or 8 bytes between arrays of one type, of which one has gaps or another order. Up to 64 arrays
+    of one type in row-major order put together. Triangles of matrices in row-major order. Margins of float32 in
+    row-major order."""
     return native is not None
 
 
