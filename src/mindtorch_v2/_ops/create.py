@@ -118,9 +118,14 @@ def empty_strided_(size: Any, stride: Any, *, dtype: DType | None = None, layout
                       pin_memory=pin_memory)
 
 
+def is_of_host(device: DeviceLike) -> bool:
+    """Whether a new tensor is plain memory of the CPU."""
+    return (device is CPU or device is None is THREAD.state.default_device) and not Deterministic.on
+
+
 def _filled(value: Any) -> Any:
     def make(size: Any, dtype: DType | None, layout: Any, device: DeviceLike, pin_memory: bool | None) -> Tensor:
-        if value == 0 and device is None is THREAD.state.default_device and not Deterministic.on:
+        if value == 0 and is_of_host(device):
             return wrap(zero_(blank(check_size(size), dtype)))
         if value == 0:
             return fresh(aten.zero_(aten.empty__memory_format(size, dtype=dtype, device=device)))

@@ -10,19 +10,17 @@ import numpy as np
 from .._backends.base import on_device
 from .._backends.cpu import random as kernels
 from .._backends.cpu.memory import blank
-from .._deterministic import Deterministic
 from .._device import CPU, DeviceLike
 from .._dispatch.namespace import aten
 from .._dispatch.registry import choose, declare
 from .._dispatch.schema import parse_schema
-from .._dispatch.state import THREAD
 from .._dispatch.steps import step
 from .._dtype import FROM_NUMPY, DType, float32, int64
 from .._memory_format import MemoryFormat
 from .._random import Generator, engine_of, generator_for
 from .._shape import argument_missing, as_shape, broadcast_shapes
 from .._tensor import Tensor, wrap, wrap_known
-from .create import OPTIONS, check_size, fresh, out_dtype, with_flags
+from .create import OPTIONS, check_size, fresh, is_of_host, out_dtype, with_flags
 
 # -- in-place fills ----------------------------------------------------------------------------------------------------
 # A filled tensor forgets its history: its gradient is zero.
@@ -163,11 +161,6 @@ def _integers_step(target: Any, low: int, high: int, generator: None) -> Any:
     return target if engine.fill_integers(target, low, high) else kernels.integers(target, engine, low, high)
 
 
-def _is_of_host(device: DeviceLike) -> bool:
-    """Whether a new tensor is plain memory of the CPU."""
-    return device is None is THREAD.state.default_device and not Deterministic.on
-
-
 def _factory(name: str, fill: str, fill_step: Callable[..., Any]) -> None:
     """`rand` and `randn`: an empty tensor, filled."""
 
@@ -179,7 +172,7 @@ def _factory(name: str, fill: str, fill_step: Callable[..., Any]) -> None:
         return fresh(getattr(aten, fill)(made, generator=generator))
 
     def make_plain(size: Any, dtype: DType | None, layout: Any, device: DeviceLike, pin_memory: bool | None) -> Tensor:
-        if (dtype is None or dtype is float32) and _is_of_host(device):
+        if (dtype is None or dtype is float32) and is_of_host(device):
             return wrap(fill_step(blank(check_size(size), dtype), 0.0, 1.0, None))
         return fresh(getattr(aten, fill)(aten.empty__memory_format(size, dtype=dtype, device=device)))
 
@@ -238,7 +231,7 @@ _factory("randn", "normal___fill", _normal_step)
 def _randint(low: int, high: int, size: Any, generator: Generator | None, dtype: DType | None, layout: Any,
              device: DeviceLike, pin_memory: bool | None) -> Tensor:
     if (dtype is None or dtype is int64) and generator is None and type(low) is type(high) is int and (
-            low < high) and _is_of_host(device):
+            low < high) and is_of_host(device):
         return wrap(_integers_step(blank(check_size(size), int64), low, high, None))
     made = aten.empty__memory_format(size, dtype=dtype or int64, device=device)
     return fresh(aten.random___from(made, low, high, generator=generator))
