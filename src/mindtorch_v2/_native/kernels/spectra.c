@@ -96,6 +96,7 @@ static PyObject *one_transform(enum Spectrum kind, PyObject *const *args, int in
         if (d < dim) it.outer *= sizes[d];
         else if (d > dim) it.inner *= sizes[d];
     }
+    spectra_calls[CALLED_FOURIER].calls++;
     if (!level->fourier(&it, PyArray_DATA(made), PyArray_DATA(a))) return (PyObject *)made;
     Py_DECREF(made);
     return PyErr_NoMemory();
