@@ -18,7 +18,7 @@ from .._dispatch.steps import step
 from .._dtype import FROM_NUMPY, DType, float32, int64
 from .._memory_format import MemoryFormat
 from .._random import Generator, engine_of, generator_for
-from .._shape import argument_missing, as_shape, broadcast_shapes
+from .._shape import as_shape, broadcast_shapes
 from .._tensor import Tensor, wrap, wrap_known
 from .create import OPTIONS, check_size, fresh, is_of_host, out_dtype, with_flags
 
@@ -197,7 +197,7 @@ def _factory(name: str, fill: str, fill_step: Callable[..., Any]) -> None:
             size = (size_by_name.pop("size"),)
             _refuse(name, size_by_name)
         elif not size:
-            argument_missing(name)
+            raise TypeError(f"{name}() received an invalid combination of arguments - got ()")
         if out is not None:
             dtype = out_dtype(name, out, dtype)
         if generator is None:

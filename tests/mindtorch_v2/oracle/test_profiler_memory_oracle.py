@@ -122,9 +122,8 @@ TOTAL = {
     # PyTorch keeps what oneDNN wants to have for the backward; other things, and fewer, are kept here.
     "aten::lstm", "aten::mkldnn_rnn_layer",
     "autograd::engine::evaluate_function: MkldnnRnnLayerBackward0",
-    # A number that a node saved is 8 bytes in PyTorch, and so is each position that a mask stands for.
+    # A number that a node saved is 8 bytes in PyTorch.
     "autograd::engine::evaluate_function: MulBackward0", "autograd::engine::evaluate_function: DivBackward0",
-    "autograd::engine::evaluate_function: IndexBackward0",
 }
 # In these programs only: what is taken with `empty` here is 0 bytes in PyTorch that `multinomial` or `abs` let grow.
 ONCE = {("sampling", "aten::empty"), ("losses", "aten::empty"), ("largest_averages", "aten::empty")}

@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 from ..._autograd.grad_mode import no_grad
+from ..._dispatch.autocast import casts
 from ..._dispatch.namespace import aten
 from ..._shape import broadcast_shapes
 from ..._tensor import Tensor
@@ -82,7 +83,7 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
         return weighted(aten.huber_loss(given, wanted, 0, delta), weight, input, reduction, by_weight=False)
     made = aten.huber_loss(given, wanted, get_enum(reduction), delta)
     # The other losses of two tensors have the common dtype, this one has the input's.
-    return made if made.dtype is input.dtype else aten.to(made, input.dtype)
+    return made if made.dtype is input.dtype or casts((input, target)) else aten.to(made, input.dtype)
 
 
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
