@@ -65,7 +65,7 @@ def numbers(count, *shape):
     lambda: numbers(9000).repeat_interleave(torch.full((9000,), 2, device="npu"), output_size=18_000),
     lambda: numbers(9000, 9, 1000).index_select(1, torch.tensor([999], device="npu")),
     lambda: numbers(9000).kthvalue(5000).values,
-    lambda: F.fold(numbers(256, 1, 4, 64), (16, 16), 2, stride=2),
+    lambda: F.fold(numbers(256, 1, 4, 64).float(), (16, 16), 2, stride=2),
     lambda: F.pixel_shuffle(numbers(14_400, 1, 9, 40, 40), 3),
     lambda: numbers(100) // 7,
     lambda: F.batch_norm(torch.ones(4, 3, 40, 40, device="npu").half(), *(torch.ones(3, device="npu") for _ in "abcd")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..._backends.flipped import FLIPS
 from ..._dispatch.namespace import aten
 from ..._dispatch.registry import OPS
 from ..._memory_format import contiguous_format
@@ -19,7 +20,7 @@ def of_view(key: str) -> Kernel | None:
     name, dot, overload = key.partition(".")
     viewed = UNSAFE.get(key, f"{name.removesuffix('_copy')}{dot}{overload}" if name.endswith("_copy") else "")
     op = OPS.get(viewed)
-    if op is None:
+    if op is None or viewed in FLIPS:  # those views are of the host's memory only
         return None
     view = getattr(aten, f"{op.name}__{op.overload or 'default'}")
     taken = op.schema.arguments
