@@ -346,22 +346,27 @@ def test_a_thread_that_did_nothing_in_the_recording_before(way: str) -> None:
 
 
 def test_a_thread_that_only_runs_ops() -> None:
-    running, stop = threading.Event(), []
+    turns, stop = [0], []
 
     def loop() -> None:
         x = torch.ones(2)
-        running.set()
         while not stop:
             x = x.sin()
+            turns[0] += 1
+
+    def wait_for(some: int) -> None:
+        until = turns[0] + some
+        while turns[0] < until:
+            threading.Event().wait(0.0002)
 
     thread = threading.Thread(target=loop)
     thread.start()
-    running.wait()
+    wait_for(1)
 
     def root() -> None:
         for _ in range(2):
             torch.ones(1).cos()
-            threading.Event().wait(0.0002)
+            wait_for(3)
 
     prof = recorded(root)
     stop.append(True)
