@@ -24,9 +24,11 @@ native = [] if numpy is None else [Extension(
     optional=True,  # where it cannot be built, the Python twin records
 )]
 
+ENGINE = Path("src/mindtorch_v2/_native/engine")
 engine = [] if numpy is None else [Extension(
     "mindtorch_v2._autograd._walk",
-    sources=["src/mindtorch_v2/_native/engine/walk.c"],
+    sources=sorted(str(path) for path in ENGINE.glob("*.c")),
+    depends=sorted(str(path) for path in ENGINE.glob("*.h")),
     include_dirs=[numpy.get_include()],
     extra_compile_args=["-O2", "-fvisibility=hidden"],
     optional=True,  # where it cannot be built, the Python twin walks

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from .._dispatch.native import WALK
 from .._dispatch.observer import HOOK
 from .._dispatch.state import THREAD
 
@@ -25,8 +26,14 @@ def is_inference_mode_enabled() -> bool:
     return THREAD.state.inference
 
 
+# What `before` of a mode is that changed `grad` alone, by its value before.
+GRAD_WAS = {mode: (("grad", mode),) for mode in (False, True)}
+
+
 class _GradMode:
     """A context manager that is also a decorator, for functions and generator functions."""
+
+    before: tuple[tuple[str, bool], ...]  # attributes of the thread's state, and what they were
 
     def clone(self) -> _GradMode:
         """A fresh context with the same setting, for each call of a decorated function."""
@@ -36,7 +43,7 @@ class _GradMode:
         raise NotImplementedError
 
     def __exit__(self, *exc: object) -> None:
-        raise NotImplementedError
+        _leave(self)
 
     def __call__(self, function: F) -> F:
         if isinstance(function, type):
@@ -115,17 +122,11 @@ class no_grad(_GradMode):
     def __enter__(self) -> None:
         state = THREAD.state
         if state.inference:
-            self.before, state.grad_inside = state.grad_inside, False
+            self.before = (("grad_inside", state.grad_inside),)
+            state.grad_inside = False
             return
-        self.before = state.grad
+        self.before = GRAD_WAS[state.grad]
         state.grad = False
-
-    def __exit__(self, *exc: object) -> None:
-        state = THREAD.state
-        if state.inference:
-            state.grad_inside = self.before
-        else:
-            state.grad = self.before
 
 
 class enable_grad(no_grad):
@@ -134,9 +135,10 @@ class enable_grad(no_grad):
     def __enter__(self) -> None:
         state = THREAD.state
         if state.inference:
-            self.before, state.grad_inside = state.grad_inside, True
+            self.before = (("grad_inside", state.grad_inside),)
+            state.grad_inside = True
             return
-        self.before = state.grad
+        self.before = GRAD_WAS[state.grad]
         state.grad = True
 
 
@@ -144,12 +146,13 @@ class set_grad_enabled(_GradMode):
     """Switch recording on or off; takes effect at once and is undone when used as a context manager."""
 
     def __init__(self, mode: bool) -> None:
-        self.before = is_grad_enabled()
+        state = THREAD.state
+        self.before = (("grad_inside", state.grad_inside),) if state.inference else GRAD_WAS[state.grad]
         self.mode = bool(mode)
         set_grad(self.mode)
 
     def __call__(self, function: F) -> F:
-        set_grad(self.before)
+        _leave(self)
         return super().__call__(function)
 
     def clone(self) -> set_grad_enabled:
@@ -157,9 +160,6 @@ class set_grad_enabled(_GradMode):
 
     def __enter__(self) -> None:
         set_grad(self.mode)
-
-    def __exit__(self, *exc: object) -> None:
-        set_grad(self.before)
 
 
 class inference_mode(_GradMode):
@@ -180,15 +180,20 @@ class inference_mode(_GradMode):
 
     def __enter__(self) -> None:
         state = THREAD.state
-        self.before = (state.grad, state.inference, state.grad_inside)
-        _count_inference(bool(self.mode) - state.inference)
+        inferred = state.inference
+        self.before = (("grad", state.grad), ("inference", inferred), ("grad_inside", state.grad_inside))
+        self.change = bool(self.mode) - inferred
+        _count_inference(self.change)
         state.inference, state.grad_inside = bool(self.mode), False
-        state.grad = not self.mode and (state.grad or self.before[1])
+        state.grad = not self.mode and (state.grad or inferred)
 
     def __exit__(self, *exc: object) -> None:
-        state = THREAD.state
-        _count_inference(self.before[1] - state.inference)
-        state.grad, state.inference, state.grad_inside = self.before
+        _leave(self)
+        self.left()
+
+    def left(self) -> None:
+        """The thread's state is as it was before."""
+        _count_inference(-self.change)
 
 
 def set_grad(mode: bool) -> None:
@@ -199,6 +204,16 @@ def set_grad(mode: bool) -> None:
     else:
         state.grad = mode
 
+
+def _leave(mode: _GradMode) -> None:
+    """Put back what a mode has changed. `_native/engine/modes.c` does so where it was built, safe from Ctrl-C."""
+    state = THREAD.state
+    for name, value in mode.before:
+        setattr(state, name, value)
+
+
+if WALK is not None:
+    _GradMode.__exit__, inference_mode.__exit__ = WALK.exits(THREAD)  # type: ignore[method-assign]
 
 _LOCK = threading.Lock()
 

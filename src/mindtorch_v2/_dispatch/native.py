@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # Of the interfaces: a build from older sources is as good as none.
 VERSION = 16
-WALK_VERSION = 2
+WALK_VERSION = 3
 
 
 def load(wish: str) -> ModuleType | None:

@@ -12,7 +12,9 @@
 #define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
 #include <numpy/arrayobject.h>
 
-#define VERSION 2
+#include "modes.h"
+
+#define VERSION 3
 #define FEW 8 /* gradients of a node, beyond which memory is taken for them */
 
 /* What `prepare_graph` and `prepare_walk` are given: classes, functions and values of the Python side. */
@@ -720,6 +722,7 @@ static PyMethodDef functions[] = {
     {"leaf_edge", leaf_edge, METH_O, leaf_edge_doc},
     {"drain", (PyCFunction)(void (*)(void))drain, METH_FASTCALL, drain_doc},
     {"count_dependencies", count_dependencies, METH_O, count_doc},
+    {"exits", exits, METH_O, exits_doc},
     {NULL, NULL, 0, NULL},
 };
 
