@@ -18,7 +18,8 @@ def _total(x: Tensor, dim: int) -> Tensor:
 def _normalised(op: str) -> Any:
     def apply(self: Tensor, dim: int, dtype: DType | None) -> Tensor:
         # Only other devices have a kernel that widens while it computes; here the widening is an op of its own.
-        return getattr(aten, op)(self if dtype is None else aten.to(self, dtype), dim, False)
+        wide = self if dtype is None else aten.to__dtype_layout(self, dtype=dtype)
+        return getattr(aten, op)(wide, dim, False)
 
     return apply
 
