@@ -33,6 +33,8 @@ def _cross(self: Tensor, other: Tensor, dim: int | None) -> Tensor:
         dim = self._a.shape.index(3)
         warn_once("Using torch.cross without specifying the dim arg is deprecated. Please either pass the dim "
                   "explicitly or use torch.linalg.cross, whose default is the last dimension.")
+    if self.dtype is not other.dtype:
+        raise RuntimeError(f"expected scalar type {pretty(self.dtype)} but found {pretty(other.dtype)}")
     return aten.linalg_cross(self, other, dim=dim)
 
 

@@ -321,6 +321,8 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
         if dims > min(a.ndim, b.ndim):
             raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
         dims = list(range(-dims, 0)), list(range(dims))
+    elif isinstance(dims, list) and len(dims) == 1 and isinstance(dims[0], int):
+        return tensordot(a, b, dims[0], out)  # a tensor with one element is a number
     first, second = ([d] if isinstance(d, int) else list(d) for d in dims)
     made = aten.tensordot__default(a, b, first, second)
     return made if out is None else write_results("tensordot", out, made)

@@ -177,6 +177,8 @@ def _solve(a: Tensor, b: Tensor, left: bool) -> Tensor:
         raise RuntimeError(f"linalg.solve: Expected A and B to have the same dtype, but found A of type "
                            f"{pretty(a.dtype)} and B of type {pretty(b.dtype)} instead")
     vector = kernels.is_vector(a._a.shape, b._a.shape)
+    if not b.ndim:
+        raise RuntimeError("linalg.solve: The input tensor B must have at least 2 dimensions.")
     if vector and not left:
         raise RuntimeError("linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. "
                            "In this case linalg.solve is equivalent to B / A.squeeze(-1)")

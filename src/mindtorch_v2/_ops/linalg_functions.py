@@ -155,6 +155,17 @@ def _ormqr(self: Tensor, tau: Tensor, other: Tensor, left: bool, transpose: bool
         raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be greater than or equal to tau.shape[-1]")
     if other._a.shape[side] != self._a.shape[-2]:
         raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be equal to input.shape[-2]")
+    for name, one, wanted in (("tau", tau, self.ndim - 1), ("other", other, self.ndim)):
+        if one.ndim != wanted:
+            said = "one dimension less than" if name == "tau" else "the same number of dimensions as"
+            raise RuntimeError(f"torch.ormqr: Expected {name} to have {said} input, but got {name}.ndim equal to "
+                               f"{one.ndim} and input.ndim is equal to {self.ndim}")
+        if one._a.shape[:self.ndim - 2] != self._a.shape[:-2]:
+            raise RuntimeError(f"torch.ormqr: Expected batch dimensions of {name} to be equal to input.shape[:-2], "
+                               f"but got {list(one._a.shape[:self.ndim - 2])}")
+        if one.dtype is not self.dtype:
+            raise RuntimeError(f"torch.ormqr: Expected input and {name} to have the same dtype, but input has dtype "
+                               f"{pretty(self.dtype)} and {name} has dtype {pretty(one.dtype)}")
     if tau._a.shape[-1] != min(other._a.shape[side], self._a.shape[-1]):
         raise RuntimeError(f"torch.ormqr: tau.shape[-1] must be equal to min(other.shape[{side}], input.shape[-1])")
     _refuse_dtype("ormqr_cpu", self)
@@ -252,7 +263,9 @@ def _vander(x: Tensor, count: int | None, increasing: bool) -> Tensor:
     kind = int64 if x.dtype.category <= INTEGER else x.dtype
     if size == 0:
         return aten.empty((x._a.shape[0], 0), dtype=kind, device=x.device)
-    made = aten.linalg_vander(x, N=size) if x._a.size else aten.empty((0, size), dtype=kind, device=x.device)
+    if not x._a.size:
+        return aten.empty((0, size), dtype=kind, device=x.device)
+    made = aten.linalg_vander(aten.to(x, kind), N=size)
     return made if increasing else aten.flip(made, (1,))
 
 

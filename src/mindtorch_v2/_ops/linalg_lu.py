@@ -170,6 +170,11 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpa
         raise RuntimeError("torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\n"
                            "Note: this function is intended to be used with the output produced by "
                            "torch.linalg.lu_factor")
+    if unpack_pivots and not LU_pivots.is_meta and LU_pivots._a.size:
+        lowest, highest = (value.item() for value in aten.aminmax(LU_pivots))
+        if lowest < 1 or highest > LU_data._a.shape[-2]:
+            raise RuntimeError("pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive. They were "
+                               f"{lowest} to {highest}, LU has {LU_data._a.shape[-2]} rows")
     made = named("lu_unpack", ("P", "L", "U"))(
         aten.lu_unpack__default(LU_data, LU_pivots, unpack_data, unpack_pivots))
     return made if out is None else write_results("lu_unpack", out, made)
@@ -180,7 +185,7 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) 
     """The packed LU decomposition with its pivots, and the diagnosis of each matrix if asked for."""
     warn_once("torch.lu is deprecated in favor of torch.linalg.lu_factor / torch.linalg.lu_factor_ex and will be "
               "removed in a future PyTorch release.")
-    made = named("_lu_with_info", ("LU", "pivots", "info"))(aten._lu_with_info(A, pivot, not get_infos))
+    made = named("_lu_with_info", ("LU", "pivots", "info"))(aten._lu_with_info(A, pivot, False))
     results = made if get_infos else tuple(made[:2])
     if out is None:
         return results
@@ -273,6 +278,12 @@ declare("linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_error
         "Tensor info)", composite=_solve_ex, where="n")
 
 
+def _refuse_two_dtypes(b: Tensor, a: Tensor) -> None:
+    if a.dtype is not b.dtype:
+        raise RuntimeError(f"Expected b and A to have the same dtype, but found b of type {pretty(b.dtype)} and A of "
+                           f"type {pretty(a.dtype)} instead.")
+
+
 def _triangular_solve(b: Any, a: Any, upper: bool, transpose: bool, unitriangular: bool) -> Any:
     matrix = np.swapaxes(a, -2, -1) if transpose else a
     return kernels.solve_triangular(matrix, b, upper != transpose, True, unitriangular), a.copy()
@@ -298,6 +309,7 @@ def triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bo
         if one.ndim < 2:
             raise RuntimeError(f"torch.triangular_solve: Expected {name} to have at least 2 dimensions, but it has "
                                f"{one.ndim} dimensions instead")
+    _refuse_two_dtypes(input, A)
     if A._a.shape[-1] != A._a.shape[-2]:
         raise RuntimeError("triangular_solve: A must be batches of square matrices, but they are "
                            f"{A._a.shape[-2]} by {A._a.shape[-1]} matrices")
@@ -334,6 +346,7 @@ def _cholesky_solve(self: Tensor, factor: Tensor, upper: bool) -> Tensor:
     if rows != columns or rows != self._a.shape[-2]:
         raise RuntimeError(f"Incompatible matrix sizes for cholesky_solve: each A matrix is {rows} by {columns} but "
                            f"each b matrix is {self._a.shape[-2]} by {self._a.shape[-1]}")
+    _refuse_two_dtypes(self, factor)
     return aten._cholesky_solve_helper(self, factor, upper)
 
 

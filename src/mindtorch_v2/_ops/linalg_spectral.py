@@ -13,7 +13,8 @@ from .._dispatch.namespace import aten
 from .._dispatch.promotion import pretty
 from .._dispatch.registry import choose, declare
 from .._dispatch.state import THREAD
-from .._dtype import FLOAT, DType, as_dtype, int64
+from .._dtype import FLOAT, DType, as_dtype, int64, promote_types
+from .._shape import wrap_dim
 from .._tensor import LEVELS, Tensor, wrap, wrap_known
 from .linalg import adjoint, check_matrix
 from .return_types import named
@@ -77,11 +78,15 @@ declare(
 )
 
 
-def _svd(a: Tensor, full_matrices: bool, driver: Any) -> Any:
-    check_matrix("linalg.svd", a)
+def _refuse_driver(driver: Any) -> None:
     if driver is not None:
         raise RuntimeError("torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with "
                            "cuSOLVER backend.")
+
+
+def _svd(a: Tensor, full_matrices: bool, driver: Any) -> Any:
+    check_matrix("linalg.svd", a)
+    _refuse_driver(driver)
     return named("linalg_svd", ("U", "S", "Vh"))(aten._linalg_svd(a, full_matrices, True))
 
 
@@ -92,13 +97,16 @@ def _needs_vectors(a: Tensor) -> bool:
 
 def _svdvals(a: Tensor, driver: Any) -> Tensor:
     check_matrix("linalg.svd", a)
+    _refuse_driver(driver)
     return aten._linalg_svd(a, False, _needs_vectors(a))[1]
 
 
 def _old_svd(self: Tensor, some: bool, compute_uv: bool) -> Any:
     check_matrix("linalg.svd", self)
     if not compute_uv:
-        raise NotImplementedError("svd(compute_uv=False) fills U and V with zeros in PyTorch; use torch.linalg.svdvals")
+        *batch, rows, columns = self._a.shape
+        empty = [aten.zeros((*batch, size, size), dtype=self.dtype, device=self.device) for size in (rows, columns)]
+        return named("svd", ("U", "S", "V"))((empty[0], aten.linalg_svdvals(self), empty[1]))
     u, s, vh = aten._linalg_svd(self, not some, True)
     return named("svd", ("U", "S", "V"))((u, s, adjoint(vh)))
 
@@ -297,15 +305,20 @@ def _matrix_norm(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: DType |
         raise RuntimeError(f"linalg.matrix_norm: dtype should be floating point or complex, but got {pretty(kind)}")
     if self.dtype.is_complex and not kind.is_complex:
         raise RuntimeError(f"linalg.matrix_norm: dtype should be complex for complex inputs, but got {pretty(kind)}")
+    if promote_types(self.dtype, kind) is not kind:
+        raise RuntimeError(f"linalg.matrix_norm: the dtype of the input ({pretty(self.dtype)}) should be convertible "
+                           f"without narrowing to the specified dtype ({pretty(kind)})")
     if len(dim) != 2:
         raise RuntimeError("linalg.matrix_norm: dim must be a 2-tuple. Got " + " ".join(map(str, dim)))
-    first, second = (d + self.ndim if d < 0 else d for d in dim)
+    first, second = (wrap_dim(d, self.ndim) for d in dim)
     if first == second:
         raise RuntimeError(f"linalg.matrix_norm: dims must be different. Got ({dim[0]}, {dim[1]})")
     if ord == "fro":
         return aten.linalg_vector_norm(self, 2, (first, second), keepdim, dtype=dtype)
     value = self if dtype is None else aten.to(self, dtype)
     if ord == "nuc" or (not isinstance(ord, str) and abs(ord) == 2):
+        if value._a.dtype.itemsize < 4:
+            raise RuntimeError(f"linalg.matrix_norm: Low precision dtypes not supported. Got {pretty(value.dtype)}")
         singular = aten.linalg_svdvals(aten.movedim(value, (first, second), (-2, -1)))
         if ord == "nuc":
             made = aten.sum__dim_IntList(singular, (-1,), keepdim)
@@ -330,7 +343,7 @@ def _extreme(values: Tensor, dim: int, largest: bool, keepdim: bool) -> Any:
 
 def _norm(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: DType | None) -> Tensor:
     dims = None if dim is None else tuple(dim) if isinstance(dim, (list, tuple)) else (dim,)
-    if dims is not None and len(dims) > 2:
+    if dims is not None and len(dims) not in (1, 2):
         raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dims)}")
     if ord is None:
         return aten.linalg_vector_norm(self, 2, dims, keepdim, dtype=dtype)

@@ -283,6 +283,8 @@ def _cheapest_order(extents: list[int], first: int, last: int, memory: dict[Any,
 
 
 def _multi_dot(tensors: Sequence[Tensor]) -> Tensor:
+    if isinstance(tensors, Tensor):
+        raise TypeError("linalg_multi_dot(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor")
     tensors = list(tensors)
     if len(tensors) < 2:
         raise RuntimeError("multi_dot(): expected at least 2 tensors but got " + str(len(tensors)))
@@ -332,5 +334,8 @@ def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
     warn_once("torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use "
               "torch.linalg.multi_dot, which takes a list, instead.")
+    for matrix in matrices:
+        if matrix.ndim != 2:
+            raise RuntimeError(f"Tensor dimension is {matrix.ndim}, expected 2 instead.")
     made = aten.chain_matmul__default(list(matrices))
     return made if out is None else write_results("chain_matmul", out, made)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .linalg import adjoint, raise_first
+from .linalg import SINGULAR_INVERSE, adjoint, raise_first
 
 SINGULAR_LU = ("{2}: {0}U[{1},{1}] is zero and using it on lu_solve would result in a division by "
                "zero. If you still want the factors, call linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)")
@@ -103,6 +103,9 @@ def cholesky_solve(b: np.ndarray, factor: np.ndarray, upper: bool) -> np.ndarray
 
 def cholesky_inverse(factor: np.ndarray, upper: bool) -> np.ndarray:
     """The inverse of the matrix that was factored."""
+    zeros = np.diagonal(factor, 0, -2, -1) == 0
+    if zeros.any():
+        raise_first(np.where(zeros.any(-1), zeros.argmax(-1) + 1, 0), SINGULAR_INVERSE, "cholesky_inverse")
     return cholesky_solve(np.broadcast_to(np.eye(factor.shape[-1], dtype=factor.dtype), factor.shape), factor, upper)
 
 
