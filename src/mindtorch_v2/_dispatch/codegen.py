@@ -30,10 +30,11 @@ from .native import NATIVE
 from .out_rules import COMPOSITES, COMPUTED_AS_OUT
 
 PROMOTE_PAIR = {"binary": "promote_arrays", "compare": "promote_arrays", "difference": "differing_arrays",
-                "binary_float": "float_pair"}
+                "binary_float": "float_pair", "product": "product_arrays", "quotient": "quotient_arrays"}
 NUMBERS_ADD = frozenset({"add", "sub", "mul", "div", "floor_divide"})  # `torch.add(1, 2)` is a tensor
 PROMOTE_SCALAR = {"binary": "promote_number", "compare": "promote_number", "difference": "differing_number",
-                  "binary_float": "float_number"}
+                  "binary_float": "float_number", "product": "product_number", "quotient": "quotient_number"}
+WIDE = frozenset({"product", "quotient"})  # in them a number beside 16-bit floats keeps its digits
 
 
 # Ops whose variadic argument can be something else by another keyword: `x.view(dtype=torch.int32)`.
@@ -156,7 +157,7 @@ class Writer(GraphWriter):
         promote = self.facts.promote or ""
         pair, scalar = PROMOTE_PAIR[promote], PROMOTE_SCALAR[promote]
         test = "a0.dtype is not a1.dtype"
-        if promote == "binary_float":
+        if promote in ("binary_float", "quotient"):
             test += " or a0.dtype not in FLOAT_DTYPES"
         self.add(
             3,
@@ -165,7 +166,7 @@ class Writer(GraphWriter):
             f"    v1 = {name}; a1 = v1._a",
             f"    if {test}: a0, a1 = {pair}(a0, a1)",
             "else:",
-            "    v1 = NO_TENSOR; plan_ = NUMBER_PLANS.get((kind_, a0.dtype))",
+            f"    v1 = NO_TENSOR; plan_ = {'WIDE_PLANS' if promote in WIDE else 'NUMBER_PLANS'}.get((kind_, a0.dtype))",
             f"    if plan_ is None: a0, a1 = {scalar}(a0, {name})",
             f"    else: a1 = plan_({name})",
         )

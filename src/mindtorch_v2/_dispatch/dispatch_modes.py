@@ -343,8 +343,9 @@ def _delivering(op: Op, inplace: bool) -> Callable[..., Any]:
                       for name, cell in zip(made.__code__.co_freevars, made.__closure__, strict=True))
         # It has a namespace of its own: there is nothing left to observe, no new memory and no cast.
         space = {**HOOK, **dict.fromkeys(OF_TWO, _as_they_are), "OBSERVING": False, "ALLOCATED": None,
-                 "AUTOCAST": False, "NUMBER_PLANS": _Plans(), "promote_list": _as_it_is, "to_float": _as_it_is,
-                 "device_kernel": lambda *where: _deliver, "original": lambda tensor: MINE.kept}
+                 "AUTOCAST": False, "NUMBER_PLANS": _Plans(), "WIDE_PLANS": _Plans(), "promote_list": _as_it_is,
+                 "to_float": _as_it_is, "device_kernel": lambda *where: _deliver,
+                 "original": lambda tensor: MINE.kept}
         copy = FunctionType(made.__code__, space, made.__name__, made.__defaults__, cells)
         copy.__kwdefaults__ = made.__kwdefaults__
         found = _DELIVERING[op, inplace] = copy

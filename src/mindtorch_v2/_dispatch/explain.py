@@ -18,7 +18,7 @@ from .._backends.flipped import FlippedArray
 from .._device import on_two_devices
 from .._shape import broadcast_shapes
 from .._tensor import Tensor, wrap
-from .codegen import NUMBERS_ADD
+from .codegen import NUMBERS_ADD, PROMOTE_SCALAR
 from .dtype_rules import unsupported
 from .namespace import aten
 from .observer import tell_refusal
@@ -53,7 +53,7 @@ def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str, operat
         return NotImplemented
     arguments = op.schema.arguments
     # A composite's parts have said already what does not fit.
-    scalar_ok = op.promote in ("binary", "binary_float", "compare", "difference") or (
+    scalar_ok = op.promote in PROMOTE_SCALAR or (
         op.composite is not None and isinstance(error, RuntimeError))
     first = 0 if form.endswith("_") else 1  # in-place forms are methods, whose tensor is not counted
     for position, (argument, value) in enumerate(zip(arguments, values), start=first):

@@ -9,6 +9,7 @@ import numpy as np
 
 from .._backends.base import device_of
 from .._backends.cpu.memory import to
+from .._backends.cpu.wide import HALVES, wide_number
 from .._dtype import (
     BOOL,
     COMPLEX,
@@ -234,6 +235,37 @@ def float_number(a: Any, value: Any) -> tuple[Any, Any]:
     return operand(a, DefaultDtype.value.np), number_operand(value, DefaultDtype.value.np)
 
 
+def product_arrays(a: Any, b: Any) -> tuple[Any, Any]:
+    """`promote_arrays` for a product or quotient, where a number beside 16-bit floats keeps its digits."""
+    first, second = promote_arrays(a, b)
+    return _with_digits(first, second, b)
+
+
+def product_number(a: Any, value: Any) -> tuple[Any, Any]:
+    """`promote_number` for a product or quotient, where a number beside 16-bit floats keeps its digits."""
+    first, second = promote_number(a, value)
+    return _with_digits(first, second, value)
+
+
+def quotient_arrays(a: Any, b: Any) -> tuple[Any, Any]:
+    """`float_pair`, where a number beside 16-bit floats keeps its digits."""
+    first, second = float_pair(a, b)
+    return _with_digits(first, second, b)
+
+
+def quotient_number(a: Any, value: Any) -> tuple[Any, Any]:
+    """`float_number`, where a number beside 16-bit floats keeps its digits."""
+    first, second = float_number(a, value)
+    return _with_digits(first, second, value)
+
+
+def _with_digits(a: Any, b: Any, value: Any) -> tuple[Any, Any]:
+    """Two operands of one dtype, of which the second stands for a value, as a product takes them."""
+    if a.dtype not in HALVES or b.shape or type(a) is not np.ndarray or type(b) is not np.ndarray:
+        return a, b
+    return a, wide_number(value)
+
+
 def _number_plans() -> dict[tuple[type, np.dtype], Any]:
     """What makes an operand of a number, where its type and the tensor's dtype alone decide: with floating tensors."""
     plans: dict[tuple[type, np.dtype], Any] = {}
@@ -269,3 +301,4 @@ def pretty(d: dtype) -> str:
 
 FLOAT32 = float32.np
 NUMBER_PLANS = _number_plans()
+WIDE_PLANS = {key: plan for key, plan in NUMBER_PLANS.items() if key[1] not in HALVES}

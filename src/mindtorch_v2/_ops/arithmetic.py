@@ -17,13 +17,16 @@ from .._backends.cpu.arithmetic import (
     remainder,
     scaled_operand,
     subtract,
+    sum_in_float32,
 )
 from .._backends.cpu.inplace import add_into, subtract_into
+from .._backends.cpu.wide import HALVES
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import (
     FLOAT_DTYPES,
     differing_arrays,
     differing_number,
+    product_number,
     promote_number,
     result_dtype,
     scalar_array,
@@ -39,10 +42,14 @@ def _add_scaled(a: Any, b: Any, alpha: Any) -> Any:
         made = providers.native.formula(elements.SUM_OF_SCALED, None, a, b, alpha, 0.0, 0.0)
         if made is not None:
             return made
+    if a.dtype in HALVES:
+        return sum_in_float32(a, b, alpha)
     return np.add(a, scaled_operand(b, alpha))
 
 
 def _subtract_scaled(a: Any, b: Any, alpha: Any) -> Any:
+    if a.dtype in HALVES:
+        return sum_in_float32(a, b, -alpha)
     return subtract(a, b if a.dtype == np.bool_ else scaled_operand(b, alpha))  # two booleans are refused
 
 
@@ -100,13 +107,13 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
 
 declare(
     "mul.Tensor(Tensor self, Tensor other) -> Tensor",
-    cpu=elements.multiply, promote="binary", inplace=True, meta="broadcast", flops="elementwise",
+    cpu=elements.multiply, promote="product", inplace=True, meta="broadcast", flops="elementwise",
     grad={"self": lambda grad, other: grad * conj(other), "other": lambda grad, self: grad * conj(self)},
 )
 # What formulas and composites use for a number beside a tensor; Python's `x * 2` is mul.Tensor, as in PyTorch.
 declare(
     "mul.Scalar(Tensor self, Scalar other) -> Tensor",
-    cpu=step("aten::mul", "Tensor")(lambda a, other: elements.multiply(*promote_number(a, other))),
+    cpu=step("aten::mul", "Tensor")(lambda a, other: elements.multiply(*product_number(a, other))),
     node="MulBackward1", where="n", meta="same",
     flops="elementwise",
     grad={"self": lambda grad, other: aten.mul__Scalar(grad, conj(other))},
@@ -136,7 +143,7 @@ def _negative_times(grad: Tensor, factor: Any) -> Any:
 
 declare(
     "div.Tensor(Tensor self, Tensor other) -> Tensor",
-    cpu=elements.divide, promote="binary_float", inplace=True, meta="broadcast",
+    cpu=elements.divide, promote="quotient", inplace=True, meta="broadcast",
     grad={
         "self": lambda grad, other: grad / conj(other),
         "other": lambda grad, self, other: _negative_times(grad, conj((self / other) / other)),
@@ -144,12 +151,12 @@ declare(
 )
 declare(
     "div.Scalar(Tensor self, Scalar other) -> Tensor",
-    cpu=lambda a, other: elements.divide(*promote_number(a, other)), node="DivBackward1", where="n", promote="float",
+    cpu=lambda a, other: elements.divide(*product_number(a, other)), node="DivBackward1", where="n", promote="float",
     meta="same", grad={"self": lambda grad, other: aten.div__Scalar(grad, conj(other))},
 )
 declare(
     "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
-    cpu=divide_rounded, promote="binary", inplace=True, node="DivBackward2", meta="broadcast",
+    cpu=divide_rounded, promote="product", inplace=True, node="DivBackward2", meta="broadcast",
     grad={"self": lambda grad, other, rounding_mode: aten.zeros_like(grad),
           "other": lambda grad, other, rounding_mode: aten.zeros_like(grad)},
 )
@@ -172,7 +179,7 @@ def div_(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
 
 
 declare(
-    "floor_divide(Tensor self, Tensor other) -> Tensor", cpu=floor_divide, promote="binary", inplace=True,
+    "floor_divide(Tensor self, Tensor other) -> Tensor", cpu=floor_divide, promote="product", inplace=True,
     meta="broadcast", node="NotImplemented",
     grad={"self": not_implemented("floor_divide"), "other": not_implemented("floor_divide")},
 )

@@ -12,7 +12,7 @@ from .._dispatch.dispatcher import write_results
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import pretty
 from .._dispatch.registry import choose, declare
-from .._dtype import FLOAT, int32
+from .._dtype import FLOAT, FROM_NUMPY, int32
 from .._tensor import Tensor, wrap, wrap_known
 from .._warn import warn_once
 from .linalg import adjoint, check_matrix, renamed
@@ -278,13 +278,15 @@ declare("linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_error
         "Tensor info)", composite=_solve_ex, where="n")
 
 
-def _refuse_two_dtypes(b: Tensor, a: Tensor) -> None:
-    if a.dtype is not b.dtype:
-        raise RuntimeError(f"Expected b and A to have the same dtype, but found b of type {pretty(b.dtype)} and A of "
-                           f"type {pretty(a.dtype)} instead.")
+def _refuse_two_dtypes(b: Any, a: Any) -> None:
+    if a.dtype != b.dtype:
+        found, other = (pretty(FROM_NUMPY[one.dtype]) for one in (b, a))
+        raise RuntimeError(f"Expected b and A to have the same dtype, but found b of type {found} and A of type {other} "
+                           "instead.")
 
 
 def _triangular_solve(b: Any, a: Any, upper: bool, transpose: bool, unitriangular: bool) -> Any:
+    _refuse_two_dtypes(b, a)
     matrix = np.swapaxes(a, -2, -1) if transpose else a
     return kernels.solve_triangular(matrix, b, upper != transpose, True, unitriangular), a.copy()
 
@@ -309,7 +311,6 @@ def triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bo
         if one.ndim < 2:
             raise RuntimeError(f"torch.triangular_solve: Expected {name} to have at least 2 dimensions, but it has "
                                f"{one.ndim} dimensions instead")
-    _refuse_two_dtypes(input, A)
     if A._a.shape[-1] != A._a.shape[-2]:
         raise RuntimeError("triangular_solve: A must be batches of square matrices, but they are "
                            f"{A._a.shape[-2]} by {A._a.shape[-1]} matrices")
@@ -346,7 +347,7 @@ def _cholesky_solve(self: Tensor, factor: Tensor, upper: bool) -> Tensor:
     if rows != columns or rows != self._a.shape[-2]:
         raise RuntimeError(f"Incompatible matrix sizes for cholesky_solve: each A matrix is {rows} by {columns} but "
                            f"each b matrix is {self._a.shape[-2]} by {self._a.shape[-1]}")
-    _refuse_two_dtypes(self, factor)
+    _refuse_two_dtypes(self._a, factor._a)
     return aten._cholesky_solve_helper(self, factor, upper)
 
 

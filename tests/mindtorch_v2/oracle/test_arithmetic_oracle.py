@@ -145,3 +145,36 @@ def test_given_memory_changes_its_version():
         torch.add(torch.ones(3), 1, out=z)
         assert z._version == 1
         assert z.tolist() == [2, 2, 2]
+
+
+BESIDE_HALVES = {
+    "x * n": lambda torch, x, n: x * n, "n * x": lambda torch, x, n: n * x, "x / n": lambda torch, x, n: x / n,
+    "n / x": lambda torch, x, n: n / x, "x // n": lambda torch, x, n: x // n,
+    "mul_": lambda torch, x, n: x.clone().mul_(n), "div_": lambda torch, x, n: x.clone().div_(n),
+    "a tensor": lambda torch, x, n: x * torch.tensor(n), "divided by a tensor": lambda torch, x, n: x / torch.tensor(n),
+    "trunc": lambda torch, x, n: torch.div(x, n, rounding_mode="trunc"),
+    "out": lambda torch, x, n: torch.mul(x, n, out=torch.empty(0, dtype=x.dtype)),
+    "strided": lambda torch, x, n: x[::2] * n, "without dimensions": lambda torch, x, n: x[3] * n,
+}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("form", BESIDE_HALVES)
+def test_numbers_beside_16_bit_floats_keep_their_digits(form: str, dtype: str) -> None:
+    values = [0.001, -1e-6, 3.0, 7.25, -0.1, 65000.0, 0.0, 123.0]
+    for number in (0.1, 1 / 3, 1e-6, 1e6, 1 << 20, -0.7, 7):
+        mine, other = (BESIDE_HALVES[form](torch, torch.tensor(values).to(getattr(torch, dtype)), number)
+                       for torch in (ours, theirs))
+        assert str(mine.dtype).endswith(dtype)
+        assert mine.double().tolist() == other.double().tolist()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_scaled_sums_of_16_bit_floats_are_rounded_once(dtype: str) -> None:
+    for alpha in (0.3, -0.7, 3):
+        for form in ("add", "sub", "add_", "sub_"):
+            results = []
+            for torch in (ours, theirs):
+                x = torch.tensor([1.0, 2.5, -3.0, 0.1] * 16).to(getattr(torch, dtype))
+                results.append(getattr(x, form)(x + 0.5, alpha=alpha).double().tolist())
+            assert results[0] == results[1]

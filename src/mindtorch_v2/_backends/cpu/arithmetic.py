@@ -14,6 +14,7 @@ from . import providers
 from .blocks import blocks
 from .elements import SUBTRACT, elementwise, multiply, shared, sqrt
 from .memory import copy_, empty_beside, to
+from .wide import HALVES, in_float32, widened
 
 Array = Any
 # Elements from which computing a remainder in float64 pays, and quotients whose product with a float32 is exact.
@@ -31,6 +32,12 @@ def scaled_operand(b: Array, alpha: Any) -> Array:
     return np.multiply(b, stored_scalar(alpha, b.dtype) if type(alpha) is int else scalar_array(alpha, b.dtype))
 
 
+def sum_in_float32(a: Array, b: Array, alpha: Any) -> Array:
+    """`a + alpha b` of 16-bit floats, rounded once."""
+    factor = stored_scalar(alpha, b.dtype)
+    return np.asarray(widened(a) + widened(factor) * widened(b)).astype(a.dtype)
+
+
 def subtract(a: Array, b: Array, out: Array | None = None) -> Array:
     """Difference; booleans are refused with PyTorch's advice."""
     if a.dtype == np.bool_:
@@ -46,6 +53,7 @@ subtract.ufunc = np.subtract  # type: ignore[attr-defined]
 difference = elementwise(SUBTRACT, 2)(subtract)
 
 
+@in_float32
 def divide_rounded(a: Array, b: Array, rounding_mode: str | None) -> Array:
     """Quotient rounded toward zero ("trunc") or down ("floor")."""
     if rounding_mode is None:
@@ -73,6 +81,7 @@ def _refuse_zero(b: Array, kernel: str) -> None:
         raise RuntimeError("ZeroDivisionError")
 
 
+@in_float32
 def floor_divide(a: Array, b: Array) -> Array:
     """Quotient rounded down."""
     if a.shape == b.shape or not b.shape:
@@ -172,7 +181,8 @@ def power_scalar(a: Array, exponent: Any) -> Array:
         return multiply(multiply(a, a), a)
     if exponent == -1 and a.dtype in FLOAT_DTYPES:
         return np.true_divide(np.ones((), a.dtype), a)
-    return _power(a, scalar_array(exponent, a.dtype))
+    narrow = a.dtype in HALVES or (a.dtype.kind in "iu" and type(exponent) is int)
+    return _power(a, (stored_scalar if narrow else scalar_array)(exponent, a.dtype))
 
 
 _power = shared(np.power)

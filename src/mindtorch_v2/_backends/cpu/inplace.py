@@ -12,8 +12,9 @@ import numpy as np
 
 from ..._dispatch.promotion import scalar_array
 from . import binary, providers
-from .arithmetic import scaled_operand, subtract
+from .arithmetic import scaled_operand, subtract, sum_in_float32
 from .elements import ADD_PRODUCT, ADD_QUOTIENT, ADD_SCALED, LERP, add
+from .wide import HALVES
 
 Array = Any
 PLAIN = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
@@ -36,6 +37,8 @@ def add_into(a: Array, b: Array, alpha: Any) -> Array:
     if alpha != 1:
         if _updated(ADD_SCALED, a, b, b, alpha):
             return a
+        if a.dtype in HALVES:
+            return sum_in_float32(a, b, alpha)
         b = scaled_operand(b, alpha)
     return add(a, b, a)
 
@@ -45,6 +48,8 @@ def subtract_into(a: Array, b: Array, alpha: Any) -> Array:
     if a.dtype == np.bool_:
         return subtract(a, b)
     if alpha != 1:
+        if a.dtype in HALVES:
+            return sum_in_float32(a, b, -alpha)
         b = scaled_operand(b, alpha)
     return np.subtract(a, b, a)
 
