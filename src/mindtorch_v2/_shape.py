@@ -79,6 +79,8 @@ def wrap_dims(dims: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
     if dims is None:
         return tuple(range(ndim))
     if hasattr(dims, "__index__"):
+        if dims is True or dims is False:
+            raise TypeError("a dimension must be an int, not bool")
         dims = dims.__index__()  # type: ignore[union-attr]
         return (wrap_dim(dims, ndim),) if ndim else (wrap_dim(dims, 0),)[:0]
     if not len(dims):

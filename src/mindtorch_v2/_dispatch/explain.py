@@ -130,12 +130,14 @@ def wrong_kind(kind: str, value: Any) -> str | None:
     if "[" in name and name.startswith(("int", "SymInt", "float")):
         elements = value if isinstance(value, (list, tuple)) else ()
         of = "ints" if not name.startswith("float") else "floats"
-        plain = isinstance(value, (str, dict)) or (of == "ints" and isinstance(value, float))
+        plain = isinstance(value, (str, dict, bool)) or (of == "ints" and isinstance(value, float))
         if plain or any(isinstance(one, (str, *((float,) if of == "ints" else ()))) for one in elements):
             return f"tuple of {of}"
         return None
     wanted = {"Scalar": "Number", "float": "float", "int": "int", "SymInt": "int", "bool": "bool"}.get(name)
     if wanted == "int" and isinstance(value, Tensor) and value.dtype.category > 1:
+        return wanted
+    if wanted == "int" and isinstance(value, bool):
         return wanted
     wrong = (str, bytes, dict, list, tuple) if wanted != "int" else (str, bytes, dict, list, tuple, float)
     return wanted if wanted is not None and isinstance(value, wrong) else None

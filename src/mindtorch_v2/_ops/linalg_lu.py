@@ -281,8 +281,8 @@ declare("linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_error
 def _refuse_two_dtypes(b: Any, a: Any) -> None:
     if a.dtype != b.dtype:
         found, other = (pretty(FROM_NUMPY[one.dtype]) for one in (b, a))
-        raise RuntimeError(f"Expected b and A to have the same dtype, but found b of type {found} and A of type {other} "
-                           "instead.")
+        raise RuntimeError(f"Expected b and A to have the same dtype, but found b of type {found} and A of type "
+                           f"{other} instead.")
 
 
 def _triangular_solve(b: Any, a: Any, upper: bool, transpose: bool, unitriangular: bool) -> Any:

@@ -58,25 +58,25 @@ declare(
 
 
 # `x.sum()` and `x.sum(dim=None)` are two overloads, each with a node of its own.
-_NOT_GIVEN: Any = object()
+NOT_GIVEN: Any = object()
 
 
 def _one_of(name: str, dim: Any, axis: Any) -> Any:
     """The dimensions, which may be called `axis`."""
-    if axis is _NOT_GIVEN:
-        if dim is _NOT_GIVEN:
+    if axis is NOT_GIVEN:
+        if dim is NOT_GIVEN:
             raise TypeError(f"{name}() received an invalid combination of arguments: keepdim needs dim")
         return dim
-    if dim is not _NOT_GIVEN:
+    if dim is not NOT_GIVEN:
         raise TypeError(f"{name}() received dim and axis, which are two names of one argument")
     return axis
 
 
 @choose("sum")
-def sum_(input: Tensor, dim: Any = _NOT_GIVEN, keepdim: bool = False, *, dtype: DType | None = None, out: Any = None,
-         axis: Any = _NOT_GIVEN, keepdims: bool = False) -> Tensor:
+def sum_(input: Tensor, dim: Any = NOT_GIVEN, keepdim: bool = False, *, dtype: DType | None = None, out: Any = None,
+         axis: Any = NOT_GIVEN, keepdims: bool = False) -> Tensor:
     """The sum of all elements, or sums over dimensions."""
-    if dim is _NOT_GIVEN and axis is _NOT_GIVEN and not keepdim and not keepdims:
+    if dim is NOT_GIVEN and axis is NOT_GIVEN and not keepdim and not keepdims:
         if dtype is None and out is None:
             return aten.sum__default(input)
         return aten.sum__default(input, dtype=dtype, out=out)
@@ -132,10 +132,10 @@ declare(
 
 
 @choose("mean")
-def mean(input: Tensor, dim: Any = _NOT_GIVEN, keepdim: bool = False, *, dtype: DType | None = None, out: Any = None,
-         axis: Any = _NOT_GIVEN, keepdims: bool = False) -> Tensor:
+def mean(input: Tensor, dim: Any = NOT_GIVEN, keepdim: bool = False, *, dtype: DType | None = None, out: Any = None,
+         axis: Any = NOT_GIVEN, keepdims: bool = False) -> Tensor:
     """The mean of all elements, or means over dimensions."""
-    if dim is _NOT_GIVEN and axis is _NOT_GIVEN and not keepdim and not keepdims:
+    if dim is NOT_GIVEN and axis is NOT_GIVEN and not keepdim and not keepdims:
         return aten.mean__default(input, dtype=dtype, out=out)
     dim = _one_of("mean", dim, axis)
     keepdim = keepdim or keepdims
@@ -189,11 +189,11 @@ declare(
 
 
 @choose("prod")
-def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: DType | None = None, out: Any = None,
-         axis: int | None = None, keepdims: bool = False) -> Tensor:
+def prod(input: Tensor, dim: Any = NOT_GIVEN, keepdim: bool = False, *, dtype: DType | None = None, out: Any = None,
+         axis: Any = NOT_GIVEN, keepdims: bool = False) -> Tensor:
     """The product of all elements, or products along a dimension."""
-    dim = axis if dim is None else dim
-    if dim is None:
+    dim = axis if dim is NOT_GIVEN else dim
+    if dim is NOT_GIVEN and not keepdim:
         return aten.prod__default(input, dtype=dtype, out=out)
     refuse_several("prod", dim)
     return aten.prod__dim_int(input, dim, keepdim or keepdims, dtype=dtype, out=out)
@@ -201,7 +201,7 @@ def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype:
 
 def refuse_several(name: str, dim: Any) -> None:
     """PyTorch's TypeError for reductions that take one dimension only."""
-    if not hasattr(dim, "__index__"):
+    if not hasattr(dim, "__index__") or isinstance(dim, bool):
         raise TypeError(f"{name}() received an invalid combination of arguments - got ({type(dim).__name__}); "
                         "'dim' must be int")
 
@@ -223,6 +223,7 @@ def _truth(name: str, kernel: Any) -> None:
         if dim is None and not keepdim:
             return getattr(aten, whole)(input, out=out)
         if isinstance(dim, int):
+            refuse_several(name, dim)
             return getattr(aten, one)(input, dim, keepdim, out=out)
         return getattr(aten, several)(input, dim, keepdim, out=out)
 
@@ -239,6 +240,8 @@ declare("count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", cpu=kerne
 @choose("count_nonzero")
 def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
     """How many elements are not zero."""
+    if isinstance(dim, bool):
+        refuse_several("count_nonzero", dim)
     form = aten.count_nonzero__default if dim is None or isinstance(dim, int) else aten.count_nonzero__dim_IntList
     return form(input, dim)
 
@@ -289,11 +292,11 @@ def _extremes(name: str, ufunc: np.ufunc, position: Any, binary: str, result: An
     whole, along, pair = f"{name}__default", f"{name}__dim", f"{name}__other"
 
     @choose(name)
-    def extreme(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None, out: Any = None,
-                axis: Any = None, keepdims: bool = False) -> Any:
-        if dim is None:
-            dim = axis if other is None else other
-            if dim is None:
+    def extreme(input: Tensor, dim: Any = NOT_GIVEN, keepdim: bool = False, *, other: Any = NOT_GIVEN,
+                out: Any = None, axis: Any = NOT_GIVEN, keepdims: bool = False) -> Any:
+        if dim is NOT_GIVEN:
+            dim = axis if other is NOT_GIVEN else other
+            if dim is NOT_GIVEN and not keepdim:
                 return getattr(aten, whole)(input, out=out)
         if isinstance(dim, Tensor):
             if keepdim is not False:

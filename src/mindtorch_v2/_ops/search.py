@@ -44,6 +44,9 @@ def _wanted(found: tuple[Tensor, Tensor, Tensor], return_inverse: bool, return_c
 def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
            dim: int | None = None) -> Any:
     """The distinct elements, or the distinct slices along a dimension."""
+    for name, flag in (("sorted", sorted), ("return_inverse", return_inverse), ("return_counts", return_counts)):
+        if type(flag) is not bool:  # `unique(x, 0)` gives no dimension
+            raise TypeError(f"_unique2(): argument '{name}' must be bool, not {type(flag).__name__}")
     if dim is None:
         found = aten._unique2(input, sorted, return_inverse, return_counts)
     else:

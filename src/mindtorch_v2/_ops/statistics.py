@@ -14,7 +14,7 @@ from .._dtype import DType, float32, float64, int64
 from .._shape import wrap_dim, wrap_dims
 from .._tensor import Tensor, wrap_known
 from .formulas import conj, spread
-from .reduce import evenly, kept, selected
+from .reduce import NOT_GIVEN, evenly, kept, refuse_several, selected
 from .return_types import named
 
 # -- variance ------------------------------------------------------------------------------------------------------
@@ -197,9 +197,11 @@ def _medians(name: str, skip_nan: bool) -> None:
             differentiable=(0,), grad={"self": selected})
 
     @choose(name)
-    def median(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Any:
-        if dim is None:
+    def median(input: Tensor, dim: Any = NOT_GIVEN, keepdim: bool = False, *, out: Any = None) -> Any:
+        if dim is NOT_GIVEN and not keepdim:
             return getattr(aten, f"{name}__default")(input, out=out)
+        if not isinstance(dim, str):
+            refuse_several(name, dim)
         return result(getattr(aten, f"{name}__dim")(input, dim, keepdim, out=out))
 
     median.__name__ = name

@@ -107,7 +107,9 @@ def remainder(a: Array, b: Array) -> Array:
     if a.shape == b.shape and providers.elements(a, b):
         return providers.native.modulo(a, b, True)
     quick = _quick_rest(a, b, np.floor)
-    return np.remainder(a, b) if quick is None else quick
+    made = np.asarray(np.remainder(a, b) if quick is None else quick)
+    # A rest of zero has the dividend's sign; NumPy's has the divisor's.
+    return made if made.dtype.kind == "c" else np.copysign(made, a, out=made, where=made == 0)
 
 
 def fmod(a: Array, b: Array) -> Array:

@@ -142,6 +142,8 @@ def dist(a: Array, b: Array, order: Any) -> Array:
 
 def logsumexp(a: Array, dim: Dims, keepdim: bool) -> Array:
     """log(sum(exp(a))), shifted by the largest element so that it does not overflow."""
+    if dim is None:
+        raise TypeError("logsumexp(): argument 'dim' (position 2) must be tuple of ints, not NoneType")
     axes = wrap_dims(dim, a.ndim)
     work = wide(a)
     if not a.size:
