@@ -27,7 +27,7 @@ from .autocast_lists import POLICIES
 from .facts import Facts
 from .graph_codegen import GraphWriter
 from .native import NATIVE
-from .out_rules import COMPOSITES, COMPUTED_AS_OUT
+from .out_rules import COMPOSITES, COMPUTED_AS_OUT, WITHOUT_OUT
 
 PROMOTE_PAIR = {"binary": "promote_arrays", "compare": "promote_arrays", "difference": "differing_arrays",
                 "binary_float": "float_pair", "product": "product_arrays", "quotient": "quotient_arrays"}
@@ -54,7 +54,7 @@ class Writer(GraphWriter):
         self.older = facts.key in OLDER
         self.has_out = (not facts.inplace and not facts.view
                         and (not facts.composite or self.schema.name in COMPOSITES)
-                        and "out" not in self.argument_names())
+                        and self.schema.name not in WITHOUT_OUT and "out" not in self.argument_names())
 
     # -- signature -------------------------------------------------------------------------------------------------
 

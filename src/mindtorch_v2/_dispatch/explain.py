@@ -16,15 +16,17 @@ import numpy as np
 
 from .._backends.flipped import FlippedArray
 from .._device import on_two_devices
+from .._dtype import FLOAT, DefaultDtype
 from .._shape import broadcast_shapes
 from .._tensor import Tensor, wrap
 from .codegen import NUMBERS_ADD, PROMOTE_SCALAR
 from .dtype_rules import unsupported
 from .namespace import aten
 from .observer import tell_refusal
+from .out_rules import EXACT
 from .overload_names import takes_several
 from .overriding import PACKAGE, NobodyAnswers, Taken, claim
-from .promotion import number_array
+from .promotion import check_cast, number_array, result_dtype
 from .registry import Op
 from .schema import as_given
 
@@ -100,7 +102,12 @@ def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str, operat
         return IndexError(str(error))
     if isinstance(error, np.linalg.LinAlgError):
         return RuntimeError(str(error))
-    if isinstance(error, TypeError) and "ufunc" in str(error) and tensors:
+    foreign = isinstance(error, TypeError) and "ufunc" in str(error)
+    if foreign or isinstance(error, NotImplementedError):
+        refused = no_cast(op, values, form, sys._getframe(1).f_locals.get("out"))
+        if refused is not None:
+            return refused
+    if foreign and tensors:
         return unsupported(f"{form.rstrip('_')}_cpu", tensors[0]._a.dtype)
     if isinstance(error, MemoryError):
         return no_memory(error)
@@ -110,6 +117,27 @@ def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str, operat
             shown = ", ".join(map(str, sizes if isinstance(sizes, (list, tuple)) else [sizes]))
             return RuntimeError(f"Storage size calculation overflowed with sizes=[{shown}]")
     return in_own_words(error, values, form, tensors)
+
+
+def no_cast(op: Op, values: tuple[Any, ...], form: str, out: Any) -> RuntimeError | None:
+    """What PyTorch says first of dtypes that a kernel refuses: that what is written to could not hold the result."""
+    target = values[0] if form.endswith("_") else out
+    beside = op.overload == "Scalar" and [argument.name for argument in op.schema.arguments[1:2]] == ["other"]
+    if (op.promote is None and not beside) or op.promote in ("list", "compare") or not isinstance(target, Tensor):
+        return None
+    if out is not None and op.name in EXACT:
+        return None
+    operands = [value for argument, value in zip(op.schema.arguments, values)
+                if argument.is_tensor or (beside and argument.name == "other")]
+    numbers = [value for value in operands if isinstance(value, OPERANDS[1:])]
+    result = result_dtype([value._a for value in operands if isinstance(value, Tensor)], numbers)
+    if result.category < FLOAT and op.promote in ("float", "binary_float", "ternary_float", "quotient"):
+        result = DefaultDtype.value
+    try:
+        check_cast(result.np, target._a.dtype)
+    except RuntimeError as refused:
+        return refused
+    return None
 
 
 def not_a_call(op: Op, form: str, values: tuple[Any, ...], said: str) -> TypeError:

@@ -44,6 +44,9 @@ _COMPOSITES = """
     vstack
 """
 COMPOSITES = frozenset(_COMPOSITES.split())
+# Ops with kernels of their own that take none.
+WITHOUT_OUT = frozenset({"_prelu_kernel", "binary_cross_entropy_with_logits", "celu", "clone", "dist", "isfinite",
+                         "isinf", "isreal", "relu", "roll", "rot90"})
 # Ops that read elements after others were written: `out=` may not be one of the operands.
 APART = frozenset({"cat", "gather", "index_select", "kthvalue", "masked_select", "take"})
 # Those of them that first resize an `out=` of another shape, so that it may have shown elements twice.

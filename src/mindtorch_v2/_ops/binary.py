@@ -102,19 +102,20 @@ def _xlogy_backward_self(grad: Tensor, self: Tensor, other: Any) -> Any:
     return aten.xlogy(grad, other) if float(other) > 0 else aten.masked_fill(aten.xlogy(grad, other), self == 0, 0)
 
 
+_XLOGY = real_floats("xlogy_cpu", kernels.xlogy)
 declare(
-    "xlogy.Tensor(Tensor self, Tensor other) -> Tensor", cpu=real_floats("xlogy_cpu", kernels.xlogy),
+    "xlogy.Tensor(Tensor self, Tensor other) -> Tensor", cpu=_XLOGY,
     promote="ternary_float", inplace=True, meta="broadcast", where="n",
     grad={"self": _xlogy_backward_self, "other": lambda grad, self, other: grad * self / other},
 )
 declare(
     "xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor", where="n", node="XlogyBackward1", meta="same",
-    promote="float", cpu=lambda value, b: kernels.xlogy(*reversed(promote_number(b, value))),
+    promote="float", cpu=lambda value, b: _XLOGY(*reversed(promote_number(b, value))),
     grad={"other": lambda grad, self, other: grad * self / other},
 )
 declare(
     "xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor", where="n", node="XlogyBackward2", meta="same",
-    promote="float", inplace=True, cpu=lambda a, other: kernels.xlogy(*promote_number(a, other)),
+    promote="float", inplace=True, cpu=lambda a, other: _XLOGY(*promote_number(a, other)),
     grad={"self": _xlogy_backward_self},
 )
 

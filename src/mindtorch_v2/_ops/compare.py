@@ -219,6 +219,8 @@ _ABSENT = object()
 def where(condition: Tensor, input: Any = _ABSENT, other: Any = _ABSENT, *, out: Any = None) -> Any:
     """`input` where the condition holds and `other` elsewhere; with the condition alone, where it holds."""
     if input is _ABSENT and other is _ABSENT:
+        if out is not None:
+            raise TypeError("where() received an invalid combination of arguments - got (Tensor, out=Tensor)")
         return aten.where__default(condition)
     if condition.dtype is uint8:
         warn_once("where received a uint8 condition tensor. This behavior is deprecated: it is read as bool; give it a "

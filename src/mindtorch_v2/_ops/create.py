@@ -329,6 +329,9 @@ def _like_face(name: str) -> None:
              pin_memory: bool = False, requires_grad: bool = False, memory_format: MemoryFormat | None = None,
              **fill_by_name: Any) -> Tensor:
         if fill_by_name:
+            others = [key for key in fill_by_name if key != "fill_value"]
+            if others or fill:
+                raise TypeError(f"{name}() got an unexpected keyword argument '{(others or ['fill_value'])[0]}'")
             fill = (fill_by_name.pop("fill_value"),)
         made = getattr(aten, overload)(
             input, *fill, dtype=dtype, layout=layout, device=device, memory_format=memory_format)

@@ -11,7 +11,7 @@ from .._device import DeviceLike
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import pretty
 from .._dispatch.registry import declare
-from .._dtype import FLOAT, DefaultDtype, DType
+from .._dtype import FLOAT, DefaultDtype, DType, as_dtype
 from .._shape import wrap_dim
 from .._tensor import Tensor
 
@@ -259,7 +259,13 @@ def _shift(back: bool) -> Callable[..., Tensor]:
     return shift
 
 
+def _refuse_integers(name: str, dtype: DType | None) -> None:
+    if dtype is not None and as_dtype(dtype, name).category < FLOAT:
+        raise RuntimeError(f"{name} requires a floating point or complex dtype")
+
+
 def _fftfreq(n: int, d: float, dtype: DType | None, layout: Any, device: DeviceLike, pin_memory: bool | None) -> Tensor:
+    _refuse_integers("fftfreq", dtype)
     positive = aten.arange(0, (n + 1) // 2, dtype=dtype or DefaultDtype.value, device=device)
     negative = aten.arange(-(n // 2), 0, dtype=dtype or DefaultDtype.value, device=device)
     return aten.cat([positive, negative]) * (1.0 / (n * d) if n * d else math.inf if n else 1.0)
@@ -267,6 +273,7 @@ def _fftfreq(n: int, d: float, dtype: DType | None, layout: Any, device: DeviceL
 
 def _rfftfreq(n: int, d: float, dtype: DType | None, layout: Any, device: DeviceLike,
               pin_memory: bool | None) -> Tensor:
+    _refuse_integers("rfftfreq", dtype)
     return aten.arange(0, n // 2 + 1, dtype=dtype or DefaultDtype.value, device=device) * (
         1.0 / (n * d) if n * d else math.inf)
 

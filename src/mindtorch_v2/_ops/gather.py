@@ -151,6 +151,8 @@ declare("argwhere(Tensor self) -> Tensor", composite=lambda self: aten.nonzero__
 @choose("nonzero")
 def nonzero(input: Tensor, *, as_tuple: bool = False, out: Any = None) -> Any:
     """The positions of elements that are not 0: a row each, or with `as_tuple` a vector per dimension."""
+    if as_tuple and out is not None:
+        raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
     return aten.nonzero_numpy(input) if as_tuple else aten.nonzero__default(input, out=out)
 
 

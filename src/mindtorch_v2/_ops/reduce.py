@@ -11,7 +11,7 @@ from .._dispatch.namespace import aten
 from .._dispatch.promotion import FLOAT_DTYPES, pretty
 from .._dispatch.registry import choose, declare
 from .._dispatch.state import THREAD
-from .._dtype import DType
+from .._dtype import FLOAT, DType, as_dtype
 from .._shape import numel, reduced_shape, wrap_dims
 from .._tensor import Tensor
 from .formulas import conj, spread
@@ -79,12 +79,20 @@ def sum_(input: Tensor, dim: Any = NOT_GIVEN, keepdim: bool = False, *, dtype: D
     if dim is NOT_GIVEN and axis is NOT_GIVEN and not keepdim and not keepdims:
         if dtype is None and out is None:
             return aten.sum__default(input)
-        return aten.sum__default(input, dtype=dtype, out=out)
+        refuse_out("sum", out)
+        return aten.sum__default(input, dtype=dtype)
     dim = _one_of("sum", dim, axis)
     keepdim = keepdim or keepdims
     if keepdim is not False and keepdim is not True:
         check_flag("sum", 2, keepdim)
     return aten.sum__dim_IntList(input, dim, keepdim, dtype=dtype, out=out)
+
+
+def refuse_out(name: str, out: Any) -> None:
+    """The reduction of all elements is an overload of its own, which takes no `out=`."""
+    if out is not None:
+        raise TypeError(f"{name}() received an invalid combination of arguments - got (Tensor, out=Tensor): out needs "
+                        "dim")
 
 
 def _nansum_backward(grad: Tensor, self: Tensor, dim: Any, keepdim: bool) -> Any:
@@ -102,6 +110,9 @@ def _nanmean(self: Tensor, dim: Any, keepdim: bool, dtype: DType | None) -> Tens
     if self._a.dtype not in FLOAT_DTYPES:
         raise RuntimeError("nanmean(): expected input to have floating point or complex dtype but got "
                            f"{pretty(self.dtype)}")
+    if dtype is not None and as_dtype(dtype, "nanmean").category < FLOAT:
+        raise RuntimeError("nanmean(): could not infer output dtype. Optional dtype must be either a floating point or "
+                           f"complex dtype. Got: {pretty(dtype)}")
     plain = aten.detach(self)
     present = aten.logical_not_(aten.ne(plain, plain))
     count = aten.sum__dim_IntList(present, dim, keepdim)
@@ -194,7 +205,8 @@ def prod(input: Tensor, dim: Any = NOT_GIVEN, keepdim: bool = False, *, dtype: D
     """The product of all elements, or products along a dimension."""
     dim = axis if dim is NOT_GIVEN else dim
     if dim is NOT_GIVEN and not keepdim:
-        return aten.prod__default(input, dtype=dtype, out=out)
+        refuse_out("prod", out)
+        return aten.prod__default(input, dtype=dtype)
     refuse_several("prod", dim)
     return aten.prod__dim_int(input, dim, keepdim or keepdims, dtype=dtype, out=out)
 

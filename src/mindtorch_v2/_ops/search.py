@@ -76,6 +76,10 @@ declare("histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None,
 def histogram(input: Tensor, bins: Any = 100, *, range: Any = None, weight: Tensor | None = None,
               density: bool = False, out: Any = None) -> Any:
     """Counts per bin and the edges of the bins, which are equal or given by a tensor."""
+    for name, one in (("bins", bins), ("weight", weight)):
+        if isinstance(one, Tensor) and one.dtype is not input.dtype:
+            raise RuntimeError(f"torch.histogramdd: input tensor and {name} tensor should have the same dtype, but got "
+                               f"input with dtype {pretty(input.dtype)} and {name} with dtype {pretty(one.dtype)}")
     if isinstance(bins, Tensor):
         return HISTOGRAM(aten.histogram__bins_tensor(input, bins, weight=weight, density=density, out=out))
     return HISTOGRAM(aten.histogram__bin_ct(input, bins, range=range, weight=weight, density=density, out=out))

@@ -14,7 +14,7 @@ from .._dtype import DType, float32, float64, int64
 from .._shape import wrap_dim, wrap_dims
 from .._tensor import Tensor, wrap_known
 from .formulas import conj, spread
-from .reduce import NOT_GIVEN, evenly, kept, refuse_several, selected
+from .reduce import NOT_GIVEN, evenly, kept, refuse_out, refuse_several, selected
 from .return_types import named
 
 # -- variance ------------------------------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ def _dist_backward(grad: Tensor, self: Tensor, other: Any, p: Any, result: Tenso
 
 
 declare(
-    "dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", cpu=kernels.dist, promote="binary",
+    "dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", cpu=kernels.dist, promote="ternary",
     grad={"self": _dist_backward,
           "other": lambda grad, self, other, p, result: _dist_backward(-grad, self, other, p, result)},
 )
@@ -199,7 +199,8 @@ def _medians(name: str, skip_nan: bool) -> None:
     @choose(name)
     def median(input: Tensor, dim: Any = NOT_GIVEN, keepdim: bool = False, *, out: Any = None) -> Any:
         if dim is NOT_GIVEN and not keepdim:
-            return getattr(aten, f"{name}__default")(input, out=out)
+            refuse_out(name, out)
+            return getattr(aten, f"{name}__default")(input)
         if not isinstance(dim, str):
             refuse_several(name, dim)
         return result(getattr(aten, f"{name}__dim")(input, dim, keepdim, out=out))

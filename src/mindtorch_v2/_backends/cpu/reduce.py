@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._dispatch.dtype_rules import unsupported
 from ..._dispatch.promotion import FLOAT32, FLOAT_DTYPES, number_operand, pretty
 from ..._dispatch.steps import step
 from ..._dtype import FROM_NUMPY, HALF_TYPES, dtype
@@ -123,6 +124,8 @@ def sum_dims(a: Array, dim: Dims, keepdim: bool, to: dtype | None) -> Array:
 
 def nansum(a: Array, dim: Dims, keepdim: bool, to: dtype | None) -> Array:
     """Sums over dimensions that count NaN as 0."""
+    if to is not None and to.is_complex and a.dtype.kind != "c":
+        raise unsupported("nansum_cpu", to.np)
     if a.dtype.kind == "c":
         raise RuntimeError("nansum on CPU does not support complex inputs")
     if a.dtype in FLOAT_DTYPES:

@@ -89,8 +89,16 @@ def logcumsumexp(a: Array, dim: int) -> Array:
 
 
 def _complex_logcumsumexp(a: Array, axis: int) -> Array:
-    # One shift for the whole line: exact as long as the line spans less than the exponent range of float64.
-    wide_a = a.astype(np.complex128)
-    top = np.maximum.reduce(wide_a.real, axis, keepdims=True) if a.size else np.zeros(())
-    top = np.where(np.isfinite(top), top, 0.0)
-    return (np.log(np.add.accumulate(np.exp(wide_a - top), axis)) + top).astype(a.dtype)
+    # Step by step, each relative to the larger: imaginary parts keep their turns, and no line is too long for exp.
+    made = a.astype(np.complex128)
+    lines = (np.moveaxis(made, axis, 0) if a.ndim else made[None])[..., None]
+    before = np.full(lines.shape[1:], -np.inf, np.complex128)
+    for line in lines:
+        larger = np.where(before.real >= line.real, before, line)
+        smaller = np.where(before.real >= line.real, line, before)
+        alike = (larger.real == smaller.real) & np.isinf(larger.real)
+        sums = larger + np.log1p(np.exp(smaller - np.where(alike, 0, larger)))
+        sums = np.where(alike, np.where(larger.real < 0, -np.inf, np.log(np.exp(larger) + np.exp(smaller))), sums)
+        line[...] = np.where(np.isnan(before) | np.isnan(line), complex(np.nan, np.nan), sums)
+        before = line
+    return made.astype(a.dtype)

@@ -81,6 +81,10 @@ def _rows(a: Array, dim: int) -> tuple[Array, int]:
 def unique_dim(a: Array, dim: int, in_order: bool, return_inverse: bool, return_counts: bool) -> Unique:
     """The distinct slices along a dimension, in lexicographic order."""
     refuse(a, "unique_dim", "c")
+    if not a.ndim:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    if a.shape.count(0) > 1:
+        raise RuntimeError("Number of zero sized dimensions is more than one, so unique cannot be applied")
     rows, axis = _rows(a, dim)
     if not a.size:
         return a.copy(), NOTHING, NOTHING
