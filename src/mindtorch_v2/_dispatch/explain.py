@@ -121,7 +121,8 @@ def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str, operat
 
 def no_cast(op: Op, values: tuple[Any, ...], form: str, out: Any) -> RuntimeError | None:
     """What PyTorch says first of dtypes that a kernel refuses: that what is written to could not hold the result."""
-    target = values[0] if form.endswith("_") else out
+    inplace = form.endswith("_") and (not form.endswith("__") or form.startswith("__i"))  # `<<` is `__lshift__`
+    target = values[0] if inplace else out
     beside = op.overload == "Scalar" and [argument.name for argument in op.schema.arguments[1:2]] == ["other"]
     if (op.promote is None and not beside) or op.promote in ("list", "compare") or not isinstance(target, Tensor):
         return None

@@ -206,10 +206,10 @@ def differing_number(a: Any, value: Any) -> tuple[Any, Any]:
 
 def number_array(value: Any) -> np.ndarray:
     """The array without dimensions that a Python number is where a tensor is due; TypeError for anything else."""
-    if not isinstance(value, (bool, int, float, complex)):
+    if not isinstance(value, (bool, int, float, complex, np.number, np.bool_)):
         raise TypeError(type(value).__name__)
     if type(value) is int:
-        check_integer(value)
+        return scalar_array(value, np.dtype(np.int64)).copy()
     return np.array(value, number_dtype(value).np)
 
 

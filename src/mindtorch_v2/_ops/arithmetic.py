@@ -24,6 +24,7 @@ from .._backends.cpu.wide import HALVES
 from .._dispatch.namespace import aten
 from .._dispatch.promotion import (
     FLOAT_DTYPES,
+    check_integer,
     differing_arrays,
     differing_number,
     product_number,
@@ -69,6 +70,8 @@ declare(
 def _number_beside(value: Any, array: Any) -> Any:
     """A number as a 0-d array that does not widen the operand beside it."""
     if isinstance(value, bool) or (array.shape and array.dtype in FLOAT_DTYPES and type(value) in (int, float)):
+        if type(value) is int:
+            check_integer(value)
         return np.array(value)
     return scalar_array(value, result_dtype([array], [value]).np)
 
