@@ -109,7 +109,9 @@ def _as_double(value: Any) -> Any:
 
 
 def _float_power(self: Tensor, exponent: Any) -> Tensor:
-    return aten.pow(_as_double(self), _as_double(exponent) if isinstance(exponent, Tensor) else float(exponent))
+    if not isinstance(exponent, (Tensor, complex)):
+        exponent = float(exponent)
+    return aten.pow(_as_double(self), _as_double(exponent))
 
 
 declare("float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", composite=_float_power, where="n")
