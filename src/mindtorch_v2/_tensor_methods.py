@@ -17,7 +17,7 @@ from ._backends.base import device_of, placed, to_host
 from ._backends.cpu.view import owner
 from ._backends.flipped import FlippedArray, flipped
 from ._backends.hollow import HollowArray
-from ._backends.sparse import starts_of
+from ._backends.sparse import SparseArray, starts_of
 from ._construct import from_numpy
 from ._device import CPU, DeviceLike, device
 from ._dispatch.namespace import aten
@@ -304,7 +304,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
         memo[id(self)] = made
         made._rg = self._rg
         return made
-    alone = isinstance(self._a, FlippedArray) or not device_of(self._a).has_data
+    alone = isinstance(self._a, (FlippedArray, SparseArray)) or not device_of(self._a).has_data
     made = wrap_as(type(self), device_of(self._a).clone(self._a)) if alone else _with_copied_storage(self, memo)
     made._rg = self._rg
     memo[id(self)] = made

@@ -138,18 +138,20 @@ def _analytical(output: Tensor, inputs: list[Tensor]) -> list[np.ndarray]:
 
 def _by_forward_mode(function: Callable[..., Any], given: tuple[Any, ...], which: Tensor) -> list[np.ndarray]:
     """The matrices of `_numerical`, from tangents."""
-    rows: list[list[np.ndarray]] = []
-    for unit in _units(which):
-        row: list[Any] = []
-        for step in (1, 1j) if which.dtype.is_complex else (1,):
-            with dual_level():
-                fresh = [aten.detach(t).requires_grad_(t.requires_grad) if isinstance(t, Tensor) else t for t in given]
-                changed = tuple(make_dual(f, aten.mul(unit, step)) if t is which else f for f, t in zip(fresh, given))
-                found = [(o, unpack_dual(o).tangent) for o in _outputs(function, changed)]
-                parts = [np.zeros(o._a.size) if t is None else to_host(t._a).reshape(-1).copy() for o, t in found]
-            row = [step * p for p in parts] if not row else [r + step * p for r, p in zip(row, parts)]
-        rows.append(row)
-    return [np.stack(column) for column in zip(*rows)]
+    return [np.stack(column) for column in zip(*(_tangents(function, given, which, unit) for unit in _units(which)))]
+
+
+def _tangents(function: Callable[..., Any], given: tuple[Any, ...], which: Tensor, along: Tensor) -> list[np.ndarray]:
+    """Each output's tangent for one of an input; that for its imaginary multiple is the imaginary part."""
+    row: list[Any] = []
+    for step in (1, 1j) if which.dtype.is_complex else (1,):
+        with dual_level():
+            fresh = [aten.detach(t).requires_grad_(t.requires_grad) if isinstance(t, Tensor) else t for t in given]
+            changed = tuple(make_dual(f, aten.mul(along, step)) if t is which else f for f, t in zip(fresh, given))
+            found = [(o, unpack_dual(o).tangent) for o in _outputs(function, changed)]
+            parts = [np.zeros(o._a.size) if t is None else to_host(t._a).reshape(-1).copy() for o, t in found]
+        row = [step * p for p in parts] if not row else [r + step * p for r, p in zip(row, parts)]
+    return row
 
 
 def get_numerical_jacobian(fn: Callable[..., Any], inputs: Any, target: Any = None, eps: float = 1e-3,
@@ -200,7 +202,7 @@ def gradcheck(
 ) -> bool:
     """Compare a function's gradients with central differences; True, or an error that shows both.
 
-    `fast_mode` changes nothing: all elements are compared.
+    With `fast_mode` the change along one vector is compared, and all elements only where it differs.
 
     >>> import mindtorch_v2 as torch
     >>> torch.autograd.gradcheck(torch.sigmoid, torch.rand(3, dtype=torch.float64, requires_grad=True))
@@ -216,17 +218,17 @@ def gradcheck(
     try:
         wanted = _checked_inputs(given)
         parts = _parts(func, given)
+        limits = (eps, atol, rtol)
         if check_backward_ad:
-            _compare_backward(func, given, wanted, parts, (eps, atol, rtol), nondet_tol, check_grad_dtypes)
+            _in_mode(fast_mode, _compare_backward_along, _compare_backward, func, given, wanted, parts, limits,
+                     nondet_tol, check_grad_dtypes)
             if check_batched_grad:
                 _compare_batched(wanted, [part.tensor for part in parts])
             _check_multiplied(func, given, wanted)
             if check_undefined_grad:
                 _check_undefined(func, given, wanted)
         if check_forward_ad:
-            for i, tensor in enumerate(wanted):
-                _compare(_by_forward_mode(func, given, tensor), _numerical(func, given, tensor, eps), i, atol, rtol,
-                         "Jacobian computed with forward mode mismatch", parts)
+            _in_mode(fast_mode, _compare_forward_along, _compare_forward, func, given, wanted, parts, limits)
     except GradcheckError:
         if raise_exception:
             raise
@@ -280,6 +282,96 @@ def _compare_backward(func: Callable[..., Any], given: tuple[Any, ...], wanted: 
                     "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times "
                     "gives different values, although analytical gradient matches numerical gradient. The tolerance "
                     f"for nondeterminism was {nondet_tol}.")
+
+
+def _compare_forward(func: Callable[..., Any], given: tuple[Any, ...], wanted: list[Tensor], parts: list[_Part],
+                     limits: tuple[float, float, float]) -> None:
+    eps, atol, rtol = limits
+    for i, tensor in enumerate(wanted):
+        _compare(_by_forward_mode(func, given, tensor), _numerical(func, given, tensor, eps), i, atol, rtol,
+                 "Jacobian computed with forward mode mismatch", parts)
+
+
+# -- fast mode: one vector for each input and each output in place of all elements -------------------------------------
+
+
+def _in_mode(fast: bool, along: Callable[..., None], whole: Callable[..., None], func: Any, given: Any,
+             wanted: list[Tensor], parts: list[_Part], *more: Any) -> None:
+    """Compare along vectors if that is wanted and can be; where they differ, all elements say it better."""
+    if not fast or any(t.layout is not strided for t in wanted):
+        whole(func, given, wanted, parts, *more)
+        return
+    try:
+        along(func, given, wanted, parts, *more)
+    except GradcheckError:
+        whole(func, given, wanted, parts, *more)
+        raise
+
+
+def _direction(like: Tensor, number: int) -> np.ndarray:
+    """A vector of length 1 for an input or an output, always the same; all positive, so that signs do not cancel."""
+    made = np.random.default_rng(number).uniform(size=like._a.shape)
+    return np.asarray(made / (np.linalg.norm(made) or 1), like._a.dtype)
+
+
+def _changes_along(func: Callable[..., Any], given: tuple[Any, ...], which: Tensor, u: np.ndarray,
+                   eps: float) -> list[np.ndarray]:
+    """Central differences of each output along a vector; those along its imaginary multiple are the imaginary part."""
+    kept = to_host(which._a).copy()
+    made: list[Any] = []
+    for step in (1, 1j) if which.dtype.is_complex else (1,):
+        _set(which._a, (), kept + step * eps * u)
+        above = _contents(func, given)
+        _set(which._a, (), kept - step * eps * u)
+        below = _contents(func, given)
+        found = [step * (a - b) / (2 * eps) for a, b in zip(above, below)]
+        made = [m + f for m, f in zip(made, found)] if made else found
+    _set(which._a, (), kept)
+    return made
+
+
+def _gradients_along(output: Tensor, wanted: list[Tensor], v: np.ndarray, us: list[np.ndarray]) -> list[Any]:
+    """Of a vector of the output, each input's gradient times the input's vector."""
+    found = grad(output, wanted, wrap(placed(v, output.device)), retain_graph=True, allow_unused=True)
+    dense = [None if one is None else to_host(aten.to_dense(one)._a if one.is_sparse else one._a) for one in found]
+    return [0.0 if one is None else (one * u.real).sum() for one, u in zip(dense, us)]
+
+
+def _compare_backward_along(func: Callable[..., Any], given: tuple[Any, ...], wanted: list[Tensor], parts: list[_Part],
+                            limits: tuple[float, float, float], nondet_tol: float, check_dtypes: bool) -> None:
+    eps, atol, rtol = limits
+    us = [_direction(t, i) for i, t in enumerate(wanted)]
+    vs = [_direction(part.tensor, 1000 + k) for k, part in enumerate(parts)]
+    changes = [_changes_along(func, given, t, u, eps) for t, u in zip(wanted, us)]
+    for k, part in enumerate(parts):
+        first, again = [_gradients_along(part.tensor, wanted, vs[k], us) if part.tensor.requires_grad
+                        else [0.0] * len(wanted) for _ in range(2)]
+        if not np.allclose(first, again, 0, nondet_tol, equal_nan=True):
+            raise GradcheckError("Backward is not reentrant: a second backward of the same gives other values")
+        for i, tensor in enumerate(wanted):
+            if check_dtypes:
+                _check_dtypes([part.tensor], tensor)
+            _compare_along(first[i], changes[i][k], us[i], vs[k], part, i, atol, rtol)
+
+
+def _compare_forward_along(func: Callable[..., Any], given: tuple[Any, ...], wanted: list[Tensor], parts: list[_Part],
+                           limits: tuple[float, float, float]) -> None:
+    eps, atol, rtol = limits
+    vs = [_direction(part.tensor, 1000 + k) for k, part in enumerate(parts)]
+    for i, tensor in enumerate(wanted):
+        u = _direction(tensor, i)
+        tangents = _tangents(func, given, tensor, wrap(placed(u, tensor.device)))
+        for part, v, tangent, change in zip(parts, vs, tangents, _changes_along(func, given, tensor, u, eps)):
+            _compare_along((v.reshape(-1) * tangent).sum(), change, u, v, part, i, atol, rtol)
+
+
+def _compare_along(found: Any, change: np.ndarray, u: np.ndarray, v: np.ndarray, part: _Part, i: int, atol: float,
+                   rtol: float) -> None:
+    """One number of each side. The allowed error of an element is that of all elements, each times its weights."""
+    measured = (v.reshape(-1) * change).sum()
+    if not np.allclose(found, measured, rtol, atol * float(u.real.sum()) * float(v.sum()), equal_nan=True):
+        raise GradcheckError(f"{part.about}Jacobian mismatch in fast mode for output {part.number} with respect to "
+                             f"input {i},\nnumerical:{measured}\nanalytical:{found}\n")
 
 
 def _check_dtypes(outputs: list[Tensor], tensor: Tensor) -> None:

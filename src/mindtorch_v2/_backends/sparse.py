@@ -317,6 +317,14 @@ class SparseDevice(Device):
             raise NotImplementedError("writing into a sparse tensor is not supported by this runtime")
         return target.take_over(source)
 
+    def fill(self, array: SparseArray, value: Any) -> SparseArray:
+        """No element is given any more: only zeros can be filled in."""
+        if value != 0:
+            raise NotImplementedError("Could not run 'aten::fill_.Scalar' with arguments from the 'SparseCPU' backend: "
+                                      "positions without an element cannot hold a value; use to_dense()")
+        return array.take_over(SparseArray(array.indices[:, :0].copy(), array.values[:0].copy(), array.shape,
+                                           True, array.layout))
+
     def to_host(self, array: SparseArray, non_blocking: bool = False) -> np.ndarray:
         raise NotImplementedError("other devices have no sparse tensors: call to_dense() before the tensor goes there")
 

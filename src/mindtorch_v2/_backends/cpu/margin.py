@@ -18,9 +18,10 @@ def _rows(x: Array) -> Array:
     return rows.astype(np.float32) if x.dtype in HALF_TYPES else rows
 
 
-def _finish(losses: Array, x: Array, reduction: int) -> Array:
+def _finish(losses: Array, x: Array, reduction: int, shape: tuple[int, ...]) -> Array:
+    """The losses reduced, or in the shape that single losses come in."""
     if reduction == NONE:
-        made = losses if x.ndim > 1 else losses.reshape(())
+        made = losses.reshape(shape)
     else:
         made = losses.sum()
         if reduction == MEAN:
@@ -78,7 +79,7 @@ def multi_margin_loss(x: Array, target: Array, p: Any, margin: Any, weight: Arra
     losses = (missed if p == 1 else missed * missed).sum(1) / np.asarray(missed.shape[1], missed.dtype)
     if weight is not None:
         losses = losses * weight.reshape(-1)[true[:, 0]]
-    return _finish(losses, x, reduction)
+    return _finish(losses, x, reduction, target.shape)
 
 
 def multi_margin_loss_backward(grad: Array, x: Array, target: Array, p: Any, margin: Any, weight: Array | None,
@@ -133,7 +134,7 @@ def multilabel_margin_loss(x: Array, target: Array, reduction: int) -> tuple[Arr
     is_target = _is_target(x, target)
     missed, _ = _pairs(x, target, is_target)
     losses = missed.sum((1, 2)) / np.asarray(missed.shape[2], missed.dtype)
-    return _finish(losses, x, reduction), is_target.reshape(target.shape)
+    return _finish(losses, x, reduction, x.shape[:1] if x.ndim > 1 else ()), is_target.reshape(target.shape)
 
 
 def multilabel_margin_loss_backward(grad: Array, x: Array, target: Array, reduction: int, is_target: Array) -> Array:

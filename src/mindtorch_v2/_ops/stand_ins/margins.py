@@ -29,7 +29,7 @@ def multi_margin_loss(self: Tensor, target: Tensor, p: Any, margin: Any, weight:
     if weight is not None:
         losses = losses * weight.reshape(-1)[true[:, 0]]
     if reduction == NONE:
-        return losses if self.dim() > 1 else losses.reshape(())
+        return losses.reshape(target.shape)
     return losses.mean() if reduction == MEAN else losses.sum()
 
 
