@@ -10,6 +10,7 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2 import nn
+from mindtorch_v2.testing._internal import common_nn
 from mindtorch_v2.testing._internal.common_device_type import instantiate_device_type_tests
 from mindtorch_v2.testing._internal.common_modules import (
     ModuleErrorEnum,
@@ -141,3 +142,53 @@ def test_tracker_compares_and_takes_over() -> None:
     tracker.pop_check_set(other, case)
     assert other.tolist() == [1.0, 1.0]
     assert tracker.all_popped()
+
+
+class RowCase(common_nn.NNTestCase):
+    """What a test of `common_nn`'s rows is given."""
+
+    def runTest(self) -> None:
+        """Nothing by itself."""
+
+
+def row_tests() -> dict[str, Any]:
+    """The rows' tests by name, as a suite makes them: losses also with the sum."""
+    made: dict[str, Any] = {}
+    modules_of = [*common_nn.module_tests, *common_nn.get_new_module_tests()]
+    for rows, kind in ((modules_of, common_nn.NewModuleTest), (common_nn.criterion_tests, common_nn.CriterionTest)):
+        for row in rows:
+            given = {"constructor": getattr(nn, row["module_name"])} if "constructor" not in row else {}
+            test = kind(**{key: value for key, value in row.items() if key != "module_name"}, **given)
+            assert test.get_name() not in made
+            made[test.get_name()] = test
+    return made
+
+
+ROW_TESTS = row_tests()
+
+
+@pytest.mark.parametrize("name", ROW_TESTS)
+def test_rows_of_modules_and_losses_hold(name: str) -> None:
+    torch.manual_seed(3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        ROW_TESTS[name](RowCase())
+
+
+def test_a_row_tells_of_a_wrong_module() -> None:
+    def failing(kind: Any, constructor: Any, **facts: Any) -> None:
+        with pytest.raises(AssertionError):
+            kind(constructor, input_size=(3, 4), default_dtype=torch.float64, **facts)(RowCase())
+
+    failing(common_nn.NewModuleTest, nn.Tanh, reference_fn=lambda x, parameters, module: x)
+    failing(common_nn.CriterionTest, nn.L1Loss, target_size=(3, 4), reference_fn=lambda x, target, module: x.sum())
+
+    class FromTheFirst(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x * (2 if x.is_contiguous() else 3)
+
+    failing(common_nn.NewModuleTest, FromTheFirst, pickle=False)
+    with pytest.raises(ValueError, match="Specify input"):
+        common_nn.NewModuleTest(nn.Tanh)
+    with pytest.raises(unittest.SkipTest):
+        ROW_TESTS["test_Linear"].test_cuda(RowCase())

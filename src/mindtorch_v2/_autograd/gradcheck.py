@@ -107,6 +107,11 @@ def numerical_jacobian(fn: Callable[..., Any], inputs: Any, outputs: Any = None,
             for one in tensors_of(given if target is None else target, only_requiring_grad=True)]
 
 
+def analytical_jacobian(output: Tensor, inputs: list[Tensor]) -> list[Tensor]:
+    """A matrix (input elements × output elements) by backward for each input."""
+    return [wrap(matrix) for matrix in _analytical(output, inputs)]
+
+
 def _set(array: Any, place: Any, value: Any) -> None:
     """Set one element, wherever it is."""
     if type(array) is np.ndarray:

@@ -63,6 +63,17 @@ def cross_entropy_loss_reference(input: Any, target: Any, weight: Any = None, ig
     return (1 - label_smoothing) * plain + label_smoothing * smooth
 
 
+def linear_cross_entropy_loss_reference(input: Any, linear_weight: Any, target: Any, linear_bias: Any = None,
+                                        weight: Any = None, reduction: str = "mean", ignore_index: int | None = None,
+                                        label_smoothing: float = 0.0, **rest: Any) -> Any:
+    """The cross entropy of a product, of which the weight's dimensions but the last are classes and places."""
+    scores = aten.tensordot(input, linear_weight, ([-1], [-1]))
+    if linear_bias is not None:
+        scores = scores + linear_bias
+    return cross_entropy_loss_reference(scores, target, weight, -100 if ignore_index is None else ignore_index,
+                                        reduction, label_smoothing)
+
+
 def smoothl1loss_reference(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Any:
     """Squares up to `beta`, then a line."""
     far = (input - target).abs()
@@ -117,7 +128,7 @@ def multimarginloss_reference(input: Any, target: Any, p: int = 1, margin: float
         losses.append(sum(by_class * (margin - row[right] + row[other]).clamp(min=0) ** p
                           for other in range(len(row)) if other != right) / len(row))
     made = aten.stack(losses)  # type: ignore[arg-type]
-    return _reduced(made if input.dim() == 2 else made[0], reduction)
+    return _reduced(made.reshape(target.shape), reduction)
 
 
 def cosineembeddingloss_reference(input1: Any, input2: Any, target: Any, margin: float = 0,
@@ -178,5 +189,5 @@ loss_reference_fns = {
     "SoftMarginLoss": softmarginloss_reference, "MultiMarginLoss": multimarginloss_reference,
     "CosineEmbeddingLoss": cosineembeddingloss_reference, "TripletMarginLoss": tripletmarginloss_reference,
     "MarginRankingLoss": marginrankingloss_reference, "CTCLoss": ctcloss_reference,
-    "CrossEntropyLoss": cross_entropy_loss_reference,
+    "CrossEntropyLoss": cross_entropy_loss_reference, "LinearCrossEntropyLoss": linear_cross_entropy_loss_reference,
 }

@@ -40,14 +40,20 @@ def has_corresponding_torch_dtype(np_dtype: Any) -> bool:
     return True
 
 
+def _as_tests_ask(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """What tests leave open or give as None: along one vector only, and with batches of gradients."""
+    chosen = {key: value for key, value in kwargs.items() if value is not None}
+    return {"check_batched_grad": True, "fast_mode": True, **chosen}
+
+
 def gradcheck(fn: Any, inputs: Any, **kwargs: Any) -> bool:
-    """`torch.autograd.gradcheck`, as strict as PyTorch's tests ask for: backward twice, in batches, forward mode."""
-    return _checks.gradcheck(fn, inputs, **kwargs)
+    """`torch.autograd.gradcheck` with the options that PyTorch's tests have by default."""
+    return _checks.gradcheck(fn, inputs, **_as_tests_ask(kwargs))
 
 
 def gradgradcheck(fn: Any, inputs: Any, grad_outputs: Any = None, **kwargs: Any) -> bool:
-    """`torch.autograd.gradgradcheck`."""
-    return _checks.gradgradcheck(fn, inputs, grad_outputs, **kwargs)
+    """`torch.autograd.gradgradcheck` with the options that PyTorch's tests have by default."""
+    return _checks.gradgradcheck(fn, inputs, grad_outputs, **_as_tests_ask(kwargs))
 
 
 def check_gradients(case: Any, apply_fn: Any, inputs: Any, **kwargs: Any) -> None:
