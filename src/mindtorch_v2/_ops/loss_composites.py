@@ -12,7 +12,8 @@ from .loss import MEAN, NONE, SUM, reduced
 
 
 def _check_smoothing(label_smoothing: float) -> None:
-    if not 0.0 <= label_smoothing <= 1.0:
+    """Too much of it is refused; less than nothing is taken as none."""
+    if label_smoothing > 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
 
 
@@ -171,6 +172,9 @@ declare("triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, fl
 
 
 def _poisson_nll(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:
+    if not isinstance(target, Tensor):
+        raise TypeError("poisson_nll_loss(): argument 'target' (position 2) must be Tensor, not "
+                        f"{type(target).__name__}")
     if log_input:
         product = aten.mul(target, input)
         losses = aten.sub(aten.exp(input), product)

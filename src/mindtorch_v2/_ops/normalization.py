@@ -65,11 +65,20 @@ declare(
     "Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)", cpu=kernels.layer_norm_backward,
     where="n",
 )
+def _check_shape(name: str, normalized_shape: Any) -> None:
+    if isinstance(normalized_shape, int):
+        raise TypeError(f"{name}(): argument 'normalized_shape' (position 2) must be tuple of ints, not int")
+
+
+def _layer_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None, eps: float,
+                cudnn_enable: bool) -> Tensor:
+    _check_shape("layer_norm", normalized_shape)
+    return aten.native_layer_norm(input, normalized_shape, weight, bias, eps)[0]
+
+
 declare(
     "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
-    "bool cudnn_enable=True) -> Tensor", where="f",
-    composite=lambda input, normalized_shape, weight, bias, eps, cudnn_enable: aten.native_layer_norm(
-        input, normalized_shape, weight, bias, eps)[0],
+    "bool cudnn_enable=True) -> Tensor", where="f", composite=_layer_norm,
 )
 
 
@@ -93,6 +102,7 @@ declare("_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, f
 
 
 def _rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None, eps: float | None) -> Tensor:
+    _check_shape("rms_norm", normalized_shape)
     kernels.check_layer_norm(input._a, tuple(normalized_shape), None, None)
     if weight is not None and weight._a.shape != tuple(normalized_shape):
         raise RuntimeError(f"Expected weight to be of same shape as normalized_shape, but got weight of shape "

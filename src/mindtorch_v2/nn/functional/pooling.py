@@ -67,7 +67,8 @@ def _filled(output_size: Any, input: Tensor, spatial: int) -> tuple[int, ...]:
     if isinstance(output_size, int):
         return (output_size,) * spatial
     if output_size is None:
-        output_size = (output_size,) * spatial
+        raise TypeError("object of type 'NoneType' has no len(): output_size has one size for each dimension, and None "
+                        "in it means the input's")
     sizes = tuple(output_size)
     inside = input._a.shape[-len(sizes):]
     if len(input._a.shape) <= len(sizes):

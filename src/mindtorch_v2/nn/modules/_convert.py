@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 from ..._autograd.grad_mode import no_grad
 from ..._device import DeviceLike, as_device, device
 from ..._dispatch.namespace import aten
-from ..._dtype import FLOAT, bfloat16, dtype, float16, float32, float64
+from ..._dtype import FLOAT, as_dtype, bfloat16, dtype, float16, float32, float64
+from ..._memory_format import memory_format
 from ..._tensor import Tensor
 from ...utils._swapping import swap_tensors
 from ..parameter import Parameter, is_lazy
@@ -26,28 +27,39 @@ class Conversion:
     swap = False
 
 
+# The forms of `to`: each argument with the types that it may have.
+_REST: dict[str, Any] = {"non_blocking": bool, "copy": bool}
+_FORMS: tuple[dict[str, Any], ...] = (
+    {"device": (str, device_type, int, None.__class__), "dtype": (dtype_type, type, None.__class__), **_REST},
+    {"dtype": (dtype_type, type), **_REST}, {"tensor": Tensor, **_REST})
+
+
+def _fits(value: Any, kinds: Any) -> bool:
+    return isinstance(value, kinds) and not (isinstance(value, bool) and kinds is not bool)
+
+
 def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dtype | None, bool, Any]:
     """`(device, dtype, non_blocking, memory_format)` from any of the forms that `to` accepts."""
-    where, kind = kwargs.pop("device", None), kwargs.pop("dtype", None)
-    non_blocking, like = kwargs.pop("non_blocking", False), kwargs.pop("tensor", None)
-    memory_format = kwargs.pop("memory_format", None)
-    kwargs.pop("copy", None)
-    if kwargs:
-        raise TypeError(f"to() got an unexpected keyword argument '{next(iter(kwargs))}'")
-    for value in args:
-        if isinstance(value, dtype_type):
-            kind = value
-        elif isinstance(value, Tensor):
-            like = value
-        elif isinstance(value, bool):
-            non_blocking = value
-        elif isinstance(value, (str, device_type, int)):
-            where = value
-        elif value is not None:
-            raise TypeError(f"to() received an invalid combination of arguments - got ({type(value).__name__})")
-    if like is not None:
-        where, kind = like.device, like.dtype
-    return (None if where is None else as_device(where)), kind, non_blocking, memory_format
+    if len(args) > len(_FORMS[0]):
+        raise TypeError(f"to() takes from 0 to {len(_FORMS[0])} positional arguments but {len(args)} were given")
+    named = dict(kwargs)
+    layout = named.pop("memory_format", None)
+    for form in _FORMS if layout is None or isinstance(layout, memory_format) else ():
+        given = dict(zip(form, args))
+        if len(given) == len(args) and not given.keys() & named.keys() and all(
+                name in form and _fits(value, form[name]) for name, value in {**given, **named}.items()):
+            break
+    else:
+        shown = [type(one).__name__ for one in args] + [f"{name}={type(one).__name__}" for name, one in kwargs.items()]
+        raise TypeError(f"to() received an invalid combination of arguments - got ({', '.join(shown)}); expected a "
+                        "device, a dtype or both, or a dtype, or a tensor, and then non_blocking and memory_format")
+    given.update(named)
+    if "copy" in given:
+        raise RuntimeError(".to() does not accept copy argument")
+    like = given.get("tensor")
+    where, kind = (given.get("device"), given.get("dtype")) if like is None else (like.device, like.dtype)
+    return (None if where is None else as_device(where), None if kind is None else as_dtype(kind, "to"),
+            given.get("non_blocking", False), layout)
 
 
 def _unmade_through(fn: Callable[[Tensor], Tensor], waiting: Tensor) -> Tensor:

@@ -180,7 +180,7 @@ def _test_bfloat16_ops(test_case: Any, op: Any, device: Any, inp_dims: tuple[int
 class TestBase:
     """A row as a test: what it is made of is drawn once, when it is first asked for."""
 
-    needed = ("input",)
+    needed: tuple[str, ...] = ("input",)
 
     def __init__(self, constructor: Any, desc: str = "", reference_fn: Any = None, fullname: str | None = None,
                  **facts: Any) -> None:

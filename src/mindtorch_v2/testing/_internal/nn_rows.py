@@ -351,7 +351,7 @@ def loss_rows() -> list[Row]:
     def weights(count: int) -> Any:
         return aten.arange(1, count + 1, dtype=float64) / count
 
-    fns = losses.loss_reference_fns
+    fns: dict[str, Any] = dict(losses.loss_reference_fns)
     logits = F.logsigmoid
     sizes = (4, 5)
     return [
