@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import copy
+import importlib
+import math
 import pickle
 import warnings
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="the oracle, torch==2.13.0, is not installed")
@@ -315,3 +318,34 @@ def test_norm_of_lstm_weight() -> None:
         results.append([output, layer.parametrizations.weight_hh_l0.original0.grad])
     for got, want in zip(results[1], results[0], strict=True):
         assert_same(got, want, "normalised GRU")
+
+
+PER_SAMPLE: dict[str, tuple[Any, tuple[int, ...]]] = {
+    "linear": (lambda nn: nn.Linear(3, 2), (4, 3)), "deep linear": (lambda nn: nn.Linear(3, 2), (4, 5, 3)),
+    "convolution": (lambda nn: nn.Conv2d(2, 3, 2), (3, 2, 4, 4)), "layer norm": (lambda nn: nn.LayerNorm(3), (4, 3)),
+    "group norm": (lambda nn: nn.GroupNorm(2, 4), (3, 4, 5)),
+    "instance norm": (lambda nn: nn.InstanceNorm1d(4, affine=True), (3, 4, 5)),
+    "several": (lambda nn: nn.Sequential(nn.Linear(3, 2), nn.Tanh(), nn.Linear(2, 2)), (4, 3)),
+}
+
+
+@pytest.mark.parametrize("reduction", ["sum", "mean"])
+@pytest.mark.parametrize("case", PER_SAMPLE)
+def test_gradients_of_each_sample(case: str, reduction: str) -> None:
+    def run(torch: Any) -> list[Any]:
+        calls = importlib.import_module(f"{torch.__name__}.nn.utils._per_sample_grad")
+        make, shape = PER_SAMPLE[case]
+        module = make(torch.nn).double()
+        for number, one in enumerate(module.parameters()):
+            one.data = torch.arange(one.numel(), dtype=torch.float64).view(one.shape).sin() + 0.1 * number
+        x = torch.arange(math.prod(shape), dtype=torch.float64).view(shape).cos()
+        made = calls.call_for_per_sample_grads(module, loss_reduction=reduction)(x)
+        getattr(made.sin(), reduction)().backward()
+        assert all(one.grad is None for one in module.parameters())
+        with pytest.raises(RuntimeError, match="accumulates the gradients"):
+            calls.call_for_per_sample_grads(module)
+        return [made, *[one.grad_sample for one in module.parameters()]]
+
+    for mine, other in zip(run(ours), run(theirs), strict=True):
+        assert tuple(mine.shape) == tuple(other.shape)
+        np.testing.assert_allclose(mine.detach().numpy(), other.detach().numpy(), rtol=1e-9, atol=1e-12)
