@@ -211,8 +211,40 @@ def test_linear_cross_entropy_of_several_dimensions():
     same(run)
     check(lambda t, x, w: t.nn.functional.linear_cross_entropy(x, w, t.tensor([0, 2])), data(2, 4), data(3, 4),
           second=False)
-    with pytest.raises(NotImplementedError, match="chunked"):
-        ours.nn.LinearCrossEntropyOptions()
+
+
+CHUNKS = [{}, {"batch_chunk_size": 2}, {"chunking_method": "aspect_ratio"},
+          {"chunking_method": None}, {"batch_chunk_size": 3, "chunking_method": "aspect_ratio"}]
+
+
+@pytest.mark.parametrize("chunks", CHUNKS, ids=str)
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("given", ["plain", "weighted", "ignoring", "one sample", "narrow"])
+def test_linear_cross_entropy_in_chunks(given, reduction, chunks):
+    def run(t):
+        kind = t.bfloat16 if given == "narrow" else t.float64
+        x = t.arange(21, dtype=t.float64).view(7, 3).sin().to(kind)
+        x = (x[2] if given == "one sample" else x).clone().requires_grad_()
+        linear = t.arange(15, dtype=t.float64).view(5, 3).cos().to(kind).requires_grad_()
+        weights = t.arange(5, dtype=t.float64) + 1
+        more = {"weighted": {"weight": weights}, "ignoring": {"ignore_index": 1}}.get(given, {})
+        target = t.tensor(2) if given == "one sample" else t.tensor([0, 1, 2, 3, 4, 1, 0])
+        try:
+            options = t.nn.LinearCrossEntropyOptions(**chunks)
+            loss = t.nn.functional.linear_cross_entropy(x, linear, target, reduction=reduction, options=options, **more)
+        except ValueError as error:
+            return [str(error)]
+        loss.sum().backward()
+        return [loss] if given == "narrow" else [loss, x.grad, linear.grad]
+
+    same(run)
+
+
+@pytest.mark.parametrize("wrong", [
+    {"acc_policy": "x"}, {"chunking_method": "x"}, {"chunking_method": "aspect_ratio:0"}, {"batch_chunk_size": 0},
+    {"batch_chunk_size": 1.5}], ids=str)
+def test_options_of_linear_cross_entropy_are_checked(wrong):
+    check_error(lambda t: t.nn.LinearCrossEntropyOptions(**wrong))
 
 
 def test_old_names():

@@ -9,6 +9,7 @@ from typing import Any
 from ..._autograd.grad_mode import no_grad
 from ..._dispatch.autocast import casts
 from ..._dispatch.namespace import aten
+from ..._dtype import int64
 from ..._shape import broadcast_shapes
 from ..._tensor import Tensor
 from ._reduction import get_enum, resolve
@@ -190,13 +191,47 @@ def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *
                          weight: Tensor | None = None, reduction: str = "mean", ignore_index: int | None = None,
                          label_smoothing: float = 0.0, options: Any = None) -> Tensor:
     """`cross_entropy` of a linear map of the input, whose weight may have dimensions after the classes."""
-    if options is not None:
-        raise NotImplementedError("linear_cross_entropy: the chunked computation that `options` asks for is not part "
-                                  "of this runtime")
     shape = linear_weight._a.shape
+    if options is not None:
+        if len(shape) == 2 and not label_smoothing and target.dtype is int64 and reduction in ("none", "mean", "sum"):
+            return _in_chunks(input, linear_weight, target, linear_bias, weight, reduction, ignore_index, options)
+        warnings.warn("linear_cross_entropy: ``options`` ignored; chunks need reduction in {'mean','sum','none'}, "
+                      "label_smoothing == 0, target.dtype == int64 and no dimensions after the classes. Got "
+                      f"reduction={reduction!r}, label_smoothing={label_smoothing}, target.dtype={target.dtype}, "
+                      f"out_features={tuple(shape[1:-1])}", stacklevel=2)
     flat = aten.reshape(linear_weight, (-1, shape[-1])) if len(shape) > 2 else linear_weight
     bias = aten.reshape(linear_bias, (-1,)) if linear_bias is not None and linear_bias.ndim > 1 else linear_bias
     logits = aten.linear(input, flat, bias)
     logits = aten.reshape(logits, (*input._a.shape[:-1], *shape[:-1]))
     return cross_entropy(logits, target, weight=weight, reduction=reduction, label_smoothing=label_smoothing,
                          ignore_index=-100 if ignore_index is None else ignore_index)
+
+
+def _in_chunks(input: Tensor, linear_weight: Tensor, target: Tensor, bias: Tensor | None, weight: Tensor | None,
+               reduction: str, ignore_index: int | None, options: Any) -> Tensor:
+    """`linear_cross_entropy` of some samples at a time, whose scores backward computes again."""
+    from ...utils.checkpoint import checkpoint
+
+    rows, classes = (input, target) if input.ndim > 1 else (aten.unsqueeze(input, 0), aten.unsqueeze(target, 0))
+    count, features = rows._a.shape
+    ignored = -100 if ignore_index is None else ignore_index
+    kind = options.computed_in(input.dtype)
+
+    def losses(some: Tensor, aims: Tensor) -> Tensor:
+        parts = [None if one is None else aten.to(one, kind) for one in (some, linear_weight, bias, weight)]
+        return cross_entropy(aten.linear(*parts[:3]), aims, weight=parts[3], ignore_index=ignored,
+                             reduction="none" if reduction == "none" else "sum")
+
+    step = options.rows_at_a_time(count, features, linear_weight._a.shape[0])
+    made = [checkpoint(losses, rows[start:start + step], classes[start:start + step], use_reentrant=False)
+            for start in range(0, max(count, 1), step)]
+    if reduction == "none":
+        each = aten.to(aten.cat(made), input.dtype)
+        return each if input.ndim > 1 else aten.squeeze(each, 0)
+    total = made[0] if len(made) == 1 else aten.sum(aten.stack(made))
+    if reduction == "mean":
+        counted = aten.ne(classes, ignored)
+        share = counted if weight is None else aten.where(
+            counted, aten.index_select(weight, 0, aten.where(counted, classes, 0)), 0.0)
+        total = aten.div(total, aten.to(aten.sum(share), total.dtype))
+    return aten.to(total, input.dtype)

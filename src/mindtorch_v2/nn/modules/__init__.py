@@ -268,7 +268,7 @@ __all__ = [
 
 # Loaded when first asked for: few programs touch them. By file.
 LATE = {"AdaptiveLogSoftmaxWithLoss": "adaptive", "LinearCrossEntropyLoss": "linear_cross_entropy",
-        "LinearCrossEntropyOptions": "linear_cross_entropy"}
+        "LinearCrossEntropyOptions": "linear_cross_entropy_options"}
 LATE.update(dict.fromkeys((
     "Container", "CrossMapLRN2d", "FractionalMaxPool2d", "FractionalMaxPool3d", "NLLLoss2d"), "leftovers"))
 LATE.update(dict.fromkeys((

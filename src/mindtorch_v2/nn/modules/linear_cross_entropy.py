@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import Any
 
@@ -14,20 +13,7 @@ from ._homes import settle
 from .linear import Linear
 from .loss import _Loss
 
-__all__ = ["LinearCrossEntropyLoss", "LinearCrossEntropyOptions"]
-
-
-@dataclasses.dataclass(frozen=True)
-class LinearCrossEntropyOptions:
-    """Options of PyTorch's chunked computation, which saves memory; this runtime has none and refuses them."""
-
-    allow_retain_graph: bool = False
-    acc_policy: str = "auto"
-    chunking_method: str = "auto"
-
-    def __post_init__(self) -> None:
-        raise NotImplementedError("LinearCrossEntropyOptions: the chunked computation is not part of this runtime; "
-                                  "use options=None")
+__all__ = ["LinearCrossEntropyLoss"]
 
 
 class LinearCrossEntropyLoss(_Loss):
