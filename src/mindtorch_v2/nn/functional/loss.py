@@ -187,10 +187,31 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_leng
     return aten.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, get_enum(reduction), zero_infinity)
 
 
+def _check_linear(input: Tensor, linear_weight: Tensor, bias: Tensor | None, target: Tensor,
+                  ignore_index: int | None) -> None:
+    """What is wrong with the shapes of `linear_cross_entropy`."""
+    given, shape = tuple(input._a.shape), tuple(linear_weight._a.shape)
+    if len(given) not in (1, 2):
+        raise RuntimeError(f"expected input with dimensionality 1 or 2, got {len(given)}")
+    if len(shape) < 2:
+        raise RuntimeError(f"expected linear_weight with dimensionality at least 2, got {len(shape)}")
+    if given[-1] != shape[-1]:
+        raise RuntimeError("expected equal input and linear_weight last dimensions (in_features), got "
+                           f"{given[-1]} and {shape[-1]}, respectively")
+    if bias is not None and tuple(bias._a.shape) != shape[:-1]:
+        raise RuntimeError(f"expected linear_bias shape {shape[:-1]}, got {tuple(bias._a.shape)}")
+    if len(shape) > 2 and len(given) == 1:
+        raise RuntimeError(f"K-dimensional loss defined by linear_weight shape {shape} requires batched input, "
+                           f"(N, {given[-1]}), got unbatched input with shape {given}")
+    if ignore_index is not None and tuple(target._a.shape) == (*given[:-1], *shape[:-1]):
+        raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
+
+
 def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None,
                          weight: Tensor | None = None, reduction: str = "mean", ignore_index: int | None = None,
                          label_smoothing: float = 0.0, options: Any = None) -> Tensor:
     """`cross_entropy` of a linear map of the input, whose weight may have dimensions after the classes."""
+    _check_linear(input, linear_weight, linear_bias, target, ignore_index)
     shape = linear_weight._a.shape
     if options is not None:
         if len(shape) == 2 and not label_smoothing and target.dtype is int64 and reduction in ("none", "mean", "sum"):

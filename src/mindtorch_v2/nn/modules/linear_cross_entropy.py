@@ -25,6 +25,10 @@ class LinearCrossEntropyLoss(_Loss):
                  device: DeviceLike = None, dtype: DType | None = None, reduction: str = "mean",
                  weight: Tensor | None = None, ignore_index: int | None = None, label_smoothing: float = 0.0,
                  options: Any = None) -> None:
+        if weight is not None and tuple(weight.shape) != (num_classes,):
+            raise RuntimeError(f"expected weight shape to be {(num_classes,)}, got {tuple(weight.shape)}")
+        if not 0 <= label_smoothing <= 1:
+            raise RuntimeError(f"expected label_smoothing to be in range [0, 1], got {label_smoothing}")
         super().__init__(reduction=reduction)
         self.in_features = in_features
         self.num_classes = num_classes
