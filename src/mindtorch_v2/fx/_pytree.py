@@ -6,7 +6,7 @@ from collections import OrderedDict, namedtuple
 from collections.abc import Callable
 from typing import Any
 
-from ..utils._pytree import LeafSpec, TreeSpec, _NamedTuple, tree_flatten
+from ..utils._pytree import TreeSpec, tree_flatten
 
 Flatten = Callable[[Any, TreeSpec], list[Any]]
 ExactMatch = Callable[[Any, TreeSpec], bool]
@@ -28,14 +28,14 @@ def _deregister_pytree_flatten_spec(cls: type) -> None:
 
 def tree_flatten_spec(pytree: Any, spec: TreeSpec) -> list[Any]:
     """The leaves of a structure, as deep as the specification goes."""
-    if isinstance(spec, LeafSpec) or spec.is_leaf():
+    if spec.is_leaf():
         return [pytree]
-    kind = namedtuple if spec.type is _NamedTuple else spec.type
+    kind = spec.type
     if kind not in SUPPORTED_NODES:
         raise RuntimeError(f"{kind} does not have a flatten_fn_spec associated with it. Register one with "
                            "torch.fx._pytree.register_pytree_flatten_spec.")
     parts = SUPPORTED_NODES[kind](pytree, spec)
-    return [leaf for part, inner in zip(parts, spec.children_specs) for leaf in tree_flatten_spec(part, inner)]
+    return [leaf for part, inner in zip(parts, spec.children()) for leaf in tree_flatten_spec(part, inner)]
 
 
 def _by_key(pytree: Any, spec: TreeSpec) -> list[Any]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from ..utils._pytree import MappingKey, SequenceKey, register_pytree_node
+
 __all__ = ["immutable_dict", "immutable_list"]
 
 
@@ -36,3 +38,12 @@ class immutable_dict(dict):
 
     def __reduce__(self) -> Any:
         return immutable_dict, (tuple(self.items()),)
+
+
+register_pytree_node(immutable_dict, lambda d: (list(d.values()), list(d)),
+                     lambda items, keys: immutable_dict(zip(keys, items, strict=True)),
+                     serialized_type_name="torch.fx.immutable_collections.immutable_dict",
+                     flatten_with_keys_fn=lambda d: ([(MappingKey(key), item) for key, item in d.items()], list(d)))
+register_pytree_node(immutable_list, lambda d: (list(d), None), lambda items, _: immutable_list(items),
+                     serialized_type_name="torch.fx.immutable_collections.immutable_list",
+                     flatten_with_keys_fn=lambda d: ([(SequenceKey(i), item) for i, item in enumerate(d)], None))

@@ -5,15 +5,47 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import json
+import types
+import warnings
 from collections import OrderedDict, defaultdict, deque, namedtuple
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from enum import Enum
+from typing import Any, NamedTuple, NoReturn, Protocol
+
+from .._ops.return_types import NamedResult
+from .._shape import Size
+
+__all__ = ["Context", "DumpableContext", "FlattenFn", "FromDumpableContextFn", "LeafSpec", "PyTree", "PyTreeSpec",
+           "ToDumpableContextFn", "TreeSpec", "UnflattenFn", "is_namedtuple", "is_namedtuple_class",
+           "is_namedtuple_instance", "is_structseq", "is_structseq_class", "is_structseq_instance", "key_get", "keystr",
+           "register_pytree_node", "tree_all", "tree_all_only", "tree_any", "tree_any_only", "tree_flatten",
+           "tree_flatten_with_path", "tree_is_leaf", "tree_iter", "tree_leaves", "tree_leaves_with_path", "tree_map",
+           "tree_map_", "tree_map_only", "tree_map_only_", "tree_map_with_path", "tree_structure", "tree_unflatten",
+           "treespec_dumps", "treespec_loads", "treespec_pprint"]
 
 PyTree = Any
-Context = Any
-Flatten = Callable[[Any], tuple[list[Any], Any]]
-Unflatten = Callable[[Iterable[Any], Any], Any]
+Context = DumpableContext = Any
+FlattenFn = FlattenFunc = Callable[[Any], tuple[list[Any], Any]]
+UnflattenFn = UnflattenFunc = Callable[[Iterable[Any], Any], Any]
+ToDumpableContextFn = ToStrFunc = FromDumpableContextFn = MaybeFromStrFunc = Callable[[Any], Any]
+
+
+class KeyEntry(Protocol):
+    """A step on the way to a leaf."""
+
+    def __hash__(self) -> int: ...
+
+    def __eq__(self, other: object) -> bool: ...
+
+    def __str__(self) -> str: ...
+
+    def get(self, parent: Any) -> Any:
+        """What is there."""
+
+
+KeyPath = tuple[KeyEntry, ...]
+FlattenWithKeysFn = FlattenWithKeysFunc = Callable[[Any], tuple[list[tuple[Any, Any]], Any]]
 
 
 @dataclass(frozen=True)
@@ -58,30 +90,55 @@ class GetAttrKey:
         return getattr(obj, self.name)
 
 
-FlattenWithKeys = Callable[[Any], tuple[list[tuple[Any, Any]], Any]]
-
-
 class NodeDef(NamedTuple):
     """How one type of container is taken apart and put together."""
 
     type: type[Any]
-    flatten_fn: Flatten
-    unflatten_fn: Unflatten
-    flatten_with_keys_fn: FlattenWithKeys | None = None
+    flatten_fn: FlattenFn
+    unflatten_fn: UnflattenFn
+    flatten_with_keys_fn: FlattenWithKeysFn | None = None
 
 
+@dataclass(init=False, frozen=True, eq=False, repr=False)
 class TreeSpec:
     """The shape of a tree: container type, what is needed to rebuild it, and the shapes of its children."""
 
-    __slots__ = ("children_specs", "context", "num_children", "num_leaves", "num_nodes", "type")
+    type: Any
+    _context: Any
+    _children: list[TreeSpec]
+    num_nodes: int
+    num_leaves: int
+    num_children: int
 
-    def __init__(self, kind: Any, context: Any, children: list[TreeSpec]) -> None:
-        self.type = kind
-        self.context = context
-        self.children_specs = children
-        self.num_children = len(children)
-        self.num_nodes: int = 1 + sum(child.num_nodes for child in children)
-        self.num_leaves: int = 1 if kind is None else sum(child.num_leaves for child in children)
+    def __init__(self, kind: Any, context: Any = None, children: Iterable[TreeSpec] = ()) -> None:
+        children = list(children)
+        vars(self).update(type=kind, _context=context, _children=children, num_children=len(children),
+                          num_nodes=1 + sum(child.num_nodes for child in children),
+                          num_leaves=1 if kind is None else sum(child.num_leaves for child in children))
+
+    @property
+    def context(self) -> Any:
+        """What is needed to rebuild the container, besides its children."""
+        return self._context
+
+    @property
+    def children_specs(self) -> list[TreeSpec]:
+        """The shapes of the children, under their old name."""
+        warnings.warn("`treespec.children_specs` is deprecated: `treespec.children()` has all children, and "
+                      "`treespec.child(index)` one", FutureWarning, stacklevel=2)
+        return self._children
+
+    def children(self) -> list[TreeSpec]:
+        """The shapes of the children."""
+        return list(self._children)
+
+    def child(self, index: int) -> TreeSpec:
+        """The shape of one child."""
+        return self._children[index]
+
+    def flatten_up_to(self, tree: PyTree) -> list[PyTree]:
+        """The parts of `tree` at the places where a tree of this shape has its leaves."""
+        return _up_to(self, tree)
 
     def is_leaf(self) -> bool:
         """Whether this is a single leaf."""
@@ -98,15 +155,15 @@ class TreeSpec:
     def _build(self, leaves: Any) -> PyTree:
         if self.type is None:
             return next(leaves)
-        children = [child._build(leaves) for child in self.children_specs]
+        children = [child._build(leaves) for child in self._children]
         return SUPPORTED_NODES[self.type].unflatten_fn(children, self.context)
 
     def __eq__(self, other: object) -> bool:
         return (isinstance(other, TreeSpec) and self.type is other.type and self.context == other.context
-                and self.children_specs == other.children_specs)
+                and self._children == other._children)
 
     def __hash__(self) -> int:
-        return hash((self.type, self.num_leaves, tuple(map(hash, self.children_specs))))
+        return hash((self.type, self.num_leaves, tuple(map(hash, self._children))))
 
     def __repr__(self) -> str:
         return self._shown(0)
@@ -114,61 +171,85 @@ class TreeSpec:
     def _shown(self, indent: int) -> str:
         if self.type is None:
             return "*"
-        children = f",\n{' ' * (indent + 2)}".join(child._shown(indent + 2) for child in self.children_specs)
+        children = f",\n{' ' * (indent + 2)}".join(child._shown(indent + 2) for child in self._children)
         return f"TreeSpec({self.type.__name__}, {self.context}, [{children}])"
 
 
 class LeafSpec(TreeSpec):
     """The shape of a single leaf."""
 
-    __slots__ = ()
-
     def __init__(self) -> None:
         super().__init__(None, None, [])
 
 
+PyTreeSpec = TreeSpec  # PyTorch has a second kind, of optree
 LEAF = LeafSpec()
 SUPPORTED_NODES: dict[Any, NodeDef] = {}
 
 
-class WrittenAs(NamedTuple):
+class _SerializeNodeDef(NamedTuple):
     """How a type of container stands in a text."""
 
-    name: str | None
-    to_plain: Callable[[Any], Any] | None
-    from_plain: Callable[[Any], Any] | None
+    typ: Any
+    serialized_type_name: str
+    to_dumpable_context: ToDumpableContextFn | None
+    from_dumpable_context: FromDumpableContextFn | None
 
 
-WRITTEN_AS: dict[Any, WrittenAs] = {}
-TYPES_BY_NAME: dict[str, Any] = {}
-TREESPEC_PROTOCOL = 1  # the only one that PyTorch has had so far
-FlattenFunc, UnflattenFunc, FlattenWithKeysFunc = Flatten, Unflatten, FlattenWithKeys
-KeyPath = tuple[Any, ...]
+NO_SERIALIZED_TYPE_NAME_FOUND = "NO_SERIALIZED_TYPE_NAME_FOUND"  # stands for a name, so that it can be compared
+SUPPORTED_SERIALIZED_TYPES: dict[Any, _SerializeNodeDef] = {}
+SERIALIZED_TYPE_TO_PYTHON_TYPE: dict[str, Any] = {}
+DEFAULT_TREESPEC_SERIALIZATION_PROTOCOL = 1  # the only one that PyTorch has had so far
+# `namedtuple` stands for all named tuples, which have no common base class.
+BUILTIN_TYPES: frozenset[Any] = frozenset({tuple, list, dict, namedtuple, OrderedDict, defaultdict, deque})
+STANDARD_DICT_TYPES: frozenset[Any] = frozenset({dict, OrderedDict, defaultdict})
 
 
-def register_pytree_node(cls: type[Any], flatten_fn: Flatten, unflatten_fn: Unflatten, *,
+def register_pytree_node(cls: type[Any], flatten_fn: FlattenFn, unflatten_fn: UnflattenFn, *,
                          serialized_type_name: str | None = None,
-                         to_dumpable_context: Callable[[Any], Any] | None = None,
-                         from_dumpable_context: Callable[[Any], Any] | None = None,
-                         flatten_with_keys_fn: FlattenWithKeys | None = None) -> None:
+                         to_dumpable_context: ToDumpableContextFn | None = None,
+                         from_dumpable_context: FromDumpableContextFn | None = None,
+                         flatten_with_keys_fn: FlattenWithKeysFn | None = None) -> None:
     """Treat instances of a class as containers. With a name, their shape can be written by `treespec_dumps`."""
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls} is already registered as pytree node.")
-    if (to_dumpable_context is None) != (from_dumpable_context is None):
+    _put_node(cls, flatten_fn, unflatten_fn, serialized_type_name, to_dumpable_context, from_dumpable_context,
+              flatten_with_keys_fn)
+
+
+def _register_pytree_node(cls: type[Any], flatten_fn: FlattenFn, unflatten_fn: UnflattenFn, *,
+                          serialized_type_name: str | None = None,
+                          to_dumpable_context: ToDumpableContextFn | None = None,
+                          from_dumpable_context: FromDumpableContextFn | None = None,
+                          flatten_with_keys_fn: FlattenWithKeysFn | None = None) -> None:
+    """The old form: it replaces what was registered."""
+    warnings.warn("`torch.utils._pytree._register_pytree_node` is deprecated. Please use "
+                  "`torch.utils._pytree.register_pytree_node`, which takes the same arguments.", FutureWarning,
+                  stacklevel=2)
+    if cls in SUPPORTED_NODES:
+        warnings.warn(f"{cls} is already registered as pytree node. Overwriting the previous registration.",
+                      stacklevel=2)
+    _put_node(cls, flatten_fn, unflatten_fn, serialized_type_name, to_dumpable_context, from_dumpable_context,
+              flatten_with_keys_fn)
+
+
+def _put_node(cls: Any, flatten_fn: FlattenFn, unflatten_fn: UnflattenFn, name: str | None,
+              to_dumpable: ToDumpableContextFn | None, from_dumpable: FromDumpableContextFn | None,
+              flatten_with_keys_fn: FlattenWithKeysFn | None) -> None:
+    if (to_dumpable is None) != (from_dumpable is None):
         raise ValueError(f"Both to_dumpable_context and from_dumpable_context for {cls} must be None or registered.")
-    if serialized_type_name is not None:
-        if not isinstance(serialized_type_name, str):
-            raise ValueError(f"serialized_type_name of {cls} has to be a str")
-        TYPES_BY_NAME[serialized_type_name] = cls
     SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn, flatten_with_keys_fn)
-    WRITTEN_AS[cls] = WrittenAs(serialized_type_name, to_dumpable_context, from_dumpable_context)
+    name = NO_SERIALIZED_TYPE_NAME_FOUND if name is None else name
+    SUPPORTED_SERIALIZED_TYPES[cls] = _SerializeNodeDef(cls, name, to_dumpable, from_dumpable)
+    SERIALIZED_TYPE_TO_PYTHON_TYPE[name] = cls
 
 
-_register_pytree_node = register_pytree_node
-
-
-class _NamedTuple:
-    """Stands for all named tuples, which have no common base class."""
+def _deregister_pytree_node(cls: type[Any]) -> None:
+    """Treat instances of a class as leaves again."""
+    del SUPPORTED_NODES[cls]
+    written = SUPPORTED_SERIALIZED_TYPES.pop(cls)
+    SERIALIZED_TYPE_TO_PYTHON_TYPE.pop(written.serialized_type_name, None)
+    CONSTANT_NODES.discard(cls)
 
 
 def _key(tree: Any) -> Any:
@@ -176,13 +257,19 @@ def _key(tree: Any) -> Any:
     kind = type(tree)
     if kind in SUPPORTED_NODES:
         return kind
-    return _NamedTuple if isinstance(tree, tuple) and hasattr(tree, "_fields") else None
+    if not isinstance(tree, tuple):
+        return None
+    if isinstance(tree, NamedResult):  # such classes are made when an op first needs them
+        register_pytree_node(kind, _list_flatten, lambda items, _: kind(items),
+                             flatten_with_keys_fn=_list_flatten_with_keys)
+        return kind
+    return namedtuple if is_namedtuple_class(kind) else None
 
 
 def _get_node_type(tree: Any) -> Any:
     """The type that decides how a tree is taken apart; of a leaf, its own."""
     key = _key(tree)
-    return type(tree) if key is None else namedtuple if key is _NamedTuple else key
+    return type(tree) if key is None else key
 
 
 def _list_flatten(d: Any) -> tuple[list[Any], Any]:
@@ -217,18 +304,56 @@ def _namedtuple_flatten_with_keys(d: Any) -> tuple[list[tuple[Any, Any]], Any]:
     return [(GetAttrKey(name), value) for name, value in zip(d._fields, d, strict=True)], type(d)
 
 
-register_pytree_node(tuple, _list_flatten, lambda items, _: tuple(items), flatten_with_keys_fn=_list_flatten_with_keys)
-register_pytree_node(list, _list_flatten, _list_unflatten, flatten_with_keys_fn=_list_flatten_with_keys)
-register_pytree_node(dict, _dict_flatten, _dict_unflatten, flatten_with_keys_fn=_dict_flatten_with_keys)
-register_pytree_node(OrderedDict, _dict_flatten, lambda items, keys: OrderedDict(zip(keys, items, strict=True)),
+def _defaultdict_serialize(context: Any) -> dict[str, Any]:
+    factory, keys = context
+    return {"default_factory_module": factory.__module__, "default_factory_name": factory.__qualname__,
+            "dict_context": keys}
+
+
+def _defaultdict_deserialize(plain: Any) -> list[Any]:
+    module = importlib.import_module(plain["default_factory_module"])
+    return [getattr(module, plain["default_factory_name"]), plain["dict_context"]]
+
+
+def _namedtuple_serialize(context: Any) -> str:
+    if context not in SUPPORTED_SERIALIZED_TYPES:
+        raise NotImplementedError(f"Can't serialize TreeSpec of namedtuple class {context} because we didn't register "
+                                  "a serializated_type_name. Please register using `_register_namedtuple`.")
+    name = SUPPORTED_SERIALIZED_TYPES[context].serialized_type_name
+    if name == NO_SERIALIZED_TYPE_NAME_FOUND:
+        raise NotImplementedError(f"Can't serialize TreeSpec of namedtuple class {context} because we couldn't find a "
+                                  "serializated_type_name. Please register using `_register_namedtuple`.")
+    return name
+
+
+def _namedtuple_deserialize(plain: Any) -> Any:
+    if plain not in SERIALIZED_TYPE_TO_PYTHON_TYPE:
+        raise NotImplementedError(f"Can't deserialize TreeSpec of namedtuple class {plain} because we couldn't find a "
+                                  "serializated name.")
+    return SERIALIZED_TYPE_TO_PYTHON_TYPE[plain]
+
+
+register_pytree_node(tuple, _list_flatten, lambda items, _: tuple(items), serialized_type_name="builtins.tuple",
+                     flatten_with_keys_fn=_list_flatten_with_keys)
+register_pytree_node(list, _list_flatten, _list_unflatten, serialized_type_name="builtins.list",
+                     flatten_with_keys_fn=_list_flatten_with_keys)
+register_pytree_node(dict, _dict_flatten, _dict_unflatten, serialized_type_name="builtins.dict",
                      flatten_with_keys_fn=_dict_flatten_with_keys)
+_put_node(namedtuple, lambda t: (list(t), type(t)), lambda items, kind: kind(*items), "collections.namedtuple",
+          _namedtuple_serialize, _namedtuple_deserialize, _namedtuple_flatten_with_keys)
+register_pytree_node(OrderedDict, _dict_flatten, lambda items, keys: OrderedDict(zip(keys, items, strict=True)),
+                     serialized_type_name="collections.OrderedDict", flatten_with_keys_fn=_dict_flatten_with_keys)
 register_pytree_node(defaultdict, lambda d: (list(d.values()), [d.default_factory, list(d)]),
                      lambda items, context: defaultdict(context[0], zip(context[1], items, strict=True)),
+                     serialized_type_name="collections.defaultdict", to_dumpable_context=_defaultdict_serialize,
+                     from_dumpable_context=_defaultdict_deserialize,
                      flatten_with_keys_fn=_defaultdict_flatten_with_keys)
 register_pytree_node(deque, lambda d: (list(d), d.maxlen), lambda items, maxlen: deque(items, maxlen),
+                     serialized_type_name="collections.deque",
                      flatten_with_keys_fn=lambda d: (_list_flatten_with_keys(d)[0], d.maxlen))
-register_pytree_node(_NamedTuple, lambda t: (list(t), type(t)), lambda items, kind: kind(*items),
-                     flatten_with_keys_fn=_namedtuple_flatten_with_keys)
+# (Back as a plain tuple, as in PyTorch, since what was done to the numbers may have made something else of them.)
+register_pytree_node(Size, _list_flatten, lambda items, _: tuple(items), serialized_type_name="torch.Size",
+                     flatten_with_keys_fn=_list_flatten_with_keys)
 
 
 def tree_flatten(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> tuple[list[Any], TreeSpec]:
@@ -259,8 +384,8 @@ def _flatten_into(leaves: list[Any], node: PyTree, is_leaf: Callable[[PyTree], b
 def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> PyTree:
     """The tree of a shape with the given leaves."""
     if not isinstance(treespec, TreeSpec):
-        raise TypeError("tree_unflatten(leaves, treespec): Expected `treespec` to be instance of TreeSpec but got "
-                        f"item of type {type(treespec)}.")
+        raise TypeError("Expected `treespec` to be an instance of PyTreeSpec but got item of type "
+                        f"{type(treespec)}.")
     return treespec.unflatten(leaves)
 
 
@@ -269,7 +394,14 @@ def tree_leaves(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -
     return tree_flatten(tree, is_leaf)[0]
 
 
-tree_iter = tree_leaves
+def tree_iter(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> Iterator[Any]:
+    """All leaves, left to right, one by one."""
+    kind = None if is_leaf is not None and is_leaf(tree) else _key(tree)
+    if kind is None:
+        yield tree
+        return
+    for child in SUPPORTED_NODES[kind].flatten_fn(tree)[0]:
+        yield from tree_iter(child, is_leaf)
 
 
 def tree_structure(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> TreeSpec:
@@ -277,17 +409,44 @@ def tree_structure(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None
     return tree_flatten(tree, is_leaf)[1]
 
 
+def _check_keys(expected: list[Any], found: Any) -> None:
+    """Refuse a dictionary with other keys."""
+    missing, extra = set(expected).difference(found), set(found).difference(expected)
+    if not missing and not extra:
+        return
+    said = [f"{what} key(s): {keys}" for what, keys in (("missing", missing), ("extra", extra)) if keys]
+    raise ValueError(f"Node keys mismatch; {'; '.join(said)}.")
+
+
+def _keys_of(spec: TreeSpec) -> list[Any]:
+    """The keys of a dictionary's shape, in the order of its children."""
+    return spec._context[1] if spec.type is defaultdict else spec._context
+
+
+def _children_like(spec: TreeSpec, tree: PyTree) -> list[Any]:
+    """The children of a container that has to have this shape; dictionaries may be of another kind and order."""
+    kind = _key(tree)
+    if kind in STANDARD_DICT_TYPES and spec.type in STANDARD_DICT_TYPES:
+        keys = _keys_of(spec)
+        _check_keys(keys, tree)
+        return [tree[key] for key in keys]
+    if kind is not spec.type:
+        raise ValueError(f"Node type mismatch; expected {spec.type!r}, but got "
+                         f"{(type(tree) if kind is None else kind)!r}.")
+    children, context = SUPPORTED_NODES[kind].flatten_fn(tree)
+    if len(children) != spec.num_children:
+        raise ValueError(f"Node arity mismatch; expected {spec.num_children}, but got {len(children)}.")
+    if kind is not deque and context != spec._context:  # two deques may have different room
+        raise ValueError(f"Node context mismatch for custom node type {kind!r}; expected {spec._context!r}, but got "
+                         f"{context!r}.")
+    return children
+
+
 def _up_to(spec: TreeSpec, tree: PyTree) -> list[Any]:
     """The parts of `tree` at the places where a tree of the given shape has its leaves."""
     if spec.is_leaf():
         return [tree]
-    if _key(tree) is not spec.type:
-        raise ValueError(f"Type mismatch; expected {spec.type!r}, but got {type(tree)!r}.")
-    children, context = SUPPORTED_NODES[spec.type].flatten_fn(tree)
-    if len(children) != len(spec.children_specs) or context != spec.context:
-        raise ValueError(f"Node arity or context mismatch; expected {spec.context!r} with "
-                         f"{len(spec.children_specs)} children, but got {context!r} with {len(children)}.")
-    return [part for child_spec, child in zip(spec.children_specs, children, strict=True)
+    return [part for child_spec, child in zip(spec._children, _children_like(spec, tree), strict=True)
             for part in _up_to(child_spec, child)]
 
 
@@ -307,18 +466,26 @@ def tree_map_(func: Callable[..., Any], tree: PyTree, *rests: PyTree,
 
 
 def _matcher(choice: Any) -> Callable[[Any], bool]:
-    if isinstance(choice, (type, tuple)):
+    if isinstance(choice, (type, tuple, types.UnionType)):
         return lambda value: isinstance(value, choice)
     if callable(choice):
         return choice
     raise TypeError("Argument must be a type, a tuple of types, or a callable.")
 
 
+def map_only(type_or_types_or_pred: Any, /) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
+    """A decorator: the function is applied to values of certain types, and other values are returned."""
+    chosen = _matcher(type_or_types_or_pred)
+    return lambda func: lambda value: func(value) if chosen(value) else value
+
+
+MapOnlyFn = Callable[[Callable[[Any], Any]], Callable[[Any], Any]]
+
+
 def tree_map_only(type_or_types_or_pred: Any, /, func: Callable[[Any], Any], tree: PyTree,
                   is_leaf: Callable[[PyTree], bool] | None = None) -> PyTree:
     """Apply a function to leaves of certain types (or that a predicate accepts)."""
-    chosen = _matcher(type_or_types_or_pred)
-    return tree_map(lambda leaf: func(leaf) if chosen(leaf) else leaf, tree, is_leaf=is_leaf)
+    return tree_map(map_only(type_or_types_or_pred)(func), tree, is_leaf=is_leaf)
 
 
 def tree_all(pred: Callable[[Any], bool], tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> bool:
@@ -407,22 +574,36 @@ def arg_tree_leaves(*args: PyTree, **kwargs: PyTree) -> list[Any]:
 
 def _broadcast_to_and_flatten(tree: PyTree, treespec: TreeSpec,
                               is_leaf: Callable[[PyTree], bool] | None = None) -> list[Any] | None:
-    """The leaves of a tree, each as often as the shape has leaves below it; None if they do not fit."""
+    """The leaves of a tree, each as often as the shape has leaves below it; None if they do not fit.
+
+    Those of dictionaries come in the order of the tree's keys, as in PyTorch.
+    """
     kind = None if is_leaf is not None and is_leaf(tree) else _key(tree)
     if kind is None:
         return [tree] * treespec.num_leaves
-    if treespec.is_leaf() or kind is not treespec.type:
-        return None
-    children, context = SUPPORTED_NODES[kind].flatten_fn(tree)
-    if len(children) != len(treespec.children_specs) or context != treespec.context:
+    pairs = _matched(tree, kind, treespec)
+    if pairs is None:
         return None
     found: list[Any] = []
-    for child, spec in zip(children, treespec.children_specs, strict=True):
+    for child, spec in pairs:
         part = _broadcast_to_and_flatten(child, spec, is_leaf)
         if part is None:
             return None
         found += part
     return found
+
+
+def _matched(tree: PyTree, kind: Any, treespec: TreeSpec) -> list[tuple[Any, TreeSpec]] | None:
+    """A container's children, in its own order, each with the shape to spread it to; None if they do not fit."""
+    if kind in STANDARD_DICT_TYPES and treespec.type in STANDARD_DICT_TYPES:
+        below = dict(zip(_keys_of(treespec), treespec._children, strict=True))
+        return [(tree[key], below[key]) for key in tree] if below.keys() == tree.keys() else None
+    if kind is not treespec.type:
+        return None
+    children, context = SUPPORTED_NODES[kind].flatten_fn(tree)
+    if len(children) != treespec.num_children or (kind is not deque and context != treespec._context):
+        return None
+    return list(zip(children, treespec._children, strict=True))
 
 
 def is_namedtuple_class(cls: Any) -> bool:
@@ -443,7 +624,7 @@ def is_namedtuple(obj: Any) -> bool:
 
 def is_structseq_class(cls: Any) -> bool:
     """Whether a class is a structure of C that reads like a tuple, such as `time.struct_time`."""
-    return isinstance(cls, type) and cls.__bases__ == (tuple,) and all(
+    return isinstance(cls, type) and (cls.__bases__ == (tuple,) or cls.__base__ is NamedResult) and all(
         isinstance(getattr(cls, name, None), int) for name in ("n_fields", "n_sequence_fields", "n_unnamed_fields"))
 
 
@@ -464,12 +645,17 @@ def treespec_leaf() -> LeafSpec:
 
 def treespec_tuple(iterable: Iterable[TreeSpec] = (), /) -> TreeSpec:
     """The shape of a tuple of such."""
-    return TreeSpec(tuple, None, list(iterable))
+    children = list(iterable)
+    if not all(isinstance(one, TreeSpec) for one in children):
+        raise ValueError(f"Expected a tuple of TreeSpec values, got: {children!r}.")
+    return TreeSpec(tuple, None, children)
 
 
 def treespec_dict(mapping: Any = (), /, **kwargs: TreeSpec) -> TreeSpec:
     """The shape of a dictionary of such."""
     made = dict(mapping, **kwargs)
+    if not all(isinstance(one, TreeSpec) for one in made.values()):
+        raise ValueError(f"Expected a dictionary of TreeSpec values, got: {made!r}.")
     return TreeSpec(dict, list(made), list(made.values()))
 
 
@@ -488,10 +674,11 @@ def register_dataclass(cls: type[Any], *, field_names: list[str] | None = None,
         field_names = [field.name for field in dataclasses.fields(cls) if field.init]
     elif dataclasses.is_dataclass(cls):
         known = {field.name for field in dataclasses.fields(cls) if field.init}
-        if known != {*field_names, *(drop_field_names or ())}:
-            raise ValueError("field_names does not include all dataclass fields.\n\nDataclass fields in "
-                             f"`field_names` but not in dataclass: {sorted({*field_names} - known)}, missing fields: "
-                             f"{sorted(known - {*field_names, *(drop_field_names or ())})}")
+        said = {*field_names, *(drop_field_names or ())}
+        for what, names in (("Missing", known - said), ("Unexpected", said - known)):
+            if names:
+                raise ValueError(f"field_names does not include all dataclass fields.\n{what} fields in `field_names`: "
+                                 f"{names}. A field stands there or in `drop_field_names`.")
     names = [name for name in field_names if name not in (drop_field_names or ())]
 
     def flatten_with_keys(one: Any) -> tuple[list[tuple[Any, Any]], Any]:
@@ -511,23 +698,14 @@ def register_dataclass(cls: type[Any], *, field_names: list[str] | None = None,
                          flatten_with_keys_fn=flatten_with_keys)
 
 
-CONSTANT_TYPES: set[type[Any]] = set()
+CONSTANT_NODES: set[type[Any]] = set()
 
 
-class _Held:
+@dataclass(frozen=True)
+class ConstantNode:
     """A constant as part of a tree's shape: equal if the constants are."""
 
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Held) and bool(self.value == other.value)
-
-    def __hash__(self) -> int:
-        return hash(self.value)
-
-    def __repr__(self) -> str:
-        return f"ConstantNode({self.value!r})"
+    value: Any
 
 
 def register_constant(cls: type[Any]) -> None:
@@ -536,101 +714,96 @@ def register_constant(cls: type[Any]) -> None:
         raise TypeError("register_constant(cls) expects `cls` to have a non-default `__eq__` implementation.")
     if cls.__hash__ is object.__hash__:
         raise TypeError("register_constant(cls) expects `cls` to have a non-default `__hash__` implementation.")
-    register_pytree_node(cls, lambda one: ([], _Held(one)), lambda _, context: context.value,
-                         flatten_with_keys_fn=lambda one: ([], _Held(one)))
-    CONSTANT_TYPES.add(cls)
+    register_pytree_node(cls, lambda one: ([], ConstantNode(one)), lambda _, context: context.value,
+                         flatten_with_keys_fn=lambda one: ([], ConstantNode(one)))
+    CONSTANT_NODES.add(cls)
 
 
 def is_constant_class(cls: type[Any]) -> bool:
     """Whether `register_constant` was called for a class."""
-    return cls in CONSTANT_TYPES
+    return cls in CONSTANT_NODES
 
 
-_CONTAINER_NAMES = {"builtins.tuple": tuple, "builtins.list": list, "builtins.dict": dict,
-                    "collections.OrderedDict": OrderedDict, "collections.defaultdict": defaultdict,
-                    "collections.deque": deque, "collections.namedtuple": _NamedTuple}
-_NAMES_OF_CONTAINERS = {kind: name for name, kind in _CONTAINER_NAMES.items()}
+class EnumEncoder(json.JSONEncoder):
+    """Writes members of enumerations by name."""
+
+    def default(self, obj: object) -> Any:
+        """What stands for an object that JSON does not know."""
+        if isinstance(obj, Enum):
+            return {"__enum__": True, "fqn": f"{type(obj).__module__}:{type(obj).__qualname__}", "name": obj.name}
+        return super().default(obj)
 
 
-def _name_of_type(kind: Any) -> str:
-    if kind in _NAMES_OF_CONTAINERS:
-        return _NAMES_OF_CONTAINERS[kind]
-    written = WRITTEN_AS.get(kind)
-    if written is None or written.name is None:
-        raise NotImplementedError(f"No registered serialization name for {kind} found. Please update your "
-                                  "_register_pytree_node call with a `serialized_type_name` kwarg.")
-    return written.name
+def enum_object_hook(obj: dict[str, Any]) -> Any:
+    """The member of an enumeration that `EnumEncoder` wrote; any other dictionary as it is."""
+    if "__enum__" not in obj:
+        return obj
+    module, _, name = obj["fqn"].partition(":")
+    found: Any = importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found[obj["name"]]
 
 
-def _plain_context(kind: Any, context: Any) -> Any:
-    if kind is _NamedTuple:
-        if context not in WRITTEN_AS or WRITTEN_AS[context].name is None:
-            raise NotImplementedError("Can't serialize TreeSpec of namedtuple class because we didn't register a "
-                                      "serializated_type_name. Please register using `_register_namedtuple`.")
-        return WRITTEN_AS[context].name
-    if kind is defaultdict:
-        return {"default_factory_module": context[0].__module__, "default_factory_name": context[0].__qualname__,
-                "dict_context": context[1]} if context[0] is not None else {"dict_context": context[1]}
-    to_plain = WRITTEN_AS[kind].to_plain if kind in WRITTEN_AS else None
-    if to_plain is not None:
-        return to_plain(context)
+def _register_namedtuple(cls: Any, *, serialized_type_name: str) -> None:
+    """Give a class that `namedtuple` made a name by which `treespec_dumps` writes it."""
+    SUPPORTED_SERIALIZED_TYPES[cls] = _SerializeNodeDef(cls, serialized_type_name, None, None)
+    SERIALIZED_TYPE_TO_PYTHON_TYPE[serialized_type_name] = cls
+
+
+def _plain_context(written: _SerializeNodeDef, context: Any) -> Any:
+    if written.to_dumpable_context is not None:
+        return written.to_dumpable_context(context)
     try:
-        return json.dumps(context)
+        return json.dumps(context, cls=EnumEncoder)
     except TypeError as error:
         raise TypeError("Unable to serialize context. Please make the context json dump-able, or register a custom "
                         "serializer using _register_pytree_node.") from error
 
 
-def _context_again(kind: Any, plain: Any) -> Any:
-    if kind is _NamedTuple:
-        return TYPES_BY_NAME[plain]
-    if kind is defaultdict:
-        factory = None if "default_factory_name" not in plain else getattr(
-            importlib.import_module(plain["default_factory_module"]), plain["default_factory_name"])
-        return [factory, plain["dict_context"]]
-    from_plain = WRITTEN_AS[kind].from_plain if kind in WRITTEN_AS else None
-    return json.loads(plain) if from_plain is None else from_plain(plain)
-
-
-def _register_namedtuple(cls: Any, *, serialized_type_name: str) -> None:
-    """Give a class that `namedtuple` made a name by which `treespec_dumps` writes it."""
-    WRITTEN_AS[cls] = WrittenAs(serialized_type_name, None, None)
-    TYPES_BY_NAME[serialized_type_name] = cls
-
-
 def _spec_as_dict(spec: TreeSpec) -> dict[str, Any]:
     if spec.is_leaf():
         return {"type": None, "context": None, "children_spec": []}
-    return {"type": _name_of_type(spec.type), "context": _plain_context(spec.type, spec.context),
-            "children_spec": [_spec_as_dict(child) for child in spec.children_specs]}
+    written = SUPPORTED_SERIALIZED_TYPES.get(spec.type)
+    if written is None or written.serialized_type_name == NO_SERIALIZED_TYPE_NAME_FOUND:
+        raise NotImplementedError(f"No registered serialization name for {spec.type} found. Please update your "
+                                  "_register_pytree_node call with a `serialized_type_name` kwarg.")
+    return {"type": written.serialized_type_name, "context": _plain_context(written, spec.context),
+            "children_spec": [_spec_as_dict(child) for child in spec._children]}
 
 
 def _spec_from_dict(text: dict[str, Any]) -> TreeSpec:
     if text["type"] is None and text["context"] is None and not text["children_spec"]:
         return LEAF
-    kind = _CONTAINER_NAMES.get(text["type"]) or TYPES_BY_NAME.get(text["type"])
-    if kind is None:
+    if text["type"] not in SERIALIZED_TYPE_TO_PYTHON_TYPE:
         raise NotImplementedError(f"Deserializing {text['type']} in pytree is not registered.")
-    children = [_spec_from_dict(one) for one in text["children_spec"]]
-    return TreeSpec(kind, _context_again(kind, text["context"]), children)
+    kind = SERIALIZED_TYPE_TO_PYTHON_TYPE[text["type"]]
+    from_dumpable = SUPPORTED_SERIALIZED_TYPES[kind].from_dumpable_context
+    context = (json.loads(text["context"], object_hook=enum_object_hook) if from_dumpable is None
+               else from_dumpable(text["context"]))
+    return TreeSpec(kind, context, [_spec_from_dict(one) for one in text["children_spec"]])
 
 
 def treespec_dumps(treespec: TreeSpec, protocol: int | None = None) -> str:
     """The shape of a tree as a text."""
     if not isinstance(treespec, TreeSpec):
-        raise TypeError("treespec_dumps(treespec, protocol): Expected `treespec` to be instance of TreeSpec but got "
-                        f"item of type {type(treespec)}.")
-    if protocol not in (None, TREESPEC_PROTOCOL):
-        raise ValueError(f"Unknown protocol {protocol}. Available protocols: {[TREESPEC_PROTOCOL]}")
-    return json.dumps((TREESPEC_PROTOCOL, _spec_as_dict(treespec)))
+        raise TypeError("Expected `treespec` to be an instance of PyTreeSpec but got item of type "
+                        f"{type(treespec)}.")
+    if protocol not in (None, DEFAULT_TREESPEC_SERIALIZATION_PROTOCOL):
+        _refuse_protocol(protocol)
+    return json.dumps((DEFAULT_TREESPEC_SERIALIZATION_PROTOCOL, _spec_as_dict(treespec)), cls=EnumEncoder)
 
 
 def treespec_loads(serialized: str) -> TreeSpec:
     """The shape of a tree from the text that `treespec_dumps` made."""
-    protocol, text = json.loads(serialized)
-    if protocol != TREESPEC_PROTOCOL:
-        raise ValueError(f"Unknown protocol {protocol}. Available protocols: {[TREESPEC_PROTOCOL]}")
+    protocol, text = json.loads(serialized, object_hook=enum_object_hook)
+    if protocol != DEFAULT_TREESPEC_SERIALIZATION_PROTOCOL:
+        _refuse_protocol(protocol)
     return _spec_from_dict(text)
+
+
+def _refuse_protocol(protocol: Any) -> NoReturn:
+    raise ValueError(f"Unknown protocol {protocol}. Available protocols: {[DEFAULT_TREESPEC_SERIALIZATION_PROTOCOL]}")
 
 
 class _Asterisk(str):
