@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
+
+from ._device import device
 
 __all__ = ["Future", "collect_all", "wait_all"]
 
@@ -23,6 +26,11 @@ class Future(Generic[T]):
     """
 
     def __init__(self, *, devices: list[Any] | None = None) -> None:
+        for one in map(device, devices or ()):
+            if one.type != "cpu":
+                raise RuntimeError(f"PyTorch is not linked with support for {one.type} devices: a future takes none")
+            if one.index is None:
+                raise ValueError(f"Expected devices to have indices, got {one}")
         self._changed = threading.Condition()
         self._is_done = False
         self._result: Any = None
@@ -49,6 +57,7 @@ class Future(Generic[T]):
 
     def then(self, callback: Callable[[Future[T]], Any]) -> Future[Any]:
         """A future of what the callback will return, which is called with this future when it is completed."""
+        _check_callable("then", callback)
         following: Future[Any] = Future()
 
         def run(done: Future[T]) -> None:
@@ -66,12 +75,25 @@ class Future(Generic[T]):
         return following
 
     def add_done_callback(self, callback: Callable[[Future[T]], Any]) -> None:
-        """Call a function with this future when it is completed, or at once if it is already."""
+        """Call a function with this future when it is completed, or at once if it is already.
+
+        What it raises is logged: neither who completes the future nor the other callbacks can do anything about it.
+        """
+        _check_callable("add_done_callback", callback)
         with self._changed:
             if not self._is_done:
                 self._callbacks.append(callback)
                 return
-        callback(self)
+        self._call(callback)
+
+    def _call(self, callback: Callable[[Future[T]], Any]) -> None:
+        try:
+            callback(self)
+        except Exception:
+            logging.getLogger(__name__).exception("Got the following error when running the callback")
+
+    def __reduce__(self) -> NoReturn:
+        raise RuntimeError("Can not pickle torch.futures.Future")
 
     def set_result(self, result: T) -> None:
         """Complete it with a value."""
@@ -92,11 +114,18 @@ class Future(Generic[T]):
             waiting, self._callbacks = self._callbacks, []
             self._changed.notify_all()
         for callback in waiting:
-            callback(self)
+            self._call(callback)
+
+
+def _check_callable(method: str, callback: Any) -> None:
+    if not callable(callback):
+        raise TypeError(f"{method}(): incompatible function arguments: {type(callback).__name__} is not callable")
 
 
 def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:
-    """A future of the list of these futures, completed when they all are."""
+    """A future of the list of these futures, completed when they all are; of the first of their errors if one failed."""
+    if not isinstance(futures, (list, tuple)) or not all(isinstance(one, Future) for one in futures):
+        raise TypeError("collect_all(): incompatible function arguments: it takes a list of futures")
     all_of_them: Future[list[Future[Any]]] = Future()
     lock = threading.Lock()
     missing = len(futures)
@@ -107,7 +136,8 @@ def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:
             missing -= 1
             last = missing == 0
         if last:
-            all_of_them.set_result(list(futures))
+            failed = next((one._error for one in futures if one._error is not None), None)
+            all_of_them._complete(list(futures) if failed is None else None, failed)
 
     if not futures:
         all_of_them.set_result([])
