@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import mmap
 import sys
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
-
-import numpy as np
 
 from . import cpu
 from ._autograd.anomaly import switch
@@ -28,6 +25,7 @@ from ._tensor import (  # noqa: F401  (the layouts are found here)
     strided,
     wrap,
 )
+from ._typed_storage import map_file
 
 # -- shapes and control flow -----------------------------------------------------------------------------------------
 
@@ -188,19 +186,7 @@ def from_file(filename: str, shared: bool | None = None, size: int | None = 0, *
               layout: Any = None, device: DeviceLike = None, pin_memory: bool = False) -> Tensor:
     """A tensor on a file's contents; with `shared` changes go to the file, which is made if need be."""
     kind = (dtype or DefaultDtype.value).np
-    needed = int(size or 0) * kind.itemsize
-    with open(filename, "r+b" if not shared else "a+b") as file:
-        have = file.seek(0, 2)
-        if have < needed:
-            if not shared:
-                raise RuntimeError(f"file <{filename}> size <{have}> is smaller than the required mapping size "
-                                   f"<{needed}>")
-            file.truncate(needed)
-        if not needed:
-            return wrap(np.empty(0, kind))
-        access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
-        memory = mmap.mmap(file.fileno(), needed, access=access)
-    return wrap(np.frombuffer(memory, kind))
+    return wrap(map_file(filename, bool(shared), int(size or 0) * kind.itemsize).view(kind))
 
 
 # -- what was built in -----------------------------------------------------------------------------------------------

@@ -39,6 +39,18 @@ class SharedMap(mmap.mmap):
             del self.file
 
 
+class NamedMap(mmap.mmap):
+    """A mapping of a file with a name, which it knows if changes go there."""
+
+    filename: str | None = None
+
+
+def is_shared_memory(array: Any) -> bool:
+    """Whether other processes see changes of an array."""
+    owner = owner_of(array)
+    return isinstance(owner, SharedMap) or (isinstance(owner, NamedMap) and owner.filename is not None)
+
+
 def owner_of(array: Any) -> Any:
     """What an array's memory belongs to, if not to an array."""
     while isinstance(array, np.ndarray):

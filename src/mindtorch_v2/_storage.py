@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
@@ -10,13 +11,14 @@ import numpy as np
 from ._backends.array import part
 from ._backends.base import copy_array, device_named, device_of, to_host
 from ._device import CPU, device
-from ._shared_memory import SharedMap, owner_of
+from ._shared_memory import SharedMap, is_shared_memory, owner_of
 
 
 class Storage:
     """The bytes behind one or more tensors; made on demand, since most tensors are never viewed."""
 
     __slots__ = ("__dict__", "__weakref__", "array", "device")
+    borrowed = False  # whether the memory is another library's
 
     def __init__(self, array: Any, where: device) -> None:
         # The array that owns the memory (or wraps a buffer of somebody else's), not a view of it.
@@ -60,11 +62,18 @@ class Storage:
 
     def fill_(self, value: int) -> Storage:
         """Set every byte."""
+        if not isinstance(value, (int, np.integer)):
+            raise RuntimeError(f"fill_ expects int, but got {type(value).__name__}")
+        value = int(value) & 0xFF
         device_of(self.array).fill(self._flat(), value)
         return self
 
     def copy_(self, source: Storage, non_blocking: bool = False) -> Storage:
         """Take over another storage's bytes."""
+        source = source.untyped()
+        if source.nbytes() != self.nbytes():
+            raise RuntimeError(f"size does not match, self was {self.nbytes()} bytes but src was {source.nbytes()} "
+                               "bytes")
         copy_array(self._flat(), source._flat(), non_blocking)
         return self
 
@@ -85,15 +94,57 @@ class Storage:
         return self if isinstance(self.array, np.ndarray) else Storage(to_host(self.array), CPU)
 
     def resize_(self, size: int) -> Storage:
-        """Nothing if this is the size already; the tensors on this memory could not follow to other memory."""
+        """Give it another size; the tensors on it go along to the new memory, and must fit there."""
+        from ._moving import resize
+
         if size != self.nbytes():
-            raise NotImplementedError(f"UntypedStorage.resize_({size}): storages keep the size they were made with, "
-                                      f"{self.nbytes()} bytes")
+            self._of_host("resize_")
+            resize(self, size)
         return self
 
     def resizable(self) -> bool:
-        """Whether the memory is this storage's own; `resize_` says what else it takes."""
-        return not isinstance(self.array, np.ndarray) or self.array.base is None
+        """Whether the memory is this storage's own, so that it may be of another size."""
+        return not isinstance(self.array, np.ndarray) or (self.array.base is None and not self.borrowed)
+
+    def share_memory_(self) -> Storage:
+        """Move to memory that processes share, with the tensors on it."""
+        from ._moving import to_shared_memory
+
+        self._of_host("share_memory_")
+        to_shared_memory(self)
+        return self
+
+    def _of_host(self, name: str) -> None:
+        if not isinstance(self.array, np.ndarray):
+            raise NotImplementedError(f"UntypedStorage.{name}: memory of {self.device.type} stays where it is")
+
+    @classmethod
+    def _new_shared(cls, size: int, *, device: Any = "cpu") -> Storage:
+        """New memory that processes share."""
+        if str(device) != "cpu":
+            raise NotImplementedError(f"memory that processes share is the host's, not that of {device}")
+        return Storage(np.frombuffer(SharedMap.new(size), np.uint8) if size else np.empty(0, np.uint8), CPU)
+
+    @property
+    def filename(self) -> str | None:
+        """The file that this memory is, if it was mapped to be shared."""
+        return getattr(owner_of(self.array), "filename", None)
+
+    def get_device(self) -> int | None:
+        """The number of the device, None for the host."""
+        return self.device.index
+
+    def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
+        """The name of the class."""
+        if dtype is None:
+            return "torch.storage.UntypedStorage"
+        if dtype in ("torch.storage.UntypedStorage", "torch.UntypedStorage") or dtype is Storage:
+            return self
+        raise NotImplementedError("UntypedStorage.type: bytes become elements by float(), int() and their kin")
+
+    def new(self) -> Storage:
+        """Storage without any memory."""
+        return Storage(np.empty(0, np.uint8), CPU)
 
     def byteswap(self, dtype: Any) -> None:
         """Reverse the bytes of each element of a type, in place; of complex numbers, those of each part."""
@@ -106,12 +157,32 @@ class Storage:
     def __sizeof__(self) -> int:
         return object.__sizeof__(self) + self.nbytes()
 
-    def _share_fd_cpu_(self) -> NoReturn:
+    def _share_fd_cpu_(self) -> tuple[int, int]:
+        """Move to memory that processes share; a descriptor of its file, and its size."""
         if self.device.type != "cpu":
             raise RuntimeError("_share_fd_: only available on CPU")
-        raise NotImplementedError("storages do not move to other memory here")
+        if not self.nbytes():
+            raise RuntimeError("_share_fd_: a storage without memory has no file")
+        self.share_memory_()
+        memory = owner_of(self.array)
+        if not isinstance(memory, SharedMap):
+            raise RuntimeError("_share_fd_: this memory is of a file that has another owner")
+        return os.dup(memory.file), self.nbytes()
 
-    _share_filename_cpu_ = _share_fd_cpu_
+    @classmethod
+    def _new_shared_fd_cpu(cls, file: int, size: int) -> Storage:
+        """The memory of a file that `_share_fd_cpu_` gave; the file belongs to the storage from now on."""
+        return Storage(np.frombuffer(SharedMap.of(file, size), np.uint8), CPU)
+
+    @classmethod
+    def _new_using_fd_cpu(cls, size: int) -> Storage:
+        """New memory that processes share."""
+        return cls._new_shared(size)
+
+    def _share_filename_cpu_(self) -> NoReturn:
+        if self.device.type != "cpu":
+            raise RuntimeError("_share_filename_: only available on CPU")
+        raise NotImplementedError("memory is shared by descriptors of files without names here: _share_fd_cpu_")
 
     def _write_file(self, file: Any, is_real_file: bool, save_size: bool, element_size: int) -> None:
         """Write the bytes to a file, after the number of elements if that is wanted."""
@@ -140,6 +211,14 @@ class Storage:
         return Storage(np.frombuffer(memoryview(found), np.uint8), self.device)
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        if isinstance(index, slice) and index.step not in (None, 1):
+            raise RuntimeError(f"Trying to slice with a step of {index.step}, but only a step of 1 is supported")
+        if not isinstance(value, (int, np.integer)):
+            raise RuntimeError("can only set storage content with a int types, but got "
+                               f"{type(value).__name__} instead")
+        if not isinstance(index, slice) and not -self.nbytes() <= index < self.nbytes():
+            raise RuntimeError("out of bounds")
+        value = int(value) & 0xFF
         if type(self.array) is np.ndarray:
             self.bytes()[index] = value
             return
@@ -155,9 +234,16 @@ class Storage:
         """Whether the memory is CUDA's."""
         return self.device.type == "cuda"
 
+    @property
+    def is_hpu(self) -> bool:
+        """Whether the memory is Habana's."""
+        return self.device.type == "hpu"
+
+    is_sparse = is_sparse_csr = False
+
     def is_shared(self) -> bool:
         """Whether other processes see changes."""
-        return isinstance(owner_of(self.array), SharedMap)
+        return is_shared_memory(self.array)
 
     def is_pinned(self, device: Any = None) -> bool:
         """Whether a device can copy from this memory while the program goes on."""
@@ -191,6 +277,7 @@ class Storage:
 
 # Programs see it as this.
 Storage.__name__ = Storage.__qualname__ = "UntypedStorage"
+Storage.__module__ = f"{__package__}.storage"
 
 
 def _of_bytes(data: np.ndarray, where: device = CPU) -> Storage:

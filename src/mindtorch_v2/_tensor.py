@@ -23,7 +23,7 @@ from ._dispatch.observer import HOOK
 from ._dispatch.state import THREAD
 from ._dtype import COMPLEX, FLOAT, FROM_NUMPY, DefaultDtype, dtype, dtype_of_array
 from ._shape import Size
-from ._storage import InferenceShared, Shared, Storage
+from ._storage import BorrowedShared, InferenceShared, Shared, Storage
 
 new = object.__new__
 _as_size = tuple.__new__  # what an array's shape holds needs no check
@@ -324,6 +324,8 @@ class Tensor(metaclass=TensorMeta):
         shared = self.shared()
         if shared.storage is None:
             shared.storage = Storage(self._a, self.device)
+            if type(shared) is BorrowedShared:
+                shared.storage.borrowed = True
         return shared.storage
 
     def data_ptr(self) -> int:

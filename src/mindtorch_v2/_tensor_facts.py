@@ -14,7 +14,7 @@ from ._autograd.graph import edge, leaf_edge
 from ._autograd.inplace import bump, check_inplace
 from ._backends import flipped
 from ._backends.array import phantom, seen_through
-from ._backends.base import empty_array, resolved, to_host
+from ._backends.base import empty_array, resolved
 from ._backends.cpu.view import as_strided as strided_view
 from ._backends.geometry import row_major, span_bytes
 from ._backends.hollow import hollow
@@ -31,8 +31,9 @@ from ._dispatch.steps import step
 from ._dlpack import DLDeviceType, exported
 from ._dtype import DefaultDtype, DType, dtype, uint8
 from ._memory_format import MemoryFormat
+from ._moving import share
 from ._shape import numel
-from ._shared_memory import SharedMap, owner_of
+from ._shared_memory import is_shared_memory
 from ._storage import Shared, Storage
 from ._tensor import Tensor, move, strided, wrap_as
 from ._typed_storage import TypedStorage, storage_class, typed_as
@@ -64,7 +65,7 @@ def is_pinned(self: Tensor, device: DeviceLike = None) -> bool:
 
 def is_shared(self: Tensor) -> bool:
     """Whether `share_memory_` moved it to memory that processes share."""
-    return isinstance(owner_of(self._a), SharedMap)
+    return is_shared_memory(flipped.plain(self._a))
 
 
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:
@@ -114,21 +115,14 @@ def storage_type(self: Tensor) -> Any:
 
 
 def share_memory_(self: Tensor) -> Tensor:
-    """Move the elements to memory that processes share, those that are forked and those that this tensor is sent to.
-
-    Views made before keep the old memory.
-    """
+    """Move the memory, with all that is on it, to where processes share it: those that are forked, and those that this
+    tensor is sent to."""
     from .multiprocessing.reductions import init_reductions
 
     if not self.is_cpu:
         return self  # memory of a device is shared by its own means
-    if not is_shared(self) and self._a.size:
-        init_reductions()
-        memory = SharedMap.new(self._a.nbytes)
-        array = np.frombuffer(memory, self._a.dtype).reshape(self._a.shape)
-        array[...] = to_host(self._a)
-        move(self, array)
-        self._st = Shared(None, self._version)
+    init_reductions()
+    share(self)
     return self
 
 
@@ -160,6 +154,8 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
             raise TypeError(f"set_(): argument 'source' must be a Tensor or a storage, not {type(source).__name__}")
         _same_device(self, kept.device)
         if self.is_cpu:
+            if size is not None and min(size, default=1) > 0:
+                _grow(kept, self._a.itemsize, storage_offset, tuple(size), _steps(size, stride))
             array = (_whole(self._a, kept) if size is None else
                      _part(self._a, kept, storage_offset, tuple(size), _steps(size, stride)))
         else:
@@ -178,6 +174,15 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
     if recording:
         mark_underivable(self, "set_")
     return self
+
+
+def _grow(storage: Storage, item: int, offset: int, size: tuple[int, ...], stride: tuple[int, ...]) -> None:
+    """Make a storage large enough for a window on it, with the tensors that are on it already."""
+    if offset < 0 or min(stride, default=0) < 0:
+        return  # a mistake that is found later
+    needed = (offset + 1 + sum((count - 1) * step for count, step in zip(size, stride))) * item
+    if needed > storage.nbytes() and storage.resizable():
+        storage.resize_(needed)
 
 
 def view_on_device(array: Any, size: tuple[int, ...], stride: tuple[int, ...], offset: int) -> Any:

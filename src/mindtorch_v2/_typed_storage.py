@@ -14,6 +14,7 @@ from ._backends.base import DEVICES, device_of, empty_array, transfer
 from ._device import CPU, as_device, device
 from ._dtype import ALL_DTYPES, DefaultDtype, cpp_name, dtype, dtype_from_name
 from ._legacy import NAMES
+from ._shared_memory import NamedMap
 from ._storage import Storage as Bytes
 from ._tensor import Tensor
 
@@ -25,6 +26,12 @@ class StorageType(type):
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, Bytes)
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(Bytes, name)
+
+    def __dir__(cls) -> list[str]:
+        return sorted({*type.__dir__(cls), *dir(Bytes)})
 
     def __call__(cls, *args: Any, device: Any = None) -> Bytes:
         if len(args) > 1:
@@ -70,9 +77,13 @@ class UntypedStorage(metaclass=StorageType):
     @staticmethod
     def from_file(filename: str, shared: bool = False, nbytes: int = 0) -> Bytes:
         """The bytes of a file, mapped into memory; what is written reaches the file only if `shared`."""
-        with open(filename, "r+b" if shared else "rb") as file:
-            mapped = mmap.mmap(file.fileno(), nbytes, access=mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY)
-        return Bytes(np.frombuffer(mapped, np.uint8), CPU)
+        return Bytes(map_file(filename, shared, nbytes), CPU)
+
+    @staticmethod
+    def from_buffer(buffer: Any, byte_order: str | None = None, count: int = -1, offset: int = 0, *,
+                    dtype: dtype | None = None, device: Any = None) -> Bytes:
+        """A copy of bytes that hold elements of a dtype, brought to this machine's byte order."""
+        return TypedStorage.from_buffer(buffer, byte_order, count, offset, dtype=dtype, device=device).untyped()
 
 
 def _refuse(reason: str, kind: type[Exception] = RuntimeError) -> NoReturn:
@@ -176,10 +187,10 @@ class TypedStorage:
         return self
 
     def copy_(self, source: TypedStorage, non_blocking: bool = False) -> TypedStorage:
-        """Take over another storage's elements, converted."""
+        """Take over another storage's bytes, which must be as many."""
         if self.device.type == "meta":
             return self
-        self._elements()[...] = source._elements()
+        self._untyped.copy_(source.untyped(), non_blocking)
         return self
 
     def clone(self) -> TypedStorage:
@@ -213,8 +224,8 @@ class TypedStorage:
     def __sizeof__(self) -> int:
         return super().__sizeof__() + self.nbytes()
 
-    def _share_fd_cpu_(self) -> NoReturn:
-        self._untyped._share_fd_cpu_()
+    def _share_fd_cpu_(self) -> tuple[int, int]:
+        return self._untyped._share_fd_cpu_()
 
     def _share_filename_cpu_(self) -> NoReturn:
         self._untyped._share_filename_cpu_()
@@ -235,19 +246,44 @@ class TypedStorage:
         return self._untyped._cdata
 
     @property
-    def filename(self) -> None:
-        """The file that the memory is mapped from: not known."""
+    def filename(self) -> str | None:
+        """The file that the memory is, if it was mapped to be shared."""
+        return self._untyped.filename
+
+    def get_device(self) -> int | None:
+        """The number of the device, None for the host."""
+        return self._untyped.get_device()
+
+    def _get_legacy_storage_class(self) -> Any:
+        """`torch.FloatStorage` for float32."""
+        return OLD.get(f"{_old_name(self.dtype)}Storage")
 
     def resize_(self, size: int) -> TypedStorage:
-        """Nothing if this is the size already."""
+        """Give it another size; the tensors on it go along, and must fit."""
         self._untyped.resize_(size * self.dtype.itemsize)
         return self
 
     def share_memory_(self) -> TypedStorage:
-        """Refused: storages do not move to other memory."""
+        """Move to memory that processes share, with the tensors on it."""
         if self.device.type == "meta":
             self._share_fd_cpu_()
-        raise NotImplementedError("TypedStorage.share_memory_: storages do not move to other memory here")
+        self._untyped.share_memory_()
+        return self
+
+    @classmethod
+    def _new_shared(cls, size: int, *, device: Any = "cpu", dtype: DType | None = None) -> TypedStorage:
+        """New memory that processes share."""
+        kind = dtype or DefaultDtype.value
+        return TypedStorage(wrap_storage=Bytes._new_shared(size * kind.itemsize, device=device), dtype=kind)
+
+    @classmethod
+    def from_buffer(cls, buffer: Any, byte_order: str | None = None, count: int = -1, offset: int = 0, *,
+                    dtype: DType | None = None, device: Any = None) -> TypedStorage:
+        """A copy of bytes as elements; those of more than one byte need a `byte_order`."""
+        made = TypedStorage(wrap_storage=Bytes(_elements_of(buffer, byte_order, count, offset,
+                                                            dtype or DefaultDtype.value), CPU),
+                            dtype=dtype or DefaultDtype.value)
+        return made if device is None else made.to(device=device)
 
     def pickle_storage_type(self) -> str:
         """The name of the old class, as files have it."""
@@ -319,11 +355,25 @@ def _conversion(name: str) -> Any:
     return convert
 
 
+def _conversion_of_bytes(name: str) -> Any:
+    def convert(self: Bytes) -> TypedStorage:
+        kind = dtype_from_name(name)
+        return TypedStorage(wrap_storage=Bytes(self.bytes().astype(kind.np), CPU), dtype=kind)
+
+    convert.__name__, convert.__doc__ = name, f"The bytes as {name}, one element each."
+    return convert
+
+
 # `storage.double()` and its kin.
 for _name, _method in {"float64": "double", "float32": "float", "float16": "half", "int64": "long", "int32": "int",
                        "int16": "short", "int8": "char", "uint8": "byte", "bool": "bool", "bfloat16": "bfloat16",
-                       "complex64": "complex_float", "complex128": "complex_double"}.items():
+                       "complex64": "complex_float", "complex128": "complex_double",
+                       "float8_e5m2": "float8_e5m2", "float8_e4m3fn": "float8_e4m3fn",
+                       "float8_e5m2fnuz": "float8_e5m2fnuz", "float8_e4m3fnuz": "float8_e4m3fnuz"}.items():
     setattr(TypedStorage, _method, _conversion(_name))
+    setattr(Bytes, _method, _conversion_of_bytes(_name))
+# Programs see the classes there.
+TypedStorage.__module__ = UntypedStorage.__module__ = f"{__package__}.storage"
 
 
 class _LegacyStorage:
@@ -348,30 +398,65 @@ class OldStorageType(type):
                                    f"argument '{name}' cannot be specified")
         return TypedStorage(*args, dtype=cls.dtype, **kwargs)
 
-    def from_buffer(cls, buffer: Any, byte_order: str | None = None, count: int = -1, offset: int = 0) -> TypedStorage:
+    def from_buffer(cls, buffer: Any, byte_order: str | None = None, count: int = -1, offset: int = 0,
+                    **options: Any) -> TypedStorage:
         """A copy of bytes as elements; those of more than one byte need a `byte_order`."""
-        if byte_order not in ("native", "little", "big", *([None] if cls.dtype.itemsize == 1 else [])):
-            if byte_order is None:
-                raise TypeError(f"from_buffer(): argument 'byte_order' is needed for elements of {cls.dtype}")
-            raise ValueError(f"invalid byte_order '{byte_order}' (expected 'big', 'little', or 'native')")
-        raw, item = memoryview(buffer).cast("B"), cls.dtype.itemsize
-        if not 0 <= offset < len(raw):
-            raise ValueError(f"offset must be non-negative and no greater than buffer length ({len(raw)}), but got "
-                             f"{offset}")
-        if count < 0 and (len(raw) - offset) % item:
-            raise ValueError(f"buffer size ({len(raw)}) must be a multiple of element size ({item})")
-        if count >= 0 and offset + count * item > len(raw):
-            raise ValueError(f"buffer has only {len(raw) - offset} bytes after offset {offset}, but specified a size "
-                             f"of {count}")
-        found = np.frombuffer(raw, np.uint8, -1 if count < 0 else count * item, offset).copy()
-        if byte_order not in (None, "native", sys.byteorder):
-            found = found.reshape(-1, item)[:, ::-1].copy().reshape(-1)
-        return TypedStorage(wrap_storage=Bytes(found.view(cls.dtype.np), CPU), dtype=cls.dtype)
+        for name in ("dtype", "device"):
+            if options.pop(name, None) is not None:
+                raise RuntimeError(f"from_buffer: '{name}' can only be specified in UntypedStorage.from_buffer and "
+                                   "TypedStorage.from_buffer")
+        return TypedStorage.from_buffer(buffer, byte_order, count, offset, dtype=cls.dtype, **options)
+
+    def _new_shared(cls, size: int, *, device: Any = "cpu") -> TypedStorage:
+        """New memory that processes share."""
+        return TypedStorage._new_shared(size, device=device, dtype=cls.dtype)
 
     def from_file(cls, filename: str, shared: bool = False, size: int = 0) -> TypedStorage:
         """The elements of a file, mapped into memory."""
         return TypedStorage(wrap_storage=UntypedStorage.from_file(filename, shared, size * cls.dtype.itemsize),
                             dtype=cls.dtype)
+
+
+def map_file(filename: str, shared: bool, nbytes: int) -> np.ndarray:
+    """The bytes of a file in memory; with `shared` changes go to the file, which is made or grows if need be."""
+    try:
+        file = open(filename, "a+b" if shared else "rb")  # noqa: SIM115  (closed below; only opening it is tried)
+    except OSError as error:
+        raise RuntimeError(f"unable to open file <{filename}> in {'read-write' if shared else 'read-only'} mode: "
+                           f"{error.strerror} ({error.errno})") from error
+    with file:
+        have = file.seek(0, 2)
+        if have < nbytes:
+            if not shared:
+                raise RuntimeError(f"file <{filename}> size <{have}> is smaller than the required mapping size "
+                                   f"<{nbytes}>")
+            file.truncate(nbytes)
+        if not nbytes:
+            return np.empty(0, np.uint8)
+        mapped = NamedMap(file.fileno(), nbytes, access=mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY)
+    mapped.filename = str(filename) if shared else None
+    return np.frombuffer(mapped, np.uint8)
+
+
+def _elements_of(buffer: Any, byte_order: str | None, count: int, offset: int, kind: dtype) -> np.ndarray:
+    """A copy of the bytes of elements, in this machine's byte order."""
+    if byte_order not in ("native", "little", "big", *([None] if kind.itemsize == 1 else [])):
+        if byte_order is None:
+            raise TypeError(f"from_buffer(): argument 'byte_order' is needed for elements of {kind}")
+        raise ValueError(f"invalid byte_order '{byte_order}' (expected 'big', 'little', or 'native')")
+    raw, item = memoryview(buffer).cast("B"), kind.itemsize
+    if not 0 <= offset < len(raw):
+        raise ValueError(f"offset must be non-negative and no greater than buffer length ({len(raw)}), but got "
+                         f"{offset}")
+    if count < 0 and (len(raw) - offset) % item:
+        raise ValueError(f"buffer size ({len(raw)}) must be a multiple of element size ({item})")
+    if count >= 0 and offset + count * item > len(raw):
+        raise ValueError(f"buffer has only {len(raw) - offset} bytes after offset {offset}, but specified a size "
+                         f"of {count}")
+    found = np.frombuffer(raw, np.uint8, -1 if count < 0 else count * item, offset).copy()
+    if byte_order not in (None, "native", sys.byteorder):
+        Bytes(found, CPU).byteswap(kind)
+    return (found != 0) if kind.np.kind == "b" else found.view(kind.np)
 
 
 def _old_name(kind: dtype) -> str:

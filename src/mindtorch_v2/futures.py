@@ -123,7 +123,7 @@ def _check_callable(method: str, callback: Any) -> None:
 
 
 def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:
-    """A future of the list of these futures, completed when they all are; of the first of their errors if one failed."""
+    """A future of the list of these futures, completed when they all are; of their first error if one failed."""
     if not isinstance(futures, (list, tuple)) or not all(isinstance(one, Future) for one in futures):
         raise TypeError("collect_all(): incompatible function arguments: it takes a list of futures")
     all_of_them: Future[list[Future[Any]]] = Future()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+from typing import Any
+
 from ._typed_storage import TypedStorage, UntypedStorage, _LegacyStorage
 
 _warns_always = False
@@ -16,6 +19,13 @@ def _set_always_warn_typed_storage_removal(always_warn: bool) -> None:
     """Keep the wish; typed storages do not warn here."""
     global _warns_always
     _warns_always = bool(always_warn)
+
+
+def _load_from_bytes(b: bytes) -> Any:
+    """What `torch.save` wrote, from the bytes of the file. It may run code from there."""
+    from .serialization import load
+
+    return load(io.BytesIO(b), weights_only=False)
 
 
 __all__ = ["TypedStorage", "UntypedStorage", "_LegacyStorage"]

@@ -19,6 +19,7 @@ from .._dispatch.promotion import number_array
 from .._dispatch.registry import choose, declare
 from .._dispatch.steps import step
 from .._memory_format import CHANNELS_LAST_ORDER, MemoryFormat, contiguous_format, preserve_format
+from .._moving import is_alone
 from .._shape import argument_missing, as_shape
 from .._storage import BorrowedShared, InferenceShared
 from .._tensor import Tensor, alias, move, wrap
@@ -183,7 +184,12 @@ def _resize(self: Tensor, size: Any, memory_format: MemoryFormat | None) -> Tens
     on_host = type(array) is np.ndarray
     fresh = formatted(shape, array.dtype, memory_format) if on_host else empty_array(
         shape, array.dtype, self.device, format_strides(shape, array.dtype, memory_format))
-    if self.storage_offset() * item + fresh.nbytes <= self.untyped_storage().nbytes():
+    needed = self.storage_offset() * item + fresh.nbytes
+    if on_host and needed > self.untyped_storage().nbytes() and not is_alone(self) and (
+            self.untyped_storage().resizable()):
+        self.untyped_storage().resize_(needed)  # with the other tensors on it
+        array = self._a
+    if needed <= self.untyped_storage().nbytes():
         self._a = strided(array, shape, fresh.strides) if on_host else device_of(array).as_strided(
             array, shape, fresh.strides, array.offset)
     else:

@@ -26,9 +26,13 @@ __all__ = ["Context", "DumpableContext", "FlattenFn", "FromDumpableContextFn", "
 
 PyTree = Any
 Context = DumpableContext = Any
-FlattenFn = FlattenFunc = Callable[[Any], tuple[list[Any], Any]]
-UnflattenFn = UnflattenFunc = Callable[[Iterable[Any], Any], Any]
-ToDumpableContextFn = ToStrFunc = FromDumpableContextFn = MaybeFromStrFunc = Callable[[Any], Any]
+FlattenFn = Callable[[Any], tuple[list[Any], Any]]
+UnflattenFn = Callable[[Iterable[Any], Any], Any]
+ToDumpableContextFn = Callable[[Any], Any]
+FromDumpableContextFn = Callable[[Any], Any]
+# (Their older names.)
+FlattenFunc, UnflattenFunc, ToStrFunc, MaybeFromStrFunc = (
+    FlattenFn, UnflattenFn, ToDumpableContextFn, FromDumpableContextFn)
 
 
 class KeyEntry(Protocol):
@@ -45,7 +49,8 @@ class KeyEntry(Protocol):
 
 
 KeyPath = tuple[KeyEntry, ...]
-FlattenWithKeysFn = FlattenWithKeysFunc = Callable[[Any], tuple[list[tuple[Any, Any]], Any]]
+FlattenWithKeysFn = Callable[[Any], tuple[list[tuple[Any, Any]], Any]]
+FlattenWithKeysFunc = FlattenWithKeysFn
 
 
 @dataclass(frozen=True)
@@ -675,10 +680,10 @@ def register_dataclass(cls: type[Any], *, field_names: list[str] | None = None,
     elif dataclasses.is_dataclass(cls):
         known = {field.name for field in dataclasses.fields(cls) if field.init}
         said = {*field_names, *(drop_field_names or ())}
-        for what, names in (("Missing", known - said), ("Unexpected", said - known)):
-            if names:
+        for what, wrong in (("Missing", known - said), ("Unexpected", said - known)):
+            if wrong:
                 raise ValueError(f"field_names does not include all dataclass fields.\n{what} fields in `field_names`: "
-                                 f"{names}. A field stands there or in `drop_field_names`.")
+                                 f"{wrong}. A field stands there or in `drop_field_names`.")
     names = [name for name in field_names if name not in (drop_field_names or ())]
 
     def flatten_with_keys(one: Any) -> tuple[list[tuple[Any, Any]], Any]:

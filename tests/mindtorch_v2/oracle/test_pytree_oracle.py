@@ -44,8 +44,9 @@ def facts(module, make):
     found = make(module)
     leaves, spec = tree.tree_flatten(found)
     again = tree.tree_unflatten(leaves, spec)
-    return shown((leaves, spec, spec.num_nodes, spec.num_leaves, spec.children(), spec.type.__name__ if spec.type else None, spec.context, again,
-                  type(again), tree.tree_map_with_path(lambda path, leaf: (path, leaf), list(found or ())),
+    return shown((leaves, spec, spec.num_nodes, spec.num_leaves, spec.children(), getattr(spec.type, "__name__", None),
+                  spec.context, again, type(again),
+                  tree.tree_map_with_path(lambda path, leaf: (path, leaf), list(found or ())),
                   tree.tree_flatten_with_path(found), list(tree.tree_iter(found))))
 
 

@@ -66,8 +66,9 @@ def test_untyped_storage():
         return kept.element_size(), copy.tolist(), same, kept.tolist(), x.detach()
 
     check(run, data(3), grad=False)
-    with pytest.raises(NotImplementedError, match="keep the size"):
-        ours.ones(2).untyped_storage().resize_(0)
+    x = ours.ones(2)
+    with pytest.raises(NotImplementedError, match="reach further"):
+        x.untyped_storage().resize_(0)
 
 
 def test_modules_of_names():
@@ -108,9 +109,6 @@ def test_set():
 
     check(run, data(2, 3), grad=False)
     check_error(lambda torch, x: torch.zeros(2, dtype=torch.int32).set_(x), data(2))
-    # (PyTorch makes the storage larger; ours have the size they were made with.)
-    with pytest.raises(RuntimeError, match="out of bounds for storage"):
-        ours.zeros(2).set_(ours.ones(2).untyped_storage(), 0, (9,), (1,))
 
 
 @pytest.mark.filterwarnings("ignore:non-inplace resize")
