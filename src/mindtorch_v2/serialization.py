@@ -6,6 +6,7 @@ import enum
 import importlib
 import os
 import pickle
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -124,7 +125,8 @@ def save(obj: object, f: Any, pickle_module: Any = None, pickle_protocol: int = 
     if _SKIPPING and not _use_new_zipfile_serialization:
         raise RuntimeError("Cannot use skip_data=True with _use_new_zipfile_serialization=False")
     write_archive(f, obj, describe=_Describer(), extra_reduce=_reduce, pickle_protocol=pickle_protocol,
-                  legacy=not _use_new_zipfile_serialization)
+                  legacy=not _use_new_zipfile_serialization, alignment=config.save.storage_alignment,
+                  crc32=config.save.compute_crc32)
 
 
 def normalize_storage_type(storage_type: type) -> type:
@@ -143,11 +145,13 @@ def load(f: Any, map_location: Any = None, pickle_module: Any = None, *, weights
     weights_only = _weights_only(weights_only, pickle_module)
     if weights_only and pickle_module is not None:
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
+    if weights_only and pickle_load_args:
+        warnings.warn("pickle_load_args only works if `weights_only=False`.", stacklevel=2)
     builder = _Builder(map_location)
     return read_archive(
         f, build=builder.tensor, build_dtype=dtype_from_name, build_device=device, build_size=Size,
         build_storage=builder.storage, build_sparse=builder.sparse, build_layout=_layout,
-        mmap=config.load.mmap if mmap is None else bool(mmap),
+        mmap=config.load.mmap if mmap is None else bool(mmap), byteorder=_assumed_byteorder(),
         weights_only=weights_only, allowed=_SAFE, resolve_torch_name=_resolve, **pickle_load_args)
 
 
@@ -340,32 +344,37 @@ class LoadEndianness(enum.Enum):
     BIG = 3
 
 
-_SETTINGS: dict[str, Any] = {"endianness": None, "mmap": 2, "crc32": True}  # 2 is mmap.MAP_PRIVATE
 _SKIPPING: list[bool] = []  # not empty while storages are written without their contents
 
 
 def get_default_load_endianness() -> LoadEndianness | None:
     """What `set_default_load_endianness` was told."""
-    return _SETTINGS["endianness"]
+    return config.load.endianness
 
 
 def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
-    """The byte order to assume of files that do not say theirs; all that this runtime and PyTorch write do."""
+    """The byte order to assume of files that do not say theirs."""
     if not isinstance(endianness, LoadEndianness) and endianness is not None:
         raise TypeError("Invalid argument type in function set_default_load_endianness")
-    _SETTINGS["endianness"] = endianness
+    config.load.endianness = endianness
+
+
+def _assumed_byteorder() -> str:
+    if config.load.endianness is LoadEndianness.NATIVE:
+        return sys.byteorder
+    return "big" if config.load.endianness is LoadEndianness.BIG else "little"
 
 
 def get_default_mmap_options() -> int:
     """The flags that files are mapped with: private."""
-    return _SETTINGS["mmap"]
+    return config.load.mmap_flags
 
 
 class set_default_mmap_options:
     """Only MAP_PRIVATE is supported: changing a loaded tensor never changes the file."""
 
     def __init__(self, flags: int) -> None:
-        if flags != _SETTINGS["mmap"]:
+        if flags != config.load.mmap_flags:
             raise ValueError(f"Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE, the "
                              f"only kind of mapping in this runtime, but got {flags}")
 
@@ -377,13 +386,13 @@ class set_default_mmap_options:
 
 
 def get_crc32_options() -> bool:
-    """Whether sums are computed over the records of a file: always, in this runtime."""
-    return _SETTINGS["crc32"]
+    """Whether `save` writes sums over the records of a file."""
+    return config.save.compute_crc32
 
 
 def set_crc32_options(compute_crc32: bool) -> None:
-    """Accepted for the programs that call it: sums are always computed."""
-    _SETTINGS["crc32"] = bool(compute_crc32)
+    """Whether `save` is to write sums over the records of a file; without them damage is not noticed."""
+    config.save.compute_crc32 = bool(compute_crc32)
 
 
 class SourceChangeWarning(Warning):
@@ -462,6 +471,8 @@ def _is_zipfile(f: Any) -> bool:
 def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
     """The names in a checkpoint that `load` would refuse."""
     missing: list[str] = []
+    if not _is_path(f) and not _is_zipfile(f):
+        raise ValueError("Expected input to be a checkpoint returned by torch.save")
     while True:
         if hasattr(f, "seek"):
             f.seek(0)

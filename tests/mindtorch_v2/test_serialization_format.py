@@ -690,6 +690,7 @@ def test_cut_pickles_end_in_an_error(path: Path) -> None:
             load(path)
 
 
+@pytest.mark.filterwarnings("ignore:Detected pickle protocol")
 def test_other_protocols_are_for_trusted_files(path: Path) -> None:
     save(path, {"w": tensor([1.0])}, pickle_protocol=4)
     with pytest.raises(pickle.UnpicklingError, match=r"Unsupported operand 149"):

@@ -41,6 +41,8 @@ def write_archive(
     extra_reduce: ExtraReduce | None = None,
     pickle_protocol: int = 2,
     legacy: bool = False,
+    alignment: int = ALIGNMENT_BYTES,
+    crc32: bool = True,
 ) -> None:
     """Write ``obj`` as a checkpoint that PyTorch reads.
 
@@ -53,6 +55,8 @@ def write_archive(
             have another name there) a `TorchGlobal` or a reduction ``(callable, arguments)``, else None.
         pickle_protocol: ``torch.load(weights_only=True)`` reads only 2.
         legacy: in the format from before PyTorch 1.6.
+        alignment: the payload of each record begins at a multiple of so many bytes.
+        crc32: whether the sums of the records are written, or zeros.
     """
     if legacy:
         write_legacy(path_or_file, obj, describe=describe, extra_reduce=extra_reduce, pickle_protocol=pickle_protocol,
@@ -62,9 +66,9 @@ def write_archive(
     payloads = {key: _payload(record) for key, record in storages.items()}
     if isinstance(path_or_file, (str, os.PathLike)):
         with atomic_output(path_or_file) as output:
-            _write_records(output, archive_name(path_or_file), pickled, payloads)
+            _write_records(output, archive_name(path_or_file), pickled, payloads, alignment, crc32)
     else:
-        _write_records(path_or_file, archive_name(None), pickled, payloads)
+        _write_records(path_or_file, archive_name(None), pickled, payloads, alignment, crc32)
 
 
 def read_archive(
@@ -78,6 +82,7 @@ def read_archive(
     build_sparse: Callable[[SparseRecord], Any] | None = None,
     build_layout: Callable[[str], Any] = str,
     mmap: bool = False,
+    byteorder: str = "little",
     weights_only: bool = True,
     allowed: Mapping[tuple[str, str], Any] | None = None,
     resolve_torch_name: ResolveTorchName | None = None,
@@ -96,6 +101,7 @@ def read_archive(
             its StorageRecord. It is called once for every storage in the file.
         build_sparse: makes a sparse tensor; without it they are refused.
         build_layout: makes a ``torch.layout`` from its name, ``"torch.strided"``.
+        byteorder: what to assume of a file that does not say its own.
         mmap: map the file instead of reading it; changes to the tensors stay in memory.
         weights_only: refuse everything but plain data. False lets the file run any code: only for trusted files.
         allowed: further globals the file may use, as ``{("module", "name"): object}``.
@@ -109,7 +115,7 @@ def read_archive(
     """
     builders = Builders(
         build, build_dtype, build_device, build_size, build_storage or _unchanged, build_sparse, build_layout)
-    with _opened(path_or_file, mmap) as reader:
+    with _opened(path_or_file, mmap, byteorder) as reader:
         rebuilder = Rebuilder(reader, builders, allowed or {})
         pickled = reader.read("data.pkl")
         if not weights_only:
@@ -159,7 +165,8 @@ class _TrustingUnpickler(pickle.Unpickler):
 
 
 @contextlib.contextmanager
-def _opened(path_or_file: str | os.PathLike[str] | IO[bytes], mmap: bool) -> Iterator[RecordReader | LegacyReader]:
+def _opened(path_or_file: str | os.PathLike[str] | IO[bytes], mmap: bool,
+            byteorder: str) -> Iterator[RecordReader | LegacyReader]:
     """The reader that a file's first bytes ask for."""
     if isinstance(path_or_file, (str, os.PathLike)):
         label = os.fspath(path_or_file)
@@ -180,7 +187,7 @@ def _opened(path_or_file: str | os.PathLike[str] | IO[bytes], mmap: bool) -> Ite
             yield LegacyReader(path_or_file, str(getattr(path_or_file, "name", None) or
                                                  f"<{type(path_or_file).__name__}>"))
             return
-    with RecordReader(path_or_file, mmap=mmap) as reader:
+    with RecordReader(path_or_file, mmap=mmap, byteorder=byteorder) as reader:
         yield reader
 
 
@@ -199,15 +206,16 @@ def _payload(record: StorageRecord) -> memoryview:
     return np.ascontiguousarray(record.data).view(np.uint8).data
 
 
-def _write_records(target: Writable, root: str, pickled: bytes, payloads: Mapping[str, memoryview]) -> None:
+def _write_records(target: Writable, root: str, pickled: bytes, payloads: Mapping[str, memoryview],
+                   alignment: int, crc32: bool) -> None:
     sizes = [payload.nbytes for payload in payloads.values()]
     # Version 1 promises that readers can compute where each storage begins. With empty storages or 64-bit fields our
     # zip layout differs from PyTorch's in a few bytes, so there the promise is not made and readers look it up.
     is_computable = 0 not in sizes and sum(sizes) + len(pickled) < MAX_COMPUTABLE_BYTES
-    with RecordWriter(target, root) as archive:
+    with RecordWriter(target, root, alignment, crc32) as archive:
         archive.write("data.pkl", pickled)
         archive.write(".format_version", b"1" if is_computable else b"0")
-        archive.write(".storage_alignment", str(ALIGNMENT_BYTES).encode())
+        archive.write(".storage_alignment", str(alignment).encode())
         archive.write("byteorder", sys.byteorder.encode())
         for key, payload in payloads.items():
             archive.write(f"data/{key}", payload)

@@ -13,6 +13,7 @@ import collections
 import pickle
 import pickletools
 import reprlib
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -292,6 +293,13 @@ def _itself(argument: Any) -> Any:
 
 _CODES = {opcode.name: opcode.code for opcode in pickletools.opcodes}
 
+def _warn_of_protocol(protocol: int) -> None:
+    if protocol != 2:
+        warnings.warn(f"Detected pickle protocol {protocol} in the checkpoint, which was not the default pickle "
+                      "protocol used by `torch.load` (2), the one that is sure to load with weights_only=True.",
+                      stacklevel=2)
+
+
 _CONSTANTS: dict[str, Callable[[Any], Any]] = {
     "NONE": lambda _: None,
     "NEWTRUE": lambda _: True,
@@ -306,7 +314,7 @@ _CONSTANTS: dict[str, Callable[[Any], Any]] = {
 """Instructions that push a value. These and the next are all that PyTorch's own safe unpickler knows."""
 
 _ACTIONS: dict[str, Callable[[SafeUnpickler, Any], None]] = {
-    "PROTO": lambda machine, _: None,
+    "PROTO": lambda machine, protocol: _warn_of_protocol(protocol),
     "MARK": SafeUnpickler.mark,
     "BINPUT": SafeUnpickler.put,
     "LONG_BINPUT": SafeUnpickler.put,

@@ -45,17 +45,40 @@ class UnknownByteOrder(RuntimeError, ValueError):
     """The file does not say "little" or "big". PyTorch raises ValueError; other damage is a RuntimeError."""
 
 
+class NotACheckpoint(pickle.UnpicklingError, RuntimeError):
+    """The file begins as no checkpoint does. PyTorch raises one or the other, by whether it trusts the file."""
+
+
+class _Seekable:
+    """A file object that does not say that it can go back, which zipfile asks; it has been seen doing so."""
+
+    def __init__(self, file: Any) -> None:
+        self.read, self.seek, self.tell = file.read, file.seek, file.tell
+
+    def seekable(self) -> bool:
+        return True
+
+
+def _forget_missing_sums(archive: zipfile.ZipFile) -> None:
+    """Check no sums in an archive that was saved without them, which has zeros in their place."""
+    if all(info.CRC == 0 for info in archive.infolist()):
+        for info in archive.infolist():
+            del info.CRC
+
+
 class RecordReader:
     """A checkpoint file opened for reading; use as a context manager.
 
     A file given by path is closed again, whatever happens; a file object is left open, as it came.
     """
 
-    def __init__(self, path_or_file: str | os.PathLike[str] | IO[bytes], *, mmap: bool = False) -> None:
+    def __init__(self, path_or_file: str | os.PathLike[str] | IO[bytes], *, mmap: bool = False,
+                 byteorder: str = "little") -> None:
         is_path = isinstance(path_or_file, (str, os.PathLike))
         if mmap and not is_path:
             raise ValueError("f must be a file path in order to use the mmap argument")
         self._owns_file = is_path
+        self.byteorder = byteorder
         if isinstance(path_or_file, (str, os.PathLike)):
             self.label = os.fspath(path_or_file)
             self._file: IO[bytes] = open(self.label, "rb")  # noqa: SIM115 (closed in __exit__ and below)
@@ -129,15 +152,18 @@ class RecordReader:
         if not head.startswith(_ZIP_MAGIC):
             raise self._not_a_zip(head)
         try:
-            self._archive = self._zip = zipfile.ZipFile(self._file)
+            file = self._file if hasattr(self._file, "seekable") else cast(IO[bytes], _Seekable(self._file))
+            self._archive = self._zip = zipfile.ZipFile(file)
         except (*_READ_ERRORS, struct.error) as error:
             raise self._corrupt(f"failed reading zip archive: failed finding central directory ({error})") from error
+        _forget_missing_sums(self._archive)
         names = self._archive.namelist()
         self._root = names[0].partition("/")[0] if names else ""
         if f"{self._root}/constants.pkl" in names:
             raise NotImplementedError(f"{self.label} is a TorchScript archive, which holds a program: not supported")
         self._check_version()
-        self.byteorder = self.read("byteorder").decode("ascii", "replace") if self._has("byteorder") else "little"
+        if self._has("byteorder"):
+            self.byteorder = self.read("byteorder").decode("ascii", "replace")
         if self.byteorder not in ("little", "big"):
             raise UnknownByteOrder(f"{self.label}: Unknown endianness type: {self.byteorder[:20]!r}, which should be "
                                    "'little' or 'big'. The checkpoint is probably corrupted.")
@@ -170,7 +196,7 @@ class RecordReader:
             )
         if not head:
             return EOFError(f"{self.label} is empty: Ran out of input")
-        return pickle.UnpicklingError(
+        return NotACheckpoint(
             f"Weights only load failed. {self.label} is not a checkpoint: Invalid magic number; corrupt file? It "
             f"begins with {head[:8]!r}"
         )

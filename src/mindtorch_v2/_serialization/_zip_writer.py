@@ -1,4 +1,4 @@
-"""Records into a zip file laid out as PyTorch lays it out: nothing compressed, every payload on a 64-byte boundary.
+"""Records into a zip file laid out as PyTorch lays it out: nothing compressed, every payload on an aligned address.
 
 A record is followed by a data descriptor, as in PyTorch's files, so that readers which compute where a storage begins
 (rather than look it up) find it there.
@@ -83,8 +83,8 @@ class RecordWriter:
     exception writes nothing more, so that half an archive never looks like a whole one.
     """
 
-    def __init__(self, target: Writable, root: str) -> None:
-        self._root = root
+    def __init__(self, target: Writable, root: str, alignment: int = ALIGNMENT_BYTES, crc32: bool = True) -> None:
+        self._root, self._alignment, self._crc32 = root, alignment, crc32
         self._stream = _CountingStream(target)
         self._zip = _Zip(self._stream, "w", zipfile.ZIP_STORED)  # type: ignore[arg-type]
 
@@ -99,16 +99,19 @@ class RecordWriter:
         self._zip.close()
 
     def write(self, name: str, payload: bytes | memoryview) -> None:
-        """Add a record; its payload begins on a multiple of 64 bytes."""
+        """Add a record; its payload begins on a multiple of the alignment."""
         size_bytes = memoryview(payload).nbytes
         info = zipfile.ZipInfo(f"{self._root}/{name}", _TIMESTAMP)
         info.file_size = size_bytes
         is_zip64 = size_bytes * 1.05 > zipfile.ZIP64_LIMIT
         start = self._stream.tell() + _LOCAL_HEADER_BYTES + len(info.filename.encode()) + _EXTRA_HEADER_BYTES
-        padding = -(start + (_ZIP64_EXTRA_BYTES if is_zip64 else 0)) % ALIGNMENT_BYTES
+        padding = -(start + (_ZIP64_EXTRA_BYTES if is_zip64 else 0)) % self._alignment
         info.extra = _PADDING_ID + struct.pack("<H", padding) + b"Z" * padding
         with self._zip.open(info, "w", force_zip64=is_zip64) as record:
             record.write(payload)
+            if not self._crc32:
+                # What PyTorch writes in place of a sum.
+                record._crc = 0  # type: ignore[attr-defined]
 
     def _serialization_id(self) -> bytes:
         """Forty digits that depend on the names (first half) and on the contents (second half) of the records."""

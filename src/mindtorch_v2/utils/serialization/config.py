@@ -16,7 +16,17 @@ from typing import Any
 __all__ = ["load", "patch", "save"]
 
 
-class _Load:
+class _Group:
+    """Settings; no others can be made."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not hasattr(type(self), name):
+            group = "load" if isinstance(self, _Load) else "save"
+            raise AttributeError(f"torch.utils.serialization.config.{group}.{name} does not exist")
+        super().__setattr__(name, value)
+
+
+class _Load(_Group):
     """Whether files are mapped, and what is assumed of them."""
 
     mmap = False
@@ -25,17 +35,12 @@ class _Load:
     calculate_storage_offsets = False
 
 
-class _Save:
-    """How files are written: always with sums, each record at a multiple of 64 bytes."""
+class _Save(_Group):
+    """How files are written: with sums or not, and at which multiples records begin."""
 
     compute_crc32 = True
     use_pinned_memory_for_d2h = False
     storage_alignment = 64
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "storage_alignment" and value != 64:
-            raise NotImplementedError(f"records of checkpoints are aligned to 64 bytes in this runtime, not {value}")
-        super().__setattr__(name, value)
 
 
 load, save = _Load(), _Save()
