@@ -364,6 +364,10 @@ def rebuild_on(cls: type, storage: Storage, kind: dtype, offset: int, shape: tup
 
 def reduce_alone(self: Tensor) -> Any:
     """A tensor by its own elements, without the rest of the memory they lie in: what goes to another process."""
+    if self.layout is not strided:
+        from ._sparse_parts import reduce_sparse
+
+        return reduce_sparse(self)
     order = None
     if self.is_meta:
         contents: Any = (self._a.shape, self.stride(), self.dtype)

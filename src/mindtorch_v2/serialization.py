@@ -32,6 +32,7 @@ from ._serialization import (
     write_archive,
 )
 from ._shape import Size
+from ._sparse_parts import sparse_parts
 from ._storage import Shared, Storage
 from ._tensor import Layout, Tensor, strided, wrap
 from ._typed_storage import TypedStorage
@@ -102,19 +103,10 @@ def _reduce(obj: object) -> Any:
     if isinstance(obj, Layout):
         return (torch_global("torch.serialization", "_get_layout"), (str(obj),))
     if isinstance(obj, Tensor) and obj.layout is not strided:
-        return (torch_global("torch._utils", "_rebuild_sparse_tensor"), (obj.layout, _sparse_parts(obj)))
+        return (torch_global("torch._utils", "_rebuild_sparse_tensor"), (obj.layout, sparse_parts(obj)))
     if isinstance(obj, type) and obj.__module__.startswith("mindtorch_v2"):
         return torch_global("torch" + obj.__module__[len("mindtorch_v2"):], obj.__qualname__)
     return None
-
-
-def _sparse_parts(tensor: Any) -> tuple[Any, ...]:
-    """What a sparse tensor is made of, in the order that files have it."""
-    if tensor.is_sparse:
-        return (tensor._indices(), tensor._values(), tensor.shape, tensor.is_coalesced())
-    if str(tensor.layout) in ("torch.sparse_csr", "torch.sparse_bsr"):
-        return (tensor.crow_indices(), tensor.col_indices(), tensor.values(), tensor.shape)
-    return (tensor.ccol_indices(), tensor.row_indices(), tensor.values(), tensor.shape)
 
 
 def save(obj: object, f: Any, pickle_module: Any = None, pickle_protocol: int = 2,
