@@ -6,8 +6,8 @@ import importlib
 import importlib.util
 import sys
 
-ALL = ("importing", "first_step", "ops", "kernels", "mlp", "models", "recording", "recording_models", "views", "traces", "npu",
-       "holistic", "ranks")
+ALL = ("importing", "first_step", "ops", "kernels", "mlp", "models", "recording", "recording_models", "views", "traces",
+       "npu", "holistic", "ranks")
 WITH_WISHES = ("kernels",)
 
 
