@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._dispatch.promotion import FLOAT_DTYPES, cast, pretty, promote_list, scalar_array
+from ..._dispatch.promotion import FLOAT_DTYPES, cast, pretty, promote_list, scalar_array, stored_scalar
 from ..._dtype import FROM_NUMPY
 from . import providers
 from .elements import ADD_PRODUCT, ADD_QUOTIENT, LERP
@@ -116,7 +116,7 @@ def addcmul(a: Array, b: Array, c: Array, value: Any) -> Array:
     a, b, c = promote_list([a, b, c])
     if a.dtype == np.bool_:
         raise unsupported("addcmul_cpu_out", a.dtype)
-    return _add_product(a, b, c, value if a.dtype in FLOAT_DTYPES else int(value))
+    return _add_product(a, b, c, value if a.dtype in FLOAT_DTYPES else stored_scalar(int(value), a.dtype).item())
 
 
 @broadcasting

@@ -104,9 +104,9 @@ def _scalar(value: Any) -> int:
         value = value.item()
     if isinstance(value, bool):
         return OBJECTS.create_scalar(ctypes.byref(ctypes.c_bool(value)), BOOL)
-    if isinstance(value, int):
+    if isinstance(value, int) and -(1 << 63) <= value < 1 << 63:
         return OBJECTS.create_scalar(ctypes.byref(ctypes.c_int64(value)), INT64)
-    if isinstance(value, float):
+    if isinstance(value, (int, float)):
         return OBJECTS.create_scalar(ctypes.byref(ctypes.c_double(value)), DOUBLE)
     raise NotImplementedError(f"a {type(value).__name__} cannot be given to an operator of the NPU as a number")
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._dispatch.promotion import check_cast, promote_list, result_dtype
 from ..._errors import OutOfMemoryError
 from ..._random import Generator
 from ..base import BY_ARRAY, INPLACE, NEW, OUT
@@ -40,9 +41,14 @@ def unsigned(generator: Any) -> tuple[int, int]:
     return seed & 0xFFFF_FFFF_FFFF_FFFF, offset & 0xFFFF_FFFF_FFFF_FFFF
 
 
+def check_common(target: Any, *others: Any) -> None:
+    """Refuse to write a result of the operands' common dtype into a lesser one."""
+    check_cast(result_dtype([target, *others], []).np, target.dtype)
+
+
 SPACE: dict[str, Any] = {
-    "CALLS": CALLS, "ndarray": np.ndarray, "draw": draw, "unsigned": unsigned, "INT64": arrays.INT64,
-    "BOOL": arrays.BOOL,
+    "CALLS": CALLS, "promote_list": promote_list, "check_common": check_common, "ndarray": np.ndarray, "draw": draw,
+    "unsigned": unsigned, "INT64": arrays.INT64, "BOOL": arrays.BOOL,
     **{name: getattr(arrays, name) for name in ("like", "new", "spread", "boolean", "reduced", "all_dims", "one_dim",
                                                 "placed", "lifted")},
     "GELU": {"none": 0, "tanh": 1},
@@ -51,10 +57,13 @@ SPACE: dict[str, Any] = {
 LAX = frozenset({"celu", "cumprod", "cumsum", "hardtanh", "heaviside", "index_fill.int_Scalar",
                  "index_fill.int_Tensor", "linalg_cross", "linalg_vector_norm", "masked_scatter", "multi_margin_loss",
                  "nll_loss2d_forward", "nll_loss_forward", "renorm", "smooth_l1_loss", "take"})
-# Ops of which two operands have one dtype: the place of the second.
-MATCHED = {"scatter.src": 3, "scatter_add": 3, "index_add": 3, "lerp.Scalar": 1}
+# Ops of which two operands have one dtype, or one that integers may not always be: the place of the second.
+MATCHED = {"addcdiv": 1, "scatter.src": 3, "scatter_add": 3, "index_add": 3, "lerp.Scalar": 1}
 # Ops one of whose numbers counts without its fraction beside integers, and that number.
 WHOLE = {"addcmul": "value"}
+# Ops of three operands whose common dtype is the result's. The dispatcher leaves that to their kernels.
+PROMOTED = ("self", "tensor1", "tensor2")
+PROMOTING = frozenset({"addcmul", "addcdiv"})
 
 
 def source(op: Any, key: str) -> str:
@@ -62,6 +71,10 @@ def source(op: Any, key: str) -> str:
     results, call, *by_number = TABLE[key]
     names = [argument.name for argument in op.schema.arguments]
     lines = [f"def kernel({', '.join(names)}):"]
+    if op.name in PROMOTING:
+        operands = ", ".join(PROMOTED)
+        change = f"{operands} = promote_list([{operands}])" if results else f"check_common({operands})"
+        lines.append(f"    if not {' is '.join(f'{name}.dtype' for name in PROMOTED)}: {change}")
     if op.name in WHOLE:
         lines.append(f"    if self.dtype.kind in 'iu': {WHOLE[op.name]} = int({WHOLE[op.name]})")
     made = []
@@ -181,6 +194,7 @@ def asking(op: Any) -> Callable[[tuple[Any, ...]], None]:
     lax, matched = op.key in LAX, MATCHED.get(op.key, 0)
     tensors = [i for i, argument in enumerate(op.schema.arguments) if argument.is_tensor and not argument.is_list]
     others = tensors[1:] if tensors[:1] == [0] and op.promote is None else []
+    numbers = [i for i, argument in enumerate(op.schema.arguments) if argument.type.startswith("Scalar")]
     known: set[Any] = set()
 
     def check(arguments: tuple[Any, ...]) -> None:
@@ -196,7 +210,10 @@ def asking(op: Any) -> Callable[[tuple[Any, ...]], None]:
                     break
             else:
                 return
+        wide = [arguments[i] for i in numbers if is_array and beyond(arguments[i], first.dtype)]
         kind = kind_of(arguments, lax)
+        if wide:
+            kind = (kind, *wide)
         if kind in known:
             return
         limit = LARGE if mixed else SMALL
@@ -208,6 +225,8 @@ def asking(op: Any) -> Callable[[tuple[Any, ...]], None]:
         except (RuntimeError, ValueError, IndexError) as error:
             # Zeros for values, other sizes and memory that is one element have errors of their own.
             about_types = mixed or (is_array and first.dtype == BOOL)
+            if wide and OF_RANGE.search(str(error)):
+                raise
             if cut and not OF_TYPES.search(str(error)):
                 about_types = False
             if (lax or about_types) and not OF_ZEROS.search(str(error)):
@@ -226,6 +245,13 @@ KINDS_KEPT = 512
 INTEGERS = "iub"
 OF_ZEROS = re.compile("ZeroDivision|read-only|setStorage")
 OF_TYPES = re.compile("type|[Bb]ool")
+OF_RANGE = re.compile("without overflow")
+
+
+def beyond(value: Any, dtype: np.dtype) -> bool:
+    """Whether a number may be one that integers of a type cannot be: what PyTorch says of it depends on its value."""
+    limit = 1 << (8 * dtype.itemsize - 1)
+    return type(value) in (int, float) and not -limit <= value < limit
 
 
 def kind_of(value: Any, lax: bool) -> Any:
