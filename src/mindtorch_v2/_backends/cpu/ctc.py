@@ -30,6 +30,8 @@ def _lengths(name: str, lengths: Any, batch: int) -> Array:
 def checked_lengths(log_probs: Array, targets: Array, input_lengths: Any, target_lengths: Any,
                     blank: int) -> tuple[Array, Array]:
     """The lengths as arrays, if they and the shapes fit one another."""
+    if 0 in log_probs.shape:
+        raise RuntimeError("log_probs tensor must not be empty")
     if log_probs.dtype not in (np.float32, np.float64):
         shown = {"float16": "Half", "bfloat16": "BFloat16"}.get(log_probs.dtype.name, log_probs.dtype.name)
         raise NotImplementedError(f"\"ctc_loss_cpu\" not implemented for '{shown}'")
@@ -97,8 +99,6 @@ def _earlier(values: Array, count: int) -> Array:
 def ctc_loss(log_probs: Array, targets: Array, input_lengths: Any, target_lengths: Any, blank: int,
              zero_infinity: bool) -> tuple[Array, Array]:
     """Minus the log-likelihood of every target, and the forward variables (batch, time, state)."""
-    if not log_probs.size:
-        raise RuntimeError("log_probs tensor must not be empty")
     inputs, wanted = checked_lengths(log_probs, targets, input_lengths, target_lengths, blank)
     times, batch, _ = log_probs.shape
     states, skips = _states(targets, wanted, blank)

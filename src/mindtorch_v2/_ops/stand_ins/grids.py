@@ -87,7 +87,7 @@ class _Samples:
     def __init__(self, x: Tensor, grid: Tensor, mode: int, padding_mode: int, align_corners: bool) -> None:
         self.sizes = tuple(x.shape[2:])
         count = len(self.sizes)
-        points = grid.reshape(grid.shape[0], -1, count)
+        points = grid.flatten(1, -2)
         cubic = mode == BICUBIC
         if cubic and x.dim() != 4:
             raise ValueError("cubic interpolation of a volume")  # said in full by the CPU's kernel
@@ -120,7 +120,7 @@ def _all(factors: list[Tensor]) -> Any:
 def grid_sampler(x: Tensor, grid: Tensor, mode: int, padding_mode: int, align_corners: bool) -> Tensor:
     """The image at the grid's positions."""
     samples = _Samples(x, grid, mode, padding_mode, align_corners)
-    flat = x.reshape(*x.shape[:2], -1)
+    flat = x.flatten(2)
     made: Any = None
     for index, weights, _ in samples.corners():
         part = flat.gather(2, _for_channels(index, flat)) * _all(weights).unsqueeze(1)
@@ -137,8 +137,8 @@ def grid_sampler_backward(grad: Tensor, x: Tensor, grid: Tensor, mode: int, padd
                           output_mask: Any) -> tuple[Tensor, Tensor]:
     """Gradients of image and grid; those not asked for are empty."""
     samples = _Samples(x, grid, mode, padding_mode, align_corners)
-    flat = x.reshape(*x.shape[:2], -1)
-    pull = grad.reshape(*x.shape[:2], -1)
+    flat = x.flatten(2)
+    pull = grad.flatten(2)
     first = aten.zeros_like(flat)
     second = [aten.zeros_like(slope) for slope in samples.slopes]
     for index, weights, slopes in samples.corners():

@@ -92,8 +92,6 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_leng
     first = np.zeros((batch, count), bool)
     first[:, :1], first[:, 1:2] = True, (wanted > 0)[:, None]
     nothing = spoken.placed(np.where(wanted == 0, 0.0, math.inf)).to(log_probs.dtype)
-    if not log_probs.shape[0]:
-        return nothing, aten.empty((batch, 0, count), dtype=log_probs.dtype, device=log_probs.device)
     steps = [aten.where(spoken.placed(first), spoken.emitted[0], -math.inf)]
     for emitted in spoken.emitted[1:]:
         steps.append(spoken.reached(aten.cat([spoken.nowhere, steps[-1]], 1), spoken.skips) + emitted)

@@ -125,8 +125,8 @@ def max_unpool3d(self: Tensor, indices: Tensor, output_size: Any, stride: Any, p
 
 
 def _unpooled(self: Tensor, indices: Tensor, output_size: Any, spatial: int) -> Tensor:
-    if indices.shape != self.shape or indices.dtype is not int64:
-        raise ValueError("indices of another shape or type")  # said in full by the CPU's kernel
+    if indices.shape != self.shape or indices.dtype is not int64 or 0 in self.shape[1:]:
+        raise ValueError("indices of another shape or type, or none")  # said in full by the CPU's kernel
     alert(f"max_unpooling{spatial}d_forward_out")
     return _put_back(self, indices, self.shape[:-spatial], tuple(int(n) for n in output_size), False)
 
