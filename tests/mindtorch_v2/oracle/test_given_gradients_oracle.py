@@ -31,12 +31,13 @@ def steps(torch, utils, name, *, single):
         optimizer = type(optimizer)(params, lr=0.1, **OPTIONS[name])
         for count in range(3):
             optimizer.step([gradients[0], None if count == 1 and name != "Adagrad" else gradients[1]])
-    states = [{key: np.asarray(value, dtype=float) for key, value in optimizer.state[param].items()
+    states = [{key: value.tolist() if isinstance(value, torch.Tensor) else value
+               for key, value in optimizer.state[param].items()
                if value is not None and key != "exp_inf"} for param in params]
     assert all(param.grad is None for param in params)
     with pytest.raises(ValueError, match="size of the parameters"):
         optimizer.step([None] * 7)
-    return [param.numpy() for param in params], states
+    return [param.tolist() for param in params], states
 
 
 @pytest.mark.parametrize("name", list(OPTIONS))

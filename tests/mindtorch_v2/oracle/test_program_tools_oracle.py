@@ -64,7 +64,7 @@ def test_what_a_selective_checkpoint_keeps_is_used_once() -> None:
 
 
 def test_random_states_are_those_of_the_cpu_where_nothing_else_is_given() -> None:
-    agree(lambda torch: [part(torch, "utils.checkpoint")._infer_device_type(torch.ones(1)),
+    agree(lambda torch: [part(torch, "utils.checkpoint")._infer_device_type(torch.ones(1, device="cpu")),
                          part(torch, "utils.checkpoint").DefaultDeviceType.get_device_type()])
 
 
@@ -188,7 +188,7 @@ def test_what_happens_without_an_autograd_kernel_is_a_setting(mode: str) -> None
             with torch.library._scoped_library("fallbacks", "FRAGMENT") as library:
                 library.define("same(Tensor x) -> Tensor")
                 library.impl("same", lambda x: x.detach().clone(), "CPU")
-                x = torch.ones(2, requires_grad=True)
+                x = torch.ones(2, requires_grad=True, device="cpu")
                 return [before, torch.ops.fallbacks.same(x).requires_grad]
         finally:
             torch._C._set_autograd_fallback_mode(before)
@@ -269,7 +269,7 @@ def older() -> Any:
 def test_ops_in_the_older_way(older: Any) -> None:
     def program(torch: Any) -> Any:
         op = older(torch, lambda ctx, saved, grad: {"x": grad * saved["y"] * saved["x"]})
-        x = torch.full((2,), 3.0, requires_grad=True)
+        x = torch.full((2,), 3.0, requires_grad=True, device="cpu")
         y = op(x, 2)
         y.sum().backward()
         return [y, x.grad, op(x.detach(), 4), str(op.default._schema).partition("(")[2]]
@@ -283,7 +283,7 @@ def test_gradients_of_ops_in_the_older_way(mistake: str, older: Any) -> None:
 
     def program(torch: Any) -> Any:
         op = older(torch, lambda ctx, saved, grad: backward(grad))
-        op(torch.ones(2, requires_grad=True), 2).sum().backward()
+        op(torch.ones(2, requires_grad=True, device="cpu"), 2).sum().backward()
 
     says(program, words)
 

@@ -11,12 +11,12 @@ from test_semantics_autograd_oracle import agree
 pytestmark = pytest.mark.usefixtures("walk")
 
 PACKS: dict[str, Callable[[Any], Any]] = {"as it is": lambda t: t, "a copy": lambda t: t.clone(),
-                                          "an array": lambda t: t.detach().numpy().copy()}
+                                          "an array": lambda t: t.detach().cpu().numpy().copy()}
 
 
 def hooked(torch: Any, pack: Callable[[Any], Any]) -> Any:
     return torch.autograd.graph.saved_tensors_hooks(
-        pack, lambda kept: kept if isinstance(kept, torch.Tensor) else torch.from_numpy(kept))
+        pack, lambda kept: kept if isinstance(kept, torch.Tensor) else torch.tensor(kept))
 
 
 @pytest.mark.parametrize("pack", PACKS)
