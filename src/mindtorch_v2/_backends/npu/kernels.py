@@ -61,9 +61,8 @@ LAX = frozenset({"celu", "cumprod", "cumsum", "hardtanh", "heaviside", "index_fi
 MATCHED = {"addcdiv": 1, "scatter.src": 3, "scatter_add": 3, "index_add": 3, "lerp.Scalar": 1}
 # Ops one of whose numbers counts without its fraction beside integers, and that number.
 WHOLE = {"addcmul": "value"}
-# Ops of three operands whose common dtype is the result's. The dispatcher leaves that to their kernels.
-PROMOTED = ("self", "tensor1", "tensor2")
-PROMOTING = frozenset({"addcmul", "addcdiv"})
+# Ops whose operands' common dtype is the result's, where the dispatcher leaves that to the kernel.
+PROMOTING = frozenset({"addcmul", "addcdiv", "clamp_max.Tensor", "clamp_min.Tensor"})
 
 
 def source(op: Any, key: str) -> str:
@@ -71,10 +70,11 @@ def source(op: Any, key: str) -> str:
     results, call, *by_number = TABLE[key]
     names = [argument.name for argument in op.schema.arguments]
     lines = [f"def kernel({', '.join(names)}):"]
-    if op.name in PROMOTING:
-        operands = ", ".join(PROMOTED)
+    if op.key in PROMOTING:
+        promoted = [argument.name for argument in op.schema.arguments if argument.is_tensor]
+        operands = ", ".join(promoted)
         change = f"{operands} = promote_list([{operands}])" if results else f"check_common({operands})"
-        lines.append(f"    if not {' is '.join(f'{name}.dtype' for name in PROMOTED)}: {change}")
+        lines.append(f"    if not {' is '.join(f'{name}.dtype' for name in promoted)}: {change}")
     if op.name in WHOLE:
         lines.append(f"    if self.dtype.kind in 'iu': {WHOLE[op.name]} = int({WHOLE[op.name]})")
     made = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...._dispatch.promotion import differing_number, promote_number
+from ...._dispatch.promotion import differing_arrays, differing_number, promote_number
 from ..arrays import NpuArray, filled, like, new, placed, spread
 from ..call import CALLS
 from .registry import composed
@@ -41,7 +41,7 @@ def sub_scalar(self: NpuArray, other: Any, alpha: Any) -> NpuArray:
 @composed("rsub.Tensor")
 def rsub(self: NpuArray, other: Any, alpha: Any) -> NpuArray:
     """The other operand less this one."""
-    other = placed(other, self)
+    self, other = differing_arrays(self, placed(other, self))
     out = spread(self, other)
     CALLS.Sub(other, self, alpha, out)
     return out
