@@ -17,6 +17,7 @@ from mindtorch_v2._backends.base import GENERIC, INPLACE, Device, register
 from mindtorch_v2._backends.cpu.copy import copy_into, fill
 from mindtorch_v2._backends.cpu.rng import MersenneGenerator
 from mindtorch_v2._device import CPU, device
+from mindtorch_v2._dispatch.dispatcher import store
 from mindtorch_v2._random import Generator
 
 addresses = itertools.count(1 << 44, 1 << 32)
@@ -79,7 +80,7 @@ class NullDevice(Device):
             result = kernel(*given)
             if form == INPLACE and isinstance(arguments[0], NullArray):
                 if result is not given[0]:  # the CPU's kernels may also return what is to be stored
-                    copy_into(given[0], np.asarray(result))
+                    store(given[0], result)
                 return arguments[0]
             return outside(result, memories)
 

@@ -1,5 +1,6 @@
 """Masked tensors: the same programs on both runtimes give the same text, gradients and errors."""
 
+import re
 import warnings
 
 import pytest
@@ -106,7 +107,7 @@ def answer(torch, program, *, backward=False):
         warnings.simplefilter("ignore")
         try:
             if not backward:
-                return repr(eval(program, names))
+                return re.sub(r", device='\w+:0'", "", repr(eval(program, names)))
             x = names["x"] = masked_tensor(d, m, requires_grad=True)
             eval(program, names).backward()
             return repr(x.grad)
