@@ -49,7 +49,7 @@ ELSEWHERE = {
     r"test_bessel|test_airy|modes_see_every|test_opcheck|gamma_stream|"
     r"arrays_of_tensors_that_require|tf_sub|test_corner.*numpy\(|test_corner.*__array__|test_corner.*apply_|"
     r"test_program.(32|244)-": "the test looks into the host's memory",
-    r"test_repr|test_description|named_results|plain_subclass|a_subclass_is_asked|new_parameters_on_a_device|"
+    r"test_repr|test_description|test_pytree_oracle.py::test_containers|named_results|plain_subclass|a_subclass_is_asked|new_parameters_on_a_device|"
     r"tensor_str|dispatch_classes_oracle.py::test_text|given_ops_on_its_instances.40|reg_param_err|assign_param|"
     r"ac\(t\(\[[12]\.\]\),t|TensorLikePair|test_corner..(isinstance|repr|.str)\(|test_error_texts.<lambda>0|test_corner.f'|test_corner.*(type|get_device)\(\)|"
     r"test_program.(44|78|242|328)-": "the text names the device",
@@ -78,7 +78,12 @@ if DEVICE == "npu":
         r"items_are_taken_after|that_ask_for_nothing|_one_op_at_inference|the_one_op_can_be|"
         r"no_grad_of_a_dropout|a_hook_keeps_the_layer_in_its_parts": "other ops run inside",
         r"softmax_of_many_rows": "the simulator rounds once where the CPU rounds twice",
-        r"remainders_of_many": "remainders are made of quotients",
+        r"remainders_of_many|test_corner.*(remainder.*signbit|2.0, -0.0, 3.0\], dtype=torch.bfloat16)":
+            "remainders are made of quotients",
+        r"beside_16_bit_floats|sums_of_16_bit_floats": "numbers beside 16-bit floats are rounded to them first",
+        r"test_corner.torch.(pow.*16|logsumexp.*None|unique.*dim=0)":
+            "what only the CPU's kernels refuse is accepted there",
+        r"test_(without_sums|alignment).torch-mind": "PyTorch cannot read tensors of a device that it does not know",
         r"complex|fw_cplx": "there are no complex numbers",
         r"test_corner.*(//|%|fmod|remainder).*0|test_corner.*div.*roundin|"
         r"test_corner.*embedding_bag.*torc1|test_corner.*EmbeddingBag.*0,5|test_program.308-|BCELoss.*\[2\.\]|entropy\(torch.tensor\(\[2|"

@@ -348,4 +348,4 @@ def test_gradients_of_each_sample(case: str, reduction: str) -> None:
 
     for mine, other in zip(run(ours), run(theirs), strict=True):
         assert tuple(mine.shape) == tuple(other.shape)
-        np.testing.assert_allclose(mine.detach().numpy(), other.detach().numpy(), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(mine.detach().cpu().numpy(), other.detach().numpy(), rtol=1e-9, atol=1e-12)
