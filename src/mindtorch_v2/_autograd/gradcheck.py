@@ -325,9 +325,9 @@ def _changes_along(func: Callable[..., Any], given: tuple[Any, ...], which: Tens
     kept = to_host(which._a).copy()
     made: list[Any] = []
     for step in (1, 1j) if which.dtype.is_complex else (1,):
-        copy_array(which._a, kept + step * eps * u)
+        copy_array(which._a, np.asarray(kept + step * eps * u))
         above = _contents(func, given)
-        copy_array(which._a, kept - step * eps * u)
+        copy_array(which._a, np.asarray(kept - step * eps * u))
         below = _contents(func, given)
         found = [step * (a - b) / (2 * eps) for a, b in zip(above, below)]
         made = [m + f for m, f in zip(made, found)] if made else found
