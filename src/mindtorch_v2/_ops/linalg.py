@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from .._backends.cpu import linalg as kernels
 from .._dispatch.dtype_rules import unsupported
 from .._dispatch.namespace import aten
@@ -107,7 +105,7 @@ def _as_matrices(x: Any) -> Any:
 
 
 declare(
-    "_linalg_det(Tensor A) -> Tensor", cpu=lambda a: np.linalg.det(a), where="f", node="LinalgDetBackward0",
+    "_linalg_det(Tensor A) -> Tensor", cpu=kernels.det, where="f", node="LinalgDetBackward0",
     grad={"A": lambda grad, A, result: _as_matrices(grad * conj(result)) * adjoint(aten.linalg_inv(A))},
 )
 
@@ -122,7 +120,7 @@ def _slogdet_backward(grads: Any, A: Any, result0: Any) -> Any:
 
 
 declare(
-    "_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", cpu=lambda a: tuple(np.linalg.slogdet(a)),
+    "_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", cpu=kernels.slogdet,
     where="f", node="LinalgSlogdetBackward0", grad={"A": _slogdet_backward},
 )
 

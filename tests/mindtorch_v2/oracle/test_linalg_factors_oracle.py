@@ -31,6 +31,43 @@ def test_lu(dtype, shape):
           tolerance=loose(dtype), second=False)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(40, 40), (3, 33, 33)])
+def test_large_matrices(dtype, shape):
+    """From some size on a determinant is a call of LAPACK, and float32 is not computed in double precision."""
+    given, right = data(*shape, dtype=dtype), data(*shape[:-1], 3, dtype=dtype, seed=1)
+    for function in (lambda linalg, a, b: linalg.inv(a) @ b, lambda linalg, a, b: linalg.solve(a, b),
+                     lambda linalg, a, b: linalg.slogdet(a)[1], lambda linalg, a, b: linalg.det(a / 4)):
+        check(lambda torch, a, b, function=function: function(torch.linalg, a, b), given, right,
+              tolerance=loose(dtype), second=False)
+
+
+def test_determinants_of_hard_matrices():
+    singular, infinite = np.ones((40, 40)), np.full((40, 40), np.nan)
+    exchanged = np.roll(np.eye(41), 1, axis=0)
+    for matrix in (singular, infinite, exchanged, exchanged[:40, :40], np.zeros((2, 40, 40))):
+        check(lambda torch, a: (torch.linalg.det(a), *torch.linalg.slogdet(a)), values(matrix), grad=False)
+    for function, matrix in ((lambda torch, a: torch.linalg.inv(a), singular),
+                             (lambda torch, a: torch.linalg.solve(a, a), np.zeros((2, 40, 40)))):
+        said = []
+        for torch in (ours, theirs):
+            with pytest.raises(torch.linalg.LinAlgError) as raised:
+                function(torch, torch.tensor(matrix))
+            said.append(str(raised.value))
+        assert said[0] == said[1]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(40, 40), (2, 5, 3), (3, 5)])
+def test_elimination_without_lapack(monkeypatch, dtype, shape):
+    """What runs where NumPy's library is not known has the same results."""
+    monkeypatch.setattr("mindtorch_v2._backends.cpu.blas._lapack", lambda name: None)
+    check(lambda torch, a: tuple(torch.linalg.lu_factor(a)), data(*shape, dtype=dtype), tolerance=loose(dtype),
+          second=False)
+    if shape[-1] == shape[-2]:
+        check(lambda torch, a: torch.linalg.det(a / 4), data(*shape, dtype=dtype), tolerance=loose(dtype), second=False)
+
+
 def test_lu_without_pivoting():
     check_error(lambda torch, a: torch.linalg.lu(a, pivot=False), data(2, 2))
     check_error(lambda torch, a: torch.linalg.lu_factor(a, pivot=False), data(2, 2))

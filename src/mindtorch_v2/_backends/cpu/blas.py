@@ -1,19 +1,27 @@
-"""The threads of NumPy's own BLAS, which computes linear algebra and products that are not float32."""
+"""The BLAS that NumPy brought: its threads, and those of its LAPACK functions that np.linalg has no name for."""
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-NAMES = ("scipy_openblas_set_num_threads64_", "scipy_openblas_set_num_threads", "openblas_set_num_threads64_",
-         "openblas_set_num_threads", "MKL_Set_Num_Threads")
+import numpy as np
+
+THREADS = ("scipy_openblas_set_num_threads64_", "scipy_openblas_set_num_threads", "openblas_set_num_threads64_",
+           "openblas_set_num_threads", "MKL_Set_Num_Threads")
+# What OpenBLAS calls a function of LAPACK, and the integers that it takes under that name.
+SPELLINGS = (("scipy_{}_64_", ctypes.c_int64, np.int64), ("{}_64_", ctypes.c_int64, np.int64),
+             ("scipy_{}_", ctypes.c_int32, np.int32))
+LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}
 
 
 @functools.cache
-def _setter() -> Callable[[int], object] | None:
-    """The function of the loaded library that sets them; None for a library that is not known."""
+def _library() -> Any:
+    """The loaded library; None if it is not one that is known."""
     maps = Path("/proc/self/maps")
     if not maps.exists():
         return None
@@ -22,10 +30,15 @@ def _setter() -> Callable[[int], object] | None:
     # PyTorch or SciPy may have brought others: NumPy's is the one beside it.
     for path in sorted(paths, key=lambda path: "numpy" not in path):
         library = ctypes.CDLL(path)
-        for name in NAMES:
-            if hasattr(library, name):
-                return getattr(library, name)
+        if any(hasattr(library, name) for name in THREADS):
+            return library
     return None
+
+
+@functools.cache
+def _setter() -> Callable[[int], object] | None:
+    library = _library()
+    return next((getattr(library, name) for name in THREADS if hasattr(library, name)), None)
 
 
 def set_threads(count: int) -> None:
@@ -33,3 +46,36 @@ def set_threads(count: int) -> None:
     setter = _setter()
     if setter is not None:
         setter(count)
+
+
+@functools.cache
+def _lapack(name: str) -> tuple[Any, Any, Any] | None:
+    """A function of LAPACK with its integers' type, for ctypes and for NumPy; None if the library has none."""
+    library = _library()
+    for spelling, integer, kind in SPELLINGS:
+        function = getattr(library, spelling.format(name), None)
+        if function is not None:
+            function.restype = None
+            return function, integer, kind
+    return None
+
+
+def lu(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """L and U in one matrix, the row exchanged with each row (from 1), and the first zero on U's diagonal (or 0)."""
+    found = _lapack(f"{LETTERS[a.dtype.char]}getrf") if a.dtype.char in LETTERS and a.size else None
+    if found is None:
+        return None
+    function, integer, kind = found
+    *lead, rows, columns = a.shape
+    count = min(rows, columns)
+    # LAPACK reads columns after each other.
+    turned = np.array(np.swapaxes(a, -1, -2), order="C").reshape(math.prod(lead), columns, rows)
+    pivots = np.empty((len(turned), count), kind)
+    infos = np.empty(len(turned), kind)
+    m, n = ctypes.byref(integer(rows)), ctypes.byref(integer(columns))
+    for index in range(len(turned)):
+        matrix, exchanged, info = (ctypes.c_void_p(x.ctypes.data + index * x.strides[0])
+                                   for x in (turned, pivots, infos))
+        function(m, n, matrix, m, exchanged, info)
+    made = np.swapaxes(turned.reshape(*lead, columns, rows), -1, -2)
+    return made, pivots.astype(np.int32).reshape(*lead, count), infos.astype(np.int32).reshape(lead)

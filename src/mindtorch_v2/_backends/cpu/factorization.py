@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from . import blas
 from .linalg import SINGULAR_INVERSE, adjoint, raise_first
 
 SINGULAR_LU = ("{2}: {0}U[{1},{1}] is zero and using it on lu_solve would result in a division by "
@@ -15,6 +16,13 @@ SINGULAR_LU = ("{2}: {0}U[{1},{1}] is zero and using it on lu_solve would result
 
 def lu_factor(a: np.ndarray, pivot: bool, check_errors: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """L and U in one matrix, the row exchanged with each row (from 1), and the first zero on the diagonal (or 0)."""
+    made = (blas.lu(a) if pivot else None) or _eliminate(a, pivot)
+    if check_errors:
+        raise_first(made[2], SINGULAR_LU, "torch.linalg.lu_factor_ex")
+    return made
+
+
+def _eliminate(a: np.ndarray, pivot: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rows, columns = a.shape[-2:]
     count = min(rows, columns)
     lu = np.ascontiguousarray(a).reshape(math.prod(a.shape[:-2]), rows, columns).copy()
@@ -35,10 +43,7 @@ def lu_factor(a: np.ndarray, pivot: bool, check_errors: bool) -> tuple[np.ndarra
             factor = lu[:, k + 1:, k] / np.where(zero, np.ones((), a.dtype), corner)[:, None]
             lu[:, k + 1:, k] = factor
             lu[:, k + 1:, k + 1:] -= factor[:, :, None] * lu[:, k, None, k + 1:]
-    infos = infos.reshape(a.shape[:-2])
-    if check_errors:
-        raise_first(infos, SINGULAR_LU, "torch.linalg.lu_factor_ex")
-    return lu.reshape(a.shape), pivots.reshape(*a.shape[:-2], count), infos
+    return lu.reshape(a.shape), pivots.reshape(*a.shape[:-2], count), infos.reshape(a.shape[:-2])
 
 
 def _size(x: np.ndarray) -> np.ndarray:

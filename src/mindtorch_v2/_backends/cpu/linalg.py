@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from . import providers
+from . import blas, providers
 
 SINGULAR_INVERSE = ("{2}: {0}The diagonal element {1} is zero, the inversion could not be completed because the "
                     "input matrix is singular.")
@@ -25,6 +25,8 @@ LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"  # what PyTorch
 LinAlgError.__module__ = "torch._C"
 
 
+LARGE = 32  # rows from which on a call from Python for each matrix of a batch does not count
+
 # np.linalg computes float32 and complex64 in double precision, which takes twice as long; its loops can do without.
 try:
     from numpy.linalg import _umath_linalg as _loops
@@ -36,18 +38,50 @@ def _refuse(*_: Any) -> None:
     raise np.linalg.LinAlgError("LAPACK found no solution")
 
 
-def _in_single(name: str, a: np.ndarray, results: str) -> Any:
+def _in_single(name: str, results: str, a: np.ndarray, *others: np.ndarray) -> Any:
     """What a loop of NumPy's makes in single precision; None if it has no such loop, or `a` another precision.
 
     In `results` `a` stands for the array's own type, `r` for its real one.
     """
     own = a.dtype.char
     loop = getattr(_loops, name, None) if own in "fF" and a.size else None
-    signature = f"{own}->{results.replace('a', own).replace('r', 'f')}"
+    signature = f"{own * (1 + len(others))}->{results.replace('a', own).replace('r', 'f')}"
     if loop is None or signature not in loop.types:
         return None
-    with np.errstate(call=_refuse, invalid="call", over="ignore", divide="ignore", under="ignore"):
-        return loop(a, signature=signature)
+    # A determinant exists always: there "invalid" only means a NaN.
+    failed = "ignore" if name == "slogdet" else "call"
+    with np.errstate(call=_refuse, invalid=failed, over="ignore", divide="ignore", under="ignore"):
+        return loop(a, *others, signature=signature)
+
+
+def det(a: np.ndarray) -> np.ndarray:
+    """Determinants."""
+    # A transposed matrix has the same determinant, and LAPACK reads columns.
+    made = blas.lu(np.swapaxes(a, -1, -2)) if a.shape[-1] >= LARGE else None
+    if made is None:
+        return np.linalg.det(a)
+    lu, pivots, _ = made
+    exchanges = np.count_nonzero(pivots != np.arange(1, a.shape[-1] + 1), axis=-1)
+    with np.errstate(all="ignore"):
+        product: np.ndarray = np.diagonal(lu, 0, -2, -1).prod(-1) * (1 - 2 * (exchanges % 2)).astype(a.dtype)
+    return product
+
+
+def slogdet(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The signs of the determinants and the logarithms of their sizes."""
+    sign, size = _in_single("slogdet", "ar", a) or np.linalg.slogdet(a)
+    # A determinant that is not a number has no sign.
+    return sign if a.dtype.kind == "c" else np.where(np.isnan(size), sign.dtype.type(0), sign), size
+
+
+def _inv(a: np.ndarray) -> np.ndarray:
+    made = _in_single("inv", "a", a)
+    return np.linalg.inv(a) if made is None else made
+
+
+def _solve(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    made = _in_single("solve", "a", a, b) if b.dtype == a.dtype else None
+    return np.linalg.solve(a, b) if made is None else made
 
 
 def adjoint(a: np.ndarray) -> np.ndarray:
@@ -95,7 +129,7 @@ def raise_first(infos: np.ndarray, text: str, name: str = "") -> None:
 def inv_ex(a: np.ndarray, check_errors: bool, name: str = "linalg.inv_ex") -> tuple[np.ndarray, np.ndarray]:
     """Inverses, and what was wrong with each matrix."""
     try:
-        return np.linalg.inv(a), np.zeros(a.shape[:-2], np.int32)
+        return _inv(a), np.zeros(a.shape[:-2], np.int32)
     except np.linalg.LinAlgError:
         infos = infos_of(a, first_zero_pivot)
     if check_errors:
@@ -103,12 +137,12 @@ def inv_ex(a: np.ndarray, check_errors: bool, name: str = "linalg.inv_ex") -> tu
     # Singular matrices get NaN, the others what they would get alone.
     good = infos == 0
     made = np.full_like(a, np.nan)
-    made[good] = np.linalg.inv(a[good])
+    made[good] = _inv(a[good])
     return made, infos
 
 
 def _cholesky(a: np.ndarray) -> np.ndarray:
-    made = _in_single("cholesky_lo", a, "a")
+    made = _in_single("cholesky_lo", "a", a)
     return np.linalg.cholesky(a) if made is None else made
 
 
@@ -139,10 +173,10 @@ def solve(a: np.ndarray, b: np.ndarray, left: bool, check_errors: bool) -> np.nd
     """X with AX = B, or XA = B if not `left`; `b` holds matrices or, by the rule of `is_vector`, vectors."""
     try:
         if is_vector(a.shape, b.shape):
-            return np.linalg.solve(a, b[..., None])[..., 0]
+            return _solve(a, b[..., None])[..., 0]
         if left:
-            return np.linalg.solve(a, b)
-        return np.swapaxes(np.linalg.solve(np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2)), -1, -2)
+            return _solve(a, b)
+        return np.swapaxes(_solve(np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2)), -1, -2)
     except np.linalg.LinAlgError:
         if check_errors:
             raise_first(infos_of(a, first_zero_pivot), SINGULAR_SOLVE)
@@ -172,7 +206,7 @@ def svd(a: np.ndarray, full_matrices: bool, compute_uv: bool, driver: Any) -> tu
     """U, S and the adjoint of V; U and V are empty unless asked for."""
     if not compute_uv:
         try:
-            made = _in_single("svd", a, "r")
+            made = _in_single("svd", "r", a)
             values = np.linalg.svd(a, compute_uv=False) if made is None else made
         except np.linalg.LinAlgError:
             if np.isfinite(a).all():
@@ -181,7 +215,7 @@ def svd(a: np.ndarray, full_matrices: bool, compute_uv: bool, driver: Any) -> tu
         return np.empty(0, a.dtype), values, np.empty(0, a.dtype)
     if not np.isfinite(a).all():
         raise LinAlgError(NOT_FINITE)
-    made = _in_single("svd_f" if full_matrices else "svd_s", a, "ara")
+    made = _in_single("svd_f" if full_matrices else "svd_s", "ara", a)
     return tuple(np.linalg.svd(a, full_matrices) if made is None else made)
 
 
@@ -189,9 +223,9 @@ def eigh(a: np.ndarray, uplo: str, compute_v: bool) -> tuple[np.ndarray, np.ndar
     """Eigenvalues in ascending order and eigenvectors, which are empty unless asked for."""
     side = "lo" if uplo in ("L", "l") else "up"
     if not compute_v:
-        made = _in_single(f"eigvalsh_{side}", a, "r")
+        made = _in_single(f"eigvalsh_{side}", "r", a)
         return np.linalg.eigvalsh(a, uplo) if made is None else made, np.empty(0, a.dtype)  # type: ignore[arg-type]
-    made = _in_single(f"eigh_{side}", a, "ra")
+    made = _in_single(f"eigh_{side}", "ra", a)
     values, vectors = np.linalg.eigh(a, uplo) if made is None else made  # type: ignore[arg-type]
     return values, vectors
 
