@@ -187,6 +187,25 @@ def test_freed_memory_is_kept() -> None:
         assert keeps_memory()
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a setting of glibc")
+def test_the_first_arrays_find_memory_that_was_touched() -> None:
+    program = """if True:
+        import resource, numpy as np
+        from mindtorch_v2._backends.cpu.heap import touch_reserve
+        reserved = touch_reserve()
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        np.ones(1 << 19)  # 4 MiB, half of the reserve
+        print(reserved, resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+    """
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("MALLOC_", "MINDTORCH_KEEP"))}
+    made = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True,
+                          env={**environment, "PYTHONPATH": os.pathsep.join(sys.path)})
+    reserved, pages = made.stdout.split()
+    if reserved == "False":
+        pytest.skip("this system does not provide pages ahead")
+    assert int(pages) < 100  # of 1024
+
+
 @pytest.mark.parametrize(("count", "groups", "width"), [(3000, 200, 16), (3000, 2, 16), (20, 10, 4), (3000, 200, 3)])
 @pytest.mark.parametrize("uneven", [False, True])
 def test_sums_of_stretches(count: int, groups: int, width: int, uneven: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from .._backends.cpu.heap import touch_reserve
 from .._dispatch.dispatcher import make_ready
 from . import lr_scheduler, optimizer
 from ._adafactor import Adafactor
@@ -47,6 +48,7 @@ __all__ = [
 # What the steps of SGD and Adam use.
 make_ready("add_.Tensor", "mul_.Tensor", "lerp_.Scalar", "addcmul_", "addcdiv_", "sqrt", "div.Tensor", "zeros_like",
            "zero_", "lift_fresh", "detach_", "to.dtype_layout", "item", "_local_scalar_dense")
+touch_reserve()  # for the gradients and averages of the first step
 
 Adafactor.__module__ = Muon.__module__ = __name__  # as files name them
 AdamW.__module__ = f"{__name__}.adamw"
