@@ -96,6 +96,13 @@ def test_large_copies_are_shared_by_threads(threads: int) -> None:
     assert providers.native.copy(made, x.T)
     np.testing.assert_array_equal(made, x.T)
     assert not providers.native.copy(x[:, :512], x[:, :512].T[::1])  # the same memory
+    for length in (2 * 8192, 2 * 8192 + 1, 5 * 8192, 100_003):  # one long row, in pieces
+        row = normal(2 * length)[1::2]
+        made = np.empty(length, np.float32)
+        assert providers.native.copy(made, row)
+        np.testing.assert_array_equal(made, row)
+        assert providers.native.copy(made[::-1], row)
+        np.testing.assert_array_equal(made, row[::-1])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "bool", "bfloat16", "float16", "complex64", "uint8"])

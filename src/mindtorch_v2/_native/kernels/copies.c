@@ -28,7 +28,7 @@ typedef struct {
     int64_t first, by;
     float value;
     npy_intp rows, columns, size, diagonal, gap, inner_from, inner_to, outer_from[NPY_MAXDIMS], outer_to[NPY_MAXDIMS],
-        sizes[NPY_MAXDIMS], second, second_from, second_to;
+        sizes[NPY_MAXDIMS], second, second_from, second_to, row; /* `row`: a single row, of which items are pieces */
     int upper, ndim;
 } Copy;
 
@@ -147,16 +147,19 @@ static void copy_exchanged(const Copy *it, char *to, const char *from, npy_intp 
 static void copy_share(void *work, ptrdiff_t begin, ptrdiff_t end, int share) {
     const Copy *it = work;
     (void)share;
-    npy_intp at[NPY_MAXDIMS], left = begin;
+    npy_intp at[NPY_MAXDIMS], rest = begin;
     char *to = it->made;
     const char *from = it->given;
     for (int d = it->ndim - 1; d >= 0; d--) {
-        at[d] = left % it->sizes[d], left /= it->sizes[d];
+        at[d] = rest % it->sizes[d], rest /= it->sizes[d];
         to += at[d] * it->outer_to[d], from += at[d] * it->outer_from[d];
     }
     for (ptrdiff_t item = begin; item < end; item++) {
         if (it->second) copy_exchanged(it, to, from, it->second, it->columns);
-        else copy_row(to, it->inner_to, from, it->inner_from, it->columns, it->size);
+        else {
+            npy_intp left = it->row ? it->row - item * it->columns : it->columns;
+            copy_row(to, it->inner_to, from, it->inner_from, left < it->columns ? left : it->columns, it->size);
+        }
         for (int d = it->ndim - 1; d >= 0; d--) {
             to += it->outer_to[d], from += it->outer_from[d];
             if (++at[d] < it->sizes[d]) break;
@@ -227,6 +230,11 @@ static PyObject *copy(PyObject *self, PyObject *const *args, Py_ssize_t count) {
             it.outer_to[it.ndim] = it.second_to * part, it.outer_from[it.ndim++] = it.second_from * part;
             items = it.second / part, it.second = part, each = it.columns * part;
         }
+    }
+    if (items == 1 && !it.second && each > 2 * SHARE) { /* a single long row is cut into pieces for the same reason */
+        it.row = it.columns, it.columns = each = SHARE;
+        items = it.sizes[0] = (it.row + SHARE - 1) / SHARE, it.ndim = 1;
+        it.outer_to[0] = it.inner_to * SHARE, it.outer_from[0] = it.inner_from * SHARE;
     }
     copies_calls[CALLED_COPY].calls++;
     UNLOCKED(items * each > MANY, pool_run(copy_share, &it, items, 1 + SHARE / each));
