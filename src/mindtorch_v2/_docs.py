@@ -15,7 +15,7 @@ HEADER = """# Supported ops
 Generated from the op table by `make docs`; do not edit. {count} overloads of {names} ops.
 
 - **where**: `f` is a function `torch.name`, `m` a method `Tensor.name`, `n` internal or only in `torch.nn.functional`.
-- **grad**: `yes` has a derivative formula, `through` is made of other ops that have theirs, `-` has none.
+- **grad**: `yes` has a derivative formula, `through` is made of other ops that have formulas, `-` has none.
 - **in-place**: a form `name_` exists. **FLOPs**: a formula exists for the profiler.
 
 | op | where | grad | in-place | FLOPs | signature |

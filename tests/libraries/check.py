@@ -103,11 +103,12 @@ def compared(library: str, quick: bool) -> list[Outcome]:
 def page(outcomes: list[Outcome]) -> str:
     """The page of the documents."""
     lines = ["# Libraries on top of PyTorch", "",
-             "Written by `make libraries`: small random models, run on this runtime under the alias and compared with",
-             "the figures that PyTorch 2.13 gave for the same program. A case trains two steps, saves, loads and",
-             "computes again, unless its name says otherwise. A difference is relative to 1 or to the figure itself;",
-             "the largest of all is shown. Some models with batch normalisation train in float64: over two small",
-             "pictures it amplifies rounding from step to step. Their output in float32 is compared too.", "",
+             "Written by `make libraries`. Each case is a small model with random weights. It runs on this runtime,",
+             "with `import torch` meaning this package, and its figures are compared with PyTorch 2.13's for the",
+             "same program. A case trains two steps, saves, loads and computes again, unless its name says otherwise.",
+             "A difference is relative to the figure, or absolute for figures below 1; the table shows the largest.",
+             "Some models with batch normalisation train in float64, because over two small pictures it amplifies",
+             "rounding from step to step. Their output in float32 is compared too.", "",
              "| library | version | cases | equal | largest difference | cases |", "|---|---|---|---|---|---|"]
     for library, distribution in LIBRARIES.items():
         own = [one for one in outcomes if one.library == library]
@@ -118,19 +119,20 @@ def page(outcomes: list[Outcome]) -> str:
         lines.append(f"| {distribution} | {metadata.version(distribution)} | {len(own)} | {len(good)} | "
                      f"{largest:.1e} | {', '.join(one.case for one in own)} |")
     bad = [one for one in outcomes if not one.is_good]
-    lines += ["", "What does not agree:" if bad else "All cases agree."]
+    lines += ["", "Not compared, or not equal:" if bad else "All cases agree."]
     lines += ["", *(f"- {one.library} {one.case}: {one.note or f'differs by {one.difference:.1e}'}" for one in bad)]
     return "\n".join(lines) + USE
 
 
 USE = """
-How to use them, in an environment without PyTorch: `pip install . ./as-torch` in a checkout, then
-`pip install` the library. `as-torch` (`mindtorch-v2-as-torch`) gives this package the name `torch` there,
-also for pip, which then installs libraries that require PyTorch. It refuses to be installed beside
-PyTorch. Without it: `pip install --no-deps` the library, then `python -m mindtorch_v2 script.py`.
 
-`torch.compile` runs functions as they are; quantized, nested and block-sparse tensors, `torch.export` and
-ONNX say that they are not supported.
+To use a library in an environment without PyTorch, run `pip install . ./as-torch` in a checkout, then `pip install`
+the library. `as-torch` (`mindtorch-v2-as-torch`) gives this package the name `torch` there, also for pip, which then
+installs libraries that require PyTorch. It cannot be installed beside PyTorch. Without `as-torch`, run
+`pip install --no-deps` for the library, then `python -m mindtorch_v2 script.py`.
+
+`torch.compile` runs functions as they are. Quantized, nested and block-sparse tensors, `torch.export` and ONNX raise
+an error that says they are not supported.
 """
 
 

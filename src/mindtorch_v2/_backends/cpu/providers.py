@@ -1,9 +1,9 @@
 """Who computes what: our kernels in C, oneDNN, or NumPy.
 
-NumPy can do everything and is what the others are compared with. A rule says for some kernels when another provider is
-asked instead; its docstring is the condition in words, for `docs/kernels.md`. Kernels ask their rule and compute with
-NumPy if it says no. `MINDTORCH_KERNELS=numpy` says no to all, `MINDTORCH_KERNELS=native` fails where the C kernels are
-missing.
+NumPy can compute everything, and tests compare the others with it. A rule says when another provider computes some
+kernels; its docstring is the condition in words, for `docs/kernels.md`. A kernel asks its rule and uses NumPy if the
+rule says no. With `MINDTORCH_KERNELS=numpy` all rules say no. With `MINDTORCH_KERNELS=native` the import fails if there
+are no C kernels.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 Array = Any
 Condition = Callable[..., bool]
 
-VERSION = 7  # of the C interface: a build from older sources is as good as none
+VERSION = 7  # of the C interface: a build from older sources is not used
 FLOAT32 = np.dtype(np.float32)
 
 
 def _load(wish: str) -> tuple[ModuleType | None, str]:
-    """The C kernels if they are wanted and there, and if not, why."""
+    """The C kernels if they are wanted and installed; otherwise the reason why not."""
     if wish not in ("", "native", "numpy"):
         raise ValueError(f"MINDTORCH_KERNELS={wish!r}: expected 'native', 'numpy' or nothing")
     if wish == "numpy":
@@ -45,7 +45,7 @@ def _load(wish: str) -> tuple[ModuleType | None, str]:
 
 
 class Rule(NamedTuple):
-    """A provider and when it computes these kernels."""
+    """A provider, its kernels, and the condition under which it computes them."""
 
     provider: str
     kernels: tuple[str, ...]
@@ -59,7 +59,7 @@ RULES: list[Rule] = []
 
 
 def rule(provider: str, *kernels: str) -> Callable[[Condition], Condition]:
-    """Put a condition into the table."""
+    """Add a condition to the table."""
 
     def decorate(condition: Condition) -> Condition:
         words = " ".join((condition.__doc__ or "").split())
@@ -98,8 +98,8 @@ def numpy_only() -> Iterator[None]:
 
 
 def direct(name: str) -> Callable[[Any], Any]:
-    """Decorator: a kernel in C is asked before this function, and takes what it knows. It looks at its arguments
-    itself, so that a small call costs no more than the call; what it leaves, the function computes."""
+    """Decorator: a kernel in C tries first and computes what it can. It checks its arguments itself, so a small call
+    costs no more than the call. This function computes the rest."""
 
     def decorate(function: Any) -> Any:
         return function if native is None else native.Direct(name, function)
@@ -108,7 +108,7 @@ def direct(name: str) -> Callable[[Any], Any]:
 
 
 def around(kernel: Any, wrapper: Callable[[Any], Any]) -> Any:
-    """A kernel with a check around it. One in C stays outermost: it takes only what passes every check."""
+    """A kernel with a check around it. A kernel in C stays outermost: it takes only what passes every check."""
     if native is not None and type(kernel) is native.Direct:
         return native.Direct(kernel.name, wrapper(kernel.function))
     return wrapper(kernel)
@@ -124,10 +124,10 @@ def around(kernel: Any, wrapper: Callable[[Any], Any]) -> Any:
       "max and mean pooling of images and lines", "adaptive pooling of images", "interpolate", "grid_sample", "nonzero",
       "histc, bincount, unique, aminmax")
 def rows(*arrays: Array) -> bool:
-    """float32 (16-bit floats are widened first) in row-major order. Norms, softmax and topk along the last
-    dimensions, reductions over neighbouring ones; topk of at most 64, cdist of p = 2, grid_sample of images,
-    not bicubic; small sums are NumPy's, large `aminmax` too. Of int64 sums over the last dimensions, `bincount` and
-    small `unique` of numbers that are close together; nonzero of bool."""
+    """float32 (16-bit floats are widened first) in row-major order. Norms, softmax and topk along the last dimensions;
+    reductions over neighbouring dimensions; topk of at most 64; cdist with p = 2; grid_sample of images, not bicubic.
+    NumPy computes small sums and large `aminmax`. For int64: sums over the last dimensions, `bincount`, and small
+    `unique` of numbers that are close together. For bool: nonzero."""
     if native is None:
         return False
     return arrays[0].size > 0 and all(a.dtype is FLOAT32 and a.flags.c_contiguous for a in arrays)
@@ -138,9 +138,9 @@ def rows(*arrays: Array) -> bool:
       "hardswish, relu6", "softplus, softshrink, logsigmoid", "glu", "backwards of activations", "mse_loss",
       "smooth_l1_loss", "huber_loss", "sign", "fmod, remainder", "lgamma, digamma", "lerp", "addcmul, addcdiv")
 def elements(*arrays: Array) -> bool:
-    """float32, all operands in row-major order and of one shape, or for two operands one a number, a row or a column,
-    also one that was expanded; 16-bit floats of one shape. Large arrays of other types, and functions that are NumPy's,
-    go through NumPy's inner loops on several threads."""
+    """float32, all operands in row-major order and of one shape; with two operands, one may be a number, a row or a
+    column, also an expanded one. 16-bit floats of one shape. Large arrays of other types, and functions that NumPy has,
+    use NumPy's inner loops on several threads."""
     if native is None:
         return False
     shape = arrays[0].shape
@@ -149,8 +149,8 @@ def elements(*arrays: Array) -> bool:
 
 @rule("native", "gather", "scatter, scatter_add", "one_hot")
 def along(a: Array, dim: int, index: Array) -> bool:
-    """In row-major order, elements of 4 or 8 bytes (added: float32), as many indices as elements in all but one
-    dimension, not empty."""
+    """Row-major order, elements of 4 or 8 bytes (scatter_add: float32), as many indices as elements in all dimensions
+    but one, not empty."""
     return (native is not None and a.flags.c_contiguous and a.dtype.itemsize in (4, 8) and a.size > 0
             and index.ndim == a.ndim and index.shape[:dim] == a.shape[:dim]
             and index.shape[dim + 1:] == a.shape[dim + 1:])
@@ -158,7 +158,7 @@ def along(a: Array, dim: int, index: Array) -> bool:
 
 @rule("native", "scaled dot-product attention", "its backward")
 def attention(*heads: Array) -> bool:
-    """float32 (16-bit floats are widened first), not empty, features of a head next to each other."""
+    """float32 (16-bit floats are widened first), not empty, the features of a head next to each other."""
     if native is None:
         return False
     return all(a.dtype is FLOAT32 and a.size and a.strides[3] == 4 and a.flags.aligned for a in heads)
@@ -166,7 +166,7 @@ def attention(*heads: Array) -> bool:
 
 @rule("native", "mm", "addmm", "linear")
 def matrices(a: Array, b: Array) -> bool:
-    """float32 matrices; `matmul` in C looks for itself and returns None for others."""
+    """float32 matrices. `matmul` in C checks this itself and returns None for others."""
     return native is not None
 
 
@@ -191,14 +191,14 @@ def recurrent(*arrays: Array) -> bool:
 
 @rule("native", "convolution", "its backward")
 def windows(images: tuple[int, ...], out: tuple[int, ...], window: Any, *arrays: Array) -> bool:
-    """float32 (16-bit floats are widened first), not empty, windows as a forward convolution has them."""
+    """float32 (16-bit floats are widened first), not empty, windows that a forward convolution can have."""
     return (native is not None and all(a.dtype is FLOAT32 and a.size for a in arrays)
             and min(images) > 0 and min(out) > 0 and window.output(images[2:]) == tuple(out))
 
 
 @rule("onednn", "convolution", "its backward")
 def onednn() -> bool:
-    """There are no C kernels, the library is installed (the extra `fast`), the process was not forked from one that
+    """There are no C kernels, the library is installed (the extra `fast`), and the process was not forked from one that
     used it; float32, not empty."""
     return not NUMPY_ONLY and native is None
 
@@ -212,16 +212,16 @@ def parameters(*arrays: Array | None) -> bool:
 @rule("native", "rand", "randn", "randint", "randperm", "bernoulli", "dropout's mask", "multinomial",
       "poisson, binomial")
 def draws() -> bool:
-    """rand and randn of float32 (randn on a processor with fused instructions; rand of float64 too), randint and
-    randperm of int64 (randperm below 214 million), bernoulli with one probability into float32 or bool or with float32
-    ones, multinomial of float32 with replacement, poisson, binomial; every bit as NumPy's."""
+    """rand of float32 and float64; randn of float32 on a processor with fused instructions; randint and randperm of
+    int64 (randperm below 214 million); bernoulli with one probability into float32 or bool, or with float32
+    probabilities; multinomial of float32 with replacement; poisson; binomial. Every bit equals NumPy's."""
     return native is not None
 
 
-@rule("native", "fft, rfft, irfft and their kin")
+@rule("native", "fft, rfft, irfft and similar")
 def spectra(a: Array, sizes: tuple[int, ...]) -> bool:
-    """float32 and complex64, not empty, lengths without a prime factor above 31; long ones (above 2048) if there are
-    eight of them or more."""
+    """float32 and complex64, not empty, lengths without a prime factor above 31; for lengths above 2048 at least eight
+    transforms."""
     return native is not None and a.dtype.itemsize == (8 if a.dtype.kind == "c" else 4) and a.size > 0 and all(
         largest_factor(n) <= 31 and (n <= 2048 or a.size >= 8 * n) for n in sizes)
 
@@ -242,16 +242,15 @@ def largest_factor(n: int) -> int:
 @rule("native", "arange", "fill_, zero_", "copies in another order", "cat, stack",
       "tril, triu", "reflection_pad, replication_pad")
 def moves() -> bool:
-    """arange of int64. Filling of contiguous memory with zeros, or of float32 with a number. Copies of at least 1024
-    elements of 1, 2, 4 or 8 bytes between arrays of one type, of which one has gaps or another order. Up to 64 arrays
-    of one type in row-major order put together. Triangles of matrices in row-major order. Margins of float32 in
-    row-major order."""
+    """arange of int64. Filling contiguous memory with zeros, or float32 with a number. Copies of at least 1024 elements
+    of 1, 2, 4 or 8 bytes between arrays of one type, if one has gaps or another order. cat and stack of up to 64 arrays
+    of one type in row-major order. Triangles of matrices in row-major order. Padding of float32 in row-major order."""
     return native is not None
 
 
 @rule("native", "searchsorted, bucketize")
 def searches() -> bool:
-    """float32 in row-major order; `search` in C looks for itself."""
+    """float32 in row-major order. `search` in C checks this itself."""
     return native is not None
 
 
@@ -259,8 +258,8 @@ def searches() -> bool:
       "int32 to and from int64", "int32 to float32", "bool and uint8 to int64 and float32", "float32 to uint8",
       "int64 to bool")
 def conversions() -> bool:
-    """Both in row-major order; float16 on a processor with instructions for it, floats to integers on x86. `convert` in
-    C looks for itself."""
+    """Both in row-major order; float16 on a processor with instructions for it; floats to integers on x86. `convert` in
+    C checks this itself."""
     return native is not None
 
 
@@ -276,7 +275,7 @@ def calls() -> dict[str, dict[str, int]]:
 
 
 class Tally:
-    """What providers compute from now on until `stop`: `made` has the kernels that ran, without NumPy's."""
+    """Counts what providers compute until `stop`: `made` has the kernels that ran, without NumPy's."""
 
     def __init__(self) -> None:
         self._before = calls()
@@ -298,10 +297,10 @@ PAGE = """# Who computes what
 
 Generated from `_backends/cpu/providers.py` by `make docs`; do not edit.
 
-NumPy can compute every kernel, and is what the others are compared with. The first provider whose condition holds
-computes; where there is none, NumPy does. `MINDTORCH_KERNELS=numpy` leaves everything to NumPy and
-`MINDTORCH_KERNELS=native` fails where the C kernels are missing. `torch.__config__.show()` says what there is, and a
-recording's metadata (`kernel_providers`) what ran and how often.
+NumPy can compute every kernel, and tests compare the other providers with it. The first provider whose condition holds
+computes; if there is none, NumPy does. With `MINDTORCH_KERNELS=numpy` NumPy computes everything. With
+`MINDTORCH_KERNELS=native` the import fails if there are no C kernels. `torch.__config__.show()` says which kernels
+there are. A recording's metadata (`kernel_providers`) says which ran and how often.
 
 | provider | kernels | condition |
 |---|---|---|
@@ -309,7 +308,7 @@ recording's metadata (`kernel_providers`) what ran and how often.
 
 
 def page() -> str:
-    """The table in print."""
+    """The text of docs/kernels.md."""
     return PAGE + "\n".join(f"| {r.provider} | {', '.join(r.kernels)} | {r.condition} |" for r in RULES) + "\n"
 
 
