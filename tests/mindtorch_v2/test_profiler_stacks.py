@@ -46,6 +46,9 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(request.param)
 
 
+RUNNERS = ("<frozen runpy>(", "runpy.py(")  # of the tests themselves; files of stacks leave them out
+
+
 def label(function: Callable[..., Any], line: int | None = None) -> str:
     """How a call of a function of this file ends, whatever directory Python found the file in."""
     code = function.__code__
@@ -621,7 +624,7 @@ def test_a_flame_graph_has_the_time_of_short_calls(tmp_path: pathlib.Path) -> No
     for event in prof.events():
         if event.stack:
             stack = ";".join(re.sub("[ ;]", "_", entry) for entry in (*reversed(event.stack), event.name)
-                             if not entry.startswith("<frozen runpy>"))
+                             if not entry.startswith(RUNNERS))
             recorded_us[stack] += event.self_cpu_time_total
     assert any(stack.endswith("_short_one") for stack in written)
     for stack in recorded_us:
@@ -639,6 +642,7 @@ def test_a_flame_graph_has_the_time_of_python_too(tmp_path: pathlib.Path) -> Non
         busy()
         torch.ones(1)
 
+    torch.ones(1)  # the first use of an op is in no call's own time
     prof = recorded(root)
     prof.export_stacks(tmp_path / "stacks.txt")
     weights: dict[str, int] = {}
@@ -652,7 +656,8 @@ def test_a_flame_graph_has_the_time_of_python_too(tmp_path: pathlib.Path) -> Non
     assert sum(at_busy) == int(own)
     outermost = [event for event in prof.events() if not event.stack]
     total = sum(event.cpu_time_total for event in outermost)
-    whole = sum(weights.values()) + sum(event.self_cpu_time_total for event in outermost)
+    unwritten = [event for event in prof.events() if not event.stack or event.name.startswith(RUNNERS)]
+    whole = sum(weights.values()) + sum(event.self_cpu_time_total for event in unwritten)
     # Each line has lost its fraction of a microsecond, and lines without a whole one are not there.
     assert total - len(prof.events()) <= whole <= total
 
