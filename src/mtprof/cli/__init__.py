@@ -1,1 +1,1 @@
-"""The command `mtprof`. One file a command; `commands.py` lists them, and `main.py` runs the one that was asked for."""
+"""The command `mtprof`: one file per command. `commands.py` lists them, `main.py` runs the chosen one."""

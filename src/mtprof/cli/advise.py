@@ -2,7 +2,7 @@
 
 Looks for steps that wait for data, tiny ops, idle devices, synchronisation, unfused optimizers, threads that wait,
 pauses of the garbage collector, slow first steps, changing shapes, and memory. Each finding has its figures, its place
-in the code and what it would save at most. A program without such faults is told so."""
+in the code and what it would save at most. If nothing is wrong, it says so."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 The analyses of Holistic Trace Analysis, on any device: 'temporal' (busy and idle), 'idle' (and why), 'kernels',
 'overlap' (of communication with computation), 'queue' (launched work that waits), 'launches',
-'critical-path'. On a trace of the CPU alone the critical path is what applies."""
+'critical-path'. On a trace of the CPU alone, only the critical path applies."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WHAT = ("temporal", "idle", "kernels", "overlap", "queue", "launches", "critical
 def prepare(parser: argparse.ArgumentParser) -> None:
     add_input(parser)
     parser.add_argument("--what", action="append", choices=WHAT,
-                        help="which analysis; can be given again (default: all)")
+                        help="which analysis; repeat it for several (default: all)")
     parser.add_argument("--rows", type=row_count, default=10, metavar="N", help="rows of a table (default 10)")
 
 
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     for word, result in results.items():
         line(word, "bold")
         if not result:
-            line("no work of a device in this trace")
+            line("no device work in this trace")
         else:
             _show(word, result, options.rows)
         line()

@@ -1,8 +1,8 @@
 """Write a trace in another format.
 
-The suffix of the new file says which: .mtp (native), .json or .json.gz (Chrome), .parquet, .csv, .folded,
-.speedscope.json, .pb.gz (pprof). Traces are read from the first five of these; folded stacks, speedscope and pprof have
-sums of paths rather than events, and cannot be read back."""
+The suffix of the new file chooses the format: .mtp (native), .json or .json.gz (Chrome), .parquet, .csv, .folded,
+.speedscope.json, .pb.gz (pprof). The first five can be read back. Folded stacks, speedscope and pprof hold sums of
+paths instead of events, and cannot."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ mtprof convert run.mtp profile.pb.gz && pprof -http: profile.pb.gz
 def prepare(parser: argparse.ArgumentParser) -> None:
     add_input(parser)
     parser.add_argument("output", metavar="OUTPUT", help="the new file")
-    parser.add_argument("--to", choices=tuple(FORMATS), help="the format, whatever the name of the file")
+    parser.add_argument("--to", choices=tuple(FORMATS), help="the format, instead of the one by the suffix")
     add_force(parser)
 
 

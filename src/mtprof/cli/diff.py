@@ -1,7 +1,7 @@
-"""Compare two traces, noise told from change.
+"""Compare two traces and separate change from noise.
 
-Compares a step, its parts, ops and modules. Where both traces have three steps or more, each difference has an interval
-that noise alone would stay within 95 times in 100; a difference counts as a change if its interval leaves out zero."""
+Compares a step, its parts, ops and modules. If both traces have three steps or more, each difference has a 95 %
+interval: noise alone stays within it 95 times in 100. A difference is a change if its interval excludes zero."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def prepare(parser: argparse.ArgumentParser) -> None:
 def _share(text: str) -> float:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%?", text.strip())
     if not found:
-        raise argparse.ArgumentTypeError(f"'{text}' is no percentage as 5%")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a percentage such as 5%")
     return float(found[1]) / 100
 
 
@@ -61,8 +61,8 @@ def run(options: argparse.Namespace) -> int:
 def _slower(result: Comparison, group: str, limit: float) -> list[Difference]:
     """Rows that became slower by at least `limit`, beyond noise where that is known.
 
-    Of ops, modules and parts only those count that matter: the difference is at least the limit of a whole step's time
-    as well, or else a row of a microsecond could fail a check.
+    Ops, modules and parts count only if they matter: the difference must also be at least the limit applied to a whole
+    step's time. Otherwise a row of a microsecond could fail a check.
     """
     from ..analysis import Change
 
@@ -81,7 +81,7 @@ def _show(result: Comparison, options: argparse.Namespace) -> None:
     line(result.summary, style.get(result.step.change, "bold"))
     if result.peak_bytes is not None:
         line(f"Memory peak: {size_text(result.peak_bytes[0])} before, {size_text(result.peak_bytes[1])} after.")
-    for title, rows in (("parts of a step", result.parts), ("ops, own time per step", result.operators),
+    for title, rows in (("parts of a step", result.parts), ("ops, self time per step", result.operators),
                         ("modules, forward per step", result.modules)):
         changed = [row for row in rows if options.all or row.change is not Change.SAME]
         if not rows:

@@ -1,8 +1,8 @@
 """Check a trace, and repair it.
 
-Looks at the rules that every trace keeps (nesting, references, order), and at what a file may say that no program did:
-negative times, events that cross, device work without a launch, backward events without a forward, missing stretches,
-dropped events. --repair writes a trace without the faults."""
+Checks the rules that every trace keeps (nesting, references, order), and looks for contents that no program
+produces: negative times, events that cross, device work without a launch, backward events without a forward, missing
+stretches, dropped events. --repair writes a trace without the faults."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ mtprof doctor --repair fixed.mtp trace.json.gz
 def prepare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("trace", metavar="TRACE", help="a recording (.mtp) or a Chrome trace (.json, .json.gz)")
     parser.add_argument("--repair", metavar="FILE", help="write a trace without the faults")
-    parser.add_argument("--strict", action="store_true", help="exit with 1 if there is any fault, as with an error")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 if there is any fault")
     add_force(parser)
 
 
@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     if options.repair:
         check_target(options.repair, options.force, (options.trace,))
         form = format_of(options.repair, None)
-    with warnings.catch_warnings(record=True) as said:  # a file that is cut short is reported with the other faults
+    with warnings.catch_warnings(record=True) as said:  # report a file that is cut short with the other faults
         warnings.simplefilter("always")
         recording = read(options.trace, salvage=True)
     cut_short = [warning for warning in said if warning.category is CutShort]

@@ -1,7 +1,7 @@
-"""Print a trace's rows as they are.
+"""Print the raw rows of a trace.
 
-Without --table, what the trace has: its tables, pools and facts. With it, the rows of a table with their references
-written out."""
+Without --table it prints what the trace has: its tables, pools and facts. With --table it prints the rows of one table,
+with references written out."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _rows(trace: Trace, name: str, limit: int | None) -> list[dict[str, Any]]:
 
 
 def _values(trace: Trace, column: Any, numbers: list[int]) -> list[Any]:
-    """Numbers, or what they stand for where that is text."""
+    """Numbers, or the text that they stand for."""
     if column.codes is not None:
         return [column.codes(number).name for number in numbers]
     if column.refers in ("names", "frames"):

@@ -15,28 +15,28 @@ if TYPE_CHECKING:
 
 
 def add_input(parser: argparse.ArgumentParser, name: str = "trace", several: bool = False) -> None:
-    """The argument for a trace, or for some."""
+    """Add the argument for a trace, or for several."""
     parser.add_argument(name, metavar=name.upper(), nargs="+" if several else None,
                         help="a recording (.mtp), or a Chrome trace of PyTorch (.json, .json.gz)")
 
 
 def add_force(parser: argparse.ArgumentParser) -> None:
-    """The option that lets a command replace a file."""
-    parser.add_argument("--force", "-f", action="store_true", help="replace a file that is there already")
+    """Add the option that lets a command replace a file."""
+    parser.add_argument("--force", "-f", action="store_true", help="replace an existing file")
 
 
 def read(path: str, *, salvage: bool = False) -> Recording:
-    """A trace, or an error in one line.
+    """Read a trace, or raise an error of one line.
 
-    A Chrome trace that is cut short is an error, as its end may hold what the question is about, unless `salvage`; a
-    recording of ours may be read while it is written, and is cut short then.
+    A Chrome trace that is cut short is an error unless `salvage`, because its end may hold what the question is about.
+    A recording of ours may be read while it is being written; it is then cut short.
     """
     from ..errors import BadFile, CutShort
     from ..loading import load
 
     if os.path.isdir(path):
-        raise CommandError(f"cannot read {path}: it is a directory, and a trace is a file; 'mtprof ranks' takes those "
-                           "with a trace of each rank")
+        raise CommandError(f"cannot read {path}: it is a directory, not a trace; 'mtprof ranks' reads directories "
+                           "that hold a trace of each rank")
     try:
         with working(f"reading {os.path.basename(path)}"), warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
@@ -44,7 +44,7 @@ def read(path: str, *, salvage: bool = False) -> Recording:
         cut_short = any(warning.category is CutShort for warning in said)
         if cut_short and not salvage and not _is_recording(path):
             raise CommandError(f"cannot read {path}: it is cut short ('mtprof doctor --repair whole.mtp {path}' keeps "
-                               "what is whole in it)")
+                               "the complete part)")
         for warning in said:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
         return found
@@ -56,7 +56,7 @@ def read(path: str, *, salvage: bool = False) -> Recording:
     except ImportError as error:
         raise CommandError(f"cannot read {path}: {error}") from None
     except (RecursionError, OverflowError) as error:
-        raise CommandError(f"cannot read {path}: it is nested too deeply, or its numbers are out of range") from error
+        raise CommandError(f"cannot read {path}: it is nested too deeply, or a number is out of range") from error
     except OSError as error:
         raise CommandError(f"cannot read {path}: {error.strerror or error}") from None
 
@@ -88,7 +88,7 @@ def _flat(path: str) -> Recording | None:
 
 
 def check_target(path: str, force: bool, sources: tuple[str, ...] = ()) -> str:
-    """The path, if it can be written to; found out before the work that leads to it."""
+    """The path, if it can be written; checked before the work is done."""
     if not path:
         raise CommandError("cannot write a file without a name")
     if os.path.isdir(path):
@@ -102,9 +102,9 @@ def check_target(path: str, force: bool, sources: tuple[str, ...] = ()) -> str:
         raise CommandError(f"cannot write {path}: {error.strerror}") from None
     if exists and os.path.isfile(path):
         if any(os.path.exists(source) and os.path.samefile(path, source) for source in sources):
-            raise CommandError(f"cannot write {path}: it is the file that is read")
+            raise CommandError(f"cannot write {path}: it is the input file")
         if not force:
-            raise CommandError(f"cannot write {path}: it is there already (--force replaces it)")
+            raise CommandError(f"cannot write {path}: it already exists (--force replaces it)")
         if not os.access(path, os.W_OK):
             raise CommandError(f"cannot write {path}: it is read-only")
     if not exists or os.path.isfile(path):

@@ -1,4 +1,4 @@
-"""Formats that traces are written in, by name and by suffix."""
+"""The formats that traces can be written in, by name and by suffix."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Format:
-    """A format and the suffixes that stand for it."""
+    """A format and its suffixes."""
 
     name: str
     suffixes: tuple[str, ...]
@@ -68,7 +68,7 @@ FORMATS = {form.name: form for form in (
     Format("speedscope", (".speedscope.json", ".speedscope.json.gz"), "speedscope.app", _speedscope),
     Format("chrome", (".json", ".json.gz"), "Chrome trace: Perfetto, chrome://tracing, Holistic Trace Analysis",
            _chrome),
-    Format("native", (".mtp",), "trace file with everything: polars, DuckDB and pandas read it", _native),
+    Format("native", (".mtp",), "trace file with everything; polars, DuckDB and pandas can read it", _native),
     Format("parquet", (".parquet",), "events as a flat table", _parquet),
     Format("csv", (".csv", ".csv.gz"), "events as a flat table", _csv),
     Format("folded", (".folded", ".txt"), "folded stacks for flame graphs", _folded),
@@ -77,18 +77,18 @@ FORMATS = {form.name: form for form in (
 
 
 def format_of(path: str, name: str | None) -> Format:
-    """The format of that name, or the one that a path's suffix stands for."""
+    """The format of that name, or the one that a path's suffix gives."""
     if name is not None:
         return FORMATS[name]
     for form in FORMATS.values():
         if os.path.basename(path).endswith(form.suffixes):
             return form
     known = ", ".join(form.suffixes[0] for form in FORMATS.values())
-    raise CommandError(f"cannot tell the format of {path} by its name: the suffixes are {known}")
+    raise CommandError(f"cannot tell the format of {path} from its name: the suffixes are {known}")
 
 
 def write(recording: Recording, path: str, form: Format) -> None:
-    """Write a recording; the file appears when it is whole."""
+    """Write a recording. The file appears only when it is complete."""
     try:
         form.write(recording, path)
     except ImportError as error:

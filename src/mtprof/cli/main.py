@@ -1,4 +1,4 @@
-"""Parse the command line, run a command, say what went wrong in one line."""
+"""Parse the command line, run a command, report errors in one line."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from .commands import COMMANDS, load_command
 from .errors import BAD_INPUT, INTERNAL, CommandError, one_line, os_error_text
 
 EPILOG = """examples:
-  mtprof run train.py --epochs 1       profile a script; leaves train.mtp, a report and a summary
-  mtprof report train.mtp              write train.html, a page that opens without a network
-  mtprof diff before.mtp after.mtp     did it get slower, really?
+  mtprof run train.py --epochs 1       profile a script; write train.mtp and train.html, print a summary
+  mtprof report trace.json.gz          write trace.html, a page that needs no network
+  mtprof diff before.mtp after.mtp     say whether it got slower, beyond noise
 
-'mtprof COMMAND --help' explains a command. Traces of PyTorch (.json, .json.gz) can be given wherever a trace is read.
+'mtprof COMMAND --help' explains a command. Every command that reads a trace also reads PyTorch's (.json, .json.gz).
 """
 
 
 class Parser(argparse.ArgumentParser):
-    """Errors as one line, with the command to type next."""
+    """Reports errors in one line, with the command to type next."""
 
     def error(self, message: str) -> None:  # type: ignore[override]
-        """Say what is wrong and leave."""
+        """Raise the error."""
         raise CommandError(f"{message} (see '{self.prog} --help')")
 
 
 class Formatter(argparse.RawDescriptionHelpFormatter):
-    """Wide enough for a sentence beside an option."""
+    """Help that is wide enough for a sentence beside an option."""
 
     def __init__(self, prog: str) -> None:
         try:
@@ -49,7 +49,7 @@ def version() -> str:
 
 
 class _Version(argparse.Action):
-    """`--version`, which looks the version up when it is asked for."""
+    """`--version`, which looks up the version only when it is used."""
 
     def __call__(self, parser: argparse.ArgumentParser, *rest: object) -> None:
         print(f"mtprof {version()}")
@@ -57,9 +57,9 @@ class _Version(argparse.Action):
 
 
 def top_parser() -> Parser:
-    """The parser of `mtprof` itself: it knows the names of commands and not their options."""
+    """The parser of `mtprof` itself: it knows the names of the commands, not their options."""
     parser = Parser(prog="mtprof", formatter_class=Formatter, epilog=EPILOG, add_help=True, usage="mtprof COMMAND ...",
-                    description="Profile PyTorch programs without changing them, and see what to do about it.")
+                    description="Profile PyTorch programs without changing them, and see what to change.")
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
     width = max(map(len, COMMANDS))
     commands = "\n".join(f"  {name:<{width}}  {summary}" for name, (_, summary) in COMMANDS.items())
@@ -96,13 +96,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CommandError as error:
         return _fail(str(error), error.code)
     except BrokenPipeError:
-        # Whoever read our output has seen enough. Nothing more can be written, also not by Python at its exit.
+        # The reader of our output has closed it. Nothing more can be written, not even by Python at its exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
     except OSError as error:
         return _fail(os_error_text(error), BAD_INPUT)
     except (ValueError, AttributeError) as error:
-        if type(error).__module__ == "mtprof.errors":  # a file that is no trace, a table that was not recorded
+        if type(error).__module__ == "mtprof.errors":  # a file that is not a trace, a table that was not recorded
             return _fail(str(error), BAD_INPUT)
         return _internal(error)
     except KeyboardInterrupt:
@@ -120,7 +120,7 @@ def _run(given: list[str]) -> int:
     name = given[0]
     if name.startswith("-"):
         top_parser().parse_args(given)
-        raise CommandError(f"the command comes first, and {name} does not name one (see 'mtprof --help')")
+        raise CommandError(f"the command comes first, and {name} is not a command (see 'mtprof --help')")
     if name not in COMMANDS:
         import difflib
 
@@ -128,7 +128,7 @@ def _run(given: list[str]) -> int:
         hint = f"; did you mean '{close[0]}'?" if close else " (see 'mtprof --help')"
         raise CommandError(f"there is no command '{name}'{hint}")
     parser = command_parser(name)
-    split = getattr(load_command(name), "split", None)  # a command that runs a program leaves the program's arguments
+    split = getattr(load_command(name), "split", None)  # 'run' leaves the program's arguments alone
     own, rest = split(parser, given[1:]) if split else (given[1:], [])
     options = parser.parse_intermixed_args(own)  # files and options in any order
     options.rest = rest
@@ -146,5 +146,5 @@ def _fail(text: str, code: int) -> int:
 def _internal(error: BaseException) -> int:
     if os.environ.get("MTPROF_DEBUG"):
         raise error
-    return _fail(f"internal error, {type(error).__name__}: {error}. This is a fault of mtprof; MTPROF_DEBUG=1 shows "
+    return _fail(f"internal error, {type(error).__name__}: {error}. This is a bug in mtprof; MTPROF_DEBUG=1 shows "
                  "where", INTERNAL)

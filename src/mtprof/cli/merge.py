@@ -1,7 +1,7 @@
 """Join the traces of several processes or ranks.
 
-Their clocks are aligned by the time of day that each trace states; --align steps puts the starts of their first common
-step together instead, for machines whose clocks differ. Processes with the same number are told apart."""
+Clocks are aligned by the time of day that each trace states. --align steps aligns the starts of the first common step
+instead, for machines whose clocks differ. Processes with the same number stay separate."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     from .formats import format_of, write
 
     if len(options.traces) < 2:
-        raise CommandError("merge takes two traces or more")
+        raise CommandError("merge needs two traces or more")
     check_target(options.output, options.force, tuple(options.traces))
     form = format_of(options.output, None)
     traces = [read(path).trace for path in options.traces]

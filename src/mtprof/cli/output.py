@@ -1,7 +1,7 @@
 """What commands print: tables, lines and JSON on stdout, notes and progress on stderr.
 
-On a terminal tables fit its width and have colour, with rich where it is installed. In a pipe they are plain text with
-names in full, so that other programs can read them.
+On a terminal, tables fit its width and have colour, if rich is installed. In a pipe they are plain text with full
+names, so that other programs can read them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, TextIO
 
 from .errors import one_line
 
-PATIENCE_S = 0.5  # work that takes longer than this shows that it goes on
+PATIENCE_S = 0.5  # work that takes longer shows its progress
 
 
 @dataclass
@@ -33,7 +33,7 @@ SETTINGS = _Settings()
 
 
 def set_up(options: Any) -> None:
-    """Take the common options; from now on warnings are one line on stderr."""
+    """Apply the common options; from now on warnings are one line on stderr."""
     SETTINGS.json, SETTINGS.color, SETTINGS.quiet = options.json, options.color, options.quiet
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
@@ -43,26 +43,26 @@ def set_up(options: Any) -> None:
 
 
 def colored(stream: TextIO) -> bool:
-    """Whether to write colour to a stream."""
+    """Whether to write colours to a stream."""
     if SETTINGS.color != "auto":
         return SETTINGS.color == "always"
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and stream.isatty()
 
 
 def width() -> int | None:
-    """Columns of the terminal that output goes to, None if it goes elsewhere."""
+    """Width of the terminal that output goes to; None if it does not go to a terminal."""
     if not sys.stdout.isatty() and not os.environ.get("COLUMNS", "").isdigit():
         return None
     return shutil.get_terminal_size().columns
 
 
 def printable(text: str) -> str:
-    """Text of a trace, made harmless: a name cannot move the cursor or change colours."""
+    """Text from a trace, made harmless: a name cannot move the cursor or change colours."""
     return text if text.isprintable() else "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def line(text: str = "", style: str = "") -> None:
-    """A line of output; `style` is "bold", "red", "green", "yellow" or "dim"."""
+    """Print a line; `style` is "bold", "red", "green", "yellow" or "dim"."""
     text = "\n".join(printable(part) for part in text.split("\n"))
     print(styled(text, style) if style and colored(sys.stdout) else text)
 
@@ -71,18 +71,18 @@ _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
 
 
 def styled(text: str, style: str) -> str:
-    """Text with the codes of a terminal."""
+    """Text with the control codes of a terminal."""
     return f"\x1b[{_CODES[style]}m{text}\x1b[0m"
 
 
 def note(text: str) -> None:
-    """A remark for people: on stderr, and not with --quiet."""
+    """Print a remark for people: on stderr, and not with --quiet."""
     if not SETTINGS.quiet:
         print(printable(text), file=sys.stderr)
 
 
 def print_json(value: Any) -> None:
-    """A result as JSON, with a line break at the end."""
+    """Print a result as JSON, with a line break at the end."""
     import orjson
 
     text = orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS,
@@ -93,9 +93,9 @@ def print_json(value: Any) -> None:
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequence[int] = (0,),
           styles: Sequence[str] | None = None) -> None:
-    """A table; columns in `left` are aligned to the left.
+    """Print a table; columns in `left` are aligned to the left.
 
-    Where the terminal is too narrow, these become shorter, and if that is not enough, the last columns are left out.
+    If the terminal is too narrow, these columns become shorter. If that is not enough, the last columns are left out.
     """
     if not rows:
         return
@@ -130,8 +130,7 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequence
 
 @contextlib.contextmanager
 def working(what: str, total: int | None = None) -> Iterator[Any]:
-    """Show on stderr that work goes on, if it takes a while and somebody watches; yields a function to call per
-    unit.
+    """Show progress on stderr, if the work takes a while and stderr is a terminal. Yields a function to call per unit.
     """
     done = [0]
 

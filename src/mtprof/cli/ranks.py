@@ -1,8 +1,8 @@
-"""Print who is slow and who waits for whom, from the traces of all ranks of a job.
+"""Print which rank is slow and which waits for which, from the traces of all ranks of a job.
 
 The folder has a trace of each rank. Files are read one at a time, so that memory stays small, or by several processes,
-or by the workers of a Dask cluster that see the folder under the same path. Clocks are brought to one by what the
-recordings say of them, and checked against collectives."""
+or by the workers of a Dask cluster that see the folder under the same path. All times are converted to one clock, with
+what the recordings say about their clocks, and checked against collectives."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ mtprof ranks --dask tcp://host:8786 traces/        read by a Dask cluster
 mtprof ranks --json traces/
 """
 
-_MANY = 32  # files from which on a pool of processes is worth its start
+_MANY = 32  # with more files than this, a pool of processes is worth starting
 
 
 def prepare(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", help="with a trace of each rank")
+    parser.add_argument("folder", help="a folder with a trace of each rank")
     parser.add_argument("--steps", action="store_true", help="list the steps of each rank too")
     parser.add_argument("--rows", type=int, default=20, metavar="N", help="ranks and collectives to list (default 20)")
-    parser.add_argument("--run", metavar="ID", help="the run to read, where the folder has several")
-    parser.add_argument("--workers", type=int, metavar="N", help="processes that read (default: one a processor where "
+    parser.add_argument("--run", metavar="ID", help="the run to read, if the folder has several")
+    parser.add_argument("--workers", type=int, metavar="N", help="processes that read (default: one per processor if "
                                                                  f"there are more than {_MANY} files)")
-    parser.add_argument("--dask", metavar="ADDRESS", help="let the workers of this Dask scheduler read")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write a report too: of the rank that others wait for, "
+    parser.add_argument("--dask", metavar="ADDRESS", help="read with the workers of this Dask scheduler")
+    parser.add_argument("-o", "--output", metavar="FILE", help="also write a report: of the rank that others wait for, "
                                                               "with a page of all ranks")
     add_force(parser)
 
@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
 
 def show(folder: str, *, page: str | None = None, tables: bool = True, steps: bool = False, most: int = 20,
          chosen: str | None = None, workers: int | None = None, dask: str | None = None) -> int:
-    """Read a folder, print what it says, and write the page."""
+    """Read a folder, print the results, and write the page."""
     from ..errors import BadFile
     from ..ranks import Ranks
 
@@ -62,7 +62,7 @@ def show(folder: str, *, page: str | None = None, tables: bool = True, steps: bo
     except FileNotFoundError:
         raise CommandError(f"cannot read {folder}: there is no such folder") from None
     except NotADirectoryError:
-        raise CommandError(f"cannot read {folder}: it is a file, and not a folder with a trace of each rank") from None
+        raise CommandError(f"cannot read {folder}: it is a file, not a folder with a trace of each rank") from None
     except (BadFile, OSError) as error:
         raise CommandError(f"cannot read {folder}: {error}") from None
     for problem in problems:
@@ -79,7 +79,7 @@ def show(folder: str, *, page: str | None = None, tables: bool = True, steps: bo
     if tables:
         _tables(ranks, steps, most)
     if page is not None:
-        note(f"mtprof: left {page}")
+        note(f"mtprof: wrote {page}")
     return 0
 
 

@@ -1,6 +1,6 @@
 """Write a page that shows a trace.
 
-One HTML file that opens from disk, without a network. Two traces give a page that compares them as well."""
+One HTML file that opens from disk, without a network. With two traces, the page also compares them."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def prepare(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     if len(options.traces) > 2:
-        raise CommandError(f"report shows one trace, or compares two, and {len(options.traces)} were given ('mtprof "
-                           "merge' joins those of several processes, 'mtprof ranks' shows those of a job)")
+        raise CommandError(f"report takes one trace, or two to compare, not {len(options.traces)} ('mtprof "
+                           "merge' joins traces of several processes, 'mtprof ranks' shows those of a job)")
     page = options.output or f"{stem(options.traces[0])}.html"
     check_target(page, options.force, tuple(options.traces))
     write([read(path) for path in options.traces], page)
@@ -43,11 +43,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def write(recordings: Sequence[Recording], path: str) -> None:
-    """Write the page of some recordings."""
+    """Write the page for some recordings."""
     from importlib.util import find_spec
 
     if find_spec("mtprof.report") is None:
-        raise CommandError("the page is not part of this installation (there is no mtprof.report)")
+        raise CommandError("this installation cannot write reports (there is no mtprof.report)")
     from importlib import import_module
 
     with working("writing the report"):

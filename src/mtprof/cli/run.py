@@ -1,10 +1,11 @@
 """Run a program and profile it, without changing it.
 
-The program runs as 'python script.py args' would, with its own input, output, exit code and Ctrl-C; 'import torch'
-means mindtorch_v2 unless --no-alias or --torch is given. It leaves a recording (.mtp) and a report (.html), and prints
-a summary to stderr. A program that fails, is interrupted or leaves by os._exit leaves what was recorded until then.
+The program runs as with 'python script.py args': input, output, exit code and Ctrl-C belong to the program. 'import
+torch' means mindtorch_v2 unless you pass --no-alias or --torch. mtprof writes a recording (.mtp) and a report (.html),
+and prints a summary to stderr. If the program fails, is interrupted or leaves by os._exit, mtprof writes what was
+recorded until then.
 
-Options for mtprof come before the script, those of the program after it."""
+Put mtprof's options before the script and the script's after it."""
 
 from __future__ import annotations
 
@@ -27,10 +28,10 @@ if TYPE_CHECKING:
 EXAMPLES = """
 mtprof run train.py --epochs 1
 mtprof run -o first.mtp --steps 5-9 train.py       record steps 5 to 9, counted from 0
-mtprof run --light -m package.train --lr 0.1       time of ops only, for the least cost
-mtprof run --after 60 --for 10 --chrome serve.py   ten seconds from the first minute on
+mtprof run --light -m package.train --lr 0.1       only the times of ops, at the lowest cost
+mtprof run --after 60 --for 10 --chrome serve.py   ten seconds, after the first minute
 mtprof run --torch train.py                        profile PyTorch itself, with its own profiler
-mtprof run --ranks 2 train.py                      in two processes that train together; a recording of each
+mtprof run --ranks 2 train.py                      two processes that train together; a recording of each
 """
 
 FLAGS = {"shapes": "record_shapes", "memory": "profile_memory", "stacks": "with_stack", "modules": "with_modules",
@@ -42,38 +43,38 @@ def prepare(parser: argparse.ArgumentParser) -> None:
     parser.usage = "mtprof run [options] (script.py | -m module | -c code) [arguments of the program]"
     what = parser.add_argument_group("program")
     what.add_argument("-m", dest="module", metavar="MODULE", help="run a module, as 'python -m' does")
-    what.add_argument("-c", dest="code", metavar="CODE", help="run a text, as 'python -c' does")
+    what.add_argument("-c", dest="code", metavar="CODE", help="run code, as 'python -c' does")
     what.add_argument("--torch", action="store_true", help="run and profile PyTorch, with its own profiler")
-    what.add_argument("--no-alias", action="store_true", help="'import torch' stays what it is")
+    what.add_argument("--no-alias", action="store_true", help="leave 'import torch' alone")
     what.add_argument("--ranks", type=_ranks, metavar="N",
-                      help="start N processes, as torchrun does; -o names the folder for a recording of each")
-    record = parser.add_argument_group("what to record (all of it by default)")
+                      help="start N processes, as torchrun does; -o is the folder for their recordings")
+    record = parser.add_argument_group("what to record (everything by default)")
     for word in FLAGS:
         record.add_argument(f"--no-{word}", action="store_true", help=f"no {word}")
-    record.add_argument("--light", action="store_true", help="none of these, for the least cost")
+    record.add_argument("--light", action="store_true", help="none of these, at the lowest cost")
     record.add_argument("--stream", action="store_true",
-                        help="write the recording while the program runs: memory stays bounded, a kill leaves what "
-                             "there was, 'mtprof top --live' shows it")
+                        help="write the recording while the program runs: memory stays limited, the file survives "
+                             "a kill, 'mtprof top --live' shows it")
     when = parser.add_argument_group("when to record (always by default)")
     when.add_argument("--steps", type=_steps, metavar="N|A-B", help="the first N steps, or those from A to B, from 0")
     when.add_argument("--schedule", type=_schedule, metavar="wait=1,warmup=1,active=3",
-                      help="steps as torch.profiler.schedule has them; further cycles leave files with numbers")
-    when.add_argument("--after", type=_seconds, metavar="SECONDS", help="begin after so many seconds")
+                      help="steps as in torch.profiler.schedule; later cycles write numbered files")
+    when.add_argument("--after", type=_seconds, metavar="SECONDS", help="start after this many seconds")
     when.add_argument("--for", dest="for_s", type=_seconds, metavar="SECONDS",
-                      help="end after so many seconds of recording")
+                      help="stop after recording this many seconds")
     when.add_argument("--max-events", type=_count, metavar="N",
-                      help="keep no more events than this, and no more Python calls")
-    leave = parser.add_argument_group("what to leave")
+                      help="keep at most N events and N Python calls")
+    leave = parser.add_argument_group("what to write")
     leave.add_argument("-o", "--output", metavar="FILE", help="the recording (default: the program's name with .mtp)")
     leave.add_argument("--chrome", nargs="?", const="", metavar="FILE",
-                       help="a Chrome trace besides; --chrome=FILE names it")
+                       help="also a Chrome trace; --chrome=FILE names it")
     leave.add_argument("--no-report", action="store_true", help="no HTML page")
-    leave.add_argument("--no-summary", action="store_true", help="nothing on the terminal")
+    leave.add_argument("--no-summary", action="store_true", help="no summary")
     add_force(parser)
 
 
 def split(parser: argparse.ArgumentParser, given: list[str]) -> tuple[list[str], list[str]]:
-    """Our arguments, up to and without the script or up to and with '-m module', and those of the program."""
+    """Our arguments, which end before the script or after '-m module', and those of the program."""
     actions: dict[str, Any] = parser._option_string_actions
     at = 0
     while at < len(given):
@@ -95,7 +96,7 @@ def split(parser: argparse.ArgumentParser, given: list[str]) -> tuple[list[str],
 def _steps(text: str) -> tuple[int, int]:
     found = re.fullmatch(r"(\d+)(?:-(\d+))?", text)
     if not found:
-        raise argparse.ArgumentTypeError(f"'{text}' is neither a number of steps nor a range as 3-5")
+        raise argparse.ArgumentTypeError(f"'{text}' is neither a number of steps nor a range such as 3-5")
     first, last = (0, int(found[1]) - 1) if found[2] is None else (int(found[1]), int(found[2]))
     if last < first:
         raise argparse.ArgumentTypeError(f"'{text}' has no steps")
@@ -120,19 +121,19 @@ def _seconds(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 < value < 1e9:
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of seconds")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds")
     return value
 
 
 def _count(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of events")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of events")
     return int(text)
 
 
 def _ranks(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of processes")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of processes")
     return int(text)
 
 
@@ -152,7 +153,7 @@ def run(options: argparse.Namespace) -> int:
     settings = _settings(options, how, program, arguments, recording)
     there = _there(settings.recording)
     if os.path.exists(recording):
-        os.unlink(recording)  # --force was given; what is there after the run is of this run
+        os.unlink(recording)  # --force: whatever is there after the run is from this run
     code = _wait(settings)
     outcome = _leave(options, settings, there, recording, chrome, code)
     if code < 0:
@@ -165,7 +166,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _rank() -> int | None:
-    """This process's rank, if a launcher has started several."""
+    """This process's rank, if a launcher started several processes."""
     from ..launch.launchers import launched_rank, launched_size
 
     if launched_rank() is not None:
@@ -175,24 +176,24 @@ def _rank() -> int | None:
 
 
 def _be_one_of_several(options: argparse.Namespace, base: str) -> None:
-    """Leave the file of this rank in the folder of all, as `--ranks` does, and nothing that is of one rank only."""
+    """Write this rank's file to the folder of all, as `--ranks` does, and nothing that is about one rank only."""
     folder = options.output or f"{base}.ranks"
     if os.path.isfile(folder):
-        raise CommandError(f"cannot write into {folder}: it is no folder, and each rank leaves a file")
+        raise CommandError(f"cannot write into {folder}: it is not a folder, and each rank writes a file")
     os.makedirs(folder, exist_ok=True)
     options.output = os.path.join(folder, f"rank{_rank()}.mtp")
     options.no_report = options.no_summary = True
 
 
 def _check_recording(options: argparse.Namespace, recording: str) -> None:
-    """Refuse names that say another format, and files that a further cycle would replace."""
+    """Refuse names with the suffix of another format, and files that a later cycle would replace."""
     from ..launch.settings import numbered
     from .formats import FORMATS
 
     check_target(recording, options.force)
     for form in FORMATS.values():
         if form.name != "native" and os.path.basename(recording).endswith(form.suffixes):
-            hint = "; --chrome=FILE leaves a Chrome trace besides" if form.name == "chrome" else \
+            hint = "; --chrome=FILE also writes a Chrome trace" if form.name == "chrome" else \
                 "; 'mtprof convert' writes other formats"
             raise CommandError(f"cannot write {recording}: a recording is an .mtp file{hint}")
     if options.schedule or options.torch:
@@ -200,7 +201,7 @@ def _check_recording(options: argparse.Namespace, recording: str) -> None:
 
 
 def _chrome(options: argparse.Namespace, recording: str) -> str | None:
-    """The Chrome trace to write, if one is wanted."""
+    """The Chrome trace to write, if the user wants one."""
     from .files import stem
     from .formats import FORMATS
 
@@ -213,7 +214,7 @@ def _chrome(options: argparse.Namespace, recording: str) -> str | None:
 
 
 def _there(recording: str) -> dict[str, tuple[int, int]]:
-    """Files of further cycles that earlier runs left, and what tells whether this run replaces them."""
+    """Files that later cycles of earlier runs left, and what shows whether this run replaces them."""
     from ..launch.settings import numbered
 
     found: dict[str, tuple[int, int]] = {}
@@ -245,13 +246,13 @@ def _settings(options: argparse.Namespace, how: str, program: str, arguments: li
 def _program(options: argparse.Namespace) -> tuple[str, str, list[str]]:
     rest: list[str] = options.rest
     if options.module is not None and options.code is not None:
-        raise CommandError("-m and -c exclude each other")
+        raise CommandError("use either -m or -c, not both")
     if options.module is not None:
         return "module", options.module, rest
     if options.code is not None:
         return "code", options.code, rest
     if not rest:
-        raise CommandError("which program? 'mtprof run script.py', 'mtprof run -m module' or 'mtprof run -c code'")
+        raise CommandError("no program: use 'mtprof run script.py', 'mtprof run -m module' or 'mtprof run -c code'")
     script = rest[0]
     try:
         os.stat(script)
@@ -260,7 +261,7 @@ def _program(options: argparse.Namespace) -> tuple[str, str, list[str]]:
     except OSError as error:
         raise CommandError(f"cannot run {script}: {error.strerror}") from None
     if os.path.isfile(script) and not os.access(script, os.R_OK):
-        raise CommandError(f"cannot run {script}: it cannot be read")
+        raise CommandError(f"cannot run {script}: you may not read it")
     if os.path.isdir(script) and not os.path.exists(os.path.join(script, "__main__.py")):
         raise CommandError(f"cannot run {script}: it is a directory without a __main__.py")
     return "script", script, rest[1:]
@@ -270,14 +271,14 @@ def _check_runtime(options: argparse.Namespace) -> None:
     from importlib.util import find_spec
 
     if options.steps and options.schedule:
-        raise CommandError("--steps and --schedule exclude each other")
+        raise CommandError("use either --steps or --schedule, not both")
     if options.torch:
         if options.stream:
-            raise CommandError("--stream is not for --torch: PyTorch writes its trace at the end")
+            raise CommandError("--stream does not work with --torch: PyTorch writes its trace at the end")
         if find_spec("torch") is None:
             raise CommandError("--torch needs PyTorch, which is not installed here (pip install torch)")
         if options.max_events:
-            raise CommandError("--max-events is not for --torch: PyTorch's profiler knows no limit (use --steps)")
+            raise CommandError("--max-events does not work with --torch: PyTorch's profiler has no limit (use --steps)")
     elif find_spec("mindtorch_v2") is None:
         raise CommandError("the runtime mindtorch_v2 is not installed here (pip install mindtorch-v2)")
 
@@ -291,7 +292,7 @@ def _base(how: str, program: str) -> str:
 
 
 def _free(base: str) -> str:
-    """A name that is not taken, nor are those of further cycles: `train.mtp`, then `train.2.mtp`."""
+    """A free name, for later cycles too: `train.mtp`, then `train.2.mtp`."""
     from ..launch.settings import numbered
 
     number = 1
@@ -303,7 +304,7 @@ def _free(base: str) -> str:
 
 
 def _wait(settings: Any) -> int:
-    """Run the child to its end; its exit code, negative for a signal."""
+    """Run the child to its end; returns its exit code, negative for a signal."""
     from .. import launch
 
     child_file = os.path.join(os.path.dirname(os.path.abspath(launch.__file__)), "child.py")
@@ -312,7 +313,7 @@ def _wait(settings: Any) -> int:
     child = subprocess.Popen([sys.executable, *flags, child_file, settings.text()], close_fds=False)
 
     def forward(number: int, _: Any) -> None:
-        # A terminal's Ctrl-C goes to all processes in the foreground, the program among them.
+        # A terminal sends Ctrl-C to all processes in the foreground, so the program gets it too.
         if number != signal.SIGINT or not _in_foreground():
             child.send_signal(number)
 
@@ -339,7 +340,7 @@ def _in_foreground() -> bool:
 
 def _leave(options: argparse.Namespace, settings: Any, there: dict[str, tuple[int, int]], recording: str,
            chrome: str | None, code: int) -> int:
-    """What is left after the program: files and a summary. The exit code if the program itself went well."""
+    """Write files and a summary after the program has ended; returns the exit code if the program itself succeeded."""
     from ..launch.settings import numbered
     from .files import read
 
@@ -371,11 +372,11 @@ def _why_none(settings: Settings, code: int) -> str:
         return f"{signal.Signals(-code).name} ended the program{advice}"
     if settings.counts_steps or settings.after_s:
         return "the program ended before the steps or the time to record"
-    return "the program ended without leaving one"
+    return "the program ended without writing one"
 
 
 def _from_torch(made: str, path: str) -> None:
-    """PyTorch's trace as a recording of ours."""
+    """Convert PyTorch's trace to a recording."""
     from .files import read
 
     try:
@@ -394,7 +395,7 @@ def _report(options: argparse.Namespace, recording: str, found: Recording) -> st
 
     page = f"{stem(recording)}.html"
     if os.path.exists(page) and not options.force and options.output:
-        note(f"mtprof: {page} is there already and stays as it is (--force replaces it)")
+        note(f"mtprof: {page} already exists and was not changed (--force replaces it)")
         return None
     write([found], page)
     return page
@@ -415,11 +416,11 @@ def _summarise(options: argparse.Namespace, found: Recording, left: dict[str, An
             print()
             summary.show(analysis, 10, [])
             print()
-    note("mtprof: left " + ", ".join([*left["recordings"], *(left[key] for key in ("chrome", "report") if left[key])]))
+    note("mtprof: wrote " + ", ".join([*left["recordings"], *(left[key] for key in ("chrome", "report") if left[key])]))
 
 
 def _print_json(value: dict[str, Any]) -> None:
-    """The result as the last line of stdout, after the program's own output."""
+    """Print the result as the last line of stdout, after the program's own output."""
     if SETTINGS.json:
         import orjson
 

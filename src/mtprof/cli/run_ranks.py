@@ -1,6 +1,6 @@
-"""`mtprof run --ranks N`: a program in several processes that train together, and a recording of each.
+"""`mtprof run --ranks N`: run a program in several processes that train together, and record each.
 
-The runtime's own launcher starts them. Each leaves `rank0.mtp`, `rank1.mtp`, … in one folder, which `mtprof ranks`
+The runtime's own launcher starts them. Each writes `rank0.mtp`, `rank1.mtp`, … to one folder, which `mtprof ranks`
 reads as one.
 """
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from ..launch.settings import Settings
 
 _LAUNCHERS = {"mindtorch_v2": ["mindtorch_v2.distributed.run"], "torch": ["torch.distributed.run", "--standalone"]}
-_OURS = re.compile(r"(rank\d+\..*|report\.html)")  # what this command leaves in the folder
+_OURS = re.compile(r"(rank\d+\..*|report\.html)")  # what this command writes to the folder
 
 
 def run_ranks(options: argparse.Namespace, base: str, settings_of: Callable[[str], Settings]) -> int:
-    """Start the processes, wait for them, and say what they left."""
+    """Start the processes, wait for them, and report what they wrote."""
     from ..launch.settings import RANK_MARK
 
     folder = _folder(options.output or f"{base}.ranks", options.force)
@@ -37,21 +37,21 @@ def run_ranks(options: argparse.Namespace, base: str, settings_of: Callable[[str
         _from_torch(folder)
     kept = sorted(name for name in os.listdir(folder) if name.endswith(".mtp"))
     if not kept:
-        note("mtprof: no recording: no process left one")
+        note("mtprof: no recording: no process wrote one")
         return code or 2
     if code:
-        note(f"mtprof: the program failed (exit code {code}); {len(kept)} of {options.ranks} ranks left a recording")
+        note(f"mtprof: the program failed (exit code {code}); {len(kept)} of {options.ranks} ranks wrote a recording")
     return code or _show(options, folder)
 
 
 def _folder(folder: str, force: bool) -> str:
     """The folder, without recordings of an earlier run."""
     if os.path.exists(folder) and not os.path.isdir(folder):
-        raise CommandError(f"cannot write into {folder}: it is no folder, and each rank leaves a file")
+        raise CommandError(f"cannot write into {folder}: it is not a folder, and each rank writes a file")
     os.makedirs(folder, exist_ok=True)
     earlier = [name for name in os.listdir(folder) if _OURS.fullmatch(name)]
     if earlier and not force:
-        raise CommandError(f"cannot write into {folder}: it holds {earlier[0]} of another run (--force replaces it, "
+        raise CommandError(f"cannot write into {folder}: it has {earlier[0]} from another run (--force replaces it, "
                            "-o names another folder)")
     for name in earlier:
         os.unlink(os.path.join(folder, name))
@@ -76,14 +76,14 @@ def _wait(settings: Settings, ranks: int) -> int:
             try:
                 return started.wait()
             except KeyboardInterrupt:
-                continue  # the terminal has told the launcher as well, which ends the ranks
+                continue  # the terminal signals the launcher too, and the launcher ends the ranks
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
 def _from_torch(folder: str) -> None:
-    """PyTorch's traces as recordings of ours."""
+    """Convert PyTorch's traces to recordings."""
     from .files import read
 
     for name in sorted(os.listdir(folder)):

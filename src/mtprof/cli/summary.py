@@ -1,6 +1,6 @@
 """Print where the time of a trace goes.
 
-The split of an average step, the busiest ops, the memory peak and the first piece of advice."""
+Prints the parts of an average step, the busiest ops, the memory peak and the first piece of advice."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ def prepare(parser: argparse.ArgumentParser) -> None:
 
 
 def add_rows(parser: argparse.ArgumentParser) -> None:
-    """Options of tables of ops."""
+    """Add the options of tables of ops."""
     parser.add_argument("--rows", type=row_count, default=10, metavar="N", help="how many ops to print (default 10)")
     parser.add_argument("--by", action="append", choices=GROUPINGS, default=[],
-                        help="tell ops apart by shape, place, module or overload too; can be given again")
+                        help="separate ops by shape, place, module or overload; repeat it for several")
 
 
 def row_count(text: str) -> int:
-    """A number of rows."""
+    """Parse a number of rows."""
     if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of rows")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of rows")
     return int(text)
 
 
@@ -81,7 +81,7 @@ def show(analysis: Analysis, rows: int, by: list[str]) -> None:
         line()
         shares, took = average.fractions, time_text(1000 * average.wall_us)
         if analysis.steps.known:
-            warm = f", {breakdown.warmup} of them warming up" if breakdown.warmup else ""
+            warm = f", {breakdown.warmup} of them warm-up" if breakdown.warmup else ""
             steps = counted(len(breakdown.rows), "step")
             line(f"{steps} by {breakdown.source.value}{warm}; the average one takes {took}:")
         else:
@@ -95,10 +95,10 @@ def show(analysis: Analysis, rows: int, by: list[str]) -> None:
     operator_table(analysis.operators(by), rows, by)
     for peak in analysis.memory_peaks:
         line()
-        # Categories also count what is older than the recording, so that shares are of their sum.
+        # Categories also count memory that is older than the recording, so shares are of their sum.
         holders = peak.by_category or peak.by_op
         whole = sum(holder.bytes for holder in holders) or 1
-        older = f", {size_text(whole)} with what is older than the recording" if whole > peak.peak_bytes else ""
+        older = f", {size_text(whole)} with memory from before the recording" if whole > peak.peak_bytes else ""
         line(f"memory peak on {peak.device}: {size_text(peak.peak_bytes)}{older}")
         table(("held by", "bytes", "share"), [(holder.name, size_text(holder.bytes), share_text(holder.bytes / whole))
                                               for holder in holders[:5]])
@@ -107,7 +107,7 @@ def show(analysis: Analysis, rows: int, by: list[str]) -> None:
 
 
 def operator_table(found: list[Any], rows: int, by: list[str]) -> None:
-    """The first rows of a list of ops."""
+    """Print the first rows of a list of ops."""
     from ..analysis.figures import share_text, size_text, three_digits, time_text
 
     shown = found[:rows]

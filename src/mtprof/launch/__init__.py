@@ -1,4 +1,4 @@
-"""What runs in the process of a profiled program. `child.py` is started by `mtprof run` with Python itself.
+"""The code that runs in the process of a profiled program. `mtprof run` starts `child.py` with Python.
 
-Nothing here imports a runtime by name: the one to profile is among the settings, and is imported in the child.
+No module here imports a runtime by name: the settings name the runtime to profile, and the child imports it.
 """

@@ -1,4 +1,4 @@
-"""The process of a profiled program: `python child.py SETTINGS`. Started by `mtprof run` alone."""
+"""The process of a profiled program: `python child.py SETTINGS`. Only `mtprof run` starts it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    # Python has put this folder first; the program's own comes there instead, and this package is found from its root.
+    # Python has put this folder first. The program's own folder goes there instead; this package is found from its
+    # root.
     sys.path.pop(0)
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     if root not in sys.path:

@@ -1,4 +1,4 @@
-"""What the launchers of ranks say about this process, in its environment: `mpiexec`, `srun`."""
+"""What the launchers of ranks (`mpiexec`, `srun`) say about this process in its environment."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import os
 
 __all__ = ["launched_rank", "launched_size", "local_rank", "local_size", "node"]
 
-# Open MPI, MPICH and Intel MPI (PMI), PMIx, Slurm's srun. `mpiexec` may have
-# been started by srun, or may start its helpers with it: then Slurm's numbers are the helpers', so they come last.
+# Open MPI, MPICH and Intel MPI (PMI), PMIx, Slurm's srun. `mpiexec` may run under srun, or may start its helpers with
+# srun: then Slurm's numbers are the helpers', so they come last.
 _RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
 _SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
 _LOCAL_RANKS = ("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID")
@@ -15,7 +15,7 @@ _LOCAL_SIZES = ("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")
 
 
 def _in_step() -> bool:
-    """Whether srun started this process. A batch script has most of Slurm's variables too, but is a process alone."""
+    """Whether srun started this process. A batch script has most of Slurm's variables too, but is a single process."""
     return "SLURM_STEP_ID" in os.environ
 
 
@@ -50,7 +50,7 @@ def local_size() -> int | None:
 def node() -> tuple[int, int]:
     """The number of this machine, and how many there are.
 
-    Only Slurm says it. Of other launchers it is worked out, which is right if they fill one machine after the other.
+    Only Slurm states it. For other launchers it is calculated, which is right if they fill one machine after the other.
     """
     if _is_task():
         return int(os.environ.get("SLURM_NODEID", "0")), int(os.environ.get("SLURM_STEP_NUM_NODES", "1"))
@@ -61,12 +61,12 @@ def node() -> tuple[int, int]:
 
 
 def _is_task() -> bool:
-    """Whether this very process is a task of Slurm, and no `mpiexec` stands between."""
+    """Whether this very process is a task of Slurm, with no `mpiexec` in between."""
     return _in_step() and _number(_LOCAL_SIZES) is None
 
 
 def _tasks_here() -> int | None:
-    """What Slurm says of this node in its list of all, such as 2(x3),1."""
+    """Slurm's entry for this node in its list of all nodes, such as 2(x3),1."""
     node = int(os.environ.get("SLURM_NODEID", "0"))
     for part in os.environ.get("SLURM_STEP_TASKS_PER_NODE", "").split(","):
         tasks, _, times = part.rstrip(")").partition("(x")

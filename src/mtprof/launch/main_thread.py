@@ -1,4 +1,4 @@
-"""Work that only the main thread can do, asked for by another one."""
+"""Work that only the main thread can do, requested by another thread."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ import signal
 import threading
 from collections.abc import Callable
 
-PATIENCE_S = 10.0  # how long the main thread may take to begin: it may be in a long call, or hang for good
+PATIENCE_S = 10.0  # time for the main thread to begin: it may be in a long call, or hang
 
-# One that programs do not use themselves.
+# A signal that programs do not use themselves.
 _SIGNAL: int = signal.SIGRTMAX - 1 if hasattr(signal, "SIGRTMAX") else signal.SIGUSR2
 
-_Request = tuple[Callable[[], None], threading.Event, threading.Event]  # what to do; set when it is begun, and done
+_Request = tuple[Callable[[], None], threading.Event, threading.Event]  # what to do; set when begun; set when done
 
 
 class MainThread:
-    """Made on the main thread. A signal brings it out of a wait or a sleep, which then goes on."""
+    """Made on the main thread. A signal interrupts a wait or a sleep of that thread, which then continues."""
 
     def __init__(self) -> None:
         self._asked: queue.SimpleQueue[_Request] = queue.SimpleQueue()
         signal.signal(_SIGNAL, lambda *_: self._work())
 
     def do(self, act: Callable[[], None], patience_s: float = PATIENCE_S) -> bool:
-        """Have it done and wait for its end; whether it was begun in time."""
+        """Request the work and wait for its end; returns whether it began in time."""
         main = threading.main_thread()
         if threading.current_thread() is main:
             act()

@@ -1,4 +1,4 @@
-"""PyTorch has one profiler at a time: ours stands back while a program runs one of its own."""
+"""PyTorch allows one profiler at a time: ours pauses while a program runs its own."""
 
 from __future__ import annotations
 
@@ -10,29 +10,30 @@ from typing import Any
 
 
 class OtherProfilers:
-    """Sees where a program makes PyTorch's profiler ready, starts and stops it, by the three calls that all ways use.
+    """Watches where a program prepares, starts and stops PyTorch's profiler, by the three calls that all ways use.
 
-    `before` is called ahead of theirs, `after` when none of theirs is left; not for what is done within `ours`.
+    Calls `before` ahead of the program's profiler, and `after` when none of them is left; ignores what is done within
+    `ours`.
     """
 
     def __init__(self, before: Callable[[], None], after: Callable[[], None]) -> None:
         self._before = before
         self._after = after
-        self._running = 0  # theirs that were started; made ready alone does not count
+        self._running = 0  # the program's profilers that were started; preparing alone does not count
         self._here = threading.local()
 
     def watch(self) -> None:
-        """Begin to see them."""
+        """Begin to watch."""
         module = import_module("torch.autograd.profiler")
         for name, act in (("_prepare_profiler", self._prepare), ("_enable_profiler", self._enable),
                           ("_disable_profiler", self._disable)):
             _wrap(module, name, act)
-        # A step of a schedule may stop, hand the trace out and start again: nothing of ours fits in between.
+        # A step of a schedule may stop, hand the trace out and start again: ours must not start in between.
         _wrap(import_module("torch.profiler").profile, "_transit_action", self._transit)
 
     @contextmanager
     def ours(self) -> Iterator[None]:
-        """What this thread does in here is not the program's."""
+        """Ignore what this thread does inside this block: it is not the program's."""
         self._here.ours = True
         try:
             yield

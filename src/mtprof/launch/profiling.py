@@ -1,4 +1,4 @@
-"""The profiler around a program: starts when it should, and is finished once, whatever ends the program."""
+"""The profiler around a program: starts when it should, and is finished once, however the program ends."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .other_profilers import OtherProfilers
 from .settings import PROGRAM, Settings, numbered
 from .step_finder import StepFinder
 
-MOST_STRETCHES = 8  # between profilers of the program's own; each is a file, which takes time to write
+MOST_STRETCHES = 8  # between the program's own profilers; each is a file, which takes time to write
 
 
 class Profiling:
-    """One profile of a runtime, `torch.profiler.profile` of either package, and the files that it leaves."""
+    """One profile of a runtime, `torch.profiler.profile` of either package, and the files that it writes."""
 
     def __init__(self, settings: Settings, torch: Any) -> None:
         self.settings = settings
@@ -32,12 +32,12 @@ class Profiling:
         self._running = False
         self._finished = False
         self._lock = threading.RLock()
-        self._left = threading.Event()  # once `finish` is through
+        self._left = threading.Event()  # set when `finish` is done
         self._told = False
         self._standing_back = False  # while the program runs a profiler of its own
         self._main: MainThread | None = None
         self._others: OtherProfilers | None = None
-        if settings.runtime == "torch":  # whose profiler belongs to the thread that started it, and is one at a time
+        if settings.runtime == "torch":  # its profiler belongs to the thread that started it; one at a time
             self._main = MainThread()
             self._others = OtherProfilers(self._stand_back, self._go_on)
         self._timers: list[threading.Timer] = []
@@ -61,7 +61,7 @@ class Profiling:
                 more["save_to"] = settings.recording
         if settings.counts_steps:
             more["schedule"] = self._schedule()
-            if not settings.stream:  # which has left a file for each cycle already
+            if not settings.stream:  # --stream has already written a file for each cycle
                 more["on_trace_ready"] = lambda profile: self._save()
         made = profiler.profile(**settings.flags, **more)
         if settings.runtime == "torch":
@@ -69,7 +69,7 @@ class Profiling:
         return made
 
     def _facts(self) -> dict[str, Any]:
-        """What ran, on what."""
+        """What ran, and on what machine."""
         settings = self.settings
         command = {"module": ["-m", settings.program], "code": ["-c", settings.program]}.get(settings.how,
                                                                                                [settings.program])
@@ -85,7 +85,7 @@ class Profiling:
         warnings.filterwarnings("ignore", message="Warning: Profiler clears events")
         if settings.schedule is not None:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # that there is no warm-up, if the user asked for none
+                warnings.simplefilter("ignore")  # about a missing warm-up, if the user asked for none
                 return profiler.schedule(**settings.schedule)
         action = profiler.ProfilerAction
         first, last = settings.first_step or 0, settings.last_step or 0
@@ -108,7 +108,7 @@ class Profiling:
             StepFinder(self._step).watch(self.torch)
         if settings.after_s:
             if settings.runtime == "torch":
-                # Its profiler takes seconds to start for the first time, in which the program would stand still.
+                # PyTorch's profiler takes seconds for its first start, during which the program would stand still.
                 with self._ours(), self.torch.profiler.profile():
                     pass
             self._later(settings.after_s, self._start)
@@ -127,7 +127,7 @@ class Profiling:
             self._later(self.settings.for_s, self.finish)
 
     def _later(self, seconds: float, act: Callable[[], None]) -> None:
-        """Call something after a while: on the main thread for PyTorch, whose profiler belongs to a thread."""
+        """Call something after a delay: on the main thread for PyTorch, whose profiler belongs to a thread."""
         if self.settings.runtime == "torch":
             import signal
 
@@ -162,25 +162,25 @@ class Profiling:
             self._profile.step()
 
     def _stand_back(self) -> None:
-        """Stop and keep what there is, as the program starts a profiler of its own."""
+        """Stop and keep the recording so far, because the program starts its own profiler."""
         if os.getpid() != self.owner or self._standing_back or self._finished:
             return
         if not self._on_main(self._stop_and_save if self._running else lambda: None):
-            print("mtprof: the program starts a profiler on another thread while the main one does not answer, and "
-                  "PyTorch has one at a time: there may be no recording", file=sys.stderr)
+            print("mtprof: the program starts a profiler on another thread, but the main thread does not answer, and "
+                  "PyTorch allows one profiler at a time: there may be no recording", file=sys.stderr)
         if not self._told:
             self._told = True
-            print("mtprof: the program uses PyTorch's profiler itself, which is one at a time: what it profiles is not "
-                  "in the recording, and each stretch before, between and after has its own file", file=sys.stderr)
+            print("mtprof: the program uses PyTorch's profiler itself, and PyTorch allows one at a time: what it profiles "
+                  "is not in the recording; each stretch before, between and after has its own file", file=sys.stderr)
         self._standing_back = True
 
     def _go_on(self) -> None:
-        """Start again, as the program's own profiler has stopped."""
+        """Start again, because the program's own profiler has stopped."""
         if os.getpid() != self.owner or not self._standing_back or self._finished:
             return
         if self._cycles >= MOST_STRETCHES and not self.settings.counts_steps:
             if self._running:
-                print(f"mtprof: the program started profilers of its own {MOST_STRETCHES} times; the rest of it is not "
+                print(f"mtprof: the program started profilers of its own {MOST_STRETCHES} times; the rest is not "
                       "recorded", file=sys.stderr)
             self._running = False
             return
@@ -189,7 +189,7 @@ class Profiling:
             self._on_main(self._start_again)
 
     def _start_again(self) -> None:
-        if not self.settings.counts_steps:  # which goes on counting
+        if not self.settings.counts_steps:  # otherwise it keeps counting
             self._profile = self._make()
         with self._ours():
             self._profile.start()
@@ -201,19 +201,19 @@ class Profiling:
                 self._save()
 
     def _on_main(self, act: Callable[[], None]) -> bool:
-        """Do it on the thread to which the profiler belongs; whether that was possible."""
+        """Do it on the thread to which the profiler belongs; returns whether that was possible."""
         if self._main is not None:
             return self._main.do(act)
         act()
         return True
 
     def finish(self) -> None:
-        """Stop and leave the file; does nothing the second time, and in other processes than the first."""
+        """Stop and write the file. Does nothing the second time, or in another process than the first."""
         if os.getpid() != self.owner:
             return
         if not self._on_main(self._finish):
-            print("mtprof: the recording is lost: another thread ends the program, and the main thread, to which "
-                  "PyTorch's profiler belongs, does not answer", file=sys.stderr)
+            print("mtprof: the recording is lost: another thread ends the program, and the main thread, which "
+                  "owns PyTorch's profiler, does not answer", file=sys.stderr)
         elif threading.current_thread() is not threading.main_thread():
             self._left.wait()  # the main thread may have been in the middle of it already
 

@@ -58,7 +58,7 @@ def _module_code(settings: Settings, module: types.ModuleType) -> tuple[types.Co
 
 
 def run(code: types.CodeType, module: types.ModuleType, finish: Callable[[], None]) -> int:
-    """Run it to its end and call `finish`, however it ends; the exit code, if it has not left by another way."""
+    """Run it to its end and call `finish`, however it ends. Returns the exit code, unless it left another way."""
     sys.modules["__main__"] = module
     guard(finish)
     status, interrupted = 0, False
@@ -72,8 +72,8 @@ def run(code: types.CodeType, module: types.ModuleType, finish: Callable[[], Non
     _join_threads()
     finish()
     if interrupted:
-        # Raised to the top, it makes Python end as it always does then: after what was registered with atexit, and
-        # by SIGINT. The traceback was printed already.
+        # Raised to the top, it makes Python end in the usual way: after the atexit functions, and by SIGINT. The
+        # traceback was already printed.
         sys.excepthook = lambda *_: None
         raise KeyboardInterrupt
     return status
@@ -99,8 +99,8 @@ def _report(error: BaseException) -> None:
 
 
 def _join_threads() -> None:
-    """Wait for the program's threads, as Python does at its end. Workers of executors are told first that no more work
-    comes, and would otherwise wait for ever. Python's whole shutdown of threads would refuse imports that saving needs.
+    """Wait for the program's threads, as Python does at its end. Workers of executors are first told that no more work
+    comes; otherwise they would wait forever. Python's whole shutdown of threads would refuse imports that saving needs.
     """
     try:
         for tell in reversed(threading._threading_atexits):  # type: ignore[attr-defined]
@@ -113,7 +113,7 @@ def _join_threads() -> None:
 
 
 def guard(finish: Callable[[], None]) -> None:
-    """Call `finish` before the process is left by other ways: `os._exit`, `os.exec…`, SIGTERM, SIGHUP."""
+    """Call `finish` before the process ends in another way: `os._exit`, `os.exec…`, SIGTERM, SIGHUP."""
     for name in ("_exit", "execv", "execve", "abort"):
         _before(name, finish)
 
@@ -139,7 +139,7 @@ def _before(name: str, finish: Callable[[], None]) -> None:
 
 
 def _die_of(number: int) -> None:
-    """End the process by a signal, so that whoever waits for it sees what happened."""
+    """End the process by a signal, so that its parent sees what happened."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.flush()

@@ -1,4 +1,4 @@
-"""What `mtprof run` tells the child: plain values, as JSON in its first argument."""
+"""The settings that `mtprof run` gives to the child: plain values, as JSON in its first argument."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from dataclasses import asdict, dataclass, field, replace
 
 RANK_MARK = "{rank}"
 
-PROGRAM = "program"  # where the recording's metadata say what ran: command line, versions, machine
+PROGRAM = "program"  # the metadata key that says what ran: command line, versions, machine
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How to run and to record a program."""
+    """How to run and record a program."""
 
     runtime: str  # "mindtorch_v2" or "torch"
     alias: bool  # whether `import torch` means mindtorch_v2
     how: str  # "script", "module" or "code"
     program: str  # path, name or text
     arguments: list[str]
-    recording: str  # file to leave; a further cycle of a schedule gets a number before the suffix
+    recording: str  # file to write; a later cycle of a schedule gets a number before the suffix
     flags: dict[str, bool] = field(default_factory=dict)  # record_shapes, profile_memory, with_stack, …
     max_events: int | None = None
     stream: bool = False  # write the recording while the program runs
@@ -29,7 +29,7 @@ class Settings:
     schedule: dict[str, int] | None = None  # arguments of torch.profiler.schedule
     after_s: float | None = None
     for_s: float | None = None
-    by_rank: bool = False  # one of several processes: `recording` has RANK_MARK where the rank comes
+    by_rank: bool = False  # one of several processes: `recording` has RANK_MARK in place of the rank
 
     def text(self) -> str:
         """As JSON."""
@@ -41,7 +41,7 @@ class Settings:
         return cls(**json.loads(text))
 
     def of_this_rank(self) -> Settings:
-        """With the file of this process, if it is one of several."""
+        """The same with the file of this process, if it is one of several."""
         if not self.by_rank:
             return self
         return replace(self, recording=self.recording.replace(RANK_MARK, os.environ.get("RANK", "0")))

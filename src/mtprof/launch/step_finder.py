@@ -1,7 +1,7 @@
 """Tells the profiler where steps end in a program that does not: after the optimizer, or at the loader's next batch.
 
-Of several optimizers the one that stepped first counts. A batch ends a step if no optimizer stepped since the last one,
-so that a loop that only evaluates has steps too. Loops without either have none.
+Of several optimizers, the one that stepped first counts. A batch ends a step if no optimizer stepped since the last
+batch, so a loop that only evaluates has steps too. Loops without either have none.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class StepFinder:
-    """Watches a runtime's optimizers and loaders; `tick` is called at the end of each step, outside of all events."""
+    """Watches a runtime's optimizers and loaders; calls `tick` at the end of each step, outside of all events."""
 
     def __init__(self, tick: Callable[[], None]) -> None:
         self._tick = tick
@@ -21,7 +21,7 @@ class StepFinder:
         self._batches = 0
 
     def watch(self, torch: Any) -> None:
-        """Wrap what makes steps; before the program creates its optimizers and loaders."""
+        """Wrap what makes steps, before the program creates its optimizers and loaders."""
         optimizer = torch.optim.Optimizer
         original = optimizer.profile_hook_step
 
@@ -48,7 +48,7 @@ class StepFinder:
         loader.__next__ = batch
 
     def optimizer_stepped(self, kind: type) -> None:
-        """An optimizer has made a step."""
+        """An optimizer has stepped."""
         if self._first is None:
             self._first = kind
         if kind is self._first:

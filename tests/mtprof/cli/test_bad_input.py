@@ -98,11 +98,11 @@ def test_what_may_not_be_read_or_written(stage):
 def test_an_output_that_is_taken_or_cannot_be(stage):
     (stage.folder / "taken.json").write_text("mine")
     (stage.folder / "folder").mkdir()
-    check(stage("convert", "good.mtp", "taken.json"), "it is there already (--force replaces it)")
+    check(stage("convert", "good.mtp", "taken.json"), "it already exists (--force replaces it)")
     check(stage("convert", "good.mtp", "folder"), "it is a directory")
     check(stage("convert", "good.mtp", "no/such/folder.json"), "does not exist")
-    check(stage("convert", "good.mtp", "good.mtp"), "it is the file that is read")
-    check(stage("convert", "--force", "good.mtp", "good.mtp"), "it is the file that is read")
+    check(stage("convert", "good.mtp", "good.mtp"), "it is the input file")
+    check(stage("convert", "--force", "good.mtp", "good.mtp"), "it is the input file")
     check(stage("convert", "good.mtp", "name.unknown"), "cannot tell the format")
     (stage.folder / "loop.json").symlink_to(stage.folder / "loop.json")
     check(stage("convert", "good.mtp", "loop.json"), "cannot write loop.json")
@@ -176,7 +176,7 @@ def test_the_doctor_finds_and_mends(stage):
 
 
 def test_a_report_of_three_traces_is_refused_before_they_are_read(stage):
-    check(stage("report", "good.mtp", "good.mtp", "none.mtp"), "shows one trace, or compares two, and 3 were given")
+    check(stage("report", "good.mtp", "good.mtp", "none.mtp"), "takes one trace, or two to compare, not 3")
 
 
 @pytest.mark.parametrize("content", ["not-json", "nan", "cut-gzip"])

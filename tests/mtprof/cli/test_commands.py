@@ -263,8 +263,8 @@ def test_trim_keeps_steps_and_times(stage):
     done = stage("trim", "--time", f"{(middle - whole.trace.start_ns) / 1e9:.6f}-", "run.mtp", "-o", "half.json.gz")
     assert done.returncode == 0, done.stderr
     assert 0 < len(mtprof.load(stage.folder / "half.json.gz").trace) < len(whole.trace)
-    for arguments, word in ((["--steps", "90-99"], "and not 90-99"), (["--steps", "x"], "a range as 3-5"),
-                            (["--time", "5-2"], "ends before it begins"), (["--time", "-"], "takes seconds")):
+    for arguments, word in ((["--steps", "90-99"], "not 90-99"), (["--steps", "x"], "a range such as 3-5"),
+                            (["--time", "5-2"], "ends before it begins"), (["--time", "-"], "needs seconds")):
         done = stage("trim", *arguments, "run.mtp", "-o", "none.mtp")
         assert (done.returncode, done.stderr.count("\n")) == (2, 1)
         assert word in done.stderr

@@ -70,7 +70,7 @@ def test_a_light_recording_has_ops_alone_and_no_more_than_asked_for(command):
     write(command, ADDS + "for _ in range(50):\n    torch.ones(2) * 2\n")
     done = command("run", "--no-report", "--light", "--max-events", "50", "program.py")
     assert "advice:" in done.stderr
-    assert "mtprof: left program.mtp" in done.stderr
+    assert "mtprof: wrote program.mtp" in done.stderr
     light = mtprof.load(command.folder / "program.mtp").trace
     assert not {"memory", "uses", "modules", "stacks"} & set(light.tables)
     assert not len(light.inputs)
@@ -126,7 +126,7 @@ def test_files_of_earlier_runs_are_neither_replaced_nor_taken_for_this_run(comma
     cycles = ("--schedule", "wait=1,warmup=1,active=1,repeat=2")
     done = command("run", "-q", "--no-report", "-o", "kept.mtp", *cycles, "program.py")
     assert (done.returncode, other.read_bytes()) == (2, b"of another run")
-    assert "kept.2.mtp: it is there already" in done.stderr
+    assert "kept.2.mtp: it already exists" in done.stderr
     done = command("run", "-q", "--no-report", "--json", "-o", "kept.mtp", "program.py")
     assert json.loads(done.stdout.splitlines()[-1])["recordings"] == ["kept.mtp"]
     assert other.read_bytes() == b"of another run"
@@ -342,11 +342,11 @@ def test_a_name_that_is_taken_is_kept(command):
     for taken in ("program.mtp", "program.2.mtp"):
         write(command, "mine", taken)
     done = command("run", "--no-summary", "--no-report", "program.py")
-    assert "left program.3.mtp" in done.stderr
+    assert "wrote program.3.mtp" in done.stderr
     assert (command.folder / "program.mtp").read_text() == "mine"
     done = command("run", "-o", "program.mtp", "program.py")
     assert (done.returncode, done.stderr) == (
-        2, "mtprof: cannot write program.mtp: it is there already (--force replaces it)\n")
+        2, "mtprof: cannot write program.mtp: it already exists (--force replaces it)\n")
 
 
 def test_no_alias_leaves_torch_as_it_is(command):
@@ -356,18 +356,18 @@ def test_no_alias_leaves_torch_as_it_is(command):
 
 
 WRONG = {
-    ("run",): "which program?",
+    ("run",): "no program: use",
     ("run", "missing.py"): "cannot run missing.py: there is no such file",
     ("run", "--steps", "5-3", "x.py"): "'5-3' has no steps",
     ("run", "--schedule", "wait=1", "x.py"): "it needs active=N",
     ("run", "--schedule", "wat=1", "x.py"): "'wat=1' is not one of",
-    ("run", "--for", "soon", "x.py"): "'soon' is no number of seconds",
+    ("run", "--for", "soon", "x.py"): "'soon' is not a number of seconds",
     ("run", "--max-events", "-1", "x.py"): "--max-events",
     ("run", "-o", "no/such/place.mtp", "-c", "1"): "does not exist",
     ("run", "-o", "x.json", "-c", "1"): "a recording is an .mtp file; --chrome=FILE",
     ("run", "-o", "x.csv", "-c", "1"): "'mtprof convert' writes other formats",
     ("run", "--chrome=x.txt", "-c", "1"): "ends with .json or .json.gz",
-    ("run", "--steps", "2", "--schedule", "active=1", "-c", "1"): "exclude each other",
+    ("run", "--steps", "2", "--schedule", "active=1", "-c", "1"): "use either --steps or --schedule",
     ("run", "--unknown", "x.py"): "--unknown",
     ("run", "--stream", "--torch", "-c", "1"): "PyTorch writes its trace at the end",
 }

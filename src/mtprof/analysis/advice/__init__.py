@@ -1,7 +1,7 @@
-"""Advice with evidence: one file a kind of finding, each a function from an analysis to what it found.
+"""Advice with evidence: one file per kind of finding, each a function from an analysis to its result.
 
-A check says that it found something, that the figure it looks at is in order, or that the recording has no evidence.
-Thresholds stand at the top of each file, beside the reason for them.
+A check finds something, or finds that its figure is in order, or says that the recording has no evidence. Thresholds
+are at the top of each file, with the reason for them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ KINDS: dict[str, Callable[[Analysis], Result]] = {
 
 
 def advise(analysis: Analysis) -> Advice:
-    """Look for everything in `KINDS`."""
+    """Run all checks in `KINDS`."""
     findings, checks = [], []
     for kind, look in KINDS.items():
         result = look(analysis) if len(analysis.trace) else Unknown("nothing was recorded")

@@ -1,4 +1,4 @@
-"""What several checks share: the time that shares refer to, and rows by where they are."""
+"""What several checks share: the time that shares refer to, and the selection of rows by place."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ if TYPE_CHECKING:
 
 
 def span_ns(analysis: Analysis) -> int:
-    """The time of the steps after the warm-up, or of the whole recording where there are none: what shares are of."""
+    """The time that shares refer to: the steps after the warm-up, or the whole recording if there are no steps."""
     return max(1, int(analysis.steps.duration_ns[analysis.breakdown.warmup:].sum()))
 
 
 def step_count(analysis: Analysis) -> int:
-    """How many steps that is."""
+    """The number of these steps."""
     return max(1, len(analysis.steps) - analysis.breakdown.warmup)
 
 
 def any_step_of(analysis: Analysis) -> np.ndarray:
-    """For each event the place of its step, from 0, or -1 outside of steps and on other threads than that of steps."""
+    """For each event the index of its step, from 0, or -1 outside of steps and on other threads than that of steps."""
     events = analysis.trace.events
     return np.where(events["thread"] == analysis.steps.thread, analysis.steps.of(events["start_ns"]), -1)
 
 
 def step_of(analysis: Analysis) -> np.ndarray:
-    """The same, with -1 for the warm-up, in which much happens that never does again."""
+    """The same, with -1 for the warm-up, because much in it happens only once."""
     step = any_step_of(analysis)
     return np.where(step >= analysis.breakdown.warmup, step, -1)
 
 
 def named(analysis: Analysis, *prefixes: str) -> np.ndarray:
-    """Which events have a name that begins so."""
+    """Which events have a name with this beginning."""
     trace = analysis.trace
     return np.array([name.startswith(prefixes) for name in trace.names], bool)[trace.events["name"]]
 
 
 def inside(analysis: Analysis, *prefixes: str) -> np.ndarray:
-    """Which events are in a scope of such a name, at any depth, or are one."""
+    """Which events are a scope of this name, or are inside one at any depth."""
     events = analysis.trace.events
     scope = named(analysis, *prefixes) & (events["kind"] == Kind.SCOPE)
     if not scope.any():
@@ -53,7 +53,8 @@ def inside(analysis: Analysis, *prefixes: str) -> np.ndarray:
 
 
 def during(analysis: Analysis, rows: np.ndarray, *prefixes: str) -> np.ndarray:
-    """Which of some rows began while a scope of such a name ran on their thread; Python calls have no scope around."""
+    """Which of some rows began while a scope of this name ran on their thread; Python calls have no scope around
+    them."""
     events = analysis.trace.events
     scope = np.flatnonzero(named(analysis, *prefixes) & (events["kind"] == Kind.SCOPE))
     found = np.zeros(len(rows), bool)
@@ -68,7 +69,7 @@ def during(analysis: Analysis, rows: np.ndarray, *prefixes: str) -> np.ndarray:
 
 
 def top_ops(analysis: Analysis) -> np.ndarray:
-    """Rows of ops of the thread of steps, within steps, that no other op is around."""
+    """Rows of outermost ops within steps, on the thread of steps."""
     events = analysis.trace.events
     op = events["kind"] == Kind.OP
     above = events["parent"]
@@ -77,14 +78,14 @@ def top_ops(analysis: Analysis) -> np.ndarray:
 
 
 def medians(group: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """The median of each group of values; groups are numbered from 0 and have members."""
+    """The median of each group of values; groups are numbered from 0 and not empty."""
     order = np.lexsort((values, group))
     first = np.searchsorted(group[order], np.arange(int(group.max(initial=-1)) + 1))
     return values[order][first + (np.bincount(group) - 1) // 2]
 
 
 def python_own_ns(analysis: Analysis) -> np.ndarray:
-    """For each Python call the time in it that is neither in another call nor in an op or scope; 0 for other events."""
+    """For each Python call the time that it spent outside other calls, ops and scopes; 0 for other events."""
     trace, events, view = analysis.trace, analysis.trace.events, analysis.view
     own = np.zeros(len(trace), np.int64)
     shown = view.row >= 0

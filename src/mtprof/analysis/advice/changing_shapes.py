@@ -1,4 +1,4 @@
-"""Shapes that are new in every step."""
+"""Input shapes that are new in every step."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 FEWEST_STEPS = 5
 FEWEST_SHAPES = 4
-SHARE_OF_STEPS = 0.4  # a last batch that is smaller, or training and evaluation in turns, are two shapes
+SHARE_OF_STEPS = 0.4  # a smaller last batch, or training and evaluation in turns, gives two shapes
 SHARE_OF_OPS = 0.2  # of the time of all ops: an episode's few numbers may have any length
 
 
 def look(analysis: Analysis) -> Result:
-    """The first call of each op in each step, and how many different inputs it had over the steps."""
+    """The first call of each op in each step, and the number of different inputs over the steps."""
     trace, events, steps = analysis.trace, analysis.trace.events, analysis.steps
     if not len(trace.inputs):
         return Unknown("shapes were not recorded (record_shapes=True)")
     if not steps.known or len(steps) < FEWEST_STEPS:
-        return Unknown(f"{len(steps) if steps.known else 'no'} steps in the recording, and {FEWEST_STEPS} are needed")
+        return Unknown(f"{len(steps) if steps.known else 'no'} steps in the recording; {FEWEST_STEPS} are needed")
     rows = top_ops(analysis)
     rows = rows[~inside(analysis, *DATA, *OPTIMIZER_SCOPES)[rows] & (events["inputs"][rows] >= 0)]
     rows = rows[np.argsort(events["start_ns"][rows], kind="stable")]
@@ -51,8 +51,8 @@ def look(analysis: Analysis) -> Result:
         return Clean("the ops of a step have the same input shapes in nearly every step")
     share_of_ops = float(sum(times[name] for *_, name, _ in found) / max(sum(times.values()), 1.0))
     if share_of_ops < SHARE_OF_OPS:
-        return Clean(f"ops whose input shapes change from step to step take {share_of_ops:.1%} of the time of ops")
-    worst, variety = min(found)[3:]  # of equals the one that runs first
+        return Clean(f"ops whose input shapes change from step to step take {share_of_ops:.1%} of the time of all ops")
+    worst, variety = min(found)[3:]  # among equals, the one that runs first
     here = np.flatnonzero(events["name"][rows] == worst)
     new = np.zeros(len(steps), bool)
     seen_texts: set[int] = set()
@@ -62,29 +62,29 @@ def look(analysis: Analysis) -> Result:
     later = np.arange(len(steps)) >= max(1, analysis.breakdown.warmup)
     figures = [Figure("different input shapes", variety, "count"), Figure("steps", len(here), "count"),
                Figure("op", trace.names[worst], "text"),
-               Figure("ops like it, of the time of ops", share_of_ops, "share"),
+               Figure("such ops, share of the time of all ops", share_of_ops, "share"),
                Figure("for example",
                       " then ".join(shapes[int(events["inputs"][rows[at]])] for at in here[-3:].tolist()), "text")]
     saves, share = _cost(analysis, new & later, ~new & later)
     if saves is not None:
-        figures.append(Figure("steps with a new shape, beyond those with a known one", saves, "ns"))
+        figures.append(Figure("extra time of steps with a new shape", saves, "ns"))
     return Finding("changing-shapes",
                    f"{variety} different input shapes in {len(here)} steps: {trace.names[worst]} hardly "
-                   "ever sees one twice.", figures,
+                   "ever gets the same shape twice.", figures,
                    "Pad or bucket the inputs to a few fixed sizes (sort by length, round up to a multiple), so that "
-                   "memory is reused and what is compiled or tuned for a shape is used again.",
+                   "memory and anything compiled or tuned for a shape can be reused.",
                    analysis.places.of_rows(rows[here]), saves, share, page="operators", query=trace.names[worst])
 
 
 def _usual_times(name: np.ndarray, elapsed: np.ndarray) -> dict[int, float]:
-    """What the calls of each name would take if all took their median: one that the machine held up counts no more."""
+    """The time of the calls of each name if all took their median, so that one interrupted call counts no more."""
     names, group = np.unique(name, return_inverse=True)
     usual = medians(group.reshape(-1), elapsed) * np.bincount(group.reshape(-1)) if len(names) else np.zeros(0)
     return dict(zip(names.tolist(), usual.tolist(), strict=True))
 
 
 def _cost(analysis: Analysis, new: np.ndarray, known: np.ndarray) -> tuple[int | None, float | None]:
-    """What steps with a new shape took beyond those with a known one: the time for making ready, if that is
+    """The extra time of steps with a new shape over steps with a known one: the time for preparation, if it is
     recorded.
     """
     events, wall = analysis.trace.events, analysis.steps.duration_ns

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 SHARE = 0.03
 LEAST_NS = 10_000_000
-# One collection of everything, which comes now and then, says nothing of the next steps; nor does the longest one, in
-# which the machine may have done something else.
+# One collection of everything happens now and then and says nothing about the next steps. Nor does the longest pause,
+# in which the machine may have done something else.
 FEWEST_LONG, LONG_NS = 3, 1_000_000
 OF_ALL_OBJECTS = 2  # the generation
 
@@ -27,7 +27,7 @@ def look(analysis: Analysis) -> Result:
     trace, events = analysis.trace, analysis.trace.events
     rows = np.flatnonzero((events["kind"] == Kind.GC) & (step_of(analysis) >= 0))
     if not (events["kind"] == Kind.GC).any() and not trace.has("collections"):
-        return Unknown("no pause of the collector in the recording, which has them with record_python_gc_info=True")
+        return Unknown("no pause of the collector was recorded (record_python_gc_info=True records them)")
     if not len(rows):
         return Clean("no pause of the collector was recorded within steps")
     elapsed = analysis.trace.duration_ns[rows]
@@ -38,13 +38,13 @@ def look(analysis: Analysis) -> Result:
         return Clean(f"{counted(len(rows), 'pause')} took {time_text(total)}, {share:.1%} of the steps")
     found = trace.optional("collections")
     of_all = int(np.isin(found["row"][found["generation"] == OF_ALL_OBJECTS], rows).sum())
-    full = f", {of_all} of all objects" if of_all else ""
+    full = f", {of_all} over all objects" if of_all else ""
     return Finding("garbage-collector", f"Python's garbage collector takes {percent_text(share)} of the steps "
                    f"({len(rows)} pauses{full}, the longest {time_text(int(elapsed.max()))}).",
-                   [Figure("pauses", len(rows), "count"), Figure("of all objects", of_all, "count"),
+                   [Figure("pauses", len(rows), "count"), Figure("over all objects", of_all, "count"),
                     Figure("together", total, "ns"),
                     Figure("longest", int(elapsed.max()), "ns"), Figure("share of the steps", share, "share")],
-                   "Call `gc.freeze()` after setting up and raise `gc.set_threshold(...)`, or switch it off in the "
-                   "loop and call `gc.collect()` between epochs; and look for containers that the loop fills with "
+                   "Call `gc.freeze()` after setting up and raise `gc.set_threshold(...)`, or turn it off in the "
+                   "loop and call `gc.collect()` between epochs. Also look for containers that the loop fills with "
                    "objects.",
                    analysis.places.of_rows(rows, elapsed), total, share, page="timeline", query="Python GC")

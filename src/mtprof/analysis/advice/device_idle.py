@@ -1,4 +1,4 @@
-"""A device that has nothing to do, and why."""
+"""A device that is idle, and why."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 SHARE = 0.2
 
 CHANGES = {
-    "data": "The host waits for data meanwhile: see to the loader first (`num_workers`, `prefetch_factor`).",
-    "synchronisation": "The host waits for the device and then has to catch up: take `.item()`, `.cpu()`, printing and "
+    "data": "Meanwhile the host waits for data: speed up the loader first (`num_workers`, `prefetch_factor`).",
+    "synchronisation": "The host waits for the device and then has to catch up: move `.item()`, `.cpu()`, printing and "
                        "synchronising calls out of the loop.",
-    "host": "The host does not launch fast enough: launch fewer and larger ops (a larger batch, fused ops and "
+    "host": "The host launches too slowly: launch fewer and larger ops (a larger batch, fused ops and "
     "optimizers), "
-            "and take Python work out of the loop.",
-    "kernel": "Work was queued, and the device started it late: look for copies, events and other streams that it "
+            "and move Python work out of the loop.",
+    "kernel": "Work was queued, but the device started it late: look for copies, events and other streams that it "
     "waits for.",
 }
 WORDS = {"data": "the host waits for data", "synchronisation": "the host waits in a synchronising call",
-         "host": "the host has not launched the next work yet", "kernel": "work is queued and not started"}
+         "host": "the host has not launched the next work yet", "kernel": "work is queued but not started"}
 
 
 def look(analysis: Analysis) -> Result:
@@ -31,11 +31,11 @@ def look(analysis: Analysis) -> Result:
     from ..device.idle import idle_times
 
     steps = analysis.steps
-    # Of the warm-up, in which the host prepares what it never does again, nothing would be saved later.
+    # Leave out the warm-up: the host prepares things there only once, so nothing could be saved later.
     found = idle_times(analysis, (int(steps.start_ns[analysis.breakdown.warmup]), int(steps.end_ns.max()))
                        if steps.known else None)
     if not found:
-        return Unknown("no work of a device in the recording")
+        return Unknown("no device work in the recording")
     worst = max(found, key=lambda idle: idle.idle_share)
     if worst.idle_share < SHARE:
         return Clean(f"{worst.device} is idle for {worst.idle_share:.1%} of the time")

@@ -1,4 +1,4 @@
-"""What advice is made of: findings with figures, and what was looked at without one."""
+"""What advice is made of: findings with figures, and checks without a finding."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class Figure:
 
 @dataclass(frozen=True)
 class Finding:
-    """Something worth a change, with its evidence."""
+    """A finding: something worth a change, with its evidence."""
 
     kind: str  # a word per kind of finding, as in `advice.KINDS`
     title: str  # one sentence with the main figure
     figures: Sequence[Figure]
     change: str  # what to change
     place: Place | None = None  # where in the user's code, if stacks were recorded
-    saves_ns: int | None = None  # at most, over the steps that were recorded; None if that is not known
+    saves_ns: int | None = None  # at most, over the recorded steps; None if unknown
     saves_share: float | None = None  # the same as a share of the time of these steps
     saves_bytes: int | None = None  # at most, of the memory peak
     page: str = "overview"  # of the report, where the evidence is: operators, timeline, memory, modules
@@ -73,7 +73,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Check:
-    """What one kind of check came to; `why` has the figure that it was decided by, or what is missing."""
+    """The result of one kind of check; `why` has the figure that decided it, or what is missing."""
 
     kind: str
     verdict: Verdict
@@ -82,14 +82,14 @@ class Check:
 
 @dataclass(frozen=True)
 class Clean:
-    """A check that found nothing wrong, and by which figure."""
+    """A check that found nothing wrong, and the figure that decided it."""
 
     why: str
 
 
 @dataclass(frozen=True)
 class Unknown:
-    """A check that the recording has no evidence for."""
+    """A check for which the recording has no evidence."""
 
     why: str
 
@@ -99,7 +99,7 @@ Result = Union[Finding, Clean, Unknown]  # noqa: UP007  (a type alias, which Pyt
 
 @dataclass(frozen=True)
 class Advice:
-    """Findings, what saves most first, and how every check ended."""
+    """The findings, largest saving first, and how every check ended."""
 
     findings: list[Finding]
     checks: list[Check] = field(default_factory=list)
@@ -113,7 +113,7 @@ class Advice:
         looked = sum(check.verdict is not Verdict.UNKNOWN for check in self.checks)
         if not looked:
             return "The recording has no evidence for any check."
-        return f"Nothing to report: {looked} of {len(self.checks)} checks had evidence, and all of it is in order."
+        return f"Nothing to report: {looked} of {len(self.checks)} checks had evidence, and found nothing wrong."
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values."""
@@ -121,7 +121,7 @@ class Advice:
                 "checks": [{"kind": c.kind, "verdict": c.verdict.value, "why": c.why} for c in self.checks]}
 
     def markdown(self) -> str:
-        """As a page of Markdown. Text of the trace is in code spans."""
+        """As a page of Markdown. Text from the trace is in code spans."""
         lines = ["# Advice", "", self.summary, ""]
         for number, finding in enumerate(self.findings, start=1):
             lines += [f"## {number}. {finding.title}", ""]
@@ -136,7 +136,7 @@ class Advice:
 
 
 def code_span(text: str) -> str:
-    """Text as it is, in Markdown: between as many backticks as it takes."""
+    """Text unchanged, in Markdown: between as many backticks as it needs."""
     fence = "`"
     while fence in text:
         fence += "`"

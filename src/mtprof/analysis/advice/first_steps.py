@@ -21,20 +21,21 @@ if TYPE_CHECKING:
 FEWEST_STEPS = 4
 RATIO = 2.0
 SHARE = 0.05
-# In one function: who waits less for the first step does not notice, and small parts of many are noise.
+# In one function: a user who waits less than this for the first step does not notice, and small parts of many are
+# noise.
 LEAST_NS = 100_000_000
 
-# Built-in functions of the runtime: what they do at their first use is nothing that a program can change.
+# Built-in functions of the runtime: a program cannot change what they do at their first use.
 _RUNTIME = re.compile(r"<built-in method \w+ of (type|Tensor|torch|mindtorch|PyCapsule|module)\b")
 
 
 def look(analysis: Analysis) -> Result:
-    """Python of the user's, and what it called besides the runtime, that took longer in the first steps."""
+    """The user's Python, and what it called outside the runtime, that took longer in the first steps."""
     steps, events, trace = analysis.steps, analysis.trace.events, analysis.trace
     if not steps.known or len(steps) < FEWEST_STEPS:
-        return Unknown(f"{len(steps) if steps.known else 'no'} steps in the recording, and {FEWEST_STEPS} are needed")
+        return Unknown(f"{len(steps) if steps.known else 'no'} steps in the recording; {FEWEST_STEPS} are needed")
     if not (events["kind"] == Kind.PYTHON).any():
-        return Unknown("Python calls were not recorded (with_stack=True), which tell the program's own work from what "
+        return Unknown("Python calls were not recorded (with_stack=True); they tell the program's work from what "
                        "the runtime prepares once")
     wall = steps.duration_ns
     slow = warmup(wall, RATIO)
@@ -68,13 +69,13 @@ def look(analysis: Analysis) -> Result:
                    [Figure("slow steps", slow, "count"), Figure("first step", float(wall[0]), "ns"),
                     Figure("median of the later ones", usual, "ns"), Figure("the program's own part", excess, "ns"),
                     Figure("most of it in", f"{trace.names[worst]} ({time_text(float(more[worst]))})", "text")],
-                   "Do what happens once before the loop (build tables and caches, load files), and keep between runs "
+                   "Do one-time work before the loop (build tables and caches, load files), and save between runs "
                    "what is expensive to build.",
                    place, int(excess), excess / float(wall.sum()), page="timeline", query=trace.names[worst])
 
 
 def is_the_programs(name: str) -> bool:
-    """Whether a Python call is the user's code, or a built-in function that is not one of the runtime."""
+    """Whether a Python call is the user's code, or a built-in function outside the runtime."""
     if name.startswith("<built-in"):
         return not _RUNTIME.match(name)
     return is_users(parse_frame(name))

@@ -15,7 +15,7 @@ from .finding import Clean, Figure, Finding, Result
 if TYPE_CHECKING:
     from ..analysis import Analysis
 
-# Below a sixth of a step, or a tenth of a millisecond, a faster loader is not what to begin with.
+# Below a sixth of a step, or a tenth of a millisecond, a faster loader is not the first thing to change.
 SHARE = 0.15
 LEAST_NS = 100_000
 
@@ -31,7 +31,7 @@ def look(analysis: Analysis) -> Result:
     share = data / wall if wall else 0.0
     each = data / len(rows)
     if share < SHARE or each < LEAST_NS:
-        return Clean(f"{share_text(share)} of the steps ({time_text(each)} each) waits for data")
+        return Clean(f"{share_text(share)} of the steps ({time_text(each)} each) is waiting for data")
     workers = any("MultiProcessing" in analysis.trace.names[name]
                   for name in np.unique(events["name"][scopes]).tolist())
     change = ("Give the loader more workers (`num_workers`), a larger `prefetch_factor` and `persistent_workers=True`; "
@@ -44,7 +44,7 @@ def look(analysis: Analysis) -> Result:
     busiest = _busiest(analysis, scopes)
     if busiest:
         figures.append(Figure("most of it in", busiest, "text"))
-    # With workers the wait can go to zero. So it can without, if there is a core to spare.
+    # With workers the wait can drop to zero. Without workers it can too, if there is a spare core.
     return Finding("input-bound", f"{percent_text(share)} of a step waits for data ({time_text(each)} on average).",
                    figures, change, analysis.places.of_rows(scopes), int(data), share, page="timeline", query=LOADER)
 

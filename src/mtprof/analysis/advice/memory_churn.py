@@ -1,4 +1,4 @@
-"""The same buffer, made and filled anew again and again."""
+"""The same buffer, made and filled again and again."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .finding import Clean, Figure, Finding, Result
 if TYPE_CHECKING:
     from ..analysis import Analysis
 
-# Ops whose result depends on nothing but a size and a number: making it once is enough.
+# Ops whose result depends only on a size and a number: making it once is enough.
 _MAKERS = frozenset(f"aten::{prefix}{name}{suffix}" for name in ("zeros", "ones", "full", "empty")
                     for prefix, suffix in (("", ""), ("", "_like"), ("new_", ""))) | {
     "aten::arange", "aten::eye", "aten::linspace", "aten::logspace", "aten::range"}
 FEWEST_CALLS = 20
 SHARE = 0.15
-USUAL_NS = 50_000  # smaller ones are no matter of memory but of calls, which tiny-ops looks at
+USUAL_NS = 50_000  # shorter ones cost calls rather than memory; tiny-ops looks at those
 
 
 def look(analysis: Analysis) -> Result:
@@ -43,7 +43,7 @@ def look(analysis: Analysis) -> Result:
     total, count = float(sums[worst]), int(calls[worst])
     share = total / span_ns(analysis)
     if share < SHARE:
-        return Clean(f"making the same buffers anew takes {share:.1%} of the time")
+        return Clean(f"making the same buffers again takes {share:.1%} of the time")
     here = rows[group == worst]
     name = trace.names[events["name"][here[0]]]
     saves = total * (count - 1) / count
@@ -56,6 +56,6 @@ def look(analysis: Analysis) -> Result:
             figures.append(Figure("size of one", size, "bytes"))
     return Finding("memory-churn", f"The same buffer is made {count:,} times by {name}, which takes "
                    f"{percent_text(share)} of the time.", figures,
-                   "Make it once before the loop and use it again: register a mask or a table as a buffer of the "
-                   "module, fill scratch memory in place (`zero_`, `out=`), or use `expand` in place of a filled copy.",
+                   "Make it once before the loop and reuse it: register a mask or a table as a buffer of the "
+                   "module, fill scratch memory in place (`zero_`, `out=`), or use `expand` instead of a filled copy.",
                    analysis.places.of_rows(here), int(saves), saves / span_ns(analysis), page="operators", query=name)

@@ -19,12 +19,12 @@ LEAST_SHARE = 0.1  # of what was in use after the second step, over the recordin
 
 
 def look(analysis: Analysis) -> Result:
-    """The least memory in use within each step, which comes back to the same value in a program that lets go."""
+    """The least memory in use within each step. It returns to the same value if the program frees what it allocates."""
     memory, steps = analysis.trace.optional("memory"), analysis.steps
     if not len(memory["time_ns"]):
         return Unknown("memory was not recorded (profile_memory=True)")
     if not steps.known or len(steps) < FEWEST_STEPS:
-        return Unknown(f"{len(steps) if steps.known else 'no'} steps in the recording, and {FEWEST_STEPS} are needed")
+        return Unknown(f"{len(steps) if steps.known else 'no'} steps in the recording; {FEWEST_STEPS} are needed")
     worst: tuple[float, int, np.ndarray] | None = None
     pairs = memory["device"].astype(np.int64) * 1000 + memory["device_index"]
     for pair in np.unique(pairs).tolist():
@@ -35,7 +35,7 @@ def look(analysis: Analysis) -> Result:
             if (growth > 0).mean() > 0.8 and (worst is None or rate > worst[0]):
                 worst = (rate, pair, lows)
     if worst is None:
-        return Clean("memory comes back to the same level after each step")
+        return Clean("memory returns to the same level after each step")
     rate, pair, lows = worst
     grown = int(lows[-1] - lows[0])
     if rate < LEAST_BYTES or grown < LEAST_SHARE * max(int(lows[0]), 1):
@@ -43,7 +43,7 @@ def look(analysis: Analysis) -> Result:
     device = device_name((pair + 1) // 1000, -1)
     rows = _kept_rows(analysis, pairs == pair)
     place = analysis.places.of_rows(rows[0], rows[1].astype(float)) if len(rows[0]) else None
-    return Finding("memory-growth", f"Memory grows by {size_text(rate)} every step and does not come back.",
+    return Finding("memory-growth", f"Memory grows by {size_text(rate)} every step and is not freed.",
                    [Figure("per step", rate, "bytes"), Figure("over the recording", grown, "bytes"),
                     Figure("steps", len(lows), "count"), Figure("device", device, "text")],
                    "Look for what is kept from step to step: a list of losses or outputs with their graph (append "
@@ -60,8 +60,8 @@ def _lows(analysis: Analysis, rows: np.ndarray) -> np.ndarray:
 
 
 def _kept_rows(analysis: Analysis, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Events that made what was not released until the last step's end, after the first step and before the last one;
-    and its sizes.
+    """Events that allocated what was not released until the end of the last step, after the first step and before the
+    last one; and the sizes.
     """
     memory, steps = analysis.trace.optional("memory"), analysis.steps
     rows = np.flatnonzero(rows & (memory["time_ns"] < steps.end_ns[-1]))

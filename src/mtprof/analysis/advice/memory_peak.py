@@ -15,7 +15,7 @@ LEAST_BYTES = 16 << 20
 
 
 def look(analysis: Analysis) -> Result:
-    """The largest single block that lived at the peak and was made for a step."""
+    """The largest single block alive at the peak that was made for a step."""
     peaks = analysis.memory_peaks
     if not peaks:
         return Unknown("memory was not recorded (profile_memory=True)")
@@ -24,7 +24,7 @@ def look(analysis: Analysis) -> Result:
     kept = lasting.get("parameter", 0) + lasting.get("optimizer_state", 0)
     made = [block for block in peak.largest if block.step >= 0]
     if not made:
-        return Clean(f"what lived at the peak of {size_text(peak.peak_bytes)} on {peak.device} was made before "
+        return Clean(f"the memory alive at the peak of {size_text(peak.peak_bytes)} on {peak.device} was made before "
                      "the steps")
     top = made[0]
     share = top.bytes / peak.peak_bytes
@@ -38,7 +38,7 @@ def look(analysis: Analysis) -> Result:
                    [Figure("peak", peak.peak_bytes, "bytes"), Figure("this block", top.bytes, "bytes"),
                     Figure("share of the peak", share, "share"), Figure("between steps", peak.low_bytes, "bytes"),
                     Figure("device", peak.device, "text")],
-                   "Make it in pieces (loop over chunks, use an op that does not need the intermediate, as "
+                   "Make it in pieces (loop over chunks, use an op that does not need the intermediate, such as "
                    "`scaled_dot_product_attention` or `cdist`), in place, in a smaller dtype, or recompute it in the "
                    "backward (`torch.utils.checkpoint`).",
                    top.place, saves_bytes=top.bytes, page="memory", query=top.op)

@@ -22,7 +22,7 @@ OPS_PER_STEP = 40
 
 
 def look(analysis: Analysis) -> Result:
-    """`Optimizer.step` scopes with ops for each parameter, which one op for all could do."""
+    """`Optimizer.step` scopes with ops for each parameter, where one op could do all."""
     trace, events = analysis.trace, analysis.trace.events
     scope = named(analysis, OPTIMIZER) & (events["kind"] == Kind.SCOPE)
     if not scope.any():
@@ -36,7 +36,7 @@ def look(analysis: Analysis) -> Result:
     time_ns = int(trace.duration_ns[scope].sum())
     share = time_ns / span_ns(analysis)
     if not len(outer):
-        return Clean(f"an optimizer's step takes {time_text(time_ns / steps)} and runs no op of its own")
+        return Clean(f"an optimizer's step takes {time_text(time_ns / steps)} and runs no ops for single parameters")
     single = outer[~together[events["name"][outer]]]
     per_step = len(single) / steps
     if per_step < OPS_PER_STEP or share < SHARE or len(single) < len(outer) / 2:

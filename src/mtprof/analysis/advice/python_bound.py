@@ -1,4 +1,4 @@
-"""Steps that the program's own Python code takes, rather than ops."""
+"""Steps that spend their time in the program's own Python code instead of in ops."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ from .waiting import is_wait
 if TYPE_CHECKING:
     from ..analysis import Analysis
 
-# Recording Python calls makes them slower, so that a third of a step is said to be Python where a quarter is.
+# Recording Python calls slows them down: a quarter of a step shows as a third.
 SHARE = 0.33
-LEAST_NS = 1_000_000  # in a step: the loop's own lines take some tenths of a millisecond in every program
+LEAST_NS = 1_000_000  # in a step: in every program the loop's own lines take some tenths of a millisecond
 
 
 def look(analysis: Analysis) -> Result:
-    """Own time of the user's functions, and of built-in functions that they call, outside of ops, waits and loaders."""
+    """Self time of the user's functions, and of built-in functions that they call, outside of ops, waits and
+    loaders."""
     trace, events = analysis.trace, analysis.trace.events
     if not (events["kind"] == Kind.PYTHON).any():
         return Unknown("Python calls were not recorded (with_stack=True)")
     if not analysis.steps.known:
-        return Unknown("no steps in the recording: what a program does once is no reason to change it")
+        return Unknown("no steps in the recording: one-time work is no reason for a change")
     own_work = np.array([is_the_programs(name) and not is_wait(name) for name in trace.names], bool)
     rows = np.flatnonzero((events["kind"] == Kind.PYTHON) & own_work[events["name"]] & (step_of(analysis) >= 0))
     rows = rows[~during(analysis, rows, *DATA)]
-    # A function that began before the first step, as the one with the loop, counts for none of them.
+    # A function that began before the first step, such as the one with the loop, counts for none of them.
     took = python_own_ns(analysis)[rows]
     total, steps = int(took.sum()), step_count(analysis)
     share = total / span_ns(analysis)
@@ -47,9 +48,9 @@ def look(analysis: Analysis) -> Result:
     return Finding("python-bound", f"{percent_text(share)} of a step is the program's own Python code, most of it in "
                    f"{place.function}.",
                    [Figure("per step", total / steps, "ns"), Figure("share of a step", share, "share"),
-                    Figure(f"own time of {place.function}", float(sums[worst]), "ns"),
-                    Figure("its calls a step", calls / steps, "count")],
-                   "Do it once before the loop, in workers of the loader, or with ops on whole tensors in place of "
-                   "loops over elements. (Recording Python calls makes them slower: `--no-stacks` shows the step "
+                    Figure(f"self time of {place.function}", float(sums[worst]), "ns"),
+                    Figure("calls of it per step", calls / steps, "count")],
+                   "Do it once before the loop, in workers of the loader, or with ops on whole tensors instead of "
+                   "loops over elements. (Recording Python calls slows them down: `--no-stacks` shows the step "
                    "without that.)",
                    place, total, share, page="timeline", query=trace.names[worst])

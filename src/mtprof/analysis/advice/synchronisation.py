@@ -28,10 +28,10 @@ def is_synchronising(name: str) -> bool:
 
 
 def sync_rows(analysis: Analysis) -> np.ndarray:
-    """Runtime calls of the host that wait for a device: by their name, or copies that return when they are done."""
+    """Runtime calls of the host that wait for a device: by name, or copies that return when they are done."""
     trace, events = analysis.trace, analysis.trace.events
     waits = np.array([is_synchronising(name) for name in trace.names], bool)[events["name"]]
-    # What is called asynchronous is not, where the memory of the host is not pinned.
+    # Calls that are named asynchronous wait anyway if the host's memory is not pinned.
     copies = np.flatnonzero((events["kind"] == Kind.COPY) & (analysis.launch >= 0))
     launch = analysis.launch[copies]
     waits[launch[events["end_ns"][copies] <= events["end_ns"][launch]]] = True
@@ -42,7 +42,7 @@ def look(analysis: Analysis) -> Result:
     """Synchronising runtime calls within steps, by the op and the place that made them."""
     trace, events = analysis.trace, analysis.trace.events
     if not np.isin(events["kind"], DEVICE_KINDS).any():
-        return Unknown("no work of a device in the recording: a program on the CPU has nothing to wait for")
+        return Unknown("no device work in the recording: a program on the CPU has no device to wait for")
     rows = sync_rows(analysis)
     rows = rows[step_of(analysis)[rows] >= 0]
     if not len(rows):
@@ -55,7 +55,7 @@ def look(analysis: Analysis) -> Result:
         return Clean(f"{len(rows) / steps:.1f} synchronising calls a step take {share:.1%} of it")
     op = nearest(events["parent"], events["kind"] == Kind.OP)
     outer = op[rows]
-    while True:  # the op that the program called, rather than the helper inside it that waits
+    while True:  # the op that the program called, not the helper inside it that waits
         above = np.where(outer >= 0, events["parent"][outer], -1)
         climbs = (outer >= 0) & (above >= 0) & (np.append(events["kind"], 255)[above] == Kind.OP)
         if not climbs.any():
@@ -69,7 +69,7 @@ def look(analysis: Analysis) -> Result:
                    f"{percent_text(share)} of the time, mostly in {who}.",
                    [Figure("calls a step", len(rows) / steps, "count"), Figure("time a step", total / steps, "ns"),
                     Figure("share of a step", share, "share"), Figure("longest", int(elapsed.max()), "ns"),
-                    Figure("in", f"{who} ({time_text(float(sums.sum()))} in all)", "text")],
+                    Figure("in", f"{who} ({time_text(float(sums.sum()))} in total)", "text")],
                    "Keep results on the device until the end of an epoch (sum losses as tensors, call `.item()` "
                    "once), avoid `.cpu()`, `print`, boolean masks and `nonzero` in the loop, and copy from "
                    "pinned memory with `non_blocking=True`.",

@@ -15,16 +15,17 @@ from .finding import Clean, Figure, Finding, Result
 if TYPE_CHECKING:
     from ..analysis import Analysis
 
-# A call costs some microseconds of Python and dispatch: an op that usually takes less than 50 µs is mostly that when a
-# hundred of them at one place could be one. Usually: the median, since another program may interrupt an op for long.
+# A call costs some microseconds of Python and dispatch. That is most of an op that usually takes less than 50 µs, if a
+# hundred of them at one place could be one op. Usually: the median, because another program may interrupt an op for
+# long.
 SMALL_NS = 50_000
 CALLS_PER_STEP = 100
 SHARE = 0.15
-LONGEST_GAP_NS = 1_000_000  # a longer pause before an op is not the price of calling it
+LONGEST_GAP_NS = 1_000_000  # a longer pause before an op is not the cost of calling it
 
 
 def look(analysis: Analysis) -> Result:
-    """Ops of one name, called at one place again and again within a step."""
+    """Ops of one name that are called again and again at one place within a step."""
     trace, events = analysis.trace, analysis.trace.events
     rows = top_ops(analysis)
     rows = rows[~(inside(analysis, *DATA, *OPTIMIZER_SCOPES) | _in_backward(analysis))[rows]]
@@ -46,7 +47,7 @@ def look(analysis: Analysis) -> Result:
     if not repeated.any():
         return Clean(f"no op runs {CALLS_PER_STEP} times a step at one place; the most frequent runs "
                      f"{counted(round(most), 'time')}")
-    # All small ops of the place count, not only the ones that are frequent enough by themselves.
+    # All small ops of the place count, not only those that are frequent enough by themselves.
     worst_place = -1
     worst_cost = -1.0
     for number in np.unique(pairs[repeated] // len(trace.names)).tolist():
@@ -71,7 +72,7 @@ def look(analysis: Analysis) -> Result:
                Figure("ops", ", ".join(most_named), "text")]
     return Finding("tiny-ops", f"{count / steps:,.0f} tiny ops a step take {percent_text(share)} of it "
                    f"({time_text(float((end - start)[here].mean()))} each).", figures,
-                   "Compute them together: put what the loop runs over into a dimension of one tensor (batch the "
+                   "Compute them together: make what the loop runs over a dimension of one tensor (batch the "
                    "loop, use `bmm`, `einsum`, `cumsum`, a fused layer), or give the model a larger batch.",
                    analysis.places.of_rows(rows[here]), max(0, int(total - ideal)),
                    max(0.0, (total - ideal) / span_ns(analysis)), page="operators",
@@ -87,7 +88,7 @@ def _in_backward(analysis: Analysis) -> np.ndarray:
 
 
 def _backward_ns(analysis: Analysis, rows: np.ndarray) -> float:
-    """What the backward of some ops took: that of the nodes that they, or ops inside them, recorded."""
+    """The time of the backward of some ops: of the nodes that they, or ops inside them, recorded."""
     from ...tables.tree import nearest
 
     events = analysis.trace.events

@@ -1,4 +1,4 @@
-"""Threads that stand still: locks, sleeps, queues, sockets."""
+"""Threads that wait: for locks, sleeps, queues, sockets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHARE = 0.10
 # Built-in functions in which a thread waits for something else.
 _WAITS = re.compile(r"<built-in (?:method|function) (acquire|wait|sleep|select|poll|epoll_wait|recv|recv_into|accept"
                     r"|read|join|get|waitpid|wait4|lock|acquire_lock|_acquire_restore)(?: of ([\w.]+))?[ >]")
-# Functions of the standard library around them; not all recordings have what these call.
+# Functions of the standard library around them; not all recordings have the calls inside these.
 _WAITING_FUNCTIONS = frozenset({
     ("threading", "wait"), ("threading", "wait_for"), ("threading", "join"), ("queue", "get"), ("queue", "put"),
     ("connection", "recv"), ("connection", "recv_bytes"), ("connection", "poll"), ("connection", "wait"),
@@ -51,7 +51,7 @@ def is_wait(name: str) -> bool:
 
 
 def look(analysis: Analysis) -> Result:
-    """Waiting calls of the thread that makes the steps; what waits for the loader counts as data."""
+    """Waiting calls of the thread that makes the steps; waits for the loader count as data."""
     trace, events = analysis.trace, analysis.trace.events
     if not (events["kind"] == Kind.PYTHON).any():
         return Unknown("Python calls were not recorded (with_stack=True)")
@@ -68,13 +68,13 @@ def look(analysis: Analysis) -> Result:
     place = analysis.places.of_rows(rows, elapsed)
     sums = np.bincount(events["name"][rows], elapsed)
     what = re.sub(r" at 0x[0-9a-f]+", "", trace.names[int(np.argmax(sums))])
-    return Finding("waiting", f"The training thread stands still for {percent_text(share)} of the steps, most of it "
+    return Finding("waiting", f"The training thread waits for {percent_text(share)} of the steps, most of it "
                    f"in {what}.",
                    [Figure("waits", len(rows), "count"), Figure("together", total, "ns"),
                     Figure("share of the steps", share, "share"), Figure("longest wait", int(elapsed.max()), "ns"),
                     Figure("in", f"{what} ({time_text(sums.max())})", "text"),
                     Figure("other threads in the recording", max(0, len(trace.threads) - 1), "count")],
-                   "See who holds what it waits for, in the timeline at these moments; let the work go on while "
-                   "waiting (a queue with room for more than one item, a lock held for less), or take the wait out "
+                   "See in the timeline what it waits for at these moments. Let work continue during the wait "
+                   "(a queue with room for more than one item, a lock held for less), or move the wait out "
                    "of the loop.",
                    place, total, share, page="timeline", query=what)
