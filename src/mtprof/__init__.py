@@ -1,4 +1,4 @@
-"""Traces of programs: read them, look at them, keep them. Needs no runtime.
+"""Traces of programs: load, analyse and save them. Needs no runtime.
 
 >>> import mtprof
 >>> recording = mtprof.load("trace.json")  # doctest: +SKIP
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 __all__ = ["BadFile", "MissingTable", "Ranks", "Recording", "Trace", "load"]
 
-# Loaded when they are asked for: the command line starts in a blink, and the recorder needs the schema only.
+# Loaded on first use: the command line must start fast, and the recorder needs only the schema.
 _PLACES = {"load": "loading", "Ranks": "ranks", "Recording": "recording", "Trace": "trace", "MissingTable": "errors",
            "BadFile": "errors"}
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """`%load_ext mtprof`: makes `%%mtprof` known, which profiles a cell of a notebook."""
+    """`%load_ext mtprof`: adds `%%mtprof`, which profiles a cell of a notebook."""
     from .notebook.magic import load_ipython_extension
 
     load_ipython_extension(shell)

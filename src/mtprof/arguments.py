@@ -30,7 +30,7 @@ def encode_input(value: Any) -> Any:
 
 
 def decode_input(value: Any) -> Any:
-    """What `encode_input` was given, with tuples as lists."""
+    """The value that `encode_input` was given, with tuples as lists."""
     if isinstance(value, list):
         return [decode_input(item) for item in value]
     if not isinstance(value, dict):
@@ -50,7 +50,7 @@ def encode_arguments(arguments: tuple[Any, ...]) -> Any:
 
 
 def decode_arguments(value: Any) -> tuple[Any, ...]:
-    """What `encode_arguments` was given."""
+    """The argument tuple that `encode_arguments` was given."""
     if isinstance(value, dict):
         return Arguments([decode_input(item) for item in value["values"]], value["named"])
     return tuple(decode_input(item) for item in value)

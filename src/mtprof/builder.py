@@ -1,4 +1,4 @@
-"""`TraceBuilder`: makes a Trace of rows from any source, in any order."""
+"""`TraceBuilder`: makes a Trace from rows of any source, in any order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .schema import FACTS, TABLES, Column, Kind, Table
 from .tables.nesting import all_parents, next_rows, rows_around
 from .trace import Columns, Frame, ThreadInfo, Trace, frozen
 
-_PLACING = ("thread", "time_ns")  # where a row stands among events, whether or not its table keeps that
+_PLACING = ("thread", "time_ns")  # the place of a row among events, whether or not its table keeps it
 
 
 class TraceBuilder:
@@ -74,7 +74,7 @@ class TraceBuilder:
         return found
 
     def call(self, frame: Frame, caller: int) -> int:
-        """The number of the stack that has this frame on top of another stack, or of none (-1)."""
+        """The number of the stack that has this frame on top of another stack, or of no stack (-1)."""
         place = self._frame_ids.get(frame)
         if place is None:
             place = self._frame_ids[frame] = len(self.frames)
@@ -106,9 +106,9 @@ class TraceBuilder:
     def add_columns(self, table: str, columns: Columns) -> None:
         """Add many rows to a table. Missing columns get their defaults; `parent` of events is always computed.
 
-        Rows of a table that is placed among events come with `thread` and `time_ns`, whether or not the table keeps
-        them. Other references to rows are numbers in the order of adding, and follow when rows are sorted. No column
-        at all says that the table was recorded and that nothing happened.
+        If a table is placed among events, its rows have `thread` and `time_ns`, whether or not the table keeps them.
+        Other references to rows are numbers in the order of adding; they stay right when rows are sorted. An empty set
+        of columns means that the table was recorded and nothing happened.
         """
         _check_known(table, columns)
         self._chunks.setdefault(table, [])
@@ -116,13 +116,13 @@ class TraceBuilder:
             self._chunks[table].append(columns)
 
     def count(self, table: str) -> int:
-        """How many rows `add_columns` has been given so far: the number of the row that it is given next."""
+        """The number of rows that `add_columns` has been given so far, which is the number of its next row."""
         return sum(len(next(iter(chunk.values()))) for chunk in self._chunks.get(table, ()))
 
     def finish(self, **facts: Any) -> Trace:
         """The trace; `facts` are its remaining fields (metadata, start_ns, …)."""
         tables: dict[str, dict[str, np.ndarray]] = {}
-        places: dict[str, np.ndarray] = {}  # where rows went, of tables that were not in order; -1 leads to -1
+        places: dict[str, np.ndarray] = {}  # where rows went, for tables that were not in order; -1 leads to -1
         for name in ("events", *TABLES):  # a table comes after those that it refers to
             if name not in self._chunks or name in tables:
                 continue
@@ -148,11 +148,11 @@ class TraceBuilder:
                      self.inputs, self.frames, **facts)
 
     def _is_found(self, table: Table, column: Column) -> bool:
-        """Whether a reference to events follows from times, rather than being given by whoever added the row."""
+        """Whether a reference to events follows from times; otherwise whoever added the row gave it."""
         return column.refers == "events" and table.placed is not None and self._has_places(table)
 
     def _has_places(self, table: Table) -> bool:
-        """Whether rows say on which thread they are and when. A file has rows that were placed already."""
+        """Whether rows state their thread and time. Rows from a file already have their places."""
         return "thread" in table.by_name or all("thread" in chunk for chunk in self._chunks[table.name])
 
     def _placed(self, table: Table, events: Columns) -> dict[str, np.ndarray]:
@@ -167,12 +167,12 @@ class TraceBuilder:
         return {column.name: rows[column.name] for column in table}
 
     def _table(self, name: str, also: Iterable[str] = ()) -> dict[str, np.ndarray]:
-        """A table's chunks as one; `also` are columns that only place its rows."""
+        """A table's chunks as one; `also` are columns that are used only to place its rows."""
         return joined(TABLES[name], [*self._chunks[name], *_as_chunk(self._rows.get(name, []))], also)
 
 
 def _check_known(table: str, columns: Iterable[str]) -> None:
-    """Refuse what the schema does not know, which would be lost without a word."""
+    """Raise an error for names that the schema does not know; they would be lost silently."""
     if table not in TABLES:
         raise ValueError(f"there is no table {table!r} in the schema of traces; tables are {', '.join(TABLES)}")
     known = TABLES[table].by_name
@@ -182,7 +182,7 @@ def _check_known(table: str, columns: Iterable[str]) -> None:
 
 
 def put_in_order(trace: Trace) -> Trace:
-    """A trace whose rows are as they were written down: sorted, with parents and the events that rows belong to."""
+    """A trace from rows as they were written: sorted, with parents and the events that rows belong to."""
     build = TraceBuilder()
     build.names, build.threads = list(trace.names), list(trace.threads)
     build.inputs, build.frames = list(trace.inputs), list(trace.frames)
@@ -192,7 +192,7 @@ def put_in_order(trace: Trace) -> Trace:
 
 
 def _as_chunk(rows: Sequence[Mapping[str, int]]) -> list[Columns]:
-    """Single rows as chunks: rows that state the same columns make one."""
+    """Single rows as chunks: rows that state the same columns form one."""
     chunks: dict[tuple[str, ...], list[Mapping[str, int]]] = {}
     for row in rows:
         chunks.setdefault(tuple(row), []).append(row)
@@ -218,7 +218,7 @@ def ordered(table: Table, columns: dict[str, np.ndarray]) -> dict[str, np.ndarra
 
 
 def order_of(table: Table, columns: Columns) -> np.ndarray | None:
-    """The order that the schema wants a table's rows in; None if they are."""
+    """The order that the schema wants a table's rows in; None if they have it."""
     keys = [-columns[key[1:]] if key.startswith("-") else columns[key] for key in table.order]
     if not keys or len(keys[0]) < 2 or _is_sorted(keys):
         return None
@@ -226,7 +226,7 @@ def order_of(table: Table, columns: Columns) -> np.ndarray | None:
 
 
 def _is_sorted(keys: Sequence[np.ndarray]) -> bool:
-    """Whether rows are in order already, as those of one thread in order of their start mostly are."""
+    """Whether rows are already in order, as those of one thread mostly are."""
     undecided = np.ones(len(keys[0]) - 1, bool)
     for key in keys:
         before, after = key[:-1], key[1:]

@@ -1,4 +1,4 @@
-"""The devices that a trace can speak of: their numbers and names in PyTorch, and what is known of each."""
+"""The devices of a trace: their numbers and names in PyTorch, and what is known about each."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class DeviceType(Code):
     >>> DeviceType.CPU == "CPU", DeviceType.PrivateUse1 == "NPU", DeviceType(20)
     (True, True, <DeviceType.PrivateUse1: 20>)
 
-    The hash is the number's, so members and their numbers are the same dictionary key; a string that compares equal
-    is not. Use `event["device_type"]`, a plain string, as a key where names are wanted.
+    The hash is the number's, so a member and its number are the same dictionary key; an equal string is not. To use
+    names as keys, use `event["device_type"]`, which is a plain string.
     """
 
     CPU = 0
@@ -42,7 +42,7 @@ class DeviceType(Code):
 
     @property
     def label(self) -> str:
-        """The name users know: Ascend devices plug in as PrivateUse1 and are called NPU."""
+        """The name users know: Ascend devices use PrivateUse1 and are called NPU."""
         return "NPU" if self is DeviceType.PrivateUse1 else self.name
 
     def __eq__(self, other: object) -> bool:
@@ -63,11 +63,11 @@ class DeviceType(Code):
 
 @dataclass(frozen=True)
 class DeviceFacts:
-    """What views and files need to know of a device type."""
+    """What views and files need to know about a device type."""
 
     word: str = ""  # in `torch.device("npu:0")`
-    memory: str = ""  # its memory counts as that of the "cpu" or of the "device"
-    timed: bool = False  # its events carry device time
+    memory: str = ""  # its memory counts as memory of the "cpu" or of the "device"
+    timed: bool = False  # its events have device time
     summed: bool = False  # its rows count in the table's total of device time
     runtime: str = ""  # category of the host's calls that queue work, in a Chrome trace
 

@@ -1,22 +1,22 @@
-"""What can go wrong with traces.
+"""Errors about traces.
 
 ValueError
- ├── BadFile        you gave a file that is no trace, or a damaged one
+ ├── BadFile        you gave a file that is not a trace, or a damaged one
  ├── BadTrace       a trace breaks a rule of the schema
  └── MissingTable   you asked for something that was not recorded, or that the file does not hold
 RuntimeWarning
- └── CutShort       a file ends before its trace does; what is whole was read
+ └── CutShort       a file ends before its trace does; its complete part was read
 """
 
 from __future__ import annotations
 
 
 class BadFile(ValueError):
-    """A file is no trace, or a damaged one; the text names the file and the fault."""
+    """The file is not a trace, or it is damaged; the text names the file and the fault."""
 
 
 class BadTrace(ValueError):
-    """A trace breaks a rule of the schema; the text says which, where."""
+    """A trace breaks a rule of the schema; the text says which rule and where."""
 
 
 class MissingTable(AttributeError, ValueError):
@@ -24,7 +24,7 @@ class MissingTable(AttributeError, ValueError):
 
 
 class CutShort(RuntimeWarning):
-    """A file ends before its trace does, and what is whole in it was read.
+    """A file ends before its trace does; its complete part was read.
 
     >>> print(CutShort("run.json"))
     run.json is cut short; its last rows are missing

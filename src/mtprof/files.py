@@ -1,4 +1,4 @@
-"""Files that are either written whole or not at all."""
+"""Files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import uuid
 from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
-# Level 9, gzip's default, takes several times as long as 3 and saves a few percent on traces.
+# Level 9, gzip's default, takes several times as long as level 3 and saves a few percent on traces.
 _GZIP_LEVEL = 3
-# Names of files that are open in this process: whoever writes to them would not see one that is put in their place.
+# Names of files that are open in this process: whoever writes to them would not see a file put in their place.
 OPEN_FILE = re.compile(r"/dev/(?:(stdout)|(stderr))|/(?:dev|proc/self)/fd/(\d+)")
 
 
@@ -26,11 +26,11 @@ def write_atomically(path: str | bytes | os.PathLike[Any], chunks: Iterable[byte
 
 @contextlib.contextmanager
 def atomic_file(path: str | bytes | os.PathLike[Any]) -> Iterator[BinaryIO]:
-    """A file to write to, which becomes `path` when the block ends well.
+    """A file to write to. It becomes `path` when the block ends without an error.
 
-    The bytes go to a temporary name beside `path`, which is renamed at the end: a reader sees the old file or the
-    new one, and whatever goes wrong leaves the old one in place.
-    A symbolic link goes on pointing where it pointed. What is no file, a pipe or a device, is written to as it is.
+    The bytes go to a temporary name beside `path`, which is renamed at the end. So a reader sees the old file or the
+    new one, and after any failure the old file is still there. A symbolic link keeps its target. A pipe or a device is
+    written to directly.
     """
     name = os.fsdecode(path)
     if not name:
@@ -53,12 +53,12 @@ def atomic_file(path: str | bytes | os.PathLike[Any]) -> Iterator[BinaryIO]:
             with _replacing(target) as file:
                 yield file
     except OSError as error:
-        # OSError picks the subclass that belongs to the number.
+        # OSError picks the subclass for the number.
         raise OSError(error.errno, f"cannot write {name}: {error.strerror or error}") from error
 
 
 def _descriptor(name: str) -> int | None:
-    """A descriptor of the open file that a name stands for, at the place where it is written to; None for others."""
+    """A descriptor of the open file that a name stands for, at its write position; None for other names."""
     found = OPEN_FILE.fullmatch(name)
     if found is None:
         return None
@@ -68,7 +68,7 @@ def _descriptor(name: str) -> int | None:
 
 @contextlib.contextmanager
 def _replacing(target: str) -> Iterator[BinaryIO]:
-    # A name of our own, known before the file exists, so that whatever is raised at whatever moment finds it.
+    # A name of our own, known before the file exists, so that cleaning up finds it whenever an error is raised.
     temporary = beside(target)
     try:
         with open(temporary, "xb") as file:
@@ -77,14 +77,14 @@ def _replacing(target: str) -> Iterator[BinaryIO]:
             shutil.copymode(target, temporary)
         os.replace(temporary, target)
     except BaseException:
-        # It is gone already if the interrupt came just after it was renamed.
+        # It is already gone if the interrupt came just after the rename.
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
 
 
 def beside(target: str) -> str:
-    """A new hidden name in the directory of `target`; names are limited in bytes, so it has not all of a long one."""
+    """A new hidden name in the directory of `target`. Names are limited in bytes, so a long name is cut."""
     folder, base = os.path.split(target)
     start = os.fsencode(base)[:100].decode("utf-8", "ignore")
     return os.path.join(folder, f".{start}.{uuid.uuid4().hex}.part")

@@ -1,4 +1,4 @@
-"""`load`: a recording from a file, whoever wrote it."""
+"""`load`: read a recording from any kind of trace file."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _GZIP = b"\x1f\x8b"
 def load(path: str | os.PathLike[str]) -> Any:
     """Read a recording: a trace file (`.mtp`), or a Chrome trace (`.json`, `.json.gz`) of PyTorch, torch_npu or ours.
 
-    The content decides, not the name. A file that was cut short gives what is whole in it, with a warning. What is no
-    trace raises `BadFile`, a ValueError that names the file and the fault. A folder with the traces of a job's ranks
-    gives `Ranks`, which reads them one at a time.
+    The content decides, not the name. If a file was cut short, its complete part is read, with a warning. A file that
+    is not a trace raises `BadFile`, a ValueError that names the file and the fault. A folder with the traces of a job's
+    ranks gives `Ranks`, which reads them one at a time.
     """
     name = os.fspath(path)
     if os.path.isdir(name):
@@ -35,7 +35,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     elif start.startswith(_GZIP) or start.lstrip()[:1] in (b"{", b"[") or not start.strip():
         trace, cut_short = kineto.salvage(name)
     else:
-        raise BadFile(f"{name} is no trace: it begins with {start[:16]!r}, not as JSON, gzip or Arrow do")
+        raise BadFile(f"{name} is not a trace: it begins with {start[:16]!r}, unlike JSON, gzip or Arrow")
     if cut_short:
         warnings.warn(CutShort(name), stacklevel=2)
     return Recording(trace, source=os.path.basename(name))

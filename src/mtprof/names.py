@@ -1,4 +1,4 @@
-"""Names of events that mean something."""
+"""Event names with a meaning."""
 
 from __future__ import annotations
 
@@ -28,19 +28,20 @@ def frame_text(frame: Frame) -> str:
 
 
 def parse_frame(text: str) -> Frame:
-    """The frame that `frame_text` wrote: `model.py(12): forward`, or a bare name."""
+    """Parse what `frame_text` wrote: `model.py(12): forward`, or a bare name."""
     found = _FRAME.match(text)
     return Frame(found[1], int(found[2]), found[3]) if found else Frame("", 0, text)
 
 
 def has_lines(frame: Frame) -> bool:
-    """Whether the line that an event knows may be one of this frame.
+    """Whether the line that an event knows may be a line of this frame.
 
-    Built-in functions have none, nor have modules, and the runtime's own functions stand where PyTorch's would.
+    Built-in functions and modules have no line. The runtime's own functions appear in place of PyTorch's, which have
+    none.
     """
     return bool(frame.file) and not frame.file.startswith(_RUNTIME)
 
 
 def parse_stack(text: str) -> tuple[Frame, ...]:
-    """The frames of a stack on one line, as `Call stack` has it; torch_npu breaks the line behind each."""
+    """The frames of a stack on one line, as in `Call stack`; torch_npu breaks the line after each."""
     return tuple(map(parse_frame, text.split(";\r\n" if ";\r\n" in text else ";")))

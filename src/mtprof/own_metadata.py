@@ -1,4 +1,4 @@
-"""What may stand under the keys of metadata that this package itself reads, in files and from programs."""
+"""The values allowed under the metadata keys that this package reads, in files and from programs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _is_time(value: Any) -> bool:
 
 
 _EXPECTED: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "mindtorch_v2": (f"an object, in it {STEP_STARTS} a list of integers", lambda value: isinstance(value, dict)
+    "mindtorch_v2": (f"an object with {STEP_STARTS}, a list of integers", lambda value: isinstance(value, dict)
                      and isinstance(value.get(STEP_STARTS, []), list)
                      and all(map(_is_time, value.get(STEP_STARTS, [])))),
     "profiler_overhead_us": ("a number", _is_number),
@@ -34,7 +34,7 @@ _EXPECTED: dict[str, tuple[str, Callable[[Any], bool]]] = {
 
 
 def check_metadata(metadata: dict[str, Any]) -> None:
-    """Raise ValueError for a value that is of no use to those who read it."""
+    """Raise ValueError for a value that a reader of the key could not use."""
     for key, (what, fits) in _EXPECTED.items():
         if key in metadata and not fits(metadata[key]):
-            raise ValueError(f"{key} among the metadata should be {what}, not {str(metadata[key])[:60]}")
+            raise ValueError(f"{key} in the metadata should be {what}, not {str(metadata[key])[:60]}")

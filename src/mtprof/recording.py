@@ -1,4 +1,4 @@
-"""`Recording`: a trace with PyTorch's results on it, wherever it came from."""
+"""`Recording`: a trace with PyTorch's results, from any source."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Path = str | os.PathLike[str]
 
 
 class Recording:
-    """What `mtprof.load` returns, and what a profiler has when it has stopped; `trace` has the columns."""
+    """What `mtprof.load` returns, and what a stopped profiler has; `trace` has the columns."""
 
     def __init__(self, trace: Trace, *, use_device: str | None = None, source: str = "",
                  with_metadata: bool = False, values: Values | None = None) -> None:
@@ -44,7 +44,7 @@ class Recording:
 
     @cached_property
     def use_device(self) -> str | None:
-        """The device besides the CPU that results speak of, by the word that PyTorch uses."""
+        """The device besides the CPU in the results, by PyTorch's word for it."""
         return device_word(self.trace) if self._use_device is None else self._use_device or None
 
     def __repr__(self) -> str:
@@ -69,7 +69,7 @@ class Recording:
                      group_by_overload_name: bool = False, *, group_by_module: bool = False) -> EventList:
         """Events grouped by name and, if asked, by input shapes, innermost stack entries, overload or module."""
         if group_by_module and not (self.trace.events["module"] >= 0).any():
-            self.trace.modules  # noqa: B018  (says how to get it where it is missing)
+            self.trace.modules  # noqa: B018  (raises an error that says how to record it)
         key = (group_by_input_shape, group_by_stack_n, group_by_overload_name, group_by_module)
         if key not in self._averages:
             self._averages[key] = averages_of(
@@ -87,7 +87,7 @@ class Recording:
         return module_tree(self.trace)
 
     def step_summary(self) -> StepSummary:
-        """Per step the time for data, forward, backward and optimizer, and what is left."""
+        """For each step the time for data, forward, backward and optimizer, and the rest."""
         return step_summary(self.trace)
 
     def copies(self) -> Rows[CopyRow]:
@@ -99,11 +99,11 @@ class Recording:
         return collectives(self.trace)
 
     def clocks(self) -> Rows[ClockRow]:
-        """How well the times of devices fit those of the host."""
+        """How well device times fit the host's."""
         return clocks(self.trace)
 
     def memory_profile(self) -> MemoryProfile:
-        """Which memory there was, when, and what for."""
+        """Memory over time, with its categories."""
         for table in ("memory", "uses", "roles"):
             getattr(self.trace, table)  # raises an error that says what is missing
         return MemoryProfile(self.trace, self._values)
@@ -127,12 +127,12 @@ class Recording:
         MemoryProfileTimeline(self.memory_profile()).write(path, default if device is None else device)
 
     def save(self, path: Path) -> None:
-        """Write everything to a file of its own, which `mtprof.load` reads back as it was."""
+        """Write everything to a trace file, which `mtprof.load` reads back unchanged."""
         arrow.save(self.trace, path)
 
 
 def device_word(trace: Trace) -> str | None:
-    """The device, besides the CPU, that a trace has work of."""
+    """The device, besides the CPU, that has work in a trace."""
     device = trace.events["device"]
     for kind in TIMED if device.any() else ():
         if (device == kind).any():

@@ -14,27 +14,27 @@ from .schema import FACTS, POOLS, TABLES, Column, Direction, Kind, Role, Table
 from .store.arrow import FORMAT
 
 _HEAD = f"""\
-# What a trace is
+# The contents of a trace
 
-This page is made from `src/mtprof/schema.py` by `make docs`. A trace is a set of tables, each of columns of one length;
-pools of values that columns refer to by number; and a few facts of the whole. `recording.trace.events["start_ns"]` is a
-NumPy array, `recording.trace.names` a list. A table that was not recorded is missing, and asking for it raises an error
-that says how to record it.
+`make docs` writes this page from `src/mtprof/schema.py`. A trace is a set of tables with columns of equal length, pools
+of values that columns refer to by number, and a few facts about the whole. `recording.trace.events["start_ns"]` is a
+NumPy array, `recording.trace.names` a list. If a table was not recorded, asking for it raises an error that says how to
+record it.
 
-A file (`prof.save("run.mtp")`, format {FORMAT}) is an Arrow file with a column per table; each record batch has one row
-with the rows of one table as a list of structs, so any reader of Arrow can unpack it. A Chrome trace holds the tables
-that are marked so.
+A file (`prof.save("run.mtp")`, format {FORMAT}) is an Arrow file with a column per table. Each record batch has one row
+with the rows of one table as a list of structs, so any reader of Arrow can unpack it. The page marks the tables that a
+Chrome trace holds too.
 
-In the tables below, *refers to* names the pool or table whose entry a number is, with -1 for none. *Owned* rows go when
-what they refer to goes. A *clock* is the one that times are read from. An *identity* means something in its own process
-only.
+In the tables below, *refers to* names the pool or table that a number belongs to; -1 means none. An *owned* row is
+removed together with the row it refers to. *Clock* is the clock of a time. An *identity* has a meaning only in its own
+process.
 """
 
 
 def page() -> str:
-    """The page as text."""
+    """The text of the page."""
     facts = _grid(("fact", "meaning"), ((f"`{name}`", meaning) for name, meaning, _ in FACTS))
-    parts = [_HEAD, "## Facts of the whole\n", facts, "\n## Pools\n"]
+    parts = [_HEAD, "## Facts\n", facts, "\n## Pools\n"]
     for pool in POOLS.values():
         parts.append(f"### `{pool.name}`\n\n{_sentence(pool.meaning)}\n")
         rows = ((f"`{part.name}`", part.type, part.meaning) for part in pool.fields)
@@ -47,10 +47,10 @@ def page() -> str:
 
 
 def _table(table: Table) -> str:
-    notes = [f"Recorded with {table.needs}." if table.needs else "Always there.",
+    notes = [f"Recorded with {table.needs}." if table.needs else "Always recorded.",
              f"Sorted by {', '.join(f'`{key}`' for key in table.order)}." if table.order else "",
              "In Chrome traces too." if table.in_kineto else "",
-             f"A Chrome trace gives it where it has {table.told_by}." if table.told_by else "",
+             f"It is derived from a Chrome trace that has {table.told_by}." if table.told_by else "",
              f"Since format {table.since}." if table.since > 1 else ""]
     rows = ((f"`{column.name}`", np.dtype(column.dtype).name, column.meaning, _notes(column)) for column in table)
     return (f"### `{table.name}`\n\n{_sentence(table.meaning)} {' '.join(filter(None, notes))}\n\n"

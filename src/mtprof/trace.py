@@ -1,4 +1,4 @@
-"""`Trace`: a finished recording, as tables of columns and pools of the values that they refer to."""
+"""`Trace`: a finished recording, as tables of columns and pools of values that they refer to."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class TensorInput:
 
 
 class Arguments(tuple[Any, ...]):
-    """An argument tuple with values that were given by name besides."""
+    """An argument tuple with keyword arguments."""
 
     named: dict[str, Any]
 
     def __new__(cls, values: Iterable[Any], named: dict[str, Any]) -> Arguments:
-        """The values, and the named ones."""
+        """The positional values, and the named ones."""
         result = super().__new__(cls, values)
         result.named = named
         return result
@@ -65,7 +65,7 @@ def empty_table(table: Table) -> Columns:
 
 
 def count_rows(columns: Columns) -> int:
-    """How many rows a table has."""
+    """The number of rows of a table."""
     return len(columns[next(iter(columns))])
 
 
@@ -73,11 +73,11 @@ def count_rows(columns: Columns) -> int:
 class Trace:
     """A finished recording.
 
-    `tables` maps names of `schema.TABLES` to columns, for the tables that were recorded; `trace.memory` is
-    `trace.tables["memory"]`, or raises `MissingTable`. `trace.optional("memory")` is an empty table in that case.
+    `tables` maps names of `schema.TABLES` to columns, for the tables that were recorded. `trace.memory` is
+    `trace.tables["memory"]`, or raises `MissingTable`; `trace.optional("memory")` is an empty table in that case.
     `events` is always there, sorted by thread and start so that a parent comes before its children. Python calls have
-    parents among themselves and so have all other events: with or without stacks, an op has the same parent and the
-    same own time. The pools hold what the numbers in columns stand for.
+    parents among themselves, and so have all other events: with or without stacks, an op has the same parent and the
+    same self time. The pools hold the values of the numbers in columns.
     """
 
     tables: Mapping[str, Columns]
@@ -116,7 +116,7 @@ class Trace:
         return name in self.tables
 
     def optional(self, name: str) -> Columns:
-        """A table, empty where it was not recorded."""
+        """A table; an empty one if it was not recorded."""
         found = self.tables.get(name)
         return empty_table(TABLES[name]) if found is None else found
 
@@ -133,11 +133,11 @@ class Trace:
         return reprs.trace(self)
 
     def with_tables(self, **tables: Columns) -> Trace:
-        """The trace with other tables in place of those of the same name, or besides."""
+        """The trace with these tables added or replaced."""
         return replace(self, tables={**self.tables, **{name: frozen(table) for name, table in tables.items()}})
 
     def with_columns(self, table: str, **columns: np.ndarray) -> Trace:
-        """The trace with other columns in one of its tables."""
+        """The trace with these columns of a table added or replaced."""
         return self.with_tables(**{table: {**self.tables[table], **columns}})
 
     @property
@@ -146,7 +146,7 @@ class Trace:
         return self.events["end_ns"] - self.events["start_ns"]
 
     def self_ns(self) -> np.ndarray:
-        """Own time per event: its duration without its children's."""
+        """Self time per event: its duration without its children's."""
         own = self.duration_ns
         parent = self.events["parent"]
         inside = parent >= 0
@@ -164,13 +164,13 @@ class Trace:
 
 
 def frozen(columns: Columns) -> Columns:
-    """Columns that nobody can write to."""
+    """Columns that are read-only."""
     for column in columns.values():
         column.flags.writeable = False
     return columns
 
 
 def split_python(events: Columns) -> tuple[np.ndarray, np.ndarray]:
-    """The rows that are no Python calls, and those that are."""
+    """The rows that are not Python calls, and those that are."""
     python = np.isin(events["kind"], PYTHON_KINDS)
     return np.flatnonzero(~python), np.flatnonzero(python)

@@ -119,7 +119,7 @@ def test_collectives(tmp_path):
 
 
 @pytest.mark.parametrize(("key", "value", "words"), [
-    ("In msg nelems", "many", "In msg nelems should be an integer of 64 bits, and is 'many'"),
+    ("In msg nelems", "many", "In msg nelems should be an integer of 64 bits, not 'many'"),
     ("Group size", 2**31, "Group size should be an integer of 32 bits"),
     ("Rank", 1.5, "Rank should be an integer"),
 ])

@@ -118,7 +118,7 @@ def without_column(table, name, column):
 
 @pytest.mark.parametrize(("change", "words"), [
     (lambda t: t.replace_schema_metadata({b"mtprof": b"99"}), "has format 99"),
-    (lambda t: t.replace_schema_metadata({}), "is an Arrow file, but no trace"),
+    (lambda t: t.replace_schema_metadata({}), "is an Arrow file, not a trace"),
     (lambda t: t.replace_schema_metadata({b"mtprof": b"x" * 99}), "has format xxxx"),
     (lambda t: t.drop_columns(["memory"]).replace_schema_metadata({b"mtprof": b"1"}), "no column memory"),
     (lambda t: t.drop_columns(["copies"]), "no column copies"),
@@ -169,7 +169,7 @@ def test_a_code_that_nobody_knows(tmp_path, column, wrong):
 
 
 @pytest.mark.parametrize(("content", "words"), [
-    (b"", "JSON"), (b"hello", "is no trace"), (b"\x1f\x8bnot gzip", "gzip"), (b"{", "JSON"), (b"[]", "without events"),
+    (b"", "JSON"), (b"hello", "is not a trace"), (b"\x1f\x8bnot gzip", "gzip"), (b"{", "JSON"), (b"[]", "without events"),
     (b"ARROW1\0\0garbage", "cut short")])
 def test_what_is_no_trace(tmp_path, content, words):
     (tmp_path / "no.bin").write_bytes(content)
@@ -234,7 +234,7 @@ def test_damaged_bytes(data, tmp_path_factory):
 def test_a_tree_that_goes_round(tmp_path):
     trace = small_trace().with_columns("events", parent=np.array([1, 0], np.int32))
     arrow.save(trace, tmp_path / "t.mtp")
-    with pytest.raises(mtprof.BadFile, match="row 0 of events comes before what parent says"):
+    with pytest.raises(mtprof.BadFile, match="row 0 of events comes before the row that parent refers to"):
         mtprof.load(tmp_path / "t.mtp").table()
 
 

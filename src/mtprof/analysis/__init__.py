@@ -5,10 +5,9 @@
 >>> analysis.headline, analysis.breakdown.typical, analysis.operators(by=["shape"])[0]  # doctest: +SKIP
 >>> compare(Analysis(before), Analysis(after)).summary  # doctest: +SKIP
 
-`Analysis` has `steps`, `breakdown`, `operators(by)`, `modules`, `memory_peaks`,
-`advice` and `headline`. What devices did
-is in `mtprof.analysis.device`. A view needs what it shows and nothing else, so everything is computed when it is first
-asked for. All times are integers in nanoseconds by the trace's host clock, unless a name ends in `_us`.
+`Analysis` has `steps`, `breakdown`, `operators(by)`, `modules`, `memory_peaks`, `advice` and `headline`.
+`mtprof.analysis.device` has the work of devices. Everything is computed on first use, so a view pays only for what it
+shows. All times are integers in nanoseconds by the trace's host clock, unless a name ends in `_us`.
 """
 
 from __future__ import annotations

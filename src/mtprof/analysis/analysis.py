@@ -1,4 +1,4 @@
-"""`Analysis`: the questions that people ask of a recording, each answered once."""
+"""`Analysis`: the questions that people ask about a recording, each answered once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .steps import Steps, find_steps
 
 
 class Analysis:
-    """What a recording says, computed when first asked for and then kept.
+    """The answers from a recording, computed on first use and then kept.
 
     >>> import mtprof
     >>> from mtprof.analysis import Analysis
@@ -47,7 +47,7 @@ class Analysis:
 
     @cached_property
     def places(self) -> Places:
-        """Where in the user's code events came from."""
+        """The places in the user's code that events came from."""
         return Places(self.trace)
 
     @cached_property
@@ -57,7 +57,7 @@ class Analysis:
 
     @cached_property
     def breakdown(self) -> StepBreakdown:
-        """Where the time of each step went."""
+        """The parts of each step's time."""
         return step_breakdown(self)
 
     def operators(self, by: Sequence[str] = ()) -> list[OperatorRow]:
@@ -74,12 +74,12 @@ class Analysis:
 
     @cached_property
     def memory_profile(self) -> MemoryProfile:
-        """Which memory there was, when, and what for; raises an error that says what was not recorded."""
+        """Memory over time with its categories; raises an error that says what was not recorded."""
         return self.recording.memory_profile()
 
     @cached_property
     def memory_peaks(self) -> list[MemoryPeak]:
-        """Per device, who held the memory at its peak; none if memory was not recorded."""
+        """The memory peak of each device and what held it; empty if memory was not recorded."""
         return memory_peaks(self)
 
     @cached_property
@@ -101,7 +101,7 @@ class Analysis:
     def headline(self) -> str:
         """One sentence that says where the time goes, on average over the steps after the warm-up.
 
-        A single step that took longer than all others together is named instead of counted.
+        A single step that took longer than all others together is named instead of included.
         """
         from .figures import percent_text
 

@@ -1,4 +1,4 @@
-"""Where the time of steps goes, and what a typical one looks like."""
+"""Where the time of steps goes, and what a typical step looks like."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _MUCH = 0.2  # how far the average step may be from the median one, in length or
 
 @dataclass(frozen=True)
 class StepBreakdown:
-    """A row per step, the average one, and the typical one: of median length. Both leave out steps that warm up."""
+    """A row per step, the average one, and the typical one: of median length. Both leave out the warm-up."""
 
     rows: list[StepRow]
     source: StepSource
-    warmup: int  # how many steps at the start took much longer than those after them
+    warmup: int  # number of steps at the start that took much longer than later ones
 
     @property
     def typical(self) -> StepRow | None:
-        """The steady row of median length, None if there is no step at all; of an even number the shorter of two."""
+        """The steady row of median length; of an even number the shorter of two. None without a step."""
         steady = self.steady
         return sorted(steady, key=lambda row: row.wall_us)[(len(steady) - 1) // 2] if steady else None
 
@@ -44,7 +44,7 @@ class StepBreakdown:
 
     @property
     def average(self) -> StepRow | None:
-        """The steady rows but `apart` on average, as a row whose step is -1; None if there is no step at all."""
+        """The average of the steady rows except `apart`, as a row whose step is -1. None without a step."""
         apart = self.apart
         rows = [row for row in self.steady if row is not apart]
         if not rows:
@@ -54,7 +54,7 @@ class StepBreakdown:
 
     @property
     def differ(self) -> str:
-        """A sentence on the typical step, if the average one is far from it: then steps are not all alike."""
+        """A sentence about the typical step, if the average one is far from it, because steps differ much."""
         from .figures import percent_text, time_text
 
         typical, average = self.typical, self.average
@@ -72,7 +72,7 @@ class StepBreakdown:
 
     @property
     def steady(self) -> list[StepRow]:
-        """The rows after the warm-up, without a last one in which no op ran, as where a loader was found empty."""
+        """The rows after the warm-up, without a last one in which no op ran, as when a loader was found empty."""
         last = len(self.rows)
         while last > self.warmup + 1 and not self.rows[last - 1].ops:
             last -= 1
@@ -100,7 +100,7 @@ def step_breakdown(analysis: Analysis) -> StepBreakdown:
 
 
 def warmup(wall: np.ndarray, ratio: float = 2.0) -> int:
-    """How many steps at the start took `ratio` times the median of the later ones, or longer; at most a third.
+    """The number of steps at the start that took at least `ratio` times the median of the later ones; at most a third.
 
     >>> warmup(np.array([9., 4., 1., 1., 1., 1.])), warmup(np.array([1., 1., 5., 1.])), warmup(np.array([5., 1.]))
     (2, 0, 0)

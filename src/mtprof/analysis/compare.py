@@ -1,9 +1,9 @@
-"""Two recordings side by side, with noise told from change.
+"""Two recordings compared, with change separated from noise.
 
-Where both have several steps, each row is compared by its time per step: the difference of the means over the steps,
-with the interval that covers 95 % of what chance would give (Welch's, for means of samples with different spread).
-Steps of the warm-up do not count, and steps that lie far outside the others, as those interrupted by another program,
-are drawn in to the edge of the rest first. A change counts if its interval leaves out zero and it is larger than 1 %.
+If both have several steps, each row is compared by its time per step: the difference of the means over the steps, with
+its 95 % interval (Welch's, for means of samples with different spread). Steps of the warm-up do not count. Steps far
+outside the others, such as those interrupted by another program, are first drawn in to the edge of the rest. A change
+counts if its interval excludes zero and it is larger than 1 %.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FEWEST_STEPS = 3
 
 
 class Change(Enum):
-    """What a comparison says of a row."""
+    """The verdict on a row."""
 
     SLOWER = "slower"
     FASTER = "faster"
@@ -39,13 +39,13 @@ class Change(Enum):
 
 @dataclass(frozen=True)
 class Difference:
-    """A row of both recordings: nanoseconds per step (of the whole recording where there are no steps)."""
+    """A row of both recordings: nanoseconds per step (or of the whole recording without steps)."""
 
     name: str
     before_ns: float
     after_ns: float
     difference_ns: float
-    low_ns: float | None  # ends of the 95 % interval of the difference; None where it is not known
+    low_ns: float | None  # ends of the 95 % interval of the difference; None if unknown
     high_ns: float | None
     change: Change
     before_calls: float = 0.0  # per step
@@ -126,7 +126,7 @@ class _Samples:
         return {part: (np.array([1000 * row.part_us(part) for row in rows]), 1.0) for part in PARTS}
 
     def operators(self) -> Series:
-        """Self times of events that are no Python calls, on all threads."""
+        """Self times of events that are not Python calls, on all threads."""
         trace = self.analysis.trace
         kinds = trace.events["kind"]
         rows = np.flatnonzero(~np.isin(kinds, PYTHON_KINDS) & (kinds != Kind.STEP))
@@ -190,7 +190,7 @@ def _difference(name: str, before: np.ndarray, after: np.ndarray, before_calls: 
 
 
 def drawn_in(values: np.ndarray) -> np.ndarray:
-    """Values with those far outside the middle half put at its edge, three times its width away.
+    """The values, with those far outside the middle half moved to its edge, three times its width away.
 
     >>> bool(drawn_in(np.array([10., 11., 12., 11., 10., 500.])).max() < 20)
     True
@@ -221,7 +221,7 @@ _QUANTILES = np.array([12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.306, 2.228, 
 
 
 def t_quantile(freedom: float) -> float:
-    """How many standard errors a 95 % interval reaches to each side.
+    """The number of standard errors that a 95 % interval reaches to each side.
 
     >>> round(t_quantile(7), 2), round(t_quantile(1000), 2)
     (2.37, 1.96)

@@ -1,4 +1,4 @@
-"""Numbers as people say them: three significant digits and a unit."""
+"""Numbers in readable form: three significant digits and a unit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def three_digits(value: float) -> str:
     if not value:
         return "0"
     digits = max(0, 2 - math.floor(math.log10(abs(value))))
-    # Half a digit goes up, as in the page; Python's own formatting would write 61.25 as 61.2.
+    # Half a digit rounds up, as in the page; Python's own formatting would write 61.25 as 61.2.
     return f"{Decimal(value).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP):f}"
 
 
@@ -27,7 +27,7 @@ def time_text(time_ns: float) -> str:
     ('1.23 ms', '950 ns', '0 ns')
     """
     for size, unit in _TIMES:
-        # 999.6 µs would be written as 1000 µs.
+        # Otherwise 999.6 µs would be written as 1000 µs.
         if abs(time_ns) >= size * 0.9995:
             return f"{three_digits(time_ns / size)} {unit}"
     return f"{three_digits(time_ns)} ns"
@@ -53,7 +53,7 @@ def share_text(share: float) -> str:
 
 
 def percent_text(share: float) -> str:
-    """Without decimals, but never all for less than all.
+    """Without decimals, but 100% only for all.
 
     >>> percent_text(0.123), percent_text(0.997), percent_text(1)
     ('12%', '99.7%', '100%')

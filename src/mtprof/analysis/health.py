@@ -1,8 +1,7 @@
-"""What is wrong with a trace, and a trace without it.
+"""Faults of a trace, and a trace without them.
 
-A reader makes a valid trace of whatever a file says: it cuts negative durations and finds parents anew. What a file
-said
-that no program can have done is therefore looked for in the file itself as well, where it is a Chrome trace.
+A reader makes a valid trace from any file: it cuts negative durations and computes parents. So contents that no program
+can produce are also searched in the file itself, if it is a Chrome trace.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class Ailment:
 
 
 def examine(trace: Trace, path: str | None = None) -> list[Ailment]:
-    """All that is wrong with a trace and, if it is given, with the Chrome trace that it was read from."""
+    """All faults of a trace and, if given, of the Chrome trace that it was read from."""
     found = [Ailment("rule", text) for text in problems(trace)]
     found += [ailment for look in (_lost, _crossing, _unlaunched, _unpaired, _outside) for ailment in look(trace)]
     if path is not None:
@@ -56,7 +55,7 @@ def crossing_rows(trace: Trace) -> np.ndarray:
             continue
         start, end, thread = events["start_ns"][rows], events["end_ns"][rows], events["thread"][rows]
         for number in np.unique(thread).tolist():
-            # Of roots of a thread that overlap, the later one crosses an earlier one: inside it, it would be no root.
+            # If roots of a thread overlap, the later one crosses an earlier one: inside it, it would not be a root.
             top = np.flatnonzero((events["parent"][rows] < 0) & (thread == number))
             late = start[top][1:] < np.maximum.accumulate(end[top])[:-1]
             found.append(rows[top[1:][late]])
@@ -68,7 +67,7 @@ def _crossing(trace: Trace) -> Iterator[Ailment]:
     if len(rows):
         name = trace.names[trace.events["name"][rows[0]]]
         yield Ailment("nesting",
-                      f"{counted(len(rows), 'event')} from inside an event of the same thread to after its end, the "
+                      f"{counted(len(rows), 'event')} start inside an event of the same thread and end after it; the "
                       f"first is {name!r}", len(rows))
 
 
@@ -81,7 +80,7 @@ def _unlaunched(trace: Trace) -> Iterator[Ailment]:
     alone = work[~np.isin(events["correlation"][work], hosts)]
     if len(alone):
         yield Ailment("unbalanced flow",
-                      f"{len(alone):,} of {len(work):,} pieces of device work have no call of the host "
+                      f"{len(alone):,} of {len(work):,} pieces of device work have no host call "
                       "that launched them", len(alone))
     early = _before_launch(trace, work)
     if early:
@@ -126,7 +125,7 @@ def _outside(trace: Trace) -> Iterator[Ailment]:
 
 
 def _in_file(path: str) -> list[Ailment]:
-    """Faults of a Chrome trace that reading it hides."""
+    """Faults of a Chrome trace that reading hides."""
     import orjson
 
     with open(path, "rb") as file:
@@ -138,7 +137,7 @@ def _in_file(path: str) -> list[Ailment]:
             return []
         document: Any = orjson.loads(content)
     except (orjson.JSONDecodeError, OSError, EOFError):
-        return []  # the reader has made what it could of it, and has said so
+        return []  # the reader has read what it could, and has warned
     events = document.get("traceEvents", []) if isinstance(document, dict) else []
     negative = sum(isinstance(e.get("dur"), (int, float)) and e["dur"] < 0 for e in events if isinstance(e, dict))
     before = sum(e.get("ph") == "X" and isinstance(e.get("ts"), (int, float)) and e["ts"] < 0
@@ -153,13 +152,13 @@ def _in_file(path: str) -> list[Ailment]:
         found.append(Ailment("negative times", f"{counted(before, 'event')} with a negative timestamp", before))
     if starts ^ ends:
         found.append(Ailment("unbalanced flow",
-                             f"{len(starts - ends):,} arrows begin and do not end, {len(ends - starts):,} "
-                             "end and do not begin", len(starts ^ ends)))
+                             f"{len(starts - ends):,} arrows begin without an end, {len(ends - starts):,} "
+                             "end without a beginning", len(starts ^ ends)))
     return found
 
 
 def repaired(trace: Trace) -> tuple[Trace, list[str]]:
-    """A trace that keeps all rules, and what was done to it, in words."""
+    """A trace that keeps all rules, and a list of the changes, in words."""
     done = []
     events = {name: column.copy() for name, column in trace.events.items()}
     late = events["end_ns"] < events["start_ns"]
@@ -179,12 +178,12 @@ def repaired(trace: Trace) -> tuple[Trace, list[str]]:
         done.append("the recording now begins with its first event and ends with its last")
     if mended.epoch_ns + low < 0:
         mended = replace(mended, epoch_ns=-low)
-        done.append("times count from the first event, as they were before 1970")
-    return mended, done or ["nothing had to be changed"]
+        done.append("times now count from the first event, because they were before 1970")
+    return mended, done or ["nothing needed a change"]
 
 
 def _cut(trace: Trace, rows: np.ndarray) -> Trace:
-    """The trace with events that crossed the root before them ended with that one."""
+    """The trace with events that crossed the root before them now ending with that root."""
     events = {name: column.copy() for name, column in trace.events.items()}
     top = np.flatnonzero((events["parent"] < 0) & (events["device"] == 0))
     python = np.isin(events["kind"], PYTHON_KINDS)

@@ -25,7 +25,7 @@ def union(start: np.ndarray, end: np.ndarray) -> Intervals:
 
 
 def length(intervals: Intervals) -> int:
-    """How much a union covers."""
+    """The total length of a union."""
     return int((intervals[1] - intervals[0]).sum())
 
 
@@ -45,7 +45,7 @@ def covered(intervals: Intervals, low: np.ndarray, high: np.ndarray) -> np.ndarr
 
 
 def intersection(one: Intervals, other: Intervals) -> Intervals:
-    """What two unions both cover."""
+    """What both of two unions cover."""
     if not len(one[0]) or not len(other[0]):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     # An interval of `one` meets those of `other` from the first that ends after its start to the last that starts
@@ -60,7 +60,7 @@ def intersection(one: Intervals, other: Intervals) -> Intervals:
 
 
 def gaps(intervals: Intervals, low: int, high: int) -> Intervals:
-    """The stretches of a window that a union leaves free."""
+    """The stretches of a window outside a union."""
     start, end = intervals
     inside = (end > low) & (start < high)
     start, end = np.maximum(start[inside], low), np.minimum(end[inside], high)

@@ -1,4 +1,4 @@
-"""Who held the memory at its peak."""
+"""What held the memory at its peak."""
 
 from __future__ import annotations
 
@@ -19,40 +19,40 @@ OUTSIDE = "(outside of ops)"
 
 @dataclass(frozen=True)
 class Holder:
-    """Memory at the peak that has something in common."""
+    """Memory at the peak with a common property."""
 
     name: str  # a category, a module's path, an op or a place
     bytes: int
-    blocks: int | None  # None for a category, which is known by its size alone
+    blocks: int | None  # None for a category, of which only the size is known
 
 
 @dataclass(frozen=True)
 class Block:
-    """One allocation that lived at the peak."""
+    """One allocation that was alive at the peak."""
 
     bytes: int
     op: str
     module: str
     place: Place | None
     time_ns: int  # host clock
-    step: int  # place of the step that it was made in, or -1
+    step: int  # index of the step in which it was made, or -1
 
 
 @dataclass(frozen=True)
 class MemoryPeak:
-    """The moment at which a device had most memory in use, and what it was in use for."""
+    """The moment at which a device had most memory in use, and what used it."""
 
     device: str
     peak_bytes: int
     time_ns: int  # host clock
-    step: int  # place of the step, from 0, or -1
+    step: int  # index of the step, from 0, or -1
     before_bytes: int  # in use when the recording began
-    low_bytes: int  # the median over steps of the least that was in use, or over the recording if there are none
+    low_bytes: int  # median over steps of the least in use; without steps, the least of the recording
     by_op: list[Holder] = field(default_factory=list)
     by_module: list[Holder] = field(default_factory=list)
     by_place: list[Holder] = field(default_factory=list)
     by_category: list[Holder] = field(default_factory=list)  # empty unless shapes, memory and stacks were recorded
-    largest: list[Block] = field(default_factory=list)  # the largest blocks that lived then
+    largest: list[Block] = field(default_factory=list)  # the largest blocks alive then
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values."""
@@ -63,7 +63,7 @@ class MemoryPeak:
 
 
 def memory_peaks(analysis: Analysis) -> list[MemoryPeak]:
-    """The peak of each device with a record of memory, the largest one first; none without `profile_memory`."""
+    """The peak of each device with a record of memory, the largest one first; empty without `profile_memory`."""
     memory = analysis.trace.optional("memory")
     if not len(memory["time_ns"]):
         return []
@@ -132,7 +132,7 @@ def _numbered(places: list[Place | None]) -> tuple[np.ndarray, Any]:
 
 
 def _live(address: np.ndarray, size: np.ndarray, top: int) -> np.ndarray:
-    """Rows of the allocations that have not been released until row `top`."""
+    """Rows of the allocations that are not released before row `top`."""
     address = address[: top + 1]
     last = np.full(len(address), True)
     order = np.argsort(address, kind="stable")

@@ -12,10 +12,10 @@ from .steps import find_steps
 
 
 def merged(traces: Sequence[Trace], *, by_steps: bool = False) -> tuple[Trace, list[int]]:
-    """One trace of all, and what was added to the clock of each to put it on the clock of the first.
+    """One trace from several, and what was added to each clock to match the first one's.
 
-    Clocks are brought together by the nanoseconds since 1970 that each trace states, or, `by_steps`, so that the first
-    step that all have begins at the same moment. Traces that state no time of day need `by_steps`.
+    Clocks are aligned by the nanoseconds since 1970 that each trace states or, with `by_steps`, so that the first
+    common step begins at the same moment. Traces that state no time of day need `by_steps`.
     """
     first = traces[0]
     if by_steps:
@@ -23,7 +23,7 @@ def merged(traces: Sequence[Trace], *, by_steps: bool = False) -> tuple[Trace, l
     else:
         missing = [number for number, trace in enumerate(traces) if not trace.epoch_ns]
         if missing:
-            raise ValueError(f"trace {missing[0] + 1} states no time of day, so that its clock cannot be aligned; "
+            raise ValueError(f"trace {missing[0] + 1} states no time of day, so its clock cannot be aligned; "
                              "use --align steps")
         offsets = [trace.epoch_ns - first.epoch_ns for trace in traces]
     moved = [_apart(shifted(trace, offset), number, traces) for number, (trace, offset) in enumerate(zip(traces,
@@ -49,7 +49,7 @@ def _by_steps(traces: Sequence[Trace]) -> list[int]:
 
 
 def _apart(trace: Trace, number: int, traces: Sequence[Trace]) -> Trace:
-    """The trace with processes that no other one has: on several machines two may have the same number."""
+    """The trace with process numbers that no other one has: on several machines two processes may have the same."""
     info = trace.metadata.get("distributedInfo")
     rank = info.get("rank", number) if isinstance(info, dict) else number
     earlier = {thread.pid for other in traces[:number] for thread in other.threads}

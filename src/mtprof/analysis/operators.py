@@ -1,4 +1,4 @@
-"""What ran, grouped: a row per op and, if asked, per input shapes, place in the code, module or step."""
+"""Events in groups: a row per op and, if asked, per input shapes, place in the code, module or step."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class OperatorRow:
     device: str  # "cpu", "cuda", "npu", …
     calls: int
     self_ns: int
-    total_ns: int  # of nested events of one name only the outermost counts
+    total_ns: int  # of nested events of one name, only the outermost counts
     self_share: float  # of the self times of all rows of its device
     self_device_ns: int  # of the work that it launched itself
     device_ns: int
     self_bytes: int  # memory that it allocated and did not release itself
     bytes: int
-    flops: int  # 0 where there is no formula
+    flops: int  # 0 without a formula
     shapes: str = ""  # of its inputs, if grouped by them
     module: str = ""
     overload: str = ""
@@ -43,7 +43,7 @@ class OperatorRow:
 
     @property
     def mean_ns(self) -> float:
-        """Total time by call."""
+        """Total time per call."""
         return self.total_ns / self.calls
 
     def to_dict(self) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def operators(analysis: Analysis, by: Sequence[str] = ()) -> list[OperatorRow]:
     """Rows by self time, largest first; `by` are words of `GROUPINGS`. Python calls and steps are left out."""
     wrong = [word for word in by if word not in GROUPINGS]
     if wrong:
-        raise ValueError(f"operators can be grouped by {', '.join(GROUPINGS)}, and not by {wrong[0]!r}")
+        raise ValueError(f"operators can be grouped by {', '.join(GROUPINGS)}, not by {wrong[0]!r}")
     view, trace = analysis.view, analysis.trace
     events = trace.events
     kept = np.flatnonzero((view.row >= 0) & ~np.isin(view.kind, [*PYTHON_KINDS, Kind.STEP]))
@@ -80,7 +80,7 @@ def operators(analysis: Analysis, by: Sequence[str] = ()) -> list[OperatorRow]:
     def total(column: np.ndarray) -> list[int]:
         return np.bincount(group, column, len(first)).astype(np.int64).tolist()
 
-    # A call within a call of the same name is part of its time already.
+    # A call inside a call of the same name is already part of its time.
     outermost = ~_within_same(view.parent, view.name)[kept]
     on_device = np.isin(device, _TIMED)
     elapsed = (view.end_ns - view.start_ns)[kept]
@@ -124,7 +124,7 @@ def _text(names: Sequence[str], number: int) -> str:
 
 
 def _shape_numbers(analysis: Analysis) -> tuple[list[str], np.ndarray]:
-    """Texts of input shapes, and which of them each entry of the pool of inputs has; one more entry, for -1."""
+    """Texts of input shapes, and the text of each entry of the pool of inputs; one more entry for -1."""
     view, known = analysis.view, dict[str, int]()
     texts = [str(arguments.shapes(view.arguments(number))) for number in range(len(analysis.trace.inputs))]
     numbers = [known.setdefault(text, len(known)) for text in [*texts, ""]]

@@ -12,7 +12,7 @@ from ..names import has_lines
 from ..tables.tree import nearest
 from ..trace import Frame, Trace
 
-# Traces name files relative to Python's path, so that a library is known by the first part of the name.
+# Traces name files relative to Python's path, so the first part of the name identifies a library.
 _LIBRARIES = frozenset({
     "torch", "mindtorch_v2", "torch_npu", "torchvision", "torchaudio", "torchdata", "numpy", "mtprof", "transformers",
     "accelerate", "diffusers", "timm", "lightning", "pytorch_lightning", "lightning_fabric", "datasets", "deepspeed",
@@ -24,7 +24,7 @@ _SOMEWHERE_ELSE = re.compile(r"(^|[/\\])(site-packages|dist-packages|lib[/\\]pyt
 
 @dataclass(frozen=True)
 class Place:
-    """A line of code, or a function where the line is not known."""
+    """A line of code, or a function if the line is unknown."""
 
     file: str
     line: int
@@ -35,7 +35,7 @@ class Place:
 
 
 def is_users(frame: Frame) -> bool:
-    """Whether a frame is of the user's code rather than of a library.
+    """Whether a frame belongs to the user's code instead of a library.
 
     >>> is_users(Frame("train.py", 3, "main")), is_users(Frame("torch/nn/modules/linear.py", 3, "forward"))
     (True, False)
@@ -47,9 +47,9 @@ def is_users(frame: Frame) -> bool:
 
 
 class Places:
-    """Places of a trace's stacks; answers are -1 or None where there is no stack, or none of its frames is the user's.
+    """Places of a trace's stacks; -1 or None without a stack, or if none of its frames is the user's.
 
-    With stacks of mere library code, as those of a benchmark inside a library, the innermost frame stands in.
+    If a stack has only library code, as in a benchmark inside a library, its innermost frame is used.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -60,16 +60,16 @@ class Places:
         if len(stacks["frame"]):
             own = nearest(stacks["caller"], users[stacks["frame"]])
             self._frame_of_stack = np.where(own >= 0, stacks["frame"][own], -1)
-            # An event's line is of the innermost frame that is neither built in nor of the runtime.
+            # An event's line belongs to the innermost frame that is neither built-in nor part of the runtime.
             lined = np.array([has_lines(frame) for frame in trace.frames], bool)
             self._has_line = own == nearest(stacks["caller"], lined[stacks["frame"]])
 
     def frames(self, stack: np.ndarray) -> np.ndarray:
-        """The innermost frame of the user's for each stack: its number in `trace.frames`, or -1."""
+        """The user's innermost frame for each stack: its number in `trace.frames`, or -1."""
         return np.append(self._frame_of_stack, -1)[stack]
 
     def lines(self, stack: np.ndarray, line: np.ndarray) -> np.ndarray:
-        """The line that ran in that frame, of events with these stacks and lines; 0 where a library is in between."""
+        """The line that ran in that frame, for events with these stacks and lines; 0 if a library is in between."""
         return np.where(np.append(self._has_line, False)[stack], np.maximum(line, 0), 0)
 
     def at(self, frame: int, line: int = 0) -> Place | None:
@@ -77,11 +77,11 @@ class Places:
         if frame < 0:
             return None
         found = self.trace.frames[frame]
-        # A module begins with line 1, wherever in it something ran.
+        # A module begins with line 1, wherever something in it ran.
         return Place(found.file, line or (0 if found.function == "<module>" else found.line), found.function)
 
     def of_rows(self, rows: np.ndarray, weight: np.ndarray | None = None) -> Place | None:
-        """The place that most of some events came from, by number or by weight; a line if most are from one."""
+        """The place that most of some events came from, by number or by weight; a line if most are from one line."""
         stack = self.trace.events["stack"][rows]
         frames = self.frames(stack)
         known = frames >= 0

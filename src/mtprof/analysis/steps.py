@@ -1,4 +1,4 @@
-"""The steps of a program, said by it or found: where each begins and ends."""
+"""The steps of a program, stated or found: where each begins and ends."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOADER = "enumerate(DataLoader)#"
 
 
 class StepSource(Enum):
-    """How one knows the steps."""
+    """How the steps were found."""
 
     EVENTS = "ProfilerStep events"
     CALLS = "calls of step()"
@@ -41,21 +41,21 @@ class Steps:
 
     @property
     def known(self) -> bool:
-        """Whether there are steps at all, rather than one stretch for everything."""
+        """Whether there are steps at all, instead of one stretch for everything."""
         return self.source is not StepSource.WHOLE
 
     @property
     def duration_ns(self) -> np.ndarray:
-        """How long each took."""
+        """The length of each step."""
         return self.end_ns - self.start_ns
 
     @property
     def windows(self) -> Windows:
-        """As `step_summary` takes them."""
+        """In the form that `step_summary` takes."""
         return self.number, self.start_ns, self.end_ns, self.thread
 
     def of(self, start_ns: np.ndarray) -> np.ndarray:
-        """The place, from 0, of the step in which each time lies, or -1."""
+        """The index, from 0, of the step that contains each time, or -1."""
         place = np.searchsorted(self.start_ns, start_ns, "right") - 1
         inside = (place >= 0) & (start_ns < self.end_ns[np.maximum(place, 0)])
         return np.where(inside, place, -1)
@@ -64,9 +64,9 @@ class Steps:
 def find_steps(trace: Trace) -> Steps:
     """The steps of a trace.
 
-    Those that the program stated, if it did. Else a step ends with a step of the optimizer (of the one that stepped
-    first, where several take turns), or, where none ran, begins with a batch of the loader. The first step begins with
-    the first event of the thread, the batch that it waits for included.
+    These are the steps that the program stated, if any. Otherwise a step ends with a step of the optimizer (if several
+    take turns, of the one that stepped first). Without an optimizer, a step begins with a batch of the loader. The
+    first step begins with the first event of the thread, including the batch that it waits for.
     """
     events = trace.events
     if ((events["kind"] == Kind.STEP) & (events["device"] == 0)).any():
@@ -77,7 +77,8 @@ def find_steps(trace: Trace) -> Steps:
 
 
 def _scopes(trace: Trace, prefix: str) -> np.ndarray:
-    """Rows of scopes of the host whose names begin so, in order of time; an outermost one stands for those in it."""
+    """Rows of host scopes with this beginning of the name, in order of time; an outermost one stands for those in
+    it."""
     events = trace.events
     called = np.array([name.startswith(prefix) for name in trace.names], bool)[events["name"]]
     wanted = called & (events["kind"] == Kind.SCOPE) & (events["device"] == 0)
@@ -95,8 +96,9 @@ def _optimizer_steps(trace: Trace) -> Steps | None:
     thread = int(events["thread"][rows[0]])
     rows = rows[(events["name"][rows] == events["name"][rows[0]]) & (events["thread"][rows] == thread)]
     end = events["end_ns"][rows]
-    # What the program does before its loop, as building the model, is no part of the first step: that begins with the
-    # batch that it waited for, or with the first module or backward event that led to it, or with the first event.
+    # What the program does before its loop, such as building the model, is not part of the first step. That step begins
+    # with the batch that it waited for, or with the first module or backward event that led to it, or with the first
+    # event.
     start = np.concatenate(([_first_start(trace, thread, int(events["start_ns"][rows[0]]))], end[:-1]))
     return Steps(np.arange(len(rows)), start, end, thread, StepSource.OPTIMIZER)
 

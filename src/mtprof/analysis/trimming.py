@@ -1,4 +1,4 @@
-"""A stretch of a recording as a recording of its own."""
+"""Cuts a stretch of time out of a recording."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ..trace import Trace
 def trimmed(trace: Trace, low_ns: int, high_ns: int) -> Trace:
     """What began between two times of the host clock; the new recording begins there, and ends with the last of it.
 
-    The last moment belongs to what follows, so that neighbouring stretches share nothing.
+    The end time itself is excluded, so neighbouring stretches share nothing.
     """
     part = between(trace, low_ns, max(low_ns, high_ns - 1))
     own = trace.metadata.get("mindtorch_v2", {})
     metadata = dict(trace.metadata)
     if own.get(STEP_STARTS):
-        # Calls of step() are told from the start of the recording, which is another now.
+        # Calls of step() are counted from the start of the recording, which has moved.
         moved = [start + trace.start_ns - low_ns for start in own[STEP_STARTS]]
         metadata["mindtorch_v2"] = {**own, STEP_STARTS: [time for time in moved if 0 < time < high_ns - low_ns]}
     end_ns = max(high_ns, int(part.events["end_ns"].max(initial=high_ns)))

@@ -1,1 +1,1 @@
-"""Files made from a trace or from lists of events: Chrome traces, stacks, tables. Knows no tensor."""
+"""Exports of a trace or of lists of events: Chrome traces, stacks, tables. No module here knows tensors."""

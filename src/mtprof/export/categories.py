@@ -1,4 +1,4 @@
-"""A trace with only some categories of events, as a filter of activities asks for."""
+"""A trace with only some categories of events, for a filter of activities."""
 
 from __future__ import annotations
 

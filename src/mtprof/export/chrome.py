@@ -1,6 +1,6 @@
-"""A trace as a Chrome trace file, in the form that PyTorch's Kineto gives it.
+"""A trace as a Chrome trace file, in the format of PyTorch's Kineto.
 
-Perfetto, chrome://tracing and scripts written for PyTorch's files read it. What PyTorch has no key for is added under
+Perfetto, chrome://tracing and scripts written for PyTorch's files read it. Values for which PyTorch has no key have
 keys of our own: `Module`, `FLOPs`, `Overload`, `Inputs`, `Step`, `Kind`, `Call stack` in an event's `args`, and
 `mindtorch_v2` at the top. `mtprof.load` turns the file back into an equal trace.
 """
@@ -39,13 +39,13 @@ def write(trace: Trace, path: str | os.PathLike[str], *, metadata: dict[str, str
     """Write `trace` to `path`; a name that ends in `.gz` is compressed. `with_overloads` names ops `aten::add.Tensor`.
 
     `metadata` maps further top-level keys to JSON text, as `add_metadata_json` takes it. Text that is not JSON is
-    written as a string, so that the file is valid whatever was passed.
+    written as a string, so the file is valid in any case.
     """
     write_atomically(path, _chunks(trace, os.fsdecode(path), metadata or {}, with_overloads))
 
 
 def base_time_ns(trace: Trace) -> int:
-    """Where the file's times count from: the same instant for all traces of a quarter of a year."""
+    """The zero of the file's times: the same instant for all traces of a quarter of a year."""
     times = [trace.start_ns]
     columns = trace.events["start_ns"], trace.optional("memory")["time_ns"]
     times += [int(column.min()) for column in columns if len(column)]
@@ -82,7 +82,8 @@ def _lanes(trace: Trace) -> list[ThreadInfo]:
 
 
 def _external_ids(trace: Trace, launches: links.Links) -> np.ndarray:
-    """`External id` of each event: its own row for host events, and the op's that caused it for launches and work."""
+    """`External id` of each event: its own row for host events, the row of the causing op for launches and device
+    work."""
     events = trace.events
     result = np.arange(1, len(trace) + 1)
     caused = (events["kind"] == Kind.LAUNCH) & (events["parent"] >= 0)
@@ -119,7 +120,8 @@ def _trace_id(trace: Trace) -> str:
 
 
 def _json_or_string(value: str) -> str:
-    """The user's JSON as it was given, blanks included: Holistic Trace Analysis looks for them. Else a string."""
+    """The user's JSON unchanged, blanks included: Holistic Trace Analysis looks for them. Other text becomes a
+    string."""
     try:
         orjson.loads(value)
     except orjson.JSONDecodeError:
@@ -178,12 +180,12 @@ def _arrows(trace: Trace, lanes: list[ThreadInfo], base_ns: int, kind: str, arro
 
 
 def _closing(trace: Trace, base_ns: int, path: str) -> bytes:
-    """The rows about the recording as a whole, under the names that Kineto gives them."""
+    """The rows about the recording as a whole, under Kineto's names."""
     start = microseconds(trace.start_ns + trace.epoch_ns - base_ns)
     end = microseconds(trace.end_ns + trace.epoch_ns - base_ns)
     duration = microseconds(trace.end_ns - trace.start_ns)
     if float(start) + float(duration) > float(end):
-        # As readers add: the span must not seem to end after the window.
+        # Rounded as readers add: the span must not seem to end after the window.
         duration = microseconds(max(0, trace.end_ns - trace.start_ns - 1))
     return (
         f'{{"ph":"X","cat":"Trace","name":"PyTorch Profiler (0)","pid":"Spans","tid":"PyTorch Profiler","ts":{start},'

@@ -1,7 +1,7 @@
 """The events of a Chrome trace as text, a chunk of rows at a time.
 
-An event is mostly text that it shares with others of the same name, thread and inputs. That text is encoded once per
-distinct combination; what is left per event are integers, and those become text a column at a time.
+An event shares most of its text with others of the same name, thread and inputs. That text is encoded once per distinct
+combination. What remains per event are integers, which are converted to text a column at a time.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DIGITS = re.compile(r"_(\d+)\Z")
 
 
 class EventText:
-    """Makes the lines of a trace's events; `lanes` are its threads with the pid each gets in the file."""
+    """Makes the lines of a trace's events; `lanes` are its threads with the pid that each gets in the file."""
 
     def __init__(self, trace: Trace, base_ns: int, lanes: Sequence[ThreadInfo], forward: np.ndarray,
                  external: np.ndarray, with_overloads: bool = False) -> None:
@@ -41,10 +41,10 @@ class EventText:
         self.names = [text(name) for name in trace.names]
         self.start = events["start_ns"] + (trace.epoch_ns - base_ns)
         self.duration = trace.duration_ns
-        self.numbered = bool(events["record_id"].any())  # else the zeros are part of the shared text
+        self.numbered = bool(events["record_id"].any())  # otherwise the zeros are part of the shared text
         self.on_device = is_device_work(trace)
         self.python = np.isin(events["kind"], [Kind.PYTHON, Kind.MODULE])
-        self.pause = events["kind"] == Kind.GC  # a Python event in the file, and no call
+        self.pause = events["kind"] == Kind.GC  # a Python event in the file, but not a call
         backward = np.isin(events["kind"], [Kind.BACKWARD, Kind.BACKWARD_FUNCTION]) & (events["sequence"] >= 0)
         # PyTorch counts threads from 1 here, and writes 0 in forward ops.
         thread = np.where(forward >= 0, events["thread"][np.maximum(forward, 0)] if len(trace) else 0, events["thread"])
@@ -60,7 +60,7 @@ class EventText:
         self.side_rows, self.side_texts = kineto_sides.texts(trace)
 
     def chunks(self) -> Iterator[bytes]:
-        """All events, one a line, each followed by a comma."""
+        """All events, one per line, each followed by a comma."""
         for low in range(0, len(self.trace), _CHUNK_ROWS):
             yield self._chunk(np.arange(low, min(low + _CHUNK_ROWS, len(self.trace))))
 
@@ -105,7 +105,7 @@ class EventText:
         ]
 
     def _linked_numbers(self, rows: np.ndarray) -> list[bytes]:
-        """Sequence numbers of autograd, correlation numbers where the device's own text has none yet, side tables."""
+        """Sequence numbers of autograd, correlation numbers if the device's own text has none, side tables."""
         sequence, correlation = self.trace.events["sequence"][rows], self.trace.events["correlation"][rows]
         numbered = sequence >= 0
         result = _scatter(len(rows), [(numbered, lines([
@@ -119,7 +119,7 @@ class EventText:
         return result
 
     def _heads(self) -> tuple[np.ndarray, list[bytes], np.ndarray]:
-        """Text up to the start time, and the kind a reader would conclude from it."""
+        """Text up to the start time, and the kind that a reader would infer from it."""
         trace, events = self.trace, self.trace.events
         overload = events["overload"] if self.with_overloads else np.zeros(len(trace), np.int32)
         code, rows = distinct([events["kind"], events["name"], events["thread"], events["device"] != 0, overload])
@@ -143,13 +143,13 @@ class EventText:
         return code, heads, np.where(function, int(Kind.BACKWARD_FUNCTION), expected)
 
     def _own_modules(self) -> np.ndarray:
-        """The modules of events; none where the calls of modules tell them all, as in traces of PyTorch."""
+        """The modules of events; none if the calls of modules give them all, as in traces of PyTorch."""
         trace, module = self.trace, self.trace.events["module"]
         nothing = np.full_like(module, -1)
         known = trace.optional("modules")
         if not len(known["path"]) or any(trace.names[path].rpartition(".")[2] != trace.names[label]
                                          for path, label in zip(known["path"], known["label"])):
-            return module  # the places of modules in the model, which calls do not tell
+            return module  # the paths of modules in the model, which calls do not give
         tables = {name: table for name, table in trace.tables.items() if name not in ("modules", "module_calls")}
         again = with_told_modules(replace(trace, tables={**tables, "events": {**trace.events, "module": nothing}}))
         told = again.events["module"]
@@ -159,7 +159,7 @@ class EventText:
         return nothing if same else module
 
     def _tails(self, expected: np.ndarray) -> tuple[np.ndarray, list[bytes]]:
-        """Text between an event's own numbers and its end: inputs and our extras, each absent at its default."""
+        """Text between an event's own numbers and its end: inputs and our extras, each left out at its default."""
         trace, events = self.trace, self.trace.events
         kind = events["kind"].astype(np.int64)
         step = events["step"]
@@ -201,7 +201,7 @@ class EventText:
         return code, tails
 
     def _own_stacks(self) -> np.ndarray:
-        """The stack to state for each event: -1 where Python events tell it, -2 to say that there is none."""
+        """The stack to state for each event: -1 if Python events give it, -2 for "there is none"."""
         trace, own = self.trace, self.trace.events["stack"].astype(np.int64)
         known = derived.Stacks()
         numbers = known.take(trace)
@@ -242,7 +242,7 @@ def _inputs_text(arguments: tuple[object, ...]) -> str:
 
 
 def _is_writable(key: str, value: object) -> bool:
-    """Whether PyTorch's file has a value that was given by name: of lists only those of text, and streams by number."""
+    """Whether PyTorch's file has a keyword value: of lists only those of text, and streams by number."""
     if key == "stream":
         return type(value) is int
     if isinstance(value, list):
@@ -251,7 +251,7 @@ def _is_writable(key: str, value: object) -> bool:
 
 
 def memory_chunks(trace: Trace, base_ns: int, lanes: Sequence[ThreadInfo]) -> Iterator[bytes]:
-    """All memory changes as instants, one a line, each followed by a comma."""
+    """All memory changes as instants, one per line, each followed by a comma."""
     heads = [
         f'{{"ph":"i","cat":"cpu_instant_event","s":"t","name":"[memory]","pid":{lane.pid},"tid":{lane.tid},"ts":'
         for lane in lanes
@@ -274,7 +274,7 @@ def memory_chunks(trace: Trace, base_ns: int, lanes: Sequence[ThreadInfo]) -> It
 
 
 def failure_lines(trace: Trace, base_ns: int, lanes: Sequence[ThreadInfo]) -> bytes:
-    """All allocations that failed as instants, one a line, each followed by a comma. There are few, if any."""
+    """All failed allocations as instants, one per line, each followed by a comma. There are few, if any."""
     result = []
     columns = ("time_ns", "thread", "reserved_bytes", "total_bytes", "size_bytes", "device_index", "device")
     first = len(trace) + len(trace.optional("memory")["time_ns"])

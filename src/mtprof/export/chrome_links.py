@@ -1,5 +1,5 @@
-"""Arrows of a Chrome trace: from a forward op to its backward, from a launch to the work it queued, from an
-asynchronous collective to where the program waited for it."""
+"""Arrows of a Chrome trace: from a forward op to its backward, from a launch to the work it queued, and from an
+asynchronous collective to its wait."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..trace import Trace
 
 @dataclass(frozen=True)
 class Links:
-    """Pairs of rows, one arrow each, and the number that ties the two ends in the file."""
+    """Pairs of rows, one arrow each, and the number that links the two ends in the file."""
 
     source: np.ndarray
     target: np.ndarray
@@ -21,7 +21,7 @@ class Links:
 
 
 def is_device_work(trace: Trace) -> np.ndarray:
-    """Which events ran on a device rather than on a host thread."""
+    """Which events ran on a device instead of a host thread."""
     return np.isin(trace.events["kind"], DEVICE_KINDS)
 
 

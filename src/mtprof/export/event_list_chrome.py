@@ -1,7 +1,7 @@
 """A list of events, or of averages, as a Chrome trace.
 
-Events keep their times and give the plain list that PyTorch's `EventList.export_chrome_trace` writes. Averages have no
-times of their own; they are laid end to end in the order of the list, each as long as its total time.
+Events keep their times, in the plain list that PyTorch's `EventList.export_chrome_trace` writes. Averages have no times
+of their own; they follow each other in the order of the list, each as long as its total time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def write(events: Sequence[Any], path: str | os.PathLike[str], *, averages: bool
     """Write `events` to `path`; a name that ends in `.gz` is compressed.
 
     `averages` says which kind the list holds; without it the first item decides, and an empty list counts as events.
-    `use_device` names the device in the category of arrows to kernels, "cuda" by default as in PyTorch.
+    `use_device` is the device in the category of arrows to kernels, "cuda" by default as in PyTorch.
     """
     if averages is None:
         averages = len(events) > 0 and not hasattr(events[0], "time_range")
@@ -64,7 +64,7 @@ def _averages(rows: Sequence[Any]) -> Iterator[str]:
         duration = float(row.cpu_time_total if on_host else row.device_time_total)
         arguments: dict[str, Any] = {"count": row.count, "device_type": device}
         arguments |= {name: getattr(row, name) for name in _AVERAGE_TIMES}
-        if row.flops is not None and row.flops > 0:  # PyTorch's rows say 0 where no formula is known
+        if row.flops is not None and row.flops > 0:  # PyTorch's rows have 0 if there is no formula
             arguments["flops"] = row.flops
         if row.input_shapes:
             arguments["input_shapes"] = str(row.input_shapes)

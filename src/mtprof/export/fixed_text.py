@@ -1,7 +1,7 @@
 """Numbers of many rows as text at once.
 
-Formatting an integer in Python costs more than the rest of a line of a trace. Here the digits of a whole column are
-computed with NumPy into a matrix of characters, one row an event, with literal text between the columns.
+Formatting an integer in Python costs more than the rest of a trace's line. Here NumPy computes the digits of a whole
+column into a matrix of characters, one row per event, with literal text between the columns.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ THREE_DIGITS = np.array([list(f"{number:03d}".encode()) for number in range(1000
 
 
 def lines(pieces: Sequence[bytes | np.ndarray]) -> list[bytes]:
-    """One text a row, made of literal bytes and of columns of characters or of integers that are not negative.
+    """One text per row, made of literal bytes and of columns of characters or of non-negative integers.
 
-    Integers of a column are right-aligned to the longest of them with blanks, which JSON allows before a value. The
-    last piece must be literal.
+    Integers are right-aligned with blanks, which JSON allows before a value, to the longest of their column. The last
+    piece must be literal.
 
     >>> lines([b'"id":', np.array([7, 1024]), b","])
     [b'"id":   7,', b'"id":1024,']
@@ -41,7 +41,7 @@ def lines(pieces: Sequence[bytes | np.ndarray]) -> list[bytes]:
 
 
 def thousands(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Quotient and remainder by 1000. NumPy divides by a constant much faster than it does `divmod`."""
+    """Quotient and remainder by 1000. NumPy divides by a constant much faster than with `divmod`."""
     quotient = values // 1000
     return quotient, values - quotient * 1000
 

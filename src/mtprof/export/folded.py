@@ -1,4 +1,4 @@
-"""Folded stacks, a line a path: `main;forward;aten::mm 1234`. Read by flamegraph.pl, inferno, speedscope and others."""
+"""Folded stacks, one line per path: `main;forward;aten::mm 1234`. flamegraph.pl, inferno and speedscope read it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..views.call_paths import call_paths
 
 
 def lines(trace: Trace, *, by_module: bool = False) -> Iterator[bytes]:
-    """Lines with the own time of each path in microseconds, at least 1, in the order in which paths first appear."""
+    """Lines with the self time of each path in microseconds, at least 1, in the order of first appearance."""
     paths = call_paths(trace, by_module=by_module)
     for node in paths.timed():
         text = ";".join(_clean(label) for label in paths.path(node))
@@ -17,5 +17,5 @@ def lines(trace: Trace, *, by_module: bool = False) -> Iterator[bytes]:
 
 
 def _clean(label: str) -> str:
-    """A label without what separates labels and lines."""
+    """A label without the characters that separate labels and lines."""
     return " ".join(label.replace(";", ":").split())

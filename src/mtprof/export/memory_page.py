@@ -1,7 +1,7 @@
-"""The page of a memory timeline: one file with its data, styles and script, which asks nothing of a network.
+"""The page of a memory timeline: one file with its data, styles and script, which needs no network.
 
-The data are columns with one entry per stretch of time in which a block had one category; names, modules and stacks are
-tables that the columns point into. The page adds the stretches up, so whatever it shows is exact at any zoom.
+The data are columns with one entry per stretch of time in which a block had one category. Names, modules and stacks are
+tables that the columns point into. The page adds the stretches up, so what it shows is exact at any zoom.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ def page_of(profile: MemoryProfile, device: str, title: str | None = None) -> st
     """The whole page as text."""
     parts = {"title": html.escape(title or f"Memory timeline, {device}"), "data": embedded(page_data(profile, device)),
              **chart_parts()}
-    # Split first, fill in afterwards: what is filled in may look like a marker itself.
+    # Split first, fill in afterwards: inserted text may look like a marker itself.
     pieces = MARKERS.split(_file("page.html"))
     return "".join(parts[piece] if i % 2 else piece for i, piece in enumerate(pieces))
 
 
 def chart_parts() -> dict[str, str]:
-    """What a page needs to show memory over time: `style`, `body` (the markup) and `script`, which declares
-    `memoryChart(root, host, data, state, changed)`. `root` is the document or the shadow root with the markup in it,
-    `host` the element whose style has the colours, `changed` is told what to keep in an address.
+    """The parts of the page that show memory over time: `style`, `body` (the markup) and `script`, which declares
+    `memoryChart(root, host, data, state, changed)`. `root` is the document or the shadow root with the markup, `host`
+    the element whose style has the colours, and `changed` receives the state to keep in an address.
     """
     script = "\n".join(map(_file, SCRIPTS))
     return {"style": _file("page.css"), "body": _file("body.html"),
@@ -52,12 +52,12 @@ def _file(name: str) -> str:
 
 
 def embedded(value: Any) -> str:
-    """JSON that may stand inside a script element, whatever its strings say."""
+    """JSON that is safe inside a script element, whatever its strings contain."""
     return text(value).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def page_data(profile: MemoryProfile, device: str) -> dict[str, Any]:
-    """All that the page shows. Times are nanoseconds from the start of the recording."""
+    """All data of the page. Times are nanoseconds from the start of the recording."""
     trace = profile.trace
     block, begin, end, category = segments(profile, device)
     blocks = profile.blocks
@@ -114,13 +114,13 @@ def first_uses(profile: MemoryProfile) -> np.ndarray:
     latest_first = np.argsort(-profile.trace.events["start_ns"][row], kind="stable")
     latest_first = latest_first[block[latest_first] >= 0]
     result = np.full(len(profile.blocks), -1, np.int64)
-    result[block[latest_first]] = row[latest_first]  # of several, the last one written stays
+    result[block[latest_first]] = row[latest_first]  # of several, the last assignment stays
     return result
 
 
 def op_paths(trace: Trace, rows: np.ndarray, names: dict[str, int]) -> tuple[np.ndarray, list[list[int]]]:
-    """For each row the ops around it, as a number in a table of `[path around it, name]`; -1 where there is none."""
-    # Lists, since single elements are looked up, which arrays are slow at.
+    """For each row the ops around it, as a number in a table of `[path around it, name]`; -1 for none."""
+    # Lists, because single elements are looked up, which is slow with arrays.
     parent, name, kind = (trace.events[column].tolist() for column in ("parent", "name", "kind"))
     function = int(Kind.BACKWARD_FUNCTION)
     known: dict[int, int] = {-1: -1}
@@ -135,7 +135,7 @@ def op_paths(trace: Trace, rows: np.ndarray, names: dict[str, int]) -> tuple[np.
         above = known[row]
         for row in reversed(waiting):
             word = names.setdefault(trace.names[name[row]].removeprefix(NODE_PREFIX), len(names))
-            # A node of autograd and the function that it runs have the same name; one is enough to read.
+            # A node of autograd and its function have the same name; one of them is enough for a reader.
             if not (kind[row] == function and above >= 0 and paths[above][1] == word):
                 above = _number((above, word), numbers, paths)
             known[row] = above
@@ -155,7 +155,7 @@ def _number(entry: tuple[int, int], numbers: dict[tuple[int, int], int], table: 
 
 
 def stack_table(trace: Trace, rows: np.ndarray, names: dict[str, int]) -> tuple[np.ndarray, list[list[int]]]:
-    """The Python stack of each row as a number in a table of frames, innermost first; -1 where there is none."""
+    """The Python stack of each row as a number in a table of frames, innermost first; -1 for none."""
     stack = np.where(rows >= 0, np.append(trace.events["stack"], -1)[rows], -1)
     used, which = np.unique(stack, return_inverse=True)
     table = [[names.setdefault(str(frame), len(names)) for frame in trace.stack(number)]
@@ -165,12 +165,12 @@ def stack_table(trace: Trace, rows: np.ndarray, names: dict[str, int]) -> tuple[
 
 
 def spans(trace: Trace, names: dict[str, int]) -> list[list[int]]:
-    """`[begin, end, name, depth]` of steps, scopes and backward passes, to find one's way along the time axis."""
+    """`[begin, end, name, depth]` of steps, scopes and backward passes, for orientation along the time axis."""
     events, kind = trace.events, trace.events["kind"]
     marked = np.isin(kind, (Kind.STEP, Kind.SCOPE))
     around = lifted(events["parent"], marked)
     scopes = np.flatnonzero(marked)[:MOST_SPANS]
-    # A backward pass is a run of nodes with no op of the program in between.
+    # A backward pass is a run of nodes without an op of the program in between.
     works = np.isin(kind, (Kind.OP, Kind.BACKWARD))
     outer = np.flatnonzero(works & (lifted(events["parent"], works) < 0))
     outer = outer[np.argsort(events["start_ns"][outer], kind="stable")]
@@ -186,7 +186,7 @@ def spans(trace: Trace, names: dict[str, int]) -> list[list[int]]:
 
 
 def depths(parent: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """How many ancestors some rows have."""
+    """The number of ancestors of some rows."""
     result, above = np.zeros(len(rows), np.int64), parent[rows]
     while (above >= 0).any():
         result += above >= 0

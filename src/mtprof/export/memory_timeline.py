@@ -26,11 +26,12 @@ class MemoryProfileTimeline:
 
     @property
     def categories(self) -> Categories:
-        """What each version of each block is for."""
+        """The category of each version of each block."""
         return self.profile.categories
 
     def write(self, path: str | os.PathLike[str], device: str) -> None:
-        """Write what the name asks for: `.html` (also `.html.gz`), `raw.json.gz`, else totals, compressed if `.gz`."""
+        """Write the format that the name gives: `.html` (also `.html.gz`), `raw.json.gz`, else totals, compressed if
+        `.gz`."""
         name = os.fsdecode(path)
         if name.endswith((".html", ".html.gz")):
             self.export_memory_timeline_html(name, device)
@@ -55,5 +56,5 @@ class MemoryProfileTimeline:
 
     def export_memory_timeline_html(self, path: str | os.PathLike[str], device_str: str,
                                     title: str | None = None) -> None:
-        """Write an interactive page that needs nothing but a browser."""
+        """Write an interactive page that needs only a browser."""
         write_atomically(path, [page_of(self.profile, device_str, title).encode("utf-8", "replace")])

@@ -1,7 +1,7 @@
 """pprof's protocol buffer: samples of call paths, with calls and nanoseconds.
 
-The message is small and fixed (github.com/google/pprof, proto/profile.proto), so that it is written here: field numbers
-stand beside their names.
+The message is small and fixed (github.com/google/pprof, proto/profile.proto), so it is written here directly: field
+numbers are beside their names.
 """
 
 from __future__ import annotations

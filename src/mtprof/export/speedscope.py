@@ -15,7 +15,7 @@ SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
 def document(trace: Trace, name: str = "") -> bytes:
-    """The file. Ops and Python calls of a thread are profiles of their own, as they are trees of their own."""
+    """The file. Ops and Python calls of a thread are separate profiles, because they are separate trees."""
     python = np.isin(trace.events["kind"], PYTHON_KINDS)
     profiles = []
     for number, info in enumerate(trace.threads):
@@ -37,7 +37,7 @@ def _profile(trace: Trace, rows: np.ndarray, name: str) -> dict[str, Any]:
 
 
 def _events(trace: Trace, rows: np.ndarray, low: int) -> Iterator[dict[str, Any]]:
-    """Opening and closing of each event, nested: one that outlasts the event around it is closed with that."""
+    """Opening and closing of each event, nested: an event that outlasts the event around it is closed with that."""
     open_rows: list[tuple[int, int]] = []  # end and frame
     columns = (trace.events[key][rows].tolist() for key in ("start_ns", "end_ns", "name"))
     for start, end, frame in zip(*columns):

@@ -1,4 +1,4 @@
-"""Stacks with their times, one a line, as flame graph tools read them."""
+"""Stacks with their times, one per line, in the format of flame graph tools."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from ..files import write_atomically
 
 METRICS = ["self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total", "self_privateuse1_time_total"]
 
-# Blanks and semicolons separate fields in the file, so they may not occur in a frame.
+# Blanks and semicolons separate fields in the file, so frames must not contain them.
 _SEPARATORS = str.maketrans(" ;\t\n", "____")
 
 
-# Frames of whoever runs the program, outside of it: Python's own runner and ours.
+# Frames that run the program, outside of it: Python's own runner and ours.
 _RUNNERS = ("<frozen runpy>(", "runpy.py(", "mtprof/__main__.py(", "mtprof/cli/", "mindtorch_v2/__main__.py(")
 
 
 def write(events: Iterable[Any], path: str | os.PathLike[str], metric: str) -> None:
     """Write `outermost;...;innermost;event microseconds` for each stack and event that has a time.
 
-    Unlike PyTorch's, lines end with what ran, equal ones are added up, so that many events of less than a microsecond
-    are not lost, and frames of what started the program are left out. Microseconds are whole.
+    Unlike PyTorch's, lines end with what ran, equal lines are added up, so that many events of less than a microsecond
+    are not lost, and the frames that started the program are left out. Microseconds are whole.
     """
     if metric not in METRICS:
         raise ValueError(f"metric should be one of: {METRICS}")

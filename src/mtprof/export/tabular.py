@@ -1,7 +1,7 @@
 """Events and averages as rows and columns: CSV, JSON, pandas, Arrow.
 
-Columns carry PyTorch's attribute names; times are in microseconds and memory in bytes, as in those attributes. FLOPs
-that are not known are missing rather than 0.
+Columns have PyTorch's attribute names; times are in microseconds and memory in bytes, as in those attributes. Unknown
+FLOPs are missing, not 0.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ AVERAGE_COLUMNS: dict[str, Getter] = {
 
 
 def columns(rows: Sequence[Any]) -> dict[str, list[Any]]:
-    """The table as a dictionary of columns, with modules where they are known. No rows give the columns of events."""
+    """The table as a dictionary of columns, with modules if they are known. Without rows it has the columns of
+    events."""
     getters = AVERAGE_COLUMNS if len(rows) and not hasattr(rows[0], "time_range") else EVENT_COLUMNS
     table = {name: [get(row) for row in rows] for name, get in getters.items()}
     modules = [getattr(row, "module", None) for row in rows]
@@ -88,7 +89,7 @@ def to_csv(rows: Sequence[Any], path: str | os.PathLike[str] | None = None) -> s
 
 
 def to_json(rows: Sequence[Any], path: str | os.PathLike[str] | None = None) -> str | None:
-    """The table as a JSON list with an object for each row, written to `path` or returned."""
+    """The table as a JSON list with an object per row, written to `path` or returned."""
     table = columns(rows)
     records = [dict(zip(table, cells, strict=True)) for cells in zip(*table.values(), strict=True)]
     return _deliver("[\n" + ",\n".join(map(text, records)) + "\n]\n" if records else "[]\n", path)
@@ -105,7 +106,7 @@ def to_dataframe(rows: Sequence[Any]) -> Any:
 
 
 def to_arrow(rows: Sequence[Any]) -> Any:
-    """The table as a pyarrow Table; shapes are JSON text because their nesting differs from row to row."""
+    """The table as a pyarrow Table; shapes are JSON text because their nesting differs between rows."""
     try:
         import pyarrow
     except ImportError as error:
@@ -121,7 +122,7 @@ def _missing(function: str, package: str) -> str:
 
 
 def _listed(value: Any) -> list[Any]:
-    """Shapes and stacks as plain lists; they may come as tuples, as None, or as text after grouping."""
+    """Shapes and stacks as plain lists; they may be tuples, None, or text after grouping."""
     if value is None or value == "":
         return []
     if isinstance(value, str):

@@ -170,8 +170,9 @@ class Profiling:
                   "PyTorch allows one profiler at a time: there may be no recording", file=sys.stderr)
         if not self._told:
             self._told = True
-            print("mtprof: the program uses PyTorch's profiler itself, and PyTorch allows one at a time: what it profiles "
-                  "is not in the recording; each stretch before, between and after has its own file", file=sys.stderr)
+            print("mtprof: the program uses PyTorch's profiler itself, and PyTorch allows one at a time: what it "
+                  "profiles is not in the recording; each stretch before, between and after has its own file",
+                  file=sys.stderr)
         self._standing_back = True
 
     def _go_on(self) -> None:

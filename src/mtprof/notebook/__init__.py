@@ -1,1 +1,1 @@
-"""In notebooks: what results look like (`reprs.py`), and `%%mtprof`, which profiles a cell (`magic.py`)."""
+"""In notebooks: how results are displayed (`reprs.py`), and `%%mtprof`, which profiles a cell (`magic.py`)."""

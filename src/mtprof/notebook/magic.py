@@ -1,4 +1,4 @@
-"""`%%mtprof`: profile a cell of a notebook. `%load_ext mtprof` makes it known."""
+"""`%%mtprof`: profile a cell of a notebook. `%load_ext mtprof` adds it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..loading import load
 from ..recording import Recording
 
 FLAGS = ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules")
-NAME = "mtprof_recording"  # the variable that has the last recording
+NAME = "mtprof_recording"  # the variable with the last recording
 
 
 class _Parser(argparse.ArgumentParser):
@@ -23,7 +23,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def options(line: str) -> argparse.Namespace:
-    """What follows `%%mtprof` on its line."""
+    """The options after `%%mtprof`, on its line."""
     parser = _Parser(prog="%%mtprof", add_help=False)
     parser.add_argument("-o", "--output", metavar="FILE")  # keep the recording
     parser.add_argument("--light", action="store_true")  # times of ops only
@@ -37,7 +37,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def profile_cell(shell: Any, line: str, cell: str) -> Recording | None:
-    """Run a cell under a profiler; its recording is the result, and in `mtprof_recording`."""
+    """Run a cell under a profiler; its recording is the result and is also in `mtprof_recording`."""
     given = options(line)
     runtime = _runtime(given.torch)
     flags = dict.fromkeys(FLAGS, not given.light)
@@ -45,12 +45,12 @@ def profile_cell(shell: Any, line: str, cell: str) -> Recording | None:
         outcome = shell.run_cell(cell, store_history=False)
     found = _recording(runtime, profile, given.output)
     shell.user_ns[NAME] = found
-    # The cell has shown its own error; a result after it would say that all went well.
+    # The cell has shown its own error; a result after it would look like success.
     return found if outcome.success else None
 
 
 def _runtime(torch_wanted: bool) -> Any:
-    """What the notebook works with: mindtorch_v2, also under PyTorch's name, or PyTorch if it is what `torch` means."""
+    """The runtime of the notebook: mindtorch_v2, also under PyTorch's name, or PyTorch if `torch` means that."""
     if torch_wanted:
         return importlib.import_module("torch")
     loaded = sys.modules.get("torch")

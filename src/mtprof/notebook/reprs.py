@@ -1,4 +1,4 @@
-"""Results as HTML, for notebooks. All text of a trace is escaped."""
+"""Results as HTML, for notebooks. All text from a trace is escaped."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..views.step_summary import StepSummary
 
 ROWS = 30
-# Colours of the notebook's own theme, light or dark.
+# Colours that suit the notebook's own theme, light or dark.
 _CELL = "padding:1px 8px;text-align:{side};white-space:nowrap"
 _BAR = ("background:linear-gradient(90deg,rgba(70,130,200,.35) {share:.1f}%,transparent {share:.1f}%)")
 

@@ -1,8 +1,8 @@
-"""The ranks' clocks brought to one.
+"""Converts the ranks' times to one clock.
 
-A recording says how far its clock was from that of rank 0, and how wrong that may be; one that does not is taken to
-have the time of day right. Collectives then tell whether that holds: nobody leaves an all-reduce before everybody has
-come. Where a rank seems to, its clock has drifted or jumped, by at least so much; its times are moved by that, no more.
+A recording states how far its clock was from that of rank 0, and how wrong that may be. If it does not, its time of day
+is taken as right. Collectives then check this: no rank leaves an all-reduce before all ranks have come. If a rank seems
+to, its clock has drifted or jumped by at least that much; its times are shifted by that, and no more.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from .digest import Digest
 
 __all__ = ["one_clock"]
 
-# Nobody leaves these before everybody has come. A broadcast's root, for one, may.
+# No rank leaves these before all have come. In others one may, such as the root of a broadcast.
 _MEETINGS = ("allreduce", "allreduce_coalesced", "all_gather", "allgather", "_allgather_base", "allgather_coalesced",
              "barrier", "reduce_scatter", "_reduce_scatter_base", "all_to_all", "all_to_allv", "alltoall")
 _SLACK_NS = 1000  # Chrome traces have microseconds
 
 
 def one_clock(files: Sequence[Digest]) -> list[str]:
-    """Move the times of collectives and steps to the clock of the first rank; what was wrong, in sentences.
+    """Move the times of collectives and steps to the clock of the first rank; returns the problems, as sentences.
 
-    Afterwards `offset_ns` of a file is what was added, apart from what collectives told.
+    Afterwards `offset_ns` of a file is what was added, without the shift that collectives proved.
     """
     reference = next((one for one in files if one.offset_ns is not None), files[0])
     day_ns = reference.epoch_ns - (reference.offset_ns or 0)  # from the clock of rank 0 to the time of day
@@ -35,11 +35,11 @@ def one_clock(files: Sequence[Digest]) -> list[str]:
             times += one.offset_ns
     problems = []
     if len(files) > 1 and undated:
-        problems.append("some files do not say when they were recorded: who waits for whom cannot be told")
+        problems.append("some files do not say when they were recorded, so waits between ranks are unknown")
     begins = max(one.start_ns + (one.offset_ns or 0) for one in files)
     ends = min(one.end_ns + (one.offset_ns or 0) for one in files)
     if len(files) > 1 and begins > ends:
-        problems.append("the recordings do not overlap in time: the clocks of their machines differ, or they are of "
+        problems.append("the recordings do not overlap in time: the clocks of their machines differ, or they are from "
                         "different runs")
     for one in files[1:]:
         told = _correct(files[0], one)
@@ -49,13 +49,13 @@ def one_clock(files: Sequence[Digest]) -> list[str]:
 
 
 def _correct(reference: Digest, one: Digest) -> str:
-    """Move a rank's times by what its meetings with the reference rank show; what that was, if it is anything."""
+    """Shift a rank's times by what its meetings with the reference rank prove; returns what that was, if anything."""
     here, there = _common(one, reference)
     if not len(here):
         return ""
     start, end = (one.talks[name][here] for name in ("start", "end"))
-    low = reference.talks["start"][there] - end      # what to add at least, so that it leaves after the other came
-    high = reference.talks["end"][there] - start     # and at most, so that the other leaves after it came
+    low = reference.talks["start"][there] - end      # add at least this, so that it leaves after the other came
+    high = reference.talks["end"][there] - start     # add at most this, so that the other leaves after it came
     bound = one.error_ns + reference.error_ns + _SLACK_NS
     if not ((low > bound) | (high < -bound)).any():
         return ""
@@ -72,7 +72,7 @@ def _correct(reference: Digest, one: Digest) -> str:
 
 
 def _common(one: Digest, other: Digest) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of the meetings that both were at."""
+    """The rows of the meetings at which both were."""
     groups = {word: place for place, word in enumerate(other.words)}
     same = np.array([groups.get(word, -1) for word in one.words] or [-1], np.int64)
     meets = np.array([word in _MEETINGS for word in one.words] or [False], bool)
@@ -84,12 +84,12 @@ def _common(one: Digest, other: Digest) -> tuple[np.ndarray, np.ndarray]:
 
 def _said(rank: int, reference: int, times: np.ndarray, moved: np.ndarray, bound: int) -> str:
     most = int(moved[np.argmax(np.abs(moved))])
-    said = f"the clock of rank {rank} is off against that of rank {reference}, by {abs(most) / 1e6:.3f} ms or more"
+    said = f"the clock of rank {rank} differs from that of rank {reference} by {abs(most) / 1e6:.3f} ms or more"
     changes = np.abs(np.diff(moved))
     whole = int(changes.sum())
     if whole <= bound:
-        return f"{said}; its times were moved"
+        return f"{said}; its times were shifted"
     if changes.max(initial=0) > 0.5 * whole:
-        return f"{said}: it jumped by {changes.max() / 1e6:.3f} ms; its times were moved"
+        return f"{said}: it jumped by {changes.max() / 1e6:.3f} ms; its times were shifted"
     passed = max(int(times[-1] - times[0]), 1)
-    return f"{said}: it drifts by {whole / passed * 1e6:.0f} ppm; its times were moved"
+    return f"{said}: it drifts by {whole / passed * 1e6:.0f} ppm; its times were shifted"

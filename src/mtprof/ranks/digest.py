@@ -1,6 +1,6 @@
-"""`digest`: what is kept of a rank's recording. It is small, and all that the answers are made from.
+"""`digest`: what is kept of a rank's recording. It is small, and all answers are made from it.
 
-It is the only code that reads events, so it is what a pool of processes or Dask runs, once a file.
+Only this code reads events, so it is what a pool of processes or Dask runs, once per file.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from ..trace import Trace
 
 __all__ = ["PARTS", "Digest", "digest"]
 
-PARTS = ("compute", "input", "communication", "other")  # of a stretch of time; each moment is in one of them
-_TALKS = ("c10d::", "record_param_comms", "gloo:", "mpi:", "nccl:")  # what names of communication begin with
+PARTS = ("compute", "input", "communication", "other")  # of a stretch of time; each moment is in one part
+_TALKS = ("c10d::", "record_param_comms", "gloo:", "mpi:", "nccl:")  # beginnings of names of communication
 _OUTSIDE = "(outside of modules)"
 _NAMED_BY_RANK = re.compile(r"rank[-_]?(\d+)", re.IGNORECASE)
 
@@ -32,21 +32,21 @@ class Digest:
     """What is kept of a file. Times are in nanoseconds of the rank's own clock."""
 
     path: str
-    error: str = ""           # why the file cannot be read; then there is nothing else
+    error: str = ""           # why the file cannot be read; then the rest is empty
     problems: list[str] = field(default_factory=list)
     rank: int = -1
     world_size: int = 0
     run: str = ""             # the same for all files of a job, if the recording knows it
     epoch_ns: int = 0         # what to add to get the time of day
-    offset_ns: int | None = None  # what to add to get the clock of the reference rank, if it was asked
-    error_ns: int = 0         # how far off that may be
+    offset_ns: int | None = None  # what to add to get the clock of the reference rank, if it was compared
+    error_ns: int = 0         # the possible error of that
     start_ns: int = 0
     end_ns: int = 0
     events: int = 0
     steps: dict[str, np.ndarray] = field(default_factory=dict)  # number, start, duration, the parts, talking
     talks: dict[str, np.ndarray] = field(default_factory=dict)  # group, operation, number, size, start, end, the parts
-    words: list[str] = field(default_factory=list)              # that groups and operations refer to
-    modules: dict[str, int] = field(default_factory=dict)       # time of their own ops
+    words: list[str] = field(default_factory=list)              # the words that groups and operations refer to
+    modules: dict[str, int] = field(default_factory=dict)       # time of the modules' own ops
 
     @property
     def name(self) -> str:
@@ -55,7 +55,7 @@ class Digest:
 
 
 def digest(path: str, number: int) -> Digest:
-    """Read a file. `number` is its place in the folder, which is its rank if nothing else says so."""
+    """Read a file. `number` is its index in the folder, used as its rank if nothing else states it."""
     try:
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
@@ -71,7 +71,7 @@ def _digest(path: str, trace: Trace, number: int) -> Digest:
     info, clock = (trace.metadata.get(key) for key in ("distributedInfo", "rank_clock"))
     info, clock = (value if isinstance(value, dict) else {} for value in (info, clock))
     talks, events = trace.optional("collectives"), trace.events
-    said = talks["rank"][talks["rank"] >= 0]  # each collective says it too, whoever wrote the file
+    said = talks["rank"][talks["rank"] >= 0]  # each collective states it too, in files of any writer
     named = _NAMED_BY_RANK.search(os.path.basename(path))
     rank = int(info.get("rank", said[0] if len(said) else named[1] if named else number))
     offset = clock.get("offset_ns")
@@ -101,8 +101,8 @@ def _digest(path: str, trace: Trace, number: int) -> Digest:
 
 
 def _since_last(talks: dict[str, np.ndarray], begin: int) -> np.ndarray:
-    """Since when a rank was on its way to each collective: the end of the one before in its group, or its begin where
-    both were on their way at once."""
+    """When a rank started towards each collective: the end of the one before in its group, or its start if both ran at
+    once."""
     if not len(talks["start"]):
         return talks["start"]
     first = np.append(True, np.diff(talks["group"]) != 0)
@@ -135,9 +135,9 @@ class Timeline:
         self._all_three = intersection(self._hidden, self.loading)
 
     def parts(self, low: np.ndarray, high: np.ndarray) -> dict[str, np.ndarray]:
-        """Of each window: computing, else waiting for input, else communicating, or none of these.
+        """For each window: computing, else waiting for input, else communicating, or none of these.
 
-        What the loader computes in this process is input.
+        What the loader computes in this process counts as input.
         """
         input_ns = covered(self.loading, low, high)
         compute = covered(self.computing, low, high) - covered(self._loading_computes, low, high)
@@ -148,7 +148,7 @@ class Timeline:
 
 
 def _modules(trace: Trace, works: np.ndarray) -> dict[str, int]:
-    """Time of the ops of each module, without that of ops in them; nothing if modules were not recorded."""
+    """Time of the ops of each module, without nested ops; nothing if modules were not recorded."""
     module = trace.events["module"]
     if not (module >= 0).any():
         return {}

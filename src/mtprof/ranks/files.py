@@ -1,4 +1,4 @@
-"""Which files a folder has, and one function run on all of them: here, by a pool of processes, or on Dask."""
+"""The trace files in a folder, and one function run on all of them: here, by a pool of processes, or on Dask."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .digest import Digest, digest
 __all__ = ["check", "choose_run", "digests", "traces_in"]
 
 _SUFFIXES = (".json", ".json.gz")
-_TOGETHER = 64  # files that are under way at once, so that results do not pile up
+_TOGETHER = 64  # files in flight at once, so that results do not pile up
 
 
 def traces_in(folder: str) -> list[str]:
-    """Trace files; where there are some of the own format, Chrome traces beside them are the same recordings."""
+    """Trace files. If there are .mtp files, Chrome traces beside them are the same recordings and are left out."""
     own, other = [], []
     for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
         if not entry.is_file():
@@ -83,7 +83,7 @@ def _on_dask(paths: Sequence[str], address: str) -> Iterator[Digest]:
 
 
 def choose_run(folder: str, found: Iterable[Digest], run: str | None) -> list[Digest]:
-    """The files of one run, by rank. A folder with several runs needs to be told which."""
+    """The files of one run, by rank. If a folder has several runs, `run` chooses one."""
     readable = [one for one in found if not one.error]
     runs: dict[str, list[Digest]] = {}
     for one in readable:
@@ -91,34 +91,34 @@ def choose_run(folder: str, found: Iterable[Digest], run: str | None) -> list[Di
     if len(runs) == 2 and "" in runs:
         name = max(runs)
         taken = {one.rank for one in runs[name]}
-        if not any(one.rank in taken for one in runs[""]):  # of ranks that ended before their file said it
+        if not any(one.rank in taken for one in runs[""]):  # from ranks that ended before their file stated the run
             for one in runs.pop(""):
-                one.problems.append(f"{one.name} does not say which run it is of; it is taken for one of run {name}")
+                one.problems.append(f"{one.name} does not say which run it belongs to; run {name} is assumed")
                 runs[name].append(one)
     if run is not None:
         if run not in runs:
             known = ", ".join(sorted(name for name in runs if name)) or "none with a name"
-            raise BadFile(f"{folder} has no run {run!r}; there are: {known}")
+            raise BadFile(f"{folder} has no run {run!r}; it has: {known}")
         readable = runs[run]
     elif len(runs) > 1:
         listed = "; ".join(f"run {name or 'without a name'}: {', '.join(one.name for one in files[:3])}"
                            f"{f' and {len(files) - 3} more' if len(files) > 3 else ''}"
                            for name, files in runs.items())
-        raise BadFile(f"{folder} holds more than one run ({listed}); choose one with --run")
+        raise BadFile(f"{folder} has more than one run ({listed}); choose one with --run")
     chosen: dict[int, Digest] = {}
     for one in readable:
         if one.rank in chosen:
-            raise BadFile(f"{folder} holds more than one run: {chosen[one.rank].name} and {one.name} are both of rank "
+            raise BadFile(f"{folder} has more than one run: {chosen[one.rank].name} and {one.name} are both from rank "
                           f"{one.rank}")
         chosen[one.rank] = one
     sizes = {one.world_size for one in readable if one.world_size}
     if len(sizes) > 1:
-        raise BadFile(f"{folder} holds more than one run: its files speak of {sorted(sizes)} ranks")
+        raise BadFile(f"{folder} has more than one run: its files are from runs of {sorted(sizes)} ranks")
     return [chosen[rank] for rank in sorted(chosen)]
 
 
 def check(found: Sequence[Digest], chosen: Sequence[Digest]) -> list[str]:
-    """What is wrong with the files, in sentences."""
+    """What is wrong with the files, as sentences."""
     problems = [f"{one.name} cannot be read: {one.error}" for one in found if one.error]
     problems += [problem for one in chosen for problem in one.problems]
     size = max((one.world_size for one in chosen), default=0)

@@ -1,4 +1,4 @@
-"""Collectives matched between ranks: who came last, how long each waited, and what kept the last one."""
+"""Collectives matched between ranks: who came last, how long each rank waited, and what delayed the last one."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["Meetings"]
 
 @dataclass
 class Meetings:
-    """A row for each rank at each collective of two ranks or more, sorted by collective; `first` has where each one
-    begins."""
+    """A row for each rank at each collective of two ranks or more, sorted by collective; `first` has the first row of
+    each collective."""
 
-    group: np.ndarray      # by collective, as are all up to `first`
+    group: np.ndarray      # per collective, like all fields up to `first`
     number: np.ndarray
     operation: np.ndarray
     first: np.ndarray
-    rank: np.ndarray       # by row, as are all from here on
+    rank: np.ndarray       # per row, like all fields from here on
     start: np.ndarray
     end: np.ndarray
     parts: np.ndarray      # a column for each of PARTS: what the rank did since its last collective
@@ -60,17 +60,17 @@ class Meetings:
 
     @cached_property
     def counts(self) -> np.ndarray:
-        """How many ranks were at each."""
+        """The number of ranks at each collective."""
         return np.diff(np.append(self.first, len(self.rank)))
 
     @cached_property
     def latest(self) -> np.ndarray:
-        """When the last one came."""
+        """When the last rank came."""
         return np.maximum.reduceat(self.start, self.first) if len(self) else self.first
 
     @cached_property
     def last_row(self) -> np.ndarray:
-        """The row of the one who came last."""
+        """The row of the rank that came last."""
         is_last = self.start == np.repeat(self.latest, self.counts)
         rows = np.flatnonzero(is_last)
         which = np.repeat(np.arange(len(self)), self.counts)[rows]
@@ -78,35 +78,35 @@ class Meetings:
 
     @cached_property
     def spread(self) -> np.ndarray:
-        """Between the first to come and the last."""
+        """The time between the first rank to come and the last."""
         return self.latest - np.minimum.reduceat(self.start, self.first) if len(self) else self.first
 
     @cached_property
     def transfer(self) -> np.ndarray:
-        """From when the last came until the first one left: what the data took."""
+        """The time from the last rank's arrival until the first rank left: the transfer."""
         return np.maximum(np.minimum.reduceat(self.end, self.first) - self.latest, 0) if len(self) else self.first
 
     @cached_property
     def waits(self) -> np.ndarray:
-        """By row, how long it waited until the last had come."""
+        """Per row, how long the rank waited until the last one had come."""
         return np.maximum(np.minimum(np.repeat(self.latest, self.counts), self.end) - self.start, 0)
 
     @cached_property
     def waited(self) -> np.ndarray:
-        """Of all ranks together, by collective."""
+        """Per collective, the waiting of all ranks together."""
         return np.add.reduceat(self.waits, self.first) if len(self) else self.first
 
     @cached_property
     def excess(self) -> np.ndarray:
-        """By collective, what the last one did longer than the median rank since the collective before, by PARTS."""
+        """Per collective, what the last rank did longer than the median rank since the collective before, by PARTS."""
         return self._excess(self.parts)
 
     @cached_property
     def reason(self) -> np.ndarray:
-        """By collective, what kept the last one, as a place in PARTS; -1 where it did nothing longer than others.
+        """Per collective, what delayed the last rank, as an index in PARTS; -1 if it did nothing longer than others.
 
-        A rank that comes late to a bucket of gradients is as late at the next one, which it starts at once. Where
-        somebody began a collective before the last had come to the one before, that one has not brought the ranks
+        A rank that comes late to a bucket of gradients comes equally late to the next one, which it starts at once. If
+        any rank began a collective before the last had come to the one before, that earlier one did not bring the ranks
         together, and what they did before both of them counts.
         """
         if not len(self):
@@ -123,9 +123,9 @@ class Meetings:
         return np.where(excess.max(axis=1) > 0, excess.argmax(axis=1), -1)
 
     def _excess(self, parts: np.ndarray) -> np.ndarray:
-        """By collective, what the last one did longer than the median rank, of these parts."""
+        """Per collective, what the last rank did longer than the median rank, for these parts."""
         median = np.empty((len(self), len(PARTS)))
-        for size in np.unique(self.counts).tolist():  # groups of one size at a time, as one block
+        for size in np.unique(self.counts).tolist():  # all groups of one size at a time, as one block
             chosen = np.flatnonzero(self.counts == size)
             rows = self.first[chosen][:, None] + np.arange(size)
             median[chosen] = np.median(parts[rows], axis=1)

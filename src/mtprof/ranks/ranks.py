@@ -1,7 +1,7 @@
-"""`Ranks`: questions to the recordings of a job's ranks.
+"""`Ranks`: questions about the recordings of a job's ranks.
 
-Files are read one at a time, and what is kept of each is small: a row a step, a collective and a module. So memory
-grows with steps and collectives and not with events, and time grows linearly with the number of ranks.
+Files are read one at a time, and what is kept of each is small: a row per step, collective and module. So memory grows
+with steps and collectives, not with events, and time grows linearly with the number of ranks.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ class StepRow:
     rank: int
     step: int
     duration_us: float
-    compute_us: float        # some op ran that does not communicate
+    compute_us: float        # an op ran that does not communicate
     input_us: float          # waiting for the loader
-    communication_us: float  # some collective was on its way
-    exposed_us: float        # part of it in which nothing was computed
+    communication_us: float  # a collective was running
+    exposed_us: float        # the part of it without compute
 
     @property
     def overlap(self) -> float:
-        """The part of the communication that is hidden behind compute, 0 to 1."""
+        """The part of the communication that compute hides, 0 to 1."""
         return 1 - self.exposed_us / self.communication_us if self.communication_us else 0.0
 
 
 @dataclass(frozen=True)
 class RankRow:
-    """One rank in all its steps, and how long others waited for it."""
+    """One rank over all its steps, and how long others waited for it."""
 
     rank: int
     steps: int
@@ -57,23 +57,23 @@ class RankRow:
     communication_us: float
     exposed_us: float
     waited_us: float        # in collectives, until the last rank had come
-    waited_for_us: float    # what the others waited, together, where this rank was the last
+    waited_for_us: float    # total wait of the others where this rank came last
     last: int               # collectives to which it came last
-    why: str                # what kept it longer than the median rank before those, a word of PARTS
+    why: str                # what delayed it before those, compared with the median rank; a word of PARTS
     why_us: float           # how much longer
-    clock_error_us: float   # how far its times may be off against those of the first rank
+    clock_error_us: float   # possible error of its times against the first rank's
 
 
 @dataclass(frozen=True)
 class WaitRow:
-    """One collective: who came last, why, and what that cost."""
+    """One collective: which rank came last, why, and what that cost."""
 
     group: str
     number: int
     operation: str
     ranks: int
     last_rank: int
-    why: str            # what kept the last one longer than the median rank, a word of PARTS or none
+    why: str            # what delayed the last one, a word of PARTS or none
     spread_us: float    # between the first rank to come and the last
     waited_us: float    # of all ranks together
     transfer_us: float  # from when the last had come until the first left
@@ -100,9 +100,10 @@ class Ranks:
 
     def __init__(self, folder: str | os.PathLike[str], *, run: str | None = None, workers: int = 1,
                  dask: str | None = None, progress: Callable[[int], None] | None = None) -> None:
-        """`run` chooses one of several in the folder; `workers` processes read, or the workers of a Dask scheduler.
+        """`run` chooses one of several in the folder; `workers` is a number of processes; `dask` reads with a Dask
+        scheduler.
 
-        With `workers` above 1 the calling script needs the guard `if __name__ == "__main__":`, as for every pool.
+        With `workers` above 1 the calling script needs the guard `if __name__ == "__main__":`, as with every pool.
         """
         self.folder = os.fspath(folder)
         self.paths = traces_in(self.folder)
@@ -127,17 +128,17 @@ class Ranks:
 
     @property
     def problems(self) -> list[str]:
-        """What is wrong with the files and the clocks, in sentences."""
+        """What is wrong with the files and the clocks, as sentences."""
         assert self._files
         return self._problems
 
     @property
     def events(self) -> int:
-        """How many events the files have."""
+        """The number of events in the files."""
         return sum(one.events for one in self._files)
 
     def recording(self, rank: int) -> Recording:
-        """One rank's recording, whole."""
+        """One rank's whole recording."""
         from ..loading import load
 
         for one in self._files:
@@ -163,7 +164,7 @@ class Ranks:
         return Meetings.of(self._files)
 
     def waits(self, most: int | None = None) -> Rows[WaitRow]:
-        """Collectives, those that cost most waiting first; `most` of them."""
+        """Collectives, those with the most waiting first; at most `most` of them."""
         met = self.meetings
         chosen = np.argsort(-met.waited, kind="stable")[:most]
         return Rows(WaitRow, [
@@ -213,14 +214,14 @@ class Ranks:
         return float(compute.max() / compute.mean()) if compute.mean() else 1.0
 
     def overlap(self) -> float:
-        """The part of all communication that is hidden behind compute, 0 to 1."""
+        """The part of all communication that compute hides, 0 to 1."""
         talking, exposed = (sum(int(one.steps[name].sum()) for one in self._files)
                             for name in ("talking", "communication"))
         return 1 - exposed / talking if talking else 0.0
 
     def gain_if_slowest_were_median_us(self) -> float:
-        """What the job would take less, if in each step the slowest rank took only as long as the median one for all
-        that is no communication."""
+        """The time that the job would save if in each step the slowest rank took only as long as the median one in
+        everything except communication."""
         work = [one.steps["duration"] - one.steps["communication"] for one in self._files]
         number, work_ns = np.concatenate([one.steps["number"] for one in self._files]), np.concatenate(work)
         order = np.argsort(number, kind="stable")

@@ -1,6 +1,6 @@
-"""The report: one HTML file that says where the time goes and what to do about it.
+"""The report: one HTML file that says where the time goes and what to change.
 
-It opens from disk and asks nothing of a network.
+It opens from disk and needs no network.
 
 >>> import mtprof
 >>> from mtprof.report import write_report

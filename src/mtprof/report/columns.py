@@ -1,4 +1,4 @@
-"""Columns of numbers as short text: differences where that helps, compressed, base64."""
+"""Columns of numbers as short text: differences if that helps, compressed, base64."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 def packed(values: np.ndarray, *, delta: bool = False) -> dict[str, Any]:
     """A column for the page: its type there, its length, and its bytes. Times are kept exactly, as 64-bit numbers.
 
-    With `delta`, what is stored is the difference to the number before, which compresses well for sorted columns.
+    With `delta`, it stores the difference to the number before, which compresses well for sorted columns.
     """
     array = np.asarray(values)
     if delta:

@@ -1,4 +1,4 @@
-"""All that the page shows, as plain values."""
+"""All data of the report page, as plain values."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from .timeline import timeline_of
 
 MOST_STEPS = 2000
 MOST_ROWS = 5000
-_MOST_MEMORY_EVENTS = 400_000  # a page of more takes too long to add up
+_MOST_MEMORY_EVENTS = 400_000  # more would take the page too long to add up
 
 
 def content_of(analyses: Sequence[Analysis], most_events: int | None = None,
                ranks: Ranks | None = None) -> dict[str, Any]:
-    """The content of the page; the last analysis is what it is about."""
+    """The content of the page; it is about the last analysis."""
     analysis = analyses[-1]
     return plain({
         "title": analysis.recording.source or "recording",
@@ -98,7 +98,7 @@ def operators(analysis: Analysis) -> dict[str, Any]:
 
 
 def operator(row: OperatorRow) -> dict[str, Any]:
-    """A row; what is empty is left out."""
+    """A row without its empty values."""
     values = {
         "name": row.name, "kind": row.kind, "device": row.device, "calls": row.calls, "self": row.self_ns,
         "total": row.total_ns, "share": row.self_share, "self_device": row.self_device_ns, "device_time": row.device_ns,
@@ -108,7 +108,7 @@ def operator(row: OperatorRow) -> dict[str, Any]:
 
 
 def memory(analysis: Analysis) -> dict[str, Any]:
-    """Who held the peak; and, where the recording has all it takes, memory over time by what it is for."""
+    """What held the peak; and memory over time by category, if enough was recorded."""
     trace = analysis.trace
     if not trace.has("memory"):
         return {"why": "Memory was not recorded. Record with profile_memory=True (mtprof run does).", "peaks": []}
@@ -116,12 +116,12 @@ def memory(analysis: Analysis) -> dict[str, Any]:
     charts, why = {}, ""
     try:
         if len(trace.tables["memory"]["time_ns"]) > _MOST_MEMORY_EVENTS:
-            why = "There are too many allocations to draw each; the table of the peak is exact."
+            why = "There are too many allocations to draw each one; the table of the peak is exact."
         else:
             profile = analysis.memory_profile
             charts = {peak["device"]: memory_chart(profile, peak["device"]) for peak in peaks}
     except MissingTable as error:
-        why = f"Memory over time by category needs more than was recorded: {error}"
+        why = f"Memory over time by category needs more recorded data: {error}"
     for chart in charts.values():
         chart["segments"] = {key: packed(np.array(column)) for key, column in chart["segments"].items()}
     return {"why": why, "peaks": peaks, "charts": charts}
@@ -178,13 +178,13 @@ def run(analysis: Analysis) -> dict[str, Any]:
 
 
 def _flags(metadata: Mapping[str, Any]) -> dict[str, bool | None]:
-    """What was recorded; None where a trace does not say. PyTorch names only what was on, if anything was."""
+    """What was recorded; None if a trace does not say. PyTorch names only the options that were on, if any was."""
     stated = any(flag in metadata for flag in FLAGS)
     return {flag: bool(metadata.get(flag)) if stated else None for flag in FLAGS}
 
 
 def plain(value: Any) -> Any:
-    """Values that JSON has; what is no number is none."""
+    """Values that JSON can hold; a float that is not a number becomes None."""
     if isinstance(value, dict):
         return {str(key): plain(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):

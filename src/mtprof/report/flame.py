@@ -64,7 +64,7 @@ class _Tree:
 
 
 def flames_of(analysis: Analysis) -> dict[str, Any]:
-    """The graphs that the recording has evidence for."""
+    """The graphs for which the recording has evidence."""
     trace = analysis.trace
     phase = phases(trace)
     found = {}
@@ -77,7 +77,7 @@ def flames_of(analysis: Analysis) -> dict[str, Any]:
 
 
 def _self_times(trace: Trace) -> tuple[np.ndarray, np.ndarray]:
-    """The host's ops and scopes without steps, and the own time of each, in order of time."""
+    """The host's ops and scopes without steps, and the self time of each, in order of time."""
     events = trace.events
     rows = np.flatnonzero(~np.isin(events["kind"], (*PYTHON_KINDS, *DEVICE_KINDS, Kind.STEP)) & (events["device"] == 0))
     rows = rows[np.argsort(events["start_ns"][rows], kind="stable")]
@@ -124,7 +124,7 @@ def _by_module(analysis: Analysis) -> _Tree:
 
 
 def _by_call(trace: Trace, phase: np.ndarray) -> _Tree:
-    """By what called what: scopes, ops and the ops inside them."""
+    """By call: scopes, ops and the ops inside them."""
     tree = _Tree("all")
     rows, times = _self_times(trace)
     events = trace.events

@@ -24,10 +24,10 @@ SCRIPTS = ("format.js", "columns.js", "table.js", "overview.js", "operators.js",
 def page_of(recordings: Sequence[Recording], *, most_events: int | None = None, ranks: Ranks | None = None) -> str:
     """The page of a recording; of two, the page of the second with a comparison to the first.
 
-    With `ranks`, those that the recording is one of, there is a page of all of them.
+    With `ranks`, to which the recording belongs, there is a page of all of them.
     """
     if not 1 <= len(recordings) <= 2:
-        raise ValueError(f"a report shows one recording, or compares two, but {len(recordings)} were given")
+        raise ValueError(f"a report takes one recording, or two to compare, not {len(recordings)}")
     analyses = [Analysis(recording) for recording in recordings]
     content = content_of(analyses, most_events, ranks)
     files = resources.files(__package__) / "page_files"
@@ -36,17 +36,17 @@ def page_of(recordings: Sequence[Recording], *, most_events: int | None = None, 
         "title": html.escape(f"{content['title']} – mtprof report"),
         "style": (files / "page.css").read_text("utf-8"),
         "script": "\n".join([chart["script"], *((files / name).read_text("utf-8") for name in SCRIPTS)]),
-        # The page of memory, which is also one by itself: its style stays with its markup.
+        # The page of memory, which also exists by itself: its style stays with its markup.
         "memory": f"<style>{chart['style']}{(files / 'memory.css').read_text('utf-8')}</style>{chart['body']}",
         "data": embedded(content),
     }
-    # Split first, fill in afterwards: what is filled in may look like a marker itself.
+    # Split first, fill in afterwards: inserted text may look like a marker itself.
     pieces = _MARKERS.split((files / "page.html").read_text("utf-8"))
     return "".join(parts[piece] if i % 2 else piece for i, piece in enumerate(pieces))
 
 
 def write_report(recordings: Sequence[Recording], path: str | os.PathLike[str], *,
                  most_events: int | None = None, ranks: Ranks | None = None) -> None:
-    """Write the page; the file appears when it is whole."""
+    """Write the page; the file appears when it is complete."""
     text = page_of(recordings, most_events=most_events, ranks=ranks).encode()
     write_atomically(path, [text])

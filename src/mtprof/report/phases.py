@@ -1,4 +1,4 @@
-"""Which part of a step each event belongs to: what its colour says on every page."""
+"""The part of a step that each event belongs to, which is its colour on every page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..schema import DEVICE_KINDS, PYTHON_KINDS, Kind
 from ..tables.tree import nearest
 from ..trace import Trace
 
-# The words of the legend; a number here is what the page stores.
+# The words of the legend; the page stores a number of this list.
 PHASES = ("forward", "backward", "optimizer", "data", "communication", "device", "python", "other")
 _SCOPES = {"Optimizer.": "optimizer", LOADER: "data"}
 
@@ -35,6 +35,6 @@ def phases(trace: Trace) -> np.ndarray:
 
 
 def _fill(result: np.ndarray, parent: np.ndarray, marked: np.ndarray, word: str) -> None:
-    """Give a word to marked events and to all that is inside them."""
+    """Give a word to marked events and to everything inside them."""
     if marked.any():
         result[nearest(parent, marked) >= 0] = PHASES.index(word)

@@ -1,4 +1,4 @@
-"""The page of a job's ranks: who is slow, when, and who waited for whom."""
+"""The page of a job's ranks: which is slow, when, and which waits for which."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 from ..analysis.figures import time_text
 from ..ranks import Ranks
 
-MOST_CELLS = 200_000  # of the map; more are joined, and the longest of them is shown
+MOST_CELLS = 200_000  # of the map; beyond that, cells are joined and show their longest
 MOST_ROWS = 2000
-# Whole steps are alike on all ranks, since these wait for each other; what differs is the work of their own.
-_MEASURES = {"behind": "longer than the median rank, without communication", "own": "all but communication",
+# Whole steps are alike on all ranks, because ranks wait for each other; their own work differs.
+_MEASURES = {"behind": "longer than the median rank, without communication", "own": "everything except communication",
              "duration": "whole step", "compute": "compute", "input": "input", "communication": "exposed communication",
              "other": "other"}
 
@@ -35,7 +35,7 @@ def _headline(ranks: Ranks) -> str:
     spent = "outside of ops, input and communication" if first.why == "other" else f"on {first.why}"
     more = time_text(first.why_us * 1000)
     why = f", because it spent {more} more {spent} than the median rank" if first.why else ""
-    return (f"The others waited {time_text(first.waited_for_us * 1000)} together for rank {first.rank}, which came "
+    return (f"The others waited {time_text(first.waited_for_us * 1000)} in total for rank {first.rank}, which came "
             f"last to {first.last:,} of {len(ranks.meetings):,} collectives{why}.")
 
 

@@ -1,4 +1,4 @@
-"""What the timeline draws: lanes of threads and streams, and their events, the longest if there are too many."""
+"""The data of the timeline: lanes of threads and streams, and their events; the longest if there are too many."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def timeline_of(analysis: Analysis, most_events: int | None = None) -> dict[str,
     trace = analysis.trace
     events = trace.events
     most = MOST_EVENTS if most_events is None else most_events
-    # Steps begin and end where they like among Python calls; they have a lane of their own, stated or found.
+    # Steps begin and end anywhere among Python calls; they have a lane of their own, stated or found.
     rows = np.flatnonzero((events["kind"] != Kind.STEP) | (events["device"] != 0))
     total = len(rows)
     duration = trace.duration_ns
@@ -48,9 +48,9 @@ def timeline_of(analysis: Analysis, most_events: int | None = None) -> dict[str,
 
 
 def _longest(thread: np.ndarray, duration: np.ndarray, most: int) -> np.ndarray:
-    """The longest events of each thread and stream, as large a share of each as of all.
+    """The longest events of each thread and stream, the same share of each as of all.
 
-    What is around an event is at least as long, so that no parent is missing.
+    The events around an event are at least as long, so no parent is missing.
     """
     order = np.lexsort((-duration, thread))
     first = np.searchsorted(thread[order], thread[order])  # where the event's thread begins
@@ -60,14 +60,14 @@ def _longest(thread: np.ndarray, duration: np.ndarray, most: int) -> np.ndarray:
 
 
 def _depths(start: np.ndarray, end: np.ndarray, lane: np.ndarray) -> np.ndarray:
-    """How many drawn events are around each in its lane: Python calls, scopes and ops share the lane of their thread.
+    """The depth of each drawn event in its lane: Python calls, scopes and ops share the lane of their thread.
 
-    Calls and scopes may cross, since a scope may end after the function that began it. What begins while another runs
-    stands below it, whichever ends first.
+    Calls and scopes may cross, because a scope may end after the function that began it. An event that begins while
+    another runs is drawn below it, whichever ends first.
     """
     order = np.lexsort((-end, start, lane))
     depth = np.zeros(len(order), np.int64)
-    around: list[tuple[int, int]] = []  # end and depth of what still runs
+    around: list[tuple[int, int]] = []  # end and depth of events that still run
     before = -1
     for place, begins, ends, where in zip(order.tolist(), start[order].tolist(), end[order].tolist(),
                                           lane[order].tolist()):

@@ -1,1 +1,1 @@
-"""Traces in files."""
+"""Reading and writing trace files."""

@@ -1,9 +1,9 @@
 """A trace's own file: one Arrow file, memory-mapped, with a column per table.
 
-Each record batch has one row, and in it the rows of one table as a list of structs; the other columns are null there.
-So one file holds tables of different lengths, any reader of Arrow can unpack each (`explode` and `unnest` in polars),
-and a table's column lies in the file as one piece of memory, which is used as it is. Batches can be added while a
-recording runs. A file whose writer was killed lacks Arrow's footer; it is read as the stream that it is.
+Each record batch has one row, with the rows of one table as a list of structs; the other columns are null there. So one
+file holds tables of different lengths, any reader of Arrow can unpack each (`explode` and `unnest` in polars), and a
+table's column is one piece of memory in the file, which is used directly. Batches can be added while a recording runs.
+A file whose writer was killed lacks Arrow's footer; it is read as a stream.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from ..trace import Columns, Frame, ThreadInfo, Trace
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FORMAT = 2  # of the files that are written; all formats up to it are read
+FORMAT = 2  # of written files; all formats up to this one can be read
 SUFFIX = ".mtp"
 MAGIC = b"ARROW1\0\0"
 _KEY = b"mtprof"  # of the format number in Arrow's metadata
 _ABOUT = "recording"  # the column with the facts of the recording, as JSON
-_TREE_ROWS = 1 << 20  # that are checked at a time
+_TREE_ROWS = 1 << 20  # rows that are checked at a time
 _MOST_ROWS = 1 << 30  # in one batch: offsets of lists are 32 bits
 _RECORDS: dict[str, type[Any]] = {"threads": ThreadInfo, "frames": Frame}
 
@@ -74,7 +74,7 @@ def file_schema() -> pa.Schema:
 
 
 class Writer:
-    """Adds rows of tables and entries of pools to a file that is open."""
+    """Adds rows of tables and entries of pools to an open file."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._pa = arrow()
@@ -82,11 +82,11 @@ class Writer:
         self._writer = self._pa.ipc.new_file(file, self._schema)
 
     def about(self, facts: Mapping[str, Any]) -> None:
-        """State facts of the recording; what is stated last holds."""
+        """State facts of the recording; a later statement replaces an earlier one."""
         self._put(_ABOUT, self._pa.array([text(facts)], self._pa.string()))
 
     def table(self, name: str, columns: Columns) -> None:
-        """Add rows to a table; all its columns must be there. No rows say that the table was recorded."""
+        """Add rows to a table, with all its columns. No rows mean that the table was recorded and is empty."""
         count = len(columns[TABLES[name].columns[0].name])
         for low in range(0, max(count, 1), _MOST_ROWS):
             part = {key: value[low:low + _MOST_ROWS] for key, value in columns.items()}
@@ -123,23 +123,23 @@ def _pool_columns(pool: Pool, values: Sequence[Any]) -> list[list[Any]]:
 
 
 def _utf8(text: str) -> str:
-    """Text that a file can hold: half of a surrogate pair, as in a name of a file, becomes a question mark."""
+    """Text that a file can hold: half of a surrogate pair, as in some file names, becomes a question mark."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def facts_of(trace: Trace) -> dict[str, Any]:
-    """What a file states of the recording as a whole."""
+    """What a file states about the recording as a whole."""
     return {**{name: getattr(trace, name) for name, _, _ in FACTS}, "metadata": trace.metadata, "finished": True}
 
 
 def save(trace: Trace, path: str | os.PathLike[str]) -> None:
-    """Write everything that a trace knows to a file, which appears when it is whole."""
+    """Write everything that a trace knows to a file, which appears when it is complete."""
     with atomic_file(path) as file:
         writer = Writer(file)
         writer.about(facts_of(trace))
         for name in POOLS:
             writer.pool(name, getattr(trace, name))
-        for name in TABLES:  # what events need comes first, so that a file that is cut short still has them
+        for name in TABLES:  # tables that events need come first, so that a file cut short still has them
             if trace.has(name):
                 writer.table(name, trace.tables[name])
         writer.close()
@@ -149,7 +149,7 @@ def save(trace: Trace, path: str | os.PathLike[str]) -> None:
 
 
 class LazyColumns(Mapping[str, np.ndarray]):
-    """Columns of a table in a file; each is made when it is first asked for."""
+    """The columns of a table in a file; each is made on first use."""
 
     def __init__(self, makers: Mapping[str, Callable[[], np.ndarray]]) -> None:
         self._makers = makers
@@ -169,7 +169,7 @@ class LazyColumns(Mapping[str, np.ndarray]):
 
 
 class LazyList(Sequence[Any]):
-    """A pool in a file; its entries are made when one is first asked for."""
+    """A pool in a file; its entries are made on first use."""
 
     def __init__(self, count: int, make: Callable[[], list[Any]]) -> None:
         self._count = count
@@ -225,7 +225,7 @@ class Reader:
             self._take(batch)
 
     def _stream(self, mapped: Any) -> tuple[Any, Iterable[Any]]:
-        """The batches of a file without a footer, as far as they are whole."""
+        """The complete batches of a file without a footer."""
         pa = self._pa
         self.cut_short = True
         mapped.seek(len(MAGIC))
@@ -238,14 +238,14 @@ class Reader:
             try:
                 yield from stream
             except (pa.ArrowException, OSError):
-                return  # what follows the last whole batch
+                return  # an incomplete batch at the end
 
         return stream.schema, whole()
 
     def _check_schema(self, schema: Any) -> None:
         stated = (schema.metadata or {}).get(_KEY)
         if stated is None:
-            raise BadFile(f"{self.path} is an Arrow file, but no trace: its columns are {', '.join(schema.names[:8])}")
+            raise BadFile(f"{self.path} is an Arrow file, not a trace: its columns are {', '.join(schema.names[:8])}")
         number = int(stated) if stated.isdigit() and len(stated) < 10 else 0
         if not 1 <= number <= FORMAT:
             raise BadFile(f"{self.path} has format {stated.decode(errors='replace')[:20]} of trace files, "
@@ -254,50 +254,50 @@ class Reader:
             place = schema.get_field_index(field.name)
             if place < 0:
                 if field.name in TABLES and TABLES[field.name].since > number:
-                    continue  # to the older file it is a table that was not recorded
+                    continue  # in the older file, the table was not recorded
                 raise BadFile(f"{self.path} has no column {field.name}")
             if schema.field(place).type != field.type:
                 raise BadFile(f"{self.path}: {self._difference(field, schema.field(place))}")
 
     def _difference(self, wanted: Any, found: Any) -> str:
-        """Which column of a table is missing or of another type."""
+        """Which column of a table is missing or has another type."""
         try:
             rows = {field.name: field.type for field in found.type.value_type}
         except (AttributeError, TypeError):
-            return f"column {wanted.name} is {found.type}, and should be {wanted.type}"
+            return f"column {wanted.name} is {found.type} instead of {wanted.type}"
         for field in wanted.type.value_type:
             if field.name not in rows:
                 return f"table {wanted.name} has no column {field.name}"
             if rows[field.name] != field.type:
-                return f"column {wanted.name}.{field.name} is {rows[field.name]}, and should be {field.type}"
+                return f"column {wanted.name}.{field.name} is {rows[field.name]} instead of {field.type}"
         return f"table {wanted.name} has columns that this version does not know"
 
     def _take(self, batch: Any) -> None:
-        batch.validate(full=True)  # reading on without would trust offsets and lengths of the file
+        batch.validate(full=True)  # without this, offsets and lengths of the file would be trusted
         for name, column in zip(batch.schema.names, batch.columns):
             if column.null_count == len(column):
                 continue
             if name == _ABOUT:
                 stated = orjson.loads(column[0].as_py())
                 if not isinstance(stated, dict):
-                    raise BadFile(f"{self.path} is damaged: the facts of the recording are no object")
+                    raise BadFile(f"{self.path} is damaged: the facts of the recording are not an object")
                 self.facts |= stated
             else:
                 self._chunks.setdefault(name, []).append(column.flatten())
 
     def has(self, name: str) -> bool:
-        """Whether there are rows of a table, or it is said to have none."""
+        """Whether a table has rows, or the file states that it has none."""
         return name in self._chunks
 
     def count(self, name: str) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return sum(map(len, self._chunks.get(name, ())))
 
     def column(self, table: str, name: str) -> np.ndarray:
-        """A column as NumPy has it, without a copy where it is in one piece."""
+        """A column as a NumPy array, without a copy if it is in one piece."""
         parts = [chunk.field(name) for chunk in self._chunks.get(table, ())]
         if any(part.null_count for part in parts):
-            raise BadFile(f"{self.path}: column {table}.{name} has empty places")
+            raise BadFile(f"{self.path}: column {table}.{name} has missing values")
         dtype = np.dtype(TABLES[table].by_name[name].dtype)
         # Not part.to_numpy(), which imports pandas where that is installed.
         arrays = [np.frombuffer(part.buffers()[1] or b"", dtype, len(part), part.offset * dtype.itemsize)
@@ -305,7 +305,7 @@ class Reader:
         return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
     def columns(self, table: str) -> LazyColumns:
-        """A table; references are checked as columns are made."""
+        """A table; references are checked when columns are made."""
         return LazyColumns({column.name: partial(self._checked, table, column) for column in TABLES[table]})
 
     def _checked(self, table: str, column: Column) -> np.ndarray:
@@ -324,23 +324,24 @@ class Reader:
         return value
 
     def _check_tree(self, table: str, column: Column, value: np.ndarray) -> None:
-        """A parent comes before its children; otherwise looking for the root could go round for ever."""
+        """Check that a parent comes before its children; otherwise the search for a root might not end."""
         if table not in ("events", "stacks"):
             return self._check_roots(table, column, value)
         for low in range(0, len(value), _TREE_ROWS):
             part = value[low:low + _TREE_ROWS]
             wrong = np.flatnonzero(part >= np.arange(low, low + len(part)))
             if len(wrong):
-                raise BadFile(f"{self.path}: row {low + int(wrong[0])} of {table} comes before what {column.name} says")
+                raise BadFile(f"{self.path}: row {low + int(wrong[0])} of {table} comes before "
+                              f"the row that {column.name} refers to")
         return None
 
     def _check_roots(self, table: str, column: Column, value: np.ndarray) -> None:
-        """Every row leads to a root."""
+        """Check that every row leads to a root."""
         jump = value
         for _ in range(max(1, len(value)).bit_length() + 1):
             jump = np.where(jump >= 0, jump[jump], -1)
         if (jump >= 0).any():
-            raise BadFile(f"{self.path}: {table}.{column.name} goes round in a circle")
+            raise BadFile(f"{self.path}: {table}.{column.name} has a cycle")
 
     def pool(self, name: str) -> LazyList:
         """A pool."""
@@ -350,7 +351,7 @@ class Reader:
         try:
             return self._decoded(pool)
         except (ValueError, KeyError, TypeError, IndexError) as error:
-            raise BadFile(f"{self.path} is damaged: an entry of {pool.name} is none ({str(error)[:100]})") from error
+            raise BadFile(f"{self.path} is damaged: {pool.name} has an invalid entry ({str(error)[:100]})") from error
 
     def _decoded(self, pool: Pool) -> list[Any]:
         columns = [[value for chunk in self._chunks.get(pool.name, ()) for value in chunk.field(part.name).to_pylist()]
@@ -365,7 +366,7 @@ class Reader:
 def read(path: str | os.PathLike[str]) -> tuple[Trace, bool]:
     """The trace in a file of this format, and whether the file was cut short.
 
-    Columns are read when they are asked for. A file that was written while its recording ran is put in order first.
+    Columns are read on first use. A file that was written while its recording ran is first put in order.
     """
     reader = Reader(path)
     if not reader.has("events"):
@@ -386,19 +387,19 @@ def read(path: str | os.PathLike[str]) -> tuple[Trace, bool]:
     if reader.facts.get("finished"):
         return trace, reader.cut_short
     trace = completed(put_in_order(trace), with_stack=bool(trace.metadata.get("with_stack")))
-    # What states the end of a recording comes last: it ended, as far as the file goes, with its last event.
+    # The facts that state the end of a recording come last. Without them, it ended with its last event in the file.
     end_ns = int(trace.events["end_ns"].max(initial=trace.start_ns))
     return replace(trace, end_ns=max(trace.end_ns, end_ns), metadata=_with_steps(trace)), reader.cut_short
 
 
 def _with_steps(trace: Trace) -> dict[str, Any]:
-    """The metadata of a recording that did not get to say when step() was called: no later than what followed."""
+    """The metadata of a recording that was cut before it stated when step() was called: no later than what followed."""
     events = trace.events
     if (events["kind"] == Kind.STEP).any():
         return trace.metadata
     order = np.argsort(events["start_ns"], kind="stable")
     step = np.maximum.accumulate(events["step"][order])
-    last = min(int(step.max(initial=0)), len(step))  # a damaged file may say anything
+    last = min(int(step.max(initial=0)), len(step))  # a damaged file may have any value
     first = np.searchsorted(step, np.arange(1, last + 1))
     starts = (events["start_ns"][order][first] - trace.start_ns).tolist()
     return {**trace.metadata, "mindtorch_v2": {STEP_STARTS: starts}} if starts else trace.metadata

@@ -1,8 +1,7 @@
 """Events as one flat table, for spreadsheets and data frames: Parquet and CSV, in both directions.
 
-A row is an event with its references written out. Facts of the recording, memory, modules' calls and the other tables
-are
-not in it; a trace file (.mtp) keeps those.
+A row is an event with its references written out. It leaves out facts of the recording, memory, calls of modules and
+the other tables; a trace file (.mtp) keeps those.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _NEEDED = ("name", "kind", "start_ns", "end_ns")
 
 
 def table(trace: Trace) -> dict[str, list[Any]]:
-    """The columns, as lists of plain values; None where an event has no such thing."""
+    """The columns, as lists of plain values; None if an event has no value."""
     events = trace.events
     threads = [trace.threads[number] for number in events["thread"].tolist()]
     inputs = [orjson.dumps(encode_arguments(given)).decode() for given in trace.inputs]
@@ -102,7 +101,7 @@ def write_csv(trace: Trace, path: str) -> None:
 
 
 def read_parquet(path: str) -> Trace:
-    """The trace in a Parquet file of such a table."""
+    """Read the trace from a Parquet file of such a table."""
     pa = _pyarrow()
     import pyarrow.parquet
 
@@ -114,14 +113,14 @@ def read_parquet(path: str) -> Trace:
 
 
 def opened(path: str) -> IO[bytes]:
-    """A file to read from, unpacked if it is compressed."""
+    """Open a file for reading, unpacked if it is compressed."""
     with open(path, "rb") as file:
         compressed = file.read(2) == GZIP_MAGIC
     return cast("IO[bytes]", gzip.open(path, "rb") if compressed else open(path, "rb"))
 
 
 def read_csv(path: str) -> Trace:
-    """The trace in a CSV file of such a table, compressed or not."""
+    """Read the trace from a CSV file of such a table, compressed or not."""
     try:
         with opened(path) as raw, io.TextIOWrapper(raw, encoding="utf-8", newline="") as file:
             rows = csv.reader(file)
@@ -130,7 +129,7 @@ def read_csv(path: str) -> Trace:
             for row in rows:
                 if len(row) != len(heads):
                     raise BadFile(f"cannot read {path} as CSV: line {rows.line_num} has {len(row)} cells, "
-                                  f"and not {len(heads)}")
+                                  f"not {len(heads)}")
                 for head, cell in zip(heads, row):
                     columns[head].append(cell if cell else None)
     except (UnicodeDecodeError, csv.Error, EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -139,7 +138,7 @@ def read_csv(path: str) -> Trace:
 
 
 def is_csv(path: str, start: bytes) -> bool:
-    """Whether a file is such a table as CSV, by its first line."""
+    """Whether a CSV file holds such a table, by its first line."""
     heads = start.split(b"\n", 1)[0].strip().split(b",")
     return os.fspath(path).endswith((".csv", ".csv.gz")) or all(name.encode() in heads for name in _NEEDED)
 

@@ -1,4 +1,4 @@
-"""Reads a Chrome trace that PyTorch (Kineto), torch_npu or this package wrote into a `Trace`."""
+"""Reads a Chrome trace of PyTorch (Kineto), torch_npu or this package into a `Trace`."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def read(path: str | os.PathLike[str]) -> Trace:
 def salvage(path: str | os.PathLike[str]) -> tuple[Trace, bool]:
     """The trace in a `.json` or `.json.gz` file, and whether the file was cut short.
 
-    The file is read piece by piece. Arrows, counters and instants other than `[memory]` carry nothing that a `Trace`
-    holds and are passed over, as are arguments that only some devices write (registers, occupancy). Times may be
-    numbers or text; a duration that is negative or missing is read as 0. A file that is no such trace raises a
-    ValueError that names the file and what is wrong with it.
+    The file is read piece by piece. Arrows, counters and instants other than `[memory]` are skipped, because a `Trace`
+    has no place for them; so are arguments that only some devices write (registers, occupancy). Times may be numbers or
+    text. A negative or missing duration is read as 0. A file that is not such a trace raises a ValueError that names
+    the file and what is wrong with it.
     """
     name = os.fspath(path)
     try:
@@ -81,7 +81,7 @@ def _finish(stream: Stream, columns: KinetoColumns) -> Trace:
 
 
 def _with_stacks(trace: Trace) -> Trace:
-    """The trace with stacks from Python events where the file states none."""
+    """The trace with stacks from Python events, if the file states none."""
     stated = trace.events["stack"]
     known = derived.Stacks()
     numbers = known.take(trace)

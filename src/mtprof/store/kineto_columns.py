@@ -1,7 +1,7 @@
-"""Columns of a Trace from the events of a Kineto file, taken in a batch at a time.
+"""Columns of a Trace from the events of a Kineto file, a batch at a time.
 
-What repeats in a file (names, threads, inputs) comes numbered, and is worked out once per distinct text when all
-batches are there. A column that no event of a batch states takes no memory.
+Values that repeat in a file (names, threads, inputs) come numbered, and are parsed once per distinct text after the
+last batch. A column that no event of a batch states takes no memory.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from .kineto_sides import SIDES, SideRows
 
 _THREAD_NAME = re.compile(r"thread (-?\d+)(?: \((.*)\))?\Z", re.DOTALL | re.IGNORECASE)
 _STREAM_NAME = re.compile(r"stream -?\d+ \Z")
-_WITH_OVERLOAD = re.compile(r"(aten::\w+)\.(\w+)")  # names of others may have a dot of their own
+_WITH_OVERLOAD = re.compile(r"(aten::\w+)\.(\w+)")  # other names may contain a dot
 _DEVICE_LABEL = re.compile(r"[A-Z]+ (\d{1,4})\Z")
 _INPUT_KEYS = ("Concrete Inputs", "Input type", "Input Strides", "Input Dims", words.OWN_INPUTS)
-# Column, key in `args`, what it means when it is absent, and the type that it is kept in.
+# Column, key in `args`, default, and the type that it is stored in.
 _EVENT_INTS: tuple[tuple[str, str, int, type[np.signedinteger[Any]]], ...] = (
     ("sequence", "Sequence number", -1, np.int64), ("forward_thread", "Fwd thread id", 0, np.int64),
     ("correlation", "correlation", 0, np.int64), ("connection", "connection_id", 0, np.int64),
@@ -43,7 +43,7 @@ _MEMORY_INTS = (("size_bytes", "Bytes", 0), ("address", "Addr", 0), ("total_byte
                 ("reserved_bytes", "Total Reserved", 0), ("device", "Device Type", 0),
                 ("device_index", "Device Id", -1), ("line", words.OWN_LINE, 0))
 
-# What the scanner is asked for. A key that both kinds of events have stands for both; its default is put in later.
+# What the scanner looks for. A key that both kinds of events have serves both; its default is filled in later.
 _KEYS = tuple(dict.fromkeys([key for _, key, _, _ in _EVENT_INTS] + [key for _, key, _ in _MEMORY_INTS]))
 INTS = tuple(key.encode() for key in _KEYS)
 DEFAULTS = np.full(len(INTS), ABSENT, np.int64)
@@ -53,7 +53,7 @@ TEXTS = tuple(key.encode() for key in (
 
 
 class _Parts:
-    """A column in the making: arrays of one type, and stretches of its default."""
+    """A column under construction: arrays of one type, and stretches of its default."""
 
     def __init__(self, dtype: type[np.signedinteger[Any]], default: int, what: str = "") -> None:
         self.dtype, self.default, self.what = dtype, default, what
@@ -73,14 +73,14 @@ class _Parts:
         self._parts.append(values.astype(self.dtype))
 
     def take(self) -> np.ndarray:
-        """The whole column; the pieces are let go."""
+        """The whole column; the pieces are released."""
         parts, self._parts = self._parts, []
         whole = [np.full(part, self.default, self.dtype) if isinstance(part, int) else part for part in parts]
         return np.concatenate(whole) if whole else np.zeros(0, self.dtype)
 
 
 class KinetoColumns:
-    """Collects events; `fill` gives what was collected to a TraceBuilder."""
+    """Collects events; `fill` passes what was collected to a TraceBuilder."""
 
     def __init__(self, build: TraceBuilder) -> None:
         self.build = build
@@ -103,7 +103,7 @@ class KinetoColumns:
                           **{name: _Parts(np.int64, default, key) for name, key, default in _MEMORY_INTS}}
 
     def add(self, rows: np.ndarray, others: Sequence[bytes]) -> None:
-        """Take in a batch as the scanner gives it."""
+        """Add a batch as the scanner returns it."""
         for raw in others:
             self._add_other(_loads(raw))
         instant = rows[0] == ord("i")
@@ -143,7 +143,7 @@ class KinetoColumns:
     # -- when all is there ---------------------------------------------------------------------------------------------
 
     def fill(self, pairs: dict[bytes, int], lanes: dict[bytes, int], rests: dict[bytes, int]) -> None:
-        """Give everything to the builder, and fill in the recording's start and end where the file does not say."""
+        """Pass everything to the builder, and fill in the recording's start and end if the file does not state them."""
         self._pairs = [(parsed[0], _string(parsed[1], "name")) for parsed in map(_loads, _listed(pairs))]
         self._lanes = [(parsed[0], parsed[1]) for parsed in map(_loads, _listed(lanes))]
         for lane in self._lanes:
@@ -185,7 +185,7 @@ class KinetoColumns:
         return values
 
     def _event_columns(self, rests: dict[bytes, int]) -> dict[str, np.ndarray]:
-        """The columns of a Trace, with `lane` in place of the thread, and without those that no event states."""
+        """The columns of a Trace, with `lane` instead of the thread, and without those that no event states."""
         held = self._columns
         pair, lane = held["pair"].take(), held["lane"].take()
         start, duration = held["start_ns"].take(), held["duration"].take()
@@ -231,7 +231,7 @@ class KinetoColumns:
         return result
 
     def _overloads_in_names(self, pair: np.ndarray) -> dict[str, np.ndarray]:
-        """The names of ops and their overloads, of a file by PyTorch that says both in one: `aten::add.Tensor`."""
+        """The names of ops and their overloads, from a file of PyTorch that joins them: `aten::add.Tensor`."""
         parts = [_WITH_OVERLOAD.fullmatch(called) if cat == "cpu_op" else None for cat, called in self._pairs]
         if not any(parts):
             return {}
@@ -241,7 +241,7 @@ class KinetoColumns:
         return {"name": np.array(name, np.int32)[pair], "overload": np.array(overload, np.int32)[pair]}
 
     def _without_overloads(self, name: np.ndarray, overload: np.ndarray) -> np.ndarray:
-        """The names without the overloads that `capture_overload_names` puts behind them, where the file says both."""
+        """The names without the overloads that `capture_overload_names` appends, if the file has both."""
         names = self.build.names
         pairs = np.stack([name, overload])[:, overload > 0]
         for pair in pairs[:, distinct(pairs)[1]].T.tolist():
@@ -265,7 +265,7 @@ class KinetoColumns:
         return kinds, engine
 
     def _by_process(self, pair: np.ndarray, lane: np.ndarray, kind: np.ndarray) -> None:
-        """What an event without a category is, by the process it is in, as torch_npu calls them."""
+        """The kind of an event without a category, by its process, as torch_npu names it."""
         bare = np.array([cat is None for cat, _ in self._pairs] or [False], bool)
         if not bare.any():
             return
@@ -302,12 +302,12 @@ class KinetoColumns:
                 "device_index": np.where(on_device, on, kept(held["stated_device_index"].take()))}
 
     def _device_of_process(self, pid: Any) -> int:
-        """The number of the device that a process stands for, by its label: `NPU 0`; -1 if it says none."""
+        """The number of the device that a process stands for, by its label: `NPU 0`; -1 without a label."""
         found = _DEVICE_LABEL.match(self._process_labels.get(pid, ""))
         return int(found[1]) if found else 0 if self._process_names.get(pid) in words.NPU_PROCESSES else -1
 
     def _of_rests(self, rests: dict[bytes, int], rest: np.ndarray, pair: np.ndarray) -> dict[str, np.ndarray]:
-        """The columns that come from arguments which are no integers, and the rows of side tables."""
+        """The columns from arguments that are not integers, and the rows of side tables."""
         if not rests:
             return {}
         columns: dict[str, list[int]] = {"inputs": [], "stack": [], "overload": [], "module": []}
@@ -338,7 +338,8 @@ class KinetoColumns:
         return found
 
     def _stated_stack(self, values: dict[str, Any]) -> int:
-        """A stack that is written out in the file: its number, -1 for nothing said, -2 for an explicit "none"."""
+        """A stack that is written out in the file: its number, -1 if the file says nothing, -2 for an explicit
+        "none"."""
         line = values.get(words.OWN_STACK)
         if line is None:
             return -1
@@ -349,7 +350,7 @@ class KinetoColumns:
         return self.build.stack(parse_stack(_string(line, words.OWN_STACK))) if line else -2
 
     def _threads(self, used: Sequence[int], device_lanes: set[int]) -> np.ndarray:
-        """The builder's thread for each lane that is used or named: first those that are named, in the file's order."""
+        """The builder's thread for each lane that is used or named: first those with names, in the file's order."""
         number_of = {lane: number for number, lane in enumerate(self._lanes)}
         for lane in self._thread_names:
             if lane not in number_of:
@@ -374,7 +375,7 @@ class KinetoColumns:
                           self._process_names.get(pid, "python"))
 
     def linked(self, trace: Trace) -> Trace:
-        """The trace with device work tied to the ops that torch_npu draws its arrows from."""
+        """The trace with device work linked to the ops from which torch_npu draws its arrows."""
         flows = [(phase, key, self._number_of_lane[lane], time) for phase, key, lane, time in self._flows
                  if self._threads_of_lanes[self._number_of_lane.get(lane, -1)] >= 0]
         if not flows or not len(trace):
@@ -393,7 +394,7 @@ def _listed(known: dict[bytes, int]) -> list[bytes]:
 
 
 def _loads(raw: bytes, form: bytes = b"%b") -> Any:
-    """A piece of the file; what is not UTF-8 in it is replaced, as PyTorch copies names into files as they are."""
+    """Decode a piece of the file. Bytes that are not UTF-8 are replaced, because PyTorch copies names unchecked."""
     content = form % raw
     try:
         return orjson.loads(content)

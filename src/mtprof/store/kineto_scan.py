@@ -1,14 +1,14 @@
-"""Events of a Chrome trace as columns of integers: what repeats is numbered, and no Python object is left per event.
+"""Events of a Chrome trace as columns of integers: repeated values are numbered, and no event leaves a Python object.
 
-`scan(data, begin, first, ints, texts, defaults, pairs, lanes, rests, out)` reads the items of a JSON list from a place
-in some bytes on, as far as they are whole. Of complete events and instants it fills a column of `out` (int64, a row
-per fact): the phase, the number of category and name in `pairs`, of process and thread in `lanes`, start and duration
-in nanoseconds (`ABSENT` where there is none), the number in `rests` of the arguments that `texts` names, and a row for
-each key of `ints`, with its value in `defaults` where the event has none. The dictionaries map JSON text to numbers.
+`scan(data, begin, first, ints, texts, defaults, pairs, lanes, rests, out)` reads the complete items of a JSON list from
+a position in some bytes. For complete events and instants it fills a column of `out` (int64, a row per fact): the
+phase, the number of category and name in `pairs`, of process and thread in `lanes`, start and duration in nanoseconds
+(`ABSENT` if there is none), the number in `rests` of the arguments that `texts` names, and a row for each key of
+`ints`, with its value in `defaults` if the event has none. The dictionaries map JSON text to numbers.
 
-The result is how many columns were filled, the place behind the last whole event, whether the list was closed there,
-whether no item was met yet, and the text of those other events that say something: names, and arrows to an NPU.
-`_kineto_scan`, in C, does this 10 times as fast; what is here runs where it was not built, and the tests compare both.
+The result is: how many columns were filled, the position after the last complete event, whether the list was closed
+there, whether no item has come yet, and the text of other events with content: names, and arrows to an NPU.
+`_kineto_scan`, in C, does this 10 times as fast. This Python code runs if that was not built; the tests compare both.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 import orjson
 
-ABSENT = -6148914691236517205  # no file says this number: it is refused
+ABSENT = -6148914691236517205  # no file has this number: it is refused
 FIXED = 6  # rows of `out` before those of integers
 _MOST_US = 2**62 // 1000  # sums of two such times do not overflow
-# Between two events as most writers lay them out. A string in JSON has no line breaks, so this is never inside one.
+# Between two events as most writers format them. A string in JSON has no line breaks, so this is never inside one.
 _BETWEEN = re.compile(rb'\}(,[^\S\n]*\n\s*)\{\s*"ph"')
 _BLANK = re.compile(rb"[ \t\r\n]*")
 _END = object()
@@ -42,9 +42,9 @@ class Fault(ValueError):
 
 def scan(data: bytes, begin: int, first: bool, ints: tuple[bytes, ...], texts: tuple[bytes, ...], defaults: np.ndarray,
          pairs: dict[bytes, int], lanes: dict[bytes, int], rests: dict[bytes, int], out: np.ndarray) -> Result:
-    """See the module's text."""
+    """See the module's docstring."""
     was_enabled = gc.isenabled()
-    gc.disable()  # it would be kept busy by millions of new lists, none of them garbage
+    gc.disable()  # millions of new lists would trigger it, and none of them is garbage
     try:
         return _scan(data, begin, first, ints, texts, defaults, pairs, lanes, rests, out)
     finally:
@@ -79,7 +79,7 @@ def _scan(data: bytes, begin: int, first: bool, ints: tuple[bytes, ...], texts: 
 
 
 def _events(data: bytes, begin: int, first: bool, window: int) -> Iterator[tuple[Any, int]]:
-    """Items and where each ends; `_END` for that of the list. Ends early where the bytes do."""
+    """Items and the end of each; `_END` for the end of the list. Stops early if the bytes end."""
     decoder = json.JSONDecoder()
     text = None
     place, at_start = begin, True
@@ -100,24 +100,24 @@ def _events(data: bytes, begin: int, first: bool, window: int) -> Iterator[tuple
         first = False
         found, end = _block(data, place, window) if at_start else ([], 0)
         at_start = False
-        if found:  # only the last one's end is told, as that is where all are whole
+        if found:  # only the last end is given: there all are complete
             for event in found:
                 yield event, end
             return
         if text is None:
-            text = data.decode("latin-1")  # only places are wanted, and there a character is a byte
+            text = data.decode("latin-1")  # only positions matter, and here a character is a byte
         try:
             end = decoder.raw_decode(text, place)[1]
         except (ValueError, RecursionError) as error:
             if isinstance(error, json.JSONDecodeError) and (error.pos >= len(text) - 8 or "Unterminated" in error.msg):
-                return  # it may go on in what comes next
+                return  # it may continue in the next bytes
             raise Fault("a value that is none of JSON", place) from error
         yield _loads(data[place:end], place), end
         place = end
 
 
 def _block(data: bytes, place: int, window: int) -> tuple[list[Any], int]:
-    """Many items at once, if the file is laid out so that one can see where to cut; and where they end."""
+    """Many items at once, if the file's format shows where to cut; and their ends."""
     cut = _BETWEEN.search(data, place + window // 2, place + window)
     if cut is not None:
         try:
@@ -166,7 +166,7 @@ def _row(event: Any, places: dict[str, int], wanted: _Wanted, absent: list[int],
 
 
 class _Wanted:
-    """Which of some keys an object has, in the order of these keys, which is found once for most objects."""
+    """Which of some keys an object has, in the order of these keys; found once for most objects."""
 
     def __init__(self, keys: list[str]) -> None:
         self.keys, self.all = keys, frozenset(keys)
@@ -198,12 +198,12 @@ class _Numbers:
 
 
 def nanoseconds(value: Any, place: int, what: str) -> int:
-    """Microseconds, as a number or as text, in nanoseconds."""
+    """Microseconds, as a number or as text, converted to nanoseconds."""
     if value is None:
         return ABSENT
     if type(value) is float and -_MOST_US < value < _MOST_US:
-        # Times since the file's base have up to 16 digits, all that a float holds: multiplying them as they are would
-        # round once too often. The part before the point and the part behind it are exact on their own.
+        # Times since the file's base have up to 16 digits, all that a float holds. Multiplying them directly would
+        # round once too often. The part before the point and the part after it are exact by themselves.
         before = value // 1
         return int(before) * 1000 + round((value - before) * 1000)
     if isinstance(value, str) and _TIME.fullmatch(value) and len(value) < 64:
@@ -235,7 +235,7 @@ def _integer(value: Any, default: int, place: int, what: str) -> int:
 
 
 def scanner() -> Callable[..., Result]:
-    """The C function, or its Python twin where there is none."""
+    """The C function, or its Python twin if that is missing."""
     try:
         from . import _kineto_scan  # type: ignore[attr-defined]
     except ImportError:

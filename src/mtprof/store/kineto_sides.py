@@ -1,7 +1,7 @@
 """Side tables in a Chrome trace, in both directions, as the schema says.
 
-Rows that are about an event are in its `args`; a table that refers to nothing stands as a whole under `mtprof` at the
-top, with times since 1970.
+Rows about an event are in its `args`. A table that refers to nothing is under `mtprof` at the top, with times since
+1970.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _DIRECTIONS = {"HtoH": Direction.HOST_TO_HOST, "HtoD": Direction.HOST_TO_DEVICE,
 
 
 def direction(name: str) -> Direction:
-    """Where a copy goes, by the name that Kineto gives it: `Memcpy HtoD (Pinned -> Device)`."""
+    """The direction of a copy, by Kineto's name for it: `Memcpy HtoD (Pinned -> Device)`."""
     found = _COPY.match(name)
     return _DIRECTIONS[found[1]] if found else Direction.UNKNOWN
 
 
-# What a column is where the file does not say, by the event's name.
+# The value of a column that the file does not state, from the event's name.
 _TOLD_BY_NAME: dict[tuple[str, str], Callable[[str], int]] = {("copies", "direction"): direction}
 
 
@@ -43,12 +43,12 @@ def _bandwidth(trace: Trace, rows: np.ndarray) -> list[str]:
     return [f'"memory bandwidth (GB/s)":{value:.6g},' for value in rate.tolist()]
 
 
-# What Kineto's files say besides, and follows from the rest.
+# What Kineto's files also state; it follows from the rest.
 _ALSO: dict[str, Callable[[Trace, np.ndarray], list[str]]] = {"copies": _bandwidth}
 
 
 def texts(trace: Trace) -> tuple[np.ndarray, list[bytes]]:
-    """The events that side tables say more about, in order, and what to add to the `args` of each."""
+    """The events that side tables describe, in order, and what to add to the `args` of each."""
     found: dict[int, str] = {}
     for table in SIDES:
         if not trace.has(table.name):
@@ -77,7 +77,7 @@ def top(trace: Trace) -> dict[str, dict[str, list[int]]]:
 
 
 def read_top(build: TraceBuilder, tables: Any, base_ns: int) -> None:
-    """Give the builder what `top` returned."""
+    """Pass to the builder what `top` returned."""
     if not isinstance(tables, dict):
         raise ValueError(f"{TOP} should be an object of tables")
     for table in _AT_THE_TOP:
@@ -94,10 +94,10 @@ def read_top(build: TraceBuilder, tables: Any, base_ns: int) -> None:
 
 
 def integer(what: str, column: Column, value: Any, base: int = 0) -> int:
-    """A number of a file, counted from a base, if the column can hold it."""
+    """A number from a file, counted from a base, if the column can hold it."""
     limits = np.iinfo(column.dtype)  # type: ignore[type-var]
     if not isinstance(value, int) or not limits.min <= value - base <= limits.max:
-        raise ValueError(f"{what} should be an integer of {limits.bits} bits, and is {str(value)[:40]!r}")
+        raise ValueError(f"{what} should be an integer of {limits.bits} bits, not {str(value)[:40]!r}")
     return value - base
 
 
@@ -109,7 +109,7 @@ class SideRows:
         self._noted: dict[str, dict[int, dict[str, int]]] = {table.name: {} for table in SIDES}
 
     def note(self, number: int, values: dict[str, Any]) -> None:
-        """Take what one of the distinct texts of arguments says; `number` is the text's."""
+        """Read what one of the distinct texts of arguments states; `number` is the text's."""
         for table in SIDES:
             mark, *_ = keyed = _keyed(table)
             if mark.kineto in values:
@@ -118,7 +118,7 @@ class SideRows:
                     if column.kineto in values}
 
     def fill(self, number: np.ndarray, pair: np.ndarray, pairs: Sequence[tuple[str | None, str]]) -> None:
-        """Give all rows to the builder: each event has the number of its arguments and of its category and name."""
+        """Pass all rows to the builder: each event has the number of its arguments and of its category and name."""
         for table in SIDES:
             noted = self._noted[table.name]
             if not noted:
@@ -166,5 +166,5 @@ def _written(trace: Trace, column: Column, value: int) -> str:
 
 def _code(column: Column, codes: type[Code], value: Any) -> int:
     if value not in codes.__members__:
-        raise ValueError(f"{column.kineto} should be one of {', '.join(codes.__members__)}, and is {str(value)[:40]!r}")
+        raise ValueError(f"{column.kineto} should be one of {', '.join(codes.__members__)}, not {str(value)[:40]!r}")
     return int(codes[value])

@@ -1,4 +1,4 @@
-"""A Chrome trace piece by piece: what is around the list of events, and the list as columns of integers."""
+"""A Chrome trace piece by piece: the parts around the list of events, and the list as columns of integers."""
 
 from __future__ import annotations
 
@@ -74,11 +74,11 @@ class Stream:
         return self._file.read(_PIECE // 16)
 
     def _grow(self, keep: int, what: str) -> bool:
-        """Let go of what is before a place, and read on; False at the end of the file."""
+        """Release what is before a position, and read on; False at the end of the file."""
         self._data, self._done = self._data[keep:], self._done + keep
         if len(self._data) > LARGEST_VALUE:
             raise ValueError(f"{what} has more than {LARGEST_VALUE >> 20} MB")
-        piece = self._more(max(_PIECE, len(self._data)))  # in ever larger steps, so that long values stay linear
+        piece = self._more(max(_PIECE, len(self._data)))  # in growing steps, so that long values take linear time
         self._data += piece
         return bool(piece)
 
@@ -103,7 +103,7 @@ class Stream:
             if count or others:
                 yield out[:, :count], others
             elif not closed and place > before:
-                continue  # arrows alone, of which no rows are made
+                continue  # only arrows, which give no rows
             elif not closed and not self._grow(place, "an event"):
                 self.cut_short = True
                 break
@@ -112,7 +112,7 @@ class Stream:
         self._close(head, place, closed)
 
     def _head(self) -> bytes:
-        """What is before the events; for a bare list of events, nothing."""
+        """The part before the events; for a bare list of events, nothing."""
         searched = 0
         while self._grow(0, "what precedes the events") or not searched:
             start = self._data[:64].lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
@@ -122,7 +122,7 @@ class Stream:
                 return b""
             for found in _OPENING.finditer(self._data, searched):
                 head = self._data[:found.start()]
-                if _parsed(head + b'"traceEvents":[]}') is not None:  # else the words are within a string or an object
+                if _parsed(head + b'"traceEvents":[]}') is not None:  # else they are in a string or an object
                     self._data, self._done = self._data[found.end():], found.end()
                     return head
             searched = max(1, len(self._data) - 4096)
@@ -130,11 +130,11 @@ class Stream:
         if isinstance(document, dict):
             raise ValueError("it has no list traceEvents")
         if document is not None:
-            raise ValueError(f"the top level should be an object or a list, and is a {type(document).__name__}")
+            raise ValueError(f"the top level should be an object or a list, not a {type(document).__name__}")
         raise ValueError("it is not JSON, or ends before its first event")
 
     def _close(self, head: bytes, place: int, closed: bool) -> None:
-        """Read what follows the events."""
+        """Read the part after the events."""
         tail = b""
         if closed:
             self._data = self._data[place:]
@@ -153,7 +153,7 @@ class Stream:
 
 
 def _parsed(content: bytes) -> Any:
-    """JSON as values; None where it is none. A name that is not UTF-8 should not cost the whole trace."""
+    """JSON as values; None if it is not JSON. A name that is not UTF-8 should not cost the whole trace."""
     try:
         return orjson.loads(content)
     except orjson.JSONDecodeError:

@@ -1,7 +1,7 @@
 """The words of a Kineto trace file: categories, type names and argument values, in both directions.
 
-The reader and the writer share these rules. What the rules cannot recover from PyTorch's own words, the writer
-says once more under a key of ours (`OWN_*`), and the reader prefers that.
+The reader and the writer share these rules. If PyTorch's words do not determine a value, the writer states it again
+under a key of ours (`OWN_*`), and the reader prefers that key.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _DTYPES = {cpp: dtype for dtype, cpp in _CPP_NAMES.items()}
 
 
 def category(kind: Kind, name: str, device: int, others: dict[str, str]) -> str:
-    """`cat` of an event; `others` maps names of events of no known kind to the category they were read with."""
+    """`cat` of an event; `others` maps names of events of unknown kind to the category they were read with."""
     if kind is Kind.SCOPE and device:
         return "gpu_user_annotation"
     if kind is Kind.LAUNCH:
@@ -66,7 +66,8 @@ def category(kind: Kind, name: str, device: int, others: dict[str, str]) -> str:
 
 
 def kind_of(cat: str, name: str) -> Kind:
-    """The kind of an event as far as category and name tell; only a thread id marks some backward functions."""
+    """The kind of an event, as far as category and name determine it; only a thread id marks some backward
+    functions."""
     kind = KIND_OF_CATEGORY.get(cat, Kind.OTHER)
     if kind is Kind.OP and name.startswith(ENGINE_PREFIX):
         return Kind.BACKWARD
@@ -79,7 +80,7 @@ def kind_of(cat: str, name: str) -> Kind:
     return kind
 
 
-# Processes that torch_npu's files have besides that of Python.
+# Processes in torch_npu's files besides Python.
 NPU_PROCESSES = frozenset({"Ascend Hardware", "HCCL", "Communication"})
 _NPU_COPIES = re.compile(r"memcpy", re.IGNORECASE)
 _NPU_FILLS = re.compile(r"memset", re.IGNORECASE)
@@ -93,7 +94,7 @@ def kind_in_process(process: str, name: str) -> Kind:
 
 
 def identity(value: Any) -> int:
-    """A process or thread id; text that is no number gets a number of its own that is the same each time."""
+    """A process or thread id. Text that is not a number gets a number of its own, the same each time."""
     if value is None:
         return 0
     if isinstance(value, int) or re.fullmatch(r"-?[0-9]{1,18}", value):
@@ -105,7 +106,7 @@ def identity(value: Any) -> int:
 
 
 def accelerator(categories: Collection[str]) -> DeviceType:
-    """The device type of device work in a file with these categories: Kineto tells it by the runtime's name only."""
+    """The device type of device work in a file with these categories: Kineto's only hint is the runtime's name."""
     makers = {cat.partition("_")[0] for cat in categories if cat.endswith(("_runtime", "_driver"))}
     return next((kind for kind, facts in DEVICES.items() if facts.runtime.partition("_")[0] in makers), DeviceType.CUDA)
 
@@ -122,7 +123,7 @@ def describe_inputs(arguments: Sequence[Any]) -> dict[str, list[Any]]:
 
 
 def parse_inputs(values: dict[str, Any]) -> tuple[Any, ...]:
-    """The arguments behind Kineto's lists. Element types of a list of tensors are not in them and come out empty."""
+    """The arguments from Kineto's lists. These lack the element types of a list of tensors, which come out empty."""
     dims = values["Input Dims"]
     count = len(dims)
     types = values.get("Input type") or [""] * count
@@ -159,7 +160,7 @@ def _number(value: Any) -> str:
 
 def _parse(kind: str, dims: Any, strides: Any, concrete: Any) -> Any:
     if kind == "TensorList":
-        # Some of PyTorch's lists come without strides.
+        # Some of PyTorch's lists have no strides.
         strides = strides or [[]] * len(dims)
         return [TensorInput(tuple(d), "", tuple(s)) for d, s in zip(dims, strides, strict=True)]
     if kind == "Scalar":
@@ -178,7 +179,7 @@ _WHOLE = re.compile(r"[\s+\-\d_]+")
 def _parse_number(text: str) -> Any:
     if text in ("True", "False"):
         return text == "True"
-    # Not by trial alone: Python drops a Ctrl-C that comes while it makes the text of an error.
+    # Not only by trial: Python drops a Ctrl-C that comes while it makes the text of an error.
     readers: tuple[Callable[[str], Any], ...] = (int, float, complex)
     for read in readers if _WHOLE.fullmatch(text) else readers[1:]:
         try:

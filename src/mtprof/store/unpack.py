@@ -1,11 +1,11 @@
-"""How much a compressed file may unpack to: one of a few megabytes can unpack to more than the memory."""
+"""A limit on how much a compressed file may unpack to: a few megabytes can unpack to more than the memory."""
 
 from __future__ import annotations
 
 import os
 
 _SETTING = "MTPROF_UNPACK_LIMIT_BYTES"
-# Traces pack 10 to 30 times; a file of nothing but equal events about 150 times.
+# Traces pack 10 to 30 times; a file of only equal events about 150 times.
 _MOST_TIMES, _LEAST_LIMIT_BYTES = 200, 1 << 26
 
 
@@ -22,5 +22,5 @@ def _limit(packed_bytes: int) -> int:
     if chosen is None:
         return max(_LEAST_LIMIT_BYTES, _MOST_TIMES * packed_bytes)
     if not chosen.isdecimal():
-        raise ValueError(f"the environment variable {_SETTING} should be a number of bytes, and is {chosen!r}")
+        raise ValueError(f"the environment variable {_SETTING} should be a number of bytes, not {chosen!r}")
     return int(chosen)

@@ -1,1 +1,1 @@
-"""Work on the columns of a trace: who encloses whom, what belongs together, many traces as one."""
+"""Work on the columns of a trace: nesting, links, and joining traces."""

@@ -1,4 +1,4 @@
-"""What must hold of every trace, whoever made it."""
+"""The rules that every trace must keep."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..trace import Columns, Trace, count_rows
 
 
 def check(trace: Trace) -> Trace:
-    """Raise BadTrace if a rule does not hold; return the trace, so that calls can be chained."""
+    """Raise BadTrace if a rule is broken; otherwise return the trace, so that calls can be chained."""
     for problem in problems(trace):
         raise BadTrace(problem)
     return trace
@@ -35,7 +35,7 @@ def _structure(trace: Trace) -> Iterator[str]:
             yield f"there is no table {name!r} in the schema"
             continue
         if set(table) != set(TABLES[name].by_name):
-            yield f"table {name} has the columns {sorted(table)}, and should have {sorted(TABLES[name].by_name)}"
+            yield f"table {name} has the columns {sorted(table)} instead of {sorted(TABLES[name].by_name)}"
             continue
         sizes[name] = count_rows(table)
     for name, table in trace.tables.items():
@@ -48,9 +48,9 @@ def _columns(table: Table, columns: Columns, sizes: dict[str, int]) -> Iterator[
         value = columns[column.name]
         what = f"column {table.name}.{column.name}"
         if value.dtype != column.dtype:
-            yield f"{what} is {value.dtype}, and should be {np.dtype(column.dtype)}"
+            yield f"{what} is {value.dtype} instead of {np.dtype(column.dtype)}"
         elif len(value) != sizes[table.name]:
-            yield f"{what} has {len(value)} rows, and the table has {sizes[table.name]}"
+            yield f"{what} has {len(value)} rows, but the table has {sizes[table.name]}"
         elif len(value) and column.refers is not None:
             low, high, size = int(value.min()), int(value.max()), sizes.get(column.refers, 0)
             if low < min(column.default, 0) or high >= size:
@@ -63,11 +63,11 @@ def _columns(table: Table, columns: Columns, sizes: dict[str, int]) -> Iterator[
 def _nesting(trace: Trace) -> Iterator[str]:
     stacks = trace.optional("stacks")
     if (stacks["caller"] >= np.arange(len(stacks["caller"]))).any():
-        yield "a stack comes before that of its caller"
+        yield "a stack comes before the stack of its caller"
     events = trace.events
     late = np.flatnonzero(events["end_ns"] < events["start_ns"])
     if len(late):
-        yield f"event {late[0]} ends before it starts, and {len(late) - 1} others"
+        yield f"event {late[0]} ends before it starts, like {len(late) - 1} others"
     parent = events["parent"]
     rows = np.flatnonzero(parent >= 0)
     above = parent[rows]
@@ -78,8 +78,8 @@ def _nesting(trace: Trace) -> Iterator[str]:
         (events["end_ns"][above] < events["end_ns"][rows], "ends after its parent"),
     ):
         if wrong.any():
-            yield f"event {rows[wrong][0]} {what}, and {int(wrong.sum()) - 1} others"
+            yield f"event {rows[wrong][0]} {what}, like {int(wrong.sum()) - 1} others"
             return
     negative = np.flatnonzero(trace.self_ns() < 0)
     if len(negative) and not len(late):
-        yield f"event {negative[0]} has less time than its children, and {len(negative) - 1} others"
+        yield f"event {negative[0]} has less time than its children, like {len(negative) - 1} others"

@@ -15,11 +15,11 @@ _IDENTITIES = frozenset({"trace_id", "host_name"})
 
 
 def assert_traces_equal(left: Trace, right: Trace, *, tables: Collection[str] | None = None) -> None:
-    """Raise AssertionError that names the first difference between two traces.
+    """Raise AssertionError with the first difference between two traces.
 
-    Compared are what rows say, not how tables number it: names, threads, inputs and stacks by value, times as
+    It compares what rows say, not how tables number it: names, threads, inputs and stacks by value, times as
     nanoseconds since 1970, tuples like lists. Unused entries of pools, `trace_id`, `host_name` and `first_id` do not
-    count. `tables` limits what is compared, as for files that do not hold all of them.
+    count. `tables` limits the comparison, for files that do not hold all tables.
     """
     for fact, _, clock in FACTS:
         if fact in ("epoch_ns", "first_id"):
@@ -36,7 +36,7 @@ def assert_traces_equal(left: Trace, right: Trace, *, tables: Collection[str] | 
     orders = tuple({"events": _order(trace)} for trace in (left, right))
     for name in wanted:
         if name == "stacks":
-            continue  # what is compared are the frames that rows refer to
+            continue  # the frames that rows refer to are compared instead
         counts = [count_rows(trace.optional(name)) for trace in (left, right)]
         assert counts[0] == counts[1], f"{counts[0]} {name}, and {counts[1]}"
         for column in TABLES[name]:
@@ -53,13 +53,13 @@ def _metadata(trace: Trace) -> dict[str, Any]:
 
 
 def _thread(info: ThreadInfo) -> tuple[int, int, str, str]:
-    # A thread without a name is shown as "thread 7" or "stream 7", and so has that name once it was in a file.
+    # A thread without a name is shown as "thread 7" or "stream 7", and has that name after it was in a file.
     unnamed = info.name in ("", f"thread {info.tid}", f"stream {info.tid}")
     return info.pid, info.tid, "" if unnamed else info.name, info.process_name
 
 
 def _order(trace: Trace) -> np.ndarray:
-    """Rows sorted by what their thread is rather than by its number; other ties keep their order."""
+    """Rows sorted by their thread's value instead of its number; other ties keep their order."""
     ranked = sorted(range(len(trace.threads)), key=lambda number: _thread(trace.threads[number]))
     rank = np.argsort(np.array(ranked, np.int64))
     events = trace.events
@@ -68,7 +68,7 @@ def _order(trace: Trace) -> np.ndarray:
 
 
 def _values(trace: Trace, table: str, column: Column, orders: dict[str, np.ndarray]) -> list[Any]:
-    """A column with numbers replaced by what they stand for."""
+    """A column with numbers replaced by the values they stand for."""
     values = trace.optional(table)[column.name]
     if table in orders:
         values = values[orders[table]]

@@ -1,4 +1,4 @@
-"""Several traces as one: the first one's recording, with what the others did in it."""
+"""Joins several traces: the first one's recording, with the rows of the others."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ..builder import ordered
 from ..schema import POOLS, TABLES, Pool
 from ..trace import Columns, Trace, count_rows, frozen
 
-# Rows that others refer to keep their places. What is sorted by thread among these stays so, as threads are added.
+# Rows that others refer to keep their places. Rows sorted by thread stay sorted, because threads are appended.
 _REFERRED_TO = frozenset(column.refers for table in TABLES.values() for column in table)
-_IDENTITY_BITS = 48  # an identity is an address of a user's program, which has no more
+_IDENTITY_BITS = 48  # an identity is an address in a user program, which has no more bits
 
 
 def concatenated(trace: Trace, others: Sequence[Trace], *, without: Sequence[str] = ()) -> Trace:
-    """`trace` with the rows of `others`, whose times are by the same clock, apart from those of some tables.
+    """`trace` with the rows of `others`, except those of some tables. All times must be on one clock.
 
-    Rows of `trace` come first in every table that has no order of its own; those of the others follow. Events are
-    sorted by thread and threads of the others come later, so that nothing of what nesting found has to be found again.
-    Running totals of memory stay those of each process. An identity means something in its own process only; the
-    others' get the number of their process in their upper bits.
+    In a table without an order of its own, rows of `trace` come first and those of the others follow. Events are sorted
+    by thread, and threads of the others come later, so that nesting need not be computed again. Running totals of
+    memory stay per process. An identity has a meaning only in its own process, so the others' identities get the number
+    of their process in their upper bits.
     """
     if not others:
         return trace
@@ -58,7 +58,7 @@ def _key(pool: Pool, value: Any) -> Any:
 
 
 def _numbers(pool: Pool, values: Sequence[Any], joined: list[Any], known: dict[Any, int] | None) -> np.ndarray:
-    """Where each entry of a pool is in the joined pool, to which new ones are added; one more entry, for -1."""
+    """The index of each entry of a pool in the joined pool, to which new ones are added; one more entry for -1."""
     found = []
     for value in values:
         if known is None:

@@ -1,6 +1,6 @@
-"""Facts that follow from other events of a trace: the step and the Python stack an event belongs to.
+"""Facts that follow from other events of a trace: the step and the Python stack of an event.
 
-A Kineto file states neither; its reader derives both here, and the writer repeats only what deviates.
+A Kineto file states neither. Its reader derives both here, and the writer states only what deviates.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .tree import nearest
 
 def steps(kind: np.ndarray, name: np.ndarray, start_ns: np.ndarray, end_ns: np.ndarray,
           names: Sequence[str]) -> np.ndarray:
-    """The profiler step of each event by the `ProfilerStep#N` events: N from its start to its end, then N + 1."""
+    """The profiler step of each event, from the `ProfilerStep#N` events: N from its start to its end, then N + 1."""
     rows = np.flatnonzero(kind == Kind.STEP)
     numbers = [step_number(names[n]) for n in name[rows].tolist()]
     known = np.array([n is not None and n < 2**31 - 1 for n in numbers], bool)
@@ -39,8 +39,8 @@ def steps(kind: np.ndarray, name: np.ndarray, start_ns: np.ndarray, end_ns: np.n
 class Calls:
     """The Python calls among events: their rows, and the row of each one's caller or -1.
 
-    Callers are found among Python calls alone. A scope that opens in one call and closes in another, as
-    `record_function` does in `__enter__` and `__exit__`, crosses them both and must not come between.
+    Callers are searched among Python calls only. A scope that opens in one call and closes in another, as
+    `record_function` does in `__enter__` and `__exit__`, crosses both and must not come between.
     """
 
     def __init__(self, events: Columns) -> None:
@@ -55,13 +55,14 @@ class Calls:
 
 
 def callers(events: Columns) -> np.ndarray:
-    """For each event that is no Python call, the row of the call that it is in with no other event between, or -1."""
+    """For each event that is not a Python call, the row of the call directly around it, or -1 if an event is
+    between."""
     calls = Calls(events)
     if not len(calls.rows):
         return np.full(len(events["kind"]), -1, np.int64)
     result = calls.around(events["thread"], events["start_ns"])
     result[calls.rows] = -1
-    # A parent in the same call is between; so is nothing if the event outlives the call, as a scope may.
+    # A parent in the same call is between. So is nothing if the event outlives the call, which a scope may do.
     between = (events["parent"] >= 0) & (result[events["parent"]] == result)
     return np.where(between | (events["end_ns"] > events["end_ns"][result]), -1, result)
 
@@ -82,7 +83,7 @@ class Stacks:
         return found
 
     def of(self, frame: int, caller: int) -> int:
-        """The number of the stack with a frame on top of a stack, or of none (-1)."""
+        """The number of the stack with a frame on top of another stack, or of no stack (-1)."""
         return self._ids.setdefault((frame, caller), len(self._ids))
 
     def table(self) -> Columns:
@@ -91,7 +92,7 @@ class Stacks:
         return {"frame": frame.copy(), "caller": caller.copy()}
 
     def take(self, trace: Trace) -> np.ndarray:
-        """Add the stacks of a trace; the number of each here, and one more entry for -1."""
+        """Add the stacks of a trace; returns the number of each here, and one more entry for -1."""
         table = trace.optional("stacks")
         frames = [self.frame(frame) for frame in trace.frames]
         numbers = [-1]  # shifted by one, so that -1 leads to the first entry
@@ -103,8 +104,8 @@ class Stacks:
 def stacks(events: Columns, names: Sequence[str], known: Stacks) -> np.ndarray:
     """For each event the Python calls that were open when it started, innermost first; for a call, those around it.
 
-    The result are numbers of stacks that are added to `known`; -1 stands for no Python call. Frames have the line that
-    ran where events know it, and else that of the function. Rows must be sorted as in a Trace.
+    The results are numbers of stacks, which are added to `known`; -1 means no Python call. Frames have the line that
+    ran if events know it, otherwise the line of the function. Rows must be sorted as in a Trace.
     """
     calls = Calls(events)
     rows = calls.rows
@@ -132,7 +133,7 @@ def stacks(events: Columns, names: Sequence[str], known: Stacks) -> np.ndarray:
     innermost = calls.around(events["thread"][others], events["start_ns"][others])
     inside = innermost >= 0
     others, innermost = others[inside], innermost[inside]
-    line = events["line"][others].astype(np.int64) & 0xFFFFFFFF  # a file may say that it is negative
+    line = events["line"][others].astype(np.int64) & 0xFFFFFFFF  # a file may have a negative line
     pairs, which = np.unique(innermost.astype(np.int64) << 32 | line, return_inverse=True)
     found = [known.of(frame(int(called[pair >> 32]), pair & 0xFFFFFFFF), around[pair >> 32]) for pair in pairs.tolist()]
     result[others] = np.array(found, np.int32)[which.reshape(-1)]
@@ -147,11 +148,11 @@ def with_stacks(trace: Trace) -> Trace:
 
 
 def with_lines(trace: Trace) -> Trace:
-    """Lines of what does not know its own, which follow from those of other events, and lines of memory.
+    """Lines of events without a line of their own, derived from other events, and lines of memory.
 
-    The caller's line stays the same while it calls something that has no lines: what is in such a call says the line of
-    the call, and is told it. What an op does is on the op's line. Other lines than that on which it began run in a
-    scope, and in a Python function that an op calls.
+    While a call runs something without lines, the caller's line stays the same: what is inside states the line of the
+    call, and the call gets that line. What an op does is on the op's line. A scope, and a Python function that an op
+    calls, can run on other lines than the one on which it began.
     """
     events = trace.events
     line, kind = events["line"].copy(), events["kind"]
@@ -187,7 +188,7 @@ def with_lines(trace: Trace) -> Trace:
 
 
 def completed(trace: Trace, *, with_stack: bool) -> Trace:
-    """A recording as it was noted, with what follows from it as a whole: lines, modules and stacks of events."""
+    """A recording with the facts that follow from the whole: lines, modules and stacks of events."""
     if with_stack:
         trace = with_lines(trace)
     if trace.has("module_calls"):

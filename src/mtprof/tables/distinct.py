@@ -1,4 +1,4 @@
-"""Which combinations of several columns there are."""
+"""The distinct combinations of several columns."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-_DENSE = 1 << 22  # up to here, distinct values are found with a table rather than by sorting
+_DENSE = 1 << 22  # up to here, distinct values are found with a table instead of sorting
 
 
 def distinct(columns: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Number the distinct combinations of some columns, in order: the number of each row, and the first row of each.
+    """Number the distinct combinations of some columns in order; returns the number of each row and their first rows.
 
-    Not `np.unique(..., axis=1)`: that compares structures, which is slower, and for that NumPy calls Python code whose
-    errors become a TypeError, a Ctrl-C that falls into it included.
+    Not `np.unique(..., axis=1)`: that compares structures, which is slower. Also NumPy then calls Python code whose
+    errors become a TypeError, even a Ctrl-C that comes at that moment.
 
     >>> [part.tolist() for part in distinct([np.array([2, 1, 2]), np.array([5, 5, 5])])]
     [[1, 0, 1], [1, 0]]

@@ -1,4 +1,4 @@
-"""Which forward op a backward event belongs to."""
+"""Links each backward event to its forward op."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..trace import Trace
 
 
 def processes(trace: Trace) -> np.ndarray:
-    """For each thread, the number of its process: numbers that threads or processes count are apart in each."""
+    """For each thread, the number of its process, because thread ids and sequence numbers count per process."""
     known: dict[int, int] = {}
     return np.array([known.setdefault(info.pid, len(known)) for info in trace.threads], np.int64)
 
@@ -17,9 +17,9 @@ def processes(trace: Trace) -> np.ndarray:
 def forward_of(trace: Trace) -> np.ndarray:
     """For each backward event, the row of its forward op, or -1.
 
-    That is the last op to start with the same sequence number, before the backward: an op that records a node takes
-    the number last, after the composite ops around it have only looked at it. Numbers are counted per thread, so an
-    op of the backward's own thread is preferred over one of another thread of its process.
+    That is the last op before the backward that starts with the same sequence number: the op that records a node takes
+    the number last, after the composite ops around it have only read it. Numbers are counted per thread, so an op of
+    the backward's own thread comes before one of another thread of its process.
     """
     events = trace.events
     result = np.full(len(trace), -1, np.int64)
@@ -36,7 +36,7 @@ def forward_of(trace: Trace) -> np.ndarray:
         asks = np.concatenate((np.zeros(len(forward), bool), np.ones(len(backward), bool)))
         order = np.lexsort((asks, start[both], sequence[both], lane[both]))
         rows, asks = both[order], asks[order]
-        # Carry the position of the latest forward op along; it counts if it belongs to the same number and lane.
+        # Carry the index of the latest forward op along; it counts if it has the same number and lane.
         latest = np.maximum.accumulate(np.where(asks, -1, np.arange(len(rows))))
         found = rows[np.maximum(latest, 0)]
         fits = asks & (latest >= 0) & (sequence[found] == sequence[rows]) & (lane[found] == lane[rows])

@@ -1,4 +1,4 @@
-"""Which module each event ran in: by nesting in the forward, by autograd's sequence numbers in the backward."""
+"""The module of each event: by nesting in the forward, by autograd's sequence numbers in the backward."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ ACCUMULATE = "autograd::engine::evaluate_function: torch::autograd::AccumulateGr
 def with_modules(trace: Trace) -> Trace:
     """The trace with the event column `module`, and the column `parent` of calls of modules.
 
-    What runs in a backward node belongs to the module whose forward recorded the node, unless a module was called in
-    there, as when a checkpoint computes again. A node that another node recorded belongs to that one's module. No
-    forward op records the accumulation of a gradient; it belongs to the module of the node that ran before it, since
-    the engine accumulates as soon as the last part of a gradient has come. What is known of other processes stays.
+    What runs in a backward node belongs to the module whose forward recorded the node, unless a module was called
+    there, as when a checkpoint computes again. A node that another node recorded belongs to that node's module. No
+    forward op records the accumulation of a gradient. It belongs to the module of the node that ran before it, because
+    the engine accumulates as soon as the last part of a gradient has come. Modules known from other processes stay.
     """
     calls = dict(trace.module_calls)
     if not len(calls["start_ns"]):
@@ -32,7 +32,7 @@ def with_modules(trace: Trace) -> Trace:
     origin = np.where(node >= 0, _origins(trace)[node], -1)
     called_inside = (row >= 0) & (node >= 0) & (calls["start_ns"][row] > events["start_ns"][node])
     elsewhere = (origin >= 0) & ~called_inside
-    while True:  # a round per order of derivatives
+    while True:  # one round per order of derivatives
         known = np.where(elsewhere, module[origin], module).astype(np.int32)
         if (known == module).all():
             break
@@ -41,7 +41,7 @@ def with_modules(trace: Trace) -> Trace:
 
 
 def _origins(trace: Trace) -> np.ndarray:
-    """For each node that the engine ran, the row of the forward op it stems from, or -1."""
+    """For each node that the engine ran, the row of the forward op from which it stems, or -1."""
     events = trace.events
     origin = forward_of(trace)
     accumulates = np.array([name == ACCUMULATE for name in trace.names], bool)[events["name"]]

@@ -1,8 +1,8 @@
-"""Who encloses whom, from start and end times alone.
+"""The nesting of events, from start and end times alone.
 
-Rows are sorted by thread, start, and longest first, so that a parent precedes its children. Where intervals nest
-properly the answer is vectorised over all threads at once; a thread on which some cross (a generator suspended inside a
-scope, a file from elsewhere) is walked with a stack.
+Rows are sorted by thread, start, and longest first, so a parent precedes its children. If intervals nest properly, the
+answer is computed for all threads at once. A thread on which some cross (a generator suspended inside a scope, a file
+from elsewhere) is walked with a stack.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import numpy as np
 
 from ..trace import Columns, split_python
 
-_FEW_ROUNDS = 16  # of climbing to the event around, before all boundaries are sorted instead
+_FEW_ROUNDS = 16  # of climbing to the event around, before sorting all boundaries instead
 
 
 def on_one_line(lanes: Sequence[np.ndarray], times: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Times of many threads, given beside them, on one axis where the stretches of the threads do not touch."""
+    """Times of many threads, given with their threads, on one axis where the threads' stretches do not touch."""
     filled = [time for time in times if len(time)]
     if not filled:
         return list(times)
@@ -27,7 +27,7 @@ def on_one_line(lanes: Sequence[np.ndarray], times: Sequence[np.ndarray]) -> lis
     span = high - low + 2
     if span * count < 2**63:
         return [(time - low) + lane.astype(np.int64) * span for time, lane in zip(times, lanes)]
-    # Too far apart to be added up: their ranks keep the order.
+    # Too far apart to add up: their ranks keep the order.
     values = np.unique(np.concatenate(filled))
     return [np.searchsorted(values, time) + lane.astype(np.int64) * (len(values) + 1)
             for time, lane in zip(times, lanes)]
@@ -92,8 +92,8 @@ def _nested(start: np.ndarray, end: np.ndarray) -> np.ndarray | None:
 def _walk(start: np.ndarray, end: np.ndarray) -> np.ndarray:
     """Parents for one thread whose intervals may cross.
 
-    An event that outlasts those around it closes them: what follows is not in them, as in PyTorch's list of events. To
-    keep self times from going negative, an event that would overlap an earlier sibling has no parent.
+    An event that outlasts those around it closes them: later events are not inside them, as in PyTorch's list of
+    events. To keep self times from going negative, an event that would overlap an earlier sibling has no parent.
     """
     result = []
     open_rows: list[int] = []
@@ -123,7 +123,8 @@ def enclosing_rows(events: Columns, thread: np.ndarray, time_ns: np.ndarray) -> 
     parent = events["parent"]
 
     def climb(rounds: int) -> np.ndarray:
-        """Go to the event around until it has not ended yet; the rows that are not there after some rounds."""
+        """Climb to the event around until it has not ended yet; returns the rows that are not done after some
+        rounds."""
         over = np.flatnonzero((found >= 0) & (end[found] < asked))
         while len(over) and rounds:
             found[over] = parent[found[over]]
@@ -134,7 +135,7 @@ def enclosing_rows(events: Columns, thread: np.ndarray, time_ns: np.ndarray) -> 
     deep = climb(_FEW_ROUNDS)
     if len(deep):
         found[deep] = _swept(start, end, parent, asked[deep])
-        climb(len(start))  # where intervals cross, what a boundary leads to may have ended
+        climb(len(start))  # if intervals cross, what a boundary leads to may have ended
     return found.astype(np.int32)
 
 
@@ -161,7 +162,7 @@ def above(events: Columns, rows: np.ndarray) -> np.ndarray:
 
 
 def all_parents(events: Columns) -> np.ndarray:
-    """The column `parent`: Python calls are in Python calls, and all else is in what is no Python call."""
+    """The column `parent`: Python calls are in Python calls, and everything else is in events that are not."""
     result = np.full(len(events["start_ns"]), -1, np.int32)
     for rows in split_python(events):
         result[rows] = above(events, rows)
@@ -177,13 +178,13 @@ def part(events: Columns, rows: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def rows_around(events: Columns, thread: np.ndarray, time_ns: np.ndarray) -> np.ndarray:
-    """The innermost event around each instant, Python calls apart, or -1."""
+    """The innermost event around each instant, without Python calls, or -1."""
     others = split_python(events)[0]
     return np.append(others, -1)[enclosing_rows(part(events, others), thread, time_ns)].astype(np.int32)
 
 
 def next_rows(events: Columns, thread: np.ndarray, time_ns: np.ndarray) -> np.ndarray:
-    """The first event, Python calls apart, that starts on this thread from this time on, or -1."""
+    """The first event, without Python calls, that starts on this thread from this time on, or -1."""
     rows = split_python(events)[0]
     if not len(time_ns) or not len(rows):
         return np.full(len(time_ns), -1, np.int32)

@@ -1,4 +1,4 @@
-"""Parts of a trace: some rows of its tables, or a stretch of time. References follow, as the schema says."""
+"""Parts of a trace: some rows of its tables, or a stretch of time. References stay right, as the schema says."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .tree import lifted
 
 
 def select(trace: Trace, rows: Mapping[str, np.ndarray]) -> Trace:
-    """The trace with only some rows, given as a mask per table; tables that are not named keep all rows that they can.
+    """The trace with only some rows, given as a mask per table; other tables keep all the rows that they can.
 
-    A row that is owned by one that goes is left out as well. In a tree, a row whose parent goes is below the nearest
-    ancestor that stays. Any other reference to a row that goes becomes -1. Pools stay as they are.
+    A row whose owner is removed is removed too. In a tree, a row whose parent is removed goes below the nearest
+    ancestor that stays. Any other reference to a removed row becomes -1. Pools stay unchanged.
     """
     kept = {name: rows.get(name, np.ones(count_rows(table), bool)) for name, table in trace.tables.items()}
     changed = True
@@ -58,7 +58,7 @@ def between(trace: Trace, start_ns: int, end_ns: int) -> Trace:
 
 
 def without_threads(trace: Trace, unwanted: np.ndarray) -> Trace:
-    """The trace without what happened on some threads, given as a mask, and without their entries in the pool."""
+    """The trace without some threads, given as a mask: without what happened there, and without their pool entries."""
     rows = {name: ~unwanted[table["thread"]] for name, table in trace.tables.items() if "thread" in table}
     number = (np.cumsum(~unwanted) - 1).astype(np.int32)
     trace = select(trace, rows)
@@ -69,7 +69,7 @@ def without_threads(trace: Trace, unwanted: np.ndarray) -> Trace:
 
 
 def shifted(trace: Trace, offset_ns: int) -> Trace:
-    """The trace by a host clock that is ahead of its own by so much; times since 1970 stay what they are."""
+    """The trace with all times moved to a host clock that is this far ahead; times since 1970 stay the same."""
     if not offset_ns:
         return trace
     tables = {name: frozen({column.name: table[column.name] + offset_ns if column.clock else table[column.name]

@@ -1,7 +1,7 @@
-"""Steps that begin with the Python call that they end in.
+"""Steps that begin inside the Python call in which they end.
 
-A step lasts from one call of `prof.step()` to the next. Where a loop calls a function that ends with `prof.step()`,
-each step begins within the last moments of one call of it and ends within the next, so that they cannot be nested.
+A step lasts from one call of `prof.step()` to the next. If a loop calls a function that ends with `prof.step()`, each
+step begins in the last moments of one call of the function and ends inside the next, so the two cannot nest.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .nesting import all_parents, rows_around
 
 
 def with_steps_in_calls(trace: Trace) -> Trace:
-    """The trace in which a step begins with the outermost Python call that began during the step and outlasts it."""
+    """The trace with each such step starting at the outermost Python call that began during it and outlasts it."""
     events = trace.events
     start, end, thread = events["start_ns"], events["end_ns"], events["thread"]
     calls = split_python(events)[1]
@@ -28,11 +28,11 @@ def with_steps_in_calls(trace: Trace) -> Trace:
 
 
 def _with_starts(trace: Trace, start: np.ndarray) -> Trace:
-    """The trace with other starts: rows in their new order, and parents found again."""
+    """The trace with other starts: rows in their new order, and new parents."""
     order = np.lexsort((-trace.events["end_ns"], start, trace.events["thread"]))
     place = np.empty(len(order) + 1, np.int32)
     place[order] = np.arange(len(order))
-    place[-1] = -1  # where -1 leads
+    place[-1] = -1  # the entry for -1
     events = {key: value[order] for key, value in {**trace.events, "start_ns": start}.items()}
     events["parent"] = all_parents(events)
     tables: dict[str, Columns] = {"events": events}

@@ -1,7 +1,7 @@
-"""The tables of modules, from the Python calls of a file that does not hold them.
+"""The tables of modules, derived from the Python calls of a file that does not hold them.
 
-PyTorch notes a call of a module as a Python call `nn.Module: Linear_0`: class and number, and no place in the model.
-Which module is in which follows from who called whom.
+PyTorch records a call of a module as a Python call `nn.Module: Linear_0`: class and number, without its place in the
+model. The calls show which module is inside which.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from .nesting import parents
 
 
 def with_told_modules(trace: Trace) -> Trace:
-    """The trace with `modules`, `module_calls` and the event column `module`, where it has calls of modules alone.
+    """The trace with `modules`, `module_calls` and the event column `module`, if it has only calls of modules.
 
-    A call whose event states a path, as in files of this package, is of the module of that path. Any other is a part of
-    the module that called it, so that one module that two others call stands below each, and each total is right.
+    A call whose event states a path, as in files of this package, belongs to the module of that path. Any other call
+    belongs to a part of the module that called it. So one module that two others call appears below each, and each
+    total is right.
     """
     events = trace.events
     rows = np.flatnonzero(events["kind"] == Kind.MODULE)
@@ -33,8 +34,8 @@ def with_told_modules(trace: Trace) -> Trace:
     numbers = {text: number for number, text in enumerate(names)}
     modules: dict[str, tuple[int, str]] = {}  # by path: row and label
     module: list[int] = []
-    path: list[str] = []  # of each call: a caller comes before those that it calls
-    model: list[int] = []  # of each call, the module that is the whole model, or -1
+    path: list[str] = []  # per call: a caller comes before those that it calls
+    model: list[int] = []  # per call, the module that is the whole model, or -1
     models: dict[str, int] = {}  # the same by path
     for name, stated, caller in zip(events["name"][rows].tolist(), events["module"][rows].tolist(),
                                     calls["parent"].tolist()):
@@ -59,7 +60,7 @@ def with_told_modules(trace: Trace) -> Trace:
 
 
 def _around(path: str, modules: dict[str, tuple[int, str]], model: int) -> int:
-    """The row of the nearest module that a path goes through, or that of the model: a stated path begins below it."""
+    """The row of the nearest module on a path, or that of the model: a stated path begins below it."""
     while "." in path:
         path = path.rpartition(".")[0]
         if path in modules:

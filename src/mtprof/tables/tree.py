@@ -8,12 +8,12 @@ _FEW_LEVELS = 64
 
 
 def nearest(parent: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """For each row, itself or its nearest ancestor that is wanted, or -1."""
+    """For each row, itself or its nearest wanted ancestor, or -1."""
     rows = np.arange(len(parent), dtype=parent.dtype)
     others = np.flatnonzero(~wanted)
     if not len(others):
         return rows
-    if len(others) < len(rows) // 4:  # few: only these climb, as long as that is not far
+    if len(others) < len(rows) // 4:  # few: only these climb, if it is not far
         found = parent[others]
         for _ in range(_FEW_LEVELS):
             over = np.flatnonzero((found >= 0) & ~wanted[found])
@@ -30,14 +30,14 @@ def nearest(parent: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 
 
 def lifted(parent: np.ndarray, kept: np.ndarray) -> np.ndarray:
-    """Parents when only some rows are kept: the nearest ancestor that is, or -1."""
+    """Parents when only some rows are kept: the nearest ancestor that is kept, or -1."""
     if kept.all():
         return parent
     return np.where(parent >= 0, nearest(parent, kept)[parent], -1).astype(parent.dtype)
 
 
 def depths(parent: np.ndarray) -> np.ndarray:
-    """How many ancestors each row has."""
+    """The number of ancestors of each row."""
     jump, depth = parent, (parent >= 0).astype(np.int64)
     while (jump >= 0).any():  # each round doubles the distance looked at
         depth = depth + np.where(jump >= 0, depth[jump], 0)
@@ -50,7 +50,7 @@ def subtree_sums(parent: np.ndarray, own: np.ndarray) -> np.ndarray:
     total = own.copy()
     rows = np.flatnonzero(own)
     values = own[rows]
-    for _ in range(_FEW_LEVELS):  # what has a value climbs; cheap where that is little and not deep
+    for _ in range(_FEW_LEVELS):  # rows with a value climb; cheap if they are few and not deep
         rows = parent[rows]
         inside = rows >= 0
         rows, values = rows[inside], values[inside]
@@ -68,7 +68,7 @@ def subtree_sums(parent: np.ndarray, own: np.ndarray) -> np.ndarray:
 
 
 def time_order(start: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """The order by start, longest first; cheap for runs that are sorted already, as the threads of a trace are."""
+    """The order by start, longest first; cheap for runs that are already sorted, as a trace's threads are."""
     order = np.argsort(start, kind="stable")
     starts, ends = start[order], end[order]
     if ((starts[1:] == starts[:-1]) & (ends[1:] > ends[:-1])).any():

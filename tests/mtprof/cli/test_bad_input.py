@@ -25,13 +25,13 @@ def chrome(*events: object, **more: object) -> bytes:
 
 # Content of a file, and a word of what is said about it.
 BAD = {
-    "not-json": (b"this is a letter, not a trace", "is no trace"),
+    "not-json": (b"this is a letter, not a trace", "is not a trace"),
     "cut-json": (b'{"traceEvents": [{"ph": "X", "na', "cut"),
     "wrong-json": (b'{"rows": [1, 2, 3]}', "no list traceEvents"),
     "list": (b"[1, 2, 3]", "should be an object"),
     "empty": (b"", "bad.json is empty"),
     "spaces": (b"  \n ", "not JSON"),
-    "binary": (bytes(range(256)) * 8, "is no trace"),
+    "binary": (bytes(range(256)) * 8, "is not a trace"),
     "cut-gzip": (gzip.compress(chrome(*[EVENT] * 500))[:60], "ends before"),
     "false-gzip": (b"\x1f\x8b" + b"nonsense" * 20, "damaged"),
     "deep": (b'{"traceEvents": ' + b"[" * 200_000 + b"]" * 200_000 + b"}", ""),

@@ -51,21 +51,21 @@ def test_two_runs_in_a_folder(tmp_path):
         len(mtprof.load(tmp_path))
     assert len(mtprof.Ranks(tmp_path, run="first")) == 3
     assert mtprof.Ranks(tmp_path, run="second").problems == ["no file of rank 1, 2 (of 3)"]
-    with pytest.raises(mtprof.BadFile, match="no run 'third'; there are: first, second"):
+    with pytest.raises(mtprof.BadFile, match="no run 'third'; it has: first, second"):
         len(mtprof.Ranks(tmp_path, run="third"))
 
 
 def test_two_runs_that_have_no_names(tmp_path):
     job(tmp_path, offset_ns=None)
     Rank(1, 3, offset_ns=None).compute(5).save(tmp_path, "again.mtp")
-    with pytest.raises(mtprof.BadFile, match=r"again.mtp and rank1.mtp are both of rank 1"):
+    with pytest.raises(mtprof.BadFile, match=r"again.mtp and rank1.mtp are both from rank 1"):
         len(mtprof.load(tmp_path))
 
 
 def test_runs_of_different_sizes(tmp_path):
     Rank(0, 2, offset_ns=None).compute(5).save(tmp_path)
     Rank(1, 4, offset_ns=None).compute(5).save(tmp_path)
-    with pytest.raises(mtprof.BadFile, match=r"speak of \[2, 4\] ranks"):
+    with pytest.raises(mtprof.BadFile, match=r"runs of \[2, 4\] ranks"):
         len(mtprof.load(tmp_path))
 
 
@@ -99,8 +99,8 @@ def test_without_offsets_the_time_of_day_holds(tmp_path):
 
 def test_a_clock_that_is_off_is_noticed_and_moved(tmp_path):
     ranks = skewed(tmp_path, lambda ms: ms + 30)
-    assert ranks.problems == ["the clock of rank 1 is off against that of rank 0, by 24.000 ms or more; its times were "
-                              "moved"]
+    assert ranks.problems == ["the clock of rank 1 differs from that of rank 0 by 24.000 ms or more; its times were "
+                              "shifted"]
     # Rank 1 is moved as little as can be, so that it now comes just before the meetings are over.
     assert max(row.spread_us for row in ranks.waits()) <= 6_000
 
@@ -108,7 +108,7 @@ def test_a_clock_that_is_off_is_noticed_and_moved(tmp_path):
 def test_a_clock_that_drifts(tmp_path):
     ranks = skewed(tmp_path, lambda ms: ms * 1.05)
     problem, = ranks.problems
-    assert "rank 1 is off against that of rank 0" in problem
+    assert "rank 1 differs from that of rank 0" in problem
     assert "it drifts by" in problem
     assert max(row.spread_us for row in ranks.waits()) <= 7_000
 
@@ -124,10 +124,10 @@ def test_recordings_that_do_not_overlap(tmp_path):
     for rank in range(2):
         Rank(rank, 2, skew=lambda ms, rank=rank: ms + 1000 * rank).compute(5).save(tmp_path)
     assert mtprof.load(tmp_path).problems == ["the recordings do not overlap in time: the clocks of their machines "
-                                              "differ, or they are of different runs"]
+                                              "differ, or they are from different runs"]
 
 
 def test_files_that_do_not_say_when(tmp_path):
     job(tmp_path, offset_ns=None, epoch_ns=0)
-    assert mtprof.load(tmp_path).problems == ["some files do not say when they were recorded: who waits for whom "
-                                              "cannot be told"]
+    assert mtprof.load(tmp_path).problems == ["some files do not say when they were recorded, so waits between ranks "
+                                              "are unknown"]

@@ -51,7 +51,7 @@ def test_errors_are_one_line(folder, tmp_path, capsys):
     assert main(["ranks", str(folder), "--run", "other"]) != 0
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 2
-    assert "has no run 'other'; there are: run" in lines[1]
+    assert "has no run 'other'; it has: run" in lines[1]
 
 
 def test_a_map_of_many_ranks_is_bounded():

@@ -1,9 +1,8 @@
 """The chain of work that the end of the recording waited for.
 
 From the last moment backwards: a kernel waits for the one before it on its stream or for the host's call that launched
-it, whichever ended later; a synchronising call waits for the last kernel that ended during it; anything else on the
-host
-waits for what its thread did before. On a trace of the CPU alone the path is that of the thread of the steps.
+it, whichever ended later; a synchronising call waits for the last kernel that ended during it; everything else on the
+host waits for what its thread did before. On a trace of the CPU alone, the path is that of the thread of the steps.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class PathShare:
-    """What of the path is in events of one name."""
+    """The part of the path in events of one name."""
 
     lane: str
     name: str
@@ -55,7 +54,7 @@ class CriticalPath:
     segments: list[Segment]
 
     def to_dict(self) -> dict[str, Any]:
-        """The totals, and how many segments there are."""
+        """The totals, and the number of segments."""
         return {"total_ns": self.total_ns, "by_lane_ns": self.by_lane_ns, "segments": len(self.segments),
                 "by_name": [asdict(row) for row in self.by_name]}
 
@@ -94,7 +93,7 @@ def critical_path(analysis: Analysis) -> CriticalPath:
     host_until = int(end[host_rows].max()) if len(host_rows) else begin
     row = int(ended[-1]) if len(ended) and int(ends[-1]) > host_until else -1
     time = int(end[row]) if row >= 0 else host_until
-    # As lists: single numbers are read from them several times as fast as from columns.
+    # As lists: reading single numbers from them is several times as fast as from columns.
     starts, stops, befores, launches = (column.tolist() for column in (start, end, before, launch))
     while time > begin:
         if row >= 0:  # on a device
@@ -168,7 +167,7 @@ def _host_times(analysis: Analysis, rows: np.ndarray, windows: list[tuple[int, i
     table = {key: events[key][rows] for key in ("thread", "start_ns", "end_ns")}
     table["parent"] = np.where(parent >= 0, np.searchsorted(rows, parent), -1).astype(np.int32)
     low, high = (np.array(column, np.int64) for column in zip(*windows))
-    # Boundaries of events cut the windows into stretches in each of which one event is innermost.
+    # Boundaries of events cut the windows into stretches; in each stretch one event is innermost.
     cuts = np.unique(np.concatenate((table["start_ns"], table["end_ns"], low, high)))
     middle = (cuts[:-1] + cuts[1:]) // 2
     width = covered(union(low, high), cuts[:-1], cuts[1:])

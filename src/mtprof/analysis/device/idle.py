@@ -1,4 +1,4 @@
-"""Stretches in which a device had nothing to do, by what the host did meanwhile."""
+"""Stretches in which a device was idle, by what the host did meanwhile."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class IdleTime:
 def idle_times(analysis: Analysis, window: tuple[int, int] | None = None) -> list[IdleTime]:
     """The idle time of each device, between its first work and its last or in a window of time.
 
-    A moment belongs to the first that applies: the work that ends the gap was launched already (kernel), the host is in
-    the loader (data), in a synchronising call (synchronisation), or does anything else (host).
+    Of several causes, the first counts: the work that ends the gap was already launched (kernel), the host is in the
+    loader (data), in a synchronising call (synchronisation), or does anything else (host).
     """
     return [_of(analysis, work, window) for work in analysis.device_work]
 

@@ -34,7 +34,7 @@ class KernelRow:
 
 
 def kernel_breakdown(analysis: Analysis) -> list[KernelRow]:
-    """A row per name and device, what takes longest first."""
+    """A row per name and device, the longest total first."""
     trace, events = analysis.trace, analysis.trace.events
     rows: list[KernelRow] = []
     for own in analysis.device_work:

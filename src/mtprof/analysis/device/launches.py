@@ -1,4 +1,4 @@
-"""How the host launched device work: cost of the call, delay until it started, length of the work."""
+"""How the host launched device work: cost of the call, delay until the start, length of the work."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class LaunchStatistics:
 
 
 def launch_of(analysis: Analysis) -> np.ndarray:
-    """For each event the row of the host's call that launched it, or -1: same correlation, preferably a runtime
+    """For each event the row of the host's call that launched it, or -1: the same correlation, preferably a runtime
     call.
     """
     events = analysis.trace.events
@@ -54,7 +54,7 @@ def launch_of(analysis: Analysis) -> np.ndarray:
 
 
 def launch_statistics(analysis: Analysis) -> list[LaunchStatistics]:
-    """Per name of device work, the one with most launches first."""
+    """Per name of device work, the name with most launches first."""
     trace, events = analysis.trace, analysis.trace.events
     launch = analysis.launch
     work = np.flatnonzero(launch >= 0)

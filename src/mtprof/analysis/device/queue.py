@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class QueueLength:
-    """Work that was launched and had not started, on one stream; lengths are weighted by time."""
+    """Work on one stream that was launched but had not started; lengths are weighted by time."""
 
     device: str
     stream: int
@@ -29,7 +29,7 @@ class QueueLength:
 
 
 def queue_series(analysis: Analysis, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Times and the number of rows that wait from then on; `rows` is device work with a known launch."""
+    """Times, and the number of waiting rows from each time on; `rows` is device work with a known launch."""
     events = analysis.trace.events
     launch = analysis.launch[rows]
     time = np.concatenate((events["start_ns"][launch], events["start_ns"][rows]))

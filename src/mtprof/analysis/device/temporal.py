@@ -1,4 +1,4 @@
-"""How long each device computed, communicated, moved memory, and stood idle."""
+"""How long each device computed, communicated, moved memory, and was idle."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class TemporalBreakdown:
     """Nanoseconds of a device from its first work to its last; the four parts add up to `total_ns`.
 
-    A moment with computation counts as that; `communication_ns` and `memory_ns` are what is exposed.
+    A moment with computation counts as computation; `communication_ns` and `memory_ns` are the exposed time only.
     `overlapped_share` is the share of communication during which the device computed as well, None without any.
     """
 

@@ -1,4 +1,4 @@
-"""Rows of device work, by device and by what they are."""
+"""Rows of device work, by device and kind."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COMMUNICATION = re.compile(r"nccl|hccl|hcom|rccl|gloo|c10d|all_?reduce|all_?gat
 
 
 class Work(Code):
-    """What a device is busy with."""
+    """Kinds of device work."""
 
     COMPUTATION = 0
     COMMUNICATION = 1
@@ -29,7 +29,7 @@ class Work(Code):
 
 @dataclass(frozen=True)
 class DeviceWork:
-    """The work of one device: rows of the trace in order of start, and what each is."""
+    """The work of one device: rows of the trace in order of start, and the kind of each."""
 
     device: str
     rows: np.ndarray
@@ -45,7 +45,7 @@ def is_communication(name: str) -> bool:
 
 
 def device_work(analysis: Analysis) -> list[DeviceWork]:
-    """The work of each device of each process, none for a trace of the CPU alone."""
+    """The work of each device of each process; empty for a trace of the CPU alone."""
     trace, events = analysis.trace, analysis.trace.events
     rows = np.flatnonzero(np.isin(events["kind"], DEVICE_KINDS) & (events["device"] != 0))
     if not len(rows):

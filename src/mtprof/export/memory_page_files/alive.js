@@ -1,4 +1,4 @@
-// What is alive at the chosen time: block by block, or added up by category, module, op or place in the program.
+// Memory alive at the chosen time: block by block, or added up by category, module, op or place in the program.
 
 const ROWS_AT_ONCE = 100, COLUMNS = 6;
 const headings = {
@@ -11,9 +11,9 @@ const groupings = {
   module: segment => moduleOf(segment) || "no module",
   op: segment => opWords(data.segments.op[segment]).pop() ?? originOf(segment),
   place: segment => isOlder(segment) ? "before the recording"
-    : framesOf(segment).find(frame => !LIBRARY.test(frame)) ?? "not in the program",
+    : framesOf(segment).find(frame => !LIBRARY.test(frame)) ?? "outside the program",
 };
-const LIBRARY = /^(nn\.Module: |<built-in |(mindtorch_v2|torch)\/)/; // frames that are not the program's own
+const LIBRARY = /^(nn\.Module: |<built-in |(mindtorch_v2|torch)\/)/; // frames outside the program
 let alive = [], listed = 0, grouping = "block", wanted = "";
 
 function matches(segment) {
@@ -52,7 +52,7 @@ function list() {
   else listGroups(sum);
 }
 
-function drawParts(point, sum) { // how much each category has
+function drawParts(point, sum) { // the bytes of each category
   const parts = sums.map((all, k) => [k, all[point]]).filter(([k, size]) => shown[k] && size);
   element("parts").replaceChildren(...parts.map(([k, size]) => {
     const part = make("span");
@@ -69,7 +69,7 @@ function drawParts(point, sum) { // how much each category has
   }));
 }
 
-function opens(row, detail) { // a click, Enter or the space bar shows what belongs to a row, or hides it again
+function opens(row, detail) { // a click, Enter or the space bar shows or hides the details of a row
   row.tabIndex = 0;
   row.setAttribute("aria-expanded", "false");
   let rows = [];
@@ -101,7 +101,7 @@ function listMore() {
   const rest = alive.slice(listed);
   element("more").hidden = !rest.length;
   element("more").textContent =
-    `${rest.length.toLocaleString("en")} more, ${sizeText(rest.reduce((all, i) => all + bytes[i], 0))} in all`;
+    `${rest.length.toLocaleString("en")} more, ${sizeText(rest.reduce((all, i) => all + bytes[i], 0))} in total`;
 }
 
 function listGroups(sum) {
@@ -159,7 +159,7 @@ function stackRow(segment) {
     const lines = make("ol");
     lines.append(...frames.map(frame => make("li", frame)));
     cell.append(lines);
-  } else cell.textContent = isOlder(segment) ? "It is older than the recording, so nobody saw where it came from."
+  } else cell.textContent = isOlder(segment) ? "It is older than the recording, so its origin is unknown."
                                              : "No Python stack was recorded for it.";
   row.append(cell);
   return row;

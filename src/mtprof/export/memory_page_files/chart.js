@@ -1,4 +1,4 @@
-// The chart: bytes per category over time, scopes below, and what the pointer is at.
+// The chart: bytes per category over time, scopes below, and the values at the pointer.
 
 const canvas = element("canvas"), tip = element("tip");
 const LEFT = 74, RIGHT = 16, TOP = 30, LANE = 15;
@@ -26,7 +26,7 @@ function byteStep(rough) {
   return [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024].map(n => n * power).find(step => step >= rough);
 }
 
-// What does not change when the pointer moves is painted once and kept.
+// The part that does not change when the pointer moves is painted once and kept.
 const layer = document.createElement("canvas");
 let painted = "";
 const colorOf = name => getComputedStyle(host).getPropertyValue(`--${name}`);
@@ -34,7 +34,7 @@ const colorOf = name => getComputedStyle(host).getPropertyValue(`--${name}`);
 function draw() {
   const scale = window.devicePixelRatio || 1;
   const width = Math.round(canvas.clientWidth * scale), height = Math.round(canvas.clientHeight * scale);
-  if (!width || !height) return; // not on the screen, or not any more
+  if (!width || !height) return; // not on the screen (any more)
   const state = JSON.stringify([from, to, shown, width, height, colorOf("ink")]);
   if (state !== painted) {
     painted = state;
@@ -75,7 +75,7 @@ function drawBytes(paint, scale) {
     paint.fillText(sizeText(value), LEFT - 8, y);
   }
 
-  // One column per device pixel: the highest moment in it, so that no peak gets lost, however many there are.
+  // One column per device pixel: the highest moment in it, so that no peak is lost.
   const colors = sums.map((_, k) => colorOf(`c${k}`));
   const columns = Math.round(wide * scale), one = 1 / scale;
   let point = pointAt(from);
@@ -105,7 +105,7 @@ function drawBytes(paint, scale) {
   drawSpans(paint, base + 24);
   if (!count) {
     paint.font = "14px system-ui, sans-serif";
-    paint.fillText(`No memory of ${data.device} was seen in this recording.`, LEFT + wide / 2, TOP + high / 2);
+    paint.fillText(`No memory of ${data.device} was recorded.`, LEFT + wide / 2, TOP + high / 2);
   }
 }
 
@@ -176,7 +176,7 @@ function zoom(low, high) {
   from = Math.max(0, Math.min(low, duration - least));
   to = Math.min(duration, Math.max(high, from + least));
   element("reset").disabled = from === 0 && to === duration;
-  hovered = null; // what was under the pointer is elsewhere now
+  hovered = null; // the block under the pointer has moved
   tip.hidden = true;
   draw();
 }

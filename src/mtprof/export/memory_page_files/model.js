@@ -1,4 +1,4 @@
-// Data: stretches of memory, and from them the bytes per category at each change. And how it is put into words.
+// Data: stretches of memory, the bytes per category at each change, and their texts.
 
 const KINDS = data.categories.length;
 const LABELS = data.categories.map(name => name[0] + name.slice(1).toLowerCase().replaceAll("_", " "));

@@ -18,11 +18,11 @@ function describe() {
     .dataset.bytes = total[peak];
   fact("At the start", sizeText(total[0]));
   fact("At the end", sizeText(total[last]), undefined, "final").dataset.bytes = total[last];
-  fact("Blocks", seen.size.toLocaleString("en"), `${sizeText(made)} allocated in all`);
+  fact("Blocks", seen.size.toLocaleString("en"), `${sizeText(made)} allocated in total`);
   fact("Recorded", timeText(duration));
 }
 
-function choices(parent, entries, chosen, choose) { // buttons of which one is pressed
+function choices(parent, entries, chosen, choose) { // a group of buttons, one of them pressed
   const buttons = entries.map(([value, label]) => {
     const button = make("button", label);
     button.type = "button";
@@ -57,7 +57,7 @@ function legend() {
   });
 }
 
-// What is shown, for whoever keeps it in an address; from the first look on.
+// Reports the state, for whoever keeps it in an address; from the first view on.
 let settled = false;
 function remember() {
   if (settled) changed({by: grouping === "block" ? "" : grouping, q: element("filter").value, at: pinned === times[peak] ? "" : Math.round(pinned)});
@@ -100,7 +100,7 @@ const KEYS = {
 };
 function step(direction, far) {
   const here = pointAt(pinned), there = far ? pointAt(pinned + direction * (to - from) / 20) : here;
-  const point = there === here ? here + direction : there;  // far or not, to another change
+  const point = there === here ? here + direction : there;  // always to another change
   pin(times[Math.min(Math.max(point, 0), times.length - 1)]);
 }
 canvas.addEventListener("keydown", event => {
@@ -124,7 +124,7 @@ choices(element("grouping"), [["block", "Blocks"], ["category", "Category"], ["m
         grouping, value => { grouping = value; list(); remember(); });
 element("then").hidden = !count;
 if (!data.modulesKnown)
-  element("note").textContent = "Recorded without with_modules=True, so no block knows its module.";
+  element("note").textContent = "The recording has no modules (with_modules=True), so no block has a module.";
 sumShown();
 describe();
 legend();

@@ -1,8 +1,8 @@
 "use strict";
-// Two recordings side by side.
+// Two recordings compared.
 function comparePage(state, changed) {
   const c = D.compare;
-  if (!c) return [el("p", {class: "empty"}, "One trace was given. `mtprof report before.mtp after.mtp` compares two.")];
+  if (!c) return [el("p", {class: "empty"}, "This report has one trace. `mtprof report before.mtp after.mtp` compares two.")];
   const what = ["operators", "modules", "parts"].includes(state.what) ? state.what : "operators";
   const columns = [
     {key: "name", title: "Name", kind: "text"}, {key: "change", title: "Verdict", kind: "text"},
@@ -13,7 +13,7 @@ function comparePage(state, changed) {
   ];
   for (const row of c[what]) row.size = Math.abs(row.difference_ns || 0);
   return [el("p", {class: "headline"}, c.summary), el("p", {class: "dim"}, `Before: ${c.names[0]}, ${c.before_steps} steps. After: ${c.names[1]}, ${c.after_steps} steps. ` +
-    "Times are per step. A difference counts as a change where its 95 % interval leaves out zero and it is above 1 %."),
+    "Times are per step. A difference counts as a change if its 95 % interval excludes zero and it is above 1 %."),
     c.peak_bytes ? el("p", {}, `Memory peak: ${format.size(c.peak_bytes[0])} before, ${format.size(c.peak_bytes[1])} after.`) : null,
     el("div", {class: "tools"}, ["operators", "modules", "parts"].filter((k) => c[k].length).map((k) => el("button", {type: "button", "aria-pressed": String(k === what),
       onclick: () => changed({...state, what: k}, true)}, k))),

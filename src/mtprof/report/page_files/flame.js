@@ -1,8 +1,8 @@
 "use strict";
-// Flame graph: by Python stack, by module, by call. Wide is expensive; below is what it is made of.
+// Flame graph: by Python stack, by module, by call. Width is time; the parts of a frame are below it.
 const FLAME_ROW = 18, FLAME_WORDS = {stack: "by Python stack", module: "by module", call: "by call"};
 function flameTree(graph, libraries) {
-  // With library frames hidden, what they called moves up to the user's frame around them.
+  // If library frames are hidden, what they called moves up to the user's frame around them.
   const root = {name: graph.names[graph.name[0]], total: graph.total[0], children: new Map(), order: 0, id: 0, phase: "other"};
   const node = new Array(graph.parent.length);
   node[0] = root;
@@ -30,7 +30,7 @@ class Flame {
     this.status = el("span", {class: "dim", role: "status"});
     const toggle = (key, text, title) => el("button", {type: "button", title, "aria-pressed": String(Boolean(this.state[key])), onclick: () => this.changed({...this.state, zoom: "", [key]: this.state[key] ? "" : "1"}, true)}, text);
     this.element = el("div", {}, el("div", {class: "tools"}, this.kinds.map((k) => el("button", {type: "button", "aria-pressed": String(k === this.state.by), onclick: () => this.changed({...this.state, zoom: "", by: k}, true)}, FLAME_WORDS[k])),
-      this.search, this.status, el("span", {class: "push"}), toggle("order", "In time order", "What ran first stands first; otherwise what took longest does"), this.state.by === "stack" ? toggle("libraries", "Library frames", "Show the frames of libraries too") : null,
+      this.search, this.status, el("span", {class: "push"}), toggle("order", "In time order", "Order by first run instead of by time"), this.state.by === "stack" ? toggle("libraries", "Library frames", "Show the frames of libraries too") : null,
       el("button", {type: "button", onclick: () => this.zoom(this.root)}, "Whole")),
       legendOf([...new Set(graph.phase.map((p) => graph.phases[p]))].sort().map((phase) => [phase === "python" ? "Python" : phase, phase])),
       el("div", {class: "lanes"}, this.canvas),
@@ -50,7 +50,7 @@ class Flame {
     });
     new ResizeObserver(() => this.draw()).observe(this.canvas.parentElement);
   }
-  words(node) { return `${node.name}\n${format.time(node.total)}, ${format.share(node.total / this.root.total)} of all${node.above && node.above !== this.root ? `, ${format.share(node.total / node.above.total)} of what is above` : ""}`; }
+  words(node) { return `${node.name}\n${format.time(node.total)}, ${format.share(node.total / this.root.total)} of all${node.above && node.above !== this.root ? `, ${format.share(node.total / node.above.total)} of the frame above` : ""}`; }
   ordered(node) { return [...node.children.values()].sort(this.state.order ? (a, b) => a.order - b.order : (a, b) => b.total - a.total); }
   zoom(node) { this.top = node; this.state.zoom = node === this.root ? "" : String(node.id); this.draw(); this.changed(this.state); }
   at(e) { return this.boxes.find((b) => e.offsetX >= b.x && e.offsetX < b.x + b.w && e.offsetY >= b.y && e.offsetY < b.y + FLAME_ROW - 1); }
@@ -89,7 +89,7 @@ class Flame {
     }
     if (word) { const sum = this.sum(this.root, word); this.status.textContent = `${format.time(sum)}, ${format.share(sum / this.root.total)} of all`; } else this.status.textContent = "";
   }
-  sum(node, word) {  // a frame inside another that matches is not added twice
+  sum(node, word) {  // a frame inside another match is not added twice
     if (node.name.toLowerCase().includes(word)) return node.total;
     let found = 0;
     for (const child of node.children.values()) found += this.sum(child, word);

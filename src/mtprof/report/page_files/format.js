@@ -1,10 +1,10 @@
 "use strict";
-// Numbers as people say them, and elements whose content is always text.
+// Numbers in readable form, and elements whose content is always text.
 const D = JSON.parse(document.getElementById("data").textContent);
 const COLOURS = {data: "--data", forward: "--forward", backward: "--backward", optimizer: "--optimizer",
   communication: "--communication", device: "--device", python: "--python", idle: "--idle", other: "--other"};
 function colour(name) { return getComputedStyle(document.documentElement).getPropertyValue(COLOURS[name] || name).trim(); }
-// Text on a fill: dark where the fill is light.
+// Text on a fill: dark if the fill is light.
 function inkOn(fill) {
   const parts = fill.match(/^#(..)(..)(..)$/);
   if (!parts) return "#fff";
@@ -63,12 +63,12 @@ const tip = {
   },
   hide() { document.getElementById("tip").hidden = true; },
 };
-// Entries are a text, what it is the colour of and, where there are rows for it, their address.
+// An entry is a text, the key of its colour and, if it has rows, their address.
 function legendOf(entries) {
   return el("div", {class: "legend"}, entries.map(([name, key, href]) => el(href ? "a" : "span", {href},
     el("span", {class: "swatch", style: {background: `var(${COLOURS[key] || "--other"})`}}), name)));
 }
-// A horizontal bar of parts: [name, key of its colour, time]. Read aloud as a sentence, since it is a picture.
+// A horizontal bar of parts: [name, key of its colour, time]. Screen readers get a sentence, because it is a picture.
 function partsBar(parts, whole, label) {
   return el("div", {class: "stack", role: "img", "aria-label": `${label}: ` + parts.map(([name, , time]) => `${name} ${format.time(time)}, ${format.share(time / whole)}`).join("; ")},
     parts.filter(([, , time]) => time > 0).map(([name, key, time]) => el("span", {style: {background: `var(${COLOURS[key]})`, color: inkOn(colour(key)), width: `${100 * time / whole}%`, ...(time / whole > 0.07 ? {} : {padding: "0"})},

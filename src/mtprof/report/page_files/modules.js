@@ -1,7 +1,7 @@
 "use strict";
-// The model as a tree: which layer costs what, forward and backward.
+// The model as a tree: the cost of each layer, forward and backward.
 function modulesPage(state, changed) {
-  if (!D.modules.rows.length) return [el("p", {class: "empty"}, D.modules.why || "No module was called while the recording went on.")];
+  if (!D.modules.rows.length) return [el("p", {class: "empty"}, D.modules.why || "No module was called during the recording.")];
   for (const row of D.modules.rows) {
     row.self_time = (row.self_forward_ns || 0) + (row.self_backward_ns || 0);
     row.total_time = (row.forward_ns || 0) + (row.backward_ns || 0);

@@ -1,5 +1,5 @@
 "use strict";
-// Ops by name, shape, place or module; a row opens to where it was called from and with what.
+// Ops by name, shape, place or module; a row opens to its shapes, places and modules.
 const GROUPS = {name: "by name", shape: "by shape", place: "by place in the code", module: "by module"};
 const INSIDE = {shape: ["shapes", "Input shapes"], place: ["place", "Called from"], module: ["module", "In module"]};
 function operatorDetail(row) {
@@ -28,9 +28,9 @@ function operatorsPage(state, changed) {
     ...(group === "shape" ? [{key: "shapes", title: "Input shapes", kind: "text"}] : []),
     ...(group === "place" ? [{key: "place", title: "Place", kind: "text"}] : []),
     ...(group === "module" ? [{key: "module", title: "Module", kind: "text"}] : []),
-    {key: "self", title: "Self time", kind: "time", share: true, always: true, help: "without what ran inside it; the share is of all rows"},
-    {key: "total", title: "Total time", kind: "time", help: "with what ran inside it"}, {key: "calls", title: "Calls", kind: "count"},
-    {key: "average", title: "Average", kind: "time", help: "total time of a call"},
+    {key: "self", title: "Self time", kind: "time", share: true, always: true, help: "without the ops inside it; the share is of all rows"},
+    {key: "total", title: "Total time", kind: "time", help: "with the ops inside it"}, {key: "calls", title: "Calls", kind: "count"},
+    {key: "average", title: "Average", kind: "time", help: "total time per call"},
     {key: "self_device", title: "Self device time", kind: "time", share: true}, {key: "device_time", title: "Device time", kind: "time"},
     {key: "self_bytes", title: "Self memory", kind: "size", help: "allocated and not released inside; negative: released"}, {key: "bytes", title: "Memory", kind: "size", hidden: true},
     {key: "flops", title: "FLOPs", kind: "work"}, {key: "rate", title: "FLOP/s", kind: "work"},

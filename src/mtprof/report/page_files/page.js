@@ -1,5 +1,5 @@
 "use strict";
-// Which page is shown. The address holds the state, so that a view can be sent to somebody.
+// Chooses the page. The address holds the state, so a view can be sent to somebody.
 const PAGES = {
   overview: ["Overview", overviewPage], operators: ["Operators", operatorsPage], timeline: ["Timeline", timelinePage], flame: ["Flame graph", flamePage],
   memory: ["Memory", memoryPage], modules: ["Modules", modulesPage], ...(D.ranks ? {ranks: ["Ranks", ranksPage]} : {}),
@@ -24,7 +24,7 @@ function show() {
   main.dataset.page = page;
   main.dataset.shown = location.hash;
   const changed = (next, again) => {
-    // What a page still loads must not change the address when another is shown, or asked for and about to be shown.
+    // A page that is still loading must not change the address when another is shown or about to be.
     if (turn !== shows || location.hash !== main.dataset.shown) return;
     history.replaceState(null, "", hashOf(page, next));
     main.dataset.shown = location.hash;
@@ -43,7 +43,7 @@ document.getElementById("theme").addEventListener("click", () => {
 });
 const help = document.getElementById("help");
 const KEYS = [["1 … 9", "a page"], ["/", "search"], ["Esc", "leave the search, zoom out of the flame graph"], ["w s", "timeline: zoom in and out"], ["a d", "timeline: left and right"], ["f", "timeline: fit"],
-  ["← → ↑ ↓", "timeline, flame graph: neighbours, what is around, what is inside"], ["Shift and drag", "timeline: add up a span"], ["Enter", "timeline: add up the span of the chosen event, or the view"], ["← → Home End", "memory: from change to change"], ["+ − 0 p", "memory: zoom, whole, peak"], ["?", "this list"]];
+  ["← → ↑ ↓", "timeline, flame graph: previous, next, outer, inner"], ["Shift and drag", "timeline: add up a span"], ["Enter", "timeline: add up the span of the selected event, or the view"], ["← → Home End", "memory: from change to change"], ["+ − 0 p", "memory: zoom, whole, peak"], ["?", "this list"]];
 help.append(el("h2", {}, "Keys"), el("dl", {class: "figures"}, KEYS.flatMap(([key, what]) => [el("dt", {}, el("kbd", {}, key)), el("dd", {class: "left"}, what)])),
   el("form", {method: "dialog"}, el("button", {}, "Close")));
 document.getElementById("keys").addEventListener("click", () => help.showModal());

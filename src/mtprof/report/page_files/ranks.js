@@ -1,5 +1,5 @@
 "use strict";
-// All ranks of a job: who is slow, when, and who waited for whom.
+// All ranks of a job: which is slow, when, and which waited for which.
 function rankMap(map, state, changed) {
   const measure = map.values[state.measure] ? state.measure : "behind";
   const rows = map.values[measure], flat = rows.flat().filter((v) => v > 0).sort((a, b) => a - b);
@@ -42,8 +42,8 @@ function ranksPage(state, changed) {
   const card = (title, value) => el("div", {class: "card"}, el("b", {}, value), title);
   const time = (key, title, more) => ({key: `${key}_ns`, title, kind: "time", ...more});
   const rankColumns = [{key: "rank", title: "Rank", always: true}, {key: "steps", title: "Steps"}, time("duration", "Total"), time("compute", "Compute", {share: true}),
-    time("input", "Input"), time("communication", "Communication"), time("exposed", "Exposed", {help: "communication while nothing was computed"}), time("waited", "Waited"),
-    time("waited_for", "Others waited", {share: true, help: "what the others waited together where this rank came last"}), {key: "last", title: "Came last"},
+    time("input", "Input"), time("communication", "Communication"), time("exposed", "Exposed", {help: "communication without compute at the same time"}), time("waited", "Waited"),
+    time("waited_for", "Others waited", {share: true, help: "total wait of the others where this rank came last"}), {key: "last", title: "Came last"},
     {key: "why", title: "Why", kind: "text"}, time("why", "By", {help: "how much longer than the median rank"}), time("clock_error", "Clock ±", {hidden: true})];
   const waitColumns = [{key: "operation", title: "Collective", kind: "text"}, {key: "group", title: "Group", kind: "text"}, {key: "number", title: "Number", always: true},
     {key: "ranks", title: "Ranks"}, {key: "last_rank", title: "Last rank", always: true}, {key: "why", title: "Why", kind: "text"}, time("spread", "Spread"),
@@ -57,7 +57,7 @@ function ranksPage(state, changed) {
       card("less, if the slowest rank of each step were as fast as the median", format.time(r.gain))),
     el("h2", {}, "Ranks and steps"), ...rankMap(r.map, state, changed),
     el("h2", {}, "Ranks"), new DataTable(rankColumns, r.ranks, state, keep, {sort: "waited_for_ns"}).element,
-    el("h2", {}, "Collectives that cost most waiting"), new DataTable(waitColumns, r.waits, {}, null, {sort: "waited_ns"}).element,
+    el("h2", {}, "Collectives with the most waiting"), new DataTable(waitColumns, r.waits, {}, null, {sort: "waited_ns"}).element,
     r.modules.length ? el("h2", {}, "Imbalance by module") : null,
     r.modules.length ? new DataTable(moduleColumns, r.modules, {}, null, {sort: "slowest_ns"}).element : null];
 }

@@ -1,5 +1,5 @@
 "use strict";
-// A table that sorts by any column, searches as one types, hides columns, opens rows and copies as TSV.
+// A table that sorts by any column, searches while you type, hides columns, opens rows and copies as TSV.
 const UNITS = {time: " (ns)", change: " (ns)", size: " (bytes)"};
 class DataTable {
   // columns: {key, title, kind, share, hidden, help}; rows: objects; state: sort, down, q, hide; changed(state)
@@ -26,7 +26,7 @@ class DataTable {
       }}), " " + c.title))));
     this.body = el("div", {class: "scroll", tabindex: "0", role: "region", "aria-label": options.label || "Rows"});
     this.element = el("div", {}, el("div", {class: "tools"}, this.search, options.tools, this.count, el("span", {class: "push"}),
-      el("button", {type: "button", title: "Exact values of the rows that are found, for a spreadsheet", onclick: () => this.copy()}, "Copy as TSV"), choose), this.body);
+      el("button", {type: "button", title: "Exact values of the rows found, for a spreadsheet", onclick: () => this.copy()}, "Copy as TSV"), choose), this.body);
     this.draw();
   }
   visible() { return this.columns.filter((c) => !this.hidden.has(c.key)); }
@@ -51,7 +51,7 @@ class DataTable {
       "aria-sort": this.options.ordered ? null : this.state.sort === c.key ? (this.state.down ? "descending" : "ascending") : "none"},
       this.options.ordered ? c.title : el("button", {type: "button", onclick: () => this.sortBy(c.key)},
         c.title, el("span", {class: "arrow", "aria-hidden": "true"}, this.state.sort === c.key ? (this.state.down ? "▾" : "▴") : "")))));
-    // Shares are of all rows, whatever is searched for.
+    // Shares are of all rows, whatever the search.
     this.sums = Object.fromEntries(columns.filter((c) => c.share).map((c) => [c.key, c.whole || this.rows.reduce((sum, row) => sum + Math.max(row[c.key] || 0, 0), 0)]));
     const lines = rows.slice(0, this.limit).flatMap((row) => this.lines(row, columns));
     const table = el("table", {"aria-label": this.options.label || "Rows"}, el("thead", {}, head), el("tbody", {}, lines));

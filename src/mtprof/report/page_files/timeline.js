@@ -1,23 +1,23 @@
 "use strict";
 // Threads, streams and processes side by side. Each depth of a lane is a row of events that do not overlap, sorted by time:
-// a frame looks at as many events as there are pixels, however many there are.
+// drawing looks at as many events as there are pixels, however many events there are.
 const ROW = 17, GAP = 22, GUTTER = 150, AXIS = 20;
 const LEGEND = [["forward and other ops", "forward"], ["backward", "backward"], ["optimizer", "optimizer"], ["data", "data"], ["communication", "communication"], ["device", "device"], ["Python", "python"], ["scopes, other", "other"]];
 class Timeline {
   constructor(state, changed) {
     this.state = state; this.changed = changed; this.t = D.timeline;
-    this.canvas = el("canvas", {tabindex: "0", role: "application", "aria-label": "Timeline. W and S zoom, A and D pan, F fits, arrow keys walk between events, Enter adds up what ran during the chosen one."});
+    this.canvas = el("canvas", {tabindex: "0", role: "application", "aria-label": "Timeline. W and S zoom, A and D pan, F fits, arrow keys walk between events, Enter adds up what ran during the selected one."});
     this.detail = el("aside", {class: "detail", "aria-live": "polite"}, this.hint());
     this.search = el("input", {type: "search", placeholder: "Search (press /)", "aria-label": "Search events", value: state.q || "", oninput: () => this.find()});
     this.hits = el("span", {class: "dim", role: "status"});
     const note = this.t.shown < this.t.total ? `Down-sampled to the longest ${this.t.shown.toLocaleString("en")} of ${this.t.total.toLocaleString("en")} events; totals on other pages are exact.` : "";
     this.element = el("div", {}, el("div", {class: "tools"}, this.search, this.hits, el("button", {type: "button", onclick: () => this.fit()}, "Fit (f)"),
-      el("span", {class: "dim"}, "Wheel zooms, drag pans, Shift and drag adds up. " + note)),
+      el("span", {class: "dim"}, "Zoom with the wheel, pan by dragging, add up a span with Shift and drag. " + note)),
       this.legend = el("div"),
       el("div", {class: "split"}, el("div", {class: "lanes"}, this.canvas), this.detail));
     this.ready = this.load();
   }
-  withSteps(c) {  // a lane more, of the steps, which are no events
+  withSteps(c) {  // one more lane, of the steps, which are not events
     const {number, start, duration} = this.t.steps, others = this.t.lanes.length, names = this.t.names.length, first = c.start.length;
     this.lanes = [...this.t.lanes]; this.names = [...this.t.names, ...number.map((n) => `step ${n}`)];
     if (!number.length) return c;
@@ -110,7 +110,7 @@ class Timeline {
           g.globalAlpha = 1; g.fillStyle = this.marks && !hit ? dim : inks[c.phase[event]]; g.fillText(this.names[c.name[event]], left + 3, y + ROW / 2); g.restore();
         }
         i++;
-        if (right - left < 1) {  // the next that begins in another pixel
+        if (right - left < 1) {  // the next event that begins in another pixel
           const next = this.time(Math.floor(left) + 1);
           let a = i, b = events.length;
           while (a < b) { const mid = (a + b) >> 1; if (c.start[events[mid]] + c.duration[events[mid]] < next) a = mid + 1; else b = mid; }
@@ -235,7 +235,7 @@ class Timeline {
       el("p", {}, el("a", {href: `#/operators?q=${encodeURIComponent(name)}`}, "Its rows in Operators"), " · ", el("button", {type: "button", onclick: () => { this.from = c.start[event] - c.duration[event] * 0.05; this.span = Math.max(c.duration[event] * 1.1, 20); this.draw(); this.remember(); }}, "Zoom to it")));
     this.draw();
   }
-  totalChosen() {  // what a drag with Shift does, for the keyboard: the span of the chosen event, or what is in view
+  totalChosen() {  // a drag with Shift for the keyboard: the span of the selected event, or the view
     const event = this.selected;
     this.selection = event === undefined ? [this.from, this.from + this.span] : [this.c.start[event], this.c.start[event] + this.c.duration[event]];
     this.total(); this.draw();
@@ -274,11 +274,11 @@ class Timeline {
   }
 }
 const TICK_WIDTH = 70;  // room for a label
-function strideFor(span, most) {  // the smallest of 1, 2, 5, 10, … that gives no more ticks than there is room for
+function strideFor(span, most) {  // the smallest of 1, 2, 5, 10, … whose ticks fit
   const least = span / Math.max(most, 1), step = 10 ** Math.floor(Math.log10(least));
   return step * [1, 2, 5, 10].find((factor) => factor * step >= least * 0.9999);
 }
-function tickText(time, stride) {  // as many digits as tell two ticks apart
+function tickText(time, stride) {  // enough digits to distinguish two ticks
   const [size, unit] = TIMES.find(([size]) => Math.abs(time) >= size * 0.9995) || [1, "ns"];
   return time === 0 ? "0" : `${(time / size).toFixed(Math.min(9, Math.max(0, Math.ceil(-Math.log10(stride / size) - 1e-9))))} ${unit}`;
 }
