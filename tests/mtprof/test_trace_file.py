@@ -169,7 +169,8 @@ def test_a_code_that_nobody_knows(tmp_path, column, wrong):
 
 
 @pytest.mark.parametrize(("content", "words"), [
-    (b"", "JSON"), (b"hello", "is not a trace"), (b"\x1f\x8bnot gzip", "gzip"), (b"{", "JSON"), (b"[]", "without events"),
+    (b"", "JSON"), (b"hello", "is not a trace"),
+    (b"\x1f\x8bnot gzip", "gzip"), (b"{", "JSON"), (b"[]", "without events"),
     (b"ARROW1\0\0garbage", "cut short")])
 def test_what_is_no_trace(tmp_path, content, words):
     (tmp_path / "no.bin").write_bytes(content)

@@ -1,3 +1,4 @@
-"""What users see of a trace: event objects, averages, the table. Imports the trace and NumPy, never tensors."""
+"""What users see of a trace: event objects, averages, the table. These modules import the trace and NumPy, never
+tensors."""
 
 from __future__ import annotations

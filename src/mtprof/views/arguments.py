@@ -1,4 +1,4 @@
-"""Recorded arguments in the forms that PyTorch's events show them."""
+"""Recorded arguments in the forms of PyTorch's events."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def structured_strides(arguments: tuple[Any, ...]) -> list[Any]:
 
 
 def dtypes(arguments: tuple[Any, ...]) -> list[str]:
-    """What each argument is: a tensor's element type, "TensorList", "Scalar", "ScalarList", or nothing."""
+    """The kind of each argument: a tensor's element type, "TensorList", "Scalar", "ScalarList", or nothing."""
     result = []
     for item in arguments:
         if isinstance(item, TensorInput):
@@ -73,7 +73,7 @@ def dtypes(arguments: tuple[Any, ...]) -> list[str]:
 
 
 def concrete(arguments: tuple[Any, ...]) -> list[Any]:
-    """The values of numbers and lists of numbers; None for tensors and all else."""
+    """The values of numbers and lists of numbers; None for tensors and everything else."""
     return [
         item if _is_number(item) else list(item) if _is_number_list(item) else None
         for item in arguments
@@ -81,5 +81,5 @@ def concrete(arguments: tuple[Any, ...]) -> list[Any]:
 
 
 def named(arguments: tuple[Any, ...]) -> dict[str, Any]:
-    """The values that were given by name, besides those given by place."""
+    """The keyword values, besides the positional ones."""
     return dict(arguments.named) if isinstance(arguments, Arguments) else {}

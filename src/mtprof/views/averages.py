@@ -1,4 +1,4 @@
-"""Averages straight from columns: the same rows as grouping the event objects, without making them."""
+"""Averages directly from columns: the same rows as grouping the event objects, without making these."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DEVICE_COUNT = 1 + max(DeviceType)
 _CHUNK_ROWS = 1 << 16
 
 
-# Summed up over chunks: times in nanoseconds until the end.
+# Summed over chunks; times stay in nanoseconds until the end.
 _TIMES = ("cpu_time_total", "self_cpu_time_total", "device_time_total", "self_device_time_total")
 _SUMS = ("count", *_TIMES, "cpu_memory_usage", "self_cpu_memory_usage", "device_memory_usage",
          "self_device_memory_usage", "flops")
@@ -41,18 +41,18 @@ class _Whole:
 
 
 class TraceAverage(FunctionEventAvg):
-    """A row whose first event, and with it parent and children, is only made when asked for."""
+    """A row whose first event, with its parent and children, is made only on demand."""
 
     _whole: _Whole
     _first: tuple[int, int]  # its row, and its position in the list of events
 
     def __init__(self, whole: _Whole, first: tuple[int, int], fields: dict[str, Any]) -> None:
         super().__init__()
-        del self.cpu_parent, self.cpu_children  # uncovers the two below
+        del self.cpu_parent, self.cpu_children  # uncovers the two properties below
         self.__dict__.update(fields, _whole=whole, _first=first)
 
     def _event(self) -> TraceEvent:
-        """The first event: by its row in the trace, or by its position where it is a change of memory."""
+        """The first event: by its row in the trace, or by its position if it is a change of memory."""
         view, (row, position) = self._whole.view, self._first
         return event_at(view, int(view.position[row]) if row >= 0 else position)
 
@@ -65,16 +65,16 @@ def averages_of(trace: Trace, *, group_by_input_shapes: bool = False, group_by_s
                 profile_memory: bool = False, with_flops: bool = False) -> EventList:
     """One FunctionEventAvg per group, in the order in which groups first appear.
 
-    Events belong together if name, device type and being an annotation agree, and input shapes, overload and the
-    innermost `group_by_stack_n` stack entries where asked for. With `group_by_module`, which PyTorch does not have, a
-    row is of one module, and its `module` is that module's path, or None. Totals of nested events of one name are both
-    counted. A large trace is taken in pieces that stand on their own, so that what is computed stays in the cache.
+    Events belong together if name, device type and annotation agree; if asked, also input shapes, overload and the
+    innermost `group_by_stack_n` stack entries. With `group_by_module`, which PyTorch does not have, a row belongs to
+    one module, and its `module` is that module's path, or None. If events of one name are nested, the totals of both
+    count. A large trace is processed in independent pieces, so that the data stay in the cache.
     """
     options: dict[str, Any] = {"use_device": use_device, "profile_memory": profile_memory}
     whole = _Whole(trace, **options)
     grouping: dict[str, Any] = {"by_shapes": group_by_input_shapes, "stack_n": group_by_stack_n,
                                 "by_overload": group_by_overload_name, "by_module": group_by_module}
-    alone = not group_by_stack_n and not profile_memory  # what a piece needs is within it, but for work on devices
+    alone = not group_by_stack_n and not profile_memory  # a piece has everything it needs, except for work on devices
     if len(trace) > 2 * _CHUNK_ROWS and alone and not trace.events["device"].any():
         names = ShownNames(trace.names)
         columns = _merged([_columns(TraceView(piece, names=names, **options), low, **grouping)
@@ -124,7 +124,7 @@ def _columns(view: TraceView, low: int, *, by_shapes: bool, stack_n: int, by_ove
     def total(column: np.ndarray) -> list[int]:
         if not column.any():
             return nothing
-        # bincount adds floats; in two parts they stay exact for half a billion events of any size that occurs.
+        # bincount adds floats. Split in two parts, they stay exact for half a billion events of any realistic size.
         low, high = column & 0xFFFFFF, column >> 24
         sums = np.bincount(group, low, len(first)).astype(np.int64)
         return (sums + (np.bincount(group, high, len(first)).astype(np.int64) << 24) if high.any() else sums).tolist()
@@ -161,7 +161,7 @@ def _columns(view: TraceView, low: int, *, by_shapes: bool, stack_n: int, by_ove
 def _merged(parts: Sequence[dict[str, list[Any]]]) -> dict[str, list[Any]]:
     """The averages of several parts as one, in the order in which groups first appear."""
     numbers: dict[Hashable, int] = {}
-    first: list[tuple[Any, dict[str, list[Any]], int]] = []  # of each group: when it appears, and where in which part
+    first: list[tuple[Any, dict[str, list[Any]], int]] = []  # per group: when it appears, and where in which part
     places = []
     for part in parts:
         keys = zip(*(map(str, part[name]) if name == "input_shapes" else part[name] for name in _KEYS))
@@ -183,7 +183,8 @@ def _merged(parts: Sequence[dict[str, list[Any]]]) -> dict[str, list[Any]]:
 
 
 def pieces(trace: Trace) -> Iterator[tuple[int, Trace]]:
-    """Stretches of a trace's events in which every event is whole with all that it contains, and where each begins."""
+    """Stretches of a trace's events in which every event is complete with all that it contains, and the start of
+    each."""
     events = trace.events
     count, low = len(trace), 0
     while low < count:
@@ -193,7 +194,7 @@ def pieces(trace: Trace) -> Iterator[tuple[int, Trace]]:
 
 
 class _Stretch(Mapping[str, np.ndarray]):
-    """Rows of events that contain their parents, as a table; columns of a file are read when they are used."""
+    """Rows of events that contain their parents, as a table; a file's columns are read on first use."""
 
     def __init__(self, events: Columns, low: int, high: int) -> None:
         self._events, self._low, self._high = events, low, high
@@ -210,7 +211,7 @@ class _Stretch(Mapping[str, np.ndarray]):
 
 
 def _cut(events: Columns, low: int, high: int) -> int:
-    """The first place from `high` on at which nothing is open on its thread."""
+    """The first place from `high` on at which no event is open on its thread."""
     start, end, thread = events["start_ns"], events["end_ns"], events["thread"]
     count = len(start)
     while high < count:
@@ -225,12 +226,12 @@ def _cut(events: Columns, low: int, high: int) -> int:
 
 
 def _texts(column: np.ndarray | None, first: np.ndarray, read: Callable[[int], Any]) -> list[Any]:
-    """What a group's first event has, or empty strings where it was not grouped by."""
+    """The values of a group's first event; empty strings for what was not grouped by."""
     return [""] * len(first) if column is None else [read(index) for index in column[first].tolist()]
 
 
 def _classes(column: np.ndarray, table_length: int, value: Callable[[int], Hashable]) -> tuple[np.ndarray, int]:
-    """Number the values behind a column of table indices (-1: none), equal ones alike; and how many numbers."""
+    """Number the values behind a column of table indices (-1: none), equal values alike; returns also the count."""
     numbers: dict[Hashable, int] = {}
     # The last entry is that of -1.
     lookup = np.array([numbers.setdefault(value(index), len(numbers)) for index in [*range(table_length), -1]])
@@ -238,7 +239,7 @@ def _classes(column: np.ndarray, table_length: int, value: Callable[[int], Hasha
 
 
 def _combined(group: np.ndarray, column: np.ndarray, size: int) -> np.ndarray:
-    """One number for a pair; numbers are made dense first where they would get large."""
+    """One number for a pair; numbers are made dense first if they would get large."""
     largest = int(group.max(initial=0)) + 1
     if largest * size > 1 << 62:
         _, group = np.unique(group, return_inverse=True)
@@ -253,7 +254,7 @@ def _by_first_appearance(group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         _, group = np.unique(group, return_inverse=True)
         size = int(group.max(initial=-1)) + 1
     first_of = np.full(size, count, np.int64)
-    first_of[group[::-1]] = np.arange(count - 1, -1, -1)  # of repeated indices the last assignment stays
+    first_of[group[::-1]] = np.arange(count - 1, -1, -1)  # for repeated indices the last assignment stays
     used = np.flatnonzero(first_of < count)
     used = used[np.argsort(first_of[used])]
     number = np.zeros(size, np.int64)

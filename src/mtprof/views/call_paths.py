@@ -1,8 +1,7 @@
-"""Call paths as a tree: who called whom, over all events, with the time that each spent itself. What flame graphs show.
+"""Call paths as a tree, over all events, with the self time of each node: the data of flame graphs.
 
-A path is the Python stack of an event, then the events around it, then itself; by module, it is the path of the
-module in
-the model in place of the stack.
+A path is the Python stack of an event, then the events around it, then the event itself. By module, it has the path of
+the module in the model instead of the stack.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class CallPaths:
 
     @property
     def total_ns(self) -> np.ndarray:
-        """Own time and that of all nodes below."""
+        """Time of the node and all nodes below."""
         return subtree_sums(self.parent, self.self_ns)
 
     def path(self, node: int) -> list[str]:
@@ -46,7 +45,7 @@ class CallPaths:
         return found[::-1]
 
     def timed(self) -> Iterator[int]:
-        """Nodes with time of their own."""
+        """Nodes with a self time."""
         yield from np.flatnonzero(self.self_ns > 0).tolist()
 
 
@@ -67,7 +66,7 @@ class _Nodes:
 
 
 def call_paths(trace: Trace, *, by_module: bool = False) -> CallPaths:
-    """The tree of a trace's events of the host; steps are left out, so that equal paths of all steps are one."""
+    """The tree of a trace's host events. Steps are left out, so that equal paths of all steps are one."""
     events = trace.events
     nodes = _Nodes()
     python = np.isin(events["kind"], PYTHON_KINDS)
@@ -81,7 +80,7 @@ def call_paths(trace: Trace, *, by_module: bool = False) -> CallPaths:
         base = np.append(outer, -1)[events["stack"]] if len(trace) else np.zeros(0, np.int64)
     label = np.array([nodes.label(name) for name in trace.names], np.int64)[events["name"]]
     node = np.full(len(trace), -1, np.int64)
-    # A Python call is in the stack around it; another event in the one that its own parent is in.
+    # A Python call is in the stack around it; another event is in the stack that its parent is in.
     parent = np.where(python, -1, lifted(events["parent"], kept & ~python))
     depth = _depths(parent)
     for level in range(int(depth[kept].max(initial=-1)) + 1):
@@ -112,7 +111,7 @@ def _stack_nodes(trace: Trace, nodes: _Nodes) -> np.ndarray:
 
 
 def _module_nodes(trace: Trace, nodes: _Nodes) -> np.ndarray:
-    """By name, the node of the module of that path; names that are no module's are never asked for."""
+    """By name, the node of the module with that path; only names of modules are used."""
     found = np.full(len(trace.names), -1, np.int64)
     for number in np.unique(trace.events["module"][trace.events["module"] >= 0]).tolist():
         node = -1

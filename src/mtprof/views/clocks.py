@@ -1,4 +1,4 @@
-"""How well the times of devices fit those of the host: each device has a clock of its own."""
+"""How well device times fit the host's: each device has its own clock."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .rows import Rows
 
 @dataclass(frozen=True)
 class ClockRow:
-    """The clock of a device. Its events may be off by `error_us` against those of the host."""
+    """The clock of a device. Its events may be off by `error_us` compared with the host's."""
 
     device: str
     comparisons: int
-    error_us: float  # the largest of all comparisons
+    error_us: float  # the largest error of all comparisons
     offset_us: float  # the device's clock minus the host's, at the first one
     drift_ppm: float  # how much faster the device's clock ran, in millionths
 

@@ -1,4 +1,4 @@
-"""Communication between ranks, by operation and group: how much, how long, how fast."""
+"""Communication between ranks, by operation and group: bytes, time and speed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class CollectiveRow:
     group_size: int
     dtype: str
     count: int
-    size_bytes: int  # the larger of what was given and what was got; 0 if the type of elements is not known
+    size_bytes: int  # the larger of bytes sent and received; 0 if the element type is unknown
     time_us: float
 
     @property
@@ -48,14 +48,14 @@ class CollectiveRow:
 
     @property
     def bus_gb_per_s(self) -> float:
-        """What the links carried: comparable with their speed, whatever the operation and the number of ranks."""
+        """What the links transferred: comparable with their speed, for any operation and number of ranks."""
         return self.gb_per_s * _bus_factor(self.operation.lower(), self.group_size)
 
 
 def collectives(trace: Trace) -> Rows[CollectiveRow]:
-    """A row per operation, group, type and place, those that took longest first.
+    """A row per operation, group, type and place, the longest total first.
 
-    The host's calls are left out where the trace has the device's work: they only queue it.
+    If the trace has the device's work, the host's calls are left out: they only queue it.
     """
     table, events = trace.collectives, trace.events
     on_device = np.isin(events["kind"][table["row"]], DEVICE_KINDS)

@@ -1,4 +1,4 @@
-"""What went to, from and on devices, by device and direction: how much, how long, how fast."""
+"""Copies to, from and on devices, by device and direction: bytes, time and speed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class CopyRow:
 
 
 def copies(trace: Trace) -> Rows[CopyRow]:
-    """A row per device and direction, those that took longest first.
+    """A row per device and direction, the longest total first.
 
     >>> from mtprof.builder import TraceBuilder
     >>> from mtprof.trace import ThreadInfo

@@ -1,4 +1,4 @@
-"""What a table says below its rows about the devices of a recording."""
+"""The notes below a table about the devices of a recording."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Tables about the work of a device, as users of torch_npu know them: kernels, operators, steps and calls.
+"""Tables about device work in torch_npu's form: kernels, operators, steps and calls.
 
-Each function returns rows as dictionaries whose keys are the columns' titles, in their order. Times are microseconds.
+Each function returns rows as dictionaries whose keys are the column titles, in order. Times are microseconds.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _device_rows(trace: Trace) -> np.ndarray:
 
 
 def operator_of(name: str) -> str:
-    """The operator that a kernel's name speaks of.
+    """The operator in a kernel's name.
 
     >>> operator_of("aclnnAdd_AddAiCore_Add"), operator_of("MemcpyHtoD")
     ('Add', 'MemcpyHtoD')
@@ -40,7 +40,7 @@ def operator_of(name: str) -> str:
 
 
 def kernel_details(trace: Trace) -> list[Row]:
-    """Every piece of device work: when it started, how long it took, how long its stream had waited for it."""
+    """Every piece of device work: its start, its length, and how long its stream had waited for it."""
     events = trace.events
     ended: dict[int, int] = {}
     found = []
@@ -59,7 +59,7 @@ def kernel_details(trace: Trace) -> list[Row]:
 
 
 def core_of(name: str) -> str:
-    """Which cores ran a kernel, as far as its name tells."""
+    """The cores that ran a kernel, as far as its name shows."""
     lowered = name.lower()
     if any(word in lowered for word in ("matmul", "addmm", "conv", "_mm", "bmm", "attention", "mv")):
         return "AI_CORE"
@@ -67,7 +67,7 @@ def core_of(name: str) -> str:
 
 
 def op_statistic(trace: Trace) -> list[Row]:
-    """Kernels by operator: how often, how long in all, at least, at most and on average, and the share of all."""
+    """Kernels by operator: count, total, minimum, maximum and average time, and the share of all."""
     groups: dict[tuple[int, str, str], list[float]] = {}
     for row in kernel_details(trace):
         if row["Accelerator Core"] != "N/A":
@@ -83,7 +83,7 @@ def op_statistic(trace: Trace) -> list[Row]:
 
 
 def step_trace_time(trace: Trace) -> list[Row]:
-    """Per step and device: time that kernels ran, time of copies beside them, and time that nothing ran."""
+    """Per step and device: time of kernels, time of copies outside kernels, and idle time."""
     events = trace.events
     rows = _device_rows(trace)
     found = []
@@ -154,7 +154,7 @@ TABLES: dict[str, Callable[[Trace], list[Row]]] = {
 
 
 def write_csv(rows: Sequence[Row], path: Path | str) -> None:
-    """Write rows with a line of titles; no rows leave a file without lines."""
+    """Write rows with a line of titles; without rows the file is empty."""
     with open(path, "w", newline="", encoding="utf-8") as file:
         if rows:
             writer = csv.DictWriter(file, list(rows[0]))

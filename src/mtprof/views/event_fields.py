@@ -1,4 +1,4 @@
-"""What the nodes of an event tree have besides name and times, by their kind."""
+"""The fields of an event tree's nodes besides name and times, by kind."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..trace import TensorInput
 
 
 class EventType(Numbered):
-    """The kinds of events in a tree, numbered as PyTorch does."""
+    """The kinds of events in a tree, with PyTorch's numbers."""
 
     TorchOp = 0
     Backend = 1
@@ -28,7 +28,7 @@ class EventType(Numbered):
 
 
 class RecordScope(Numbered):
-    """What kind of work an event stands for."""
+    """The kind of work of an event."""
 
     FUNCTION = 0
     BACKWARD_FUNCTION = 1
@@ -44,10 +44,10 @@ class RecordScope(Numbered):
 
 @dataclass(frozen=True)
 class Values:
-    """How a tree writes element types, devices and the layout of tensors: by default by their names.
+    """How a tree writes element types, devices and the layout of tensors: by default as their names.
 
-    `operands` tells of an op, by name and overload, which arguments are tensors. PyTorch makes a tensor of a number
-    that is given for one, as in `x + 1`; a tree shows it as that tensor.
+    `operands` says, for an op's name and overload, which arguments are tensors. If one is a number, as in `x + 1`,
+    PyTorch makes a tensor of it; a tree shows it as that tensor.
     """
 
     dtype: Callable[[str], Any] = str
@@ -58,7 +58,7 @@ class Values:
 
 
 class Identity(NamedTuple):
-    """Which tensor an argument is, as far as known."""
+    """The tensor of an argument, as far as known."""
 
     number: int | None = None  # of the tensor
     allocation: int | None = None  # number of its memory
@@ -69,8 +69,8 @@ class Identity(NamedTuple):
 class TensorMetadata:
     """A tensor argument as it was when the op started.
 
-    Which memory it is in is known if shapes and memory were recorded; else `id` and the like are None. `id` stays what
-    it is when the tensor goes to other memory; `allocation_id` is that of the memory.
+    Its memory is known if shapes and memory were recorded; otherwise `id` and similar fields are None. `id` stays the
+    same when the tensor moves to other memory; `allocation_id` belongs to the memory.
     """
 
     __slots__ = ("_given", "_identity", "_values", "device")
@@ -98,7 +98,7 @@ class TensorMetadata:
 
     @property
     def impl_ptr(self) -> int | None:
-        """The same for the uses of one tensor, and other than those of any other."""
+        """The same for all uses of one tensor, and different for any other."""
         return self._identity.same
 
     @property
@@ -138,12 +138,12 @@ class TorchOpFields:
     inputs: list[Any]
     scope: RecordScope
     sequence_number: int
-    allow_tf32_cublas: bool = False  # a choice of CUDA's matrix products
+    allow_tf32_cublas: bool = False  # an option of CUDA's matrix products
 
 
 @dataclass(frozen=True)
 class AllocationFields:
-    """Memory that was taken (positive size) or given back (negative)."""
+    """Memory that was allocated (positive size) or released (negative)."""
 
     id: int | None
     allocation_id: int | None
@@ -165,7 +165,7 @@ class PyFrameState:
 
 @dataclass(frozen=True)
 class NNModuleInfo:
-    """The module whose call this is: its class, and a number that stands for it."""
+    """The module of a call: its class, and a number that identifies it."""
 
     cls_name: str
     label: str
@@ -184,7 +184,7 @@ class NNModuleInfo:
 
 @dataclass(frozen=True)
 class OptimizerInfo:
-    """The optimizer whose step this is, with what it held after its first step in the recording.
+    """The optimizer of a step, with what it held after its first step in the recording.
 
     Parameters come with their gradients and a list of their state by name.
     """
@@ -222,7 +222,7 @@ class KinetoFields:
 
 @dataclass(frozen=True)
 class OutOfMemoryFields:
-    """An allocation for which there was no memory."""
+    """An allocation that failed for lack of memory."""
 
 
 @dataclass(frozen=True)
@@ -231,13 +231,13 @@ class VulkanFields:
 
 
 def frame_state(name: str) -> PyFrameState:
-    """The place that a call's name tells: `model.py(12): forward`; a module's call has only a name."""
+    """The place in a call's name: `model.py(12): forward`; a module's call has only a name."""
     frame = parse_frame(name)
     return PyFrameState(frame.file, frame.line, frame.function)
 
 
 def module_label(name: str) -> str | None:
-    """The module that a call's name tells, `nn.Module: Linear_0`, or None."""
+    """The module in a call's name, `nn.Module: Linear_0`, or None."""
     return name[len(MODULE_PREFIX):] if name.startswith(MODULE_PREFIX) else None
 
 
@@ -250,7 +250,7 @@ def number_as_tensor(value: complex) -> TensorInput:
 
 def op_inputs(arguments: tuple[Any, ...], tensor: Callable[[int, int, TensorInput], TensorMetadata],
               operands: frozenset[int] = frozenset()) -> list[Any]:
-    """Arguments as a tree shows them: tensors and lists of them as metadata, numbers as they are, None for the rest.
+    """Arguments in a tree's form: tensors and lists of them as metadata, numbers unchanged, None for the rest.
 
     Numbers at the positions `operands` are shown as tensors.
     """

@@ -25,10 +25,10 @@ class EventList(list):
         self._with_flops = with_flops
         self._tree_built = False
         self._dropped = 0
-        self._notes: tuple[str, ...] = ()  # what a reader of the table has to know of the recording
-        # Of recording, and the time that was recorded, in microseconds; and whether Python did it without the C twin.
+        self._notes: tuple[str, ...] = ()  # notes about the recording for a reader of the table
+        # The cost of recording and the recorded time, in microseconds; and whether Python recorded without the C twin.
         self._overhead: tuple[float, float, bool] | None = None
-        self._prepared: tuple[float, int] | None = None  # at their first use: microseconds, and how many
+        self._prepared: tuple[float, int] | None = None  # first uses of ops: microseconds, and how many
 
     def __str__(self) -> str:
         return self.table()
@@ -46,9 +46,9 @@ class EventList(list):
         self._tree_built = True
 
     def _populate_cpu_children(self) -> None:
-        """Make each CPU event a child of the innermost event on its thread whose interval holds it whole.
+        """Make each CPU event a child of the innermost event on its thread whose interval contains it.
 
-        An async event starts and ends on different threads: nothing can be said to be inside it, so it stays out.
+        An async event starts and ends on different threads. Nothing can be inside it, so it is left out.
         """
         by_thread: dict[tuple[int, int], list[FunctionEvent]] = {}
         for event in self:
@@ -71,8 +71,8 @@ class EventList(list):
     def _remove_dup_nodes(self) -> None:
         """Drop an event that only repeats its parent: same name, and the parent's only child."""
         kept = []
-        # One pass is enough: the parent that a grandchild moves to has the name and the number of children of the
-        # one it had before, so no decision changes.
+        # One pass is enough: a grandchild's new parent has the same name and number of children as the old one, so no
+        # decision changes.
         for event in self:
             parent = event.cpu_parent
             if parent is None or parent.name != event.name or len(parent.cpu_children) != 1:
@@ -85,7 +85,7 @@ class EventList(list):
         self[:] = kept
 
     def _set_backward_stacktraces(self) -> None:
-        """Give what ran inside a backward function the stack of the forward op that it belongs to."""
+        """Give the events in a backward function the stack of the forward op that it belongs to."""
         owner: dict[int, FunctionEvent | None] = {}  # id(event) -> the backward function it is in
 
         def backward_function(event: FunctionEvent) -> FunctionEvent | None:
@@ -115,7 +115,7 @@ class EventList(list):
 
     @property
     def self_cpu_time_total(self) -> float:
-        """Own CPU time of all events, microseconds."""
+        """Self CPU time of all events, microseconds."""
         return sum(event.self_cpu_time_total for event in self)
 
     def table(
@@ -125,8 +125,8 @@ class EventList(list):
     ) -> str:
         """The list as text.
 
-        `sort_by` names an attribute such as "cpu_time_total", "self_cpu_memory_usage" or "count", largest first;
-        without it rows stand as they were recorded. `time_unit` ("s", "ms", "us") holds for all times.
+        `sort_by` names an attribute such as "cpu_time_total", "self_cpu_memory_usage" or "count", largest first.
+        Without it, rows keep the order of the recording. `time_unit` ("s", "ms", "us") applies to all times.
         """
         return build_table(
             self, sort_by=sort_by, header=header, row_limit=row_limit, max_src_column_width=max_src_column_width,
@@ -141,7 +141,7 @@ class EventList(list):
         event_list_chrome.write(self, path, use_device=self._use_device)
 
     def to_csv(self, path: Any = None) -> str | None:
-        """The events or rows as CSV: returned, or written if a path is given. Unknown FLOPs are left empty.
+        """The events or rows as CSV: returned, or written if a path is given. Unknown FLOPs are empty.
 
         >>> import mindtorch_v2 as torch
         >>> with torch.profiler.profile() as prof:
@@ -164,16 +164,16 @@ class EventList(list):
         return tabular.to_arrow(self)
 
     def supported_export_stacks_metrics(self) -> list[str]:
-        """What `export_stacks` can weigh stacks by."""
+        """The metrics of `export_stacks`."""
         return list(stacks.METRICS)
 
     def export_stacks(self, path: str, metric: str) -> None:
-        """Write stacks with their weights, as flame graph tools read them."""
+        """Write stacks with their weights, in the format of flame graph tools."""
         stacks.write(self, path, metric)
 
     def key_averages(self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0,
                      group_by_overload_name: bool = False) -> EventList:
-        """Sums per name, and per input shapes, overload or the innermost stack entries where asked for."""
+        """Sums per name and, if asked, per input shapes, overload or the innermost stack entries."""
         if not self._tree_built:
             raise AssertionError("Expected tree to be built before calling key_averages")
         groups: dict[tuple[Any, ...], FunctionEventAvg] = {}
@@ -205,7 +205,7 @@ class EventList(list):
         """One row, "Total", over all events; its fields that are not sums are those of the last event."""
         total = FunctionEventAvg()
         for event in self:
-            total.key = None  # lets events of any name in
+            total.key = None  # accepts events of any name
             total.add(event)
         total.key = "Total"
         return total

@@ -1,4 +1,4 @@
-"""`EventMetadata`: what a device's profiler says about a kernel, a copy or a collective, as typed fields."""
+"""`EventMetadata`: the facts of a device's profiler about a kernel, a copy or a collective, as typed fields."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 class EventMetadata(NamedTuple):
-    """Facts of one device event; None where nothing was said."""
+    """Facts of one device event; None if unknown."""
 
     # a kernel
     registers_per_thread: int | None

@@ -44,13 +44,13 @@ from .tensor_ids import TensorIds, tensor_ids
 
 _SCOPES = {scope.value: scope for scope in RecordScope}
 _PYTHON = (Kind.PYTHON, Kind.MODULE)
-_BUILT_IN = "<built-in "  # what names of calls of built-in functions begin with
-_STEP_CALL = re.compile(r"optim.optimizer\.py\(\d+\): _optimizer_step_code$")  # by which optimizers tell of a step
+_BUILT_IN = "<built-in "  # the beginning of names of built-in functions
+_STEP_CALL = re.compile(r"optim.optimizer\.py\(\d+\): _optimizer_step_code$")  # an optimizer's step calls this
 _NUMBERED = (Kind.OP, Kind.BACKWARD, Kind.BACKWARD_FUNCTION, Kind.SCOPE, Kind.STEP, Kind.OTHER)
 
 
 class ProfilerEvent:
-    """A node of the tree; what depends on its `tag` is in `extra_fields`."""
+    """A node of the tree; the fields that depend on its `tag` are in `extra_fields`."""
 
     __slots__ = ("__dict__", "_number", "_tree", "children", "parent")
 
@@ -67,7 +67,7 @@ class ProfilerEvent:
 
     @property
     def tag(self) -> EventType:
-        """What kind of event it is."""
+        """The kind of event."""
         return self._tree.tag(self._number)
 
     @property
@@ -77,7 +77,7 @@ class ProfilerEvent:
 
     @property
     def overload_name(self) -> str:
-        """Of an op, the overload; empty where there is none."""
+        """The overload of an op; empty if there is none."""
         tree = self._tree
         return tree.trace.names[tree.trace.events["overload"].item(self._number)] if self._number < tree.rows else ""
 
@@ -93,12 +93,12 @@ class ProfilerEvent:
 
     @property
     def duration_time_ns(self) -> int:
-        """How long it took."""
+        """The length in nanoseconds."""
         return self.end_time_ns - self.start_time_ns
 
     @property
     def correlation_id(self) -> int:
-        """The number of an op or scope in the recording; of device work, the number of its launch. Else 0."""
+        """The number of an op or scope in the recording; for device work, the number of its launch; otherwise 0."""
         return int(self._tree.correlation[self._number])
 
     @property
@@ -108,7 +108,7 @@ class ProfilerEvent:
 
     @cached_property
     def extra_fields(self) -> Any:
-        """What only events of this kind have."""
+        """The fields of this kind of event."""
         return self._tree.fields(self)
 
     @property
@@ -147,12 +147,12 @@ class EventTree:
 
     @cached_property
     def blocks(self) -> Blocks:
-        """The memory that the trace speaks of."""
+        """The memory blocks in the trace."""
         return blocks_of(self.trace)
 
     @cached_property
     def ids(self) -> TensorIds | None:
-        """The numbers of tensors and their memory; None where shapes and memory were not recorded together."""
+        """The numbers of tensors and their memory; None unless shapes and memory were recorded together."""
         known = len(self.trace.optional("uses")["row"]) or (self.changes and (self.trace.events["inputs"] >= 0).any())
         return tensor_ids(self.trace, self.blocks) if known else None
 
@@ -170,8 +170,8 @@ class EventTree:
     def parents(self) -> np.ndarray:
         """The number of each event's parent, or -1.
 
-        Ops are in ops, and Python calls in Python calls; an outermost op of a call is in that call, and a call that an
-        op caused, a hook say, is in that op.
+        Ops are in ops, and Python calls in Python calls. A call's outermost op is in that call. A call that an op
+        caused, such as a hook, is in that op.
         """
         events = self.trace.events
         own = events["parent"].astype(np.int64)
@@ -188,7 +188,7 @@ class EventTree:
         return np.concatenate((result, inside))
 
     def _calls_inside_ops(self, parent: np.ndarray) -> np.ndarray:
-        """A Python call that started inside an op which is itself inside the call's caller belongs to the op."""
+        """The calls that belong to an op: they started inside an op which is itself inside their caller."""
         events = self.trace.events
         calls = np.flatnonzero(np.isin(events["kind"], _PYTHON))
         others = np.flatnonzero(~np.isin(events["kind"], _PYTHON))
@@ -227,7 +227,7 @@ class EventTree:
         events = [ProfilerEvent(self, number) for number in range(len(self.start_ns))]
         parent = self.parents().tolist()
         found = []
-        # What started first comes first; at the same instant, a longer event before what it contains.
+        # Earlier starts come first; at the same instant, a longer event before what it contains.
         for number in np.lexsort((-self.end_ns, self.start_ns)).tolist():
             event = events[number]
             if parent[number] >= 0:
@@ -238,7 +238,7 @@ class EventTree:
         return found
 
     def tag(self, number: int) -> EventType:
-        """What kind of event this is."""
+        """The kind of an event."""
         if number >= self.rows:
             return EventType.Allocation if number < self.rows + self.changes else EventType.OutOfMemory
         kind = Kind(self.trace.events["kind"].item(number))
@@ -255,7 +255,7 @@ class EventTree:
         return self.trace.names[self.trace.events["name"].item(number)]
 
     def fields(self, event: ProfilerEvent) -> Any:
-        """What only events of this kind have."""
+        """The fields of an event that depend on its kind."""
         number, tag = event._number, event.tag
         if tag is EventType.Allocation:
             return self._allocation(number - self.rows)
@@ -336,7 +336,7 @@ class EventTree:
             for parameter in found.parameters.values()])
 
     def _held(self, tensor: Any, time_ns: int) -> Any:
-        """A tensor that a module held, or None; which block that is, if memory was recorded."""
+        """A tensor that a module held, or None; with its block, if memory was recorded."""
         if tensor is None:
             return None
         blocks = self.blocks
@@ -345,11 +345,11 @@ class EventTree:
         return self._tensor(tensor.given, int(found[-1]) if len(found) else -1, tensor.address, tensor.tensor)
 
     def number(self, key: Hashable) -> int:
-        """A number that stands for something in this tree; the first one is 1."""
+        """A number that identifies something in this tree; the first one is 1."""
         return self._numbers.setdefault(key, len(self._numbers) + 1)
 
     def _tensor(self, given: TensorInput, block: int, address: int | None, tensor: int) -> TensorMetadata:
-        """What is known of a tensor that was seen with these sizes, in a block or -1, at an address or 0."""
+        """What is known about a tensor that was seen with these sizes, in a block or -1, at an address or 0."""
         ids, where = self.ids, "cpu"
         number = allocation = None
         if ids is not None:
@@ -358,8 +358,8 @@ class EventTree:
                 where = device_name(int(self.blocks.device[block]), int(self.blocks.device_index[block]))
             elif address == 0:
                 allocation = ids.nothing
-        # The same for the uses of one tensor: its identity, which programs compare with that of their own tensors. One
-        # that another tensor had before is told apart by its number.
+        # The same for all uses of one tensor: its identity, which programs compare with that of their own tensors. If
+        # another tensor had the identity before, its number distinguishes the two.
         if address is None:
             same = None
         elif tensor and self._first_with.get(tensor, number) == number:
@@ -390,6 +390,7 @@ class EventTree:
 
 
 def event_trees(trace: Trace, values: Values | None = None) -> list[ProfilerEvent]:
-    """The outermost events of a trace, with all others below them; first uses of ops are none of PyTorch's events."""
+    """The outermost events of a trace, with all others below them; without first uses of ops, which PyTorch does not
+    have."""
     prepared = trace.events["kind"] == Kind.FIRST_USE
     return EventTree(select(trace, {"events": ~prepared}) if prepared.any() else trace, values).roots()

@@ -1,4 +1,4 @@
-"""How times, sizes and names are written, and which names and stack entries are left out."""
+"""The format of times, sizes and names, and which names and stack entries are left out."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def _format_time(time_us: float) -> str:
 
 
 def format_time_in(time_us: float, unit: str | None) -> str:
-    """Microseconds in a given unit; any other unit, also None, means the one that fits."""
+    """Microseconds in a given unit; any other unit, also None, means the unit that fits."""
     if unit in _TIME_UNITS:
         return f"{time_us / _TIME_UNITS[unit]:.3f}{unit}"
     return _format_time(time_us)
 
 
 def _format_time_share(time_us: float, total_time_us: float) -> str:
-    """A percentage; "NaN" of nothing."""
+    """A percentage; "NaN" if the whole is 0."""
     if total_time_us:
         return f"{time_us * 100.0 / total_time_us:.2f}%"
     if time_us:

@@ -1,4 +1,4 @@
-"""`FunctionEvent`: one event as PyTorch's users know it, readable by attribute and like a mapping."""
+"""`FunctionEvent`: one event with PyTorch's attributes, which also reads like a mapping."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def deprecated_alias(old: str, new: str, message: str) -> property:
 
 
 class FormattedTimesMixin:
-    """Average and formatted times for whatever has `count` and the `*_time_total` attributes."""
+    """Average and formatted times for classes with `count` and the `*_time_total` attributes."""
 
     cpu_time_str = _attr_formatter("cpu_time")
     device_time_str = _attr_formatter("device_time")
@@ -58,7 +58,7 @@ class Interval:
         self.end = end
 
     def elapsed_us(self) -> float:
-        """How long it is."""
+        """The length in microseconds."""
         return self.end - self.start
 
 
@@ -88,7 +88,7 @@ class FunctionEvent(FormattedTimesMixin):
         input_dtypes: list[str] | None = None, python_id: int = -1, python_parent_id: int = -1,
         python_module_id: int = -1,
     ) -> None:
-        # who, when, where
+        # thread, device and times
         self.id = id
         self.node_id = node_id
         self.name = name
@@ -97,7 +97,7 @@ class FunctionEvent(FormattedTimesMixin):
         self.time_range = Interval(start_us, end_us)
         self.thread = thread
         self.fwd_thread = fwd_thread
-        # the tree, and what ran on a device for it
+        # the tree, and the device work that it launched
         self.kernels: list[Kernel] = []
         self.count = 1
         self.cpu_children: list[FunctionEvent] = []
@@ -142,12 +142,12 @@ class FunctionEvent(FormattedTimesMixin):
         self.python_module_id = python_module_id
 
     def append_kernel(self, name: str, device: int, duration: float) -> None:
-        """Note work on a device that this event launched; `duration` in microseconds."""
+        """Add device work that this event launched; `duration` in microseconds."""
         _require_cpu(self, "device_type")
         self.kernels.append(Kernel(name, device, duration))
 
     def append_cpu_child(self, child: FunctionEvent) -> None:
-        """Add a direct child; only direct ones, or self times come out wrong."""
+        """Add a direct child. Other descendants would make self times wrong."""
         _require_cpu(self, "device_type")
         if not isinstance(child, FunctionEvent):
             raise AssertionError("Expected child to be a FunctionEvent")
@@ -163,11 +163,12 @@ class FunctionEvent(FormattedTimesMixin):
         self.cpu_parent = parent
 
     def _has_self(self) -> bool:
-        """Whether own CPU time and memory mean anything: not on a device, and not where start and end are apart."""
+        """Whether self CPU time and memory have a meaning: not on a device, and not if start and end are on two
+        threads."""
         return not self.is_async and self.device_type == DeviceType.CPU
 
     def _counted_children(self) -> list[FunctionEvent]:
-        """The children whose times and memory are parts of this event's, each once."""
+        """The children whose times and memory are part of this event's, each once."""
         return self.cpu_children
 
     @property
@@ -191,7 +192,7 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def self_cpu_time_total(self) -> float:
-        """CPU time without children, microseconds; zero where overlapping children leave nothing."""
+        """CPU time without children, microseconds; zero if overlapping children leave nothing."""
         if not self._has_self():
             return 0
         return max(0, self.cpu_time_total - sum(child.cpu_time_total for child in self._counted_children()))
@@ -231,7 +232,7 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def key(self) -> str:
-        """What averages group by."""
+        """The key that averages group by."""
         return self.name
 
     def __repr__(self) -> str:
@@ -287,14 +288,14 @@ class FunctionEvent(FormattedTimesMixin):
         return "op" if self.device_type == DeviceType.CPU else "kernel"
 
     def _step(self) -> int:
-        return 0  # an event made by hand belongs to no profiler; one of a trace knows better
+        return 0  # an event made by hand belongs to no profiler; an event of a trace overrides this
 
     def _module(self) -> str | None:
         return None
 
     @property
     def module(self) -> str | None:
-        """The path of the module that it ran in, where modules were recorded (an addition to PyTorch's fields)."""
+        """The path of the module that it ran in, if modules were recorded (an addition to PyTorch's fields)."""
         return self._module()
 
 

@@ -7,12 +7,12 @@ from typing import Any
 from ..devices import DeviceType
 from .function_event import FormattedTimesMixin, FunctionEvent
 
-# Taken over from the first event of a group.
+# Copied from the first event of a group.
 _INHERITED = (
     "key", "node_id", "is_async", "is_remote", "cpu_parent", "cpu_children", "overload_name", "input_shapes", "stack",
     "scope", "device_type", "is_legacy", "use_device", "is_user_annotation",
 )
-# Added up over the group.
+# Summed over the group.
 _SUMMED = (
     "cpu_time_total", "device_time_total", "self_cpu_time_total", "self_device_time_total", "cpu_memory_usage",
     "device_memory_usage", "self_cpu_memory_usage", "self_device_memory_usage", "count",
@@ -22,7 +22,7 @@ _SUMMED = (
 class FunctionEventAvg(FormattedTimesMixin):
     """A row of `key_averages()`: totals over all events with one key, times in microseconds, sizes in bytes."""
 
-    module: str | None = None  # the path of the module that the row is of, where rows were asked for by module
+    module: str | None = None  # the path of the row's module, if grouped by module
 
     def __init__(self) -> None:
         self.key: str | None = None

@@ -1,4 +1,4 @@
-"""What modules and optimizers held when they were first seen: parameters with their gradients and state."""
+"""The tensors of modules and optimizers when these were first seen: parameters with their gradients and state."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class HeldParameter:
 
 @dataclass
 class Holder:
-    """A module or an optimizer, as of a time by the host clock."""
+    """A module or an optimizer, at a time of the host clock."""
 
     time_ns: int
     label: str  # empty for an optimizer
@@ -46,7 +46,7 @@ class Holdings:
             Holder(time, trace.names[label] if label >= 0 else "", optimizer) for time, label, optimizer in zip(
                 holders["time_ns"].tolist(), holders["label"].tolist(), holders["optimizer"].tolist())]
         self.modules = {holder.label: holder for holder in self.holders if holder.label}
-        self.steps = list(zip(steps["time_ns"].tolist(), steps["holder"].tolist()))  # a time, and whose step
+        self.steps = list(zip(steps["time_ns"].tolist(), steps["holder"].tolist()))  # a time, and the optimizer
         for number, parameter, role, name, given, address, tensor in zip(*(held[key].tolist() for key in (
                 "holder", "parameter", "role", "name", "description", "address", "tensor"))):
             parameters = self.holders[number].parameters

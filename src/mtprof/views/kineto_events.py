@@ -1,4 +1,4 @@
-"""The events of a trace with the accessors of PyTorch's `prof.profiler.kineto_factss.events()`."""
+"""The events of a trace with the accessors of PyTorch's `prof.profiler.kineto_results.events()`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DEVICE_TYPES = {int(member): member for member in DeviceType}
 
 
 class KinetoEvent:
-    """One event; as in PyTorch all its facts are functions."""
+    """One event. As in PyTorch, all its facts are functions."""
 
     __slots__ = ("_facts", "_row")
 
@@ -44,7 +44,7 @@ class KinetoEvent:
         return self._facts.trace.names[self._column("name")]
 
     def overload_name(self) -> str:
-        """The overload of an op; empty where there is none."""
+        """The overload of an op; empty if there is none."""
         return self._facts.trace.names[self._column("overload")]
 
     def start_ns(self) -> int:
@@ -56,15 +56,15 @@ class KinetoEvent:
         return self._column("end_ns") + self._facts.trace.epoch_ns
 
     def duration_ns(self) -> int:
-        """How long it took."""
+        """The length in nanoseconds."""
         return self._column("end_ns") - self._column("start_ns")
 
     def device_type(self) -> DeviceType:
-        """Where it ran."""
+        """The device type."""
         return _DEVICE_TYPES[self._column("device")]
 
     def device_index(self) -> int:
-        """Which device; of the CPU, the process, as in PyTorch."""
+        """The index of the device; for the CPU the process id, as in PyTorch."""
         thread = self._facts.trace.threads[self._column("thread")]
         return thread.pid if self._column("device") == 0 else self._column("device_index")
 
@@ -84,7 +84,7 @@ class KinetoEvent:
         return 0 if forward < 0 else int(self._facts.trace.events["thread"][forward]) + 1
 
     def sequence_nr(self) -> int:
-        """What ties an op to its backward, or -1."""
+        """The number that links an op to its backward, or -1."""
         return self._column("sequence")
 
     def scope(self) -> int:
@@ -96,15 +96,15 @@ class KinetoEvent:
         return int(self._facts.tree.correlation[self._row])
 
     def linked_correlation_id(self) -> int:
-        """Of device work, the number of the op that launched it; else 0."""
+        """For device work, the number of the op that launched it; otherwise 0."""
         return int(self._facts.launched_by[self._row])
 
     def external_id(self) -> int:
-        """The launching op's number where there is one, else the event's own."""
+        """The launching op's number if there is one, otherwise the event's own."""
         return self.linked_correlation_id() or self.correlation_id()
 
     def nbytes(self) -> int:
-        """Bytes of memory that changed: memory changes have no events of their own in this list, so 0."""
+        """Bytes of memory that changed. This list has no events for memory changes, so 0."""
         return 0
 
     def shapes(self) -> list[list[int]]:
@@ -128,7 +128,7 @@ class KinetoEvent:
         return arguments.concrete(self._arguments())
 
     def kwinputs(self) -> dict[str, Any]:
-        """Values that `_RecordFunctionFast` was given by name."""
+        """The keyword values that `_RecordFunctionFast` was given."""
         return arguments.named(self._arguments())
 
     def stack(self) -> list[str]:
@@ -137,7 +137,7 @@ class KinetoEvent:
         return [text for text in map(str, self._facts.trace.stack(number)) if _filter_stack_entry(text)]
 
     def flops(self) -> int:
-        """Floating point operations, 0 where they are not known."""
+        """Floating point operations, 0 if unknown."""
         return max(0, self._column("flops"))
 
     def activity_type(self) -> str:
@@ -145,7 +145,7 @@ class KinetoEvent:
         return KINDS[self._kind()].category
 
     def is_async(self) -> bool:
-        """Whether it ended on another thread: never recorded so here."""
+        """Whether it ended on another thread: never recorded as such here."""
         return False
 
     def is_hidden_event(self) -> bool:
@@ -209,7 +209,7 @@ class KinetoEvent:
 
 
 class KinetoFacts:
-    """What the events of a trace ask for together."""
+    """Data that the events of a trace share."""
 
     def __init__(self, trace: Trace, values: Values | None = None) -> None:
         self.trace = trace
@@ -232,7 +232,7 @@ class KinetoFacts:
 
     @cached_property
     def launched_by(self) -> np.ndarray:
-        """For each piece of device work, and each call that queued some, the number of the op behind it, or 0."""
+        """For each piece of device work, and each call that queued some, the number of the op that caused it, or 0."""
         launcher = self.view.launcher
         return np.where(launcher >= 0, np.append(self.tree.correlation[:len(launcher)], 0)[launcher], 0)
 

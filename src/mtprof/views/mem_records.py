@@ -10,7 +10,7 @@ from typing import Any
 class MemRecordsAcc:
     """Finds memory records by time.
 
-    A record is a sequence whose first item has a method `start_ns()`; records come back as they were given.
+    A record is a sequence whose first item has a method `start_ns()`; records are returned unchanged.
     """
 
     def __init__(self, mem_records: Sequence[Any]) -> None:

@@ -1,9 +1,9 @@
-"""The blocks of memory that a trace speaks of: each has an address, a size, and a time in which it is there.
+"""The blocks of memory in a trace: each has an address, a size, and a stretch of time in which it exists.
 
-An address is given out again after its release. So a block is an address together with a stretch of time, and what ops
-used and what modules held is assigned to blocks by the time at which it was seen. A block that was seen without having
-been allocated was there before the recording; unless only ops inside of another op saw it, which is how scratch memory
-looks that a composite op or a number's conversion makes and nobody watches. That is left out. So is what has no bytes.
+An address is used again after its release. So a block is an address with a stretch of time; memory that ops used and
+modules held is assigned to blocks by time. A block that was seen but never allocated existed before the recording.
+There is one exception: if only ops inside another op saw it, it is scratch memory of a composite op or a converted
+number, which is not watched. That is left out, and so is memory without bytes.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from ..schema import Kind
 from ..tables.tree import nearest
 from ..trace import Trace
 
-ALWAYS = -1  # the allocation time of a block that is older than the recording
+ALWAYS = -1  # the allocation time of a block from before the recording
 NEVER = np.iinfo(np.int64).max  # the release time of a block that outlives it
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """One row per block, numbered in the order in which they were first seen, and who belongs to which."""
+    """One row per block, numbered in the order in which they were first seen, and links from other tables to them."""
 
     address: np.ndarray
     size_bytes: np.ndarray
@@ -41,7 +41,7 @@ class Blocks:
 
     @property
     def preexisting(self) -> np.ndarray:
-        """Which blocks are older than the recording."""
+        """Which blocks are from before the recording."""
         return self.allocation < 0
 
 
@@ -60,12 +60,12 @@ def blocks_of(trace: Trace) -> Blocks:
     releases = is_change & ~allocates
     tells = np.ones(len(address), bool)
     tells[used] = ~_inside_an_op(trace)[uses["row"]] & (uses["address"] != 0)  # a tensor without elements has no memory
-    # At the same instant all keep their order: changes come before those who use what they allocate, and what an op
-    # uses is in the order of its arguments.
+    # At the same instant all keep their order: changes come before the uses of what they allocate, and the uses of an
+    # op are in the order of its arguments.
     tie = np.arange(len(address))
     order = np.lexsort((tie, time, address))
     fresh = np.ones(len(order), bool)
-    # A block begins where the address is new, where memory is allocated, and after a release.
+    # A block begins at a new address, at an allocation, and after a release.
     fresh[1:] = (np.diff(address[order]) != 0) | allocates[order][1:] | releases[order][:-1]
     stretch = np.empty(len(order), np.int64)
     stretch[order] = np.cumsum(fresh) - 1
@@ -81,7 +81,7 @@ def blocks_of(trace: Trace) -> Blocks:
 
     total = len(begins)
     device, device_index = np.zeros(total + 1, np.int16), np.full(total + 1, -1, np.int16)
-    for part, table in ((used, uses), (held, roles), (changed, memory)):  # what is left out leads to the last entry
+    for part, table in ((used, uses), (held, roles), (changed, memory)):  # for -1, the last entry
         device[block[part]] = table["device"]
         device_index[block[part]] = table["device_index"]
     allocation, release = np.full(total, -1, np.int64), np.full(total, -1, np.int64)
@@ -97,13 +97,13 @@ def blocks_of(trace: Trace) -> Blocks:
 
 
 def runs_as_one(trace: Trace) -> np.ndarray:
-    """Which events are ops. The forward of a user's Function, which has no namespace, is a run of ops instead."""
+    """Which events are ops. The forward of a user's Function, which has no namespace, is a series of ops instead."""
     named = np.array(["::" in name for name in trace.names], bool)
     return (trace.events["kind"] == Kind.OP) & named[trace.events["name"]]
 
 
 def _inside_an_op(trace: Trace) -> np.ndarray:
-    """Which events run inside of an op, other than through a backward function."""
+    """Which events run inside an op, other than through a backward function."""
     parent, is_op = trace.events["parent"], runs_as_one(trace)
     first = is_op & ~((parent >= 0) & np.append(is_op, False)[parent])
     if not first.any():

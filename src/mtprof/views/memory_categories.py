@@ -1,9 +1,9 @@
-"""What each block of memory is for, by PyTorch's categories.
+"""The category of each block of memory, as in PyTorch.
 
-Modules and optimizers say what their parameters, gradients and state are; the rest follows from the data flow. What
-reaches a parameter or a gradient without coming from one is an input; what the forward computes from parameters is an
-activation; what the backward leaves behind on its way to the gradients is a detail of autograd; what does not outlive
-the op that allocated it is temporary. Memory that none of this applies to has no category.
+Modules and optimizers state their parameters, gradients and state; the rest follows from the data flow. Memory that
+reaches a parameter or a gradient without coming from one is an input. Memory that the forward computes from parameters
+is an activation. Memory that the backward leaves behind on its way to the gradients is a detail of autograd. Memory
+that does not outlive the op that allocated it is temporary. All other memory has no category.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .tensor_ids import of_one_tensor
 
 
 class Category(enum.Enum):
-    """What memory is for."""
+    """The categories of memory."""
 
     INPUT = enum.auto()
     TEMPORARY = enum.auto()
@@ -36,11 +36,11 @@ UNKNOWN = 0  # in columns; the others are the values of Category
 CATEGORIES: tuple[Category | None, ...] = (None, *Category)
 
 ACCUMULATE = "torch::autograd::AccumulateGrad"
-TAKES_OR_ADDS = ("aten::detach", "aten::add_")  # how an accumulator treats the first and any further gradient
+TAKES_OR_ADDS = ("aten::detach", "aten::add_")  # what an accumulator does with the first and any further gradient
 
 
 def categories_of(trace: Trace, blocks: Blocks, flow: Flow) -> np.ndarray:
-    """The category of each slot, that is, of each version of each block, as the value of Category or UNKNOWN."""
+    """The category of each slot, which is a version of a block, as the value of Category or UNKNOWN."""
     steps = _Steps(blocks, flow)
     tensors = of_one_tensor(trace, blocks, np.ones(len(blocks), bool))
     of_block = np.zeros(len(blocks), np.uint8)
@@ -73,7 +73,7 @@ def _accumulated(trace: Trace, blocks: Blocks) -> np.ndarray:
 
 
 class _Steps:
-    """The flow as plain lists per step: facts travel along it from step to step, which no column can do at once."""
+    """The flow as plain lists per step: facts travel along it from step to step, which columns cannot do at once."""
 
     def __init__(self, blocks: Blocks, flow: Flow) -> None:
         self.flow = flow
@@ -89,7 +89,7 @@ class _Steps:
         result = np.zeros(self.blocks, bool)
         result[self.block_of_slot[_among(known, Category.GRADIENT, Category.PARAMETER)]] = True
         reached, blocks = result.tolist(), self.block_of_slot.tolist()
-        while True:  # one round takes a whole forward and backward; the next one what an update carries into it
+        while True:  # a round covers a forward and backward; the next one what an update carries into it
             before = sum(reached)
             for taken, left in zip(self.inputs_of, self.outputs_of):
                 if any(reached[blocks[slot]] for slot in taken):
@@ -108,15 +108,15 @@ class _Steps:
                 for slot in slots:
                     reached[slot] = True
         candidate = np.array(reached, bool)
-        # What a backward function makes is autograd's, wherever it goes.
+        # Memory that a backward function makes belongs to autograd, wherever it goes.
         candidate[self.flow.slot_out[self.flow.leaves & self.flow.backward[self.flow.step]]] = False
         candidate &= ~self.depends_on_model(known)[self.block_of_slot]
         return np.where(candidate & (known == UNKNOWN), Category.INPUT.value, known).astype(np.uint8)
 
     def parameters(self, known: np.ndarray) -> np.ndarray:
-        """Blocks that no module or optimizer claimed and that are used like parameters.
+        """Blocks that no module or optimizer claimed but that are used like parameters.
 
-        They meet what comes from an input in the forward, a gradient depends on them, and they come to depend on one.
+        They meet data from an input in the forward, a gradient depends on them, and they come to depend on a gradient.
         """
         gradient = _among(known, Category.GRADIENT).tolist()
         forward = _among(known, Category.INPUT).tolist()
@@ -152,7 +152,7 @@ class _Steps:
         return np.array(values, np.uint8)
 
     def autograd_details(self, known: np.ndarray) -> np.ndarray:
-        """Details of autograd: what backward functions leave behind and nobody else claims."""
+        """Details of autograd: memory that backward functions leave behind and nothing else claims."""
         values = known.tolist()
         detail = Category.AUTOGRAD_DETAIL.value
         first = np.zeros(len(values), bool)

@@ -1,8 +1,7 @@
 """Data flow through memory: which step of a program reads, writes, allocates and releases which block.
 
-A step is an outermost op (with all that runs inside), a backward function, or a change of memory outside of those. One
-that writes a block that was there before gives the block its next version; versions tell apart what the same memory
-holds over time.
+A step is an outermost op (with all that runs inside), a backward function, or a change of memory outside of those. A
+step that writes an existing block gives it its next version; versions distinguish what the same memory holds over time.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ READS, WRITES, ALLOCATES, RELEASES = 1, 2, 4, 8
 class Flow:
     """Steps in order of time, and one edge for each block that a step touches, sorted by step.
 
-    A version of a block is known by its slot, a number in the order of blocks and versions: `slots[block] + version`.
+    A version of a block has a slot, a number in the order of blocks and versions: `slots[block] + version`.
     """
 
-    row: np.ndarray  # per step: its event, or -1 for a change of memory outside of all
+    row: np.ndarray  # per step: its event, or -1 for a change of memory outside all events
     start_ns: np.ndarray  # per step
     backward: np.ndarray  # per step: whether it is a backward function
     step: np.ndarray  # per edge
     block: np.ndarray  # per edge
     what: np.ndarray  # per edge: READS | WRITES | ALLOCATES | RELEASES
-    version: np.ndarray  # per edge: the version that the step finds, 0 for one it allocates
+    version: np.ndarray  # per edge: the version that the step finds, 0 for a block that it allocates
     slots: np.ndarray  # per block: its first slot; one more entry at the end
 
     @property
@@ -42,17 +41,17 @@ class Flow:
 
     @property
     def enters(self) -> np.ndarray:
-        """Which edges are inputs of their step: all but what it allocates itself."""
+        """Which edges are inputs of their step: all except blocks that it allocates itself."""
         return (self.what & ALLOCATES) == 0
 
     @property
     def leaves(self) -> np.ndarray:
-        """Which edges are outputs of their step: what it allocates or changes, and leaves behind."""
+        """Which edges are outputs of their step: blocks that it allocates or changes, and leaves behind."""
         return ((self.what & (WRITES | ALLOCATES)) != 0) & ((self.what & RELEASES) == 0)
 
     @property
     def passing(self) -> np.ndarray:
-        """Which edges are of blocks that live within their step only."""
+        """Which edges are of blocks that exist only within their step."""
         return (self.what & (ALLOCATES | RELEASES)) == (ALLOCATES | RELEASES)
 
     @property

@@ -14,7 +14,7 @@ OUTSIDE = "[memory]"  # the name of a change of memory outside of all ops
 
 @dataclass(frozen=True)
 class FlowEvent:
-    """What a node is about."""
+    """The subject of a node."""
 
     name: str
     start_time_ns: int
@@ -47,19 +47,19 @@ class DataFlowNode:
 
     @property
     def inputs(self) -> dict[TensorKey, tuple[bool, int]]:
-        """What it finds: whether it writes or releases it, and the version."""
+        """Its inputs: whether it writes or releases each, and the version."""
         return {key: (edge.mutated is not False, edge.input_version) for key, edge in self._edges.items()
                 if edge.input_version is not None}
 
     @property
     def outputs(self) -> dict[TensorKey, int]:
-        """What it leaves behind, new or changed, and the version."""
+        """Its outputs, new or changed, and the version."""
         return {key: 0 if edge.input_version is None else edge.input_version + 1 for key, edge in self._edges.items()
                 if not edge.is_deletion and (edge.is_allocation or edge.mutated)}
 
     @property
     def intermediates(self) -> tuple[TensorKey, ...]:
-        """What begins and ends within it."""
+        """Blocks that begin and end within it."""
         return tuple(key for key, edge in self._edges.items() if edge.is_allocation and edge.is_deletion)
 
     @property
@@ -73,7 +73,7 @@ class DataFlowGraph:
 
     def __init__(self, flow_nodes: tuple[DataFlowNode, ...]) -> None:
         self.flow_nodes = flow_nodes
-        # The version of each block at the end; None for what is gone.
+        # The version of each block at the end; None for released blocks.
         self._active_version: dict[TensorKey, int | None] = {}
         for node in flow_nodes:
             for key, edge in node._edges.items():
@@ -85,7 +85,7 @@ class DataFlowGraph:
         """The version of a block at the end."""
         version = self._active_version.get(key)
         if version is None:
-            raise AssertionError(f"{key} is not there at the end of the recording")
+            raise AssertionError(f"{key} does not exist at the end of the recording")
         return version
 
 

@@ -1,4 +1,4 @@
-"""`TensorKey`: how a block of memory is called in a memory profile."""
+"""`TensorKey`: the name of a block of memory in a memory profile."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class TensorKey(Key):
 
     @staticmethod
     def from_allocation(alloc: AllocationFields) -> TensorKey | None:
-        """The key of what an event of a tree allocated or gave back."""
+        """The key of what an event of a tree allocated or released."""
         return _key(alloc.device, alloc.id, alloc.ptr, alloc.allocation_id)
 
     @staticmethod
     def from_tensor(t: TensorMetadata | None) -> TensorKey | None:
-        """The key of an argument of an op; None where the recording does not know its memory."""
+        """The key of an argument of an op; None if the recording does not know its memory."""
         return None if t is None else _key(t.device, t.id, t.storage_data_ptr, t.allocation_id)
 
 

@@ -21,7 +21,7 @@ from .memory_flow_nodes import DataFlowGraph, data_flow_graph
 from .memory_key import Key, Storage, TensorKey
 from .tensor_ids import TensorIds, tensor_ids
 
-BEFORE = -1  # the time of blocks that are older than the recording
+BEFORE = -1  # the time of blocks from before the recording
 
 
 class Action(enum.Enum):
@@ -40,7 +40,7 @@ class Changes:
     time_ns: np.ndarray  # nanoseconds since 1970, or BEFORE
     action: np.ndarray  # values of Action
     block: np.ndarray
-    version: np.ndarray  # the one that ends, for INCREMENT_VERSION and DESTROY; else the one that begins
+    version: np.ndarray  # the version that ends, for INCREMENT_VERSION and DESTROY; otherwise the one that begins
     size_bytes: np.ndarray
     category: np.ndarray  # of that version
     next_category: np.ndarray  # of the version after it, for INCREMENT_VERSION
@@ -55,7 +55,7 @@ class Categories:
         self._values = values.tolist()
 
     def get(self, key: Key, version: int) -> Category | None:
-        """The category of a version of a block, None if it is unknown, as that of memory that no op had as a tensor."""
+        """The category of a version of a block; None if unknown, as for memory that no op had as a tensor."""
         if not isinstance(key, TensorKey):
             return None
         block = self._block[key.storage.allocation_id]
@@ -64,7 +64,7 @@ class Categories:
 
 
 class MemoryProfile:
-    """Which memory a recording had, when, and what for.
+    """The memory of a recording over time, with its categories.
 
     `trace` must have been recorded with `record_shapes`, `profile_memory` and `with_stack`.
     """
@@ -86,7 +86,7 @@ class MemoryProfile:
 
     @cached_property
     def keys(self) -> list[TensorKey]:
-        """The key of each block. Memory that no op had as a tensor has a number after all others'."""
+        """The key of each block. Memory that no op had as a tensor has a number after all others."""
         devices = {name: self.values.device(name) for name in set(self.device_names)}
         further = itertools.count(1 + max((number for number in self._ids.tensor if number is not None), default=-1))
         return [TensorKey(devices[name], next(further) if number is None else number, Storage(address, allocation))
@@ -99,7 +99,7 @@ class MemoryProfile:
 
     @cached_property
     def _told_keys(self) -> list[Key]:
-        """The keys as PyTorch has them: of memory that no op had as a tensor only the device."""
+        """The keys in PyTorch's form: for memory that no op had as a tensor only the device."""
         return [key if number is not None else Key(key.device)
                 for key, number in zip(self.keys, self._ids.tensor, strict=True)]
 
@@ -137,7 +137,7 @@ class MemoryProfile:
 
     @cached_property
     def categories(self) -> Categories:
-        """What each version of each block is for."""
+        """The category of each version of each block."""
         return Categories(self.keys, self.flow.slots, self.slot_categories)
 
     @property

@@ -7,7 +7,7 @@ import numpy as np
 from .memory_categories import CATEGORIES, Category
 from .memory_profile import BEFORE, Action, Changes, MemoryProfile
 
-# PyTorch's order of categories in files; None is what has no category.
+# PyTorch's order of categories in files; None means no category.
 ORDER: tuple[Category | None, ...] = (
     Category.PARAMETER, Category.OPTIMIZER_STATE, Category.INPUT, Category.TEMPORARY, Category.ACTIVATION,
     Category.GRADIENT, Category.AUTOGRAD_DETAIL, None)
@@ -17,7 +17,8 @@ POSITION = np.array([ORDER.index(category) for category in CATEGORIES], np.int64
 def single_changes(profile: MemoryProfile, device: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Time in nanoseconds, action, bytes and position of the category in `ORDER`, for each change on a device.
 
-    Releases have negative bytes. A new version is two changes at the same time, the old one's end and its beginning.
+    Releases have negative bytes. A new version gives two changes at the same time: the end of the old one and its
+    beginning.
     """
     changes = _on(profile, device)
     sign = np.where(changes.action >= Action.INCREMENT_VERSION.value, -1, 1)
@@ -32,7 +33,7 @@ def single_changes(profile: MemoryProfile, device: str) -> tuple[np.ndarray, np.
 def totals(profile: MemoryProfile, device: str) -> tuple[np.ndarray, np.ndarray]:
     """Times in microseconds, and for each the bytes per category of `ORDER` from then on.
 
-    What is older than the recording has the first of the times.
+    Memory from before the recording has the first of the times.
     """
     time_ns, _, size, category = single_changes(profile, device)
     if not len(time_ns):

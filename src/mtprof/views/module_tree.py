@@ -1,8 +1,8 @@
-"""Where time, memory and work go, by the modules of a model: `prof.module_tree()`.
+"""Time, memory and work by the modules of a model: `prof.module_tree()`.
 
-Each number comes as a module's own part and as a total, which is the own part plus the totals of its parts. Time that a
-module's call spends outside the calls of its parts is its own forward time. Backward time is that of the autograd nodes
-that its forward recorded; what a checkpoint computes again during the backward counts there.
+Each number comes as a module's own value and as a total, which is the own value plus the totals of its children. Time
+that a module's call spends outside the calls of its children is its own forward time. Backward time is that of the
+autograd nodes that its forward recorded; what a checkpoint computes again during the backward counts there.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OUTSIDE = "(outside of modules)"
 
 @dataclass
 class ModuleNode:
-    """A module and its parts; `self_…` is its own share of each total."""
+    """A module and its children; `self_…` is its own part of each total."""
 
     path: str
     label: str
@@ -43,13 +43,13 @@ class ModuleNode:
     children: list[ModuleNode] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[ModuleNode]:
-        """The module and all that are in it, each before its parts."""
+        """The module and all modules in it, each before its children."""
         yield self
         for child in self.children:
             yield from child
 
     def title(self, above: ModuleNode | None = None) -> str:
-        """Its path below the module around it, with its class, as far as the recording knows the attribute.
+        """Its path below the module around it, with its class, if the recording knows the attribute.
 
         >>> block, conv = ModuleNode("blocks.0", "Block_0"), ModuleNode("blocks.0.conv", "Conv2d_0")
         >>> block.title(), conv.title(block)
@@ -62,7 +62,7 @@ class ModuleNode:
         return f"{name}: {kind}" if name and kind and name not in (kind, self.label) else self.label or self.path
 
     def to_dict(self) -> dict[str, Any]:
-        """All numbers, with the parts under `children`."""
+        """All numbers, with the child modules under `children`."""
         return {**vars(self), "children": [child.to_dict() for child in self.children]}
 
 
@@ -74,7 +74,7 @@ class ModuleTree:
         self.outside = outside
 
     def __iter__(self) -> Iterator[ModuleNode]:
-        """All modules, each before its parts."""
+        """All modules, each before its children."""
         for root in self.roots:
             yield from root
 
@@ -83,7 +83,7 @@ class ModuleTree:
         for node in self:
             if node.path == path:
                 return node
-        raise KeyError(f"no module '{path}' was called; there are {', '.join(node.path for node in self) or 'none'}")
+        raise KeyError(f"no module '{path}' was called; called were {', '.join(node.path for node in self) or 'none'}")
 
     def to_dict(self) -> dict[str, Any]:
         """The models and what ran outside, as plain values."""
@@ -129,7 +129,8 @@ class ModuleTree:
 
 def _lines(node: ModuleNode, shows: list[Any], around: str, lead: tuple[str, str],
            depth: int | None) -> Iterator[tuple[str, ...]]:
-    """The rows of a module and its parts; `around` is the path before its own, `lead` goes before first and others."""
+    """The rows of a module and its children; `around` is the path before its own, `lead` goes before first and
+    others."""
     name, kind, rest = node.path.removeprefix(f"{around}."), node.label.rpartition("_")[0], lead[1]
     shown = f"{lead[0]}{name}" + (f" ({kind})" if kind and name not in (kind, node.label) else "")
     yield (shown, *(show(node) for show in shows))
@@ -163,7 +164,7 @@ def module_tree(trace: Trace) -> ModuleTree:
 
 
 def _own(trace: Trace) -> dict[str, np.ndarray]:
-    """Each measure per row of the module table, without what belongs to its parts; one more entry for outside."""
+    """Each measure per row of the module table, without the children's; one more entry for outside."""
     events, memory, calls = trace.events, trace.optional("memory"), trace.module_calls
     count = len(trace.modules["path"])
     row_of_name = np.full(len(trace.names) + 1, count)  # the last one is for -1, no module

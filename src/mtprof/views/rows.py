@@ -10,7 +10,7 @@ Row = TypeVar("Row")
 
 
 class Rows(Sequence[Row]):
-    """Records of one dataclass; `derived` names properties of it that are shown as well."""
+    """Records of one dataclass; `derived` names properties of it that are also shown."""
 
     def __init__(self, kind: type[Row], rows: Sequence[Row], derived: Sequence[str] = ()) -> None:
         self.columns = (*(part.name for part in fields(kind)), *derived)  # type: ignore[arg-type]

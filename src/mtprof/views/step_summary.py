@@ -1,4 +1,4 @@
-"""Where the time of each training step went: data, forward, backward, optimizer, and what is none of these."""
+"""The parts of each training step's time: data, forward, backward, optimizer, and the rest."""
 
 from __future__ import annotations
 
@@ -80,14 +80,14 @@ class StepSummary(Sequence[StepRow]):
 
     @property
     def totals(self) -> StepRow:
-        """The sums over all steps; its `step` is how many there are."""
+        """The sums over all steps; its `step` is the number of steps."""
         sums = {name: sum(getattr(row, name) for row in self.rows)
                 for name in ("wall_us", *(f"{part}_us" for part in PARTS), "ops")}
         return StepRow(step=len(self.rows), **sums)
 
     @property
     def stalls(self) -> list[float]:
-        """Microseconds that each step stood in the loader's `__next__`: with workers waiting, without them loading."""
+        """Microseconds that each step spent in the loader's `__next__`: with workers waiting, without them loading."""
         return [row.data_us for row in self.rows]
 
     def to_dict(self) -> list[dict[str, Any]]:
@@ -118,18 +118,18 @@ class StepSummary(Sequence[StepRow]):
 def step_summary(trace: Trace, windows: Windows | None = None) -> StepSummary:
     """Split the time of each step.
 
-    Steps are the `windows`, if some are given; else the `ProfilerStep#` events; where there are none, the stretches
-    between calls of `step()`, from the start to the end of the recording. What counts is what ran on the thread of the
-    steps (without such events, on the thread with most events of the process that was recorded first). A moment belongs
-    to the first that covers it:
+    Steps are the `windows`, if given; otherwise the `ProfilerStep#` events; without those, the stretches between calls
+    of `step()`, from the start to the end of the recording. Only events on the thread of the steps count (without such
+    events, on the thread with most events of the process that was recorded first). A moment belongs to the first part
+    that covers it:
 
     - data: `enumerate(DataLoader)#...` scopes
     - backward: `autograd::engine::evaluate_function` events, on other threads of the process if that one has none
     - optimizer: `Optimizer.step#` and `Optimizer.zero_grad#` scopes
     - forward: ops and calls of modules that began before the last backward event of the step, or all if it has none
-    - other: the rest, as Python between ops, ops after the backward, or waiting
+    - other: the rest, such as Python between ops, ops after the backward, or waiting
 
-    A user's scopes are no part by themselves; what runs in them is.
+    A user's scope is not a part by itself; what runs in it is.
     """
     events = trace.events
     number, low, high, thread = stated_windows(trace) if windows is None else windows
@@ -165,7 +165,7 @@ def step_summary(trace: Trace, windows: Windows | None = None) -> StepSummary:
 
 
 def stated_windows(trace: Trace) -> Windows:
-    """The steps that the program stated; one for everything where it stated none."""
+    """The steps that the program stated; one for everything if it stated none."""
     events = trace.events
     steps = np.flatnonzero((events["kind"] == Kind.STEP) & (events["device"] == 0))
     if len(steps):
@@ -179,13 +179,13 @@ def stated_windows(trace: Trace) -> Windows:
     bounds = np.concatenate(([trace.start_ns], starts, [max(trace.end_ns, trace.start_ns)])).astype(np.int64)
     bounds = np.maximum.accumulate(np.minimum(bounds, bounds[-1]))
     if len(starts) and not (events["start_ns"][~np.isin(events["kind"], PYTHON_KINDS)] >= starts[-1]).any():
-        bounds = bounds[:-1]  # nothing ran after the last call of step(): it ended the last step, and began none
+        bounds = bounds[:-1]  # nothing ran after the last call of step(): it ended the last step and began none
     number = np.arange(len(bounds) - 1)
     return number, bounds[:-1], bounds[1:], _busiest(trace)
 
 
 def _busiest(trace: Trace) -> int:
-    """The thread with most events in the process of the first one; events of Python calls do not count."""
+    """The thread with most events in the process of the first event; events of Python calls do not count."""
     if not trace.threads:
         return -1
     python = (trace.events["kind"] == Kind.PYTHON) | (trace.events["kind"] == Kind.MODULE)
@@ -195,9 +195,9 @@ def _busiest(trace: Trace) -> int:
 
 
 def _before_last(start: np.ndarray, backward: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Which events began before the last backward event of their step; all those of a step that has none."""
+    """Which events began before the last backward event of their step; all events of a step without one."""
     step = np.searchsorted(low, start, "right") - 1
-    last = np.full(len(low) + 1, np.iinfo(np.int64).max, np.int64)  # one more for what began before the first step
+    last = np.full(len(low) + 1, np.iinfo(np.int64).max, np.int64)  # one more for events before the first step
     ran = np.flatnonzero(backward & (step >= 0))
     if len(ran):
         ran = ran[start[ran] < high[step[ran]]]

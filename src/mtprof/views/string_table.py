@@ -1,4 +1,4 @@
-"""Readable names for mangled C++ symbols, which kernels in traces from elsewhere may carry."""
+"""Readable names for mangled C++ symbols, which kernels in traces from elsewhere may have."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections import defaultdict
 
 @functools.lru_cache(maxsize=1)
 def _cxx_library() -> ctypes.CDLL | None:
-    """The C++ runtime with its demangler, or None where there is none."""
+    """The C++ runtime with its demangler, or None."""
     found = ctypes.util.find_library("stdc++") or ctypes.util.find_library("c++abi")
     if found is None:
         return None
@@ -21,7 +21,7 @@ def _cxx_library() -> ctypes.CDLL | None:
 
 
 def demangle(name: str) -> str:
-    """The C++ declaration behind a mangled name; any other name, and any name without a C++ runtime, stays as it is."""
+    """The C++ declaration of a mangled name; any other name, and any name without a C++ runtime, stays unchanged."""
     if not name.startswith("_Z"):
         return name
     library = _cxx_library()
@@ -34,7 +34,7 @@ def demangle(name: str) -> str:
     try:
         return ctypes.string_at(text).decode()
     finally:
-        # The demangler's buffer comes from malloc; libc is in every process, so its free is at hand.
+        # The demangler's buffer comes from malloc; libc is in every process, so its free can release it.
         free = ctypes.CDLL(None).free
         free.argtypes = [ctypes.c_void_p]
         free.restype = None

@@ -1,4 +1,4 @@
-"""The table: PyTorch's layout, character by character, and a footer of our own below it."""
+"""The table: PyTorch's layout, character by character, with a footer of our own."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def build_table(
 ) -> str:
     """Format events or averages; an empty list gives an empty string.
 
-    `sort_by` names an attribute, largest first, ties in the order of `rows`; `row_limit` -1 means all rows;
-    `time_unit` is "s", "ms" or "us"; `dropped` is how many events a limit kept out of the recording; `overhead` is what
-    recording has cost, by estimate, and how long the recording was, in microseconds; `notes` are lines at the end;
-    `prepared` is how long first uses of ops took, and of how many.
+    `sort_by` names an attribute, largest first, ties in the order of `rows`; `row_limit` -1 means all rows; `time_unit`
+    is "s", "ms" or "us"; `dropped` is the number of events beyond the limit; `overhead` is the estimated cost of
+    recording and the length of the recording, in microseconds; `notes` are lines at the end; `prepared` is the time of
+    first uses of ops, and their number.
     """
     if not rows:
         return ""
@@ -65,15 +65,16 @@ def build_table(
         lines += layout.row_lines(row)
     lines += [layout.separator, *layout.totals(), *_footer(rows, layout.total_cpu, time_unit, dropped), *notes]
     if prepared is not None:
-        lines.append(f"First use: {format_time_in(prepared[0], time_unit)} for making {prepared[1]} "
-                     f"op{'s' * (prepared[1] != 1)} ready, in no row's self time")
+        lines.append(f"First use: {format_time_in(prepared[0], time_unit)} for preparing {prepared[1]} "
+                     f"op{'s' * (prepared[1] != 1)}, not part of any self time")
     if overhead is not None:
         lines.append(_overhead_line(*overhead, time_unit))
     return "".join(line + "\n" for line in lines)
 
 
 def _sorted(rows: Sequence[Any], attribute: str) -> list[Any]:
-    # Only the first is asked: rows of a list are of one class. Said here so that the class named is the public one.
+    # Only the first row is checked: rows of a list have one class. Checked here so that the error names the public
+    # class.
     if not hasattr(rows[0], attribute):
         public = "FunctionEvent" if isinstance(rows[0], FunctionEvent) else "FunctionEventAvg"
         known = ", ".join(name for name in SORT_KEYS if hasattr(rows[0], name))
@@ -93,11 +94,11 @@ def _overhead_line(cost_us: float, recorded_us: float, by_python: bool, time_uni
     share = f"{100 * cost_us / recorded_us:.1f} %" if recorded_us > 0 else "an unknown part"
     return (f"Profiling overhead (estimated): {format_time_in(cost_us, time_unit)}, {share} of "
             f"{format_time_in(recorded_us, time_unit)}"
-            + ("; recorded in Python, which the C extension makes several times cheaper" if by_python else ""))
+            + ("; recorded in Python; the C extension is several times cheaper" if by_python else ""))
 
 
 class _Layout:
-    """Which columns there are, how wide, and how a row fills them."""
+    """The columns, their widths, and how a row fills them."""
 
     def __init__(self, rows: Sequence[Any], max_src: int | None, max_name: int | None, max_shapes: int | None,
                  with_flops: bool, profile_memory: bool, time_unit: str | None, prepared_us: float) -> None:
@@ -115,7 +116,7 @@ class _Layout:
         self.has_shapes = any(row.input_shapes is not None and len(row.input_shapes) > 0 for row in rows)
         self.has_nodes = any(row.node_id != -1 for row in rows)
         self.total_cpu, self.total_device = _totals(rows)
-        self.whole_cpu = self.total_cpu + prepared_us  # first use of ops is in no self time, but in the total around it
+        self.whole_cpu = self.total_cpu + prepared_us  # first uses are in the total only
 
         self.headers: list[str] = []
         self._formats: list[str] = []
@@ -172,12 +173,12 @@ class _Layout:
         return "".join(form.format(cell) + _GAP for form, cell in zip(self._formats, cells, strict=True))
 
     def row_lines(self, row: Any) -> list[str]:
-        """The lines of a row: itself, and with stacks one per further frame and an empty one."""
+        """The lines of a row: the row itself and, with stacks, one per further frame and an empty one."""
         stack = row.stack or []
         cells = [*self._numbers(row)]
         if self.has_shapes:
             cells.append(str(row.input_shapes)[: self.shapes_width])
-        # In PyTorch's tables the next two stand under each other's titles.
+        # In PyTorch's tables the next two are under each other's titles.
         flops = []
         if self.has_flops:
             flops.append(f"{row.flops * self.flops_scale:8.3f}" if row.flops and row.flops > 0 else "--")
@@ -229,14 +230,14 @@ class _Layout:
 
 
 def _totals(rows: Sequence[Any]) -> tuple[float, float]:
-    """Own CPU time and own device time of all rows."""
+    """Self CPU time and self device time of all rows."""
     total_cpu: float = 0
     total_device: float = 0
     for row in rows:
         total_cpu += row.self_cpu_time_total
         on_cpu = row.device_type == DeviceType.CPU
-        # Kernels are rows of their own, except that a legacy CPU row stands for its kernel. Ranges that users marked
-        # on a device cover kernels that are counted already.
+        # Kernels are rows of their own, except that a legacy CPU row includes its kernel. Ranges that users marked on a
+        # device cover kernels that are already counted.
         if (on_cpu and row.is_legacy) or (
                 not on_cpu and DEVICES[DeviceType(row.device_type)].summed and not row.is_user_annotation):
             total_device += row.self_device_time_total
@@ -256,5 +257,5 @@ def _tail(path: str, width: int) -> str:
 
 
 def _share(time_us: float, total_us: float) -> str:
-    """A percentage; of nothing it is none, also where a file's rows have time and their sum has not."""
+    """A percentage; "NaN" of a total of 0, also if a file's rows have time and their sum has none."""
     return _format_time_share(time_us, total_us) if total_us else "NaN"

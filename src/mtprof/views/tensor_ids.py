@@ -1,7 +1,7 @@
 """Numbers of tensors and of their memory, as PyTorch's event tree has them.
 
-A block of memory has an `allocation_id`, in the order in which blocks are first seen. A tensor's `id` stays what it is
-when the tensor goes to other memory, and tensors that share memory have the same one: blocks that one tensor had one
+A block of memory has an `allocation_id`, in the order in which blocks are first seen. A tensor's `id` stays the same
+when the tensor moves to other memory, and tensors that share memory have the same `id`: blocks that one tensor had one
 after the other belong together. Memory that no op, module or optimizer had as a tensor has no `id`.
 """
 
@@ -38,7 +38,7 @@ def tensor_ids(trace: Trace, blocks: Blocks) -> TensorIds:
         nothing = int((_first_seen(trace, blocks, used_at) <= empty.min()).sum()) + 1
         order[nothing - 1:] += 1
     used = np.zeros(total + 1, bool)
-    used[blocks.of_use] = True  # -1, memory that is left out, leads to the last entry
+    used[blocks.of_use] = True  # -1, for memory that is left out, leads to the last entry
     used[blocks.of_role] = True
     used[-1] = False
     group = of_one_tensor(trace, blocks, used)
@@ -59,7 +59,7 @@ def _first_seen(trace: Trace, blocks: Blocks, used_at: np.ndarray) -> np.ndarray
 
 
 def of_one_tensor(trace: Trace, blocks: Blocks, used: np.ndarray) -> np.ndarray:
-    """For each block the first of those that one tensor had one after the other, of those that are used."""
+    """For each block the first of those that one tensor had one after the other, among the used ones."""
     group = list(range(len(blocks)))
 
     def root(block: int) -> int:
@@ -72,7 +72,7 @@ def of_one_tensor(trace: Trace, blocks: Blocks, used: np.ndarray) -> np.ndarray:
         times, numbers = places.setdefault(address, ([], []))
         times.append(since if since != ALWAYS else trace.start_ns)
         numbers.append(block)
-    left: dict[int, int] = {}  # by tensor: the last block of one that now has none
+    left: dict[int, int] = {}  # by tensor: its last block, if it has none now
     table = trace.optional("moves")
     for time, tensor, before, after in zip(*(table[key].tolist() for key in ("time_ns", "tensor", "address",
                                                                             "new_address")), strict=True):

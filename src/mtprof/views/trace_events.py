@@ -1,4 +1,4 @@
-"""Events of a trace as objects that hold a position and compute an attribute when it is first read."""
+"""Events of a trace as objects that hold a position and compute an attribute on first access."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .function_event import FunctionEvent, Interval, Kernel
 from .trace_view import TraceView
 
 _DEVICE_TYPES = {int(member): member for member in DeviceType}
-# Attributes whose change changes a total.
+# Attributes that change a total when they change.
 _TIMING = frozenset({"time_range", "is_async"})
 _SELF_TIMING = frozenset({*_TIMING, "cpu_children"})
 _DEVICE_TIMING = frozenset({*_SELF_TIMING, "kernels", "is_legacy", "use_device"})
@@ -25,9 +25,9 @@ _DEVICE_MEMORY = frozenset({"cpu_children", "device_memory_usage", "is_async"})
 
 
 class Lazy:
-    """An attribute computed on first access and then kept in the instance; assignment simply replaces it.
+    """An attribute computed on first access and then kept in the instance; assignment replaces it.
 
-    It has no `__set__`, so a value in the instance's dictionary wins and costs nothing extra to read.
+    It has no `__set__`, so a value in the instance's dictionary takes precedence and costs nothing extra to read.
     """
 
     def __init__(self, compute: Callable[[Any], Any]) -> None:
@@ -51,7 +51,7 @@ class TraceInterval(Interval):
         self._measured = (self.start, self.end, (end_ns - start_ns) / 1000)
 
     def elapsed_us(self) -> float:
-        """How long it is."""
+        """The length in microseconds."""
         start, end, length = self._measured
         return length if self.start == start and self.end == end else super().elapsed_us()
 
@@ -65,8 +65,8 @@ def _from_view(name: str) -> Lazy:
 
 
 def _from_arguments(form: Callable[[tuple[Any, ...]], Any]) -> Lazy:
-    # Few argument lists are distinct. Events with the same one share what it looks like, which spares the garbage
-    # collector a million small lists.
+    # There are few distinct argument lists. Events with the same list share its form, which saves the garbage collector
+    # a million small lists.
     known: weakref.WeakKeyDictionary[TraceView, dict[int, Any]] = weakref.WeakKeyDictionary()
 
     def read(event: TraceEvent) -> Any:
@@ -102,7 +102,7 @@ class TraceEvent(FunctionEvent):
     total_device_percent = -1
     event_metadata = None
 
-    # Of what a file says about an event besides the attributes, its number there.
+    # Besides the attributes, a file has the event's number there.
     _metadata_json = Lazy(lambda event: f'"Ev Idx": {event._row}' if event._view.with_metadata else "")
     id = _from_view("id")
     name = Lazy(lambda event: event._view.names[event._view.name.item(event._position)])
@@ -145,11 +145,11 @@ class TraceEvent(FunctionEvent):
     python_parent_id = Lazy(lambda event: event._find_python_parent())
     python_module_id = Lazy(lambda event: event._find_module_number())
 
-    # What follows from other attributes is read from columns as long as nobody has seen, and so perhaps changed,
-    # those attributes. Times are rounded to nanoseconds, which is what was measured.
+    # Values that follow from other attributes are read from columns until somebody has read, and so perhaps changed,
+    # those attributes. Times are rounded to nanoseconds, the unit of the measurement.
 
     def _counted_children(self) -> list[FunctionEvent]:
-        """All children but calls inside a scope that is a child too."""
+        """All children except calls inside a scope that is also a child."""
         view = self._view
         return [child for child in self.cpu_children if not (
             isinstance(child, TraceEvent) and child._view is view and view.in_a_scope(child._position))]
@@ -207,7 +207,7 @@ class TraceEvent(FunctionEvent):
         return self.device_type == DeviceType.CPU
 
     def _find_device_index(self) -> int:
-        # PyTorch puts the process id here for what ran on the CPU.
+        # PyTorch has the process id here for events on the CPU.
         return self._thread_info().pid if self._is_host() else self._view.trace.events["device_index"].item(self._row)
 
     def _find_forward_thread(self) -> int:
@@ -256,7 +256,7 @@ class TraceEvent(FunctionEvent):
 
 
 class TraceMemoryEvent(TraceEvent):
-    """Memory that changed hands outside any event; `_row` is a row of the trace's memory columns."""
+    """Memory that changed outside any event; `_row` is a row of the trace's memory columns."""
 
     __slots__ = ()
 
@@ -312,7 +312,7 @@ def events_of(trace: Trace, *, use_device: str | None = None, profile_memory: bo
     """All events of a trace by start time, linked to parents and children.
 
     With `profile_memory`, events have their memory, and changes outside any event are events named "[memory]". With
-    `with_metadata`, events say what they are called in a file.
+    `with_metadata`, events know their number in a file.
     """
     view = TraceView(trace, use_device=use_device, profile_memory=profile_memory)
     view.with_metadata = with_metadata

@@ -1,12 +1,12 @@
 """`TraceView`: a trace's columns as PyTorch's event list shows them, still as columns.
 
-Four things differ from the trace itself. Bookkeeping ops are left out, and so is an event that only repeats its
-parent (same name, only child), as in PyTorch; what was inside moves up. The time in which the runtime made something
-ready at its first use is no row, and nobody's own time. Rows are ordered by start over all threads.
-With memory, changes outside any event are rows of their own. A row's place in this order is its position.
+It differs from the trace in four ways. Bookkeeping ops are left out, and so is an event that only repeats its parent
+(same name, only child), as in PyTorch; their children move up. First uses of ops are not rows, and no self time
+includes them. Rows are ordered by start over all threads. With memory, changes outside any event are rows of their own.
+A row's index in this order is its position.
 
-Python calls leave other rows as they are: the parent of an op is an op or a scope, never a call. A call in turn has the
-ops that it ran among its children, and its own time is without theirs.
+Python calls do not change other rows: the parent of an op is an op or a scope, never a call. A call in turn has the ops
+that it ran among its children, and its self time excludes theirs.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from .formatting import (
     _rewrite_name,
 )
 
-# Events that carry an id of the recording; Python calls and device work do not.
+# Events with an id of the recording; Python calls and device work have none.
 _NUMBERED = (Kind.OP, Kind.BACKWARD, Kind.BACKWARD_FUNCTION, Kind.SCOPE, Kind.STEP, Kind.OTHER)
 _SCOPES = np.array([KINDS[kind].scope for kind in Kind])
 
 
 class ShownNames:
-    """The texts that events have in PyTorch's list, and which of them each name of a trace gets."""
+    """The names of events in PyTorch's list, and which one each name of a trace gets."""
 
     def __init__(self, names: Sequence[str]) -> None:
         index: dict[str, int] = {}
@@ -51,9 +51,9 @@ class ShownNames:
 
 
 class TraceView:
-    """See the module's text. Columns are computed when first asked for."""
+    """See the module's docstring. Columns are computed on first use."""
 
-    with_metadata = False  # whether events say what they are called in a file
+    with_metadata = False  # whether events know their number in a file
 
     def __init__(self, trace: Trace, *, use_device: str | None = None, profile_memory: bool = False,
                  names: ShownNames | None = None) -> None:
@@ -73,7 +73,7 @@ class TraceView:
         if not on_cpu.all():
             parent = np.where(on_cpu, parent, np.int32(-1))
         caller = callers(events)
-        # What may repeat its parent is rare; only there it matters how many children the parent has.
+        # Few events may repeat their parent; only for these the number of the parent's children matters.
         above = np.flatnonzero(kept & (parent >= 0))
         above = above[name[parent[above]] == name[above]]
         if len(above):
@@ -82,16 +82,16 @@ class TraceView:
             kept[above[children[parent[above]] == 1]] = False
             parent = lifted(parent, kept)
         self._is_home = kept & on_cpu
-        # A call that is not shown hands what it ran to the one that it repeats.
+        # A call that is not shown passes what it ran to the call that it repeats.
         self._caller_of_row = np.where(caller >= 0, self._home[caller], -1) if (caller >= 0).any() else caller
         rows = np.flatnonzero(kept)
         changes = self._outside_changes()
         self.row_count = len(rows)
         start, end = events["start_ns"], events["end_ns"]
-        # Rows are positions where all are shown and one thread ran at a time, as in pieces of a large trace.
+        # Rows are positions if all are shown and one thread ran at a time, as in pieces of a large trace.
         self._in_place = self.row_count == count and not len(changes) and bool((start[1:] >= start[:-1]).all())
         if self._in_place:
-            self.row, self.change = rows, np.full(count, -1)  # row of the trace, -1 for memory; and the other way round
+            self.row, self.change = rows, np.full(count, -1)  # row of the trace, -1 for memory; and the reverse
             self.start_ns, self.end_ns = start, end
         else:
             start = np.concatenate((start[rows], self.memory["time_ns"][changes]))
@@ -108,11 +108,11 @@ class TraceView:
 
     @cached_property
     def _home(self) -> np.ndarray:
-        """By row of the trace: the row to which goes what belongs to it, if it is not shown itself, or -1."""
+        """By row of the trace: the row that takes the place of a hidden one, or -1."""
         return nearest(self.trace.events["parent"], self._is_home)
 
     def _outside_changes(self) -> np.ndarray:
-        """Memory changes outside any event that is shown, and all allocations that failed."""
+        """Memory changes outside any shown event, and all failed allocations."""
         if not self.profile_memory:
             return np.zeros(0, np.int64)
         shown = self._home_of_change < 0
@@ -121,7 +121,7 @@ class TraceView:
 
     @cached_property
     def memory(self) -> Columns:
-        """Memory changes, then allocations that failed: those change nothing."""
+        """Memory changes, then failed allocations, which change nothing."""
         memory, failures = self.trace.optional("memory"), self.trace.optional("failures")
         count = len(failures["time_ns"])
         if not count:
@@ -163,22 +163,22 @@ class TraceView:
             return self._parent_of_row
         if not len(self.trace):
             return np.full(len(self), -1)
-        # Memory that changed within an event is not shown; where an allocation failed is.
+        # A memory change within an event is not shown; a failed allocation is.
         inside = np.append(self._home_of_change, -1)[self.change]
         return self.position[np.where(self.row >= 0, self._parent_of_row[self.row], inside)]
 
     @cached_property
     def ran(self) -> tuple[np.ndarray, np.ndarray]:
-        """Positions of Python calls, and of what they ran that is no call: an entry each per such row."""
+        """Positions of Python calls, and of what they ran that is not a call: an entry each per such row."""
         caller = self._caller_of_row[self.row] if len(self.trace) else np.zeros(0, np.int64)
         inner = np.flatnonzero((self.row[: len(caller)] >= 0) & (caller >= 0))
         return self.position[caller[inner]], inner
 
     @cached_property
     def _ran_around(self) -> tuple[np.ndarray, np.ndarray]:
-        """Of what calls ran inside an op or scope that a call further out ran: that call, and what is so in it twice.
+        """For what calls ran inside an op or scope that an outer call ran: that call, and the part counted twice.
 
-        A scope is all in the call that opened it, and what it contains is in the calls that it contains as well.
+        A scope is wholly in the call that opened it; what it contains is also in the calls that it contains.
         """
         call, inner = self.ran
         of = np.full(len(self), -1)
@@ -201,7 +201,7 @@ class TraceView:
         what = np.concatenate((inner, calls))
         is_call = np.arange(len(what)) >= len(inner)
         order = np.lexsort((is_call, self.start_ns[what], caller))
-        # What one call ran follows one after the other, so that only the last before a call can be around it.
+        # What one call ran is sequential, so only the last before a call can be around it.
         last = np.maximum.accumulate(np.where(is_call[order], -1, np.arange(len(order))))
         seen = is_call[order] & (last >= 0)
         at, before = order[seen], order[last[seen]]
@@ -213,11 +213,11 @@ class TraceView:
         return set(self._calls_in_scopes.tolist())
 
     def in_a_scope(self, position: int) -> bool:
-        """Whether this is a Python call inside an op or scope which its caller ran, so that it is a part of that."""
+        """Whether this is a Python call inside an op or scope that its caller ran, and so a part of that."""
         return position in self._is_in_scope
 
     def _with_calls(self, totals: np.ndarray) -> np.ndarray:
-        """Totals of a tree of ops, and now of calls as well: all that ran in them."""
+        """Totals of a tree of ops, and of calls too: everything that ran in them."""
         call, inner = self.ran
         if len(call):
             within = np.zeros_like(totals)
@@ -253,7 +253,8 @@ class TraceView:
 
     @cached_property
     def step(self) -> np.ndarray:
-        """Profiler steps; memory columns do not say, so a memory row has that of the last event started before it."""
+        """Profiler steps. Memory columns have none, so a memory row has the step of the last event started before
+        it."""
         steps = self.column("step", 0)
         last = np.maximum.accumulate(np.where(self.row >= 0, np.arange(len(self)), -1))
         return np.where(last >= 0, steps[last], 0)
@@ -275,7 +276,7 @@ class TraceView:
 
     @cached_property
     def children(self) -> tuple[np.ndarray, np.ndarray]:
-        """Positions sorted by parent, and where each parent's begin (one more entry closes the last)."""
+        """Positions sorted by parent, and where each parent's positions begin (one more entry closes the last)."""
         call, inner = self.ran
         parent = np.concatenate((self.parent, call))
         child = np.concatenate((np.arange(len(self)), inner))
@@ -296,7 +297,7 @@ class TraceView:
 
     @cached_property
     def self_cpu_ns(self) -> np.ndarray:
-        """CPU time without children, and without what was made ready in it at its first use."""
+        """CPU time without children and without first uses of ops."""
         return np.maximum(self.cpu_ns - self._of_children(self.cpu_ns) - self._of_first_uses, 0)
 
     @cached_property
@@ -330,7 +331,7 @@ class TraceView:
         hosts = linked[on_cpu[linked]]
         if not len(hosts):
             return result
-        # The op that made a runtime call is what launched the work.
+        # The op that made a runtime call launched the work.
         caller = nearest(events["parent"], on_cpu & (events["kind"] != Kind.LAUNCH))
         not_launch = np.where(caller >= 0, self._home[caller], -1)
         keys, first = np.unique(correlation[hosts], return_index=True)
@@ -399,7 +400,7 @@ class TraceView:
         """Device memory with children."""
         return self._with_calls(subtree_sums(self.parent, self.self_device_bytes))
 
-    # Numbers that tie events together.
+    # Numbers that link events.
 
     @cached_property
     def id(self) -> np.ndarray:
@@ -430,21 +431,21 @@ class TraceView:
     def stack(self) -> np.ndarray:
         """Index into the trace's stacks; what ran in a backward function has the stack of its forward op.
 
-        PyTorch takes the first op of the sequence number, which may be one that recorded no node and stands elsewhere.
+        PyTorch takes the first op of the sequence number, which may be one that recorded no node at another place.
         """
         own = self.column("stack", -1)
         if not (own >= 0).any():
             return own
         function = self._function_around_calls(self.backward_function)
         events = self.trace.events
-        # An op inside a backward function is no place in the user's program.
+        # An op inside a backward function is not a place in the user's program.
         outside = nearest(events["parent"], events["kind"] == Kind.BACKWARD_FUNCTION) < 0
         forward = self.forward[function]
         known = (forward >= 0) & outside[forward]
         return np.where(function < 0, own, np.where(known, events["stack"][forward], -1))
 
     def _function_around_calls(self, function: np.ndarray) -> np.ndarray:
-        """The positions of backward functions, found for Python calls too: those of a function of the user's, say."""
+        """The positions of backward functions, found for Python calls too, such as those of a user's function."""
         calls = np.flatnonzero((self.kind == Kind.PYTHON) | (self.kind == Kind.MODULE))
         rows = np.flatnonzero(self.kind == Kind.BACKWARD_FUNCTION)
         if not len(calls) or not len(rows):
@@ -478,7 +479,7 @@ class TraceView:
 
 
 def outermost_first_uses(trace: Trace) -> np.ndarray:
-    """The rows in which something was made ready at its first use, without those inside others."""
+    """The rows of first uses, without those inside others."""
     events = trace.events
     rows = np.flatnonzero(events["kind"] == Kind.FIRST_USE)
     parent = events["parent"][rows]
