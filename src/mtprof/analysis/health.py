@@ -67,8 +67,8 @@ def _crossing(trace: Trace) -> Iterator[Ailment]:
     if len(rows):
         name = trace.names[trace.events["name"][rows[0]]]
         yield Ailment("nesting",
-                      f"{counted(len(rows), 'event')} start inside an event of the same thread and end after it; the "
-                      f"first is {name!r}", len(rows))
+                      f"{counted(len(rows), 'event')} inside another of the same thread, with an end after its end; "
+                      f"the first is {name!r}", len(rows))
 
 
 def _unlaunched(trace: Trace) -> Iterator[Ailment]:

@@ -40,7 +40,7 @@ def test_json_and_report(folder, tmp_path, capsys):
     assert "--force" in capsys.readouterr().err
     data = json.loads(re.search(r'id="data">(.*?)</script>', page.read_text(), re.DOTALL)[1].replace("\\u003c", "<"))
     shown = data["ranks"]
-    assert shown["headline"].startswith("The others waited 32.0 ms together for rank 2, which came last to 4 of 4")
+    assert shown["headline"].startswith("The others waited 32.0 ms in total for rank 2, which came last to 4 of 4")
     assert shown["map"]["values"]["compute"] == [[9_000_000] * 4, [9_000_000] * 4, [13_000_000] * 4]
     assert shown["map"]["values"]["behind"] == [[0] * 4, [0] * 4, [4_000_000] * 4]
     assert data["title"] == "rank2.mtp"
