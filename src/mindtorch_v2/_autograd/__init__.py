@@ -1,1 +1,1 @@
-"""Differentiation: the graph, the engine that walks it backwards, and the modes that switch recording off."""
+"""Differentiation: the graph, the engine that walks it backwards, and the modes that turn recording off."""

@@ -17,7 +17,7 @@ class AnomalyState:
 
 
 def switch(enabled: bool, check_nan: bool) -> None:
-    """Detect anomalies from now on, or not. Ops then note where they were called."""
+    """Turn anomaly detection on or off. While it is on, ops note where they were called."""
     AnomalyState.enabled, AnomalyState.check_nan = enabled, check_nan
     tap(_tracebacks().TAP if enabled else None, "anomaly")
 
@@ -27,18 +27,18 @@ def _tracebacks() -> Any:
 
 
 def note(node: Any) -> None:
-    """Where a node that no op made was made."""
+    """The place where a node was made without an op."""
     _tracebacks().note(node)
 
 
 def warn_of(node: Any) -> None:
-    """Say where a node whose backward failed comes from."""
+    """State the origin of a node whose backward failed."""
     for text in _tracebacks().told(node):
         warnings.warn(text, stacklevel=3)
 
 
 class set_detect_anomaly:
-    """Switch the NaN check of backward on or off; also a context manager."""
+    """Turn the NaN check of backward on or off; also a context manager."""
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         self.before = (AnomalyState.enabled, AnomalyState.check_nan)

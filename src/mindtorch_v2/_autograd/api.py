@@ -1,4 +1,4 @@
-"""`backward` and `grad`: the public way into the engine."""
+"""`backward` and `grad`: the public functions that run the engine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
 
 
 def _beginning(tensors: Sequence[Tensor], grads: Any) -> tuple[list[Edge], list[Any]]:
-    """The edges to start from, and the gradients to start with."""
+    """The edges to start from, and the first gradients."""
     given = (None,) * len(tensors) if grads is None else _as_tuple(grads)
     if len(given) < len(tensors):
         raise RuntimeError(f"got {len(tensors)} tensors and {len(given)} gradients")
@@ -55,7 +55,7 @@ def _initial_grads(tensors: Sequence[Tensor], grads: Sequence[Any]) -> list[Any]
                         "grad can be implicitly created only for real scalar outputs but got "
                         f"{tensor.dtype}"
                     )
-                # Not by a context: a signal handler that raises when that is left would leave it on.
+                # Not by a context: if a signal handler raises as it is left, it would stay on.
                 state = THREAD.state
                 enabled, state.grad = state.grad, False
                 try:
@@ -197,7 +197,7 @@ def grad(
 
 def _grad_of_each(outputs: Any, inputs: Any, grad_outputs: Any, retain_graph: bool | None, create_graph: bool,
                   allow_unused: bool | None, materialize_grads: bool) -> tuple[Any, ...]:
-    """`grad` for each slice of the gradients along their first dimension, put together along a first dimension."""
+    """`grad` for each slice of the gradients along their first dimension, stacked along a first dimension."""
     batches = _as_tuple(grad_outputs)
     sizes = {len(batch) for batch in batches if isinstance(batch, Tensor)}
     if len(sizes) != 1:

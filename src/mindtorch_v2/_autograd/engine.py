@@ -1,7 +1,7 @@
-"""Runs the graph backwards: nodes in order of their sequence number, latest first, as soon as all their gradients came.
+"""Runs the graph backwards: nodes in order of their sequence number, latest first, once all their gradients have come.
 
-The walk is a loop over a heap, so its depth is not limited by the Python stack. Where it was built, `_walk` runs the
-nodes that have only this package's code, while nobody observes; it does what `evaluate` and `send` do.
+The walk is a loop over a heap, so the Python stack does not limit its depth. If it was built, `_walk` runs the nodes
+that have only this package's code, while no profiler or tap is on; it does what `evaluate` and `send` do.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .graph import LAST, RELEASED, AccumulateGrad, Edge, Node, NodeHooks, type_n
 from .ownership import SEEN, Marks, all_seen, in_common, leave, memory, passed_on, shown, taken_back
 from .watched import apply_watched, event_ids
 
-# As PyTorch's engine, which has a node in front of several roots.
+# As in PyTorch's engine, which has a node in front of several roots.
 SEVERAL_ROOTS = (event_id("autograd::engine::evaluate_function: torch::autograd::GraphRoot", "backward"),
                  event_id("torch::autograd::GraphRoot", "backward_function"))
 
@@ -38,21 +38,22 @@ def run_backward(
     targets: Sequence[Edge] | None = None,
     accumulate: bool = True,
 ) -> list[Tensor | None]:
-    """Propagate `grads` from `roots`, with `targets` only on paths that lead there.
+    """Propagate `grads` from `roots`; with `targets`, only on paths that lead to these.
 
-    With `accumulate` the leaves that are reached get their `.grad`; otherwise the targets' gradients are returned.
+    With `accumulate` the reached leaves get their `.grad`; otherwise the targets' gradients are returned.
     """
     captured: list[Tensor | None] = []
     wanted: dict[int, list[tuple[int, int]]] = {}
     if targets is not None:
         captured = [None] * len(targets)
         for position, (node, number) in enumerate(targets):
-            if not accumulate:  # otherwise the node of a target runs, hooks and all, and the walk ends behind it
+            if not accumulate:  # otherwise a target's node runs with its hooks, and the walk ends behind it
                 wanted.setdefault(id(node), []).append((number, position))
     state = THREAD.state
     before, outer, outer_walk = state.grad, state.endings, state.walk
     walk = Walk(keep_graph, wanted, captured)
-    # A signal handler can raise at any call: none is between a change and `try`, nor before what puts it back.
+    # A signal handler can raise at any call. So no call is between a change and `try`, or before the code that restores
+    # it.
     state.grad, state.endings, state.walk = create_graph, None, walk
     try:
         walk.hush()
@@ -73,7 +74,7 @@ def run_backward(
 
 
 def at_end_of_backward(ending: Callable[[], None]) -> None:
-    """Call a function when the backward that runs now in this thread has ended, unless it fails."""
+    """Call a function when the backward that is running in this thread has ended, unless it fails."""
     state = THREAD.state
     if state.endings is None:
         state.endings = []
@@ -85,23 +86,23 @@ class Walk:
 
     __slots__ = ("__weakref__", "arrived", "begun", "buffers", "captured", "current", "exposed", "keep_graph", "marks",
                  "needed", "quiet", "ready", "selective", "task", "waiting", "wanted")
-    tasks = 0  # passes that were begun
+    tasks = 0  # number of passes begun
 
     def __init__(self, keep_graph: bool, wanted: dict[int, list[tuple[int, int]]],
                  captured: list[Tensor | None]) -> None:
         self.task = Walk.tasks
         Walk.tasks += 1
-        self.current: Node | None = None  # the last that ran with somebody to see it
-        self.quiet: Any = None  # where only this package runs, there are no calls to note
+        self.current: Node | None = None  # the last node that ran visibly
+        self.quiet: Any = None  # while only this package runs, calls are not recorded
         self.keep_graph = bool(keep_graph)
         self.wanted = wanted
         self.captured = captured
-        self.selective = bool(wanted)  # whether it matters which node is run
+        self.selective = bool(wanted)  # whether only some nodes run
         self.waiting: dict[int, int] = {}
         self.begun: dict[int, Node] = {}  # where it starts
         self.needed: set[int] | None = None
         self.buffers: dict[int, list[Tensor | None]] = {}
-        self.marks: dict[int, Marks] = {}  # of what is in the buffers and not the engine's alone
+        self.marks: dict[int, Marks] = {}  # of gradients in the buffers that are not the engine's alone
         self.exposed = THREAD.state.exposed
         self.ready: list[tuple[int, int, Node]] = []
         self.arrived = 0  # breaks ties in the heap: among equals, first come first served
@@ -118,7 +119,7 @@ class Walk:
             quiet.resume()
 
     def explore(self, roots: Sequence[Edge], ends: set[int] | None) -> None:
-        """Find out what the nodes have to wait for, and if only some ends matter, which nodes lead there."""
+        """Find what the nodes wait for and, if only some ends matter, which nodes lead there."""
         self.begun = {id(node): node for node, _ in roots}
         self.waiting = count_waiting(self.begun)
         if ends is not None:
@@ -126,11 +127,11 @@ class Walk:
             self.selective = True
 
     def will_reach(self, node: Node) -> bool:
-        """Whether a node is, was or will be run in this pass."""
+        """Whether a node is part of this pass, run or not."""
         return (id(node) in self.waiting or id(node) in self.begun) and (self.needed is None or id(node) in self.needed)
 
     def planned(self) -> list[Node]:
-        """The nodes of this pass in the order in which they are run, as far as no hook changes that."""
+        """The nodes of this pass in the order in which they run, unless a hook changes that."""
         waiting = count_waiting(self.begun)
         ready: list[tuple[int, int, Node]] = []
         arrived = 0
@@ -153,7 +154,7 @@ class Walk:
         return order
 
     def push(self, node: Node) -> None:
-        """Put a node that has all its gradients into the heap."""
+        """Put a node with all its gradients into the heap."""
         heappush(self.ready, (-node.seq, self.arrived, node))
         self.arrived += 1
 
@@ -202,9 +203,9 @@ class Walk:
                     noted.leave()
 
     def evaluate(self, node: Node, event: int) -> None:
-        """Run one node, from what came for it to what it sends on; `event` is its id if a profiler listens, or -1.
+        """Run one node, from its incoming gradients to those it sends on; `event` is its id for a profiler, or -1.
 
-        Nothing here may hold on to a gradient longer than needed: memory is freed where PyTorch frees it.
+        Nothing here may keep a gradient longer than needed: memory is freed where PyTorch frees it.
         """
         received: Any = self.buffers.pop(id(node))
         marks = self.marks.pop(id(node), None) if self.marks else None
@@ -217,7 +218,7 @@ class Walk:
             received = run_tensor_hooks(hooks, received)
             ends = self.selective and self.ends_at(node, received)
             if before is not None and not ends:
-                self.ends_at(node, before)  # on the way to others, what came is captured as it came
+                self.ends_at(node, before)  # on the way to others, gradients are captured unchanged
             before = None
             if not ends:
                 received = run_prehooks(hooks, received)
@@ -228,7 +229,7 @@ class Walk:
             ends = self.selective and self.ends_at(node, received)
         if self.selective:
             if id(node) in self.wanted:
-                marks = all_seen(received, marks)  # what was captured is the caller's
+                marks = all_seen(received, marks)  # captured gradients belong to the caller
             elif ends:
                 leave(() if marks is None else marks.values())
             if ends:
@@ -262,12 +263,12 @@ class Walk:
             self.send(node, edges, results, marks)
 
     def only_here(self, grad: Any, marks: Marks | None, number: int) -> bool:
-        """Whether nobody sees a gradient but the engine, in the one place that asks."""
+        """Whether only the engine sees a gradient, in the one place that asks."""
         mark = None if marks is None else marks.get(number)
         return (mark is None or mark[0] == 1) and type(grad) is Tensor and self.exposed == THREAD.state.exposed
 
     def ends_at(self, node: Node, received: list[Tensor | None]) -> bool:
-        """Capture what arrived at a target; whether nothing behind this node is wanted."""
+        """Capture what arrived at a target; returns whether no node behind this one is needed."""
         captures = self.wanted.get(id(node))
         if captures is not None:
             for number, position in captures:
@@ -279,7 +280,7 @@ class Walk:
         )
 
     def send(self, node: Node, edges: tuple[Edge | None, ...], results: Sequence[Any], marks: Marks | None) -> None:
-        """Hand results to the next nodes; those that have everything become ready."""
+        """Pass results to the next nodes; nodes that have everything become ready."""
         if len(results) != len(edges):
             raise RuntimeError(
                 f"function {node.name()} returned an incorrect number of gradients (expected {len(edges)}, "
@@ -308,18 +309,18 @@ class Walk:
                     buffer[number] = grad
                 else:
                     if mark is not None and grad is not results[i] and memory(grad) is not memory(results[i]):
-                        mark[0] -= 1  # what was made of it is new
+                        mark[0] -= 1  # the result made from it is new
                         mark = None
                     self.deposit(buffer, key, number, grad, mark)
             left = waiting[key] - 1
             if left:
                 waiting[key] = left
             else:
-                # Even a node that got no gradient has to run, so that what depends on it is not left waiting.
+                # Even a node without a gradient has to run, so that nodes that depend on it do not wait.
                 self.push(following)
 
     def deposit(self, buffer: list[Tensor | None], key: int, number: int, grad: Tensor, mark: list[int] | None) -> None:
-        """Add a gradient to what has come so far for the node of this key, in place if nobody else sees that."""
+        """Add a gradient to the sum for the node of this key, in place if nothing else sees the sum."""
         known: Any = buffer[number]
         if known is None:
             buffer[number] = grad
@@ -342,7 +343,7 @@ class Walk:
 
 
 def count_dependencies(begun: dict[int, Node]) -> dict[int, int]:
-    """How many gradients each node has to wait for, in a walk that starts from some."""
+    """The number of gradients that each node waits for, in a walk from some nodes."""
     waiting: dict[int, int] = {}
     stack = list(begun.values())
     while stack:
@@ -361,7 +362,7 @@ def count_dependencies(begun: dict[int, Node]) -> dict[int, int]:
 
 
 def reaches(roots: Sequence[Edge], targets: set[int]) -> set[int]:
-    """The nodes from which a target can be reached; the targets themselves included."""
+    """The nodes from which a target can be reached, including the targets."""
     order: list[Node] = []
     seen: set[int] = set()
     stack: list[tuple[Node, bool]] = [(node, False) for node, _ in roots]
@@ -414,7 +415,7 @@ def sum_to(node: Node, position: int, grad: Tensor, shape: tuple[int, ...]) -> T
     """Sum a gradient over the dimensions along which its input was broadcast."""
     have = grad._a.shape
     lead = len(have) - len(shape)
-    if lead > 0 and shape and have[lead:] == shape:  # a bias, which rows were added to
+    if lead > 0 and shape and have[lead:] == shape:  # a bias that was added to rows
         return aten.view(aten.sum__dim_IntList(grad, [*range(lead)], True), shape)
     if lead < 0 or any(want not in (1, got) for want, got in zip(shape, have[lead:])):
         raise RuntimeError(
@@ -452,7 +453,7 @@ def run_tensor_hooks(hooks: NodeHooks, received: list[Tensor | None]) -> list[Te
 
 
 def run_prehooks(hooks: NodeHooks, received: list[Tensor | None]) -> list[Tensor | None]:
-    """The node's own hooks on the gradients it is about to get; a node that only ends a path gets none."""
+    """The node's own hooks on its incoming gradients; a node that only ends a path gets none."""
     for hook in tuple(hooks.pre.values()):
         replaced = hook(tuple(received))
         if replaced is not None:
@@ -461,7 +462,7 @@ def run_prehooks(hooks: NodeHooks, received: list[Tensor | None]) -> list[Tensor
 
 
 def checked_replacements(values: Any, old: Sequence[Any], hook: Any) -> list[Tensor | None]:
-    """What a node's hook gives in place of gradients: as many of them, each as the old one was, or None."""
+    """The gradients that a node's hook returned: as many as before, each like the old one, or None."""
     if not isinstance(values, tuple):
         raise TypeError(f"expected tuple, but hook returned '{type(values).__name__}'")
     if len(values) != len(old):
@@ -473,7 +474,7 @@ def checked_replacements(values: Any, old: Sequence[Any], hook: Any) -> list[Ten
 
 
 def checked_replacement(value: Any, old: Any, hook: Any) -> Tensor:
-    """A hook may replace a gradient by one of the same shape and dtype only."""
+    """Check a hook's replacement of a gradient: it must have the same shape and dtype."""
     if not isinstance(value, Tensor):
         raise TypeError(f"expected Variable, but hook returned '{type(value).__name__}'")
     if value._a.shape != old._a.shape:

@@ -1,8 +1,9 @@
-"""Forward-mode differentiation: tensors with a tangent, their direction of change.
+"""Forward-mode differentiation: tensors with a tangent, which is their direction of change.
 
-While a level is open, every op is looked at (see `observer.tap`): one with arguments that have tangents is run a second
-time, recorded, for the tangents of its results. There are no forward formulas: a gradient is linear in what is put in
-at the outputs, so differentiating it by that gives the tangent. A view of a tensor has the same view of its tangent.
+While a level is open, a tap looks at every op (see `observer.tap`). If an op's arguments have tangents, it runs a
+second time, recorded, to get the tangents of its results. There are no forward formulas: a gradient is linear in the
+gradients of the outputs, so differentiating it by these gives the tangent. A view of a tensor has the same view of its
+tangent.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ from .graph import GradientEdge, Node, edge, laid_out_as
 
 
 class Dual(Node):
-    """Where a tensor with a tangent enters the graph of one op."""
+    """The point where a tensor with a tangent enters the graph of one op."""
 
     __slots__ = ("tangent",)
     tangent: Tensor
 
     def apply(self, *grads: Any) -> tuple[Any, ...]:
-        """The gradient goes on to the tensor itself, if that wants one."""
+        """The gradient continues to the tensor itself, if that needs one."""
         return tuple(grads[:len(self.edges)])
 
 
@@ -48,13 +49,13 @@ class UnpackedDualTensor(NamedTuple):
 
 
 class _Thread(threading.local):
-    """Whether a thread keeps tangents at all."""
+    """Whether a thread keeps tangents."""
 
     enabled = True
 
 
 MINE = _Thread()
-# Arguments that some ops change though their signatures do not say so.
+# Arguments that some ops change although their signatures do not say so.
 CHANGED = {"running_mean", "running_var"}
 # Ops without a gradient whose results do not change with their arguments.
 CONSTANT = {"bernoulli"}
@@ -64,7 +65,7 @@ NO_TANGENT = "Trying to use forward AD with {} that does not support it because 
 class Level(Watcher):
     """The tangents of an open level, and the tap that follows them.
 
-    A tangent belongs to an array and not to a tensor: a node that saves its result keeps the array alone.
+    A tangent belongs to an array, not to a tensor: a node that saves its result keeps only the array.
     """
 
     def __init__(self) -> None:
@@ -89,7 +90,7 @@ class Level(Watcher):
                                    tensor.storage_offset() - base.storage_offset() + found[1].storage_offset())
 
     def keep(self, tensor: Tensor, tangent: Tensor | None) -> None:
-        """From now on this is a tensor's tangent, in the memory order of the tensor."""
+        """Set a tensor's tangent, in the memory order of the tensor."""
         array = tensor._a
         if tangent is not None and tangent._a.strides != array.strides:
             tangent = laid_out_as(tensor, tangent)
@@ -104,7 +105,7 @@ class Level(Watcher):
         self.tangents[key] = (reference, tangent)
 
     def change(self, tensor: Tensor, tangent: Tensor) -> None:
-        """A tensor was changed in place: so is its tangent, which its base or its views may show as well."""
+        """A tensor was changed in place. So is its tangent, which its base or its views may share."""
         known = self.tangent(tensor)
         if known is None and tensor._of is not None and tensor._of[0]._a.dtype == tensor._a.dtype:
             base = tensor._of[0]
@@ -117,13 +118,13 @@ class Level(Watcher):
 
     @staticmethod
     def another(array: Any) -> Any:
-        """The same memory as an array of its own, which has no tangent."""
+        """The same memory as a separate array, which has no tangent."""
         return array.view() if type(array) is ndarray else seen_through(array, phantom(array)[...])
 
     # -- the tap
 
     def wants(self) -> bool:
-        """Whether this thread's ops are looked at now."""
+        """Whether this thread's ops are looked at."""
         return MINE.enabled and bool(self.tangents)
 
     def watch(self, op: Op, inplace: bool, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
@@ -160,7 +161,7 @@ class Level(Watcher):
             return made
 
     def pushed(self, op: Op, function: Any, arguments: dict[str, Any], inplace: bool) -> list[Tensor | None]:
-        """The tangents of what an op is about to return. Streams of random numbers stay where they are."""
+        """The tangents of what an op is about to return. Streams of random numbers keep their position."""
         nodes: list[Dual] = []
         state = THREAD.state
         streams = StreamStates()
@@ -209,7 +210,7 @@ class Level(Watcher):
 
 
 def several(made: Any) -> tuple[Any, ...]:
-    """What an op returns, as a tuple."""
+    """An op's result as a tuple."""
     return tuple(made) if isinstance(made, (tuple, list)) else (made,)
 
 
@@ -219,7 +220,7 @@ def differentiable(value: Any) -> bool:
 
 
 def tangent_through(tensor: Tensor, duals: list[Dual], wanted: bool) -> Tensor | None:
-    """The tangent of a tensor that an op made of tensors that begin at these nodes."""
+    """The tangent of a tensor that an op made from tensors that begin at these nodes."""
     if not tensor.requires_grad:
         return None
     with no_grad():
@@ -234,7 +235,7 @@ def tangent_through(tensor: Tensor, duals: list[Dual], wanted: bool) -> Tensor |
         made = grad([one for one, _ in linear], probe, [tangent for _, tangent in linear], create_graph=wanted,
                     retain_graph=True, allow_unused=True)[0]
         if made is not None:
-            # A gradient may go through an op as it is. A tangent that is changed in place must be nobody else's.
+            # A gradient may pass through an op unchanged. A tangent that is changed in place must not be shared.
             place = made.untyped_storage().data_ptr()
             shared = any(node.tangent.untyped_storage().data_ptr() == place for node in duals)
             return aten.clone(made) if shared else made
@@ -251,7 +252,7 @@ def enter_dual_level() -> int:
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
-    """Forget the tangents of a level."""
+    """Drop the tangents of a level."""
     if not LEVELS:
         raise RuntimeError("Dual level must be a positive number.")
     if level not in (None, -1, len(LEVELS) - 1):
@@ -262,7 +263,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
 
 
 class dual_level:
-    """A context in which tensors can have tangents; they are gone at its end.
+    """A context in which tensors can have tangents; they are dropped at its end.
 
     >>> import mindtorch_v2 as torch
     >>> from mindtorch_v2.autograd import forward_ad
@@ -334,7 +335,7 @@ def is_fwd_grad_enabled() -> bool:
 
 
 class set_fwd_grad_enabled:
-    """Say whether this thread's ops have tangents; takes effect at once, and is undone by a context manager's end."""
+    """Set whether this thread's ops have tangents; takes effect at once, and the end of a context undoes it."""
 
     def __init__(self, mode: bool) -> None:
         self.before, MINE.enabled = MINE.enabled, mode

@@ -25,7 +25,7 @@ from .saved_attributes import several
 
 
 class _Call:
-    """What the runtime keeps of one call of a custom function."""
+    """What the runtime keeps about one call of a custom function."""
 
     __slots__ = (
         "dirty",
@@ -48,17 +48,17 @@ class _Call:
         self.non_differentiable: tuple[Any, ...] = ()
         self.materialize = True
         self.materialize_non_diff = True
-        self.plain: frozenset[int] = frozenset()  # numbers of the outputs that get None: they are no tensors
+        self.plain: frozenset[int] = frozenset()  # numbers of the outputs that are not tensors and get None
         self.pending: tuple[Any, ...] = ()
         self.for_forward: tuple[Any, ...] = ()
         self.in_jvp = False  # while `jvp` runs, `saved_tensors` are those of `save_for_forward`
         self.saved: Any = None
-        self.outputs: dict[int, int] = {}  # saved position -> number of the output it is
+        self.outputs: dict[int, int] = {}  # saved position -> number of the output
         self.node: weakref.ref[FunctionNode] | None = None
 
 
 class FunctionCtx:
-    """The `ctx` of a custom function; attributes belong to the user, all of ours are behind one name."""
+    """The `ctx` of a custom function; its attributes belong to the user, ours are behind one name."""
 
     _mindtorch_call: _Call
 
@@ -67,7 +67,7 @@ class FunctionCtx:
 
     @property
     def needs_input_grad(self) -> tuple[bool, ...]:
-        """Per argument of forward: whether its gradient is wanted."""
+        """For each argument of forward: whether its gradient is needed."""
         return self._mindtorch_call.needs_input_grad
 
     @needs_input_grad.setter
@@ -94,7 +94,7 @@ class FunctionCtx:
     def saved_tensors(self) -> tuple[Any, ...]:
         """What `save_for_backward` kept; inside `jvp`, what `save_for_forward` kept."""
         call = self._mindtorch_call
-        if call.in_jvp:  # without their tangents, which `jvp` is given apart
+        if call.in_jvp:  # without their tangents, which `jvp` gets separately
             return tuple(unpack_dual(t).primal if isinstance(t, Tensor) else t for t in call.for_forward)
         node = call.node() if call.node is not None else None
         if call.saved is None or node is None:
@@ -106,22 +106,22 @@ class FunctionCtx:
 
     @property
     def to_save(self) -> tuple[Any, ...] | None:
-        """What `save_for_backward` was given in this forward; None before and after."""
+        """The arguments of `save_for_backward` in this forward; None before and after."""
         return self._mindtorch_call.pending or None
 
     @property
     def saved_for_forward(self) -> tuple[Any, ...] | None:
-        """What `save_for_forward` was given."""
+        """The arguments of `save_for_forward`."""
         return self._mindtorch_call.for_forward or None
 
     @property
     def dirty_tensors(self) -> tuple[Any, ...] | None:
-        """What `mark_dirty` was given in this forward; None before and after."""
+        """The arguments of `mark_dirty` in this forward; None before and after."""
         return None if self._mindtorch_call.node is not None else self._mindtorch_call.dirty or None
 
     @property
     def non_differentiable(self) -> tuple[Any, ...] | None:
-        """What `mark_non_differentiable` was given in this forward; None before and after."""
+        """The arguments of `mark_non_differentiable` in this forward; None before and after."""
         return None if self._mindtorch_call.node is not None else self._mindtorch_call.non_differentiable or None
 
     @property
@@ -132,7 +132,7 @@ class FunctionCtx:
 
     @property
     def _materialize_non_diff_grads(self) -> bool:
-        """Whether outputs that no gradient flows through get zeros as well."""
+        """Whether outputs without a gradient get zeros."""
         return self._mindtorch_call.materialize_non_diff
 
     @_materialize_non_diff_grads.setter
@@ -145,7 +145,7 @@ class FunctionCtx:
         self._mindtorch_call.dirty = tensors
 
     def mark_non_differentiable(self, *tensors: Any) -> None:
-        """Declare outputs that no gradient flows through."""
+        """Declare outputs without gradients."""
         _refuse_others("mark_non_differentiable", tensors)
         self._mindtorch_call.non_differentiable = tensors
 
@@ -161,7 +161,7 @@ def _refuse_others(name: str, tensors: tuple[Any, ...]) -> None:
 
 
 class FunctionNode(Node):
-    """The node of a custom function. It has the attributes of `ctx`: both have one dictionary."""
+    """The node of a custom function. It has the attributes of `ctx`: both share one dictionary."""
 
     __slots__ = ("__dict__", "ctx", "positions")
     needs_gradients = False
@@ -176,11 +176,11 @@ class FunctionNode(Node):
 
     @property
     def _raw_saved_tensors(self) -> Any:
-        """What `save_for_backward` was given, before it is unpacked."""
+        """The arguments of `save_for_backward`, before unpacking."""
         return several(self, self.ctx._mindtorch_call.saved)
 
     def release(self) -> None:
-        """Forget saved tensors; a second backward then raises."""
+        """Drop saved tensors; a second backward then raises."""
         call = self.ctx._mindtorch_call
         call.saved = RELEASED
         call.pending = ()
@@ -192,7 +192,7 @@ class FunctionNode(Node):
             call.saved = function(call.saved)
 
     def apply(self, *grads: Any) -> tuple[Any, ...]:
-        """Run the user's backward and line its results up with the tensor inputs."""
+        """Run the user's backward and match its results with the tensor inputs."""
         call = self.ctx._mindtorch_call
         if call.materialize:
             where = next((g.device for g in grads if g is not None), None)
@@ -242,7 +242,7 @@ class Function:
     generate_vmap_rule = False
     _node: type[FunctionNode]
     _backward_cls: type[FunctionNode]  # PyTorch's name for it
-    _read_forward: tuple[Callable[..., Any], inspect.Signature | None]  # forward, and what it says of its arguments
+    _read_forward: tuple[Callable[..., Any], inspect.Signature | None]  # forward, and its signature
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         warnings.warn(f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you "
@@ -269,7 +269,7 @@ class Function:
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
-        """How the function works on batches, for `torch.vmap`."""
+        """Define how the function works on batches, for `torch.vmap`."""
         raise NotImplementedError("To use autograd.Function with vmap, you must either override the vmap static method "
                                   "or set generate_vmap_rule=True.")
 
@@ -313,7 +313,7 @@ def _is_shown(value: Any) -> bool:
 
 
 Function._node = Function._backward_cls = FunctionNode
-NO_TENSOR = np.dtype(np.float32)  # stands in the description of an output that is no tensor
+NO_TENSOR = np.dtype(np.float32)  # in the description of an output that is not a tensor
 
 
 def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -324,7 +324,7 @@ def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -
     ctx = FunctionCtx(call)
     recording = state.grad and any(call.needs_input_grad)
     positions = tuple(i for i, a in enumerate(args) if isinstance(a, Tensor))
-    # Edges are taken before forward runs, since forward may change its inputs in place.
+    # Edges are taken before forward runs, because forward may change its inputs in place.
     edges = tuple(edge(args[i]) for i in positions) if recording else ()
     tangents = None
     if LEVELS:
@@ -332,13 +332,13 @@ def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -
     before, state.grad = state.grad, False
     try:
         if LEVELS:
-            with set_fwd_grad_enabled(False):  # its `jvp` says what the tangents are
+            with set_fwd_grad_enabled(False):  # its `jvp` computes the tangents
                 result = _forward(cls, ctx, args, kwargs)
         else:
             result = _forward(cls, ctx, args, kwargs)
     finally:
         state.grad = before
-    given = result if isinstance(result, tuple) else (result,)  # other containers are no tensors, and come back as is
+    given = result if isinstance(result, tuple) else (result,)  # other containers are returned unchanged
     outputs = tuple(_fresh_output(o, args, call, recording) for o in given)
     for changed in call.dirty:
         bump(changed)
@@ -359,7 +359,7 @@ def _apply(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -
 
 
 def _forward(cls: type[Function], ctx: FunctionCtx, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What forward returns; `ctx` is filled."""
+    """Run forward and fill `ctx`; returns the result."""
     if cls.setup_context is Function.setup_context:
         return cls.forward(ctx, *args, **kwargs)
     result = cls.forward(*args, **kwargs)
@@ -368,9 +368,9 @@ def _forward(cls: type[Function], ctx: FunctionCtx, args: tuple[Any, ...], kwarg
 
 
 def _fresh_output(output: Any, inputs: tuple[Any, ...], call: _Call, recording: bool) -> Any:
-    """An input returned as it is becomes an alias, so that the input's own history stays.
+    """Make an alias of an input that is returned unchanged, so that the input's own history stays.
 
-    Where nothing is recorded, the alias of an input that requires grad is no view: it would have the input's history.
+    If nothing is recorded, the alias of an input that requires grad is not a view: it would have the input's history.
     """
     if isinstance(output, Tensor) and any(output is i for i in inputs) and not any(output is d for d in call.dirty):
         view = alias(output)
@@ -386,7 +386,7 @@ def _fresh_output(output: Any, inputs: tuple[Any, ...], call: _Call, recording: 
 
 def _by_position(cls: type[Function], args: tuple[Any, ...],
                  kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Arguments that were named, in the places they have: gradients are told apart by these."""
+    """Put named arguments at their positions: gradients are assigned by position."""
     signature = inspect.signature(cls.forward)
     if cls.setup_context is not Function.setup_context:
         bound = signature.bind(*args, **kwargs)
@@ -396,7 +396,7 @@ def _by_position(cls: type[Function], args: tuple[Any, ...],
 
 
 def _with_defaults(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """The arguments of forward with the values that it has for those not given."""
+    """The arguments of forward, with its defaults for those not given."""
     read = cls.__dict__.get("_read_forward")
     if read is None or read[0] is not cls.forward:  # once per class: reading a signature takes longer than a small op
         cls._read_forward = read = (cls.forward, _signature(cls.forward))
@@ -408,10 +408,10 @@ def _with_defaults(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str,
 
 
 def _signature(forward: Callable[..., Any]) -> inspect.Signature | None:
-    """The signature of forward if a call may leave something out or name it, else None."""
+    """The signature of forward if a call may omit or name an argument, otherwise None."""
     try:
         signature = inspect.signature(forward)
-    except ValueError:  # a callable without a signature has no defaults to be seen
+    except ValueError:  # a callable without a signature has no visible defaults
         return None
     plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)
     fixed = all(p.kind in plain and p.default is p.empty for p in signature.parameters.values())
@@ -420,7 +420,7 @@ def _signature(forward: Callable[..., Any]) -> inspect.Signature | None:
 
 def _with_tangents(cls: type[Function], ctx: Any, args: tuple[Any, ...], tangents: tuple[Any, ...],
                    outputs: tuple[Any, ...]) -> Any:
-    """The outputs with the tangents that the function's own `jvp` gives."""
+    """The outputs with the tangents from the function's own `jvp`."""
     call = ctx._mindtorch_call
     if call.materialize:
         tangents = tuple(aten.zeros_like(a) if t is None and isinstance(a, Tensor) else t
@@ -448,7 +448,7 @@ def _with_tangents(cls: type[Function], ctx: Any, args: tuple[Any, ...], tangent
 
 def _check_tangent(output: Tensor, tangent: Tensor, args: tuple[Any, ...], tangents: tuple[Any, ...],
                    call: _Call) -> None:
-    """A tangent is changed in place, or is a view, where its output is."""
+    """Check that a tangent is changed in place, or is a view, exactly where its output is."""
     for argument, given in zip(args, tangents):
         if not isinstance(argument, Tensor) or given is None:
             continue
@@ -502,7 +502,7 @@ def _record(node: FunctionNode, call: _Call, args: tuple[Any, ...], outputs: tup
 
 
 def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator for a backward that is not itself differentiable: a second backward raises."""
+    """Decorator for a backward that cannot itself be differentiated: a second backward raises."""
 
     @functools.wraps(function)
     def inside(ctx: Any, *grads: Any) -> Any:
@@ -517,14 +517,14 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
         listed = results if isinstance(results, tuple) else (results,)
         failing = DelayedError("trying to differentiate twice a function that was marked with @once_differentiable",
                                len(listed))
-        # Leaves of their own, as in PyTorch: what the results were computed from is not to be seen from here.
+        # New leaves, as in PyTorch: the inputs of the results are not visible from here.
         return failing(*(aten.detach(r).requires_grad_() if isinstance(r, Tensor) else r for r in listed))
 
     return inside
 
 
 class Error(Node):
-    """A step that cannot be differentiated: it says so when a gradient arrives."""
+    """A step that cannot be differentiated: it raises when a gradient arrives."""
 
     __slots__ = ("reason",)
     reason: str
@@ -535,7 +535,7 @@ class Error(Node):
 
 
 def mark_underivable(tensor: Tensor, name: str) -> None:
-    """Give the result of an op that has no derivative a history that says so when a gradient arrives."""
+    """Give the result of an op without a derivative a history that raises when a gradient arrives."""
     node = object.__new__(Error)
     node.edges, node.hooks, node.seq = (edge(tensor),), None, THREAD.state.seq
     THREAD.state.seq += 1
@@ -563,7 +563,7 @@ class DelayedError:
 
 
 class UndefinedGrad(Node):
-    """A step that passes its input on, and no gradient back."""
+    """A step that passes its input on but no gradient back."""
 
     __slots__ = ()
 

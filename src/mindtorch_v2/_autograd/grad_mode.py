@@ -16,7 +16,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def is_grad_enabled() -> bool:
-    """Whether ops on tensors that require grad are recorded; inside inference mode, what was asked for."""
+    """Whether ops on tensors that require grad are recorded; inside inference mode, the requested value."""
     state = THREAD.state
     return state.grad_inside if state.inference else state.grad
 
@@ -26,14 +26,14 @@ def is_inference_mode_enabled() -> bool:
     return THREAD.state.inference
 
 
-# What `before` of a mode is that changed `grad` alone, by its value before.
+# The `before` of a mode that changed only `grad`, by the old value.
 GRAD_WAS = {mode: (("grad", mode),) for mode in (False, True)}
 
 
 class _GradMode:
     """A context manager that is also a decorator, for functions and generator functions."""
 
-    before: tuple[tuple[str, bool], ...]  # attributes of the thread's state, and what they were
+    before: tuple[tuple[str, bool], ...]  # attributes of the thread's state, and their old values
 
     def clone(self) -> _GradMode:
         """A fresh context with the same setting, for each call of a decorated function."""
@@ -63,7 +63,7 @@ class _GradMode:
         return inside  # type: ignore[return-value]
 
 
-GENERATOR = 0x20  # code flag; the inspect module, which knows it too, takes milliseconds to import
+GENERATOR = 0x20  # code flag; the inspect module has it too, but takes milliseconds to import
 
 
 def is_generator_function(function: Any) -> bool:
@@ -74,7 +74,7 @@ def is_generator_function(function: Any) -> bool:
 
 
 def wrap_generator(context: Callable[[], Any], function: Callable[..., Any]) -> Callable[..., Any]:
-    """The mode is on while the generator runs, and off while its caller does."""
+    """A generator with the mode on while it runs, and off while its caller does."""
 
     @functools.wraps(function)
     def inside(*args: Any, **kwargs: Any) -> Any:
@@ -143,7 +143,7 @@ class enable_grad(no_grad):
 
 
 class set_grad_enabled(_GradMode):
-    """Switch recording on or off; takes effect at once and is undone when used as a context manager."""
+    """Turn recording on or off; takes effect at once and is undone when used as a context manager."""
 
     def __init__(self, mode: bool) -> None:
         state = THREAD.state
@@ -192,12 +192,12 @@ class inference_mode(_GradMode):
         self.left()
 
     def left(self) -> None:
-        """The thread's state is as it was before."""
+        """Restore the thread's state."""
         _count_inference(-self.change)
 
 
 def set_grad(mode: bool) -> None:
-    """Switch recording in this thread. In inference mode nothing is recorded, but the wish is remembered."""
+    """Turn recording on or off in this thread. In inference mode nothing is recorded, but the value is remembered."""
     state = THREAD.state
     if state.inference:
         state.grad_inside = mode
@@ -206,7 +206,7 @@ def set_grad(mode: bool) -> None:
 
 
 def _leave(mode: _GradMode) -> None:
-    """Put back what a mode has changed. `_native/engine/modes.c` does so where it was built, safe from Ctrl-C."""
+    """Restore what a mode has changed. `_native/engine/modes.c`, if it was built, does so safely under Ctrl-C."""
     state = THREAD.state
     for name, value in mode.before:
         setattr(state, name, value)
@@ -219,7 +219,7 @@ _LOCK = threading.Lock()
 
 
 def _count_inference(change: int) -> None:
-    """Threads inside inference mode are counted: only while there is one do ops look whether they are in it."""
+    """Count threads inside inference mode: only while there is one do ops check whether they are in it."""
     with _LOCK:
         HOOK["INFERENCE"] += change
         HOOK["INFERENCE_SEEN"] = True

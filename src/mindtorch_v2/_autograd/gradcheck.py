@@ -70,7 +70,7 @@ def _contents(function: Callable[..., Any], inputs: tuple[Any, ...]) -> list[np.
 def _numerical(function: Callable[..., Any], inputs: tuple[Any, ...], which: Tensor, eps: float) -> list[np.ndarray]:
     """Central differences: one matrix (input elements × output elements) per output.
 
-    For a complex input the change with its imaginary part is the imaginary part, as gradients have it.
+    For a complex input the change along its imaginary part is the imaginary part, as in gradients.
     """
     count = len(_outputs(function, inputs))
     rows: list[list[np.ndarray]] = []
@@ -113,7 +113,7 @@ def analytical_jacobian(output: Tensor, inputs: list[Tensor]) -> list[Tensor]:
 
 
 def _set(array: Any, place: Any, value: Any) -> None:
-    """Set one element, wherever it is."""
+    """Set one element, wherever it is stored."""
     if type(array) is np.ndarray:
         array[place] = value
     else:
@@ -147,7 +147,7 @@ def _by_forward_mode(function: Callable[..., Any], given: tuple[Any, ...], which
 
 
 def _tangents(function: Callable[..., Any], given: tuple[Any, ...], which: Tensor, along: Tensor) -> list[np.ndarray]:
-    """Each output's tangent for one of an input; that for its imaginary multiple is the imaginary part."""
+    """Each output's tangent for a tangent of an input; the one for its imaginary multiple is the imaginary part."""
     row: list[Any] = []
     for step in (1, 1j) if which.dtype.is_complex else (1,):
         with dual_level():
@@ -175,7 +175,7 @@ def get_numerical_jacobian(fn: Callable[..., Any], inputs: Any, target: Any = No
 
 def get_analytical_jacobian(inputs: Any, output: Tensor, nondet_tol: float = 0.0,
                             grad_out: float = 1.0) -> tuple[Any, bool, bool, bool]:
-    """The Jacobians by backward, whether twice the same, and whether sizes and dtypes fit; deprecated in PyTorch."""
+    """The Jacobians by backward, whether two runs agree, and whether sizes and dtypes fit; deprecated in PyTorch."""
     warnings.warn("`get_analytical_jacobian` was part of PyTorch's private API and not meant to be exposed. We are "
                   "deprecating it and it will be removed in a future version of PyTorch.", FutureWarning, stacklevel=2)
     if grad_out != 1.0:
@@ -207,7 +207,7 @@ def gradcheck(
 ) -> bool:
     """Compare a function's gradients with central differences; True, or an error that shows both.
 
-    With `fast_mode` the change along one vector is compared, and all elements only where it differs.
+    With `fast_mode` it compares the change along one vector, and all elements only if that differs.
 
     >>> import mindtorch_v2 as torch
     >>> torch.autograd.gradcheck(torch.sigmoid, torch.rand(3, dtype=torch.float64, requires_grad=True))
@@ -302,7 +302,7 @@ def _compare_forward(func: Callable[..., Any], given: tuple[Any, ...], wanted: l
 
 def _in_mode(fast: bool, along: Callable[..., None], whole: Callable[..., None], func: Any, given: Any,
              wanted: list[Tensor], parts: list[_Part], *more: Any) -> None:
-    """Compare along vectors if that is wanted and can be; where they differ, all elements say it better."""
+    """Compare along vectors if requested and possible; if they differ, comparing all elements gives a clearer error."""
     if not fast or any(t.layout is not strided for t in wanted):
         whole(func, given, wanted, parts, *more)
         return
@@ -336,7 +336,7 @@ def _changes_along(func: Callable[..., Any], given: tuple[Any, ...], which: Tens
 
 
 def _gradients_along(output: Tensor, wanted: list[Tensor], v: np.ndarray, us: list[np.ndarray]) -> list[Any]:
-    """Of a vector of the output, each input's gradient times the input's vector."""
+    """For a vector of the output, each input's gradient times the input's vector."""
     found = grad(output, wanted, wrap(placed(v, output.device)), retain_graph=True, allow_unused=True)
     dense = [None if one is None else to_host(aten.to_dense(one)._a if one.is_sparse else one._a) for one in found]
     return [0.0 if one is None else (one * u.real).sum() for one, u in zip(dense, us)]
@@ -372,7 +372,7 @@ def _compare_forward_along(func: Callable[..., Any], given: tuple[Any, ...], wan
 
 def _compare_along(found: Any, change: np.ndarray, u: np.ndarray, v: np.ndarray, part: _Part, i: int, atol: float,
                    rtol: float) -> None:
-    """One number of each side. The allowed error of an element is that of all elements, each times its weights."""
+    """Compare one number of each side. Its allowed error is that of all elements, each times its weights."""
     measured = (v.reshape(-1) * change).sum()
     if not np.allclose(found, measured, rtol, atol * float(u.real.sum()) * float(v.sum()), equal_nan=True):
         raise GradcheckError(f"{part.about}Jacobian mismatch in fast mode for output {part.number} with respect to "
@@ -389,7 +389,7 @@ def _check_dtypes(outputs: list[Tensor], tensor: Tensor) -> None:
 
 
 def _compare_batched(wanted: list[Tensor], outputs: list[Tensor]) -> None:
-    """Gradients of a batch of output gradients are those of its members."""
+    """Check that gradients of a batch of output gradients are those of its members."""
     for j, output in enumerate(outputs):
         if not output.requires_grad or not output._a.size:
             continue
@@ -408,7 +408,7 @@ def _differentiable(func: Callable[..., Any], given: tuple[Any, ...]) -> list[Te
 
 
 def _check_multiplied(func: Callable[..., Any], given: tuple[Any, ...], wanted: list[Tensor]) -> None:
-    """Gradients are multiples of those that come: of zeros they are zeros."""
+    """Check that gradients are multiples of incoming ones: zeros give zeros."""
     outputs = _differentiable(func, given)
     if not outputs:
         return
@@ -425,7 +425,7 @@ def _check_multiplied(func: Callable[..., Any], given: tuple[Any, ...], wanted: 
 
 
 def _check_undefined(func: Callable[..., Any], given: tuple[Any, ...], wanted: list[Tensor]) -> None:
-    """A backward gets no gradient where none has come: for all outputs, and for each of several."""
+    """Check a backward without incoming gradients: for all outputs, and for each of several."""
     count = len(_differentiable(func, given))
     if not count:
         return
@@ -490,7 +490,7 @@ def gradgradcheck(
     count = len(given)
 
     def first(*both: Any) -> Any:
-        # Aliases, so that an input that is returned as it is has a place in the graph.
+        # Aliases, so that an input that is returned unchanged has a place in the graph.
         arguments = tuple(aten.view_as(x, x) if isinstance(x, Tensor) and x.requires_grad else x for x in both[:count])
         results = differentiable(arguments)
         wanted = [t for t in arguments if isinstance(t, Tensor) and t.requires_grad]

@@ -52,12 +52,13 @@ class NodeHooks:
         self.capture: dict[int, weakref.ref[Tensor]] = {}
 
     def see_gradients(self) -> bool:
-        """Whether gradients get into the program's hands; a node whose saved tensors are packed has hooks, but none."""
+        """Whether the program gets gradients into its hands; a node with packed saved tensors has hooks, but none of
+        these."""
         return bool(self.pre or self.post or self.tensor_pre or self.capture)
 
 
 class InputMetadata(NamedTuple):
-    """What the gradients that a node gets are like."""
+    """The properties of the gradients that a node gets."""
 
     shape: Size
     dtype: dtype
@@ -79,17 +80,17 @@ class Node:
     hooks: NodeHooks | None
     saved_names: tuple[str, ...] = ()
     recorded_by: Any = None  # the op whose class this is
-    event_ids: tuple[int, int, type[Node]] | None = None  # under which a profile shows nodes of this class
-    full_name = ""  # where it differs from the class's name
+    event_ids: tuple[int, int, type[Node]] | None = None  # the ids under which a profile shows nodes of this class
+    full_name = ""  # if it differs from the class's name
     may_run_user_code = True  # besides hooks of the node
-    needs_gradients = True  # whether it is not run if none has come
+    needs_gradients = True  # whether it is skipped if no gradient has come
 
     def apply(self, *grads: Any) -> tuple[Any, ...]:
         """Gradients of the inputs from gradients of the outputs."""
         raise NotImplementedError(f"{type(self).__name__} has no backward formula")
 
     def release(self) -> None:
-        """Forget saved tensors; a second backward then raises."""
+        """Drop saved tensors; a second backward then raises."""
         for name in self.saved_names:
             setattr(self, name, RELEASED)
 
@@ -118,7 +119,7 @@ class Node:
         return self.seq
 
     def __call__(self, *grads: Any) -> Any:
-        """Run the node by itself: the gradients of its inputs, a single one as it is."""
+        """Run the node by itself; returns the gradients of its inputs, a single one not in a tuple."""
         if len(grads) != len(self.meta):
             raise TypeError(f"expected {len(self.meta)} arguments, got {len(grads)} instead")
         results = self.apply(*grads)
@@ -126,7 +127,7 @@ class Node:
 
     @property
     def _input_metadata(self) -> list[InputMetadata]:
-        """What the gradients that come must be like."""
+        """The properties that incoming gradients must have."""
         return [InputMetadata(Size(shape), FROM_NUMPY[kind]) for shape, kind in self.meta]
 
     def ensure_hooks(self) -> NodeHooks:
@@ -145,7 +146,7 @@ class Node:
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith(("_saved_", "_raw_saved_")):
-            from . import saved_attributes  # it needs this module, and few programs ask
+            from . import saved_attributes  # imported late: it needs this module, and few programs use it
 
             try:
                 return saved_attributes.find(self, name)
@@ -173,7 +174,7 @@ class Node:
 
 
 class RemovableHandle:
-    """Removes a hook again; also a context manager."""
+    """Removes a hook; also a context manager."""
 
     next_id = 0
 
@@ -187,12 +188,12 @@ class RemovableHandle:
             hooks[self.id] = fn
 
     def remove(self) -> None:
-        """Take the hook away; doing it twice is fine."""
+        """Remove the hook; a second call does nothing."""
         for entries in (self.hooks_ref, *self.extra_dicts):
             entries.pop(self.id, None)
 
     def __reduce__(self) -> Any:
-        # A handle that was sent elsewhere removes nothing there.
+        # A handle that was sent to another process removes nothing there.
         return RemovableHandle, ({},)
 
     def __enter__(self) -> RemovableHandle:
@@ -231,19 +232,19 @@ class AccumulateGrad(Node):
 
     @property
     def variable(self) -> Tensor | None:
-        """The leaf, or None if nobody holds it any more."""
+        """The leaf, or None if nothing holds it any more."""
         return self.reference()
 
     def apply(self, grad: Any = None, only_here: bool = False) -> tuple[Any, ...]:  # type: ignore[override]
-        """Store or add the gradient. A first gradient that nobody else can see is taken over, not copied."""
+        """Store or add the gradient. A first gradient that nothing else can see is taken over, not copied."""
         variable = self.reference()
         if variable is None:
             return ()
         extras = variable.extras()
         if grad is None:
-            pass  # hooks hear of it all the same
+            pass  # hooks are called anyway
         elif extras.grad is None:
-            mine = only_here or type(grad)._dispatches  # what a class answers, it has made for whoever asked
+            mine = only_here or type(grad)._dispatches  # a class makes its answer for the caller
             if mine and grad._a.strides == variable._a.strides and not THREAD.state.grad:
                 extras.grad = aten.detach(grad)
             elif type(grad._a) is SparseArray:
@@ -267,13 +268,13 @@ class AccumulateGrad(Node):
 
 
 def laid_out_as(variable: Tensor, grad: Tensor) -> Tensor:
-    """A copy of a gradient in the memory order of its leaf, or row by row where that has gaps."""
+    """A copy of a gradient in the memory order of its leaf, or in row-major order if that has gaps."""
     array = variable._a
     if type(array) is SparseArray or not is_dense(array):
         return aten.clone(grad, memory_format=contiguous_format)
     if (type(grad) is Tensor and type(grad._a) is ndarray and type(array) is ndarray and HOOK["TAP"] is None
             and not THREAD.state.grad):
-        # What the ops below do, without what they do for a program that calls them.
+        # The work of the ops below, without what they do for a program that calls them.
         made = wrap(copy_(new_empty_strided(grad._a, array), grad._a))
         made.shared().version = 1  # it was written to
         return made
@@ -282,7 +283,7 @@ def laid_out_as(variable: Tensor, grad: Tensor) -> Tensor:
 
 
 def leaf_edge(tensor: Tensor) -> Edge:
-    """The edge to a leaf's accumulator, made once. The accumulator knows the leaf weakly: they form no cycle."""
+    """The edge to a leaf's accumulator, made once. The accumulator refers to the leaf weakly, so there is no cycle."""
     extras = tensor._ag
     if extras is None:
         extras = tensor.extras()
@@ -311,7 +312,7 @@ def edge(tensor: Tensor) -> Edge | None:
 
 
 class Packed:
-    """A saved tensor after a user's pack hook. The hook keeps its values; where its gradient goes is kept here."""
+    """A saved tensor after a user's pack hook. The hook keeps its values; this keeps where its gradient goes."""
 
     __slots__ = ("history", "is_result", "unpack", "value")
 
@@ -319,11 +320,11 @@ class Packed:
         self.value = value
         self.unpack = unpack_hook
         self.history = history
-        self.is_result = is_result  # of the node that saved it, which is its history
+        self.is_result = is_result  # whether it is a result of the node that saved it, which is its history
 
 
 def save(tensor: Any) -> Any:
-    """What a node keeps of a tensor: it and its version, so that a later in-place change is noticed."""
+    """What a node keeps of a tensor: the tensor and its version, so that a later in-place change is noticed."""
     if isinstance(tensor, Tensor):
         return (tensor, 0 if tensor._st is None else tensor._st.version)
     return (tensor, -1)
@@ -335,13 +336,13 @@ def save_list(tensors: Any) -> Any:
 
 
 def save_result(tensor: Tensor) -> Any:
-    """Like `save` for an output: its array and what it shares, since the node would otherwise keep itself alive."""
+    """Like `save` for an output: keeps its array and what it shares, because the node would keep itself alive."""
     shared = tensor.shared()
     return (tensor._a, shared, shared.version)
 
 
 def detached(tensor: Tensor) -> Tensor:
-    """`tensor.detach()`, also where no op is recorded: what its class makes of that."""
+    """`tensor.detach()`, also if no op is recorded: in the way of the tensor's class."""
     state = THREAD.state
     enabled, state.grad = state.grad, False
     try:
@@ -351,7 +352,7 @@ def detached(tensor: Tensor) -> Tensor:
 
 
 def result_tensor(saved: Any) -> Tensor:
-    """A tensor without history for what `save_result` kept; of a class that takes ops over, one of that class."""
+    """A tensor without history for what `save_result` kept; if its class takes ops over, a tensor of that class."""
     if isinstance(saved[0], Tensor):
         return detached(saved[0])
     tensor = wrap_known(saved[0])
@@ -360,7 +361,7 @@ def result_tensor(saved: Any) -> Tensor:
 
 
 def with_history(tensor: Tensor, history: Edge | None) -> Tensor:
-    """What an unpack hook gave, with the history of what was saved: a second derivative needs it."""
+    """The result of an unpack hook, with the history of the saved tensor, which a second derivative needs."""
     made = detached(tensor) if type(tensor)._dispatches else alias(tensor)
     if history is not None:
         made._rg = True
@@ -412,7 +413,7 @@ def type_name(tensor: Tensor) -> str:
 
 
 def origin(tensor: Tensor, node: Node, saved: Any) -> str:
-    """Where a saved tensor came from, in words: a result from the node that saved it, a leaf from nowhere."""
+    """The origin of a saved tensor, in words: a result of the node that saved it; nothing for a leaf."""
     made = node if len(saved) != 2 else None if tensor._edge is None else tensor._edge[0]
     return "" if made is None else (
         f", which is output {tensor.output_nr} of {made.name().rpartition('Backward')[0] or made.name()},")
@@ -429,8 +430,8 @@ def apply_pack_hooks(node: Node) -> None:
 def packed(saved: Any, pack: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> Any:
     """What `save` returned, with its tensors packed.
 
-    Not a closure that calls itself: that would be a cycle, and the hooks, with all they know, would live until the
-    garbage collector comes by.
+    This is not a closure that calls itself: that would be a cycle, and the hooks, with all their references, would live
+    until the next garbage collection.
     """
     if type(saved) is list:
         return [packed(item, pack, unpack_hook) for item in saved]
@@ -451,6 +452,6 @@ def packed(saved: Any, pack: Callable[[Any], Any], unpack_hook: Callable[[Any], 
     return saved
 
 
-if WALK is not None:  # the twins look first, and what is rare comes back to the functions here
+if WALK is not None:  # the twins try first, and call the functions here for rare cases
     WALK.prepare_graph({"Extras": Extras, "Shared": Shared, "Tensor": Tensor, "leaf_edge": leaf_edge, "unpack": unpack})
     globals().update(leaf_edge=WALK.leaf_edge, unpack=WALK.unpack)

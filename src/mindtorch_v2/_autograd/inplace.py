@@ -53,11 +53,11 @@ class CopySlices(Node):
         return (whole, *inner[1:])
 
     def release(self) -> None:
-        """Forget what the inner node saved."""
+        """Drop what the inner node saved."""
         self.fn.release()
 
 
-# How a view was made, in the third place of `Tensor._of`: 0 if autograd can follow in-place changes of it.
+# How a view was made, in the third place of `Tensor._of`: 0 if autograd can follow its in-place changes.
 NO_GRAD, MANY, INFERENCE, CUSTOM = 1, 2, 3, 4
 REFUSED = {
     NO_GRAD: "Whether the change is to be recorded is not clear: move both the view and the in-place operation inside "
@@ -72,7 +72,7 @@ REFUSED = {
 
 
 def refuse_view(view: Tensor, kind: int, doing: str) -> None:
-    """Say why autograd cannot follow an in-place change of a view, or of its base."""
+    """Raise an error that says why autograd cannot follow an in-place change of a view, or of its base."""
     made = view._edge
     if kind in (NO_GRAD, INFERENCE) or made is None:
         mode, now = ("inference", "in normal mode") if kind == INFERENCE else ("no_grad", "with grad mode enabled")
@@ -83,14 +83,14 @@ def refuse_view(view: Tensor, kind: int, doing: str) -> None:
 
 
 def check_inference(tensor: Tensor) -> None:
-    """Memory of inference mode is not changed outside of it."""
+    """Raise an error if memory of inference mode is changed outside of it."""
     if not THREAD.state.inference:
         raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed. "
                            "Clone it to get a normal tensor before doing inplace update.")
 
 
 def check_inplace(tensor: Tensor) -> None:
-    """PyTorch's refusals: a leaf that requires grad, or a view of one, is not changed in place."""
+    """Raise PyTorch's errors: a leaf that requires grad, or a view of one, must not be changed in place."""
     if tensor._of is not None:
         base, _, kind = tensor._of
         if kind:
@@ -110,7 +110,7 @@ def bump(tensor: Tensor) -> None:
 
 
 def original(tensor: Tensor) -> Tensor:
-    """The value before an in-place op, for formulas that need it, with the history it had."""
+    """The value before an in-place op, with its history, for formulas that need it."""
     array = tensor._a
     kept = wrap(preserving_clone_step(array) if type(array) is ndarray else device_of(array).clone(array))
     kept._rg = tensor._rg
@@ -138,7 +138,7 @@ def rebase(tensor: Tensor, node: Node) -> None:
     before, base._edge = base._edge, (copy, 0)
     follow(base, before)
     tensor._rg = True
-    # An impossible version makes the next look at this view's edge derive it from the base.
+    # An impossible version makes the next look-up of this view's edge derive it from the base.
     tensor._of = (base, -1, kind)
     if tensor._ag is not None and tensor._ag.retains_grad:
         view_edge(tensor)
@@ -147,7 +147,7 @@ def rebase(tensor: Tensor, node: Node) -> None:
 
 
 def follow(tensor: Tensor, before: Edge | None) -> None:
-    """A tensor that keeps its gradient keeps that of its new value."""
+    """A tensor that retains its gradient retains that of its new value."""
     if before is None or tensor._ag is None or not tensor._ag.retains_grad or before[0].hooks is None:
         return
     kept = before[0].hooks.capture.pop(before[1], None)
@@ -184,7 +184,7 @@ def window_of(base: Tensor, view: Tensor) -> Callable[[Tensor], Tensor]:
 
 
 def with_layout(tensor: Tensor, steps: tuple[int, ...]) -> Tensor:
-    """The tensor itself if its strides (in elements) are these, else a copy that has them."""
+    """The tensor itself if it has these strides (in elements), otherwise a copy that has them."""
     item = tensor._a.dtype.itemsize
     if tuple(s // item for s in tensor._a.strides) == steps:
         return tensor
@@ -192,7 +192,7 @@ def with_layout(tensor: Tensor, steps: tuple[int, ...]) -> Tensor:
 
 
 def view_edge(view: Tensor) -> Edge | None:
-    """The edge of a view. If its base was changed in place since, the view is derived from the base anew."""
+    """The edge of a view. If its base was changed in place since, the view is derived from the base again."""
     base, seen, kind = view._of  # type: ignore[misc]
     version = view._st.version  # type: ignore[union-attr]
     if seen == version or base._edge is None or not base._rg:

@@ -1,9 +1,9 @@
-"""Whose the gradients of a backward pass are: which of them only the engine can see, and so may change or give away.
+"""Who owns the gradients of a backward pass: the engine may change or give away only those that it alone can see.
 
-A gradient that waits for a node is the engine's alone unless it has a mark. A mark is a list with one number: in how
-many places the engine keeps this gradient's memory. What the program has given, or code of the program's has seen, is
-the engine's again if the tensor dies when the engine lets go of it, and else its mark never comes down to 1. References
-are not counted, because debuggers, profilers and versions of Python hold them differently.
+A gradient that waits for a node belongs to the engine alone unless it has a mark. A mark is a list with one number: in
+how many places the engine keeps this gradient's memory. A gradient that the program gave, or that its code has seen,
+belongs to the engine again if the tensor dies when the engine drops it; otherwise its mark never comes down to 1. The
+engine does not count references, because debuggers, profilers and versions of Python hold them differently.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from .._dispatch.state import THREAD
 from .._tensor import Tensor, wrap_known
 
 Mark = list[int]
-Marks = dict[int, Mark]  # by number, of the gradients that came for a node, or that it gives
+Marks = dict[int, Mark]  # by number, of a node's incoming or outgoing gradients
 
 UNKNOWN = 1 << 60
 SEEN: Mark = [UNKNOWN]
 
 
 def memory(grad: Tensor) -> Tensor:
-    """The tensor whose memory a gradient's is."""
+    """The tensor that owns a gradient's memory."""
     return grad if grad._of is None else grad._of[0]
 
 
@@ -39,7 +39,7 @@ def all_seen(grads: Sequence[Any], marks: Marks | None) -> Marks:
 
 
 def shown(marks: Marks | None) -> list[int]:
-    """Which of the gradients that the program is about to see are kept elsewhere too: nobody may change these now."""
+    """Which of the gradients that the program is about to see are also kept elsewhere: nobody may change these now."""
     found = [] if marks is None else [number for number, mark in marks.items() if mark[0] != 1]
     for number in found:
         marks[number][0] += UNKNOWN  # type: ignore[index]
@@ -47,9 +47,9 @@ def shown(marks: Marks | None) -> list[int]:
 
 
 def taken_back(grads: list[Any]) -> tuple[list[Any], Marks]:
-    """Gradients that the program has seen, and the marks of those that it may hold. The list given is emptied.
+    """Gradients that the program has seen, and the marks of those that it may hold. The given list is emptied.
 
-    Each is let go of, with its memory kept. If it dies, nobody else has it.
+    Each is dropped, with its memory kept. If it dies, nothing else has it.
     """
     if THREAD.state.grad:
         return grads, dict.fromkeys(range(len(grads)), SEEN)
@@ -60,7 +60,7 @@ def taken_back(grads: list[Any]) -> tuple[list[Any], Marks]:
     let_go = []
     for numbers in places.values():
         grad = grads[numbers[0]]
-        # What has been viewed, or is a view, shares its memory with tensors that may outlive it.
+        # A tensor that has been viewed, or is a view, shares its memory with tensors that may outlive it.
         if type(grad) is Tensor and grad._st is grad._of is grad._edge is grad._ag is None:
             let_go.append((numbers, grad._a, ref(grad)))
             for number in numbers:
@@ -78,7 +78,7 @@ def taken_back(grads: list[Any]) -> tuple[list[Any], Marks]:
 
 
 def in_common(results: Sequence[Any]) -> Marks | None:
-    """The marks of what a node gives, all of its own making: results in the same memory are in each other's way."""
+    """The marks of gradients that a node made itself: results in the same memory block each other."""
     if len(results) == 2:
         one, other = results
         if one is None or other is None:
@@ -101,7 +101,7 @@ def in_common(results: Sequence[Any]) -> Marks | None:
 
 
 def apart(grads: list[Tensor]) -> bool:
-    """Whether views, such as the parts of what was put together, have no memory in common."""
+    """Whether views, such as the parts of a concatenation, share no memory."""
     if any(grad._of is None or type(grad._a) is not ndarray or min(grad._a.strides, default=0) < 0 for grad in grads):
         return False
     bounds = sorted(extent(grad._a) for grad in grads)
@@ -109,19 +109,19 @@ def apart(grads: list[Tensor]) -> bool:
 
 
 def extent(array: Any) -> tuple[int, int]:
-    """From which address to which an array lies, if no step goes backwards."""
+    """The first and last address of an array, if no step goes backwards."""
     start = address(array)
     return start, start + sum((n - 1) * abs(s) for n, s in zip(array.shape, array.strides)) + array.itemsize
 
 
 def passed_on(received: Sequence[Any], marks: Marks, results: Sequence[Any]) -> Marks | None:
-    """The marks of what a formula of the runtime gives for gradients that have marks: it may pass them on, or views."""
+    """The marks of a runtime formula's results for gradients with marks: it may pass these on, or views of them."""
     found = in_common(results) if len(results) > 1 else None
     for number, mark in marks.items():
         given = received[number]
         mark[0] -= 1
         if given is None or not mark[0]:
-            continue  # it is in the node's hands alone: what that gives is the engine's
+            continue  # only the node has it, so its result belongs to the engine
         whole = given if given._of is None else given._of[0]
         for i, grad in enumerate(results):
             if grad is given or (isinstance(grad, Tensor) and (grad if grad._of is None else grad._of[0]) is whole):
@@ -133,6 +133,6 @@ def passed_on(received: Sequence[Any], marks: Marks, results: Sequence[Any]) -> 
 
 
 def leave(marks: Iterable[Mark]) -> None:
-    """What these mark is kept in one place less."""
+    """These gradients are kept in one place less."""
     for mark in marks:
         mark[0] -= 1

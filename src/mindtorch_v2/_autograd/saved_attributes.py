@@ -1,4 +1,4 @@
-"""`grad_fn._saved_self` and its like: what a node keeps, under the names and in the form that PyTorch shows it."""
+"""`grad_fn._saved_self` and similar: what a node keeps, under PyTorch's names and in its form."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .graph import RELEASED, SECOND_BACKWARD, Node, Packed, packed, unpack
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# What PyTorch makes of the shape of an argument that is kept for its shape only.
+# PyTorch's name for the shape of an argument that is kept only for its shape.
 FROM_SHAPE = re.compile(r"(?P<argument>\w+)_sym_(?:(?P<whole>sizes(?:_opt)?)|(?P<count>numel)|"
                         r"argsize_(?P<minus>minus_)?(?P<place>\d+))")
-# Of each class of nodes, once it was asked; a program's own classes are not kept alive.
+# By class of nodes, once requested; a program's own classes are not kept alive.
 NAMES: weakref.WeakKeyDictionary[type[Node], dict[str, str]] = weakref.WeakKeyDictionary()
-UNSIGNED = 2**64  # numbers come out of PyTorch's nodes as unsigned ones
+UNSIGNED = 2**64  # PyTorch's nodes return numbers as unsigned
 
 
 def names_of_slots(kind: type[Node]) -> dict[str, str]:
@@ -32,7 +32,7 @@ def names_of_slots(kind: type[Node]) -> dict[str, str]:
 
 
 def result_names(kind: type[Node]) -> dict[str, str]:
-    """Slot of a result -> its name in the op's signature, where it has one."""
+    """Slot of a result -> its name in the op's signature, if it has one."""
     if kind.recorded_by is None:
         return {}
     results = kind.recorded_by.schema.text.rpartition("->")[2].strip(" ()").split(",")
@@ -56,7 +56,7 @@ def find(node: Node, name: str) -> Any:
 
 
 def from_shape(shape: Any, match: re.Match[str]) -> Any:
-    """The part of a shape that a name asks for. An argument that was not given has the shape (0,) in PyTorch."""
+    """The part of a shape that a name stands for. An argument that was not given has the shape (0,) in PyTorch."""
     if shape is None:
         return (0,)
     if match["whole"] is not None:
@@ -70,7 +70,7 @@ def from_shape(shape: Any, match: re.Match[str]) -> Any:
 
 
 def plain(node: Node, slot: str, value: Any) -> Any:
-    """What is no tensor: a single number stands for a list of one, and negative ones come out unsigned."""
+    """A value that is not a tensor: a single number stands for a list of one, and negative numbers become unsigned."""
     declared = {} if node.recorded_by is None else {f"v_{a.name}": a.type for a in node.recorded_by.schema.arguments}
     kind = declared.get(slot, "")
     if not kind.startswith(("int", "SymInt")):
@@ -87,8 +87,8 @@ def plain(node: Node, slot: str, value: Any) -> Any:
 
 
 def tensors(node: Node, slot: str, kept: Any) -> Any:
-    """A saved tensor as the program sees it, or a tuple of them: an output has the history that it had."""
-    if kept is None:  # it was not needed for the gradients that are wanted
+    """A saved tensor as the program sees it, or a tuple of them: an output has its history."""
+    if kept is None:  # it was not needed for the requested gradients
         return None
     if type(kept) is list:
         return tuple(tensors(node, slot, one) for one in kept)
@@ -115,7 +115,7 @@ def several(node: Node, kept: Any) -> tuple[SavedTensor, ...]:
 
 
 class SavedTensor:
-    """What a node has saved, for hooks that say how it is kept: an attribute of the holder, or a place in a list."""
+    """A saved value, for hooks that pack it: an attribute of the holder, or an index in a list."""
 
     def __init__(self, node: Node, holder: Any, place: str | int) -> None:
         self.node, self.holder, self.place = node, holder, place

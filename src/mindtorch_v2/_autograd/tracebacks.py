@@ -1,4 +1,4 @@
-"""Where the ops of a graph were called, for anomaly detection: nodes know it as their metadata."""
+"""Where the ops of a graph were called, for anomaly detection: nodes have it in their metadata."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ TRACEBACK, PARENT = "traceback_", "parent_"
 
 
 class Tracebacks(Watcher):
-    """Notes the stack of every op that makes a node, and the node whose backward it belongs to."""
+    """Records the stack of every op that makes a node, and the node whose backward it belongs to."""
 
     def watch(self, op: Op, inplace: bool, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-        """Run an op, and write on the nodes of its results where it was called."""
+        """Run an op, and store the place of its call on the nodes of its results."""
         made = self.looked_at(function, arguments)
         for one in made if isinstance(made, (tuple, list)) else (made,):
             if isinstance(one, Tensor) and one._edge is not None:
@@ -27,7 +27,7 @@ class Tracebacks(Watcher):
 
 
 def note(node: Any) -> None:
-    """Write on a new node where the program is, without the frames of this package's dispatch."""
+    """Store the program's place on a new node, without the frames of this package's dispatch."""
     if TRACEBACK in node.metadata:
         return
     frames = traceback.extract_stack()[:-1]
@@ -38,7 +38,7 @@ def note(node: Any) -> None:
 
 
 def told(node: Any) -> list[str]:
-    """Where a node comes from, and then each node in whose backward it was made."""
+    """The origin of a node, and then of each node in whose backward it was made."""
     if TRACEBACK not in node.metadata:
         return [f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly during "
                 "forward pass for more information."]

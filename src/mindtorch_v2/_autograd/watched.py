@@ -1,4 +1,4 @@
-"""What a profiler sees of a node that runs."""
+"""How a profiler sees a node that runs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from .graph import LAST, Node
 
 
 def event_ids(node: Node) -> tuple[int, int, type[Node]]:
-    """Event ids of `autograd::engine::evaluate_function: X` and of `X`, and the class that has them for all its nodes.
-    """
+    """Event ids of `autograd::engine::evaluate_function: X` and of `X`, and the class that has them for all its
+    nodes."""
     found = node.event_ids
     if found is None or found[2] is not type(node):
         name = node.name()
@@ -24,7 +24,7 @@ def event_ids(node: Node) -> tuple[int, int, type[Node]]:
 
 
 def apply_watched(node: Node, event: int, received: Any, *more: Any) -> tuple[Any, ...]:
-    """Run a node's formula as an event. What an accumulator got is taken out of `received`."""
+    """Run a node's formula as an event. An accumulator's gradients are taken out of `received`."""
     given = describe_all(tuple([g for g in received if g is not None])) if HOOK["DESCRIBE"] else None
     number = node.seq if node.seq != LAST else -1
     listener = HOOK["TAP"]
@@ -33,7 +33,7 @@ def apply_watched(node: Node, event: int, received: Any, *more: Any) -> tuple[An
     try:
         results = node.apply(*received, *more)
         if not node.edges and node.hooks is None:
-            received.clear()  # it has used it up: its memory is freed in here, as in PyTorch
+            received.clear()  # they are used up: their memory is freed here, as in PyTorch
         return results
     finally:
         stretch.end(event)
