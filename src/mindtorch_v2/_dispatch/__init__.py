@@ -1,1 +1,1 @@
-"""From op declarations to callables: schemas, promotion, generated functions, and the profiler's hook."""
+"""Makes callables from op declarations: schemas, promotion, generated functions, and the profiler's hook."""

@@ -1,9 +1,9 @@
-"""Autocast: while it is on, listed ops get their floating point arguments in the precision that suits them.
+"""Autocast: while it is on, listed ops get their floating point arguments in a suitable precision.
 
-The generated function of a listed op (see `autocast_lists`) asks the flag `AUTOCAST`, which is up while any thread is
-inside an enabled autocast, and hands its arguments to `autocast_call`. That casts them and calls the op again with
-casting off, so that the ops inside it take what they are given; a profile shows the casts and the op inside the op,
-as PyTorch's does. Nothing else of the runtime knows about autocast, and an op that is on no list does not ask.
+The generated function of a listed op (see `autocast_lists`) checks the flag `AUTOCAST`, which is set while any thread
+is inside an enabled autocast, and passes its arguments to `autocast_call`. That casts them and calls the op again with
+casting off, so that the ops inside it take their arguments unchanged; a profile shows the casts and the op inside the
+op, as in PyTorch. Nothing else in the runtime knows about autocast, and an op on no list does not check the flag.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from .observer import HOOK
 from .registry import Op
 from .state import THREAD, ThreadState
 
-# The device types that PyTorch has autocast for, and the dtype each starts with. Casts happen where tensors can be: on
-# the CPU, on NPUs and on devices that are registered.
+# The device types that PyTorch has autocast for, and the first dtype of each. Casts happen where tensors can be: on the
+# CPU, on NPUs and on registered devices.
 DEFAULT_DTYPES = {"cpu": bfloat16, "cuda": float16, "npu": float16, "xpu": float16, "mps": float16, "hpu": bfloat16,
                   "mtia": float16, "maia": bfloat16, "ipu": float16, "xla": bfloat16}
 
 
 class _Settings(threading.local):
-    """What a thread has set; whether there is any is in `ThreadState.autocast` too, where ops look."""
+    """A thread's settings. `ThreadState.autocast`, which ops check, says whether there are any."""
 
     def __init__(self) -> None:
         self.enabled: set[str] = set()
         self.dtypes = dict(DEFAULT_DTYPES)
         self.cache_enabled = True
         self.nesting = 0
-        # (id of a parameter, dtype) -> the parameter, which keeps the id its own, and its cast.
+        # (id of a parameter, dtype) -> the parameter, which keeps the id unique, and its cast.
         self.cache: dict[tuple[int, dtype], tuple[Tensor, Tensor]] = {}
 
 
@@ -45,7 +45,7 @@ _threads_inside = 0
 
 
 def set_enabled(device_type: str, enabled: bool) -> None:
-    """Switch autocast for a device type, in this thread."""
+    """Turn autocast for a device type on or off, in this thread."""
     global _threads_inside
     if enabled:
         SETTINGS.enabled.add(device_type)
@@ -61,7 +61,7 @@ def set_enabled(device_type: str, enabled: bool) -> None:
 
 
 def autocast_call(op: Op, policy: str, values: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    """Call a listed op with its arguments cast; None if it is not for this thread or device to cast them."""
+    """Call a listed op with its arguments cast; None if this thread or device does not cast them."""
     state = THREAD.state
     where = device_type_of((*values, *named.values())) if state.autocast else None
     if where not in SETTINGS.enabled:
@@ -74,7 +74,7 @@ def autocast_call(op: Op, policy: str, values: tuple[Any, ...], named: dict[str,
             target = low
         elif policy == "widest":
             target = widest(values, low)
-        # The last argument first, as PyTorch does: the order of casts is seen in the order of backward.
+        # The last argument first, as in PyTorch: the order of casts shows in the order of backward.
         options = {name: cast(value, target, state, low) for name, value in named.items()}
         arguments = [cast(value, target, state, low) for value in reversed(values)]
         return op.forms[False](*reversed(arguments), **options)
@@ -83,7 +83,7 @@ def autocast_call(op: Op, policy: str, values: tuple[Any, ...], named: dict[str,
 
 
 def device_type_of(values: Any) -> str | None:
-    """The kind of device that arguments are on: that of the first tensor that is not on the CPU, else the CPU's."""
+    """The kind of device of the arguments: that of the first tensor outside the CPU, otherwise the CPU's."""
     found = None
     for value in values:
         kind = None
@@ -98,7 +98,7 @@ def device_type_of(values: Any) -> str | None:
 
 
 def casts(values: Any) -> bool:
-    """Whether autocast is on in this thread for the device that arguments are on."""
+    """Whether autocast is on in this thread for the device of the arguments."""
     return THREAD.state.autocast and device_type_of(values) in SETTINGS.enabled
 
 
@@ -108,13 +108,13 @@ def on_cpu(value: Any) -> bool:
 
 
 def eligible(tensor: Tensor) -> bool:
-    """Whether autocast may change the dtype: float64 was asked for, and stays."""
+    """Whether autocast may change the dtype: an explicit float64 stays."""
     kind = tensor.dtype
     return kind.is_floating_point and kind is not float64 and not tensor.is_meta
 
 
 def cast(value: Any, target: dtype, state: ThreadState, low: dtype) -> Any:
-    """An argument in the target dtype if it is an eligible tensor, else as it is."""
+    """An argument in the target dtype if it is an eligible tensor, otherwise unchanged."""
     if type(value) in (list, tuple):
         return [cast(item, target, state, low) for item in value] if value and type(value[0]) in TENSOR_TYPES else value
     if type(value) not in TENSOR_TYPES or value.dtype is target or not eligible(value):
@@ -124,7 +124,7 @@ def cast(value: Any, target: dtype, state: ThreadState, low: dtype) -> Any:
         return aten.to__dtype(value, target)
     found = SETTINGS.cache.get((id(value), target))
     if found is None:
-        # Recorded even under no_grad: a later use of the same cast may need the way back to the parameter.
+        # Recorded even under no_grad: a later use of the same cast may need the path back to the parameter.
         grad, state.grad = state.grad, True
         try:
             found = (value, aten.to__dtype(value, target))
@@ -135,7 +135,7 @@ def cast(value: Any, target: dtype, state: ThreadState, low: dtype) -> Any:
 
 
 def widest(values: tuple[Any, ...], low: dtype) -> dtype:
-    """The dtype for ops whose arguments have to agree: float32 as soon as one of them is."""
+    """The dtype for ops whose arguments must agree: float32 if any of them is float32."""
     found = low
     for value in values:
         for tensor in value if type(value) in (list, tuple) else (value,):

@@ -1,7 +1,7 @@
-"""Which ops autocast on the CPU casts, and how: PyTorch 2.13's lists, as found by asking it.
+"""The ops that autocast on the CPU casts, and how: PyTorch 2.13's lists, found by running it.
 
-The names are the overloads (`name.overload`) that PyTorch registers for autocast on the CPU, those that this runtime
-lacks included: one that is declared later is cast from then on. The oracle's tests ask PyTorch again and compare.
+The names are the overloads (`name.overload`) that PyTorch registers for autocast on the CPU, including those that this
+runtime lacks: an op that is declared later is cast from then on. The oracle's tests compare the lists with PyTorch.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FLOAT32 = (
     "triangular_solve", "triplet_margin_loss", "view_as_complex",
 )
 
-# Run in float32 if an argument is float32, else in autocast's dtype.
+# Run in float32 if an argument is float32, otherwise in autocast's dtype.
 WIDEST = ("cat", "index_copy", "stack")
 
 # Overload -> "lower", "float32" or "widest".

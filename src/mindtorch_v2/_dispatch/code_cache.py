@@ -1,13 +1,13 @@
-"""Generated code, kept on disk: writing and compiling it is most of what the first use of an op takes.
+"""Keeps generated code on disk: writing and compiling it is most of the time of an op's first use.
 
-An entry is found by a digest of all that it depends on, so that it cannot be out of date, and its content is checked,
-so that a damaged file is as good as none. Each version of what writes code has a file of its own, so that reading takes
-no longer for what other versions left; of many files the oldest go. A file begins with a table of where each entry is;
-an entry is looked at when it is asked for. It is written when the process ends, whole, under another name and then
-renamed: several processes never see half a file, and the entries of one that writes at the same time are made again
-another day. Where nothing can be written, nothing is kept.
+The key of an entry is a digest of everything that it depends on, so it cannot be out of date. Its content is checked,
+so a damaged file is ignored. Each version of the code generators has its own file, so that reading takes no longer
+because of other versions; of many files the oldest are removed. A file begins with a table of the positions of entries;
+an entry is read on demand. A file is written when the process ends, completely, under another name, and then renamed:
+several processes never see half a file, and if two write at the same time, the lost entries are made again another day.
+If nothing can be written, nothing is kept.
 
-`MINDTORCH_CACHE` names another directory than the user's directory for caches; `0` keeps nothing.
+`MINDTORCH_CACHE` sets another directory than the user's directory for caches; `0` keeps nothing.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ KEY_BYTES = 16
 CHECK_BYTES = 4
 SIZE_BYTES = 8
 PREFIX = f"ops-{sys.implementation.cache_tag}"
-MOST_BYTES = 32 << 20  # a file beyond this is begun anew: a program makes ops without end
-MOST_FILES = 8  # of one Python
+MOST_BYTES = 32 << 20  # a larger file is started again: a program can make any number of ops
+MOST_FILES = 8  # per version of Python
 
 
 def _directory() -> Path | None:
-    """Where the file is; None if none is wanted, or nobody knows a place."""
+    """The directory of the files; None if the cache is off, or there is no place for it."""
     wish = os.environ.get("MINDTORCH_CACHE", "")
     if wish == "0":
         return None
@@ -67,7 +67,7 @@ class CodeCache:
                          lambda: (compile(text, filename, "exec"),))[0]
 
     def kept(self, stamp: str | None, text: str, make: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
-        """What `make` returns, from the file if that has it. Stamp and text say all that it depends on.
+        """The result of `make`, from the file if that has it. Stamp and text contain everything that it depends on.
 
         Without a stamp nothing is kept.
         """
@@ -100,7 +100,7 @@ class CodeCache:
         return self._kept[stamp]
 
     def write(self) -> None:
-        """Add what is new to the files. An error is no reason to trouble a program that is about to end."""
+        """Add new entries to the files. An error must not disturb a program that is about to end."""
         with self._lock:
             added, self._new = self._new, {}
         if not added or self.directory is None or os.getpid() != self._owner:
@@ -119,7 +119,7 @@ def _file(directory: Path, stamp: str) -> Path:
 
 
 def _write(path: Path, new: dict[bytes, bytes]) -> None:
-    """Write a file with what it has and what is new."""
+    """Write a file with its old entries and the new ones."""
     places: dict[bytes, tuple[int, int]] = {}
     entries: list[bytes] = []
     size = 0
@@ -144,7 +144,7 @@ def _write(path: Path, new: dict[bytes, bytes]) -> None:
 
 
 def _clear(directory: Path) -> None:
-    """Remove the oldest files, of versions that nobody uses any more; what is missed is made again."""
+    """Remove the oldest files, from versions that are no longer used; missing entries are made again."""
     with contextlib.suppress(OSError):
         files = sorted(directory.glob(f"{PREFIX}*.bin"), key=lambda path: path.stat().st_mtime_ns)
         for path in files[:-MOST_FILES]:
@@ -152,10 +152,10 @@ def _clear(directory: Path) -> None:
 
 
 class _Content:
-    """What is in a file: a checksum of the table, its size, the table, the entries, each with a checksum of its own.
+    """The content of a file: a checksum of the table, its size, the table, the entries, each with its own checksum.
 
-    Nothing is if it is not there, not ours, or damaged. The file stays open, and an entry is read when it is wanted: a
-    file that was replaced meanwhile is still there for whoever has it open.
+    It is empty if the file does not exist, is not ours, or is damaged. The file stays open, and an entry is read on
+    demand: a file that was replaced meanwhile still exists for a process that has it open.
     """
 
     def __init__(self, path: Path) -> None:
@@ -172,7 +172,7 @@ class _Content:
 
     def _open(self) -> None:
         facts = os.fstat(self._file)
-        # What others can write may hold anything, and is run as it is.
+        # A file that others can write may contain anything, and its content is executed.
         if facts.st_size > MOST_BYTES or (hasattr(os, "getuid") and (
                 facts.st_uid != os.getuid() or facts.st_mode & 0o022)):
             return
@@ -183,7 +183,7 @@ class _Content:
             self._places, self._begin = marshal.loads(table), len(head) + size
 
     def close(self) -> None:
-        """Nothing is found any more."""
+        """Drop the content: nothing is found any more."""
         file, self._file, self._places = self._file, -1, {}
         if file >= 0:
             os.close(file)
@@ -192,7 +192,7 @@ class _Content:
         return key in self._places
 
     def find(self, key: bytes) -> bytes | None:
-        """A marshalled value, if it is there and whole."""
+        """A marshalled value, if it exists and is complete."""
         if key not in self._places:
             return None
         start, size = self._places[key]
@@ -203,7 +203,7 @@ class _Content:
         return entry[CHECK_BYTES:] if _checksum(entry[CHECK_BYTES:]) == entry[:CHECK_BYTES] else None
 
     def entries(self) -> dict[bytes, bytes]:
-        """All marshalled values that are whole."""
+        """All complete marshalled values."""
         found = ((key, self.find(key)) for key in self._places)
         return {key: content for key, content in found if content is not None}
 

@@ -1,7 +1,7 @@
 """Writes the Python source of an op's function from its declaration.
 
 Every op gets a function of its own, with its arity, unwrapping, promotion, graph recording and the profiler's check
-written out; at call time nothing loops over arguments or asks what kind of op this is. For `mul` it reads, in short:
+written out; at call time nothing loops over arguments or checks the kind of the op. For `mul` it is, in short:
 
     def mul(input, other, *, out=None):
         start_ = None
@@ -34,14 +34,14 @@ PROMOTE_PAIR = {"binary": "promote_arrays", "compare": "promote_arrays", "differ
 NUMBERS_ADD = frozenset({"add", "sub", "mul", "div", "floor_divide"})  # `torch.add(1, 2)` is a tensor
 PROMOTE_SCALAR = {"binary": "promote_number", "compare": "promote_number", "difference": "differing_number",
                   "binary_float": "float_number", "product": "product_number", "quotient": "quotient_number"}
-WIDE = frozenset({"product", "quotient"})  # in them a number beside 16-bit floats keeps its digits
+WIDE = frozenset({"product", "quotient"})  # in these, a number with 16-bit floats keeps its digits
 
 
-# Ops whose variadic argument can be something else by another keyword: `x.view(dtype=torch.int32)`.
+# Ops whose variadic argument can be something else under another keyword: `x.view(dtype=torch.int32)`.
 VARIADIC_OR = {"view": "dtype"}
 
 
-# Ops that old programs call with factors among the tensors.
+# Ops that old programs call with factors between the tensors.
 OLDER = frozenset({"add.Tensor", "sub.Tensor", "addcmul", "addcdiv", "addmm", "addmv", "addr", "addbmm", "baddbmm"})
 
 
@@ -84,7 +84,7 @@ class Writer(GraphWriter):
         if "keepdim" in names and self.facts.where != "n":
             extra.append("keepdims=None")
         if self.older:
-            # Old programs put a factor among the tensors: `torch.add(x, 2, y)`.
+            # Old programs put a factor between the tensors: `torch.add(x, 2, y)`.
             at = parts.index("*") if "*" in parts else len(parts)
             parts[at:at + 1] = ["*older_"]
             starred = True
@@ -105,7 +105,7 @@ class Writer(GraphWriter):
             self.add(3, f"if {name} is None: {name} = {given} or argument_missing({self.name!r}, {name!r})")
             self.add(3, f"if len({name}) == 1 and not hasattr({name}[0], '__index__'):")
             self.add(4, f"{name} = {name}[0]")
-            if other == "dtype":  # other bytes: no gradient comes back through them
+            if other == "dtype":  # other bytes: no gradient flows back through them
                 first = self.tensors[0].python_name
                 self.add(4, f"if type({name}) is DTYPE and {first}.requires_grad: {first} = alias({first})")
         names = self.argument_names()
@@ -139,7 +139,7 @@ class Writer(GraphWriter):
                 self.add(3, f"if {name} is None: v{i} = NO_TENSOR; a{i} = None",
                          f"else: v{i} = {name}; a{i} = {name}._a")
             elif i == 0 and self.schema.name in NUMBERS_ADD and not self.inplace:
-                # Both may be numbers. An exception costs nothing where there is none.
+                # Both may be numbers. An exception that is not raised costs nothing.
                 self.add(3, f"try: a0 = (v0 := {name})._a",
                          f"except AttributeError: v0 = number_tensor({name}); a0 = v0._a")
             else:
@@ -190,12 +190,12 @@ class Writer(GraphWriter):
         self.add(3, kernel_call)
 
     def other_defaults(self) -> str:
-        """A test whether all arguments but the tensors are their defaults."""
+        """A test whether all arguments except the tensors have their defaults."""
         return " and ".join(f"{a.python_name} {'is' if a.default == 'None' else '=='} {a.default}"
                             for a in self.schema.arguments if not a.is_tensor)
 
     def write_directly(self) -> None:
-        """A ufunc writes straight into `out`, if that fits; otherwise the result is stored there afterwards."""
+        """A ufunc writes directly into `out` if that fits; otherwise the result is stored there afterwards."""
         if not self.has_out or not self.facts.ufunc:
             return
         tests = ["out is not None"]
@@ -220,15 +220,15 @@ class Writer(GraphWriter):
         uses = f"    if USES is not None: USES({', '.join(used)})"
         names = [a.python_name for a in self.schema.arguments] + ["out"] * self.has_out
         given = ", ".join(f"{name!r}: {name}" for name in names)
-        # A tap notes the arguments and calls this function again, which it then does not take.
-        # It may be a mode of the program's, whose calls are noted.
+        # A tap notes the arguments and calls this function again, which it then does not take. It may be a mode of the
+        # program's, whose calls are recorded.
         heard = "(p_ is None or setprofile(p_)); " if NATIVE is None else ""
         tap = (f"    if (tap_ := TAP) is not None and tap_.takes(): {heard}"
                f"return tap_.run(op_, {self.inplace}, {{{given}}})")
         # As in PyTorch, an op without tensor arguments has no place in the graph.
         in_graph = bool(self.tensors)
         if self.facts.namespace != "aten":
-            # What runs inside is a program's code, whose calls are noted like any other's.
+            # The code inside is the program's, whose calls are recorded like any others.
             place = "s_.seq if (s_ := THREAD.state).grad else -1" if in_graph else "-1"
             self.add(3, "if OBSERVING:", tap, uses, f"    start_ = open_stretch({inputs}, {place})")
             return
@@ -259,7 +259,7 @@ class Writer(GraphWriter):
         event = "id_ if v1 is not NO_TENSOR else id_scalar_" if scalar else "id_"
         end = f"start_.end({event})" if NATIVE is not None or self.facts.namespace != "aten" else (
             f"o_.extend(({event}, start_, clock(), seq_, d_))")
-        # Converted operands are let go of first: a profile of memory shows them freed in the op, as PyTorch's does.
+        # Converted operands are dropped first: a profile of memory shows them freed in the op, as in PyTorch.
         freed = "".join(f"a{i} = " for i in range(len(self.tensors))) + "None; " if self.facts.promote else ""
         self.add(3, f"if start_ is not None: {freed}{end}")
         if NATIVE is None:
@@ -274,7 +274,7 @@ class Writer(GraphWriter):
         arguments = self.schema.arguments
         values = "".join(f"{a.python_name}, " for a in arguments if not a.keyword_only)
         named = ", ".join(f"{a.python_name!r}: {a.python_name}" for a in arguments if a.keyword_only)
-        # With `out=` given, PyTorch casts nothing.
+        # With `out=`, PyTorch casts nothing.
         condition = "AUTOCAST and out is None" if self.has_out else "AUTOCAST"
         self.add(3, f"if {condition} and (r_ := autocast_call(op_, {policy!r}, ({values}), {{{named}}})) is not None: "
                     "return r_")
@@ -287,7 +287,7 @@ class Writer(GraphWriter):
             if self.inplace:
                 self.add(3, "t_ = v0")
                 return
-            # A device's kernels return arrays of its own; the CPU's may return a number of NumPy.
+            # A device's kernels return its own arrays; the CPU's may return a NumPy number.
             known = " and type(r_) is not type(a0)" if self.tensors and not self.tensors[0].is_list else ""
             self.add(
                 3,
@@ -321,8 +321,8 @@ class Writer(GraphWriter):
         self.add(1, f"def {self.name}({self.signature()}):")
         self.add(2, "start_ = None")
         if NATIVE is None:
-            # A function that notes calls has paused itself when it saw this one begin: inside an op there are none to
-            # note, and noting costs more than the op.
+            # A function that records calls has paused when it saw this op begin: inside an op there is nothing to
+            # record, and recording costs more than the op.
             self.add(2, "p_ = None", "if OBSERVING and (p_ := THREAD.state.paused) is not None: "
                                      "THREAD.state.paused = None")
         if self.facts.scalar_overload and self.pairwise:
@@ -339,9 +339,9 @@ class Writer(GraphWriter):
             self.kernel_body()
         self.add(2, "except Exception as error_:")
         if NATIVE is None:
-            # An argument may answer in the op's place, with the program's code.
+            # An argument may answer instead of the op, with the program's code.
             self.add(3, "if p_ is not None: setprofile(p_)")
-        # The exception knows this frame: a frame that also knows the exception would keep the arguments alive.
+        # The exception refers to this frame: a frame that also refers to the exception would keep the arguments alive.
         self.add(3, "try:",
                  f"    problem_ = explain(op_, error_, {self.values()}, {self.name!r}, operator_)",
                  f"    if problem_ is NotImplemented: return operator_(*{self.values()}[:2])",
@@ -371,13 +371,13 @@ class Writer(GraphWriter):
                 if for_whom == self.everyone() or any(a.is_list and a.name in for_whom for a in self.tensors):
                     self.add(3, "    kept_ = original(v0)")
                 elif for_whom:
-                    # No copy that no formula asks for: in `x.mul_(2)` only a gradient of 2 would.
+                    # No copy unless a formula needs it: in `x.mul_(2)` only a gradient of 2 would.
                     asks = " or ".join(f"v{i}._rg or v{i}._edge is not None or v{i}._of is not None"
                                        for i, argument in self.differentiable() if argument.name in for_whom)
                     self.add(3, f"    if {asks}: kept_ = original(v0)")
         if (self.inplace and self.facts.ufunc and not self.facts.cpu_full
                 and not self.facts.cpu_inplace):
-            # A ufunc can write straight into its target.
+            # A ufunc can write directly into its target.
             arrays = ", ".join(f"a{i}" for i in range(len(self.tensors)))
             self.add(3, f"if a0 is target_ and type(a0) is ndarray: r_ = kernel_({arrays}, target_)", "else:")
             mark = len(self.lines)
@@ -404,7 +404,7 @@ class Writer(GraphWriter):
                 self.add(3, f"if {tests}:", f"    if {enabled}:")
                 self.record(5)
                 if self.schema.returns == ("Tensor",):
-                    # In-place changes of it are refused later, since they would go unrecorded.
+                    # Later in-place changes of it raise an error, because they would not be recorded.
                     self.add(3, "    else: t_._of = (t_._of[0], t_._of[1], 3 if s_.inference else 1)")
                 graph = False
             else:

@@ -1,8 +1,8 @@
-"""`__torch_dispatch__`: modes that are given every op, and classes of tensors that are given those on their instances.
+"""`__torch_dispatch__`: modes, which get every op, and tensor classes, which get the ops on their instances.
 
-They sit at the tap that execution traces use (see `observer.tap`): without a mode, and while no instance of such a
-class lives, no op asks. An op made of other ops runs, and its parts are given away; an op with a kernel is given away
-itself, below autograd. If a gradient is wanted, the op's node is recorded afterwards, around what has come back.
+They use the same tap as execution traces (see `observer.tap`): without a mode, and while no instance of such a class
+lives, no op asks. An op made of other ops runs, and its parts are passed on. An op with a kernel is passed on itself,
+below autograd. If a gradient is needed, the op's node is recorded afterwards, around the returned result.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .registry import Op
 from .schema import as_given
 from .state import THREAD
 
-# Ops that are made of others here and have kernels in PyTorch: a mode is given the whole.
+# Ops that are made of others here but have kernels in PyTorch: a mode gets the whole op.
 WHOLE_FAMILIES = ("_foreach_", "_fused_", "_amp_", "bartlett_", "blackman_", "hamming_", "hann_", "kaiser_")
 WHOLE = frozenset({
     "__ilshift__", "__irshift__", "_addmm_activation", "_embedding_bag_backward", "_is_all_true", "_is_any_true",
@@ -49,14 +49,14 @@ def is_whole(op: Op) -> bool:
 
 
 class _Thread(threading.local):
-    """A thread's modes, innermost last, and whether the op that asks next is one that has been asked about."""
+    """A thread's modes, innermost last, and whether the op that asks next was already passed on."""
 
     def __init__(self) -> None:
         self.modes: list[Any] = []
         self.skip = False
-        self.traced = False  # whether the op that asks next is the trace's to run, and whether it runs one
+        self.traced = False  # whether the trace runs the next op that asks, and whether it is running one
         self.inner = False
-        self.off = 0  # how often asking the arguments' classes was switched off
+        self.off = 0  # how often asking the arguments' classes was turned off
         self.made: Any = None
         self.kept: Any = None
 
@@ -73,12 +73,12 @@ CLASS_EVENT = event_id("PythonSubclass", "op")
 
 
 class _Tap:
-    """Gives ops to the thread's innermost mode, or to the classes of their arguments."""
+    """Passes ops to the thread's innermost mode, or to the classes of their arguments."""
 
     under: Any = None  # the execution trace, if there is one
 
     def takes(self) -> bool:
-        """Whether the op that asks is given away; with arguments of such classes about, it must be looked at."""
+        """Whether the op that asks is passed on; if there may be arguments of such classes, they must be checked."""
         mine = MINE
         if mine.inner or mine.skip:
             mine.inner = mine.skip = False
@@ -107,14 +107,14 @@ class _Tap:
             return self.undisturbed(function, arguments)
         with _Shown(op, function, arguments, MODE_EVENT if MINE.modes else CLASS_EVENT, self.under) as shown:
             shown.result = self.answered(op, inplace, arguments, tensors, classes)
-            # Lists of tensors are tuples to the program and lists to who answers.
+            # Lists of tensors are tuples to the program, and lists to the code that answers.
             return tuple(shown.result) if type(shown.result) is list else shown.result
 
     def answered(self, op: Op, inplace: bool, arguments: dict[str, Any], tensors: list[Tensor],
                  classes: list[Tensor]) -> Any:
-        """What comes back for an op, with the history that the op gives it."""
+        """The result returned for an op, with the history that the op gives it."""
         if op.namespace != "aten":
-            return self.ask(op, inplace, arguments, classes)  # what a program registered for gradients is inside it
+            return self.ask(op, inplace, arguments, classes)  # gradients that a program registered are inside it
         state = THREAD.state
         recorded = state.grad and bool(op.grad) and any(one.requires_grad for one in tensors)
         if recorded and inplace:
@@ -129,12 +129,12 @@ class _Tap:
         if inplace:
             made = tensors[0]
         if not recorded:
-            if inplace and made._version == version:  # or else the class has changed its memory by an op itself
+            if inplace and made._version == version:  # otherwise the class has changed its memory with an op itself
                 bump(made)
             return made
         MINE.made = made
         try:
-            with self.hidden():  # histories of views are followed by ops
+            with self.hidden():  # ops follow the histories of views
                 delivered = _delivering(op, inplace)(**arguments)
         finally:
             MINE.made = MINE.kept = None
@@ -142,12 +142,12 @@ class _Tap:
 
     @staticmethod
     def hidden() -> DisableTorchDispatch:
-        """A context for what is one function in PyTorch, though it is made of ops."""
+        """A context for a function that is one op in PyTorch, although it is made of ops here."""
         return DisableTorchDispatch(modes=True)
 
     @staticmethod
     def undisturbed(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-        """Call an op's function, which is not to ask again."""
+        """Call an op's function, which must not ask again."""
         MINE.skip = True
         try:
             return function(**arguments)
@@ -157,7 +157,7 @@ class _Tap:
     def ask(self, op: Op, inplace: bool, arguments: dict[str, Any], classes: list[Tensor]) -> Any:
         """Let the innermost mode answer, then the arguments' classes; ops that a mode calls go to the next one."""
         values = dict(arguments)
-        # An argument of the op itself may be called `out` too.
+        # An argument of the op itself may also be called `out`.
         out = values.pop("out") if len(values) > len(op.schema.arguments) else None
         args, kwargs = as_given(op.schema, values.values())
         if out is not None:
@@ -185,7 +185,7 @@ class _Tap:
                             f"returned NotImplemented:\n{listed}")
 
     def enter(self, event: int, seq: int, given: Any, *graph_node: Any) -> Any:
-        """Spans that are no ops are nothing to a mode."""
+        """Spans that are not ops mean nothing to a mode."""
         return None if self.under is None else self.under.enter(event, seq, given, *graph_node)
 
 
@@ -193,7 +193,7 @@ TAP = _Tap()
 
 
 class _Shown:
-    """While a recorder or an execution trace is active: the op, and in it the Python code that answers."""
+    """While a recorder or an execution trace is active: records the op, and in it the Python code that answers."""
 
     __slots__ = ("events", "noted", "result", "stretches")
 
@@ -237,12 +237,12 @@ def asked(tensors: list[Tensor]) -> list[Tensor]:
 
 
 def needs_old_value(op: Op) -> bool:
-    """Whether a formula of an op needs what its first argument was before."""
+    """Whether a formula of an op needs the old value of its first argument."""
     return any("self" in formula_parameters(formula) for formula in op.grad.values())
 
 
 def with_history(made: Any, delivered: Any, arguments: list[Tensor]) -> Any:
-    """What a class has answered, with the history that was recorded for it."""
+    """A class's answer, with the history that was recorded for it."""
     several = isinstance(made, (tuple, list))
     answers, recorded = (made, delivered) if several else ((made,), (delivered,))
     results = [_following(one, other, arguments) for one, other in zip(answers, recorded, strict=True)]
@@ -267,7 +267,7 @@ def _following(made: Any, delivered: Any, arguments: list[Tensor]) -> Any:
 
 
 def watch(tensor: Tensor) -> None:
-    """Ask about ops as long as this tensor lives, whose class takes them over."""
+    """Ask about ops as long as this tensor, whose class takes them over, is alive."""
     LIVING.add(weakref.ref(tensor, _gone))
     tap(TAP, "dispatch")
 
@@ -306,7 +306,7 @@ def tensors_in(values: Any) -> list[Tensor]:
 
 
 def _deliver(*values: Any) -> Any:
-    """Stands for the kernel where a mode has done its work already."""
+    """Takes the place of the kernel if a mode has already done its work."""
     made = MINE.made
     return [one._a for one in made] if isinstance(made, (tuple, list)) else made._a
 
@@ -320,25 +320,25 @@ def _as_they_are(first: Any, second: Any) -> Any:
 
 
 class _Plans:
-    """Leaves numbers as they are."""
+    """Leaves numbers unchanged."""
 
     def get(self, key: Any) -> Callable[[Any], Any]:
-        """How to use a number of a type beside an array."""
+        """The use of a number of a type beside an array."""
         return _as_it_is
 
 
-# What brings two operands to one dtype, which a kernel that is not called does not need.
+# Conversion of two operands to one dtype, which is not needed for a kernel that is not called.
 OF_TWO = (*PROMOTE_PAIR.values(), *PROMOTE_SCALAR.values())
 _DELIVERING: dict[tuple[Op, bool], Callable[..., Any]] = {}
 
 
 def _delivering(op: Op, inplace: bool) -> Callable[..., Any]:
-    """The op's function with `_deliver` for its kernel."""
+    """The op's function with `_deliver` as its kernel."""
     found = _DELIVERING.get((op, inplace))
     if found is None:
         made: Any = compile_op(op, inplace)
         if hasattr(made, "__face__"):
-            made = made.__wrapped__  # as it is when it does not ask for overriders
+            made = made.__wrapped__  # the form that does not ask overriding objects
         cells = tuple(CellType(_deliver) if name in ("kernel_", "kernel_full_") else cell
                       for name, cell in zip(made.__code__.co_freevars, made.__closure__, strict=True))
         # It has a namespace of its own: there is nothing left to observe, no new memory and no cast.

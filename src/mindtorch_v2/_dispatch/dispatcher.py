@@ -1,7 +1,7 @@
-"""Compiles ops into callables: the kernel execution path, with the profiler's hook in it.
+"""Compiles ops into callables: the path to kernels, with the profiler's hook in it.
 
-`compile_op` turns a declaration into a function (see `codegen` for what it looks like). The functions share one
-globals dictionary, `observer.HOOK`, so that switching the profiler on is one store there and checking for it one load.
+`compile_op` turns a declaration into a function (`codegen` shows one). The functions share one globals dictionary,
+`observer.HOOK`. So turning the profiler on is one store there, and checking for it is one load.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from .state import THREAD
 
 
 class _NoTensor:
-    """Stands where a tensor could be: a Python number or an absent optional argument. Gradients never flow to it."""
+    """Takes the place of a tensor: for a Python number or a missing optional argument. Gradients never flow to it."""
 
     _rg = False
     _edge = _of = _st = None
@@ -70,7 +70,7 @@ def number_tensor(value: Any) -> Tensor:
 
 
 def as_array(value: Any) -> Any:
-    """NumPy returns scalars where PyTorch returns 0-d tensors; arrays of other devices pass."""
+    """NumPy returns scalars where PyTorch returns 0-d tensors; arrays of other devices pass unchanged."""
     if type(value) in BY_ARRAY:
         return value
     if type(value) in SCALAR_TYPES or isinstance(value, (np.generic, bool, int, float, complex)):
@@ -79,7 +79,7 @@ def as_array(value: Any) -> Any:
 
 
 def store(target: Any, result: Any) -> Any:
-    """Write an in-place op's result into its target, refusing what PyTorch refuses."""
+    """Write an in-place op's result into its target; raise an error where PyTorch does."""
     if result is target:
         return target
     result = as_array(result)
@@ -120,7 +120,7 @@ def write_out(op: Op, out: Any, result: Any, inputs: tuple[Any, ...] = ()) -> An
     if result.requires_grad:
         raise_out_grad(op)
     apart = op.name in APART
-    # `gather` reads an index before it writes there, so that `out=` may be the index itself, once it has its shape.
+    # `gather` reads an index before it writes there, so `out=` may be the index itself, once it has its shape.
     late = inputs[1:] if op.name == "gather" else ()
     for array in inputs[:len(inputs) - len(late)]:
         (check_apart if apart else check_overlap)(out._a, array)
@@ -134,7 +134,7 @@ def write_out(op: Op, out: Any, result: Any, inputs: tuple[Any, ...] = ()) -> An
                           "elements first, t.resize_(0), to say that this is meant.", UserWarning, stacklevel=4)
         aten.resize_(out, result._a.shape)
         if not result._a.flags.c_contiguous and dense(result._a):
-            out.as_strided_(result.shape, result.stride())  # memory of its own lies as a new result's
+            out.as_strided_(result.shape, result.stride())  # memory of its own gets the layout of a new result
     for array in late:
         check_overlap(out._a, array)
     copy_array(out._a, result._a)
@@ -143,18 +143,18 @@ def write_out(op: Op, out: Any, result: Any, inputs: tuple[Any, ...] = ()) -> An
 
 
 def write_results(name: str, out: Any, result: Any) -> Any:
-    """`write_out` for a function that is no op of its own."""
+    """`write_out` for a function that is not an op."""
     return write_out(Op(f"{name}(Tensor self) -> Tensor", composite=write_results), out, result)
 
 
 @functools.lru_cache(maxsize=256)
 def _result_type(kernel: Any, *dtypes: np.dtype) -> np.dtype:
-    """What a ufunc makes of arrays of these types."""
+    """The result of a ufunc for arrays of these types."""
     return ufunc_of(kernel).resolve_dtypes((*dtypes, None))[-1]
 
 
 def writes_into(kernel: Any, out: Any, *arrays: Any) -> bool:
-    """Compute what a ufunc gives into a tensor if that has the result's shape and type, and say whether it had."""
+    """Write a ufunc's result into a tensor if that has the right shape and type; returns whether it had."""
     target: Any = out._a if isinstance(out, Tensor) and not out._rg else None
     if type(target) is not ndarray:
         return False
@@ -180,7 +180,7 @@ def writes_into(kernel: Any, out: Any, *arrays: Any) -> bool:
 
 
 def older_form(function: Callable[..., Any], values: tuple[Any, ...], out: Any = None) -> Any:
-    """A call with factors among the tensors, as programs for old versions of PyTorch have it."""
+    """A call with factors between the tensors, as in programs for old versions of PyTorch."""
     name = function.__name__
     tensors = [v for v in values if isinstance(v, Tensor)]
     factors = [v for v in values if not isinstance(v, Tensor)]
@@ -196,13 +196,13 @@ def older_form(function: Callable[..., Any], values: tuple[Any, ...], out: Any =
 
 
 def refuse_saving() -> None:
-    """Memory of inference mode may change unnoticed, so that no backward can rely on it."""
+    """Raise an error: memory of inference mode may change unnoticed, so no backward can rely on it."""
     raise RuntimeError("Inference tensors cannot be saved for backward. Clone them outside inference mode, or compute "
                        "with them under no_grad or inference_mode.")
 
 
 def first_share(tensor: Tensor) -> Shared:
-    """`tensor.shared()` for a tensor that was just made, and so has none yet."""
+    """`tensor.shared()` for a new tensor, which has none yet."""
     shared = tensor._st = new(Shared)
     shared.storage = None
     shared.version = 0
@@ -210,7 +210,7 @@ def first_share(tensor: Tensor) -> Shared:
 
 
 def raise_out_grad(op: Op) -> None:
-    """Gradients cannot flow through `out=`."""
+    """Raise an error: gradients cannot flow through `out=`."""
     raise RuntimeError(
         f"{op.name}(): functions with out=... arguments don't support automatic differentiation, "
         "but one of the arguments requires grad."
@@ -233,7 +233,7 @@ def wrap_views(source: Tensor, arrays: Any) -> tuple[Tensor, ...]:
 
 
 def zeros_for(node: Node, grads: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Zero gradients for outputs that were not used, so that formulas need not ask."""
+    """Zero gradients for unused outputs, so that formulas need not check."""
     for grad in grads:
         if grad is None:
             break
@@ -327,9 +327,9 @@ def compile_op(op: Op, inplace: bool = False) -> Callable[..., Any]:
 
 
 def make_ready(*keys: str) -> None:
-    """Compile ops (in-place forms: `_` behind the name) whose code is on disk; the others wait for their first use.
+    """Compile ops (in-place forms: `_` after the name) whose code is on disk; the others wait for their first use.
 
-    For the modules whose users will soon need them: a first step then takes little longer than the next.
+    For the modules whose users will soon need them: a first step then takes little longer than the next one.
     """
     for key in keys:
         name, dot, overload = key.partition(".")
@@ -367,7 +367,7 @@ def execute(code: CodeType) -> Callable[..., Any]:
 
 
 def node_class(op: Op, made: Recipe, inplace: bool) -> type[Node] | None:
-    """The class of the nodes this op records, named as PyTorch names it."""
+    """The class of the nodes that this op records, with PyTorch's name."""
     if made.apply is None:
         return None
     name = op.inplace_node if inplace else op.node
@@ -384,7 +384,7 @@ def node_class(op: Op, made: Recipe, inplace: bool) -> type[Node] | None:
 def describer(op: Op) -> list[Callable[..., int]]:
     """A cell with a function from an op's arguments to the number of their description, made at its first call."""
     if NATIVE is not None and not stands_for_list(op.schema_text):
-        return [remembering(describe_each, True)]  # the twin describes by itself: no code is worth writing
+        return [remembering(describe_each, True)]  # the twin describes by itself: no code is needed
 
     def first_call(*values: Any) -> int:
         code, lengths = inputs_recipe(op.schema_text)

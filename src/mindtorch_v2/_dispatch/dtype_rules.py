@@ -1,7 +1,7 @@
-"""Which dtypes PyTorch's kernels refuse although ours could compute them, op by op.
+"""The dtypes that PyTorch's kernels refuse although ours could compute them, op by op.
 
-A program must not come to rely on what PyTorch does not do, so these ops look at the dtype of their first array. Ops
-whose own code looks at it, and those that fail by themselves, are not listed. The oracle's tests ask PyTorch.
+A program must not rely on something that PyTorch does not do, so these ops check the dtype of their first array. Ops
+whose own code checks it, and ops that fail by themselves, are not listed. The oracle's tests compare with PyTorch.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ b linalg_cross:cross _trilinear:bmm
 c fractional_max_pool2d:fractional_max_pool2d_out_frame fractional_max_pool3d:fractional_max_pool3d_out_frame
 busl max_pool2d_with_indices_backward:max_pool2d_backward max_pool3d_with_indices_backward:max_pool3d_backward
 """
-# Without elements these do not come to their kernel.
+# Without elements, these do not reach their kernel.
 EMPTY_IS_FINE = frozenset({"searchsorted", "bucketize", "_adaptive_avg_pool2d"})
 
 
@@ -67,14 +67,14 @@ REFUSED = _read(_TABLE)
 
 
 def unsupported(kernel: str, array_dtype: Any) -> NotImplementedError:
-    """PyTorch's refusal of a dtype."""
+    """PyTorch's error for a dtype."""
     from .promotion import pretty
 
     return NotImplementedError(f"\"{kernel}\" not implemented for '{pretty(FROM_NUMPY[array_dtype])}'")
 
 
 def choosy(key: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """The kernel of an op, which looks at its first array's dtype if PyTorch's does."""
+    """The kernel of an op, with a check of its first array's dtype if PyTorch has one."""
     if key not in REFUSED:
         return kernel
     name, kinds = REFUSED[key]

@@ -1,6 +1,6 @@
 """Turns a failed kernel call into PyTorch's error.
 
-Checks that only matter when something is wrong are made here, after the failure, so that the hot path has none.
+Checks that matter only when something is wrong are made here, after the failure, so the hot path has none.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from .promotion import check_cast, number_array, result_dtype
 from .registry import Op
 from .schema import as_given
 
-OPERANDS = (Tensor, int, float, complex, np.number, np.bool_)  # what stands beside a tensor in `x + y`
+OPERANDS = (Tensor, int, float, complex, np.number, np.bool_)  # operands of a tensor in `x + y`
 PACKAGE_FILES = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NUMPY_FILES = os.path.dirname(os.path.abspath(np.__file__))
 _TOO_BIG = ("array is too big", "Maximum allowed dimension exceeded")
 
 
 def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str, operator: Any = None) -> Any:
-    """The exception to raise instead of `error`, which may be `error` itself; or `Taken`, with a result after all.
+    """The exception to raise instead of `error`, possibly `error` itself; or `Taken`, with a result after all.
 
-    NotImplemented if the op was called as an operator with an operand it does not know: `operator` answers then.
+    NotImplemented if the op was called as an operator with an unknown operand: then `operator` answers.
     """
     taken = claim(values, sys._getframe(1), lambda: public_call(op, values, form))
     if taken is not None:
         return taken
     if op.namespace != "aten":
-        return error  # what the program's own function has raised
+        return error  # the program's own function raised it
     if isinstance(error, NobodyAnswers):
         return TypeError(str(error)) if operator is None else NotImplemented
     if op.name in NUMBERS_ADD and not form.endswith("_") and isinstance(values[0], OPERANDS[1:]):
@@ -54,10 +54,10 @@ def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str, operat
     if operator is not None and not all(isinstance(value, operands) for value in values[:2]):
         return NotImplemented
     arguments = op.schema.arguments
-    # A composite's parts have said already what does not fit.
+    # A composite's parts have already said what does not fit.
     scalar_ok = op.promote in PROMOTE_SCALAR or (
         op.composite is not None and isinstance(error, RuntimeError))
-    first = 0 if form.endswith("_") else 1  # in-place forms are methods, whose tensor is not counted
+    first = 0 if form.endswith("_") else 1  # in-place forms are methods, which do not count their tensor
     for position, (argument, value) in enumerate(zip(arguments, values), start=first):
         if not argument.is_tensor or isinstance(value, Tensor) or (value is None and argument.is_optional):
             continue
@@ -120,7 +120,7 @@ def explain(op: Op, error: Exception, values: tuple[Any, ...], form: str, operat
 
 
 def no_cast(op: Op, values: tuple[Any, ...], form: str, out: Any) -> RuntimeError | None:
-    """What PyTorch says first of dtypes that a kernel refuses: that what is written to could not hold the result."""
+    """PyTorch's first check of dtypes that a kernel refuses: whether the target could hold the result."""
     inplace = form.endswith("_") and (not form.endswith("__") or form.startswith("__i"))  # `<<` is `__lshift__`
     target = values[0] if inplace else out
     beside = op.overload == "Scalar" and [argument.name for argument in op.schema.arguments[1:2]] == ["other"]
@@ -142,7 +142,7 @@ def no_cast(op: Op, values: tuple[Any, ...], form: str, out: Any) -> RuntimeErro
 
 
 def not_a_call(op: Op, form: str, values: tuple[Any, ...], said: str) -> TypeError:
-    """What an argument of the wrong kind raises, in the form PyTorch has for functions with one or more signatures."""
+    """The error for an argument of the wrong kind, in PyTorch's form for functions with one or more signatures."""
     args, named = as_given(op.schema, values)
     if not takes_several(form, len(args) + len(named)):
         return TypeError(f"{form}(): {said}")
@@ -152,7 +152,7 @@ def not_a_call(op: Op, form: str, values: tuple[Any, ...], said: str) -> TypeErr
 
 
 def wrong_kind(kind: str, value: Any) -> str | None:
-    """What an argument of a type should be, if a value is plainly something else."""
+    """The expected type of an argument, if a value clearly has another."""
     if value is None:
         return None
     name = kind.rstrip("?")
@@ -176,7 +176,7 @@ _RAISES = frozenset({dis.opmap["RAISE_VARARGS"], dis.opmap["RERAISE"]})
 
 
 def is_foreign(error: Exception) -> bool:
-    """Whether an error was raised by NumPy or by Python itself, not by a `raise` in this package."""
+    """Whether NumPy or Python itself raised an error, not a `raise` in this package."""
     trace = error.__traceback__
     if trace is None:
         return False
@@ -189,7 +189,7 @@ def is_foreign(error: Exception) -> bool:
 
 
 def in_own_words(error: Exception, values: tuple[Any, ...], form: str, tensors: list[Tensor]) -> Exception:
-    """An error that NumPy raised, as one that speaks of the op and of what it was given."""
+    """Translate NumPy's error into one about the op and its arguments."""
     if not isinstance(error, (ValueError, TypeError, IndexError, AttributeError)) or not is_foreign(error):
         return error
     if isinstance(error, IndexError):
@@ -203,7 +203,7 @@ def in_own_words(error: Exception, values: tuple[Any, ...], form: str, tensors: 
 
 
 def given(values: tuple[Any, ...]) -> str:
-    """Arguments in short."""
+    """A short description of arguments."""
     return ", ".join(f"a tensor of shape {list(v._a.shape)} and type {v.dtype}" if isinstance(v, Tensor) else
                      reprlib.repr(v) for v in values if v is not None)
 
@@ -214,9 +214,9 @@ def listed(values: tuple[Any, ...]) -> list[Tensor]:
 
 
 def on_devices(op: Op, values: tuple[Any, ...], form: str, out: Any) -> Any:
-    """What comes of operands of which some are on a device that is not the CPU; None if that is not what is wrong.
+    """The outcome for operands of which some are on a device other than the CPU; None if that is not the problem.
 
-    A tensor of the CPU without dimensions goes along with any device, as a number does.
+    A tensor of the CPU without dimensions works with any device, as a number does.
     """
     tensors = [v for v in values if isinstance(v, Tensor)]
     numbers = [t for t in tensors if t.is_cpu and not t._a.shape]
@@ -233,15 +233,15 @@ def on_devices(op: Op, values: tuple[Any, ...], form: str, out: Any) -> Any:
 
 
 def is_flipped(tensor: Tensor) -> bool:
-    """Whether a tensor shows the conjugates or negatives of what is in memory."""
+    """Whether a tensor shows the conjugates or negatives of its memory."""
     return type(tensor._a) is FlippedArray
 
 
 def on_plain_operands(op: Op, values: tuple[Any, ...], form: str, out: Any) -> Taken | None:
-    """What a kernel makes of flipped operands that it could not read: the op runs again, on what they show."""
+    """The outcome for flipped operands that a kernel could not read: the op runs again on their values."""
     if op.composite is not None or op.view:
         return None  # its parts have done so
-    operands = [*values[form != op.name:], *listed(values)]  # without the one that is written to
+    operands = [*values[form != op.name:], *listed(values)]  # without the target
     kept = [(t, t._a) for t in operands if isinstance(t, Tensor) and is_flipped(t)]
     if not kept:
         return None
@@ -255,13 +255,13 @@ def on_plain_operands(op: Op, values: tuple[Any, ...], form: str, out: Any) -> T
             tensor._a = array
 
 
-# What may write the same value to an element more than once.
+# Ops that may write the same value to an element more than once.
 DOUBTFUL = frozenset({"index_fill_", "masked_fill_", "_index_put_impl_"})
 REPEATABLE = DOUBTFUL | {"fill_", "zero_", "index_put_", "tril_", "triu_"}
 
 
 def on_locked_memory(op: Op, values: tuple[Any, ...], form: str, out: Any) -> Any:
-    """What comes of writing to memory that is locked since it shows elements twice, or is a view of such; or None."""
+    """The outcome of writing to locked memory, which shows elements twice, or to a view of such memory; or None."""
     targets = [t for t in ((values[0],) if out is None else out if isinstance(out, (tuple, list)) else (out,))
                if isinstance(t, Tensor) and type(t._a) is np.ndarray and not t._a.flags.writeable]
     again = [t for t in targets if any(s == 0 and n > 1 for s, n in zip(t._a.strides, t._a.shape))]
@@ -277,7 +277,7 @@ def on_locked_memory(op: Op, values: tuple[Any, ...], form: str, out: Any) -> An
         for tensor in targets:
             tensor._a.flags.writeable = True
     except ValueError:
-        return None  # memory that its owner does not let be written to
+        return None  # memory that its owner made read-only
     try:
         args, named = as_given(op.schema, values)
         return Taken(op.forms[form != op.name](*args, **named, **({} if out is None else {"out": out}))
@@ -288,13 +288,13 @@ def on_locked_memory(op: Op, values: tuple[Any, ...], form: str, out: Any) -> An
 
 
 def public_call(op: Op, values: tuple[Any, ...], form: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-    """The function that a program has called to run an op, and the arguments, without those that have defaults."""
+    """The function that a program called to run an op, and its arguments, without those at their defaults."""
     public = getattr(sys.modules[PACKAGE], form, None) or op.forms[form != op.name]
     return public, *as_given(op.schema, values)
 
 
 def no_memory(error: MemoryError) -> Exception:
-    """PyTorch's error for memory that the system did not give, after telling a recording of it."""
+    """PyTorch's error for a failed allocation, after reporting it to a recording."""
     size = tell_refusal(error)
     if size is None:
         return RuntimeError(f"DefaultCPUAllocator: can't allocate memory: {error}")

@@ -1,4 +1,4 @@
-"""Everything that the generated functions of an op depend on, and nothing else: what is kept on disk is found by it."""
+"""Everything that an op's generated functions depend on, and nothing else: it is the key of the code on disk."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .registry import Op
 
 
 class Facts(NamedTuple):
-    """One form of an op, as those see it who write its functions. What a field means is said at `Op`."""
+    """One form of an op, for the code that writes its functions. `Op` explains the fields."""
 
     schema_text: str
     key: str
@@ -20,7 +20,7 @@ class Facts(NamedTuple):
     composite: bool  # whether it is made of other ops
     cpu_full: bool  # whether there is such a kernel
     cpu_inplace: bool
-    ufunc: bool  # whether the kernel is one
+    ufunc: bool  # whether the kernel is a ufunc
     formulas: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]  # arguments, and the parameters of their formula
     promote: str | None
     scalar_overload: bool
@@ -46,5 +46,5 @@ def formula_parameters(formula: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def ufunc_of(kernel: Any) -> Any:
-    """The ufunc that a kernel is, or that it says it calls after its own checks, with the `out` that it is given."""
+    """The kernel's ufunc, or the one that it calls after its own checks, with the given `out`."""
     return getattr(kernel, "ufunc", kernel)

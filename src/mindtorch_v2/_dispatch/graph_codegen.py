@@ -1,6 +1,6 @@
 """Writes the part of an op's function that records a node, and the node's own function, `apply`.
 
-Names are those of `codegen`. A formula's parameter names say what the node keeps for it, in slots that begin with `v_`.
+Names are those of `codegen`. A formula's parameter names say what the node saves for it, in slots that begin with `v_`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from .schema import Argument, parse_schema
 
 
 class GraphWriter:
-    """Collects the lines of one function; knows how its op is differentiated."""
+    """Collects the lines of one function; knows the op's derivative."""
 
-    pairwise: bool  # whether two operands are brought to one dtype
+    pairwise: bool  # whether two operands are converted to one dtype
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
@@ -63,7 +63,7 @@ class GraphWriter:
         return {argument.name for _, argument in self.differentiable()}
 
     def users_of(self, parameter: str) -> set[str]:
-        """The arguments whose gradients are computed from something that is saved."""
+        """The arguments whose gradients are computed from something saved."""
         return {name for names, parameters in self.facts.formulas if parameter in parameters for name in names}
 
     def saves(self, indent: int) -> None:
@@ -73,7 +73,7 @@ class GraphWriter:
             for parameter in parameters:
                 if parameter not in ("grad", "grads", "given_grads", "needs"):
                     users.setdefault(parameter, []).extend(names)
-        conditions: dict[str, str] = {}  # on which an argument is kept, where that is not always
+        conditions: dict[str, str] = {}  # conditions under which an argument is kept, if not always
         for parameter, wanted in users.items():
             slot = f"v_{parameter}"
             self.slots[parameter] = slot
@@ -109,7 +109,7 @@ class GraphWriter:
                 return "(r_, first_share(t_), 0)", True
             output = self.output(number)
             return f"({output}._a, {output}._st or {output}.shared(), {output}._version)", True
-        # For formulas that only need to know how an argument lies in memory; its contents are not kept for them.
+        # For formulas that need only the memory layout of an argument; its contents are not kept.
         if parameter.endswith("_strides") and parameter[: -len("_strides")] in index:
             return f"v{index[parameter[: -len('_strides')]]}._a.strides", False
         if parameter.endswith("_geometry"):
@@ -185,7 +185,7 @@ class GraphWriter:
             else:
                 nothing = ", ".join("None" for _ in names)
                 lines.append(f"        g{g} = {call} if {test} else ({nothing})")
-                # What was computed along with the rest and leads nowhere goes here, not when the node is done.
+                # A value that was computed with the rest but is not needed is freed here, not when the node is done.
                 results.update({name: f"(g{g}[{k}] if edges[{position[name]}] is not None else None)"
                                 for k, name in enumerate(names)})
         lines.append(f"        return ({', '.join(results[name] for name in order)},)")
@@ -194,7 +194,7 @@ class GraphWriter:
     def apply_argument(self, parameter: str, names: tuple[str, ...], position: dict[str, int]) -> str:
         if parameter in ("grad", "grads"):
             return parameter
-        if parameter == "given_grads":  # with None for outputs that were not used; for formulas that can do with less
+        if parameter == "given_grads":  # with None for unused outputs; for formulas that allow this
             return "grads"
         if parameter == "needs":
             inside = ", ".join(f"edges[{position[n]}] is not None" for n in names)

@@ -1,7 +1,7 @@
-"""Ops on images whose results lie in memory as their inputs do: channels last stays channels last.
+"""Ops on images whose results keep the memory order of their inputs: channels last stays channels last.
 
-Kernels compute row by row; where an operand has its channels last, the result is laid out so afterwards. Other operands
-pay for one look at a flag.
+Kernels compute in row-major order; if an operand has its channels last, the result is rearranged afterwards. Other
+operands pay for one check of a flag.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ FOLLOWS: dict[str, tuple[tuple[int, tuple[int, ...]], ...]] = {
 
 
 def is_channels_last(array: Any) -> bool:
-    """Whether an array of images has its channels last in memory, and not the width."""
+    """Whether an array of images has its channels, not its width, last in memory."""
     flags = array.flags
     if flags.c_contiguous or array.ndim not in ORDERS:
         return False
@@ -57,7 +57,7 @@ def channels_last(array: Any) -> Any:
 
 
 def following(name: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """A kernel whose results lie in memory as its operands do, if it is that of such an op."""
+    """A kernel whose results keep the memory order of its operands, if the op is one of these."""
     rules = FOLLOWS.get(name)
     if rules is None:
         return kernel

@@ -1,4 +1,4 @@
-"""The one flag that `Module.__call__` checks. Hooks of modules raise it, and so does a recording that watches calls."""
+"""The one flag that `Module.__call__` checks. Module hooks set it, and so does a recording that watches calls."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ class Flag:
 
     raised = False
     hooks = False  # whether any hook was ever registered in this process
-    # Called as `watch(module, args, kwargs)` in place of the module's `_call_impl`, which it calls if there are hooks.
+    # Called as `watch(module, args, kwargs)` instead of the module's `_call_impl`, which it calls if there are hooks.
     watch: Callable[[Any, Any, Any], Any] | None = None

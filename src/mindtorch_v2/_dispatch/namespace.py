@@ -1,4 +1,4 @@
-"""`aten`: the compiled ops by name, for formulas and composites; compiles an op when it is first asked for.
+"""`aten`: the compiled ops by name, for formulas and composites; it compiles an op on first access.
 
 `aten.mul` is the public form of `mul`; `aten.sum__dim_IntList` is one overload of it, `aten.sum__default` the one
 without a name.
@@ -17,13 +17,13 @@ from .registry import CHOOSERS, OPS, OVERLOADS, Op
 
 
 class LateFamilies(Protocol):
-    """Families of ops that are loaded when a name is asked for that the others do not have."""
+    """Families of ops that are loaded when a program asks for a name that the loaded ones do not have."""
 
     def families(self) -> Mapping[str, str]:
         """The family of every op in them."""
 
     def missing(self, name: str | None) -> list[str]:
-        """The family that has an op, or an in-place form, of a name, or all; without those that are loaded."""
+        """The unloaded families with an op, or an in-place form, of a name; or all unloaded families."""
 
     def load(self, families: Iterable[str]) -> None:
         """Load families."""
@@ -33,7 +33,7 @@ class LateFamilies(Protocol):
 COMPILER: list[Callable[[Op, bool], Callable[..., Any]]] = []
 # Set by `_ops`: the families of ops that are not loaded at import.
 LATE: list[LateFamilies] = []
-# Called with the name of each function that is looked up for the first time, and the function.
+# Called with the name and the function at the first look-up of each function.
 LOOKUPS: list[Callable[[str, Any], None]] = []
 
 
@@ -42,7 +42,7 @@ LOCK = held_across_forks(threading.RLock())
 
 
 def load_late(name: str | None = None) -> bool:
-    """Load those families that were left for later and have an op of a name, or all; whether there were any."""
+    """Load the late families that have an op of a name, or all; returns whether there were any."""
     with LOCK:
         missing = [family for late in LATE for family in late.missing(name)]
         if not missing:
@@ -54,7 +54,7 @@ def load_late(name: str | None = None) -> bool:
 
 
 def late_names() -> set[str]:
-    """The names of the ops in the families that were left for later."""
+    """The names of the ops in the families that are not loaded."""
     return {name for late in LATE for name in late.families()}
 
 
@@ -67,7 +67,7 @@ def find(name: str) -> Callable[..., Any] | None:
 
 
 def find_loaded(name: str) -> Callable[..., Any] | None:
-    """`find` among the families that are loaded."""
+    """`find` among the loaded families."""
     if name in CHOOSERS:
         return CHOOSERS[name][0]
     base, separator, overload = name.rpartition("__")
@@ -89,7 +89,7 @@ def find_loaded(name: str) -> Callable[..., Any] | None:
 
 
 class Namespace:
-    """Attribute access to `find`, remembered after the first time."""
+    """Attribute access to `find`, cached after the first time."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         found = find(name)
@@ -105,9 +105,9 @@ aten = Namespace()
 
 
 class Offered:
-    """`aten` for those parts of the package whose calls are offered to overriders like a program's own.
+    """`aten` for the parts of the package whose calls are offered to overriding objects, like a program's own.
 
-    `_faces` swaps it for `aten` in modules that are loaded already; a module that may be loaded later imports it.
+    `_faces` puts it in the place of `aten` in loaded modules; a module that may be loaded later imports it.
     """
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
@@ -117,9 +117,9 @@ class Offered:
 
 
 class Public:
-    """The functions of `torch` as a program finds them, those that it has put in their place included.
+    """The functions of `torch` as a program finds them, including the program's own replacements.
 
-    For what PyTorch has in Python and calls by these names, such as random draws.
+    For code that is Python in PyTorch and calls functions by these names, such as random draws.
     """
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
@@ -130,6 +130,6 @@ PACKAGE = __name__.partition(".")[0]
 public = Public()
 
 
-# Set by `_faces` while functions ask: what asks, by what `aten` has in its place.
+# Set by `_faces` while functions ask: the asking functions, by the entries of `aten`.
 ASKING: dict[Any, Any] = {}
 offered = Offered()

@@ -1,8 +1,8 @@
-"""The C twins of the recording code (`NATIVE`) and of the backward pass (`WALK`), where they were built, or None.
+"""The C twins of the recording code (`NATIVE`) and of the backward pass (`WALK`), or None if they were not built.
 
-They have the results of the Python code they stand for, at a fraction of the cost, and are never required. The
-environment variable `MINDTORCH_NATIVE` decides: `0` never uses them, `1` fails where one is missing, otherwise they are
-used if they are there.
+They give the results of the Python code that they replace, at a fraction of the cost, and are never required. The
+environment variable `MINDTORCH_NATIVE` decides: with `0` they are never used, with `1` a missing one is an error,
+otherwise they are used if they exist.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from types import ModuleType
 
-# Of the interfaces: a build from older sources is as good as none.
+# Of the interfaces: a build from older sources is not used.
 VERSION = 16
 WALK_VERSION = 3
 
 
 def load(wish: str) -> ModuleType | None:
-    """The recorder, if it is wanted, built for this version, and reads the same clock as Python does."""
+    """The recorder, if it is wanted, built for this version, and reads the same clock as Python."""
     module = _built(".._native._recorder", VERSION, wish)
     if module is not None and (
             time.get_clock_info("perf_counter").implementation != "clock_gettime(CLOCK_MONOTONIC)"):

@@ -22,25 +22,25 @@ from .state import NEW_THREAD, STATES, THREAD, ThreadState
 class Hook(TypedDict, total=False):
     """The globals of all generated functions: the slots through which the runtime reports, and what functions call.
 
-    A changed value is seen by every op at its next call. The dispatcher adds further names, which only functions use.
+    Every op sees a changed value at its next call. The dispatcher adds further names, which only functions use.
     """
 
-    OBSERVING: bool  # whether anybody hears of ops
+    OBSERVING: bool  # whether ops report to a recorder or a tap
     DESCRIBE: bool  # whether their arguments are described
-    CALLS: bool  # whether Python calls are noted
+    CALLS: bool  # whether Python calls are recorded
     ALLOCATED: Callable[[Any], None] | None  # called with every array that a new tensor owns
-    FAILED: Callable[[int], None] | None  # with the size of each allocation for which there was no memory
-    MOVED: Callable[[Any, Any], None] | None  # with each tensor that is about to take an array in place of its own
-    STEPPED: Callable[[Any], None] | None  # with each optimizer that made a step
-    TAP: Any  # asked to run ops in their own place, and hears of spans; see `tap`
+    FAILED: Callable[[int], None] | None  # called with the size of each failed allocation
+    MOVED: Callable[[Any, Any], None] | None  # called with each tensor that is about to replace its array
+    STEPPED: Callable[[Any], None] | None  # called with each optimizer that made a step
+    TAP: Any  # runs ops and sees spans; see `tap`
     USES: Callable[..., None] | None  # called with the arguments of each op that starts
     AUTOCAST: bool  # whether a thread is inside an enabled autocast
     INFERENCE: int  # how many threads are in inference mode
     INFERENCE_SEEN: bool  # whether there was one, ever
-    begin: Callable[..., Any]  # where the twin in C records: an op starts
+    begin: Callable[..., Any]  # if the C twin records: an op starts
     clock: Callable[[], int]
     ndarray_: type
-    place: Callable[[], int]  # the line of the program that runs, as what is added to a sequence number
+    place: Callable[[], int]  # the line of the program that runs, as a number to add to a sequence number
     setprofile: Callable[[Any], None]
     tell_refusal: Callable[[MemoryError], int | None]
     THREAD: Any
@@ -49,17 +49,17 @@ class Hook(TypedDict, total=False):
 HOOK: Hook = {"INFERENCE": 0, "INFERENCE_SEEN": False, "OBSERVING": False, "DESCRIBE": False, "ALLOCATED": None,
               "USES": None, "STEPPED": None, "CALLS": False, "MOVED": None, "FAILED": None, "TAP": None,
               "clock": perf_counter_ns, "THREAD": THREAD, "setprofile": setprofile}
-# The same dictionary, for those who add names of their own.
+# The same dictionary, for code that adds names of its own.
 NAMES: dict[str, Any] = HOOK  # type: ignore[assignment]
 if NATIVE is not None:
     NATIVE.set_thread(THREAD, ThreadState)
     HOOK["begin"] = NATIVE.begin
 
-# Event id -> (name, kind, overload name, op). Ids are handed out once and never reused.
+# Event id -> (name, kind, overload name, op). Ids are given once and never reused.
 EVENTS: list[tuple[str, str, str, Any]] = []
 _IDS: dict[tuple[str, str, str], int] = {}
 
-# The log of tensor memory on the CPU, from the first recording on that watched it. `torch.cpu` answers from it.
+# The log of tensor memory on the CPU, from the first recording that watched it. `torch.cpu` gives its figures.
 MEMORY_LOGS: list[Any] = []
 
 FIELDS = 5  # integers and references per event in a buffer
@@ -72,15 +72,15 @@ def event_id(name: str, kind: str, overload: str = "", op: Any = None) -> int:
     key = (name, kind, overload)
     found = _IDS.get(key)
     if found is None:
-        # If another thread has been quicker, its number counts.
+        # If another thread was faster, its number counts.
         found = _IDS.setdefault(key, place_of_new(EVENTS, (name, kind, overload, op)))
     elif op is not None and EVENTS[found][3] is None:
-        EVENTS[found] = (name, kind, overload, op)  # part of another op was called so before; its FLOPs are this one's
+        EVENTS[found] = (name, kind, overload, op)  # another op used this name before; the FLOPs are this op's
     return found
 
 
 def tell_refusal(error: MemoryError) -> int | None:
-    """How much memory the system did not give, after telling a recording of it, once; None if nobody knows."""
+    """The size of a failed allocation, after reporting it once to a recording; None if unknown."""
     shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
     if shape is None or dtype is None:
         return None  # not an array of NumPy's
@@ -103,14 +103,14 @@ def observe(new_thread: Callable[[ThreadState], None]) -> None:
 
 
 def unobserve() -> None:
-    """Stop. Ops in flight on other threads still append to their old list, which nobody reads any more."""
+    """Stop. Ops that still run on other threads append to their old list, which nothing reads any more."""
     _RECORDING[0] = False
     HOOK["OBSERVING"] = HOOK["TAP"] is not None
     NEW_THREAD[0] = None
 
 
 def is_recorded() -> bool:
-    """Whether a recorder is active: a tap alone has nobody to tell of events."""
+    """Whether a recorder is active: with only a tap, nothing receives events."""
     return _RECORDING[0]
 
 
@@ -118,14 +118,14 @@ _USES: list[Any] = [None]  # the log of uses, if there is one
 
 
 def describe(wanted: bool) -> None:
-    """Whether to have arguments described."""
+    """Set whether arguments are described."""
     HOOK["DESCRIBE"] = wanted
     if NATIVE is not None:
         NATIVE.watch(wanted, _USES[0])
 
 
 def note_uses(log: Any) -> None:
-    """Have the arguments of ops noted in a log, or with None nowhere."""
+    """Set the log for the arguments of ops; None for no log."""
     _USES[0] = log
     HOOK["USES"] = None if log is None else log.used
     if NATIVE is not None:
@@ -133,13 +133,13 @@ def note_uses(log: Any) -> None:
 
 
 def tap(listener: Any, place: str = "trace") -> None:
-    """Let a listener run all ops and hear of all spans, or with None nobody.
+    """Let a listener run all ops and see all spans; None removes it.
 
-    `listener.takes()` says whether it wants to run the op that asks; then `listener.run(op, inplace, arguments)` does,
-    by calling the op's function again. `listener.enter(event id, sequence number, given values)`, for a backward
-    function with its node as well, returns an object whose `leave()` is called at the end of the span. Without a
-    recorder the events of ops go nowhere. There is one place for anomaly detection, one for tangents, one for what
-    takes ops over and one for an execution trace; each passes on to the next, its `under`, what it does not take.
+    `listener.takes()` says whether it will run the op that asks; then `listener.run(op, inplace, arguments)` runs it by
+    calling the op's function again. `listener.enter(event id, sequence number, given values)`, for a backward function
+    also with its node, returns an object whose `leave()` is called at the end of the span. Without a recorder the
+    events of ops go nowhere. There is one place each for anomaly detection, tangents, code that takes ops over, and an
+    execution trace; each passes what it does not take to the next, its `under`.
     """
     _TAPS[place] = listener
     chain = [one for one in _TAPS.values() if one is not None]
@@ -153,19 +153,19 @@ _TAPS: dict[str, Any] = {"anomaly": None, "tangents": None, "dispatch": None, "t
 
 
 def as_one() -> Any:
-    """A context for a function that is made of ops here and is none to dispatch modes, as in PyTorch."""
+    """A context for a function that is made of ops here but is not an op to dispatch modes, as in PyTorch."""
     return getattr(HOOK["TAP"], "hidden", nullcontext)()
 
 
-LINE_BITS = 40  # a line travels in the upper part of a sequence number, which is -1 at least
-MOST_LINES = (1 << 63 - LINE_BITS) - 1  # a line that does not fit is not known
+LINE_BITS = 40  # a line is in the upper part of a sequence number, which is at least -1
+MOST_LINES = (1 << 63 - LINE_BITS) - 1  # a larger line counts as unknown
 _LINES: list[Callable[[Any], int] | None] = [None]
 
 
 def note_lines(book: Any, line_of: Callable[[Any], int] | None) -> None:
-    """Have events know the line of the user's program that ran, or with None not.
+    """Set whether events have the line of the user's program that ran; None turns it off.
 
-    The twin in C asks the book whose code is whose; `line_of(frame)` is the line for a frame of this package.
+    The C twin asks the book for the owner of code; `line_of(frame)` is the line for a frame of this package.
     """
     _LINES[0] = line_of
     HOOK["place"] = _no_place if line_of is None else _place
@@ -174,7 +174,7 @@ def note_lines(book: Any, line_of: Callable[[Any], int] | None) -> None:
 
 
 def _place() -> int:
-    """The line of the program that runs now, as what is added to a sequence number."""
+    """The line of the program that runs now, as a number to add to a sequence number."""
     line_of = _LINES[0]
     line = 0 if line_of is None else line_of(_getframe(1))
     return line << LINE_BITS if line <= MOST_LINES else 0
@@ -188,11 +188,11 @@ HOOK["place"] = _no_place
 
 
 def hush() -> Any:
-    """Stop noting the thread's Python calls until `resume()` of what this returns; None where that would gain nothing.
+    """Stop recording the thread's Python calls until `resume()` of the result; None if that would gain nothing.
 
     For stretches in which only this package runs: its calls are not part of a recording anyway, but before Python 3.12
-    the interpreter is slow at everything while it has calls to note. `resume()` must be called whatever happens: an
-    error that is kept keeps the frames that it went through, and what they hold.
+    the interpreter is slow at everything while it reports calls. `resume()` must be called in any case: an error that
+    is kept keeps the frames that it passed through, and their variables.
     """
     if NATIVE is not None:
         return NATIVE.begin(None, False)
@@ -202,7 +202,7 @@ def hush() -> Any:
 
 
 class _Hush:
-    """Pauses the Python function that notes this thread's calls."""
+    """Pauses the Python function that records this thread's calls."""
 
     __slots__ = ("probe", "state")
 
@@ -213,23 +213,23 @@ class _Hush:
         setprofile(None)
 
     def resume(self) -> None:
-        """Note calls again, once; a probe whose recording has ended removes itself at the next call."""
+        """Record calls again, once; a probe whose recording has ended removes itself at the next call."""
         probe, self.probe = self.probe, None
         self.__class__ = _Resumed  # type: ignore[assignment]
         if probe is None or self.state.ident != get_ident():
-            return  # done already, or its thread is over: nobody else's function is set
+            return  # already done, or its thread has ended: another function must not be set
         if PROBING[0]:
             self.state.probe = probe
         setprofile(probe)
 
     def __del__(self) -> None:
-        # An interrupt can come before whoever asked has got this, and in the middle of making it.
+        # An interrupt can come before the caller has this object, and while it is being made.
         if hasattr(self, "probe"):
             self.resume()
 
 
 class _Resumed:
-    """What a hush is when it is over: without a finalizer, because a Ctrl-C that falls into one is lost."""
+    """A hush that has ended: it has no finalizer, because a Ctrl-C during one is lost."""
 
     __slots__ = _Hush.__slots__
     resume = _Hush.resume
@@ -286,7 +286,7 @@ class span:
 
 
 class first_use:
-    """Report that something is made ready because it is used for the first time: no time of the user's program."""
+    """Report the preparation of something at its first use: this is not time of the user's program."""
 
     __slots__ = ("name", "start")
 

@@ -1,8 +1,8 @@
-"""Which dtypes a tensor given as `out=` may have, op by op, and which ops made of others take one.
+"""The dtypes that a tensor given as `out=` may have, op by op, and the composite ops that take `out=`.
 
-By default a result is cast to the dtype of `out` if that loses no kind (floats do not become integers). Some ops want
-their own dtype exactly, a few compute in that of `out`. PyTorch has no rule that tells which is which; the oracle's
-tests ask it.
+By default a result is cast to the dtype of `out` if that loses no kind (floats do not become integers). Some ops
+require exactly their own dtype, a few compute in that of `out`. PyTorch has no rule for this; the oracle's tests
+compare with it.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _EXACT = """
 EXACT = frozenset(_EXACT.split())
 # Overloads of these that cast.
 CASTING = frozenset({"clamp.Tensor", "clamp_max.Tensor", "clamp_min.Tensor"})
-# Ops that compute in the dtype of `out=`, unless they are given one, which must be that of `out=` then.
+# Ops that compute in the dtype of `out=`, unless they are given one, which must then be that of `out=`.
 COMPUTED_AS_OUT = frozenset({"cumprod", "cumsum", "nansum", "prod", "sum"})
-# Ops made of others that take `out=`; those with kernels of their own all do.
+# Composite ops that take `out=`; all ops with kernels of their own take it.
 _COMPOSITES = """
     adaptive_avg_pool2d adaptive_avg_pool3d avg_pool2d avg_pool3d cholesky_solve column_stack concat concatenate
     conj_physical cross diag diff dstack ger hstack inner inverse kron linear log_sigmoid log_softmax lu_solve
@@ -44,10 +44,10 @@ _COMPOSITES = """
     vstack
 """
 COMPOSITES = frozenset(_COMPOSITES.split())
-# Ops with kernels of their own that take none.
+# Ops with kernels of their own that do not take `out=`.
 WITHOUT_OUT = frozenset({"_prelu_kernel", "binary_cross_entropy_with_logits", "celu", "clone", "dist", "isfinite",
                          "isinf", "isreal", "relu", "roll", "rot90"})
-# Ops that read elements after others were written: `out=` may not be one of the operands.
+# Ops that read elements after others were written: `out=` must not be one of the operands.
 APART = frozenset({"cat", "gather", "index_select", "kthvalue", "masked_select", "take"})
 # Those of them that first resize an `out=` of another shape, so that it may have shown elements twice.
 RESIZED_FIRST = frozenset({"cat", "gather", "kthvalue"})
@@ -63,7 +63,7 @@ BOOLEAN = frozenset({"isneginf", "isposinf", "signbit"})
 
 
 _FITS = "Expected {noun} to be safely castable from {{source}} dtype, but got {noun} with dtype {{target}}"
-# What the refusal of a dtype says: {source} is the result's, {target} that of `out=`.
+# The text of the error for a dtype: {source} is the result's, {target} that of `out=`.
 WORDS = {
     **{op: f"{said}: {_FITS.format(noun=noun)}" for op, said, noun in (
         ("cholesky", "cholesky", "result"), ("cholesky_solve", "cholesky_solve", "result"),

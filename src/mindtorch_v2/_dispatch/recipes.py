@@ -1,4 +1,4 @@
-"""What an op's functions are made from: code that is written at its first use, ever, and kept on disk from then on."""
+"""The code of an op's functions: written at the first use on a machine, and then kept on disk."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WRITERS = (autocast_lists, codegen, describe, graph_codegen, out_rules, schema, 
 
 
 class Recipe(NamedTuple):
-    """The code of an op's function, and of its nodes: their function, their slots, and which slots hold tensors."""
+    """The code of an op's function, and of its nodes: their function, their slots, and the slots that hold tensors."""
 
     function: CodeType
     apply: CodeType | None
@@ -29,7 +29,7 @@ class Recipe(NamedTuple):
 
 @functools.cache
 def _stamp() -> str | None:
-    """Says which writers wrote a text: their own texts, in a digest. None where these are not there to be read.
+    """The identity of the code writers that wrote a text: a digest of their sources. None if these cannot be read.
 
     While the interpreter ends, its loaders read nothing (an ImportError).
     """
@@ -64,7 +64,8 @@ def _written(facts: Facts) -> Recipe:
 
 
 def inputs_recipe(schema_text: str) -> tuple[CodeType, list[int]]:
-    """The code that describes an op's arguments, and how long a list each of them stands for if it is a number."""
+    """The code that describes an op's arguments, and the length of the list that a number stands for in each of
+    them."""
     return CACHE.kept(_stamp(), f"inputs of {schema_text}", lambda: _written_inputs(schema_text))
 
 

@@ -1,7 +1,7 @@
 """The op table: every op is one `Op`, declared once in `_ops`; everything else is derived from it.
 
-`declare` only stores what it is given. Parsing, code generation and compilation wait until an op is first used, so
-importing the package does not pay for ops a program never calls.
+`declare` only stores its arguments. Parsing, code generation and compilation wait until an op is first used, so
+importing the package does not pay for ops that a program never calls.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ class Op:
     - `cpu`: kernel on arrays (tensor arguments arrive as arrays, the rest as given); `cpu_full`, if set, is used
       instead whenever a non-tensor argument differs from its default, so that `cpu` can be a bare ufunc.
       `cpu_inplace`, if set, is the kernel of the in-place form: it writes into its first array and returns it.
-    - `composite`: for ops that are made of other ops: a function on tensors.
+    - `composite`: a function on tensors, for ops that are made of other ops.
     - `grad`: maps an argument name (or a tuple of names) to its formula. A formula's parameter names say what to
       keep: `grad`/`grads` (`given_grads`: with None for unused outputs), an argument's name, `<tensor>_shape`,
       `<tensor>_strides` (in bytes), `<tensor>_geometry` (shape, strides and offset in its storage, in elements),
       `<tensor>_options` (its dtype and device), `result`, `result0`…, `needs`.
-    - `promote`: how tensor operands are brought to one dtype, see `codegen`.
+    - `promote`: how tensor operands are converted to one dtype, see `codegen`.
     - `view`: the result shares the first argument's memory.
     - `inplace`: an in-place twin `name_` exists; `inplace_node`: its nodes' name, if it is not that of the op's nodes.
     - `where`: "f" a torch function, "m" a Tensor method, "n" only in `torch.nn.functional` or internal.
     - `meta`: shape rule on `(shape, dtype)` pairs; `flops`: formula on argument shapes.
-    - `namespace`: "aten", unless a program has added the op; `signature` is then what to show as its schema.
+    - `namespace`: "aten", unless a program has added the op; `signature` is then the schema to show.
     """
 
     __slots__ = (
@@ -111,7 +111,7 @@ class Op:
 
 
 def default_node_name(name: str) -> str:
-    """`_log_softmax` gives `LogSoftmaxBackward0`, as PyTorch names its nodes."""
+    """`_log_softmax` gives `LogSoftmaxBackward0`, as in PyTorch."""
     return "".join(part[:1].upper() + part[1:] for part in name.split("_")) + "Backward0"
 
 
@@ -129,7 +129,7 @@ def declare(schema: str, **facts: Any) -> Op:
             kernel = getattr(op, form)
             if kernel is not None:
                 setattr(op, form, choosy(op.key, kernel))
-    if op.cpu_inplace is not None and op.name != "index_put":  # which calls `_index_put_impl_`
+    if op.cpu_inplace is not None and op.name != "index_put":  # it calls `_index_put_impl_`
         op.cpu_inplace = apart(op.name, op.cpu_inplace)
     if op.key in OPS:
         raise ValueError(f"aten::{op.key} is declared twice")
@@ -139,7 +139,7 @@ def declare(schema: str, **facts: Any) -> Op:
 
 
 def choose(name: str, where: str = "fm") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorator: this function is the public face of the overloads of `name`."""
+    """Decorator: this function chooses among the overloads of `name`."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         if name in CHOOSERS:

@@ -54,7 +54,7 @@ class Schema:
 
 
 def list_length(kind: str) -> int:
-    """How many elements a list of a type has: 2 for `int[2]?`, 1 if the type leaves it open."""
+    """The length of a list of this type: 2 for `int[2]?`, 1 if the type leaves it open."""
     inside = kind.partition("[")[2].partition("]")[0]
     return int(inside) if inside.isdecimal() else 1
 
@@ -70,7 +70,7 @@ def op_name(text: str) -> tuple[str, str]:
 
 
 def split_commas(text: str) -> list[str]:
-    """The parts between commas, except those inside brackets."""
+    """The parts between commas, except commas inside brackets."""
     parts, depth, start = [], 0, 0
     for i, char in enumerate(text):
         depth += (char in "[(") - (char in "])")
@@ -101,7 +101,7 @@ def parse_schema(text: str) -> Schema:
 
 
 def as_given(schema: Schema, values: Iterable[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Arguments as PyTorch passes them on: keyword-only ones by name, and without those that have their defaults."""
+    """Arguments as PyTorch passes them on: keyword-only ones by name, and without those at their defaults."""
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
     for argument, value in zip(schema.arguments, values, strict=True):
@@ -118,7 +118,8 @@ def as_given(schema: Schema, values: Iterable[Any]) -> tuple[tuple[Any, ...], di
 
 
 def _is_default(value: Any, default: str | None) -> bool:
-    """Whether a value is what a signature's text says. A tensor never is, and its class may have its own `__repr__`."""
+    """Whether a value equals the text of a signature. A tensor never does, and its class may have its own
+    `__repr__`."""
     if default is None or hasattr(value, "_a"):
         return False
     return repr(value) == default.replace('"', "'")

@@ -1,6 +1,6 @@
-"""What each thread carries: grad mode, the autograd sequence number and the buffer its events go to.
+"""The state of each thread: grad mode, the autograd sequence number and the buffer for its events.
 
-One attribute look-up on a `threading.local` costs as much as a clock read, so everything per-thread hangs from the
+One attribute look-up on a `threading.local` costs as much as reading the clock, so all state per thread is in the
 single attribute `THREAD.state`.
 """
 
@@ -14,12 +14,12 @@ from typing import Any
 
 
 class Nowhere:
-    """Where events go while no recorder wants them: nothing is kept."""
+    """Receives events while no recorder needs them, and keeps nothing."""
 
     __slots__ = ()
 
     def extend(self, event: tuple[Any, ...]) -> None:
-        """Let an event go."""
+        """Drop an event."""
 
     def __len__(self) -> int:
         return 0
@@ -29,7 +29,7 @@ NOWHERE = Nowhere()
 
 
 class ThreadState:
-    """The runtime's view of one thread."""
+    """The runtime's state for one thread."""
 
     __slots__ = ("__weakref__", "autocast", "default_device", "endings", "events", "exposed", "extend", "grad",
                  "grad_inside", "ident", "inference", "native_id", "outer_devices", "pack_hooks", "paused", "probe",
@@ -38,20 +38,20 @@ class ThreadState:
     def __init__(self) -> None:
         self.grad = True
         self.inference = False
-        self.grad_inside = False  # what `enable_grad` and the like set inside inference mode, where `grad` is False
-        self.autocast = False  # whether listed ops called now cast their arguments, see `autocast`
+        self.grad_inside = False  # the value set inside inference mode, where `grad` is False
+        self.autocast = False  # whether listed ops cast their arguments, see `autocast`
         self.seq = 0
         self.ident = threading.get_ident()
         self.native_id = threading.get_native_id()
         self.thread = weakref.ref(threading.current_thread())
         self.pack_hooks: list[tuple[Callable[[Any], Any], Callable[[Any], Any]]] = []
-        self.exposed = 0  # how often a program's code was given what an op works on, by a dispatch mode or as a kernel
-        self.endings: list[Callable[[], None]] | None = None  # called when the backward that runs now has ended
-        self.transforms = 0  # of `torch.func` that call a function now
-        self.walk: Any = None  # the backward pass that runs now
+        self.exposed = 0  # how often a program's code got an op's operands, by a dispatch mode or as a kernel
+        self.endings: list[Callable[[], None]] | None = None  # called when the running backward has ended
+        self.transforms = 0  # running transforms of `torch.func`
+        self.walk: Any = None  # the running backward pass
         self.default_device: Any = None
-        self.outer_devices: list[Any] = []  # the defaults that contexts of devices put back
-        # The Python function that notes this thread's calls now, and one that has paused for the op that begins.
+        self.outer_devices: list[Any] = []  # the defaults that contexts of devices restore
+        # The Python function that records this thread's calls, and one that has paused for the op that begins.
         self.probe: Callable[..., None] | None = None
         self.paused: Callable[..., None] | None = None
         self.record_into(NOWHERE)
@@ -69,9 +69,9 @@ class ThreadState:
 
 
 class States:
-    """The states of all threads that are alive.
+    """The states of all living threads.
 
-    Not a WeakSet: that cannot be walked while threads begin, and its callback is Python code, which loses a Ctrl-C.
+    Not a WeakSet: it cannot be iterated while threads begin, and its callback is Python code, which loses a Ctrl-C.
     """
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ THREAD = _Thread()
 
 
 def _new_ids() -> None:
-    """A forked child goes on in the thread that forked, which the system knows by other numbers there."""
+    """A forked child continues in the thread that forked, which has other system ids there."""
     THREAD.state.ident, THREAD.state.native_id = threading.get_ident(), threading.get_native_id()
 
 

@@ -1,7 +1,7 @@
-"""Steps of a kernel that have a name of their own in PyTorch's op set: taking memory, filling, copying, making a view.
+"""Steps of a kernel that have a name in PyTorch's op set: allocating memory, filling, copying, making a view.
 
-A step is a function on arrays that kernels call. It runs whether or not a profiler watches; while one does, the step is
-reported below the op, as PyTorch reports it. To a program without a profiler it costs one call and one look at a flag.
+A step is a function on arrays that kernels call. It always runs; while a profiler records, it is reported below the op,
+as in PyTorch. Without a profiler it costs one call and one check of a flag.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from .describe import describe_all, remembering
 from .native import NATIVE
 from .observer import HOOK, NAMES, event_id
 
-# `inputs_` says what the step's arguments are in terms of the op's signature, `describe_` gives the number of their
-# description. An array is new if it has memory of its own, and is not what the step was given.
+# `inputs_` converts the step's arguments to those of the op's signature, `describe_` gives the number of their
+# description. An array is new if it has memory of its own and is not an argument of the step.
 SOURCE = """
 def make(kernel_, id_, inputs_, describe_, allocates_):
     def run({names}):
@@ -41,7 +41,7 @@ def make(kernel_, id_, inputs_, describe_, allocates_):
     return run
 """
 DESCRIBED = "describe_({names}) if DESCRIBE else None"
-# The native `begin` describes, and notes what is used where arguments keep their places.
+# The native `begin` describes, and records uses if arguments keep their places.
 NATIVE_LINES = ("start_ = begin(describe_, False, {names})", "start_.end(id_)")
 NATIVE_PLACED = ("start_ = begin(" + DESCRIBED + ", False)", "start_.end(id_)")
 PYTHON_LINES = ("given_ = " + DESCRIBED + "; start_ = clock()",
@@ -52,8 +52,8 @@ def step(name: str, overload: str = "", inputs: Callable[..., tuple[Any, ...]] |
          places: tuple[int, ...] | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Make a step of a kernel function; `inputs` turns its arguments into those of the op of this name.
 
-    `places` says where among those the first arguments are, for steps whose arrays do not keep their places; an empty
-    one, that no array is an input.
+    `places` gives the places of the first arguments there, for steps whose arrays do not keep their places; if it is
+    empty, no array is an input.
 
     >>> import numpy
     >>> from mindtorch_v2._dispatch.steps import step
@@ -65,9 +65,9 @@ def step(name: str, overload: str = "", inputs: Callable[..., tuple[Any, ...]] |
     """
 
     def decorate(kernel: Callable[..., Any]) -> Callable[..., Any]:
-        function = getattr(kernel, "function", kernel)  # that a kernel in C stands for
+        function = getattr(kernel, "function", kernel)  # the function behind a kernel in C
         make = _maker(SOURCE, function.__code__.co_argcount, places)
-        # Where the name is that of an `out` form, PyTorch's step writes into memory that the op around it has made.
+        # If the name is that of an `out` form, PyTorch's step writes into memory that the op around it has allocated.
         made = make(kernel, event_id(name, "op", overload), inputs or _as_given,
                     _each if inputs is None else remembering(lambda *given: describe_all(inputs(*given))),
                     not overload.endswith("out"))
@@ -79,14 +79,14 @@ def step(name: str, overload: str = "", inputs: Callable[..., tuple[Any, ...]] |
 
 @functools.cache
 def _maker(source: str, count: int, places: tuple[int, ...] | None = None) -> Callable[..., Any]:
-    """The function `make` of a source for steps with this many arguments: compiling is what costs."""
+    """The function `make` of a source for steps with this many arguments: compiling takes most of the time."""
     begin, end = LINES[source] if places is None or NATIVE is None else NATIVE_PLACED
     names = ", ".join(f"a{i}" for i in range(count))
     inputs = [f"a{i}" for i in range(count)] if places is None else ["None"] * (max(places, default=-1) + 1)
     for i, place in enumerate(places or ()):
         inputs[place] = f"a{i}"
     if source == AS_STRIDED:
-        inputs = inputs[:1]  # what is seen; another array among them is how
+        inputs = inputs[:1]  # the visible array; another one describes the geometry
     by_begin = NATIVE is not None and places is None
     uses = f"if USES is not None: USES({', '.join(inputs)})" if inputs and not by_begin else "pass"
     others = "".join(f" and made_ is not a{i}" for i in range(count))
@@ -133,10 +133,10 @@ LINES = {SOURCE: NATIVE_LINES, AS_STRIDED: NATIVE_LATE} if NATIVE is not None el
 def as_strided(kernel: Callable[..., Any], count: int | None = None) -> Callable[..., Any]:
     """Make the step `aten::as_strided` of a function that makes a view of its first argument.
 
-    The view's size and strides are that step's inputs; they are known when the view is there. A built-in function does
-    not say how many arguments it takes, so `count` does.
+    The view's size and strides are that step's inputs; they are known when the view exists. A built-in function does
+    not state its number of arguments, so `count` does.
     """
-    function = getattr(kernel, "function", kernel)  # that a kernel in C stands for
+    function = getattr(kernel, "function", kernel)  # the function behind a kernel in C
     make = _maker(AS_STRIDED, function.__code__.co_argcount if count is None else count)
     made = make(kernel, event_id("aten::as_strided", "op"), _describe_geometry, _geometry)
     made.__name__, made.__doc__ = function.__name__, function.__doc__

@@ -1,4 +1,4 @@
-"""A tap that looks at ops and lets them run as they would (see `observer.tap`)."""
+"""A tap that looks at ops and lets them run unchanged (see `observer.tap`)."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from .registry import Op
 
 
 class _Thread(threading.local):
-    """What a thread says to the op that asks next."""
+    """A thread's answer to the op that asks next."""
 
-    skip = False  # it was looked at already
-    passing = False  # it is for whoever comes under this
-    quiet = 0  # how many contexts hide ops
+    skip = False  # it was already looked at
+    passing = False  # it is for the next tap under this one
+    quiet = 0  # number of contexts that hide ops
 
 
 class Watcher:
-    """Looks at every op, those that are made of others and then their parts; `watch` says what it does."""
+    """Looks at every op; composite ops first, then their parts. `watch` says what it does."""
 
-    under: Any = None  # what the ops are for besides: modes, an execution trace
+    under: Any = None  # the next tap: modes, an execution trace
 
     def __init__(self) -> None:
         self.mine = _Thread()
 
     def wants(self) -> bool:
-        """Whether this thread's ops are looked at now."""
+        """Whether this thread's ops are looked at."""
         return True
 
     def watch(self, op: Op, inplace: bool, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-        """Run an op by `looked_at`, and do what there is to do."""
+        """Run an op by `looked_at`, and do the work of this tap."""
         raise NotImplementedError
 
     def looked_at(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-        """Call an op's function, which is not to ask again."""
+        """Call an op's function, which must not ask again."""
         self.mine.skip = True
         try:
             return function(**arguments)
@@ -51,7 +51,7 @@ class Watcher:
         self.mine.quiet -= 1
 
     def takes(self) -> bool:
-        """Whether the op that asks is looked at here."""
+        """Whether this tap looks at the op that asks."""
         mine = self.mine
         if mine.skip:
             mine.skip = False
@@ -72,9 +72,9 @@ class Watcher:
             mine.skip = False
 
     def enter(self, event: int, seq: int, given: Any, *graph_node: Any) -> Any:
-        """Spans that are no ops are nothing to it."""
+        """Spans that are not ops mean nothing to it."""
         return None if self.under is None else self.under.enter(event, seq, given, *graph_node)
 
     def hidden(self) -> Any:
-        """A context for what is one function in PyTorch, though it is made of ops."""
+        """A context for a function that is one op in PyTorch, although it is made of ops here."""
         return getattr(self.under, "hidden", nullcontext)()
