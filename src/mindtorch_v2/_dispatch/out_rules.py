@@ -109,7 +109,7 @@ def _said(name: str, result: np.dtype, wanted: np.dtype) -> str:
 
 
 def check_out(op: Any, result: np.dtype, wanted: np.dtype) -> None:
-    """Refuse to store a result of one dtype into an `out=` of another if PyTorch does."""
+    """Raise PyTorch's error if a result of one dtype cannot go into an `out=` of another."""
     name = op.name
     if op.key in CASTING or (name not in EXACT and op.key not in EXACT and name not in COMPUTED_AS_OUT):
         try:

@@ -1,4 +1,4 @@
-"""PyTorch's names of overloads, where the op table has others.
+"""PyTorch's names of overloads, if the op table has others.
 
 >>> from mindtorch_v2._dispatch.registry import OPS
 >>> overload_name(OPS["pow.Tensor_Scalar"]), overload_name(OPS["pow.Tensor_Scalar"], inplace=True)
@@ -14,7 +14,7 @@ _NAMES = {"normal.fill": "", **dict.fromkeys(
      "less_equal_", "multiply", "multiply_", "not_equal", "not_equal_", "subtract", "subtract_", "true_divide",
      "true_divide_"], "Tensor"), **dict.fromkeys(
     ["greater.out", "greater_equal.out", "less.out", "less_equal.out", "not_equal.out"], "Tensor_out")}
-# ... and of in-place forms whose overload is not that of the op.
+# ... and of in-place forms whose overload differs from the op's.
 _INPLACE_NAMES = {"floor_divide": "Tensor", "ldexp.Tensor": "", "pow.Tensor_Scalar": "Scalar",
                   "pow.Tensor_Tensor": "Tensor"}
 
@@ -26,12 +26,12 @@ def overload_name(op: Op, inplace: bool = False) -> str:
 
 
 def is_inplace_alone(op: Op) -> bool:
-    """Whether an entry of the table is there for an in-place form, and is no overload of the op itself in PyTorch."""
+    """Whether a table entry exists only for an in-place form, and is not an overload of the op itself in PyTorch."""
     return op.overload.startswith("inplace") or op.key == "normal.fill"
 
 
-# Functions that have several signatures in PyTorch, by the numbers of arguments (7 is 7 or more) that fit none of them
-# or more than one: what is wrong with such a call is told by all its arguments, not by one.
+# Functions with several signatures in PyTorch, by the numbers of arguments (7 means 7 or more) that fit none of them or
+# more than one. An error about such a call names all its arguments, not one.
 _SEVERAL = {
     "01567": "add sub", "0127": "addbmm addmv addr", "01267": "addcdiv addcmul addmv_", "012456": "addmm baddbmm",
     "01234567": """all any bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor clamp clamp_
@@ -53,5 +53,5 @@ _COUNTS = {name: counts for counts, names in _SEVERAL.items() for name in names.
 
 
 def takes_several(name: str, count: int) -> bool:
-    """Whether a call with so many arguments is not plainly one of the function's signatures in PyTorch."""
+    """Whether a call with this many arguments does not clearly fit one of the function's signatures in PyTorch."""
     return str(min(count, 7)) in _COUNTS.get(name, "")

@@ -1,7 +1,7 @@
-"""`__torch_function__`: classes and modes that take functions over, and whom a call is offered to.
+"""`__torch_function__`: classes and modes that take functions over, and how a call is offered to them.
 
-Ops on plain tensors must not pay for this, so nothing asks until somebody could answer: `_faces` puts the question into
-the public functions when the first instance of such a class is made, or met, or the first mode is entered.
+Ops on plain tensors must not pay for this, so nothing asks until somebody could answer. `_faces` puts the question into
+the public functions when the first instance of such a class is made or met, or when the first mode is entered.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import Any
 from .._tensor import DISABLED, OVERRIDING, Tensor
 
 PACKAGE = __name__.partition(".")[0]
-# Parts of the package that PyTorch has in Python too: what they call is offered like a program's own calls.
+# Parts of the package that are Python in PyTorch too: their calls are offered like a program's own calls.
 OUTSIDE = tuple(f"{PACKAGE}.{name}" for name in ("nn.modules", "nn.init", "nn.utils", "optim", "distributions",
                                               "utils"))
 
 
 class _State(threading.local):
-    """A thread's modes, innermost last, and what is switched off in it."""
+    """A thread's modes, innermost last, and what is turned off in it."""
 
     def __init__(self) -> None:
         self.modes: list[Any] = []
@@ -38,12 +38,12 @@ ACTIVE: list[Any] = []
 
 
 def faces() -> Any:
-    """The module that makes public functions ask, which most programs never load."""
+    """The module that makes public functions ask; most programs never load it."""
     return importlib.import_module(f"{PACKAGE}._faces")
 
 
 def arm(for_good: bool) -> None:
-    """Make the public functions ask, for good or until the last mode is left."""
+    """Make the public functions ask, permanently or until the last mode is left."""
     faces().FACES.arm(for_good)
 
 
@@ -53,12 +53,12 @@ def first_instance(cls: type) -> None:
 
 
 def watch_ops(tensor: Tensor) -> None:
-    """An instance of a class with `__torch_dispatch__` was made: as long as it lives, ops ask for such arguments."""
+    """An instance of a class with `__torch_dispatch__` was made: while it lives, ops ask for such arguments."""
     importlib.import_module(f"{PACKAGE}._dispatch.dispatch_modes").watch(tensor)
 
 
 def dispatched_to_nobody(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call an op that is not to ask its arguments' classes."""
+    """Call an op that must not ask its arguments' classes."""
     with importlib.import_module(f"{PACKAGE}._dispatch.dispatch_modes").DisableTorchDispatch():
         return func(*args, **kwargs)
 
@@ -86,7 +86,7 @@ class DisableTorchFunction(DisableTorchFunctionSubclass):
 
 
 class TorchFunctionState(enum.Enum):
-    """What may take functions over in this thread: classes and modes, modes alone, or nothing."""
+    """What may take functions over in this thread: classes and modes, only modes, or nothing."""
 
     ENABLED = 0
     SUBCLASSES_DISABLED = 1
@@ -111,7 +111,7 @@ def overrides(kind: type) -> bool:
 
 
 def overriders(values: Iterable[Any], with_tensors: bool = False) -> list[Any]:
-    """Who is asked: one value of each class that takes over, subclasses before their bases."""
+    """The objects to ask: one value of each class that takes over, subclasses before their bases."""
     found: list[Any] = []
     for value in values:
         kind = type(value)
@@ -123,7 +123,7 @@ def overriders(values: Iterable[Any], with_tensors: bool = False) -> list[Any]:
 
 
 def flat(values: Iterable[Any]) -> Iterable[Any]:
-    """Arguments, and those in lists among them."""
+    """Arguments, and those inside lists."""
     for value in values:
         if type(value) in (list, tuple):
             yield from value
@@ -135,7 +135,7 @@ _INTERNAL: dict[str, bool] = {}
 
 
 def is_internal(frame: FrameType) -> bool:
-    """Whether a frame belongs to the runtime, whose own calls are not offered to anybody."""
+    """Whether a frame belongs to the runtime, whose own calls are not offered."""
     name = frame.f_globals.get("__name__", "")
     known = _INTERNAL.get(name)
     if known is None:
@@ -144,7 +144,7 @@ def is_internal(frame: FrameType) -> bool:
 
 
 def _plain_method(function: Any) -> type[Warning]:
-    """The category of the warning: PyTorch's functions in Python give another one than those in C++."""
+    """The category of the warning: PyTorch's Python functions give another one than those in C++."""
     return DeprecationWarning if ".functional." in faces().name_of(function) else UserWarning
 
 
@@ -181,7 +181,7 @@ def offer(function: Any, asked: list[Any], args: tuple[Any, ...], kwargs: dict[s
 
 def default_override(cls: type, function: Callable[..., Any], types: Iterable[type], args: tuple[Any, ...] = (),
                      kwargs: dict[str, Any] | None = None) -> Any:
-    """What a subclass of Tensor does if it says nothing else: results are of the subclass too."""
+    """The default of a subclass of Tensor: results belong to the subclass too."""
     if not all(issubclass(cls, kind) for kind in types):
         return NotImplemented
     with DisableTorchFunctionSubclass():
@@ -189,12 +189,12 @@ def default_override(cls: type, function: Callable[..., Any], types: Iterable[ty
         return result if function in AS_THEY_ARE else converted(result, cls)
 
 
-# Functions whose results stay as they are.
+# Functions whose results stay unchanged.
 AS_THEY_ARE = {Tensor.grad.__get__}  # type: ignore[attr-defined]
 
 
 def converted(result: Any, cls: type) -> Any:
-    """A result with every tensor in it of the subclass."""
+    """A result with every tensor in it converted to the subclass."""
     if cls is Tensor:
         return result
     if isinstance(result, Tensor):
@@ -209,25 +209,25 @@ def converted(result: Any, cls: type) -> Any:
 
 
 class NobodyAnswers(TypeError):
-    """All who were asked about an op have returned NotImplemented."""
+    """All objects that were asked about an op returned NotImplemented."""
 
 
 class Taken:
-    """What an op that could not use its arguments returns after all: the answer of one of them."""
+    """The result of an op that could not use its arguments, after all: the answer of one of them."""
 
     def __init__(self, result: Any) -> None:
         self.result = result
 
 
 class _Unclaimed(TypeError):
-    """An argument wants to take the function over, but the one that the program has called is further out."""
+    """An argument wants to take over the function, but the program called a function further out."""
 
 
 def claim(values: tuple[Any, ...], frame: FrameType, named: Callable[[], tuple[Any, tuple[Any, ...], dict[str, Any]]]
           ) -> Any:
-    """The answer of an argument that is no tensor, or None if there is no such argument.
+    """The answer of an argument that is not a tensor, or None if there is no such argument.
 
-    `frame` is that of the op which has failed, `named` gives its public function and its arguments.
+    `frame` belongs to the op that failed, `named` gives its public function and its arguments.
     """
     if STATE.classes_off:
         return None

@@ -1,4 +1,4 @@
-"""Type promotion on arrays: PyTorch's rules, where Python numbers and 0-d tensors do not widen within a category."""
+"""Type promotion on arrays: PyTorch's rules, in which Python numbers and 0-d tensors do not widen within a category."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .._dtype import (
     int64,
 )
 
-# 0-d operand arrays by (value, type of value, dtype); zero is left out since 0.0 and -0.0 are one key.
+# 0-d operand arrays by (value, type of value, dtype). Zero is left out, because 0.0 and -0.0 are one key.
 NUMBER_DTYPES = frozenset(map(np.dtype, (np.float64, np.int64, np.bool_, np.complex128)))
 np_array = np.array
 SCALARS: dict[tuple[Any, type, np.dtype], Any] = {}
@@ -35,7 +35,7 @@ REAL_FLOATS = frozenset(np_dtype for np_dtype in FLOAT_DTYPES if not FROM_NUMPY[
 
 
 def number_dtype(value: Any) -> dtype:
-    """The dtype a Python number has by itself."""
+    """The dtype that a Python number has by itself."""
     if isinstance(value, (bool, np.bool_)):
         return bool_
     if isinstance(value, (int, np.integer)):
@@ -75,7 +75,7 @@ def result_dtype(arrays: list[Any], numbers: list[Any]) -> dtype:
 
 
 def cast(array: Any, wanted: np.dtype) -> Any:
-    """The array in a dtype, itself if it has it already."""
+    """The array in a dtype; the array itself if it has that dtype."""
     if array.dtype == wanted:
         return array
     return array.astype(wanted) if type(array) is np.ndarray else device_of(array).convert(array, wanted)
@@ -91,7 +91,7 @@ def operand(array: Any, wanted: np.dtype) -> Any:
 def promote_arrays(a: Any, b: Any) -> tuple[Any, Any]:
     """Two operands in their common dtype."""
     if not a.shape and b.shape and FROM_NUMPY[a.dtype].category <= FROM_NUMPY[b.dtype].category:
-        return operand(a, b.dtype), b  # one number decides nothing
+        return operand(a, b.dtype), b  # a single number decides nothing
     wanted = result_dtype([a, b], []).np
     return operand(a, wanted), operand(b, wanted)
 
@@ -106,7 +106,7 @@ def promote_list(arrays: list[Any]) -> list[Any]:
 
 
 def check_integer(value: int) -> None:
-    """Refuse a Python integer that has no place in 64 bits."""
+    """Raise an error for a Python integer that does not fit in 64 bits."""
     if value >= 1 << 64:
         raise OverflowError("int too big to convert")
     if value < -(1 << 63):
@@ -114,7 +114,7 @@ def check_integer(value: int) -> None:
 
 
 def scalar_array(value: Any, wanted: np.dtype) -> np.ndarray:
-    """A 0-d array of a number in a dtype, kept for the next time. Integers wrap around, as a C cast does."""
+    """A 0-d array of a number in a dtype, cached. Integers wrap around, as in a C cast."""
     key = (value, type(value), wanted)
     found = SCALARS.get(key)
     if found is None:
@@ -145,7 +145,7 @@ C_NAMES = {"float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "floa
 
 
 def stored_scalar(value: Any, wanted: np.dtype) -> np.ndarray:
-    """`scalar_array` of a number that is to be stored: one that the dtype cannot hold is refused, as in PyTorch."""
+    """`scalar_array` of a number to store; a number that the dtype cannot hold is an error, as in PyTorch."""
     if type(value) is int:
         check_integer(value)
     if isinstance(value, complex):
@@ -159,7 +159,7 @@ def stored_scalar(value: Any, wanted: np.dtype) -> np.ndarray:
 
 
 def _holds(value: Any, wanted: np.dtype) -> bool:
-    """Whether a number that is not small lies in the range of a dtype; of unsigned types, down to minus the largest."""
+    """Whether a large number is in the range of a dtype; for unsigned types, down to minus the largest."""
     if wanted == np.bool_:
         return True
     if wanted.kind in "iu":
@@ -169,7 +169,7 @@ def _holds(value: Any, wanted: np.dtype) -> bool:
 
 
 def number_operand(value: Any, wanted: np.dtype) -> Any:
-    """A number as an operand: a 0-d array of the type it has by itself, converted if the op computes in another."""
+    """A number as an operand: a 0-d array of its own type, converted if the op computes in another."""
     own = np_array(value)
     if own.dtype not in NUMBER_DTYPES:
         return scalar_array(value, wanted)  # an integer beyond 64 bits
@@ -191,21 +191,21 @@ BOOL_DIFFERENCE = ("Subtraction, the `-` operator, with a bool tensor is not sup
 
 
 def differing_arrays(a: Any, b: Any) -> tuple[Any, Any]:
-    """`promote_arrays` for a difference, of which booleans are no part."""
+    """`promote_arrays` for a difference, which booleans cannot have."""
     if a.dtype == np.bool_ or b.dtype == np.bool_:
         raise RuntimeError(BOOL_DIFFERENCE)
     return promote_arrays(a, b)
 
 
 def differing_number(a: Any, value: Any) -> tuple[Any, Any]:
-    """`promote_number` for a difference, of which booleans are no part; two of them the kernel refuses."""
+    """`promote_number` for a difference, which booleans cannot have; the kernel refuses two of them."""
     if (a.dtype == np.bool_) is not isinstance(value, bool):
         raise RuntimeError(BOOL_DIFFERENCE)
     return promote_number(a, value)
 
 
 def number_array(value: Any) -> np.ndarray:
-    """The array without dimensions that a Python number is where a tensor is due; TypeError for anything else."""
+    """The 0-d array for a Python number in place of a tensor; TypeError for anything else."""
     if not isinstance(value, (bool, int, float, complex, np.number, np.bool_)):
         raise TypeError(type(value).__name__)
     if type(value) is int:
@@ -214,12 +214,12 @@ def number_array(value: Any) -> np.ndarray:
 
 
 def to_float(a: Any) -> Any:
-    """Integers and booleans as the default floating type; other operands as they are."""
+    """Integers and booleans as the default floating type; other operands unchanged."""
     return a if a.dtype in FLOAT_DTYPES else operand(a, DefaultDtype.value.np)
 
 
 def float_pair(a: Any, b: Any) -> tuple[Any, Any]:
-    """Two operands in a common floating type, for true division and its like."""
+    """Two operands in a common floating type, for true division and similar ops."""
     wanted = result_dtype([a, b], [])
     if wanted.category < FLOAT:
         wanted = DefaultDtype.value
@@ -236,38 +236,39 @@ def float_number(a: Any, value: Any) -> tuple[Any, Any]:
 
 
 def product_arrays(a: Any, b: Any) -> tuple[Any, Any]:
-    """`promote_arrays` for a product or quotient, where a number beside 16-bit floats keeps its digits."""
+    """`promote_arrays` for a product or quotient, in which a number with 16-bit floats keeps its digits."""
     first, second = promote_arrays(a, b)
     return _with_digits(first, second, b)
 
 
 def product_number(a: Any, value: Any) -> tuple[Any, Any]:
-    """`promote_number` for a product or quotient, where a number beside 16-bit floats keeps its digits."""
+    """`promote_number` for a product or quotient, in which a number with 16-bit floats keeps its digits."""
     first, second = promote_number(a, value)
     return _with_digits(first, second, value)
 
 
 def quotient_arrays(a: Any, b: Any) -> tuple[Any, Any]:
-    """`float_pair`, where a number beside 16-bit floats keeps its digits."""
+    """`float_pair`, in which a number with 16-bit floats keeps its digits."""
     first, second = float_pair(a, b)
     return _with_digits(first, second, b)
 
 
 def quotient_number(a: Any, value: Any) -> tuple[Any, Any]:
-    """`float_number`, where a number beside 16-bit floats keeps its digits."""
+    """`float_number`, in which a number with 16-bit floats keeps its digits."""
     first, second = float_number(a, value)
     return _with_digits(first, second, value)
 
 
 def _with_digits(a: Any, b: Any, value: Any) -> tuple[Any, Any]:
-    """Two operands of one dtype, of which the second stands for a value, as a product takes them."""
+    """Two operands of one dtype for a product; the second stands for a value."""
     if a.dtype not in HALVES or b.shape or type(a) is not np.ndarray or type(b) is not np.ndarray:
         return a, b
     return a, wide_number(value)
 
 
 def _number_plans() -> dict[tuple[type, np.dtype], Any]:
-    """What makes an operand of a number, where its type and the tensor's dtype alone decide: with floating tensors."""
+    """The function that converts a number to an operand, if its type and the tensor's dtype decide: floating
+    tensors."""
     plans: dict[tuple[type, np.dtype], Any] = {}
 
     def convert(wanted: np.dtype) -> Any:
@@ -282,7 +283,7 @@ def _number_plans() -> dict[tuple[type, np.dtype], Any]:
 
 
 def check_cast(result: np.dtype, wanted: np.dtype) -> None:
-    """PyTorch's refusal to store a result into a lesser category."""
+    """Raise PyTorch's error for storing a result into a lesser category."""
     source, target = FROM_NUMPY[result], FROM_NUMPY[wanted]
     allowed = (
         source.category <= target.category
