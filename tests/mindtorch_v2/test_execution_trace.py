@@ -421,7 +421,7 @@ def test_a_directory_that_is_not_there_is_told_at_once(tmp_path):
 def test_one_observer_at_a_time(tmp_path):
     first = ExecutionTraceObserver().register_callback(str(tmp_path / "a.json"))
     second = ExecutionTraceObserver()
-    with pytest.warns(UserWarning, match="no second execution trace"):
+    with pytest.warns(UserWarning, match="only one execution trace"):
         second.register_callback(str(tmp_path / "b.json"))
     assert first.is_registered
     assert not second.is_registered

@@ -45,7 +45,7 @@ def _optimizer_stepped(optimizer: Any, args: Any, kwargs: Any) -> None:
 if counts_for_daemon():
     importlib.import_module("..optim.optimizer", __name__).register_optimizer_step_post_hook(_optimizer_stepped)
 
-# The modules above leave thousands of young objects, which the collector would otherwise look through in the first step
-# that is recorded.
+# Importing the modules above leaves thousands of young objects. Without this, the garbage collector would scan them in
+# the first recorded step.
 if gc.isenabled():
     gc.collect(1)

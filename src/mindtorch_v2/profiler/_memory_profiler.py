@@ -1,4 +1,4 @@
-"""`torch.profiler._memory_profiler`: the names that programs use from there."""
+"""`torch.profiler._memory_profiler`: the names that programs import from it."""
 
 from __future__ import annotations
 

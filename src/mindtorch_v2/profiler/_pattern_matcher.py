@@ -1,7 +1,7 @@
-"""`torch.profiler._pattern_matcher`: common ways to be slow, found in a recording.
+"""`torch.profiler._pattern_matcher`: common causes of slow programs, found in a recording.
 
-This profiler does not record the runtime's own Python functions. Where PyTorch's patterns look for one of its functions
-(`_single_tensor_adam`, `DataLoader.__iter__`), these look at the scopes and ops that the function leaves behind.
+This profiler does not record the runtime's own Python functions. Where PyTorch's patterns look for such a function
+(`_single_tensor_adam`, `DataLoader.__iter__`), these look for the scopes and ops that the function leaves behind.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ REPORT_FILE = "torchtidy_report.json"
 
 
 class NamePattern(Pattern):
-    """All events of a name."""
+    """All events with a name."""
 
     def __init__(self, prof: Any, name: str, should_benchmark: bool = False) -> None:
         super().__init__(prof, should_benchmark)
@@ -53,7 +53,7 @@ class NamePattern(Pattern):
 
 
 class _NeedsShapes(Pattern):
-    """A pattern that looks at the arguments of ops."""
+    """A pattern that needs the arguments of ops."""
 
     @property
     def skip(self) -> bool:
@@ -62,7 +62,7 @@ class _NeedsShapes(Pattern):
 
 
 class _NeedsShapesAndStacks(_NeedsShapes):
-    """A pattern that looks at the arguments of ops and at the calls around them."""
+    """A pattern that needs the arguments of ops and the calls around them."""
 
     @property
     def skip(self) -> bool:
@@ -71,7 +71,7 @@ class _NeedsShapesAndStacks(_NeedsShapes):
 
 
 class ExtraCUDACopyPattern(_NeedsShapesAndStacks):
-    """A tensor that is filled on the CPU only to be moved to a device: it could be made there."""
+    """A tensor that is filled on the CPU only to be moved to a device: the program could make it there."""
 
     name = "Extra CUDA Copy Pattern"
     description = "Filled a CPU tensor and immediately moved it to GPU. Please initialize it on GPU."
@@ -79,7 +79,7 @@ class ExtraCUDACopyPattern(_NeedsShapesAndStacks):
     init_ops = frozenset({"aten::fill_", "aten::zero_", "aten::normal_", "aten::uniform_"})
 
     def match(self, event: ProfilerEvent) -> bool:
-        """Whether it is an `aten::to` to a device that follows filling the tensor."""
+        """Whether it is an `aten::to` to a device directly after the tensor was filled."""
         if event.name != "aten::to" or not _copies_to_device(event):
             return False
         before = self.prev_of(event)
@@ -102,7 +102,7 @@ def _copies_to_device(event: ProfilerEvent) -> bool:
 
 
 class ForLoopIndexingPattern(Pattern):
-    """Rows of a tensor taken one by one in a loop, where one op could take all of them."""
+    """Rows of a tensor that a loop takes one by one, where one op could take all of them."""
 
     name = "For Loop Indexing Pattern"
     description = "For loop indexing detected. Vectorization recommended."
@@ -136,7 +136,7 @@ class ForLoopIndexingPattern(Pattern):
 
 
 class FP32MatMulPattern(_NeedsShapes):
-    """Matrix products in full precision, where a device has a faster reduced one."""
+    """Matrix products in full precision on a device with a faster, reduced one."""
 
     name = "FP32 MatMul Pattern"
     description = ("You are currently using GPU that supports TF32. Please enable TF32 by setting "
@@ -148,7 +148,7 @@ class FP32MatMulPattern(_NeedsShapes):
         return event.name == "aten::mm" and event.extra_fields.allow_tf32_cublas is False
 
     def report(self, event: ProfilerEvent) -> str:
-        """The advice alone: it holds for the program, not for a place in it."""
+        """Only the advice: it applies to the program, not to one place."""
         return self.description
 
 
@@ -162,7 +162,7 @@ class OptimizerSingleTensorPattern(Pattern):
     together = ("aten::_foreach_", "aten::_fused_")
 
     def match(self, event: ProfilerEvent) -> bool:
-        """Whether it is a step of such an optimizer that does something, and nothing together."""
+        """Whether it is a step of such an optimizer that updates parameters, none of them together."""
         if event.name not in {f"Optimizer.step#{name}.step" for name in self.optimizers_with_foreach}:
             return False
         ops = [below.name for below in traverse_dfs(event.children) if below.tag is EventType.TorchOp]
@@ -181,7 +181,7 @@ class SynchronizedDataLoaderPattern(Pattern):
     def match(self, event: ProfilerEvent) -> bool:
         """Whether it is the first batch of a loop over a DataLoader without workers.
 
-        A loop begins with drawing a seed, which no other batch has before it.
+        A loop begins by drawing a seed; no other batch has this before it.
         """
         if event.name != self.scope:
             return False
@@ -191,7 +191,7 @@ class SynchronizedDataLoaderPattern(Pattern):
 
 
 class GradNotSetToNonePattern(Pattern):
-    """Gradients that are filled with zeros, where dropping them is cheaper."""
+    """Gradients that are filled with zeros, although dropping them is cheaper."""
 
     name = "Gradient Set To Zero Instead of None Pattern"
     description = ("Detected gradient set to zero instead of None. Please add 'set_to_none=True' when calling "
@@ -206,7 +206,7 @@ class GradNotSetToNonePattern(Pattern):
 
 
 class Conv2dBiasFollowedByBatchNorm2dPattern(_NeedsShapes):
-    """A bias that the batch normalization after the convolution takes away again."""
+    """A bias that the batch normalization after the convolution removes again."""
 
     name = "Enabling Bias in Conv2d Followed By BatchNorm Pattern"
     description = ("Detected bias enabled in Conv2d that is followed by BatchNorm2d. Please set 'bias=False' in "
@@ -234,10 +234,10 @@ class MatMulDimInFP16Pattern(_NeedsShapesAndStacks):
     multiple = 8
 
     def match(self, event: ProfilerEvent) -> bool:
-        """Whether it is such a product of matrices of which a size is no multiple of 8."""
+        """Whether it is such a product with a matrix size that is not a multiple of 8."""
         if event.name not in self.products or not any(kind in (float16, bfloat16) for kind in input_dtypes(event)):
             return False
-        # How many matrices there are does not matter.
+        # The number of matrices does not matter.
         return any(size % self.multiple for shape in input_shapes(event) for size in shape[-2:])
 
     def benchmark(self, events: Sequence[ProfilerEvent]) -> dict[Any, float]:
@@ -259,7 +259,7 @@ class MatMulDimInFP16Pattern(_NeedsShapesAndStacks):
 
 def report_all_anti_patterns(prof: Any, should_benchmark: bool = False, print_enable: bool = True,
                              json_report_dir: str | None = None) -> None:
-    """Look for all patterns; print what was found, and write it to `torchtidy_report.json` in a directory."""
+    """Look for all patterns; print the matches, and write them to `torchtidy_report.json` in a directory."""
     patterns: list[Pattern] = [kind(prof, should_benchmark) for kind in (
         ExtraCUDACopyPattern, FP32MatMulPattern, OptimizerSingleTensorPattern, SynchronizedDataLoaderPattern,
         GradNotSetToNonePattern, Conv2dBiasFollowedByBatchNorm2dPattern, MatMulDimInFP16Pattern,

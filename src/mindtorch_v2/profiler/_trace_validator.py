@@ -1,4 +1,4 @@
-"""Looks for contradictions in a Chrome trace: a kernel before its launch, a wait for nothing, metadata that is missing.
+"""Looks for contradictions in a Chrome trace: a kernel before its launch, a wait for nothing, missing metadata.
 
 >>> passed, violations = validate_trace("trace.json")  # doctest: +SKIP
 """
@@ -17,7 +17,7 @@ Event = dict[str, Any]
 
 @dataclass
 class Violation:
-    """A rule, and what breaks it."""
+    """A rule, and its violations."""
 
     rule_name: str
     message: str
@@ -31,7 +31,7 @@ _RULES: list[Rule] = []
 
 
 def _rule(find: Callable[[list[Event]], Iterator[str]]) -> Rule:
-    """Make a rule of a function that yields a message for each fault among the complete events."""
+    """Make a rule from a function that yields a message for each fault among the complete events."""
     def check(events: list[Event]) -> list[Violation]:
         complete = [event for event in events if event.get("ph") == "X"]
         return [Violation(find.__name__, message) for message in find(complete)]
@@ -77,7 +77,7 @@ def _waited(event: Event) -> Any:
 
 @_rule
 def _check_stream_wait_corr_id_populated(events: list[Event]) -> Iterator[str]:
-    """What waits for a CUDA event says which."""
+    """A wait for a CUDA event names the event."""
     for event in events:
         kind = _facts(event).get("cuda_sync_kind")
         if kind in ("Stream Wait Event", "Event Sync") and (_waited(event) is None or int(_waited(event)) < 0):
@@ -87,7 +87,7 @@ def _check_stream_wait_corr_id_populated(events: list[Event]) -> Iterator[str]:
 
 @_rule
 def _check_stream_sync_overlap(events: list[Event]) -> Iterator[str]:
-    """When the host has waited for a stream, nothing runs on it."""
+    """After the host has waited for a stream, nothing runs on it."""
     def stream(event: Event) -> tuple[Any, Any]:
         return _facts(event).get("device"), _facts(event).get("stream")
 
@@ -107,7 +107,7 @@ def _check_stream_sync_overlap(events: list[Event]) -> Iterator[str]:
 
 @_rule
 def _check_stream_wait_corr_id_in_past(events: list[Event]) -> Iterator[str]:
-    """A stream waits for a CUDA event that was recorded before, and is in the trace."""
+    """A stream waits for a CUDA event that was recorded before and is in the trace."""
     records = [e for e in events if e.get("cat") in ("cuda_runtime", "cuda_driver")
                and str(e.get("name")).removesuffix("_ptsz") in ("cudaEventRecord", "cudaEventRecordWithFlags")]
     times: dict[int, float] = {}
@@ -129,7 +129,7 @@ _COLLECTIVE = ("Collective name", "dtype", "In msg nelems", "Out msg nelems", "G
 
 @_rule
 def _check_nccl_metadata(events: list[Event]) -> Iterator[str]:
-    """Collectives say which they are, of what and how much, and among how many."""
+    """Collectives state their name, type, sizes and group size."""
     for event in events:
         missing = sorted(key for key in _COLLECTIVE if key not in _facts(event))
         if event.get("name") == "record_param_comms" and missing:
@@ -158,7 +158,7 @@ def _load_events(path: str) -> list[Event]:
 
 
 def validate_trace(trace_path: str) -> tuple[bool, list[Violation]]:
-    """Whether a Chrome trace (`.json` or `.json.gz`) breaks none of the rules, and what breaks them."""
+    """Whether a Chrome trace (`.json` or `.json.gz`) keeps all rules, and the violations."""
     events = _load_events(trace_path)
     found = [violation for rule in _RULES for violation in rule(events)]
     return not found, found

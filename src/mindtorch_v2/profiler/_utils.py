@@ -1,4 +1,4 @@
-"""`torch.profiler._utils`: walking event trees, and an estimate of where the host keeps a device waiting."""
+"""`torch.profiler._utils`: walks event trees, and estimates where the host keeps a device waiting."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ __all__ = [
 ]
 
 NO_LOCATION = "No source code location found"
-# What launches kernels, and parts of the names of device work that is none.
+# Names of calls that launch kernels, and parts of names that are not device work.
 _LAUNCHES = ("cudaLaunchKernel", "cudaLaunchCooperativeKernel", "aclrtLaunchKernel")
 _NO_KERNELS = ("mem", "cpy", "alloc", "free")
-_LONG_QUEUE = 4  # kernels that wait
-_SHARE_OF_OWN_TIME = 0.6  # what an event's own time counts beside the idle time of the device
+_LONG_QUEUE = 4  # waiting kernels
+_SHARE_OF_OWN_TIME = 0.6  # the weight of an event's self time, compared with the device's idle time
 _LOCATION = re.compile(r"\.py\(.*\)")
 
 
@@ -40,7 +40,7 @@ _LOCATION = re.compile(r"\.py\(.*\)")
 def _traverse(tree: Iterable[Any], next_fn: Callable[[deque[Any]], Any],
               children_fn: Callable[[Any], Iterable[Any]] = lambda node: node.children,
               reverse: bool = False) -> Iterator[Any]:
-    """All nodes of some trees; `next_fn` takes the next one out of those that are waiting."""
+    """All nodes of some trees; `next_fn` takes the next one from those that are waiting."""
 
     def ordered(nodes: Iterable[Any]) -> Iterable[Any]:
         return reversed(list(nodes)) if reverse else nodes
@@ -52,14 +52,14 @@ def _traverse(tree: Iterable[Any], next_fn: Callable[[deque[Any]], Any],
         waiting.extend(ordered(children_fn(node)))
 
 
-# Taking the last one first needs the others put in backwards.
+# To take the last one first, the others are added in reverse.
 traverse_dfs = partial(_traverse, next_fn=lambda waiting: waiting.pop(), reverse=True)
 traverse_bfs = partial(_traverse, next_fn=lambda waiting: waiting.popleft(), reverse=False)
 
 
 def index_of_first_match(seq: Sequence[Any], predicate: Callable[[Any], bool], start: int = 0,
                          end: int | None = None) -> int | None:
-    """The index of the first item from `start` to before `end` that fits, or None."""
+    """The index of the first fitting item from `start` to before `end`, or None."""
     for index in range(start, len(seq) if end is None else min(end, len(seq))):
         if predicate(seq[index]):
             return index
@@ -87,16 +87,16 @@ def source_code_location(event: Any) -> str:
 
 @dataclass
 class EventMetrics:
-    """What is known of an event; times in nanoseconds."""
+    """What is known about an event; times in nanoseconds."""
 
     duration_time_ns: int = 0
     self_time_ns: int = 0
     idle_time_ns: int = 0  # of the device, while the event ran
-    queue_depth: int = 0  # kernels that were launched and had not started
+    queue_depth: int = 0  # kernels that were launched but had not started
 
     @property
     def fraction_idle_time(self) -> float:
-        """How much of the event the device had nothing to do."""
+        """The share of the event during which the device was idle."""
         return self.idle_time_ns / self.duration_time_ns if self.duration_time_ns else 0.0
 
 
@@ -125,7 +125,7 @@ class EventKey:
         return f"{self.event.name}"
 
     def intervals_overlap(self, intervals: Iterable[Interval]) -> int:
-        """For how long the event ran inside of any of the intervals; where these overlap it counts once."""
+        """How long the event ran inside any of the intervals; where these overlap, the time counts once."""
         total, covered = 0, self.event.start_time_ns
         for interval in sorted(intervals, key=lambda interval: interval.start):
             begin = max(covered, interval.start)
@@ -137,10 +137,10 @@ class EventKey:
 
 
 class BasicEvaluation:
-    """Self times of all events, and for CUDA programs how many kernels were waiting and when the device was idle.
+    """Self times of all events, and for CUDA programs the number of waiting kernels and the device's idle times.
 
-    `prof` is a finished `torch.autograd.profiler.profile`, or whatever has a `kineto_results` with `events()` and
-    `experimental_event_tree()`.
+    `prof` is a finished `torch.autograd.profiler.profile`, or any object with a `kineto_results` that has `events()`
+    and `experimental_event_tree()`.
     """
 
     def __init__(self, prof: Any) -> None:
@@ -157,7 +157,7 @@ class BasicEvaluation:
         """Fill `metrics` with durations, and durations without children."""
         if self.profile.kineto_results is None:
             raise AssertionError("kineto_results must be initialized before computing self time")
-        # The latest first: the order in which PyTorch has them, and in which equals are ranked.
+        # The latest first: PyTorch's order, in which equal values are ranked.
         for event in _traverse(self.profile.kineto_results.experimental_event_tree(), lambda waiting: waiting.pop()):
             key = EventKey(event)
             if key in self.metrics:
@@ -166,7 +166,7 @@ class BasicEvaluation:
             self.metrics[key] = EventMetrics(event.duration_time_ns, own)
 
     def compute_queue_depth(self) -> list[Interval]:
-        """How many kernels wait, at each launch and each kernel; gives every event the depth at its start."""
+        """The number of waiting kernels at each launch and each kernel; sets the depth of every event at its start."""
         if self.profile.kineto_results is None:
             raise AssertionError("kineto_results must be initialized before computing queue depth")
         everything = self.profile.kineto_results.events()
@@ -188,7 +188,7 @@ class BasicEvaluation:
         return result
 
     def compute_idle_time(self) -> None:
-        """Give each event the time for which the device had nothing to do while it ran.
+        """Set the device's idle time during each event.
 
         A device is idle before its first work and after its last, and from the end of a kernel after which none was
         waiting to the next launch.
@@ -209,7 +209,8 @@ class BasicEvaluation:
             metrics.idle_time_ns = key.intervals_overlap(idle)
 
     def draining(self) -> list[Interval]:
-        """The times after a long queue of kernels in which it ran empty, up to the last time before it is long again.
+        """The times after a long queue of kernels in which it became empty, up to the last time before it is long
+        again.
 
         What ran then launched too little.
         """
@@ -232,9 +233,9 @@ class BasicEvaluation:
         return found
 
     def rank_events(self, length: int) -> list[EventKey]:
-        """The events that most likely kept the device waiting, the worst first; none without device work.
+        """The events that most likely kept the device waiting, the worst first; empty without device work.
 
-        Of those that ran while a queue ran empty, the ones with much idle time and much time of their own.
+        Among those that ran while a queue became empty, it takes the ones with much idle time and much self time.
         """
         times = self.draining()
         keys = [key for key in self.metrics if key.intervals_overlap(times)]
@@ -266,7 +267,7 @@ class BasicEvaluation:
 
 
 def _name(event: Any) -> str:
-    """An event's name, whether that is a function, as in PyTorch, or a text."""
+    """An event's name, which is a function in PyTorch, or a text."""
     return str(event.name() if callable(event.name) else event.name)
 
 
@@ -280,6 +281,6 @@ def _is_kernel(event: Any) -> bool:
 
 
 def _standard(values: np.ndarray) -> np.ndarray:
-    """Values as distances from their mean, in standard deviations; zeros where there is no spread."""
+    """Values as distances from their mean, in standard deviations; zeros if all are equal."""
     spread = values.std(ddof=1) if len(values) > 1 else 0.0
     return (values - values.mean()) / spread if spread else np.zeros_like(values)

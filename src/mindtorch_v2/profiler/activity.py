@@ -1,4 +1,4 @@
-"""Which sources a profiler listens to, and the experimental switches."""
+"""The activities that a profiler records, and the experimental options."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ MEMBERS: dict[ProfilerActivity, tuple[str, ...]] = {
     ProfilerActivity.HPU: ("HPU_OP",),
     ProfilerActivity.PrivateUse1: (*_DEVICE_WORK, "GPU_USER_ANNOTATION", "PRIVATEUSE1_RUNTIME", "PRIVATEUSE1_DRIVER"),
 }
-_CATEGORIES = {"CONCURRENT_KERNEL": "kernel"}  # others are called the same, in small letters
+_CATEGORIES = {"CONCURRENT_KERNEL": "kernel"}  # the others have the same name in lower case
 
 
 def check_filters(filters: Mapping[ProfilerActivity, set[str]]) -> None:
-    """Raise an error, PyTorch's, for a name that an activity does not have."""
+    """Raise PyTorch's error for a name that an activity does not have."""
     for activity, names in filters.items():
         for name in sorted(names, key=str):
             if not isinstance(name, str):
@@ -62,7 +62,7 @@ def check_filters(filters: Mapping[ProfilerActivity, set[str]]) -> None:
 
 
 def categories(activities: Iterable[ProfilerActivity], filters: Mapping[ProfilerActivity, set[str]]) -> set[str] | None:
-    """The categories of events that an exported trace is to have; None for all."""
+    """The categories of events in an exported trace; None for all."""
     if not filters:
         return None
     names = {name for activity in activities for name in filters.get(activity, MEMBERS[activity])}
@@ -70,7 +70,7 @@ def categories(activities: Iterable[ProfilerActivity], filters: Mapping[Profiler
 
 
 def _meant(item: Any) -> Any:
-    """The NPU where a program has said that CUDA means it."""
+    """The NPU, if the program has said that CUDA means it."""
     if MEANT.get("cuda") != "npu":
         return item
     if isinstance(item, dict):
@@ -104,14 +104,14 @@ ELSEWHERE = {ProfilerActivity.CUDA: "cuda", ProfilerActivity.XPU: "xpu", Profile
 
 
 def device_of(activities: set[ProfilerActivity]) -> str | None:
-    """The device, besides the CPU, that is to be recorded."""
+    """The device, besides the CPU, to record."""
     if ProfilerActivity.PrivateUse1 in activities:
         return "npu"
     return next((name for activity, name in ELSEWHERE.items() if activity in activities), None)
 
 
 def available(use_device: str | None, stacklevel: int) -> str | None:
-    """A device that is to be recorded, or None, with a warning, if it is not there."""
+    """A device to record, or None with a warning if it is missing."""
     if use_device in ("npu", "privateuse1"):
         reason = unusable_reason()
         if reason is None:
@@ -132,14 +132,14 @@ def available(use_device: str | None, stacklevel: int) -> str | None:
 class _ExperimentalConfig:
     """Switches of PyTorch's profiler.
 
-    `record_python_gc_info` makes an event `Python GC` of each pause of Python's garbage collector; PyTorch needs
-    `with_stack=True` for that as well, this profiler does not. With `trace_only`, only exports of the trace are wanted:
-    `events()` and `key_averages()` raise. With `adjust_profiler_step` and stacks, a step begins with the Python call
-    that it ends in. With `expose_kineto_event_metadata`, events know their number in an exported file. With
+    `record_python_gc_info` makes an event `Python GC` for each pause of Python's garbage collector; PyTorch also needs
+    `with_stack=True` for that, this profiler does not. With `trace_only`, only exports of the trace work: `events()`
+    and `key_averages()` raise. With `adjust_profiler_step` and stacks, a step begins with the Python call in which it
+    ends. With `expose_kineto_event_metadata`, events know their number in an exported file. With
     `capture_overload_names`, an exported trace names ops with their overloads, `aten::add.Tensor`.
 
-    The others concern CUPTI and Kineto's internals, or ask for what is always recorded here (all threads, stacks in
-    the file); they are accepted without effect.
+    The others concern CUPTI and Kineto's internals, or ask for what is always recorded here (all threads, stacks in the
+    file). They are accepted without effect.
     """
 
     profiler_metrics: list[str] = field(default_factory=list)
@@ -159,7 +159,7 @@ class _ExperimentalConfig:
 
 
 def consistent(config: _ExperimentalConfig | None, with_stack: bool) -> _ExperimentalConfig:
-    """The switches, or the usual ones, without `trace_only` where stacks are asked for, which need the events."""
+    """The options, or the defaults; without `trace_only` if stacks are requested, because these need the events."""
     if config is None:
         return _ExperimentalConfig()
     if config.trace_only and with_stack:

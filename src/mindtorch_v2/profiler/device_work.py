@@ -1,4 +1,4 @@
-"""From what a device noted to rows of a trace: calls of its runtime, kernels, copies, memory, comparisons of clocks."""
+"""Converts a device's log to rows of a trace: calls of its runtime, kernels, copies, memory, comparisons of clocks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Threads = Callable[[np.ndarray, np.ndarray], np.ndarray]  # from idents and time
 
 def add_device_work(build: TraceBuilder, taken: Any, device_type: int, label: str, threads: Threads,
                     steps_ns: np.ndarray) -> None:
-    """Add what one device noted during one stretch of a recording."""
+    """Add what one device logged during one stretch of a recording."""
     _add_calls(build, taken.calls, threads, steps_ns)
     _add_work(build, taken.work, device_type, label, steps_ns)
     _add_clocks(build, taken.comparisons, device_type)
@@ -92,8 +92,8 @@ def _add_memory(build: TraceBuilder, taken: Any, device_type: int, threads: Thre
 
 
 class DeviceWatch:
-    """What the devices of a recording note, over its parts. Those that have a log of their work (`Device.activities`)
-    are asked; memory only if it is wanted.
+    """The logs of devices during a recording, over its parts: of the devices that keep a log (`Device.activities`); of
+    memory only if requested.
     """
 
     def __init__(self, types: tuple[str, ...], memory: bool) -> None:
@@ -108,23 +108,23 @@ class DeviceWatch:
             self._marks = [one.activities().start(self.memory) for one in self._devices]
 
     def stop(self) -> None:
-        """Wait for what was queued and take it; may be called when nothing runs."""
+        """Wait for queued work and collect it; may be called when nothing runs."""
         marks, self._marks = self._marks, []
         for one, mark in zip(self._devices, marks, strict=False):
             self.taken.append((one, one.activities().stop(mark, self.memory)))
 
     def add_to(self, build: TraceBuilder, threads: Threads, steps_ns: np.ndarray) -> None:
-        """Add all that was noted to a trace."""
+        """Add everything that was logged to a trace."""
         for one, taken in self.taken:
             add_device_work(build, taken, one.profiler_type, one.profiler_name, threads, steps_ns)
 
     def metadata(self) -> dict[str, Any]:
-        """What the trace's metadata say of the devices."""
+        """The facts about the devices in the trace's metadata."""
         return {DEVICE_TIMES: [facts_of(taken, one.profiler_name) for one, taken in self.taken]} if self.taken else {}
 
 
 def facts_of(taken: Any, label: str) -> dict[str, Any]:
-    """What a trace's metadata say of a device's part: where times come from, and how exact they are."""
+    """The facts about one device: the source of its times, and their accuracy."""
     error = max((one.error_ns for ones in taken.comparisons.values() for one in ones), default=0)
     facts: dict[str, Any] = {"device": label, "simulator": taken.simulated, "times_from": taken.source,
                              "clock_error_ns": error, "pid": os.getpid()}

@@ -1,4 +1,4 @@
-"""Numbers for events that no other event of this process has, whichever recording it is in."""
+"""Event numbers that are unique in this process, over all recordings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _next = 1
 
 
 def reserve(count: int) -> int:
-    """The first of `count` numbers that nobody else gets."""
+    """The first of `count` numbers, reserved for the caller."""
     global _next
     with _LOCK:
         first = _next

@@ -1,4 +1,4 @@
-"""`_RecordFunctionFast`: a scope for hot paths, with values given by place and by name."""
+"""`_RecordFunctionFast`: a scope for hot paths, with positional and keyword values."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .._dispatch.state import THREAD
 
 clock = HOOK["clock"]
 _PLAIN = (bool, int, float, complex, str)
-_NUMBERS: dict[Any, int] = {}  # descriptions with names, by what they say
+_NUMBERS: dict[Any, int] = {}  # descriptions with names, by content
 
 
 class _RecordFunctionFast:
-    """Like `record_function`, but shown as an op and reusable; what it is given is recorded if shapes are.
+    """Like `record_function`, but shown as an op and reusable; its values are recorded if shapes are.
 
     A value "scope" of "user_scope" makes it an annotation, as `record_function` does.
 
@@ -36,7 +36,7 @@ class _RecordFunctionFast:
 
     def __init__(self, name: str, input_values: Sequence[Any] | None = None,
                  keyword_values: Mapping[str, Any] | None = None) -> None:
-        # PyTorch ends the process for the mistakes that are errors here.
+        # PyTorch ends the process for mistakes that raise an error here.
         if not isinstance(name, str):
             raise TypeError(f"The name passed to RecordFunctionFast must be a string, got {type(name).__name__}")
         if input_values is not None and not isinstance(input_values, (list, tuple)):
@@ -62,7 +62,7 @@ class _RecordFunctionFast:
     def __exit__(self, *exc: object) -> None:
         if self._start:
             given = self._describe() if HOOK["DESCRIBE"] and (self._values or self._named) else None
-            # As in PyTorch, it is known what kind it should be only if values are recorded.
+            # As in PyTorch, the kind is known only if values are recorded.
             event = self._annotation if given is not None and self._annotation else self._event
             THREAD.state.extend((event, self._start, clock(), self._place - 1, given))
             self._start = 0
@@ -83,7 +83,7 @@ class _RecordFunctionFast:
 
 
 def _plain(key: str, value: Any) -> Any:
-    """A value that a recording can hold; as in PyTorch, others become "NULL", and lists of different things None."""
+    """A value that a recording can hold; as in PyTorch, others become "NULL", and lists of mixed types None."""
     if value is None or isinstance(value, _PLAIN):
         return value
     if isinstance(value, tuple) and all(isinstance(item, _PLAIN) and not isinstance(item, str) for item in value):

@@ -1,4 +1,4 @@
-"""`torch.profiler.itt`: ranges for Intel VTune. There is no ITT library in this runtime, and these functions say so."""
+"""`torch.profiler.itt`: ranges for Intel VTune. This runtime has no ITT library; the functions say so."""
 
 from __future__ import annotations
 

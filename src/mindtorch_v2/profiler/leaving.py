@@ -1,8 +1,8 @@
 """The end of a `with` block that Ctrl-C cannot skip.
 
-Python raises KeyboardInterrupt where it begins a function, before the function's own `try`, and a profile function that
-raises does the same. An `__exit__` written in Python that begins with an interrupt therefore does nothing, and what it
-should have ended goes on. The same happens if `__enter__` is interrupted as it returns: `__exit__` is not called then.
+Python raises KeyboardInterrupt where a function begins, before the function's own `try`; a profile function that raises
+does the same. So an `__exit__` written in Python that begins with an interrupt does nothing, and what it should end
+goes on. If `__enter__` is interrupted as it returns, `__exit__` is not called at all.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from typing import Any
 
 
 class Leaving:
-    """An `__exit__` that calls a method of its object or, if anything comes first, the method for giving up.
+    """An `__exit__` that calls a method of its object or, if an interrupt comes first, the method for giving up.
 
-    A `with` statement asks for it before it enters. It gets a callable in C that wakes a generator: an interrupt that
-    waits is raised where the generator stands, inside its `try`. If it is dropped unused, it ends what was begun since.
+    A `with` statement looks it up before it enters. It gets a callable in C that resumes a generator: a pending
+    interrupt is raised inside the generator's `try`. If the callable is dropped unused, the generator ends what has
+    begun since.
     """
 
     def __init__(self, leave: Callable[[Any], object], give_up: Callable[[Any], object],
@@ -27,11 +28,11 @@ class Leaving:
     def __get__(self, instance: Any, owner: Any = None) -> Callable[..., None]:
         if instance is None:
             return self
-        # A partial, because Python tells profile functions of calls of built-in methods.
+        # A partial, because Python reports calls of built-in methods to profile functions.
         return partial(_Ending(self._ending(instance)).__exit__)
 
     def __call__(self, instance: Any, *exc: object) -> None:
-        """For `ExitStack` and others that find it in the class."""
+        """For `ExitStack` and others that look it up in the class."""
         self.__get__(instance)(*exc)
 
     def _ending(self, instance: Any) -> Iterator[None]:
@@ -49,9 +50,9 @@ class Leaving:
 
 
 class _Ending(io.IOBase):
-    """Lends its `__exit__`, which is in C and calls `close`, with whatever arguments."""
+    """Provides an `__exit__` in C that calls `close`, with any arguments."""
 
-    closed = True  # so that nothing is done where this is dropped
+    closed = True  # so that dropping this does nothing
 
     def __init__(self, steps: Iterator[None]) -> None:
         next(steps)

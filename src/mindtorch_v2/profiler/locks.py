@@ -1,4 +1,4 @@
-"""Locks that an interrupt cannot leave taken, and how to read without one what other threads change."""
+"""Locks that an interrupt cannot leave taken, and a way to read what other threads change, without a lock."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _GONE: Any = object()
 
 
 def is_mine(lock: RLock) -> bool:
-    """Whether this thread has a lock."""
+    """Whether this thread holds a lock."""
     return bool(lock._is_owned())
 
 
 def let_go(lock: RLock) -> None:
     """Release a lock as often as this thread has taken it.
 
-    For the outermost handler of errors: a `with lock:` that Ctrl-C interrupts between the end of its block and the
-    lock's release leaves the lock taken, and no code in Python can rule that out.
+    For the outermost error handler: if Ctrl-C interrupts a `with lock:` between the end of its block and the release,
+    the lock stays taken, and no Python code can rule that out.
     """
     while is_mine(lock):
         lock.release()
@@ -33,9 +33,9 @@ def new_lock() -> RLock:
 
 
 def items_now(shared: Mapping[Key, Value]) -> list[tuple[Key, Value]]:
-    """What is in a dictionary that other threads change meanwhile.
+    """The items of a dictionary that other threads change meanwhile.
 
-    `list(shared.items())` makes tuples. Before Python 3.12 that can begin a collection of garbage, whose callbacks and
+    `list(shared.items())` makes tuples. Before Python 3.12 this can start a garbage collection, whose callbacks and
     finalizers let other threads run in the middle of it.
     """
     return [(key, value) for key in list(shared) if (value := shared.get(key, _GONE)) is not _GONE]

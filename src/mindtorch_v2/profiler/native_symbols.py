@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
 
-Place = tuple[str, int, str]  # file, line or distance from the file's begin, function
+Place = tuple[str, int, str]  # file, line or distance from the start of the file, function
 UNKNOWN: Place = ("??", 0, "??")
 NO_CODE: Place = ("??", 0, "<unwind unsupported>")
 
@@ -22,8 +22,8 @@ class _Info(ctypes.Structure):
 def symbolize_addresses(addresses: Iterable[int], mode: str) -> list[Place]:
     """`(file, line, function)` of each address.
 
-    `dladdr` asks the dynamic linker, which knows no lines: in their place is the distance from the start of the file in
-    memory. `fast` does the same; PyTorch's reads debugging information where a library has some. `addr2line` asks the
+    `dladdr` asks the dynamic linker, which knows no lines: their place has the distance from the start of the file in
+    memory. `fast` does the same; PyTorch's reads debugging information if a library has some. `addr2line` runs the
     program of that name.
     """
     if mode not in ("fast", "dladdr", "addr2line"):
@@ -39,13 +39,13 @@ def _by_linker(address: int) -> Place:
     info = _Info()
     if not linker(ctypes.c_void_p(address), ctypes.byref(info)) or info.file is None:
         return UNKNOWN
-    # An address is that of the instruction after a call, as a stack has it; the call itself is just before.
+    # An address is that of the instruction after a call, as in a stack; the call itself is just before.
     distance = address - (info.base or 0) - 1
     return info.file.decode(), distance, "??" if info.symbol is None else info.symbol.decode()
 
 
 def _by_program(found: Sequence[Place]) -> list[Place]:
-    """Places with functions, files and lines by `addr2line`, which is asked once per file."""
+    """Places with functions, files and lines by `addr2line`, which runs once per file."""
     program = shutil.which("addr2line")
     if program is None:
         raise RuntimeError("symbolize_addresses: the program addr2line is not installed")

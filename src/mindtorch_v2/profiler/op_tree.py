@@ -1,4 +1,4 @@
-"""`OpTree`: an event tree as analyses of memory walk it, and the memory profile that has one."""
+"""`OpTree`: an event tree for analyses of memory, and the memory profile that has one."""
 
 from __future__ import annotations
 

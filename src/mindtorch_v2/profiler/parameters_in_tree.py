@@ -1,4 +1,4 @@
-"""Parameters and gradients that an event of a tree tells of."""
+"""Parameters and gradients that an event of a tree shows."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from mtprof.views.memory_key import TensorKey
 
 
 def _extract_parameters_and_gradients(node: ProfilerEvent) -> Iterator[tuple[TensorKey | None, TensorKey | None]]:
-    """Pairs of a parameter and its gradient; None for the one that the event does not tell.
+    """Pairs of a parameter and its gradient; None for the one that the event does not show.
 
-    An accumulator's first op takes or adds to a gradient. Calls of modules and steps of optimizers say what they hold.
+    An accumulator's first op takes or adds to a gradient. Calls of modules and steps of optimizers list what they hold.
     """
     kind, fields = node.typed
     if kind is EventType.TorchOp:
@@ -32,14 +32,14 @@ def _extract_parameters_and_gradients(node: ProfilerEvent) -> Iterator[tuple[Ten
 
 
 def extract_parameters(node: ProfilerEvent) -> Iterator[TensorKey]:
-    """The parameters that an event tells of."""
+    """The parameters that an event shows."""
     for parameter, _ in _extract_parameters_and_gradients(node):
         if parameter is not None:
             yield parameter
 
 
 def extract_gradients(node: ProfilerEvent) -> Iterator[tuple[TensorKey | None, TensorKey]]:
-    """The gradients that an event tells of, each after its parameter if that is known."""
+    """The gradients that an event shows, each after its parameter if that is known."""
     for parameter, gradient in _extract_parameters_and_gradients(node):
         if gradient is not None:
             yield parameter, gradient

@@ -1,4 +1,4 @@
-"""`Pattern`: something in an event tree that usually can be done better, and how to say so."""
+"""`Pattern`: something in an event tree that a program can usually do better, with the text for it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NOT_THE_USERS = tuple(os.path.join(name, "") for name in (__name__.partition(".
 
 
 class Pattern:
-    """Base of all patterns: `match` says of an event whether it is an instance."""
+    """Base of all patterns: `match` decides whether an event is an instance."""
 
     name = "Please specify a name for pattern"
     description = "Please specify a description for pattern"
@@ -36,7 +36,7 @@ class Pattern:
 
     @property
     def skip(self) -> bool:
-        """Whether the recording lacks what the pattern needs."""
+        """Whether the recording lacks data that the pattern needs."""
         return False
 
     def match(self, event: ProfilerEvent) -> bool:
@@ -44,7 +44,7 @@ class Pattern:
         raise NotImplementedError(f"{type(self).__name__} does not say what it matches")
 
     def eventTreeTraversal(self) -> Iterable[ProfilerEvent]:
-        """The events in the order in which they are asked about."""
+        """The events in the order in which they are checked."""
         yield from traverse_dfs(self.event_tree)
 
     def matched_events(self) -> list[ProfilerEvent]:
@@ -54,16 +54,16 @@ class Pattern:
     # -- what is said about it -------------------------------------------------------------------------------------
 
     def report(self, event: ProfilerEvent) -> str:
-        """A line about one instance, with its place in the program."""
+        """The text for one instance, with its place in the program."""
         return f"{self.description}\n[Source Code Location] {source_code_location(event)}"
 
     def summary(self, events: Sequence[ProfilerEvent]) -> str:
-        """A line about all instances."""
+        """The text for all instances."""
         default = f"{self.name}: {len(events)} events matched."
         return self.benchmark_summary(events) if self.should_benchmark and hasattr(self, "benchmark") else default
 
     def benchmark_summary(self, events: Sequence[ProfilerEvent]) -> str:
-        """A line about the time that all instances might save, by measuring the alternative now."""
+        """The text for the time that all instances might save, by measuring the alternative now."""
         factors = self.benchmark(events)  # type: ignore[attr-defined]
         before = sum(event.duration_time_ns for event in events)
         after = sum(factors[input_shapes(event)] * event.duration_time_ns for event in events)
@@ -73,13 +73,13 @@ class Pattern:
     # -- neighbours ------------------------------------------------------------------------------------------------
 
     def root_of(self, event: ProfilerEvent) -> ProfilerEvent:
-        """The outermost event around one."""
+        """The outermost event around an event."""
         while event.parent is not None:
             event = event.parent
         return event
 
     def siblings_of(self, event: ProfilerEvent) -> tuple[Sequence[ProfilerEvent], Sequence[ProfilerEvent]]:
-        """The events before and after one, in the same parent."""
+        """The events before and after an event, in the same parent."""
         among = event.parent.children if event.parent is not None else self.tid_root[event.start_tid]
         place = index_of_first_match(among, lambda other: other is event)
         if place is None:
@@ -87,18 +87,18 @@ class Pattern:
         return among[:place], among[place + 1:]
 
     def next_of(self, event: ProfilerEvent) -> ProfilerEvent | None:
-        """The event after one, or None."""
+        """The event after an event, or None."""
         after = self.siblings_of(event)[1]
         return after[0] if after else None
 
     def prev_of(self, event: ProfilerEvent) -> ProfilerEvent | None:
-        """The event before one, or None."""
+        """The event before an event, or None."""
         before = self.siblings_of(event)[0]
         return before[-1] if before else None
 
     def go_up_until(self, event: ProfilerEvent | None,
                     predicate: Callable[[ProfilerEvent], bool]) -> ProfilerEvent | None:
-        """The nearest event at or above one that fits, or the outermost one if none does; None for None."""
+        """The nearest fitting event at or above an event, or the outermost one if none fits; None for None."""
         while event is not None and event.parent is not None and not predicate(event):
             event = event.parent
         return event
@@ -116,18 +116,18 @@ def source_code_location(event: ProfilerEvent | None) -> str:
 
 
 def input_shapes(event: ProfilerEvent) -> tuple[tuple[int, ...], ...]:
-    """Sizes of the tensors that an op was given."""
+    """Sizes of an op's tensor arguments."""
     return tuple(tuple(getattr(given, "sizes", ())) for given in _op_inputs(event))
 
 
 def input_dtypes(event: ProfilerEvent) -> tuple[Any, ...]:
-    """Element types of the tensors that an op was given, None for other arguments."""
+    """Element types of an op's tensor arguments, None for other arguments."""
     return tuple(getattr(given, "dtype", None) for given in _op_inputs(event))
 
 
 def _op_inputs(event: ProfilerEvent) -> list[Any]:
     if event.tag is not EventType.TorchOp:
-        raise AssertionError(f"{event.name} is no op")
+        raise AssertionError(f"{event.name} is not an op")
     return event.extra_fields.inputs  # type: ignore[no-any-return]
 
 

@@ -1,4 +1,4 @@
-"""Results within a time: what could be made of a recording before it was over."""
+"""Results within a time limit: as many events as could be made before it ended."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ log = logging.getLogger(__name__)
 
 
 def events_within(timeout_s: float, make: Callable[[], EventList]) -> EventList:
-    """The events that `make` gives, as many as can be taken before so many seconds are over; a warning if not all.
+    """The events that `make` gives, as many as can be made within so many seconds; with a warning if not all.
 
-    Columns are made as a whole, whatever it takes; the time counts from before that.
+    Columns are made as a whole, however long that takes; the time counts from before that.
     """
     end = time.perf_counter() + timeout_s
     everything = make()
@@ -23,7 +23,7 @@ def events_within(timeout_s: float, make: Callable[[], EventList]) -> EventList:
     taken._tree_built, taken._dropped, taken._overhead = True, everything._dropped, everything._overhead
     for event in everything:
         if time.perf_counter() >= end:
-            log.warning("post_processing_timeout_s=%g is over after %d of %d events: the results are partial",
+            log.warning("post_processing_timeout_s=%g ended after %d of %d events: the results are partial",
                         timeout_s, len(taken), len(everything))
             break
         taken.append(event)

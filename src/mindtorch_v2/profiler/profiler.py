@@ -1,4 +1,4 @@
-"""The profiler's public face: `profile` and its life cycle. Recording, traces and views are elsewhere."""
+"""The profiler's public classes: `profile` and its life cycle. Recording, traces and views are in other modules."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from .op_tree import MemoryProfileOfResult
 from .record_function import step_scope
 from .recorder.collectives import rank_metadata
 from .schedule import ProfilerAction, schedule
-from .schedule import always as _default_schedule_fn  # the name by which lightning asks for it
+from .schedule import always as _default_schedule_fn  # lightning uses this name
 from .session import profile as Session
 from .sources import processes
 from .stats import _ProfilerStats
@@ -48,11 +48,11 @@ __all__ = ["ExecutionTraceObserver", "KinetoStepTracker", "ProfilerAction", "kin
            "supported_activities", "tensorboard_trace_handler"]
 
 PROFILER_STEP_NAME = "ProfilerStep"
-DEEPEST_METADATA = 100  # what files and their readers bear
+DEEPEST_METADATA = 100  # the limit of files and their readers
 
 
 class _KinetoProfile:
-    """A recording controlled by hand: `start`, `stop`, then results."""
+    """A recording that the program controls: `start`, `stop`, then results."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class _KinetoProfile:
             saving.check(use_device=device_of(self.activities), execution_trace_observer=execution_trace_observer)
         self._saved = 0  # recordings that went to files
         self.profiler: Session | None = None
-        self.has_cudagraphs = False  # there are no CUDA graphs here; PyTorch's programs ask
+        self.has_cudagraphs = False  # there are no CUDA graphs here; PyTorch's programs ask for this
         self.mem_tl: Any = None
         self.use_device = device_of(self.activities)
         self.preset_metadata: dict[str, str] = {}
@@ -110,7 +110,7 @@ class _KinetoProfile:
         self.stop_trace()
 
     def prepare_trace(self) -> None:
-        """Get ready; nothing is recorded yet."""
+        """Prepare; nothing is recorded yet."""
         if self.profiler is None or not self.acc_events:
             self._earlier = []
         if self.profiler is not None:
@@ -145,11 +145,11 @@ class _KinetoProfile:
             self._earlier.append(self.profiler.function_events)
 
     def start_trace(self) -> None:
-        """Start what `prepare_trace` made ready."""
+        """Start what `prepare_trace` prepared."""
         session = self._session("starting trace")
         try:
             if self.execution_trace_observer is not None:
-                # First: if it cannot start, nothing has been switched on yet.
+                # First: if it cannot start, nothing has been turned on yet.
                 self.execution_trace_observer.start()
             session._start_trace()
             self._saved += self.save_to is not None
@@ -161,19 +161,19 @@ class _KinetoProfile:
             raise
 
     def stop_trace(self) -> None:
-        """Stop; results can be asked for from now on."""
+        """Stop; from now on results are available."""
         session = self._session("stopping trace")
         try:
             if self.execution_trace_observer is not None:
                 self.execution_trace_observer.stop()
-            self._note_ranks()  # again: the groups may have been made, or ended, since the start
+            self._note_ranks()  # again: groups may have been made or ended since the start
             session.__exit__(None, None, None)
         except BaseException:
             self._give_up()
             raise
 
     def _give_up(self) -> None:
-        """Something failed, or Ctrl-C came: be off afterwards, with what can be kept of the recording."""
+        """Turn off after an error or Ctrl-C, and keep what can be kept of the recording."""
         try:
             if self.profiler is not None and self.profiler.entered:
                 self.profiler._give_up()
@@ -190,7 +190,7 @@ class _KinetoProfile:
         return "nothing was recorded; use it as a context manager or call start() first"
 
     def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity]) -> None:
-        """Switch the collection of activities off and on again while recording.
+        """Turn the collection of activities off and on again while recording.
 
         >>> import mindtorch_v2 as torch
         >>> from mindtorch_v2.profiler import ProfilerActivity
@@ -243,16 +243,16 @@ class _KinetoProfile:
             self.profiler.metadata[key] = value
 
     def _get_distributed_info(self) -> dict[str, Any] | None:
-        """The ranks and groups of this process, as PyTorch writes them; None where there are none."""
+        """The ranks and groups of this process, as PyTorch writes them; None without groups."""
         return rank_metadata().get("distributedInfo")
 
     def _note_ranks(self) -> None:
-        """Store which rank of which groups this process is, and how its clock differs from that of rank 0."""
+        """Store this process's ranks and groups, and how its clock differs from that of rank 0."""
         for key, value in rank_metadata().items():
             self.add_metadata_json(key, json.dumps(value))
 
     def _stats(self) -> _ProfilerStats | None:
-        """What the profiler's own work took; None before there was any."""
+        """The time of the profiler's own work; None before there was any."""
         return None if self.profiler is None else self.profiler._stats
 
     def get_trace_id(self) -> str | None:
@@ -260,7 +260,7 @@ class _KinetoProfile:
         return None if self.profiler is None else self.profiler.trace_id
 
     def set_custom_trace_id_callback(self, callback: Callable[[], str]) -> None:
-        """Let `callback()` name the traces that start from now on."""
+        """Set a callback that names the traces that start from now on."""
         self.custom_trace_id_callback = callback
 
     # -- results ---------------------------------------------------------------------------------------------------
@@ -289,7 +289,7 @@ class _KinetoProfile:
         session = self._session("getting key averages")
         if self._earlier:
             if group_by_module:
-                raise NotImplementedError("key_averages: group_by_module together with acc_events=True, whose events "
+                raise NotImplementedError("key_averages: no group_by_module with acc_events=True, because the events "
                                           "come from several traces")
             return self.events().key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
         return session.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name,
@@ -298,11 +298,11 @@ class _KinetoProfile:
     def module_tree(self) -> ModuleTree:
         """Time, memory, FLOPs and parameters by the modules of a model; needs `with_modules=True`."""
         if not self.with_modules:
-            raise ValueError("module_tree: with_modules=True required, the recording does not know modules")
+            raise ValueError("module_tree: with_modules=True required, the recording has no modules")
         return module_tree(self._session("getting the module tree").trace)
 
     def step_summary(self) -> StepSummary:
-        """Per step the time for data, forward, backward and optimizer, and what is left; not in PyTorch.
+        """For each step the time for data, forward, backward and optimizer, and the rest; not in PyTorch.
 
         >>> import mindtorch_v2 as torch
         >>> with torch.profiler.profile() as prof:
@@ -315,7 +315,7 @@ class _KinetoProfile:
         return step_summary(self._session("summarising steps").trace)
 
     def _repr_html_(self) -> str | None:
-        """In notebooks: what was recorded; nothing, and so the usual repr, before that."""
+        """In notebooks: the recording; before there is one, None for the usual repr."""
         finished = self.profiler is not None and not self.profiler.entered
         return self.profiler.recording._repr_html_() if finished and self.profiler is not None else None
 
@@ -324,9 +324,9 @@ class _KinetoProfile:
         self._session("exporting chrome trace").export_chrome_trace(path)
 
     def save(self, path: Any) -> None:
-        """Write everything that was recorded to a file of its own (`.mtp`); `load` reads it back as it was.
+        """Write everything that was recorded to a trace file (`.mtp`); `load` reads it back unchanged.
 
-        The file is an Arrow file, which polars, DuckDB and pandas read too; see docs/trace-files.md.
+        The file is an Arrow file, which polars, DuckDB and pandas can also read; see docs/schema.md.
         """
         self._session("saving").save(path)
 
@@ -360,7 +360,7 @@ class _KinetoProfile:
 
 
 class profile(_KinetoProfile):
-    """Record what a program does, step by step if a schedule says so.
+    """Record what a program does, step by step if there is a schedule.
 
     >>> import mindtorch_v2 as torch
     >>> with torch.profiler.profile() as prof:
@@ -429,13 +429,13 @@ class profile(_KinetoProfile):
                 self.execution_trace_observer.cleanup()
 
     def start(self) -> None:
-        """Begin with the action that the schedule has for step 0."""
+        """Begin with the schedule's action for step 0."""
         try:
             self._started = self._was_started = True
             if self._given_up is not None:
                 self.current_action, self._given_up = self._given_up, None
             if self.record_steps:
-                # Workers that start before the first step that is recorded can take part in it.
+                # Workers that start before the first recorded step can take part in it.
                 processes.expect(self)
             self._transit_action(ProfilerAction.NONE, self.current_action)
             if self.record_steps:
@@ -445,7 +445,7 @@ class profile(_KinetoProfile):
             raise
 
     def stop(self) -> None:
-        """End; a recording that is under way is finished and handed to `on_trace_ready`."""
+        """End; a running recording is finished and passed to `on_trace_ready`."""
         try:
             self._close_step()
             self._started = False
@@ -456,7 +456,7 @@ class profile(_KinetoProfile):
             raise
 
     def step(self) -> None:
-        """Say that the next step begins."""
+        """State that the next step begins."""
         try:
             self._close_step()
             before = self.current_action
@@ -477,13 +477,13 @@ class profile(_KinetoProfile):
     def _give_up(self) -> None:
         self._started = False
         if self._given_up is None:
-            # There is nothing left to stop; the next start goes on from here.
+            # There is nothing left to stop; the next start continues from here.
             self._given_up, self.current_action = self.current_action, ProfilerAction.NONE
-        self.step_rec_fn = None  # nor to close: an interrupt may have come before it was open
+        self.step_rec_fn = None  # nothing to close either: an interrupt may have come before it was open
         try:
             processes.expect_no_more(self)
         finally:
-            processes.drop(0)  # which also lets go of what an interrupt may have left taken
+            processes.drop(0)  # this also releases locks that an interrupt may have left taken
             super()._give_up()
 
     __exit__ = Leaving(_leave, _give_up, lambda prof: prof._started)
@@ -492,7 +492,7 @@ class profile(_KinetoProfile):
         if self.step_num == 0 and not self._was_started:
             return super()._why_nothing()
         if self.step_num == 0:
-            return ("a schedule was given and step() was never called, so that it stayed at its first action, "
+            return ("a schedule was given but step() was never called, so it stayed at its first action, "
                     f"{self.current_action.name}; call step() at the end of each step")
         return (f"the schedule did not reach a recording step in {self.step_num} calls of step() "
                 f"(the action is {self.current_action.name})")
@@ -500,7 +500,7 @@ class profile(_KinetoProfile):
     def _open_step(self) -> None:
         scope = step_scope(f"{PROFILER_STEP_NAME}#{self.step_num}")
         scope.__enter__()
-        self.step_rec_fn = scope  # now, so that what an interrupt kept from beginning is not ended
+        self.step_rec_fn = scope  # set only now: if an interrupt prevents its beginning, it is not ended
 
     def _close_step(self) -> None:
         scope, self.step_rec_fn = self.step_rec_fn, None
@@ -513,7 +513,7 @@ class profile(_KinetoProfile):
 
     @property
     def action_map(self) -> Transitions:
-        """What is done between two steps, by their actions. Made anew each time: kept, it would keep the profiler."""
+        """The actions between two steps. Made anew each time: if kept, it would keep the profiler alive."""
         return transitions(self)
 
     def _transit_action(self, before: ProfilerAction, after: ProfilerAction | None) -> None:
@@ -524,7 +524,7 @@ class profile(_KinetoProfile):
 
 def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None, use_gzip: bool = False,
                               use_python_export: bool = False) -> Callable[[Any], None]:
-    """An `on_trace_ready` that writes `<worker>.<time>.pt.trace.json` files into a directory."""
+    """An `on_trace_ready` that writes `<worker>.<time>.pt.trace.json` files to a directory."""
     if not worker_name:
         worker_name = f"{socket.gethostname()}_{os.getpid()}"
 

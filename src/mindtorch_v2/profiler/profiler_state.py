@@ -1,4 +1,4 @@
-"""How PyTorch names the states of a profiler, and the settings that start one by hand."""
+"""PyTorch's names for the states of a profiler, and the settings that start one by hand."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .activity import _ExperimentalConfig
 
 
 class ProfilerState(Numbered):
-    """What a profiler is used for. Here that is always `KINETO`: the same recorder for all."""
+    """The use of a profiler. Here it is always `KINETO`: all use the same recorder."""
 
     Disabled = 0
     CPU = 1
@@ -25,7 +25,7 @@ class ProfilerState(Numbered):
 
 
 class ActiveProfilerType(Numbered):
-    """Which profiler is recording."""
+    """The kind of the running profiler."""
 
     NONE = 0
     LEGACY = 1
@@ -35,13 +35,13 @@ class ActiveProfilerType(Numbered):
     PRIVATEUSE1 = 5
 
 
-# The kinds of the recordings under way, by the identities of their profilers, the latest last.
+# The kinds of the running recordings, by the identities of their profilers, the latest last.
 RUNNING: dict[int, ActiveProfilerType] = {}
 
 
 @dataclass(frozen=True)
 class ProfilerConfig:
-    """What to record; the arguments of `profile` in the form that PyTorch hands to its recorder."""
+    """What to record; the arguments of `profile` in the form that PyTorch passes to its recorder."""
 
     state: ProfilerState
     report_input_shapes: bool

@@ -1,4 +1,4 @@
-"""`record_function`: a named stretch of the user's program."""
+"""`record_function`: names a stretch of the user's program."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class record_function:
     def __init__(self, name: str, args: str | None = None) -> None:
         self.name = name
         self.args = args
-        self.start: int | None = None  # when it began; 0 if nobody recorded then, or when it has ended
-        self.place = 0  # the line that it began in, in the upper part of a number
-        self.noted: Any = None  # what a tap knows of this scope
+        self.start: int | None = None  # when it began; 0 if nothing recorded then, or after its end
+        self.place = 0  # the line in which it began, in the upper part of a number
+        self.noted: Any = None  # what a tap knows about this scope
         self.run_callbacks_on_exit = True  # whether the end of the block is the end of the scope
 
     def __enter__(self) -> record_function:
@@ -48,7 +48,7 @@ class record_function:
             raise RuntimeError("profiler::_record_function_enter_new() Expected a value of type 'Optional[str]' for "
                                f"argument 'args' but instead found type '{type(self.args).__name__}'.")
         if self.start:
-            self._end()  # as in PyTorch, what is begun again has ended
+            self._end()  # as in PyTorch, beginning again ends the scope first
         self.start = 0
         if HOOK["OBSERVING"]:
             listener = HOOK["TAP"]
@@ -66,7 +66,7 @@ class record_function:
             raise AssertionError("Expected record to be set")
 
     def _end(self) -> None:
-        # On the thread that closes it: a scope opened elsewhere still ends up whole, on this thread.
+        # On the thread that closes it: a scope opened elsewhere is recorded as a whole on this thread.
         given = None if self.args is None else describe_all(self.values())
         THREAD.state.extend((event_id(self.name, self.kind), self.start, clock(), self.place - 1, given))
         self.start = 0
@@ -76,10 +76,10 @@ class record_function:
             self.noted = None
 
     def _call_end_callbacks_on_future(self, fut: Future[Any]) -> Future[Any]:
-        """Let the scope end when a future is completed, and not with its block.
+        """Let the scope end when a future is completed, not with its block.
 
-        Returns a future of the same value, which is completed after that. For work that a block starts and does not
-        wait for; may be called once.
+        Returns a future of the same value, which is completed after that. Use it for work that a block starts without
+        waiting for it. It may be called once.
         """
         if not self.run_callbacks_on_exit:
             raise RuntimeError("_call_end_callbacks_on_future can only be called once.")
@@ -93,7 +93,7 @@ class record_function:
         return fut.then(ended)
 
     def values(self) -> tuple[Any, ...]:
-        """What the scope was given besides its name."""
+        """The arguments of the scope besides its name."""
         return () if self.args is None else (self.args,)
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -106,14 +106,14 @@ class record_function:
 
 
 class step_scope(record_function):
-    """`ProfilerStep#N`: like a user's scope, but known as a step to the views."""
+    """`ProfilerStep#N`: like a user's scope, but views know it as a step."""
 
     __slots__ = ()
     kind = "step"
 
 
 class scope_with_values(record_function):
-    """A scope that was given any values, which an execution trace lists as its inputs."""
+    """A scope with any values, which an execution trace lists as its inputs."""
 
     __slots__ = ("given",)
 

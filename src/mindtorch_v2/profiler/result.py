@@ -1,4 +1,4 @@
-"""`ProfilerResult`: a finished recording as PyTorch's internals hand it out, `prof.profiler.kineto_results`."""
+"""`ProfilerResult`: a finished recording in the form of PyTorch's internals, `prof.profiler.kineto_results`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ProfilerResult:
     """
 
     def __init__(self, trace: Trace) -> None:
-        # PyTorch's has no event for what is made ready at its first use.
+        # PyTorch has no event for preparing ops at their first use.
         self._facts = KinetoFacts(select(trace, {"events": trace.events["kind"] != Kind.FIRST_USE}), VALUES)
 
     @cached_property

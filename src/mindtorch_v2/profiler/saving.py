@@ -1,9 +1,9 @@
-"""`profile(save_to=path)`: what is recorded goes to a file while the program runs, so that memory stays bounded.
+"""`profile(save_to=path)`: writes the recording to a file while the program runs, so that memory stays limited.
 
-A thread takes what has come every half second, makes a small trace of it and adds that to the file, which lacks only
-its end while the recording runs: what was written survives the end of the process, whatever ends it. Rows are written
-as they come; they are put in order, and what follows from all of them together is found, when the file is read. A call
-is written when it has ended.
+Every half second a thread makes a small trace of the new events and adds it to the file. While the recording runs, the
+file lacks only its end, so its contents survive the end of the process, however that comes. Rows are written as they
+come. They are put in order, and facts that follow from the whole are computed, when the file is read. A call is written
+when it has ended.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ChunkFile:
     """A trace file to which small traces are added; names, threads and inputs get one number each over all of them."""
 
     def __init__(self, path: str | os.PathLike[str], facts: Mapping[str, Any]) -> None:
-        arrow.arrow()  # says how to get it, before a file is made
+        arrow.arrow()  # raises an error that says how to install it, before a file is made
         self.path = os.fspath(path)
         self._numbers: dict[str, dict[Any, int]] = {name: {} for name in POOLS}
         self._counts = dict.fromkeys(TABLES, 0)
@@ -47,14 +47,14 @@ class ChunkFile:
 
     @contextlib.contextmanager
     def _naming(self) -> Iterator[None]:
-        """Errors name the file."""
+        """Makes errors name the file."""
         try:
             yield
         except OSError as error:
             raise OSError(error.errno, f"cannot write {self.path}: {error.strerror or error}") from error
 
     def state(self, facts: Mapping[str, Any]) -> None:
-        """State facts of a recording that runs."""
+        """State facts about a running recording."""
         self._writer.about({**facts, "finished": False})
 
     def add(self, trace: Trace) -> None:
@@ -64,7 +64,7 @@ class ChunkFile:
             rows = len(trace.optional(name)[TABLES[name].columns[0].name])
             places[name] = np.append(np.arange(count, count + rows), -1)
         new = np.zeros(0, bool)
-        if trace.has("modules"):  # each of which is told again and again
+        if trace.has("modules"):  # each trace states them again
             path = places["names"][trace.modules["path"]].tolist()
             new = np.array([one not in self._modules for one in path], bool)
             places["modules"] = np.array([*(self._modules.setdefault(one, len(self._modules)) for one in path), -1])
@@ -82,7 +82,7 @@ class ChunkFile:
             self._file.flush()
 
     def _places(self, pool: str, values: Any) -> np.ndarray:
-        """Where a trace's entries are in the file, which gets the new ones; the last is that of -1."""
+        """The index of a trace's entries in the file, which gets the new ones; the last is that of -1."""
         known, new, result = self._numbers[pool], [], []
         for value in values:
             key = repr(value) if pool == "inputs" else value
@@ -97,7 +97,7 @@ class ChunkFile:
         return np.array([*result, -1], np.int64)
 
     def close(self, facts: Mapping[str, Any] | None = None) -> None:
-        """Write the end, with what is known of the recording by now."""
+        """Write the end, with what is now known about the recording."""
         with self._naming():
             try:
                 if facts is not None:
@@ -111,7 +111,7 @@ _OPEN: set[weakref.ref[ChunkFile]] = set()
 
 
 def _let_go_in_child() -> None:
-    """A forked child has its parent's open files and their buffers: what it writes, also at its end, goes nowhere."""
+    """A forked child has its parent's open files and buffers: what it writes, also at its end, goes nowhere."""
     for reference in list(_OPEN):
         found = reference()
         if found is not None and not found._file.closed:
@@ -125,7 +125,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Saver:
-    """Takes what an active recorder has, again and again, into a file."""
+    """Moves what an active recorder has into a file, again and again."""
 
     def __init__(self, recorder: Recorder, path: str | os.PathLike[str], metadata: Mapping[str, Any]) -> None:
         self.recorder = recorder
@@ -133,7 +133,7 @@ class Saver:
         self.file = ChunkFile(path, {"metadata": self.metadata})
         self.error: BaseException | None = None
         self.wanted = False
-        self._begun = False  # whether the file says when
+        self._begun = False  # whether the file states the start
         self._module_names: dict[int, ModuleName] = {}
         self._thread_number = -1
         self._lock = threading.Lock()
@@ -151,26 +151,26 @@ class Saver:
             try:
                 with self._lock:
                     self.save_now()
-            except BaseException as error:  # told to whoever stops the recording; until then it stays in memory
+            except BaseException as error:  # raised when the recording stops; until then events stay in memory
                 self.error = error
                 return
 
     def save_now(self) -> None:
-        """Write what has come since the last time. While other recorders are active they need it too, and it stays."""
+        """Write the new events. While other recorders are active, they need these too, so the events stay."""
         recorder = self.recorder
         with Recorder.lock:
             part = recorder.taken_out(self._names)
         if part is None:
             return
         known = {**self.metadata, **rank_metadata()}
-        if known != self.metadata or not self._begun:  # at once, for who is killed states nothing at the end
+        if known != self.metadata or not self._begun:  # at once, because a killed process states nothing at the end
             self.metadata, self._begun = known, True
             self.file.state({"metadata": known, "start_ns": part.start_ns, "epoch_ns": part.epoch_ns})
         self.file.add(assemble(part, metadata={}, with_flops=recorder.options.flops, whole=False))
         recorder.goes_on_after(part)
 
     def _names(self, modules: Modules) -> dict[int, ModuleName]:
-        """The names of all modules that were called so far; found anew when there are more of them."""
+        """The names of all modules that were called so far; looked up again when there are more of them."""
         if len(modules.called) != len(self._module_names):
             self._module_names = names_of(list(modules.called.values()), self.recorder.labels)
         return self._module_names
@@ -188,20 +188,21 @@ class Saver:
             raise self.error
 
     def stop(self) -> None:
-        """Take nothing more."""
+        """Stop writing."""
         self._over.set()
         if self._thread.is_alive():
             self._thread.join()
 
 
 def numbered(path: str | os.PathLike[str], number: int) -> str:
-    """Where the recording of this number goes: the first to the path itself, the next of `run.mtp` to `run.2.mtp`."""
+    """The file of the recording with this number: the first is the path itself, the next of `run.mtp` is
+    `run.2.mtp`."""
     stem, suffix = os.path.splitext(os.fspath(path))
     return os.fspath(path) if number == 1 else f"{stem}.{number}{suffix}"
 
 
 def check(**others: Any) -> None:
-    """Refuse what cannot be written while it is recorded."""
+    """Raise an error for what cannot be written during recording."""
     for name, value in others.items():
         if value is not None:
             raise NotImplementedError(f"save_to together with {name}: use prof.save(path) after the recording")

@@ -59,5 +59,5 @@ def schedule(
 
 
 def always(step: int) -> ProfilerAction:
-    """The schedule of a profiler that was given none."""
+    """The schedule of a profiler without one."""
     return ProfilerAction.RECORD

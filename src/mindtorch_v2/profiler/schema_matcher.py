@@ -1,4 +1,4 @@
-"""`SchemaMatcher`: which signatures of an op fit the arguments that an event of a tree has."""
+"""`SchemaMatcher`: the signatures of an op that fit the arguments of an event of a tree."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NAMESPACE = "aten::"
 _ALIAS = re.compile(r"\((\w+)(!?)[^)]*\)")
 _NUMBERS: dict[str, tuple[type, ...]] = {
     "bool": (bool,), "int": (int,), "SymInt": (int,), "float": (int, float), "Scalar": (int, float, complex)}
-# What recordings show and the op table does not have, because it is no op of it.
+# Names that recordings show but the op table lacks, because they are not its ops.
 _BESIDES = {
     "result_type": ("aten::result_type.Tensor(Tensor tensor, Tensor other) -> ScalarType",
                     "aten::result_type.Scalar(Tensor tensor, Scalar other) -> ScalarType",
@@ -53,7 +53,7 @@ class SchemaArgument:
 
 @dataclass(frozen=True)
 class FunctionSchema:
-    """A signature in PyTorch's notation, as `str()` shows it."""
+    """A signature in PyTorch's notation, which `str()` returns."""
 
     name: str
     overload_name: str
@@ -65,11 +65,12 @@ class FunctionSchema:
 
 
 class SchemaMatcher:
-    """Finds the signatures of ops. An event says which op it is and what it was given, not which overload."""
+    """Finds the signatures of ops. An event states its op and arguments, but not the overload."""
 
     @staticmethod
     def lookup_schemas(name: str) -> tuple[FunctionSchema, ...] | None:
-        """All signatures of an op, none for one that is unknown; None for what cannot be an op, having no namespace."""
+        """All signatures of an op; none for an unknown op; None for a name without a namespace, which cannot be an
+        op."""
         if "::" not in name:
             return None
         return _schemas(name[len(_NAMESPACE):]) if name.startswith(_NAMESPACE) else ()
@@ -92,7 +93,7 @@ class SchemaMatcher:
 
     @staticmethod
     def _types_match(given: Any, kind: str) -> bool:
-        """Whether an argument of an event can be of a type. None stands for all that events do not show."""
+        """Whether an argument of an event can have a type. None stands for everything that events do not show."""
         base = kind.removesuffix("?")
         tensors = base.startswith("Tensor")
         if isinstance(given, TensorMetadata):
@@ -101,7 +102,7 @@ class SchemaMatcher:
             return tensors and base.endswith("]")
         if given is None:
             return kind.endswith("?") or (not tensors and base not in _NUMBERS)
-        # Types of elements and memory formats are numbers in events, and a number may stand for a list of them.
+        # Element types and memory formats are numbers in events, and a number may stand for a list of them.
         return isinstance(given, _NUMBERS.get(base, (int,))) and not tensors
 
 

@@ -1,4 +1,4 @@
-"""`torch.ops.profiler`: scopes that are opened and closed by calls, the way PyTorch's own `record_function` does it."""
+"""`torch.ops.profiler`: scopes that calls open and close, as PyTorch's own `record_function` does."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _exit(handle: record_function) -> None:
 
 
 def _on_future(handle: record_function, fut: Future[Any]) -> Future[Any]:
-    """Close a scope when a future is completed; a future of the same value that is completed after that."""
+    """Close a scope when a future is completed; returns a future of the same value that is completed after that."""
     return handle._call_end_callbacks_on_future(fut)
 
 

@@ -1,4 +1,4 @@
-"""One recording from start to results: `torch.autograd.profiler.profile`, on which `torch.profiler.profile` stands."""
+"""One recording from start to results: `torch.autograd.profiler.profile`, the base of `torch.profiler.profile`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from .stats import _ProfilerStats, microseconds_since
 from .switches import SWITCHES, without_lists
 
 UNDER_WAY: weakref.WeakSet[profile] = weakref.WeakSet()
-COMING_METADATA: dict[str, str] = {}  # for the next recording that starts
+COMING_METADATA: dict[str, str] = {}  # for the next recording
 
 
 class profile:
@@ -55,7 +55,7 @@ class profile:
     ['aten::ones', 'aten::empty', 'aten::fill_', 'aten::relu', 'aten::clamp_min']
     """
 
-    kind = ActiveProfilerType.KINETO  # what `torch._C._autograd._profiler_type` says while it records
+    kind = ActiveProfilerType.KINETO  # the value of `torch._C._autograd._profiler_type` while it records
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class profile:
         if not enabled:
             return
         if use_cuda:
-            warnings.warn("The attribute `use_cuda` is deprecated, give use_device='cuda' in its place", FutureWarning,
+            warnings.warn("The attribute `use_cuda` is deprecated, use use_device='cuda' instead", FutureWarning,
                           stacklevel=2)
             use_device = "cuda"
         if not use_cpu and not use_kineto:
@@ -103,7 +103,7 @@ class profile:
         if post_processing_timeout_s is not None and post_processing_timeout_s < 0:
             raise ValueError("post_processing_timeout_s must be non-negative")
         self.post_processing_timeout_s = post_processing_timeout_s
-        self._partial: EventList | None = None  # what could be made in that time
+        self._partial: EventList | None = None  # the events made in that time
         self.activity_filters = activity_filters or {}
         if max_events is not None and max_events <= 0:
             raise ValueError(f"max_events must be positive, got {max_events}")
@@ -113,13 +113,13 @@ class profile:
         if save_to is not None:
             saving.check(use_device=self.use_device)
         self.entered = False
-        self._was_entered = False  # as a context, for which there is only one time
+        self._was_entered = False  # as a context, which works only once
         self.trace_id = ""
         self.metadata: dict[str, str] = {}
         self.profiling_start_time_ns = 0
         self.profiling_end_time_ns = 0
         self._recorder: Recorder | None = None
-        # Only while it records: a Ctrl-C that falls into a finalizer is lost, so one that has ended has none.
+        # Only while it records: a Ctrl-C during a finalizer is lost, so a profiler that has ended has none.
         self._guard: weakref.finalize[Any, Any] | None = None
         self._kernels: providers.Tally | None = None
         self._devices: DeviceWatch | None = None
@@ -232,7 +232,7 @@ class profile:
         self.entered = False
 
     def _give_up(self) -> None:
-        """Something failed, or Ctrl-C came: be off afterwards, with what can be kept of the recording."""
+        """Turn off after an error or Ctrl-C, and keep what can be kept of the recording."""
         if not self.enabled:
             return
         try:
@@ -319,7 +319,7 @@ class profile:
                        metadata={"trace_id": self.trace_id, **self._flags(),
                                  **({} if self._devices is None else self._devices.metadata())})
         if recorder.steps_ns and not (own.events["kind"] == Kind.STEP).any():
-            # A schedule's steps are events; those of step() alone are known to nobody else.
+            # A schedule's steps are events; steps by step() alone are known only here.
             starts = [time - own.start_ns for time in recorder.steps_ns]
             own.metadata["mindtorch_v2"] = {STEP_STARTS: starts}
         if self._kernels is not None and self._kernels.made:
@@ -340,7 +340,7 @@ class profile:
 
     @property
     def kineto_activities(self) -> set[ProfilerActivity]:
-        """What is recorded: the CPU, if it is wanted, and a device that is there."""
+        """What is recorded: the CPU, if requested, and a device that exists."""
         device = set() if self.use_device is None else {ProfilerActivity.PrivateUse1}
         return device | ({ProfilerActivity.CPU} if self.use_cpu else set())
 
@@ -371,7 +371,7 @@ class profile:
 
     @property
     def recording(self) -> Recording:
-        """The results of what was recorded."""
+        """The results of the recording."""
         if self._recording is None:
             self._recording = Recording(self.trace, use_device=self.use_device or "", values=VALUES,
                                         with_metadata=self.experimental_config.expose_kineto_event_metadata)
@@ -381,7 +381,7 @@ class profile:
                      group_by_overload_name: bool = False, *, group_by_module: bool = False) -> EventList:
         """Events grouped by name and, if asked, by input shapes, innermost stack entries, overload or module.
 
-        `group_by_module` is not in PyTorch: rows get an attribute `module`; needs `with_modules=True`.
+        `group_by_module` is not in PyTorch: rows get an attribute `module`. It needs `with_modules=True`.
         """
         self._check_events_wanted()
         if group_by_module and not self.with_modules:
@@ -412,11 +412,11 @@ class profile:
         return device | ({ProfilerActivity.CPU} if self.use_cpu else set())
 
     def save(self, path: Any) -> None:
-        """Write everything that was recorded to a file of its own, for `mtprof.load`."""
+        """Write everything that was recorded to a trace file, for `mtprof.load`."""
         arrow.save(self._with_stored(self.trace), path)
 
     def _with_stored(self, trace: Trace) -> Trace:
-        """The trace with what the program stored besides (`add_metadata`)."""
+        """The trace with the metadata that the program stored (`add_metadata`)."""
         stored = {key: json.loads(value) for key, value in self.metadata.items()}
         return replace(trace, metadata={**trace.metadata, **stored})
 
@@ -447,7 +447,7 @@ class profile:
 
 
 def _dropped(identity: int, recorder: Recorder, devices: DeviceWatch | None) -> None:
-    """The profiler of a recording is gone."""
+    """The profiler of a recording was dropped."""
     RUNNING.pop(identity, None)
     if not recorder.active:
         return
@@ -455,12 +455,12 @@ def _dropped(identity: int, recorder: Recorder, devices: DeviceWatch | None) -> 
     if devices is not None:
         devices.stop()
     if not sys.is_finalizing():
-        warnings.warn("a profiler was dropped while it recorded; its recording has ended and is lost. "
+        warnings.warn("a profiler was dropped while it recorded; its recording was stopped and is lost. "
                       "Call stop(), or use it in a `with` statement", RuntimeWarning, stacklevel=2)
 
 
 def _end_with_the_interpreter() -> None:
-    """After the program's own functions for its exit: finalizers that run later find no modules to record with."""
+    """Runs after the program's own exit functions: finalizers that run later find no modules to record with."""
     for one in list(UNDER_WAY):
         one._give_up()
 

@@ -1,4 +1,4 @@
-"""What a profiler's own work took: `prof._stats()`."""
+"""The time of a profiler's own work: `prof._stats()`."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from time import perf_counter_ns
 
 @dataclass
 class _ProfilerStats:
-    """Times in microseconds, apart from the window; 0 for what was not done yet."""
+    """Times in microseconds, except the window; 0 for what was not done yet."""
 
     profiling_window_duration_sec: float = 0.0
     number_of_events: int = 0
     profiler_prepare_call_duration_us: int = 0
     profiler_enable_call_duration_us: int = 0
     profiler_disable_call_duration_us: int = 0
-    parse_kineto_call_duration_us: int = 0  # making a trace of what was recorded
+    parse_kineto_call_duration_us: int = 0  # making a trace of the recording
     function_events_build_tree_call_duration_us: int = 0  # making events of the trace
 
 
 def microseconds_since(start_ns: int) -> int:
-    """How long ago this was; at least 1, so that what was done is told from what was not."""
+    """The elapsed time; at least 1, to distinguish it from work that was not done."""
     return max(1, (perf_counter_ns() - start_ns) // 1000)

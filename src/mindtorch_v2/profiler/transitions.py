@@ -1,4 +1,4 @@
-"""What lies between two steps: for each pair of a schedule's actions, what a profiler does."""
+"""The work between two steps: for each pair of a schedule's actions, what a profiler does."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ NONE, WARMUP = ProfilerAction.NONE, ProfilerAction.WARMUP
 RECORD, SAVE, STOPPED = ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE, ProfilerAction.DEVICE_STOPPED
 Transitions = dict[tuple[ProfilerAction, ProfilerAction | None], list[Callable[[], Any]]]
 
-# What has to be begun for a step with this action; a step that records is begun with the preparation it has had.
+# What must begin for a step with this action; a recording step begins with whatever preparation it has had.
 _BEGIN = {NONE: (), WARMUP: ("prepare_trace",), RECORD: ("prepare_trace", "start_trace"),
           SAVE: ("prepare_trace", "start_trace"), STOPPED: (), None: ()}
 _SAVE = ("stop_trace", "_trace_ready")
 
 
 def transitions(profiler: Any) -> Transitions:
-    """The methods of a profiler for each pair of actions; after the last step there is None.
+    """The methods of a profiler for each pair of actions; None stands for the end.
 
-    Only a device that stops by itself leads to DEVICE_STOPPED, which no schedule may ask for.
+    Only a device that stops by itself leads to DEVICE_STOPPED, which no schedule may request.
     """
     def steps(*names: str) -> list[Callable[[], Any]]:
         return [getattr(profiler, name) for name in names]

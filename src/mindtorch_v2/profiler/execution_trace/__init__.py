@@ -1,7 +1,8 @@
 """Execution traces: every op with its tensors, for tools that replay programs.
 
-A second recording beside the profiler's, with a file format of its own: it keeps what was given to each op rather than
-when it ran. `tap` notes it, `text` writes it, `op_schemas` spells signatures as PyTorch does, `face` is what one uses.
+It is a second recording beside the profiler's, with its own file format: it keeps what was given to each op instead of
+when it ran. `tap` records it, `text` writes it, `op_schemas` spells signatures as PyTorch does, `face` is the public
+class.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ SAVE_DATA = "ENABLE_PYTORCH_EXECUTION_TRACE_SAVE_INTEGRAL_TENSOR_DATA"
 
 
 class _ITraceObserver(ABC):
-    """What a profiler asks of something that it starts and stops together with its recording."""
+    """The interface of an object that a profiler starts and stops together with its recording."""
 
     @abstractmethod
     def start(self) -> None:
@@ -35,15 +35,15 @@ class _ITraceObserver(ABC):
 
     @abstractmethod
     def cleanup(self) -> None:
-        """The profiler is done: write what there is to write."""
+        """The profiler is done: write the file."""
 
 
 class ExecutionTraceObserver(_ITraceObserver):
     """Record ops, scopes and backward functions with their tensors, and write them as an execution trace.
 
-    The file is written by `unregister_callback()` (or `cleanup()`, or when the observer is deleted); between
-    `register_callback` and that, `start()` and `stop()` may be called any number of times. One observer at a time can
-    be registered in a process.
+    `unregister_callback()` writes the file; so do `cleanup()` and deleting the observer. Between `register_callback`
+    and that, `start()` and `stop()` may be called any number of times. A process can have one registered observer at a
+    time.
 
     >>> import json, os, tempfile
     >>> import mindtorch_v2 as torch
@@ -77,9 +77,9 @@ class ExecutionTraceObserver(_ITraceObserver):
 
     @staticmethod
     def build_execution_trace_obs_from_env() -> ExecutionTraceObserver | None:
-        """A registered observer if the environment has `ENABLE_PYTORCH_EXECUTION_TRACE=1`, else None.
+        """A registered observer if the environment has `ENABLE_PYTORCH_EXECUTION_TRACE=1`, otherwise None.
 
-        It writes to a new temporary file; `get_output_file_path()` says which. With
+        It writes to a new temporary file, whose name is `get_output_file_path()`. With
         `ENABLE_PYTORCH_EXECUTION_TRACE_EXTRAS=1` it also has a directory for further files.
         """
         if os.environ.get(ENABLE, "0") != "1":
@@ -104,13 +104,13 @@ class ExecutionTraceObserver(_ITraceObserver):
         path = os.fsdecode(output_file_path)
         directory = os.path.dirname(path) or "."
         if not os.path.isdir(directory) or not os.access(directory, os.W_OK):
-            warnings.warn(f"no execution trace will be recorded: {path} cannot be written, since {directory} is no "
+            warnings.warn(f"no execution trace is recorded: {path} cannot be written, because {directory} is not a "
                           "directory or not writable", stacklevel=2)
             return self
         known = ExecutionTraceObserver._registered_one
         other = None if known is None else known()
         if other is not None:
-            warnings.warn("no second execution trace can be recorded while another is: unregister the observer that "
+            warnings.warn("only one execution trace can be recorded at a time: unregister the observer that "
                           f"writes {other.output_file_path} first", stacklevel=2)
             return self
         self.output_file_path = path
@@ -124,7 +124,7 @@ class ExecutionTraceObserver(_ITraceObserver):
         return self
 
     def unregister_callback(self) -> None:
-        """Stop and write the file. If writing fails, nothing is lost: mend the cause and call this again."""
+        """Stop and write the file. If writing fails, nothing is lost: remove the cause and call this again."""
         tap = self._tap
         if not self._registered or tap is None:
             return
@@ -138,7 +138,7 @@ class ExecutionTraceObserver(_ITraceObserver):
         ExecutionTraceObserver._registered_one = None
 
     def start(self) -> None:
-        """Begin to record, or go on; without a registered file nothing happens."""
+        """Begin or continue recording; without a registered file nothing happens."""
         if self._registered and not self._execution_trace_running and self._tap is not None:
             self._execution_trace_running = True
             self._tap.start()
@@ -157,27 +157,27 @@ class ExecutionTraceObserver(_ITraceObserver):
 
     @property
     def is_registered(self) -> bool:
-        """Whether a file was chosen and not yet written."""
+        """Whether a file was chosen but not yet written."""
         return self._registered
 
     def is_running(self) -> bool:
-        """Whether ops are recorded now."""
+        """Whether ops are being recorded."""
         return self._execution_trace_running
 
     def get_output_file_path(self) -> str | None:
-        """The file that was chosen last, None if none was."""
+        """The file that was chosen last, or None."""
         return self.output_file_path or None
 
     # -- further files ---------------------------------------------------------------------------------------------
 
     def set_extra_resource_collection(self, val: bool) -> None:
-        """Whether files that belong to the trace are collected in a directory beside it; call after registering."""
+        """Choose whether files that belong to the trace go to a directory beside it; call after registering."""
         self.extra_resources_collection = val
         if val:
             self.get_resources_dir(can_create=True)
 
     def get_resources_dir(self, can_create: bool = False) -> str | None:
-        """The directory for further files, None if they are not collected or it is not there."""
+        """The directory for further files; None if they are not collected or it does not exist."""
         if not self.extra_resources_collection:
             return None
         if not self.resources_dir:
@@ -187,7 +187,7 @@ class ExecutionTraceObserver(_ITraceObserver):
 
     @staticmethod
     def get_resources_dir_for_et_path(trace_path: str, create_dir: bool = False) -> str | None:
-        """The directory for the further files of a trace: its name without suffix, and `_resources`."""
+        """The directory for the further files of a trace: its name without suffix, plus `_resources`."""
         directory = f"{os.path.splitext(trace_path)[0]}_resources"
         if os.path.exists(directory):
             return directory
@@ -201,7 +201,8 @@ class ExecutionTraceObserver(_ITraceObserver):
         return directory
 
     def _write_data(self, tap: ExecutionTraceTap) -> None:
-        """The contents of integer tensors that the environment asked for, as `nid_<node>_tid_<tensor>.dat`."""
+        """Write the contents of the integer tensors that the environment asked for, as
+        `nid_<node>_tid_<tensor>.dat`."""
         directory = self.get_resources_dir()
         if directory is not None:
             for (node, position), content in tap.data.items():
@@ -209,7 +210,7 @@ class ExecutionTraceObserver(_ITraceObserver):
 
 
 def _write_at_exit() -> None:
-    """Finalise an observer that is still registered while files can still be written."""
+    """Finish an observer that is still registered, while files can still be written."""
     known = ExecutionTraceObserver._registered_one
     observer = None if known is None else known()
     if observer is not None:

@@ -1,9 +1,9 @@
 """Signatures of ops in the spelling of PyTorch's traces.
 
-The op table states what this runtime needs to know. PyTorch's text says more: which arguments share memory with the
-result (`Tensor(a)`) or are changed (`Tensor(a!)`), and which integers may be symbolic (`SymInt`). A few ops have
-arguments that this runtime has no use for, or names that Python cannot have. All of it follows from the table and the
-facts below.
+The op table has what this runtime needs. PyTorch's text says more: which arguments share memory with the result
+(`Tensor(a)`) or are changed (`Tensor(a!)`), and which integers may be symbolic (`SymInt`). A few ops have arguments
+that this runtime does not use, or names that Python cannot have. All of it is derived from the table and the facts
+below.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from ..._dispatch.overload_names import overload_name
 from ..._dispatch.registry import OVERLOADS, Op
 from ..._dispatch.schema import Argument, Schema, parse_schema
 
-# Integers that PyTorch lets be symbolic wherever an argument has one of these names ...
+# Integers that may be symbolic in PyTorch wherever an argument has one of these names ...
 SYMBOLIC = frozenset(
     ["C", "HxW", "N", "bias_sizes", "diagonal", "dilation", "end", "groups", "high", "ignore_index", "index",
      "input_size", "input_sizes", "k", "length", "low", "m", "minlength", "normalized_shape", "num_samples",
      "num_weights", "output_padding", "output_size", "pad", "padding", "repeats", "self_sizes", "shape", "shifts",
      "size", "sizes", "split_size", "split_sizes", "start", "step", "storage_offset", "stride"])
-# ... apart from these ops, which take plain ones ...
+# ... except in these ops, which take plain integers ...
 PLAIN_OPS = frozenset(
     ["_fused_rms_norm", "adaptive_avg_pool1d", "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d",
      "avg_pool1d", "avg_pool2d", "avg_pool2d_backward", "avg_pool3d", "avg_pool3d_backward", "conv_tbc",
@@ -32,14 +32,14 @@ PLAIN_OPS = frozenset(
      "max_pool1d", "max_pool1d_with_indices", "max_pool2d", "max_pool2d_with_indices",
      "max_pool2d_with_indices_backward", "max_pool3d", "max_pool3d_with_indices", "max_pool3d_with_indices_backward",
      "max_unpool3d", "rot90", "unfold", "unfold_backward", "unfold_copy", "vander"])
-# ... and single arguments that are, or are not.
+# ... and single arguments that are, or are not, symbolic.
 ALSO_SYMBOLIC = frozenset(
     [("embedding", "padding_idx"), ("embedding_backward", "padding_idx"), ("embedding_dense_backward", "padding_idx"),
      ("eye", "n"), ("max_unpool3d", "output_size"), ("randperm", "n"), ("tensor_split", "indices"),
      ("tensor_split", "sections"), ("tile", "dims"),
      ("unfold_backward", "input_sizes")])
 NOT_SYMBOLIC = frozenset([("col2im", "stride"), ("col2im", "padding"), ("col2im", "dilation"), ("istft", "length")])
-# Ops that may hand out their input's memory, though here they are not declared as views.
+# Ops that may return their input's memory, although they are not declared as views here.
 SHARING = frozenset(
     ["_conj", "adjoint", "broadcast_to", "chunk", "coalesce", "contiguous", "detach", "dsplit", "expand_as", "flatten",
      "hsplit", "imag", "lift_fresh", "linalg_diagonal", "mH", "mT", "matrix_H", "moveaxis", "movedim", "narrow",
@@ -51,7 +51,7 @@ _INTEGERS = _OPTIONS.replace("None", "4", 1)
 _ADAM = ("Tensor[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, Tensor(d!)[] exp_avg_sqs, Tensor(e!)[] "
          "max_exp_avg_sqs, Tensor[] state_steps, *, float lr, float beta1, float beta2, float weight_decay, float eps, "
          "bool amsgrad, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None")
-# PyTorch's arguments of ops that are declared with others here, or that change more than the first of them.
+# PyTorch's arguments of ops that are declared differently here, or that change more than the first argument.
 ARGUMENTS = {
     "_amp_foreach_non_finite_check_and_unscale_": "Tensor[] self, Tensor(b!) found_inf, Tensor inv_scale",
     "_amp_update_scale_": "Tensor self, Tensor(b!) growth_tracker, Tensor found_inf, float scale_growth_factor, "
@@ -113,17 +113,17 @@ RENAMED = {"A": ("input2",), "C": ("c",), "HxW": ("hxw",), "N": ("n",), "from": 
 
 
 class Form(NamedTuple):
-    """Which of an op's forms was called."""
+    """The form of an op that was called."""
 
     op: Op
     inplace: bool = False
-    scalar: bool = False  # the overload that takes a number as second operand
+    scalar: bool = False  # the overload with a number as second operand
     out: bool = False
-    variant: str = ""  # PyTorch's overload for these arguments, where the op here is one for several
+    variant: str = ""  # PyTorch's overload for these arguments, if one op here covers several
 
 
 def form_of(op: Op, inplace: bool, values: Sequence[Any]) -> Form:
-    """The form that a call with these values was: one for each argument, and one more for `out` if it can be given.
+    """The form of a call with these values: one for each argument, and one more for `out` if the op has it.
 
     A value is a tensor if it is neither None nor a Python number.
     """
@@ -135,7 +135,7 @@ def form_of(op: Op, inplace: bool, values: Sequence[Any]) -> Form:
 
 
 def form_of_step(name: str, overload: str, count: int) -> Form | None:
-    """The form that a kernel's step stands for, by its name and number of arguments; None if the table has none."""
+    """The form of a kernel's step, by its name and number of arguments; None if the table has none."""
     base = name.removeprefix("aten::")
     found = []
     for inplace in (False, True):
@@ -154,7 +154,7 @@ def form_of_step(name: str, overload: str, count: int) -> Form | None:
 
 
 def _variant(op: Op, given: frozenset[str]) -> str:
-    """PyTorch's overload of an op when these arguments are not None; empty for the op's own."""
+    """PyTorch's overload of an op if these arguments are not None; empty for the op's own."""
     if op.key == "to.dtype_layout" and "dtype" in given:
         return "device" if "device" in given else "dtype"
     return ""
@@ -162,7 +162,7 @@ def _variant(op: Op, given: frozenset[str]) -> str:
 
 @functools.cache
 def arguments_of(form: Form) -> tuple[tuple[Argument, int | None], ...]:
-    """PyTorch's arguments of an op, and for each its position among the arguments here, None where it has none."""
+    """PyTorch's arguments of an op, and the position of each among the arguments here, or None."""
     op = form.op
     own = op.schema.arguments
     text = ARGUMENTS.get(f"{op.name}.{form.variant}" if form.variant else op.key)

@@ -1,8 +1,8 @@
-"""Notes every op and span with what went in and came out, for an execution trace.
+"""Records every op and span with its inputs and outputs, for an execution trace.
 
-A tap runs ops in their own place: `run` notes the arguments, calls the op's function again, which is then not tapped,
-and notes the result. What it notes are numbers, shapes and constants; no tensor is kept alive and no text is made.
-`text.py` turns the notes into a file.
+A tap runs ops itself: `run` notes the arguments, calls the op's function again, which is then not tapped, and notes the
+result. The notes are numbers, shapes and constants; no tensor is kept alive and no text is made. `text.py` turns the
+notes into a file.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _RECORD_IDS = itertools.count(1)
 
 
 class TensorNote(NamedTuple):
-    """A tensor at one moment. Numbers stand for the tensor and its memory; two that are equal mean the same thing."""
+    """A tensor at one moment, with numbers for the tensor and its memory. Equal numbers mean the same object."""
 
     number: int
     storage: int
@@ -45,25 +45,25 @@ class TensorNote(NamedTuple):
 
 
 class OtherNote(NamedTuple):
-    """A value of a class that a trace knows by name only."""
+    """A value of a class of which a trace has only the name."""
 
     kind: type
 
 
 class Facts:
-    """A fact about each of many objects, which it does not keep alive. A new object at an old address is a new one."""
+    """A fact about each of many objects, without keeping them alive. A new object at an old address counts as new."""
 
     def __init__(self) -> None:
         self.known: dict[int, tuple[weakref.ref[Any], Any]] = {}
         self.lock = threading.Lock()
 
     def get(self, thing: Any) -> Any:
-        """What is known of an object, or None."""
+        """The fact about an object, or None."""
         found = self.known.get(id(thing))
         return found[1] if found is not None and found[0]() is thing else None
 
     def first(self, thing: Any, make: Callable[[], Any]) -> Any:
-        """What is known of an object; if nothing, `make()` from now on."""
+        """The fact about an object; if there is none, `make()` from now on."""
         fact = self.get(thing)
         if fact is None:
             with self.lock:
@@ -75,9 +75,9 @@ class Facts:
 
 
 class Numbers:
-    """Gives tensors and their memory numbers of their own.
+    """Gives numbers to tensors and their memory.
 
-    Kernels work on arrays. An array has the number of the first tensor around it, also before there is a tensor.
+    Kernels work on arrays. An array has the number of the first tensor around it, even before that tensor exists.
     """
 
     def __init__(self, ids: Iterator[int]) -> None:
@@ -119,7 +119,7 @@ class Numbers:
 
 
 class Noted:
-    """An op or a span: what is known at its start, and at its end its outputs."""
+    """An op or a span: what is known at its start, and its outputs at its end."""
 
     __slots__ = ("event", "failed", "forward", "forward_parent", "id", "inplace", "inputs", "lane", "op", "outputs",
                  "parent", "ranges", "record_id", "seq", "tap")
@@ -137,16 +137,16 @@ class Noted:
     outputs: Any
     ranges: dict[int, tuple[int, int]] | None
     forward: int  # a backward function's forward thread, 0 for other things
-    forward_parent: int  # what was innermost on that thread when this began
+    forward_parent: int  # the innermost node on that thread when this began
     failed: bool
 
     def leave(self, result: Any = None, failed: bool = False, given: Iterable[Any] | None = None) -> None:
-        """The end; may come on another thread than the start, and after the tap was stopped.
+        """Record the end, which may be on another thread than the start, and after the tap was stopped.
 
-        `given` replaces the inputs, where they are only known now.
+        `given` replaces the inputs, if they are known only now.
         """
         if self.tap.pid != os.getpid():
-            return  # a forked child leaves what its parent entered
+            return  # a forked child leaves a node that its parent entered
         self.failed = failed
         if given is not None:
             self.inputs = [self.tap.note(value) for value in given]
@@ -164,17 +164,17 @@ class Noted:
 
 
 class Lane:
-    """A thread as the trace sees it."""
+    """A thread in the trace."""
 
     def __init__(self, number: int, identity: int, place: int) -> None:
         self.number = number  # counted from 1
         self.id = identity  # of the thread's own node
-        self.place = place  # how many nodes were finished before it appeared
+        self.place = place  # number of nodes that were finished before it appeared
         self.open: list[Noted] = []
 
 
 class _Mine(threading.local):
-    """What each thread has of a tap."""
+    """A thread's state of a tap."""
 
     def __init__(self) -> None:
         self.skip = False  # the next op that asks is the one that `run` calls
@@ -182,7 +182,7 @@ class _Mine(threading.local):
 
 
 class ExecutionTraceTap:
-    """Collects notes while it is on; `start` and `stop` may come any number of times."""
+    """Collects notes while it is on; `start` and `stop` may be called any number of times."""
 
     running: ExecutionTraceTap | None = None
 
@@ -203,26 +203,26 @@ class ExecutionTraceTap:
     # -- switching -------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin, or go on."""
+        """Begin or continue."""
         with Recorder.lock:
             ExecutionTraceTap.running = self
             tap(self)
 
     def stop(self) -> None:
-        """Pause. What is open keeps its place and is noted when it ends."""
+        """Pause. Open nodes keep their place and are recorded when they end."""
         with Recorder.lock:
             if ExecutionTraceTap.running is self:
                 ExecutionTraceTap.running = None
                 tap(None)
 
     def open_nodes(self) -> list[Noted]:
-        """What has begun and not ended, innermost first."""
+        """The nodes that have begun but not ended, innermost first."""
         return [node for lane in self.lanes for node in reversed(lane.open)]
 
     # -- called by the runtime ---------------------------------------------------------------------------------------
 
     def takes(self) -> bool:
-        """Whether to run the op that asks: not if it is the one that `run` has just called."""
+        """Whether to run the op that asks: not if `run` has just called it."""
         mine = self.mine
         if mine.skip:
             mine.skip = False
@@ -230,7 +230,7 @@ class ExecutionTraceTap:
         return True
 
     def run(self, op: Op, inplace: bool, arguments: dict[str, Any]) -> Any:
-        """Run an op, noting what goes in and comes out."""
+        """Run an op, recording its inputs and outputs."""
         state = THREAD.state
         seq = state.seq if state.grad and op.schema.tensors else -1
         node = self._begin(op, inplace, -1, seq, arguments.values())
@@ -249,7 +249,7 @@ class ExecutionTraceTap:
             node.leave(result, failed)
 
     def enter(self, event: int, seq: int, given: Iterable[Any], graph_node: Any = None) -> Noted:
-        """A span begins, of a node of the autograd graph if one is given; `leave` of what this returns ends it."""
+        """Begin a span, for a node of the autograd graph if one is given; `leave` of the result ends it."""
         node = self._begin(None, False, event, seq, given)
         if graph_node is not None:
             lane = self.makers.get(graph_node) or node.lane
@@ -300,20 +300,20 @@ class ExecutionTraceTap:
         return OtherNote(type(value))
 
     def _note_makers(self, result: Any, lane: Lane) -> None:
-        """The nodes that an op added to the graph were made on its thread."""
+        """Note that the nodes which an op added to the graph were made on its thread."""
         for tensor in result if isinstance(result, tuple) else (result,):
             if isinstance(tensor, Tensor) and tensor._edge is not None:
                 made = tensor._edge[0]
                 self.makers.first(made, lambda: lane)
                 for following in made.edges:
-                    if following is not None and following[0].seq == LAST:  # a leaf's, which the first use makes
+                    if following is not None and following[0].seq == LAST:  # an accumulator, made at first use
                         self.makers.first(following[0], lambda: lane)
 
     def _note_integers(self, node: Noted, given: Iterable[Any]) -> None:
-        """Smallest and largest element, and if asked the contents, of the integer tensors among the inputs."""
+        """Smallest and largest element and, if requested, the contents of the integer tensors among the inputs."""
         keep = node.op is not None and f"{node.op.namespace}::{node.op.name}{'_' * node.inplace}" in self.data_of
         if node.op is not None and node.op.scalar_overload is None:
-            # A number in the place of a tensor counts as one.
+            # A number in place of a tensor counts as a tensor.
             arguments = node.op.schema.arguments
             given = [np.array(value) if type(value) is int and place < len(arguments) and arguments[place].is_tensor
                      else value for place, value in enumerate(given)]

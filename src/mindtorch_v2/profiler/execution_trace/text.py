@@ -1,7 +1,7 @@
 """Execution traces as PyTorch writes them: a JSON file with a node for each op, scope and thread.
 
-The layout is that of schema 1.1.1-chakra.0.0.4. Numbers of nodes, tensors and storages come from one counter. A tensor
-is `[number, storage's number, offset, elements, bytes per element, device]`.
+The layout is schema 1.1.1-chakra.0.0.4. Numbers of nodes, tensors and storages come from one counter. A tensor is
+`[number, storage's number, offset, elements, bytes per element, device]`.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ ELEMENTS = {
     "bfloat16": ("c10::BFloat16", 15),
 }
 FORMATS = {"contiguous_format": 0, "preserve_format": 1, "channels_last": 2, "channels_last_3d": 3}
-# Of the kinds of `EVENTS`; everything that is not in here is work that a user or a library named.
+# For the kinds of `EVENTS`; other kinds are work that a user or a library named.
 SCOPES = {"op": 0, "backward": 0, "backward_function": 1}
 USER_SCOPE = 7
-# Numbers that stand where an op takes a tensor become tensors without dimensions, of these element types.
+# A number in place of a tensor becomes a tensor without dimensions, of these element types.
 WRAPPED = {bool: ("bool", 1), int: ("long int", 8), float: ("double", 8), complex: ("c10::complex<double>", 16)}
 UNDEFINED = "Tensor(nullptr (uninitialized))"
 
 
 @dataclass(frozen=True)
 class Described:
-    """A value as the file has it."""
+    """A value in the form of the file."""
 
     value: Any
     shape: Any
@@ -59,7 +59,7 @@ class TraceText:
         self.tap = tap
         self.finished = list(tap.finished)
         self.still_open = tap.open_nodes()
-        # Outputs that no gradient can come for, such as indices, are not among a backward function's inputs.
+        # Outputs that cannot have a gradient, such as indices, are not among a backward function's inputs.
         self.differentiable = {op.node: op.differentiable for op in OPS.values() if op.differentiable is not None}
 
     def chunks(self, start_ms: int, finish_ms: int, time: str) -> Iterator[bytes]:
@@ -72,7 +72,7 @@ class TraceText:
                + f'\n  ],\n  "finish_ts": {finish_ms}\n}}\n').encode()
 
     def _nodes(self) -> Iterator[str]:
-        """All nodes but the process: threads when they were first seen, the rest in the order of their ends."""
+        """All nodes except the process: threads when they were first seen, the rest in the order of their ends."""
         lanes = sorted(self.tap.lanes, key=lambda lane: lane.place)
         for place, node in enumerate(self.finished):
             while lanes and lanes[0].place <= place:
@@ -81,7 +81,7 @@ class TraceText:
         for lane in lanes:
             yield self._lane(lane)
         for node in self.still_open:
-            # Not over yet, but others have it as their parent.
+            # Not ended yet, but others have it as their parent.
             yield self._noted(node)
 
     def _lane(self, lane: Lane) -> str:
@@ -146,7 +146,7 @@ class TraceText:
         factory = not form.op.schema.tensors
         for place, ((argument, _), value) in enumerate(zip(arguments_of(form), values)):
             if value is None and factory:
-                # PyTorch's callers say where to make a tensor, and that its memory is not pinned.
+                # PyTorch's callers pass the device, and that the memory is not pinned.
                 if argument.name == "device" and isinstance(node.outputs, TensorNote):
                     value = node.outputs.device
                 elif argument.name == "pin_memory":
@@ -169,13 +169,13 @@ class TraceText:
     # -- values ------------------------------------------------------------------------------------------------------
 
     def _argument(self, argument: Argument, value: Any) -> Described:
-        """An argument of an op, brought to the type that the signature states."""
+        """An argument of an op, converted to the type in the signature."""
         kind = argument.type.rstrip("?")
         if value is None:
             number = argument.default is not None and argument.default.isdecimal()
             return self._describe(int(argument.default or 0) if number else None)
         if "[" in kind:
-            # A single number stands for as many as the signature wants.
+            # A single number stands for as many as the signature has.
             items = list(value) if isinstance(value, (list, tuple)) else [value] * list_length(kind)
             element = Argument(argument.name, kind.partition("[")[0], None, False)
             return self._list([item if item is None else _converted(element, item) for item in items],
@@ -226,7 +226,7 @@ def _default(argument: Argument) -> Any:
 
 
 def _converted(argument: Argument, value: Any) -> Any:
-    """A Python value as the signature's type: `float p` turns 1 into 1.0."""
+    """A Python value converted to the signature's type: `float p` turns 1 into 1.0."""
     kind = argument.type.rstrip("?")
     if kind == "float" and type(value) is int:
         return float(value)
@@ -240,7 +240,7 @@ def _converted(argument: Argument, value: Any) -> Any:
 
 
 def _plain(value: Any) -> tuple[Any, list[Any], str, list[Any]]:
-    """A constant: what the file has for it, no shape, PyTorch's name of its type, no strides."""
+    """A constant: its value in the file, no shape, PyTorch's name of its type, no strides."""
     if value is None:
         return "<None>", [], "None", []
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""The hot side of the profiler: who listens while the user's program runs."""
+"""The part of the profiler that works while the user's program runs."""
 
 from __future__ import annotations
 

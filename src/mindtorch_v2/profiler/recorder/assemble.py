@@ -1,4 +1,4 @@
-"""From a recorder's lists to a Trace: runs once, after recording, and does the work that recording put off."""
+"""Makes a Trace from a recorder's lists: runs once, after recording, and does the work that recording put off."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ KIND_OF = {
     "first_use": Kind.FIRST_USE,
 }
 
-# Which arguments in-place ops change besides the first, as their signatures say.
+# The arguments that in-place ops change besides the first, as in their signatures.
 ALSO_WRITTEN = {
     "aten::_amp_foreach_non_finite_check_and_unscale_": (1,), "aten::_amp_update_scale_": (1,),
     "aten::_fused_adagrad_": (1, 2, 3), "aten::_fused_adam_": (1, 2, 3, 4), "aten::_fused_adamw_": (1, 2, 3, 4),
@@ -54,7 +54,7 @@ ALSO_WRITTEN = {
 
 def assemble(recorder: Recorder, *, metadata: dict[str, Any], with_flops: bool = False,
              devices: DeviceWatch | None = None, whole: bool = True) -> Trace:
-    """The trace of a stopped recorder; of parts that go to a file, which are completed when that is read, not whole."""
+    """The trace of a stopped recorder. Parts that go to a file are completed when the file is read."""
     build = TraceBuilder()
     known = list(EVENTS)
     names = np.array([build.name(name) for name, *_ in known] or [0], np.int32)
@@ -125,7 +125,7 @@ def add_open_scopes(build: TraceBuilder, recorder: Recorder, steps_ns: np.ndarra
 
 
 class Spans:
-    """Starts and ends of all that a thread reported; threads are found by what a trace knows of them."""
+    """Starts and ends of everything that a thread reported; threads are found by what a trace knows about them."""
 
     def __init__(self, pieces: list[Piece]) -> None:
         self.pieces: dict[ThreadInfo, list[Piece]] = {}
@@ -144,23 +144,23 @@ class Spans:
 
 def take_modules(build: TraceBuilder, piece: Piece, calls: ModuleCalls, steps_ns: np.ndarray, *, since_ns: int,
                  as_events: bool) -> tuple[np.ndarray, ...]:
-    """The columns of a piece without calls of modules, which are noted apart and may become events of their own.
+    """The columns of a piece without calls of modules, which are kept separately and may become events of their own.
 
-    What began before the recording is no part of it: a scope that was left open by an earlier one, say.
+    What began before the recording is left out, such as a scope that an earlier recording left open.
     """
     fields = columns_of(piece.events)
     fields = (*fields, record_ids_of(piece, len(fields[0])))
     early = fields[1] < since_ns
     if early.any():
         fields = tuple(column[~early] for column in fields)
-    # No clock of a sane system goes back, but that of a machine that is moved while it runs may.
+    # A sane system's clock never goes back, but the clock of a machine that is moved while it runs may.
     fields = (*fields[:2], np.maximum(fields[1], fields[2]), *fields[3:])
     is_module = fields[0] == MODULE_EVENT
     if not is_module.any():
         return fields
     if piece.modules:
         thread = build.thread(piece.info)
-        # A module that another thread called for the first time while names were looked up has none.
+        # A module that another thread called for the first time during the look-up of names has none.
         named = is_module & np.isin(fields[4], np.fromiter(piece.modules, np.int64, len(piece.modules)))
         start, end, identity = (fields[column][named] for column in (1, 2, 4))
         names = calls.add(build, piece, [start, end, identity], thread)
@@ -174,7 +174,7 @@ def take_modules(build: TraceBuilder, piece: Piece, calls: ModuleCalls, steps_ns
 
 
 def record_ids_of(piece: Piece, count: int) -> np.ndarray:
-    """The numbers that an execution trace gave to the events of a piece, 0 where it gave none."""
+    """The numbers that an execution trace gave to the events of a piece; 0 if none."""
     result = np.zeros(count, np.int64)
     if piece.record_ids:
         length = np.array(list(piece.record_ids), np.int64) - piece.begin
@@ -204,12 +204,12 @@ def add_memory(build: TraceBuilder, recorder: Recorder) -> None:
 
 
 def totals(parts: list[MemoryPart]) -> np.ndarray:
-    """What is allocated after each memory change: what earlier recordings saw and is still there, and all since."""
+    """The bytes allocated after each memory change: what earlier recordings saw and is still there, and all since."""
     return np.concatenate([part.live_bytes + np.cumsum(part.changes[2]) for part in parts])
 
 
 def add_failures(build: TraceBuilder, recorder: Recorder) -> None:
-    """The allocations that failed, with what was allocated at that time."""
+    """The allocations that failed, with the bytes allocated at that time."""
     parts = recorder.taken("memory")
     failures = [failure for part in parts for failure in part.failures]
     if not failures:
@@ -225,7 +225,7 @@ def add_failures(build: TraceBuilder, recorder: Recorder) -> None:
 
 
 def add_uses(build: TraceBuilder, recorder: Recorder) -> None:
-    """Which memory ops had as arguments, which tensors changed it, and what modules and optimizers said it is."""
+    """The memory of ops' arguments, the tensors that moved, and the roles that modules and optimizers stated."""
     parts = recorder.taken("tensors")
     if not parts:
         return
@@ -249,7 +249,7 @@ def add_uses(build: TraceBuilder, recorder: Recorder) -> None:
 
 
 def written(trace: Trace) -> np.ndarray:
-    """Whether each use is a change: of the first argument of an in-place op, of some others, or of a given output."""
+    """Whether each use is a change: of the first argument of an in-place op, of some others, or of an `out`."""
     row = trace.uses["row"]
     facts = np.stack((trace.events["name"][row], trace.events["overload"][row], trace.uses["argument"]))
     which, first = distinct(facts)
@@ -261,13 +261,13 @@ def written(trace: Trace) -> np.ndarray:
 def _is_written(name: str, overload: str, argument: int) -> bool:
     if name.endswith("_") and not name.endswith("__"):
         return argument == 0 or argument in ALSO_WRITTEN.get(name, ())
-    # What is given as `out` follows the arguments.
+    # An `out` follows the arguments.
     return any(overload in (overload_name(op), op.scalar_overload) and argument >= len(op.schema.arguments)
                for op in OVERLOADS.get(name.removeprefix("aten::"), ()))
 
 
 def threads_of(build: TraceBuilder, pieces: list[Piece], ident: np.ndarray, time: np.ndarray) -> np.ndarray:
-    """The thread of each memory change. Python gives the ident of a thread that ended to a new one, so time decides."""
+    """The thread of each memory change. Python reuses the ident of a thread that ended, so the time decides."""
     fallback = build.thread(pieces[0].info) if pieces else build.thread(ThreadInfo(os.getpid(), 0))
     result = np.full(len(ident), fallback, np.int32)
     by_ident: dict[int, list[Piece]] = {}
@@ -292,7 +292,7 @@ def threads_of(build: TraceBuilder, pieces: list[Piece], ident: np.ndarray, time
 
 
 def inputs_column(build: TraceBuilder, tables: dict[int, int], noted: np.ndarray) -> np.ndarray:
-    """Numbers into the trace's own table, which holds only the descriptions this recording uses."""
+    """Numbers into the trace's own table, which holds only the descriptions that this recording uses."""
     used, position = np.unique(noted, return_inverse=True)
     for number in used.tolist():
         if number not in tables:
@@ -302,13 +302,13 @@ def inputs_column(build: TraceBuilder, tables: dict[int, int], noted: np.ndarray
 
 
 def arguments(described: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Described arguments in the trace's terms."""
+    """Described arguments in the trace's form."""
     values = tuple(argument(value) for value in described)
     return Arguments(values, described.named) if isinstance(described, Arguments) else values
 
 
 def argument(value: Any) -> Any:
-    """A described argument in the trace's terms."""
+    """A described argument in the trace's form."""
     if type(value) is tuple:
         if len(value) == 3 and isinstance(value[1], np.dtype):
             shape, dtype, strides = value
@@ -320,7 +320,7 @@ def argument(value: Any) -> Any:
 
 
 def flops_column(known: list[Any], ids: np.ndarray, inputs: np.ndarray, build: TraceBuilder) -> np.ndarray:
-    """FLOPs per event; each distinct (op, inputs) pair is computed once."""
+    """FLOPs per event, computed once per distinct (op, inputs) pair."""
     pairs = np.stack([ids, inputs.astype(np.int64)])
     which, first = distinct(pairs)
     values = [flops_of(known[event][3], build.inputs[given]) if given >= 0 and known[event][3] is not None else -1

@@ -1,7 +1,7 @@
-"""Communication between ranks as events: `record_param_comms`, with what was moved, by which group, for how long.
+"""Communication between ranks as events: `record_param_comms`, with its data, group and duration.
 
-What blocks its caller is an event of the calling thread. What was asynchronous gets a lane of its own; where several
-are on their way at once, there are several lanes. Where a thread waits for one, that is an event too.
+A blocking operation is an event of the calling thread. Asynchronous ones get lanes of their own, one lane for each that
+runs at the same time. A thread's wait for one is an event too.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 __all__ = ["NOTES", "WAITS", "Note", "Wait", "add_collectives", "rank_metadata"]
 
-_KEPT = 1_000_000  # the oldest go first: recordings that still want them are long over
+_KEPT = 1_000_000  # the oldest go first: recordings that need them have long ended
 _LANE = "MPI communication"
 _FIRST_LANE = 900_000_000  # thread ids that no thread has
 
 
 class Note(NamedTuple):
-    """One collective or message that is over."""
+    """One collective or message that has ended."""
 
     start_ns: int
     end_ns: int
@@ -57,7 +57,7 @@ class Wait(NamedTuple):
     end_ns: int
     ident: int
     awaited: int       # the note's serial number
-    serial: int        # of the wait in this process, from 1; they are noted when they end
+    serial: int        # of the wait in this process, from 1; waits are noted when they end
 
 
 NOTES: deque[Note] = deque(maxlen=_KEPT)
@@ -67,21 +67,21 @@ _NUMBERS = ("in_elements", "out_elements", "group_size", "rank", "source", "targ
 
 
 def rank_metadata() -> dict[str, Any]:
-    """What a trace's metadata say of the ranks; nothing where there are no groups."""
+    """The facts about the ranks in a trace's metadata; empty without groups."""
     lifecycle = sys.modules.get("mindtorch_v2.distributed._lifecycle")
     return {} if lifecycle is None else lifecycle.trace_metadata()
 
 
 def add_collectives(build: TraceBuilder, recorder: Recorder, steps_ns: np.ndarray,
                     threads: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> None:
-    """Add what was noted during a recording, without what an earlier part of it has."""
+    """Add what was noted during a recording, without the notes of an earlier part of it."""
     wait_rows = _add_waits(build, recorder, steps_ns, threads)
     notes = []
     for note in tuple(NOTES):
         if note.serial <= recorder.notes_taken or note.start_ns < recorder.start_ns:
             continue
         if note.end_ns > recorder.end_ns:
-            break  # it and what follows are of the next part
+            break  # it and later notes belong to the next part
         notes.append(note)
     if not notes:
         return
@@ -109,7 +109,7 @@ def add_collectives(build: TraceBuilder, recorder: Recorder, steps_ns: np.ndarra
 
 def _add_waits(build: TraceBuilder, recorder: Recorder, steps_ns: np.ndarray,
                threads: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> dict[int, int]:
-    """Add the waits of a recording; the row of the first one for each note, by its serial number."""
+    """Add the waits of a recording; returns the row of the first one for each note, by its serial number."""
     waits = [wait for wait in tuple(WAITS) if wait.serial > recorder.waits_taken
              and wait.start_ns >= recorder.start_ns and wait.end_ns <= recorder.end_ns]
     if not waits:
@@ -128,7 +128,7 @@ def _add_waits(build: TraceBuilder, recorder: Recorder, steps_ns: np.ndarray,
 
 
 def _lanes(start: np.ndarray, end: np.ndarray) -> list[int]:
-    """For each interval, by start, the first lane on which nothing is under way then."""
+    """For each interval, by start, the first lane that is free then."""
     free: list[int] = []  # when each lane is free
     result = []
     for low, high in zip(start.tolist(), end.tolist()):

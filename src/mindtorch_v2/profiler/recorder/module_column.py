@@ -13,7 +13,7 @@ from ..sources.ops import Piece
 
 @dataclass
 class ModuleCalls:
-    """Calls of modules on all threads, as columns, and the modules; `path` points into the names of the trace."""
+    """Calls of modules on all threads, as columns, and the modules; `path` is an index into the names of the trace."""
 
     thread: list[np.ndarray] = field(default_factory=list)
     start_ns: list[np.ndarray] = field(default_factory=list)
@@ -22,7 +22,7 @@ class ModuleCalls:
     modules: dict[int, tuple[int, int, int]] = field(default_factory=dict)  # by path: label, path around it, parameters
 
     def add(self, build: TraceBuilder, piece: Piece, rows: list[np.ndarray], thread: int) -> np.ndarray:
-        """Take the calls of a piece, given as `[starts, ends, identities]`; returns their event names."""
+        """Add the calls of a piece, given as `[starts, ends, identities]`; returns their event names."""
         starts, ends, identities = rows
         known, number = np.unique(identities, return_inverse=True)
         names = [piece.modules[identity] for identity in known.tolist()]
@@ -33,7 +33,7 @@ class ModuleCalls:
         self.path.append(np.array([build.name(name.path) for name in names], np.int32)[number])
         for name in piece.modules.values():
             above = piece.modules.get(name.parent) if name.parent is not None else None
-            # A part that has the name of its model's class is not told apart from the model, and not put inside itself.
+            # A child with the name of its model's class is not distinguished from the model, and not put inside itself.
             inside = above is not None and above.path != name.path
             self.modules.setdefault(build.name(name.path), (
                 build.name(name.label), build.name(above.path) if above and inside else -1, name.parameters))

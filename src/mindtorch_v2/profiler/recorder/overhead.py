@@ -1,14 +1,14 @@
-"""What recording costs the recorded program: an estimate.
+"""An estimate of what recording costs the recorded program.
 
-A profiler cannot time itself while it records without costing more. So the cost of one event of each sort is measured
-apart, once per process and set of options, in about two milliseconds: what an op, a scope, an allocation and a call run
-while they are recorded is timed in short loops, and the best of a few rounds counts, as what disturbs a loop only ever
-makes it longer. The estimate is these costs times the numbers of events.
+A profiler cannot time itself while it records without costing more. So it measures the cost of one event of each sort
+separately, once per process and set of options, in about two milliseconds. It times in short loops what an op, a scope,
+an allocation and a call run while they are recorded. The best of a few rounds counts, because a disturbance only makes
+a loop longer. The estimate is these costs times the numbers of events.
 
-That is done when a result is first asked for, never while a program is recorded, and changes nothing of the program's.
-What is not in it: events of other processes, which ran beside this one; pauses of the garbage collector, of which a few
-nanoseconds are the profiler's; and caches that recording takes from the program, which a short loop does not show. So
-it is a lower bound.
+This happens when a result is first requested, never while a program is recorded, and changes nothing in the program.
+The estimate leaves out events of other processes, which ran beside this one; pauses of the garbage collector, of which
+a few nanoseconds are the profiler's; and the space that recording takes in the processor's caches, which a short loop
+does not show. So it is a lower bound.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ ROUNDS = 3
 
 _OPS = (Kind.OP, Kind.BACKWARD, Kind.BACKWARD_FUNCTION)
 _SCOPES = (Kind.SCOPE, Kind.STEP)
-# Compiled under a name of its own, since calls of this package's functions are not recorded.
+# Compiled under a name of its own, because calls of this package's functions are not recorded.
 _USER_CODE: CodeType = compile(f"def nothing():\n    pass\ndef calls():\n    for _ in range({CALLS}): nothing()\n",
                                "<calibration of the profiler>", "exec")
 
@@ -63,14 +63,14 @@ class Costs:
     """Nanoseconds that recording adds."""
 
     op: float
-    scope: float  # a module's call counts as one
+    scope: float  # a module's call counts as a scope
     memory_change: float
     python_call: float
 
 
 @dataclass(frozen=True)
 class Overhead:
-    """What a recording has cost."""
+    """The cost of a recording."""
 
     events: int
     cost_us: float
@@ -80,17 +80,17 @@ _KNOWN: dict[Options, Costs] = {}
 
 
 def overhead_of(recorder: Recorder, trace: Trace) -> Overhead | None:
-    """The estimate for a stopped recorder and its trace, without those of other processes.
+    """The estimate for a stopped recorder and its trace, without events of other processes.
 
-    None if the costs are not known yet and cannot be measured now, because another recording is under way that the
-    measuring would become part of.
+    None if the costs are not known yet and cannot be measured now, because another recording is running and would
+    include the measurement.
     """
     costs = costs_of(recorder.options)
     if costs is None:
         return None
     counts = np.bincount(trace.events["kind"], minlength=len(Kind))
     ops, scopes = int(counts[list(_OPS)].sum()), int(counts[list(_SCOPES)].sum())
-    # Calls of modules are noted like scopes, also where they are no events of the trace.
+    # Calls of modules cost like scopes, even if they are not events of the trace.
     modules = max(0, sum(count_of(piece.events) for piece in pieces_of(recorder)) - ops - scopes)
     changes, calls = len(trace.optional("memory")["time_ns"]), int(counts[Kind.PYTHON])
     cost_ns = (ops * costs.op + (scopes + modules) * costs.scope + changes * costs.memory_change
@@ -99,10 +99,10 @@ def overhead_of(recorder: Recorder, trace: Trace) -> Overhead | None:
 
 
 def costs_of(options: Options) -> Costs | None:
-    """The costs with some options, measured now if they never were."""
+    """The costs with some options, measured now unless they are known."""
     key = replace(options, max_events=None, collections=False, flops=False)
     if key not in _KNOWN:
-        with Recorder.lock:  # so that none begins meanwhile
+        with Recorder.lock:  # so that no recording begins meanwhile
             if Recorder.running is not None or HOOK["TAP"] is not None:
                 return None
             _KNOWN[key] = _measure(key)
@@ -110,10 +110,10 @@ def costs_of(options: Options) -> Costs | None:
 
 
 def _measure(options: Options) -> Costs:
-    """Run what ops, scopes, allocations and calls run while they are recorded, on this thread and into logs of our own.
+    """Run what ops, scopes, allocations and calls run while they are recorded, on this thread and into separate logs.
 
-    No flag is raised that other threads or ops of the program look at, no op of the program is run, and what this
-    thread has is put back.
+    It raises no flag that other threads or the program's ops look at, runs no op of the program, and restores this
+    thread's state.
     """
     state = THREAD.state
     before, was_enabled = state.events, gc.isenabled()
@@ -131,7 +131,7 @@ def _measure(options: Options) -> Costs:
 
 
 def _op_ns(options: Options) -> float:
-    """What recording adds to an op whose kernel does nothing: its function, told that it is watched, and told not."""
+    """The time that recording adds to an op whose kernel does nothing: its function, watched and not watched."""
     op, array = OPS["mul.Tensor"], np.ones((2, 2), np.float32)
     given = wrap_known(array), wrap_known(array)
     event = event_id("aten::mul", "op", "Tensor", op)
@@ -171,7 +171,7 @@ def _change_ns() -> float:
 
 
 def _call_ns() -> float:
-    """With all threads but this one left alone; nothing where this thread has a profile function already."""
+    """Leave all threads except this one alone; do nothing if this thread already has a profile function."""
     names: dict[str, Any] = {}
     exec(_USER_CODE, names)
     calls = names["calls"]
@@ -209,7 +209,7 @@ def _install(probe: Any) -> None:
 
 
 def _added_ns(alone: Callable[[], object], recorded: Callable[[], object]) -> float:
-    """How much longer one function takes than another; in turns, so that both have the same neighbours."""
+    """How much longer one function takes than another; measured in turns, so that both have the same conditions."""
     def many(function: Callable[[], object]) -> None:
         for _ in range(CALLS):
             function()
@@ -222,7 +222,7 @@ def _added_ns(alone: Callable[[], object], recorded: Callable[[], object]) -> fl
 
 
 def _best_ns(function: Callable[[], object]) -> int:
-    """What a call takes in the best of some rounds."""
+    """The time of a call in the best of some rounds."""
     best = []
     for _ in range(ROUNDS):
         begin = perf_counter_ns()

@@ -1,4 +1,4 @@
-"""From noted Python calls to events, and from those to the stack of every other event."""
+"""Makes events from recorded Python calls, and from those the stack of every other event."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def add_python_calls(build: TraceBuilder, pieces: Sequence[CallPiece], steps_ns:
     lanes = {(info.pid, info.tid): info for info in build.threads}
     names = CallNames(build)
     for piece in pieces:
-        # Both sides name threads; the op's lane wins where a thread was renamed in between.
+        # Both sides name threads; the op's lane takes precedence if a thread was renamed in between.
         info = lanes.get((piece.info.pid, piece.info.tid))
         if info is None and piece.idle:
             piece.left.append(Left(piece.base, piece.base_ns, piece.records, {}, idle=True))
@@ -51,10 +51,11 @@ def add_python_calls(build: TraceBuilder, pieces: Sequence[CallPiece], steps_ns:
 
 
 def enclose(calls: PairedCalls, depth: int, start_ns: np.ndarray, end_ns: np.ndarray) -> None:
-    """Let calls that were found open begin before what was open then too and ended before them.
+    """Set the starts of calls that were open at the beginning before those of events that were open then and ended
+    earlier.
 
-    Nobody saw the begin of the first `depth` calls. An event that was open when they were found is inside a call if it
-    ended before that, and around it otherwise.
+    Nobody saw the start of the first `depth` calls. An event that was open then is inside a call if it ended before the
+    call, and around it otherwise.
     """
     for row in range(depth):
         found, end = calls.start_ns[row], calls.end_ns[row]
@@ -65,9 +66,9 @@ def enclose(calls: PairedCalls, depth: int, start_ns: np.ndarray, end_ns: np.nda
 
 
 def settled(piece: CallPiece) -> tuple[CallPiece, Records]:
-    """A piece up to where a generator waits for one that has not ended, and the records from there on.
+    """A piece up to the point where a generator waits for one that has not ended, and the records from there on.
 
-    A waiting generator ends when the other does; only together are they understood.
+    A waiting generator ends when the other one does; the two can only be interpreted together.
     """
     waiting = np.flatnonzero(piece.instruction <= DELEGATES)
     cut = len(piece.instruction)
@@ -83,7 +84,7 @@ def settled(piece: CallPiece) -> tuple[CallPiece, Records]:
 
 
 def without_open(calls: PairedCalls) -> tuple[PairedCalls, list[OpenCall], list[int]]:
-    """The calls that have ended, and those that have not with the times at which they began."""
+    """The calls that have ended, and the open ones with the times at which they began."""
     rows = np.flatnonzero(calls.is_open)
     base: list[OpenCall] = []
     for number in calls.code[rows].tolist():
@@ -103,7 +104,7 @@ def without_open(calls: PairedCalls) -> tuple[PairedCalls, list[OpenCall], list[
 class PairedCalls:
     """Calls with start and end, as columns."""
 
-    # Distinct ones: code or name of a built-in function, line if that is known, instruction if not.
+    # Distinct ones: code or name of a built-in function, line if it is known, otherwise instruction.
     codes: list[tuple[CodeType | str, int | None, int]]
     code: np.ndarray  # index into `codes`
     start_ns: np.ndarray
@@ -112,15 +113,15 @@ class PairedCalls:
 
 
 def with_base(piece: CallPiece) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Times, identities and instructions; what was open at the start is entered first."""
+    """Times, identities and instructions; calls that were open at the start are entered first."""
     return (np.concatenate((np.array(piece.base_ns, np.int64), piece.time_ns)),
             np.concatenate((np.array([id(code) for code, *_ in piece.base], np.int64), piece.identity)),
             np.concatenate((np.zeros(len(piece.base), np.int64), piece.instruction)))
 
 
 def paired(piece: CallPiece) -> PairedCalls:
-    """Bring each call's enter and exit together; calls in the order of their enters, first what was open."""
-    # What was open at the start is entered first, and what is open at the end is left last.
+    """Pair each call's enter and exit; calls in the order of their enters, first those open at the start."""
+    # Calls open at the start are entered first; calls open at the end are left last.
     depth = len(piece.base)
     times, identity, what = with_base(piece)
     if (what <= DELEGATES).any():
@@ -147,13 +148,13 @@ def _entries(what: np.ndarray) -> np.ndarray:
 
 
 def _with_ends_of_waiting(times: np.ndarray, identity: np.ndarray, what: np.ndarray) -> tuple[np.ndarray, ...]:
-    """The records with an exit of each generator that waited for another, right behind that one's exit."""
+    """The records with an added exit for each generator that waited for another, right behind that one's exit."""
     waiting = what <= DELEGATES
     others = np.flatnonzero(~waiting)
     enter, leave = _match(_entries(what[others]), identity[others])
     exits = np.full(len(what), -1, np.int64)
     exits[others[enter]] = np.where(leave >= 0, others[leave], -1)
-    # From the innermost outwards: exits that go to one place stay in this order.
+    # From the innermost outwards: exits at one place stay in this order.
     rows = np.flatnonzero(waiting)[::-1]
     entered = others[np.minimum(np.searchsorted(others, rows), len(others) - 1)]
     closed = (entered > rows) & (exits[entered] >= 0)
@@ -169,7 +170,7 @@ def _match(entries: np.ndarray, identity: np.ndarray) -> tuple[np.ndarray, np.nd
     if (depth > 0).all():
         order = np.argsort(depth, kind="stable")
         enters = entries[order] > 0
-        # On one level enters and exits take turns, so an enter's exit is the next row if it is on the same level.
+        # On one level enters and exits alternate, so an enter's exit is the next row if it has the same level.
         place = np.flatnonzero(enters)
         after = np.minimum(place + 1, len(order) - 1)
         closed = (place + 1 < len(order)) & (depth[order[after]] == depth[order[place]])
@@ -183,9 +184,9 @@ def _match(entries: np.ndarray, identity: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def _match_by_walking(entries: list[int], identity: list[int]) -> tuple[np.ndarray, np.ndarray]:
-    """As `_match` where reports are missing, as when a program sets a profile function of its own for a while.
+    """Like `_match` with missing reports, as when a program sets a profile function of its own for a while.
 
-    An exit closes the innermost open call of its code and all calls inside that; an exit of nothing open is dropped.
+    An exit closes the innermost open call of its code and all calls inside it; an exit without an open call is dropped.
     """
     leave: dict[int, int] = {}
     stack: list[int] = []
@@ -209,7 +210,7 @@ def _match_by_walking(entries: list[int], identity: list[int]) -> tuple[np.ndarr
 
 
 class CallNames:
-    """`path/file.py(12): function`, with the path relative to where Python found the file."""
+    """`path/file.py(12): function`, with the path relative to the directory where Python found the file."""
 
     def __init__(self, build: TraceBuilder) -> None:
         self.build = build
@@ -224,7 +225,7 @@ class CallNames:
         return self.build.name(f"{self.file(code.co_filename)}({shown}): {code.co_name}")
 
     def file(self, path: str) -> str:
-        """The path below the longest entry of `sys.path` that it is in."""
+        """The path below the longest entry of `sys.path` that contains it."""
         found = self.files.get(path)
         if found is None:
             root = next((root for root in self.roots if path.startswith(root)), "")
@@ -233,7 +234,7 @@ class CallNames:
 
 
 def line_of(code: CodeType, instruction: int) -> int:
-    """The line of an instruction; the function's first line where it has none."""
+    """The line of an instruction; the function's first line if it has none."""
     for start, end, line in code.co_lines():
         if start <= instruction < end:
             return line or code.co_firstlineno

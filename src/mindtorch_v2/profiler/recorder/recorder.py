@@ -1,9 +1,10 @@
-"""Collects what sources note. Nothing is computed here; see `assemble` for what becomes of it.
+"""Collects what sources record. Nothing is computed here; `assemble` turns it into a trace.
 
-All recorders that are active at the same time share the sources (`running.Running`); each remembers where in their logs
+All recorders that are active at the same time share the sources (`running.Running`). Each remembers where in their logs
 it began and ended. So a profiler inside a profiler sees its part, and the outer one sees everything.
 
-Whatever fails in `start` or `stop`, Ctrl-C included, the recorder is off afterwards and the next recording is whole.
+If anything fails in `start` or `stop`, Ctrl-C included, the recorder is off afterwards and the next recording is
+complete.
 """
 
 from __future__ import annotations
@@ -33,31 +34,31 @@ clock = HOOK["clock"]
 
 
 class Recorder:
-    """Records from `start` to `stop`, with pauses in between if asked."""
+    """Records from `start` to `stop`, with pauses in between if requested."""
 
     running: Running | None = None  # while any recorder is active
     lock = new_lock()
 
     def __init__(self, options: Options, own: Sequence[Source] | None = None) -> None:
         self.options = options
-        # Sources that are this recorder's alone.
+        # Sources that belong to this recorder only.
         self.own = (processes.Processes(),) if own is None else own
-        self.parts: dict[str, list[Any]] = {}  # by source: what it gave, an item per stretch
+        self.parts: dict[str, list[Any]] = {}  # by source: its results, one item per stretch
         self.labels = ModuleLabels()
         self.active = False
         self.steps_ns: list[int] = []
         self.start_ns = self.end_ns = 0
         self.epoch_ns = 0
         self.dropped = 0
-        self.notes_taken = 0  # collectives that an earlier part of the recording has, by their serial number
-        self.waits_taken = 0  # and waits for them
-        self.calls_taken: dict[CallLane, CallPiece] = {}  # of what was taken out of another recorder
+        self.notes_taken = 0  # serial number of the last collective in an earlier part
+        self.waits_taken = 0  # and of the last wait
+        self.calls_taken: dict[CallLane, CallPiece] = {}  # from what was taken out of another recorder
         self._marks: dict[str, Any] = {}
         self._dropped_before = 0
         self._own_marks: dict[str, Any] = {}
 
     def taken(self, source: str) -> list[Any]:
-        """What a source gave, an item per stretch."""
+        """The results of a source, one item per stretch."""
         return self.parts.get(source, [])
 
     def start(self) -> None:
@@ -81,7 +82,7 @@ class Recorder:
     def _begin(self) -> None:
         running = Recorder.running
         if running is not None and not running.users:
-            running.settle()  # somebody was interrupted
+            running.settle()  # an earlier call was interrupted
             running = None
         if running is None:
             if len(INPUTS) > MANY_DESCRIPTIONS and not HOLDING:
@@ -90,27 +91,27 @@ class Recorder:
         self.active = True
         ACTIVE.add(self)
         running.users.append(self)
-        # With its user from the first moment on: a signal handler can record too, and ends what nobody uses.
+        # With its user from the first moment on: a signal handler can record too, and ends recorders without a user.
         Recorder.running = running
         running.settle()
         self._dropped_before = running.dropped()
         self._marks = {source.name: source.mark() for source in running.sources
                        if source is not running.calls and source.wanted(self.options)}
-        self.parts["scopes"] = []  # those that were open at the end of an earlier stretch may end now
+        self.parts["scopes"] = []  # scopes open at the end of an earlier stretch may end now
         self.begin_time()
         self._own_marks = {source.name: source.mark() for source in self.own if source.on}
         if self.options.stacks:
-            # Last, so that what starting calls is not part of the recording.
+            # Last, so that the calls of starting are not part of the recording.
             self._marks[running.calls.name] = running.calls.mark()
 
     def stop(self) -> None:
-        """End, keeping what was recorded; may be called when not active."""
+        """End and keep what was recorded; may be called when not active."""
         if not self.active:
             return
         try:
             with Recorder.lock:
                 self._end()
-            # After all else: waiting must not keep threads recording.
+            # Last: waiting must not keep threads recording.
             stretch = Stretch(self.start_ns, self.end_ns, True, self.labels)
             for source in self.own:
                 if source.on:
@@ -120,7 +121,7 @@ class Recorder:
         except BaseException:
             try:
                 with Recorder.lock:
-                    self._end()  # what was not taken yet is taken now
+                    self._end()  # take what was not taken yet
             finally:
                 self.abandon()
             raise
@@ -134,11 +135,11 @@ class Recorder:
         failures = Failures()
         last = running.users == [self]
         if last:
-            # First of all, so that nothing begins on other threads while this one takes what there is.
+            # First, so that nothing begins on other threads while this thread takes what there is.
             running.ops.pause()
         self.end_ns = clock()
         stretch = Stretch(self.start_ns, self.end_ns, last, self.labels)
-        # Calls first, which go on as long as this does; ops need the names of modules.
+        # Calls first, because they continue during this; ops need the names of modules.
         for source in (running.calls, *(s for s in running.sources if s not in (running.calls, running.ops)),
                        running.ops):
             if source.name in self._marks and source.on:
@@ -155,7 +156,7 @@ class Recorder:
         failures.settle()
 
     def _leave(self) -> None:
-        """Take no further part in what the active recorders share, which ends with the last of them."""
+        """Leave what the active recorders share; it ends with the last of them."""
         running = Recorder.running
         self._marks = {}
         if running is not None:
@@ -168,7 +169,7 @@ class Recorder:
         self.active = False
 
     def abandon(self) -> None:
-        """Take no further part, in whatever state an interrupt has left things. What is not taken yet is lost."""
+        """Leave, in whatever state an interrupt has left things. What was not taken yet is lost."""
         try:
             with Recorder.lock:
                 self._leave()
@@ -179,15 +180,16 @@ class Recorder:
                 source.on = False
 
     def begin_time(self) -> None:
-        """Note when the recording begins, if that is not known yet."""
+        """Set the start of the recording, if it is not known yet."""
         if not self.start_ns:
             self.epoch_ns = time.time_ns() - clock()
             self.start_ns = clock()
 
     def taken_out(self, names: Callable[[Modules], dict[int, ModuleName]]) -> Recorder | None:
-        """What has come so far and grows with time, as a recorder that has stopped; the sources keep it no longer.
+        """What has been recorded so far and grows with time, as a stopped recorder; the sources drop it.
 
-        None while other recorders are active, who need it too, or while this one is not. The caller has the lock.
+        None while other recorders are active, because they need it too, or while this one is not. The caller has the
+        lock.
         """
         running, marks = Recorder.running, self._marks
         if running is None or running.users != [self] or "ops" not in marks:
@@ -213,10 +215,10 @@ class Recorder:
         return part
 
     def goes_on_after(self, part: Recorder) -> None:
-        """A trace was made of what was taken out; what it left, such as calls that are open, belongs to the rest."""
+        """A trace was made of what was taken out; what it left over, such as open calls, belongs to the rest."""
         self.notes_taken, self.waits_taken = part.notes_taken, part.waits_taken
         if part.calls_taken:
-            marks = part._marks  # those of the stretch from which it was taken: there may be another by now
+            marks = part._marks  # the marks of its own stretch: there may be another by now
             marks["calls"] = mark_after(marks["calls"], part.calls_taken)
 
     def step(self) -> None:
@@ -225,15 +227,15 @@ class Recorder:
 
 
 ACTIVE: weakref.WeakSet[Recorder] = weakref.WeakSet()
-# Recorders that have events, whose inputs are numbers of descriptions. While there is none, descriptions may go.
-# Not a WeakSet, whose callback is Python code: a Ctrl-C that falls into that is lost.
+# Recorders with events, whose inputs are numbers of descriptions. While there is none, descriptions may be dropped.
+# This is not a WeakSet: its callback is Python code, and a Ctrl-C that comes during that is lost.
 HOLDING: set[weakref.ref[Recorder]] = set()
 MANY_DESCRIPTIONS = 4096
-_DROPPED: list[Recorder] = []  # whose profilers are gone, noticed in the middle of a start or stop
+_DROPPED: list[Recorder] = []  # recorders whose profilers were dropped during a start or stop
 
 
 def drop(recorder: Recorder) -> None:
-    """The profiler of a recorder is gone. The garbage collector may have found that out in the middle of anything."""
+    """A recorder's profiler was dropped. The garbage collector may find this out at any point in any code."""
     _DROPPED.append(recorder)
     if not is_mine(Recorder.lock) and not is_mine(processes.Children.lock):
         _let_go()
@@ -245,7 +247,7 @@ def _let_go() -> None:
 
 
 def _forget_in_child() -> None:
-    """A forked child neither records into nor disturbs its parent's recording."""
+    """A forked child does not record into its parent's recording and does not disturb it."""
     Recorder.lock = new_lock()
     processes.forget()
     running, Recorder.running = Recorder.running, None

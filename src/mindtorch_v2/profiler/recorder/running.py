@@ -1,4 +1,4 @@
-"""The sources that run now, and for whom."""
+"""The sources that are running, and the recorders that need them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 class Failures:
-    """Runs steps that must all run, whatever the others do, and raises the first error when they have."""
+    """Runs steps that must all run, even if others fail, and then raises the first error."""
 
     def __init__(self) -> None:
         self.first: BaseException | None = None
 
     def attempt(self, step: Callable[[], Any], again: bool = False) -> Any:
-        """Run a step; its result, or None if it failed. One that may be run again is, if it failed."""
+        """Run a step; returns its result, or None if it failed. A repeatable step that failed runs again."""
         for _ in range(1 + again):
             try:
                 return step()
@@ -40,14 +40,14 @@ class Failures:
             try:
                 raise self.first
             finally:
-                self.first = None  # it knows this frame: no cycle
+                self.first = None  # avoids a cycle: it refers to this frame
 
 
 class Running:
-    """All sources, in the order in which they start; they stop in the reverse order.
+    """All sources, in the order in which they start; they stop in reverse.
 
-    Active recorders share it. Whatever happens in here, another `settle` brings sources in line with the recorders that
-    are there: a source counts as on from before it starts until after it has stopped.
+    Active recorders share it. After any failure in here, another `settle` brings sources in line with the active
+    recorders: a source counts as on from before it starts until after it has stopped.
     """
 
     def __init__(self) -> None:
@@ -59,20 +59,20 @@ class Running:
         self.modules = Modules(self)
         self.holders = Holders(self)
         self.garbage = Garbage(self)
-        self.calls = Calls(self)  # last, so that what starting calls is not noted
+        self.calls = Calls(self)  # last, so that the calls of starting are not recorded
         self.sources: tuple[Source, ...] = (self.scopes, self.ops, self.memory, self.tensors, self.modules,
                                             self.holders, self.garbage, self.calls)
 
     def limit(self) -> int | None:
-        """How many events, and how many Python calls, to keep at most."""
+        """The limit of events, and of Python calls."""
         return min((u.options.max_events for u in self.users if u.options.max_events is not None), default=None)
 
     def dropped(self) -> int:
-        """How many found no room."""
+        """The number of events beyond the limit."""
         return self.ops.buffers.dropped + self.calls.budget.dropped
 
     def settle(self) -> None:
-        """Let those sources run that recorders want, and no others."""
+        """Run the sources that recorders need, and no others."""
         wishes = [user.options for user in self.users]
         failures = Failures()
         for source in reversed(self.sources):
@@ -90,14 +90,14 @@ class Running:
     # -- what sources hear from each other -------------------------------------------------------------------------
 
     def first_call(self, module: Any) -> None:
-        """A module is called for the first time: note what it holds."""
+        """A module is called for the first time: record what it holds."""
         if self.holders.on:
             self.holders.module(module)
         if self.tensors.owners is not None:
             self.tensors.owners.module(module)
 
     def stepped(self, optimizer: Any) -> None:
-        """An optimizer made a step: note what it works on."""
+        """An optimizer made a step: record what it works on."""
         if self.holders.on:
             self.holders.stepped(optimizer)
         if self.tensors.owners is not None:

@@ -1,1 +1,1 @@
-"""What recordings note while the user's program runs: a file for each source. `base` says what a source is."""
+"""What recordings collect while the user's program runs: a file per source. `base` defines a source."""

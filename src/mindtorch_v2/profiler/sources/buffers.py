@@ -1,4 +1,4 @@
-"""Where threads append their events: lists, or the buffers of the native twin. Nothing above knows which."""
+"""Where threads append their events: lists, or the buffers of the C twin. Other code does not know which."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class PythonBuffers:
         self.dropped = 0
 
     def give(self, state: ThreadState, limit: int | None) -> Events:
-        """Let a thread write to a new list, as long as all lists together hold fewer events than the limit."""
+        """Let a thread write to a new list, while all lists together hold fewer events than the limit."""
         events: list[Any] = []
         self.lists.append(events)
         state.record_into(events)
@@ -31,7 +31,7 @@ class PythonBuffers:
         return events
 
     def bounded(self, events: list[Any], room: int) -> Callable[[tuple[Any, ...]], None]:
-        """The list's `extend`, up to a length of all lists together."""
+        """The list's `extend`, up to a total length of all lists."""
         keep = events.extend
         lists = self.lists
 
@@ -52,11 +52,11 @@ class NativeBuffers:
 
     @property
     def dropped(self) -> int:
-        """How many events found no room."""
+        """The number of events that did not fit."""
         return self.budget.dropped
 
     def give(self, state: ThreadState, limit: int | None) -> Events:
-        """Let a thread write to a new buffer, as long as all buffers together hold fewer events than the limit."""
+        """Let a thread write to a new buffer, while all buffers together hold fewer events than the limit."""
         events = NATIVE.EventBuffer(self.budget, -1 if limit is None else limit)  # type: ignore[union-attr]
         state.record_into(events)
         return events
@@ -71,7 +71,7 @@ def since(events: Events, begin: int) -> Events:
 
 
 def drained(events: Events, begin: int) -> Events:
-    """What was appended after `len(events)` was `begin`, which is taken out, and all before it forgotten."""
+    """What was appended after `len(events)` was `begin`; it is taken out, and everything before it is dropped."""
     if not isinstance(events, list):
         return events.drain(begin)
     size = len(events) // FIELDS * FIELDS
@@ -81,7 +81,7 @@ def drained(events: Events, begin: int) -> Events:
 
 
 def count_of(events: Events) -> int:
-    """How many events there are."""
+    """The number of events."""
     return len(events) // FIELDS if isinstance(events, list) else len(events)
 
 
@@ -89,7 +89,7 @@ def columns_of(events: Events) -> tuple[np.ndarray, ...]:
     """Id, start, end, sequence number and inputs (-1 for none) of all events, as int64 arrays."""
     if not isinstance(events, list):
         return events.columns()
-    # A thread may be appending its last event right now; whole records only.
+    # A thread may be appending its last event right now; only complete records count.
     size = len(events) // FIELDS * FIELDS
     *numbers, inputs = (events[i:size:FIELDS] for i in range(FIELDS))
     return (*(np.array(column, np.int64) for column in numbers),

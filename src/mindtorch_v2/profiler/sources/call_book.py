@@ -1,8 +1,8 @@
-"""Whose code a call is in, and what a recording of calls shows of it.
+"""The owner of each call's code, and what a recording of calls shows of it.
 
-This package's own calls are no part of the user's program, and a library's only if the user made them. Public functions
-of this package are shown where the user calls them: as built-in functions those that are such in PyTorch, `torch.ones`
-say, and as Python functions the others, `Optimizer.step` say.
+This package's own calls are not part of the user's program; a library's calls are only if the user made them. Public
+functions of this package are shown where the user calls them: as built-in functions if they are built-in in PyTorch,
+such as `torch.ones`, otherwise as Python functions, such as `Optimizer.step`.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ _TRACES = os.path.dirname(os.path.abspath(mtprof.__file__))
 PACKAGES = tuple(path + os.sep for path in (
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), _TRACES))
 _PACKAGE_NAMES = (__name__.partition(".")[0], mtprof.__name__)
-GENERATED = "<mindtorch_v2 "  # what the file names of compiled ops begin with
+GENERATED = "<mindtorch_v2 "  # the beginning of file names of compiled ops
 _COMPILED_OP = GENERATED + "op "
 
-USERS, OWN, LIBRARY, STAND_IN = 0, 1, 2, 3  # _native/recorder/calls.h has them too
+USERS, OWN, LIBRARY, STAND_IN = 0, 1, 2, 3  # also in _native/recorder/calls.h
 
-EXIT = -2  # in place of an instruction; a frame that has not begun is at -1
+EXIT = -2  # instead of an instruction; a frame that has not begun is at -1
 BUILT_IN = -3  # a call of a built-in function
-DELEGATES = -10  # minus the instruction at which a generator waits for the one that is entered next
+DELEGATES = -10  # minus the instruction at which a generator waits for the one entered next
 
-# The last one is asked at every import where setuptools is installed.
+# setuptools, where it is installed, asks the last one at every import.
 _LIBRARIES = (*(os.path.join(os.path.dirname(package.__file__), "") for package in (np, ml_dtypes)),
               os.path.join(sysconfig.get_path("purelib"), "_distutils_hack", ""))
 _STANDARD = (os.path.join(sysconfig.get_path("stdlib"), ""), "<frozen ", "<__array_function__ ")
 _INSTALLED = os.sep + "site-packages" + os.sep  # a directory inside the standard library's
-_WRITTEN_BY_DATACLASS = "<string>"  # and by named tuples, and the name of what `python -c` runs
+_WRITTEN_BY_DATACLASS = "<string>"  # also by named tuples; also the name of code from `python -c`
 _LONGEST_WALK = 50
 
 OpenCall = tuple[CodeType, int, int]  # code, line and identity of the frame
 
 
 class Files(dict[str, int]):
-    """File name -> whose code it is. The user's files are also in a set, which is quicker to ask."""
+    """Maps a file name to the owner of its code. The user's files are also in a set, which is faster to query."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ FILES = Files()
 
 
 def classify(code: CodeType) -> int:
-    """Whose code it is, and whether it stands for a function of PyTorch."""
+    """The owner of the code, and whether it stands for a function of PyTorch."""
     kind = FILES[code.co_filename]
     if kind != OWN:
         return kind
@@ -80,10 +80,10 @@ def classify(code: CodeType) -> int:
 
 
 def on_our_behalf(frame: FrameType) -> bool:
-    """Whether it was this package that called into a library. The answer is the same when the frame is left."""
+    """Whether this package called into a library. The answer is the same when the frame is left."""
     if frame.f_code.co_filename == _WRITTEN_BY_DATACLASS:
         module = str(frame.f_globals.get("__name__"))
-        if not module.startswith("namedtuple_"):  # which says nothing of who wrote the class
+        if not module.startswith("namedtuple_"):  # this name does not show who wrote the class
             return module.startswith(_PACKAGE_NAMES)
     caller = frame.f_back
     for _ in range(_LONGEST_WALK):
@@ -103,11 +103,11 @@ def is_shown(frame: FrameType) -> bool:
 
 
 QUIET = (OWN, STAND_IN)  # code of this package
-FURTHEST = 64  # frames in which the user's is looked for
+FURTHEST = 64  # how many frames are searched for the user's
 
 
 def users_line(frame: FrameType | None) -> int:
-    """The line that runs in the nearest frame of the user's, or of a library that the user has called and not we."""
+    """The line that runs in the nearest frame of the user's, or of a library that the user called and we did not."""
     line = 0
     for _ in range(FURTHEST):
         if frame is None:
@@ -143,8 +143,8 @@ _MANY_PLACES = 4096
 def delegating(frame: FrameType) -> list[tuple[CodeType, int]]:
     """Generators that wait in a `yield from` or `await` for one that is entered: code and instruction, outermost first.
 
-    What is thrown into a generator goes to the innermost one at once. Those on the way are on the stack, but nobody
-    reports that they are entered, or left when the innermost one is.
+    An error thrown into a generator goes to the innermost one at once. The generators on the way are on the stack, but
+    nothing reports that they are entered, or left when the innermost one is left.
     """
     found = []
     above = frame.f_back
@@ -156,12 +156,12 @@ def delegating(frame: FrameType) -> list[tuple[CodeType, int]]:
 
 
 def waits(code: CodeType, instruction: int) -> bool:
-    """Whether a frame that is at an instruction waits for another generator; one that runs calls or sends there."""
+    """Whether a frame at an instruction waits for another generator; a running frame calls or sends there."""
     known = _WAITING.get((id(code), instruction))
     if known is None:
         if len(_WAITING) >= _MANY_PLACES:
-            _WAITING.clear()  # programs can make codes without end
-        # The code is kept, so that its identity stays its own.
+            _WAITING.clear()  # programs can make any number of codes
+        # The code is kept, so that its identity stays unique.
         known = _WAITING[id(code), instruction] = _is_waiting(code.co_code, instruction), code
     return known[0]
 
@@ -170,10 +170,10 @@ def _is_waiting(instructions: bytes, at: int) -> bool:
     if at < 0 or at + 3 >= len(instructions):
         return False
     if sys.version_info < (3, 11):
-        return instructions[at + 2] == opmap["YIELD_FROM"]  # it is begun again when the other has yielded
+        return instructions[at + 2] == opmap["YIELD_FROM"]  # it runs again when the other has yielded
     if sys.version_info < (3, 13):
         return instructions[at] == opmap["YIELD_VALUE"]
-    return instructions[at] == opmap["RESUME"] and instructions[at + 1] & 3 >= 2  # the kind that is behind one of these
+    return instructions[at] == opmap["RESUME"] and instructions[at + 1] & 3 >= 2  # the RESUME after a wait
 
 
 # -- built-in functions ------------------------------------------------------------------------------------------------
@@ -183,10 +183,10 @@ _FUNCTIONS: dict[tuple[str, type | None], str] = {}
 
 
 def function_name(function: Any, first: Any = None) -> str | None:
-    """`<built-in method append of list object>`, or None if it is no built-in function.
+    """`<built-in method append of list object>`, or None if it is not a built-in function.
 
-    `first` is what a method of a class is called with. PyTorch's names end with an address: that of the first object
-    whose method was called. Here it is left out, so that recordings can be compared.
+    `first` is the first argument of a method. PyTorch's names end with an address: that of the first object whose
+    method was called. Here it is left out, so that recordings can be compared.
     """
     if type(function) is MethodDescriptorType:
         function = function.__get__(first)
@@ -202,7 +202,7 @@ def function_name(function: Any, first: Any = None) -> str | None:
 
 
 class CallBook:
-    """What the twin in C knows under addresses: names by place of call. Objects are kept, so identities stay theirs."""
+    """What the C twin stores under addresses: names by place of call. Objects are kept, so identities stay unique."""
 
     def __init__(self) -> None:
         self.sites: dict[tuple[int, int, int], tuple[str | None, CodeType, CodeType]] = {}

@@ -1,4 +1,4 @@
-"""A bound on the number of Python calls that a recording keeps."""
+"""A limit on the number of Python calls in a recording."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["EXIT", "CallBudget"]
 
 
 class CallBudget:
-    """Counts the calls of all threads. Threads that count at the same time may go a call or two beyond the limit."""
+    """Counts the calls of all threads. Threads that count at the same time may exceed the limit by a call or two."""
 
     def __init__(self) -> None:
         self.limit: int | None = None
@@ -19,14 +19,14 @@ class CallBudget:
         self.dropped = 0
 
     def extend_of(self, calls: list[Any]) -> Callable[[tuple[Any, ...]], None]:
-        """The `extend` of a thread's list: from the limit on, calls are left out, each with its exit.
+        """The `extend` of a thread's list: beyond the limit, calls are left out together with their exits.
 
-        Exits of calls that were noted before are kept, or those calls would seem to last until the end.
+        Exits of calls recorded earlier are kept; otherwise those calls would seem to last until the end.
         """
         keep = calls.extend
         if self.limit is None:
             return keep
-        left_out = 0  # calls that are open and were left out: all inside those that were noted
+        left_out = 0  # open calls that were left out; all are inside recorded ones
 
         def extend(record: tuple[Any, ...]) -> None:
             nonlocal left_out
@@ -39,7 +39,7 @@ class CallBudget:
                 self.taken += 1
                 keep(record)
             else:
-                left_out += record[2] > DELEGATES  # the end of others is that of the call that they wait for
+                left_out += record[2] > DELEGATES  # the others end with the call that they wait for
                 self.dropped += 1
 
         return extend

@@ -1,9 +1,9 @@
-"""The name under which PyTorch would show a call of this package: read from the place where the user's code makes it.
+"""PyTorch's name for a call of this package, read from the place where the user's code makes the call.
 
-Functions of this package are Python functions where PyTorch's are built-in. Several of them may share one code object,
-and `x.add(y)`, `torch.add(x, y)` and `x + y` run the same one; only the calling instruction tells them apart. It is
-looked at once per place, so what it costs does not matter. What is a Python function in PyTorch too is shown by the
-place where it is defined here.
+Functions of this package are Python functions where PyTorch's are built-in. Several of them may share one code object:
+`x.add(y)`, `torch.add(x, y)` and `x + y` run the same one, and only the calling instruction distinguishes them. Each
+place is inspected once, so the cost does not matter. A function that is Python in PyTorch too is shown with the place
+of its definition here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..locks import items_now
 _PACKAGE = __name__.partition(".")[0]
 _FUNCTIONAL = f"{_PACKAGE}.nn.functional"
 
-# Public functions and methods that PyTorch, too, has written in Python.
+# Public functions and methods that are written in Python in PyTorch too.
 _PYTHON_FUNCTIONS = """
     atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors cartesian_prod cdist chain_matmul
     compile cond einsum from_dlpack get_rng_state initial_seed is_storage is_tensor load lobpcg lu manual_seed meshgrid
@@ -40,7 +40,7 @@ _PYTHON_METHODS = """
     unique_consecutive"""
 PYTHON_FUNCTIONS = frozenset(_PYTHON_FUNCTIONS.split())
 PYTHON_METHODS = frozenset(_PYTHON_METHODS.split())
-# What of nn.functional is built-in: methods of a class, and functions of a module, of which one has another name there.
+# The built-in part of nn.functional: methods of a class, and functions of a module, one of them with another name.
 _FUNCTIONAL_METHODS = """
     adaptive_avg_pool1d avg_pool1d bilinear celu_ channel_shuffle conv1d conv2d conv3d conv_tbc conv_transpose1d
     conv_transpose2d conv_transpose3d cosine_similarity hardshrink native_channel_shuffle pairwise_distance pdist
@@ -55,7 +55,7 @@ FUNCTIONAL = {
 }
 _PREFIXED = {f"{_PACKAGE}.{name}": name for name in ("fft", "linalg", "special")}
 
-# Where Python functions of PyTorch's have their counterparts: modules, and classes of modules.
+# Where Python functions of PyTorch have their counterparts: modules, and classes of modules.
 _PYTHON_MODULES = (f"{_PACKAGE}.autograd",)
 _PYTHON_CLASSES = ((f"{_PACKAGE}.nn.modules.module", "Module"), (f"{_PACKAGE}.optim.optimizer", "Optimizer"))
 _STEP_CALL = "_optimizer_step_code"
@@ -67,7 +67,7 @@ _counted: tuple[int, ...] = ()
 
 
 def tells_of_a_step(code: CodeType) -> bool:
-    """Whether it is the call by which optimizers tell of a step. PyTorch's trees have it: it says which optimizer."""
+    """Whether it is the call that marks an optimizer's step. PyTorch's trees have it: it names the optimizer."""
     if code.co_name != _STEP_CALL:
         return False
     optimizer = _class_of(*_PYTHON_CLASSES[-1])
@@ -75,7 +75,7 @@ def tells_of_a_step(code: CodeType) -> bool:
 
 
 def _class_of(module: str, name: str) -> Any:
-    """A class of a module, or None while that is not imported, or not to the end."""
+    """A class of a module, or None while the module is not fully imported."""
     return vars(sys.modules[module]).get(name) if module in sys.modules else None
 
 
@@ -85,7 +85,7 @@ def is_public(code: CodeType) -> bool:
 
 
 def stand_in_codes() -> dict[int, list[str]]:
-    """Identities of the code objects of public functions, with their public names. Compiled ops are not in here."""
+    """Identities of the code objects of public functions, with their public names, without compiled ops."""
     global _codes, _python_codes, _counted
     public = vars(sys.modules[_PACKAGE])
     further = [(name, vars(sys.modules[name])) for name in (_FUNCTIONAL, *_PREFIXED) if name in sys.modules]
@@ -123,13 +123,13 @@ def _written_in_python(further: dict[str, dict[str, Any]]) -> Iterator[CodeType]
             if isinstance(value, FunctionType) and not name.startswith("_") and value.__code__.co_name == name:
                 yield value.__code__
             elif isinstance(value, staticmethod):
-                # What a decorator makes: all that it decorates has this code.
+                # Code from a decorator: everything that it decorates has this code.
                 yield from (constant for constant in value.__func__.__code__.co_consts
                             if isinstance(constant, CodeType) and not constant.co_name.startswith("<"))
 
 
 def called_name(caller: FrameType, instruction: int, code: CodeType) -> str | None:
-    """How PyTorch names the call of this code that a frame is making, or None where it does not show one."""
+    """PyTorch's name of the call of this code that a frame is making, or None if PyTorch does not show one."""
     if id(code) in _python_codes:
         return f"{code.co_filename.removeprefix(_PARENT)}({code.co_firstlineno}): {code.co_name}"
     place = _callable_at(caller.f_code, instruction)
@@ -137,7 +137,7 @@ def called_name(caller: FrameType, instruction: int, code: CodeType) -> str | No
         return None
     attribute, chain = place
     if not chain:
-        # What a name stands for that the code calls as it is. `map(torch.sin, tensors)` calls only `map`.
+        # The meaning of a name that the code calls directly. `map(torch.sin, tensors)` calls only `map`.
         value = _value(caller, attribute) if attribute else _UNKNOWN
         if value is _UNKNOWN:
             name = _public_name(code, code.co_name)
@@ -182,8 +182,8 @@ def _value(frame: FrameType, name: str) -> Any:
 def _local(frame: FrameType, name: str) -> Any:
     """A local variable's value.
 
-    Before Python 3.13, asking a function's frame makes a copy of all its variables, which the frame keeps. The tensors
-    in it would live until the function returns, so it is emptied again, unless the program itself has got hold of it.
+    Before Python 3.13, asking a function's frame for them copies all its variables, and the frame keeps the copy. Its
+    tensors would live until the function returns, so the copy is emptied again, unless the program itself has it.
     """
     names = frame.f_locals
     value = names.get(name, _UNKNOWN)
@@ -193,7 +193,7 @@ def _local(frame: FrameType, name: str) -> Any:
 
 
 def _module(frame: FrameType, chain: tuple[str, ...]) -> str | None:
-    """The name of the module that `a.b.c` is, or None if it is none."""
+    """The name of the module that `a.b.c` is, or None if it is not a module."""
     value = _value(frame, chain[0]) if chain[0] else _UNKNOWN
     for name in chain[1:]:
         if not isinstance(value, ModuleType):
@@ -201,7 +201,7 @@ def _module(frame: FrameType, chain: tuple[str, ...]) -> str | None:
         value = vars(value).get(name, _UNKNOWN)
     if not isinstance(value, ModuleType):
         return None
-    # The name it was imported by: where programs import it as torch, it may say another one.
+    # The name by which it was imported: if programs import it as torch, its own name may differ.
     return value.__name__ if value.__spec__ is None else value.__spec__.name
 
 
@@ -212,15 +212,15 @@ def _instructions(code: CodeType) -> list[dis.Instruction]:
 
 _NAMES = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FAST", "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR")
 _CALLS = ("CALL", "CALL_KW", "CALL_METHOD", "CALL_FUNCTION", "CALL_FUNCTION_KW", "CALL_FUNCTION_EX")
-# Instructions that put a call's arguments together; they have the call's position.
+# Instructions that assemble a call's arguments; they have the call's position.
 _OF_THE_CALL = ("PRECALL", "KW_NAMES", "PUSH_NULL", "LOAD_CONST", "BUILD_", "LIST_", "DICT_", "CALL_INTRINSIC")
 
 
 def _callable_at(code: CodeType, instruction: int) -> tuple[str, tuple[str, ...]] | None:
-    """What an instruction calls: `("relu", ("torch", "nn", "functional"))`; None if it is no call, but an operator.
+    """What an instruction calls: `("relu", ("torch", "nn", "functional"))`; None for an operator.
 
-    The chain begins with "" where the attribute is one of a value that has no name. Where that is all there is, what is
-    called comes from an expression, as in `functions[0](x)`.
+    The chain begins with "" if it is an attribute of a value without a name. If the chain has nothing else, the callee
+    comes from an expression, as in `functions[0](x)`.
     """
     listing = _instructions(code)
     # On Python 3.11 a frame that has called is behind the instruction, in its cache.
@@ -247,7 +247,7 @@ def _callable_at(code: CodeType, instruction: int) -> tuple[str, tuple[str, ...]
 def _load_of_callable(listing: list[dis.Instruction], place: int) -> int | None:
     call = listing[place]
     if sys.version_info >= (3, 11):
-        # An expression begins where what it calls begins, and its arguments are behind that.
+        # An expression begins where its callee begins; its arguments come after that.
         where = call.positions
         if where is None or where.lineno is None or where.col_offset is None:
             return None
@@ -257,7 +257,7 @@ def _load_of_callable(listing: list[dis.Instruction], place: int) -> int | None:
             if same and not listing[i].opname.startswith(_OF_THE_CALL):
                 return i
         return None
-    # Before 3.11 there are no columns: go back over what put the arguments on the stack.
+    # Before 3.11 there are no columns: go back over the instructions that put the arguments on the stack.
     above = {"CALL_FUNCTION_KW": (call.arg or 0) + 1,
              "CALL_FUNCTION_EX": 1 + (call.arg or 0) % 2}.get(call.opname, call.arg or 0)
     for i in range(place - 1, -1, -1):

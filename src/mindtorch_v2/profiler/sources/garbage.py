@@ -1,4 +1,4 @@
-"""Pauses of Python's garbage collector while a recording wants them."""
+"""Records pauses of Python's garbage collector."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ PAUSE_FIELDS = 6  # start, end, thread by the operating system's id, generation,
 
 
 class Garbage(Source):
-    """Notes start and end of each collection, on whichever thread it runs.
+    """Records start and end of each collection, on the thread where it runs.
 
-    It runs in the middle of anything, so this only appends to a list of its own. Collections do not nest.
+    It can run in the middle of any code, so it only appends to a list of its own. Collections do not nest.
     """
 
     name = "garbage"
@@ -43,7 +43,7 @@ class Garbage(Source):
         self._hook = self._collecting  # one object, so that `stop` finds it
 
     def wanted(self, options: Options) -> bool:
-        """If collections are."""
+        """If collections are requested."""
         return options.collections
 
     def start(self) -> None:
@@ -59,17 +59,18 @@ class Garbage(Source):
         if phase == "start":
             self._start = clock()
         elif self._start:
-            # One that began before we listened has no start.
+            # A collection that began before we listened has no start.
             self.pauses.extend((self._start, clock(), threading.get_native_id(), info["generation"],
                                 info["collected"], info["uncollectable"]))
             self._start = 0
 
     def mark(self) -> int:
-        """How many pauses there were, in numbers."""
+        """The number of pauses so far."""
         return len(self.pauses) // PAUSE_FIELDS * PAUSE_FIELDS
 
     def take(self, mark: int, stretch: Stretch) -> np.ndarray:
-        """A row per pause that began since and before the end: stopping may collect too. One may outlast the end."""
+        """A row per pause that began since the mark and before the end; stopping may collect too. One may outlast the
+        end."""
         noted = self.pauses[mark:]
         rows = np.array(noted[:len(noted) // PAUSE_FIELDS * PAUSE_FIELDS], np.int64).reshape(-1, PAUSE_FIELDS)
         rows = rows[(rows[:, 0] >= stretch.start_ns) & (rows[:, 0] < stretch.end_ns)]
@@ -78,7 +79,7 @@ class Garbage(Source):
 
 
 def add_pauses(build: TraceBuilder, stretches: Sequence[np.ndarray], steps_ns: np.ndarray) -> None:
-    """Add pauses as events, and what they found."""
+    """Add pauses as events, with what they found."""
     if not stretches:
         return
     build.add_columns("collections", {})

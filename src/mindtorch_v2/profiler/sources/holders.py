@@ -1,4 +1,4 @@
-"""What modules and optimizers hold when they are first seen: parameters, gradients and state by name."""
+"""Records what modules and optimizers hold when they are first seen: parameters, gradients and state by name."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ clock = HOOK["clock"]
 
 @dataclass
 class Holder:
-    """A module or an optimizer. It is kept, or another could get its identity."""
+    """A module or an optimizer. It is kept; otherwise another could get its identity."""
 
     time_ns: int
     holder: Any
@@ -34,7 +34,7 @@ class Holder:
     held: list[tuple[int, Role, str, TensorInput, int, int]] = field(default_factory=list)
 
     def note(self, parameter: int, role: Role, name: str, value: Any) -> bool:
-        """Note a tensor that it holds: of which parameter, and what it is. False if it is no tensor with memory."""
+        """Record a tensor that it holds, with its parameter and role. False if it is not a tensor with memory."""
         block = block_of(value._a) if isinstance(value, Tensor) else None
         if block is None:
             return False
@@ -44,7 +44,7 @@ class Holder:
 
 
 class Holders(Source):
-    """By the identities of modules and optimizers."""
+    """Records what modules and optimizers hold, by their identities."""
 
     name = "holders"
     tables = ("holders", "held", "optimizer_steps")
@@ -56,24 +56,24 @@ class Holders(Source):
         self.steps: list[tuple[int, int]] = []  # time, identity of the optimizer
 
     def wanted(self, options: Options) -> bool:
-        """If stacks are."""
+        """If stacks are requested."""
         return options.stacks
 
     def start(self) -> None:
-        """Hear of steps; of modules, `Running` tells."""
+        """Begin to see steps; `Running` reports modules."""
         if self.all is not None:
             HOOK["STEPPED"] = self.all.stepped
 
     def stop(self) -> None:
-        """Hear of nothing more."""
+        """See nothing more."""
         HOOK["STEPPED"] = None
         self.holders, self.steps = {}, []
 
     def mark(self) -> None:
-        """What was held before a recording began is part of it."""
+        """The mark of a recording: it includes what was held before it began."""
 
     def take(self, mark: None, stretch: Stretch) -> HoldersPart:
-        """What was noted so far, modules by their labels."""
+        """What was recorded so far, with modules by their labels."""
         names: dict[int, ModuleName] = stretch.taken.get("modules", {})
         holders = {identity: (holder.time_ns, names[identity].label if holder.is_module else None, holder.held)
                    for identity, holder in items_now(self.holders)
@@ -81,7 +81,7 @@ class Holders(Source):
         return HoldersPart(holders, [step for step in list(self.steps) if step[1] in holders])
 
     def module(self, module: Any) -> None:
-        """Note a module that is called for the first time."""
+        """Record a module that is called for the first time."""
         holder = Holder(clock(), module, True)
         for number, (name, parameter) in enumerate(module.named_parameters(recurse=False)):
             if holder.note(number, Role.PARAMETER, name, parameter):
@@ -89,7 +89,7 @@ class Holders(Source):
         self.holders[id(module)] = holder
 
     def stepped(self, optimizer: Any) -> None:
-        """Note a step, and after the first one what the optimizer works on."""
+        """Record a step, and after the first one what the optimizer works on."""
         self.steps.append((clock(), id(optimizer)))
         if id(optimizer) in self.holders:
             return
@@ -104,13 +104,13 @@ class Holders(Source):
 
 @dataclass(frozen=True)
 class HoldersPart:
-    """What was noted, without the holders themselves."""
+    """The recorded facts, without the holders themselves."""
 
     holders: dict[int, tuple[int, str | None, list[tuple[int, Role, str, TensorInput, int, int]]]]
     steps: list[tuple[int, int]]
 
     def add_to(self, build: TraceBuilder) -> None:
-        """Add it to a trace."""
+        """Add them to a trace."""
         for table in ("holders", "held", "optimizer_steps"):
             build.add_columns(table, {})
         rows: dict[int, int] = {}

@@ -1,9 +1,9 @@
-"""Allocations and releases of tensor memory while a recording wants them.
+"""Records allocations and releases of tensor memory.
 
-An array that a new tensor owns is watched by a weak reference; NumPy frees its memory when the array dies, and that
-is when the reference's callback runs, whoever caused it: a `del`, the autograd engine, the garbage collector. As in
-PyTorch, memory from before the first recording is not part of any, while memory that one recording saw allocated and
-another sees released is part of both. So there is one log for the process, which rests between recordings.
+A weak reference watches each array that a new tensor owns. NumPy frees the memory when the array dies, and then the
+reference's callback runs, whatever the cause: a `del`, the autograd engine, the garbage collector. As in PyTorch, no
+recording counts memory from before the first one. If one recording sees an allocation and another its release, both
+count it. So there is one log for the process, which pauses between recordings.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MEMORY_FIELDS = 4  # time, thread, bytes, address
 
 
 class Block(weakref.ref):  # type: ignore[type-arg]
-    """A watched array: knows its size when the array itself is gone."""
+    """A watched array: it knows its size when the array itself is gone."""
 
     __slots__ = ("address", "identity", "size_bytes")
     address: int  # of the memory
@@ -52,7 +52,7 @@ def _figure(name: str, meaning: str) -> property:
 class MemoryLog:
     """Appends `(time, thread, bytes, address)` for every allocation, with negative bytes for releases.
 
-    No Python code runs when an array dies, since a Ctrl-C that falls into the callback of a weak reference is lost. The
+    No Python code runs when an array dies, because a Ctrl-C during the callback of a weak reference is lost. The
     callback is the look-up in a dictionary that makes its missing entries from the clock; `settle` makes rows of them.
     """
 
@@ -67,7 +67,7 @@ class MemoryLog:
         self.reset_sums()
 
     def allocated(self, array: Any) -> None:
-        """Note that a new tensor owns this array (or a view of a fresh one)."""
+        """Record that a new tensor owns this array (or a view of a fresh one)."""
         if type(array) is not np.ndarray:
             return
         while array.base is not None:
@@ -89,7 +89,7 @@ class MemoryLog:
         self._note(size, block.address, clock(), get_ident())
 
     def settle(self) -> None:
-        """Note what has died. Several threads may be here at once."""
+        """Record what has died. Several threads may be here at once."""
         for block in list(self._dead):
             death = self._dead.pop(block, None)
             if death is not None:
@@ -110,8 +110,8 @@ class MemoryLog:
         if not self.resting:
             self.changes.extend((time_ns, thread, size_bytes, address))
 
-    live_bytes = _figure("_live_bytes", "Of all that is watched, now.")
-    peak_bytes = _figure("_peak_bytes", "The most that was alive since this was reset.")
+    live_bytes = _figure("_live_bytes", "Bytes of all watched arrays now.")
+    peak_bytes = _figure("_peak_bytes", "The maximum of live bytes since the reset.")
     allocated_bytes = _figure("_allocated_bytes", "Since the sums were reset.")
     freed_bytes = _figure("_freed_bytes", "Since the sums were reset.")
     allocations = _figure("_allocations", "Since the sums were reset.")
@@ -127,24 +127,24 @@ class MemoryLog:
         return tuple(np.array(self.changes[begin * MEMORY_FIELDS:], np.int64).reshape(-1, MEMORY_FIELDS).T)
 
     def drain(self) -> tuple[np.ndarray, ...]:
-        """What was noted, which is forgotten."""
+        """What was recorded; the log drops it."""
         size = len(self) * MEMORY_FIELDS
         taken = self.changes[:size]
         del self.changes[:size]
         return tuple(np.array(taken, np.int64).reshape(-1, MEMORY_FIELDS).T)
 
     def rest(self) -> None:
-        """Forget what was noted and note nothing, but keep watching."""
+        """Drop the log and record nothing, but keep watching."""
         self.settle()
         self.resting, self.changes = True, []
 
     def wake(self) -> None:
-        """Note again."""
+        """Record again."""
         self.settle()
         self.resting = False
 
     def reset_peak(self) -> None:
-        """Let the peak be what is alive now."""
+        """Set the peak to what is alive now."""
         self._peak_bytes = self.live_bytes
 
     def reset_sums(self) -> None:
@@ -153,7 +153,7 @@ class MemoryLog:
         self._allocated_bytes = self._freed_bytes = self._allocations = self._releases = 0
 
 
-# The twin in C, where it is built, watches and notes the same.
+# The C twin, if it was built, watches and records the same.
 new_log: Callable[[], Any] = MemoryLog if NATIVE is None else NATIVE.MemoryLog
 MEMORY = new_log()
 MEMORY.rest()
@@ -174,11 +174,11 @@ class MemoryPart:
 
     changes: tuple[np.ndarray, ...]  # time, thread, bytes, address
     live_bytes: int  # what was allocated before
-    failures: list[tuple[int, int, int]]  # allocations for which there was no memory: time, thread, bytes
+    failures: list[tuple[int, int, int]]  # failed allocations: time, thread, bytes
 
 
 class Memory(Source):
-    """Wakes the process's log."""
+    """Controls the process's log."""
 
     name = "memory"
     tables = ("memory", "failures")
@@ -189,28 +189,28 @@ class Memory(Source):
         self.failures: list[tuple[int, int, int]] = []
 
     def wanted(self, options: Options) -> bool:
-        """If memory is."""
+        """If memory is requested."""
         return options.memory
 
     def start(self) -> None:
-        """Note what is allocated from now on, and what of it is released."""
+        """Record allocations from now on, and their releases."""
         MEMORY.wake()
         MEMORY_LOGS[:] = [MEMORY]
         HOOK["ALLOCATED"], HOOK["FAILED"] = MEMORY.allocated, self.failed
 
     def stop(self) -> None:
-        """Keep watching what was allocated, but note nothing."""
+        """Keep watching what was allocated, but record nothing."""
         HOOK["ALLOCATED"] = HOOK["FAILED"] = None
         MEMORY.rest()
 
     def failed(self, size_bytes: int) -> None:
-        """Note that there was no memory for this."""
+        """Record that an allocation failed for lack of memory."""
         self.failures.append((clock(), get_ident(), size_bytes))
 
     def mark(self) -> MemoryMark:
-        """Where the log stands."""
+        """The position in the log."""
         return MemoryMark(len(MEMORY), len(self.failures), MEMORY.live_bytes)
 
     def take(self, mark: MemoryMark, stretch: Stretch) -> MemoryPart:
-        """What was noted since."""
+        """What was recorded since a mark."""
         return MemoryPart(MEMORY.since(mark.changes), mark.live_bytes, self.failures[mark.failures:])

@@ -1,4 +1,4 @@
-"""Calls of modules while a recording wants them, and the names that the modules have in their model."""
+"""Records calls of modules, and the names of the modules in their model."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ LAYERS = __name__.partition(".")[0] + ".nn.modules."
 
 @dataclass(frozen=True)
 class ModuleName:
-    """How a trace calls a module."""
+    """The names of a module in a trace."""
 
     label: str  # `Linear_0`, by class and order of first call
     path: str  # `blocks.0.attn` from the model that was called; the class for that model itself
     parent: int | None = None  # identity of the nearest called module around it
-    parameters: int = 0  # elements of its own parameters, and of those of parts that were never called
+    parameters: int = 0  # elements of its own parameters, and of those of children that were never called
 
 
 class ModuleLabels:
@@ -59,10 +59,10 @@ class Modules(Source):
     def __init__(self, running: Running) -> None:
         super().__init__(running)
         self.called: dict[int, Module] = {}
-        self.hushes = False  # whether calls of functions are noted, which this package's own modules do not need
+        self.hushes = False  # whether calls are recorded; this package's own modules need not be
 
     def wanted(self, options: Options) -> bool:
-        """If modules are, or stacks, whose trees show them."""
+        """If modules are requested, or stacks, whose trees show them."""
         return options.modules or options.stacks
 
     def start(self) -> None:
@@ -71,24 +71,24 @@ class Modules(Source):
         Flag.raised = True
 
     def adapt(self, wishes: Sequence[Options]) -> None:
-        """Be quiet about this package's own calls while calls are noted."""
+        """Hide this package's own calls while calls are recorded."""
         self.hushes = any(options.stacks for options in wishes)
 
     def stop(self) -> None:
-        """Stop; the flag goes back to saying whether there are hooks."""
+        """Stop; the flag again says whether there are hooks."""
         Flag.watch = None
         Flag.raised = Flag.hooks
         self.called = {}
 
     def mark(self) -> None:
-        """What was called is told by events."""
+        """Nothing: events show what was called."""
 
     def take(self, mark: None, stretch: Stretch) -> dict[int, ModuleName]:
         """The names of all modules that were called so far, by identity. Other threads may be calling new ones."""
         return names_of(list(self.called.values()), stretch.labels)
 
     def call(self, module: Module, args: Any, kwargs: Any) -> Any:
-        """Call a module and note it. The module is kept, or another could get its identity."""
+        """Call a module and record it. The module is kept; otherwise another could get its identity."""
         quiet = hush() if self.hushes else None
         try:
             identity = id(module)
@@ -111,7 +111,8 @@ class Modules(Source):
 
 
 def runs_own_code_alone(module: Module) -> bool:
-    """Whether a call of this module runs nothing but this package: it is one of its layers, whole and without parts."""
+    """Whether a call of this module runs only this package's code: it is one of its layers, unchanged and without
+    parts."""
     return (type(module).__module__.startswith(LAYERS) and not module._modules and not Flag.hooks
             and not module._may_run_user_code and "forward" not in module.__dict__)
 
@@ -119,7 +120,7 @@ def runs_own_code_alone(module: Module) -> bool:
 def names_of(called: Iterable[Module], labels: ModuleLabels) -> dict[int, ModuleName]:
     """The names of modules that were called, by identity.
 
-    A path starts at a called module that is part of no other called one. Where two models have a module of the same
+    A path starts at a called module that is not part of another called one. If two models have a module of the same
     path, the paths of both models begin with the model's label.
     """
     modules = list(called)
@@ -153,7 +154,7 @@ def names_of(called: Iterable[Module], labels: ModuleLabels) -> dict[int, Module
 
 
 def parts_of(root: Module) -> Iterator[tuple[str, Module]]:
-    """What `named_modules` gives, whatever a class has made of that or of its hash. Other threads may add parts."""
+    """The result of `named_modules`, even if a class changed that or its hash. Other threads may add modules."""
     seen: set[int] = set()
     waiting = [("", root)]
     while waiting:
@@ -168,7 +169,7 @@ def parts_of(root: Module) -> Iterator[tuple[str, Module]]:
 
 
 def _places(roots: Iterable[Module], wanted: set[int]) -> tuple[dict[int, int | None], Counter[int]]:
-    """For each wanted module, the nearest wanted one around it, and how many elements its own parameters have."""
+    """For each wanted module, the nearest wanted one around it, and the number of elements of its own parameters."""
     around: dict[int, int | None] = {}
     own: Counter[int] = Counter()
     counted: set[int] = set()

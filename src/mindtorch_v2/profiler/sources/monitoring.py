@@ -1,7 +1,7 @@
-"""Calls by `sys.monitoring`, from Python 3.12 on: one callback per kind of event for all threads.
+"""Records calls with `sys.monitoring`, from Python 3.12 on: one callback per kind of event for all threads.
 
-It says of this package's functions once that it need not report them again. Functions of this package that stand for
-built-in ones are the exception. The call of one is reported at the caller, its begin and end at the function itself.
+For this package's functions it turns the reports off once. The exception are functions that stand for built-in ones:
+the call of one is reported at the caller, its start and end at the function itself.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ class Monitor:
         monitoring.set_events(self.tool, wanted & ~(events.C_RETURN | events.C_RAISE))
 
     def all_callbacks(self) -> dict[str, Callable[..., Any]]:
-        """By kind of event."""
+        """The callbacks by kind of event."""
         disable = sys.monitoring.DISABLE  # type: ignore[attr-defined,unused-ignore]
         return (self.native_callbacks(disable) if self.log.native is not None
                 else callbacks(_ThreadCalls(self.log), self.log.book, disable))
 
     def native_callbacks(self, disable: Any) -> dict[str, Callable[..., Any]]:
-        """Those of the twin in C."""
+        """The callbacks of the C twin."""
         probe = self.log.native.CallMonitor(  # type: ignore[union-attr]
             self.log.book, lambda: self.log.new_lane().rows, disable)
         return {"PY_START": probe.entered, "PY_RESUME": probe.entered, "PY_THROW": probe.thrown,
@@ -62,17 +62,17 @@ class Monitor:
         """Stop listening and return the tool id."""
         monitoring: Any = sys.monitoring  # type: ignore[attr-defined,unused-ignore]
         if monitoring.get_tool(self.tool) != _TOOL_NAME:
-            return  # it was not taken yet, or is returned already
+            return  # the id was not taken yet, or is already returned
         monitoring.set_events(self.tool, 0)
         for name in self.callbacks:
             monitoring.register_callback(self.tool, getattr(monitoring.events, name), None)
-        # What was switched off for our files must not stay so for the next owner of the id.
+        # Reports that were turned off for our files must not stay off for the next owner of the id.
         monitoring.restart_events()
         monitoring.free_tool_id(self.tool)
 
 
 class _ThreadCalls(threading.local):
-    """What each thread needs at hand."""
+    """The state of each thread."""
 
     def __init__(self, log: CallLog) -> None:
         self.extend = log.budget.extend_of(log.new_lane().rows.flat)
@@ -81,7 +81,7 @@ class _ThreadCalls(threading.local):
 
 
 def callbacks(thread: _ThreadCalls, book: Any, disable: Any) -> dict[str, Callable[..., Any]]:
-    """By kind of event."""
+    """The callbacks by kind of event."""
     users = FILES.users
     now = clock
     frame_at = sys._getframe
@@ -127,7 +127,7 @@ def callbacks(thread: _ThreadCalls, book: Any, disable: Any) -> dict[str, Callab
             thread.extend((now(), code, EXIT))
         return None
 
-    # These two cannot be switched off for a place.
+    # These two cannot be turned off for a place.
     def thrown(code: CodeType, instruction: int, error: BaseException) -> None:
         if classify(code) != OWN:
             for waiting, at in delegating(frame_at(1)):

@@ -1,4 +1,5 @@
-"""Ops, backward functions, scopes that have ended and calls of modules: all that threads append to their buffers."""
+"""Records ops, backward functions, ended scopes and calls of modules: everything that threads append to their
+buffers."""
 
 from __future__ import annotations
 
@@ -37,13 +38,13 @@ class Piece:
     events: Events
     info: ThreadInfo
     ident: int
-    modules: dict[int, ModuleName] = field(default_factory=dict)  # by the identity that module events carry
+    modules: dict[int, ModuleName] = field(default_factory=dict)  # by the identity in module events
     record_ids: dict[int, int] = field(default_factory=dict)  # see `Ops`
     begin: int = 0  # where in the lane this part began
 
 
 class Ops(Source):
-    """A buffer per thread, present and future, into which the runtime's functions write."""
+    """A buffer per thread, present and future, to which the runtime's functions append."""
 
     name = "ops"
     tables = ("events",)
@@ -61,21 +62,21 @@ class Ops(Source):
         return True
 
     def start(self) -> None:
-        """Give every thread a buffer, then raise the flag that ops look at."""
+        """Give every thread a buffer, then raise the flag that ops check."""
         observe(self.new_thread)
 
     def adapt(self, wishes: Sequence[Options]) -> None:
-        """Have arguments described if anybody wants it."""
+        """Describe arguments if a recorder needs it."""
         describe(any(options.shapes for options in wishes))
 
     def pause(self) -> None:
-        """Let nothing more begin: before sources are asked for what they have."""
+        """Let nothing more begin, before sources are asked for their results."""
         unobserve()
 
     def stop(self) -> None:
-        """Lower the flag. Let go of the buffers, so that a finished recording is freed with the profiler that has it.
+        """Lower the flag. Drop the buffers, so that a finished recording is freed with its profiler.
 
-        Ops in flight on other threads still append to their old buffer, which nobody reads any more.
+        Ops that still run on other threads append to their old buffer, which nothing reads any more.
         """
         unobserve()
         describe(False)
@@ -104,7 +105,7 @@ class Ops(Source):
         for lane in list(self.lanes):
             begin = mark.get(lane, 0)
             if len(lane.events) > begin:
-                # A lane that nobody else reads is handed over as it is; it can be gigabytes.
+                # A lane that no other recorder reads is passed on without a copy; it can be gigabytes.
                 events = lane.events if stretch.last and begin == 0 else since(lane.events, begin)
                 pieces.append(Piece(events, lane.info, lane.ident, modules,
                                     dict(items_now(self.record_ids.get(id(lane.events), {}))), begin))
@@ -115,8 +116,8 @@ class Ops(Source):
         return {lane.ident: lane.info for lane in list(self.lanes)}
 
     def note_record_id(self, events: Any, record_id: int) -> None:
-        """The event that was just appended to a buffer has this number in an execution trace.
+        """Set the number in an execution trace of the event that was just appended to a buffer.
 
-        One that found no room leaves the place to the event before it.
+        If the event did not fit, the number belongs to the event before it.
         """
         self.record_ids.setdefault(id(events), {}).setdefault(len(events), record_id)

@@ -1,12 +1,12 @@
-"""Workers of process pools take part in recordings, as a loader's workers do.
+"""Makes workers of process pools take part in recordings, as a loader's workers do.
 
-A pool of the standard library (`ProcessPoolExecutor`, `multiprocessing.Pool`) tells nobody that it starts a worker.
-While a recording is under way or a schedule will begin one, and only then, `start` and `terminate` of multiprocessing's
-processes are ours: `start` gives a pool's worker a channel and passes every other process on as it is, and `terminate`,
-which is how a `Pool` ends, first asks for what the worker recorded.
+A pool of the standard library (`ProcessPoolExecutor`, `multiprocessing.Pool`) does not announce that it starts a
+worker. So while a recording runs or a schedule will begin one, and only then, this module replaces `start` and
+`terminate` of multiprocessing's processes. Our `start` gives a pool's worker a channel and passes other processes on
+unchanged. Our `terminate`, which ends a `Pool`, first collects what the worker recorded.
 
-Nobody reads a worker's pipe while its pool waits for it to end, so what it recorded goes into a file in a directory of
-the channel's, and only a notice of it through the pipe, which has room for that.
+Nobody reads a worker's pipe while its pool waits for it to end. So the worker writes its recording to a file in a
+directory of the channel's, and sends only a notice through the pipe, which has room for that.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 from . import processes
 from .reporting import Reporter
 
-# What the standard library's workers run, by module and name: a pool that was not imported need not be.
+# The functions of the standard library's workers, by module and name, so that an unused pool need not be imported.
 LABELS = {
     ("concurrent.futures.process", "_process_worker"): "ProcessPoolExecutor worker",
     ("multiprocessing.pool", "worker"): "Pool worker",
@@ -34,21 +34,21 @@ Processes: Any = BaseProcess
 
 
 class Watch:
-    """What was replaced, and the workers that were seen."""
+    """The replaced methods, and the workers that were seen."""
 
     installed = False
-    # What ours stand for. Kept when they are removed, because another thread may still be in one of ours.
+    # The originals. Kept after the removal, because another thread may still be in one of ours.
     start: Callable[[Any], None] = staticmethod(Processes.start)
     terminate: Callable[[Any], None] = staticmethod(Processes.terminate)
-    # A channel lives as long as its process, and as long as a recording waits for what it sends.
+    # A channel lives as long as its process, and as long as a recording waits for its events.
     channels: ClassVar[weakref.WeakKeyDictionary[BaseProcess, processes.Channel]] = weakref.WeakKeyDictionary()
-    # A worker's number in its pool, which is known by the queue that its workers share.
+    # A worker's number in its pool, which is identified by the queue that its workers share.
     numbers: ClassVar[weakref.WeakKeyDictionary[Any, int]] = weakref.WeakKeyDictionary()
 
 
 def take_part(target: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any],
               profiler: tuple[Any, Any, dict[int, Any], str]) -> None:
-    """In a worker: do what the pool wants, and record it."""
+    """In a worker: do the pool's work, and record it."""
     reporter = Reporter(*profiler)
     try:
         target(*arguments, **keywords)
@@ -65,7 +65,7 @@ def install() -> None:
 
 
 def remove() -> None:
-    """They are no more. If somebody has put theirs around ours, ours stays and passes calls on."""
+    """Children are no longer wanted. If somebody has wrapped our methods, they stay and pass calls on."""
     if Processes.start is _start and Processes.terminate is _terminate:
         Processes.start, Processes.terminate = Watch.start, Watch.terminate
         Watch.installed = False
@@ -79,7 +79,7 @@ def forget() -> None:
 
 
 def _start(process: Any) -> None:
-    """In the place of `BaseProcess.start`."""
+    """Replaces `BaseProcess.start`."""
     target = getattr(process, "_target", None)
     label = LABELS.get((getattr(target, "__module__", ""), getattr(target, "__qualname__", "")))
     if label is None or not processes.wanted():
@@ -89,7 +89,7 @@ def _start(process: Any) -> None:
     try:
         directory = tempfile.mkdtemp(prefix="profiler-")
     except OSError as error:
-        warnings.warn(f"a pool's worker is not recorded: no directory for what it sends ({error})", RuntimeWarning,
+        warnings.warn(f"a pool's worker is not recorded: no directory for its events ({error})", RuntimeWarning,
                       stacklevel=2)
         Watch.start(process)
         return
@@ -107,7 +107,7 @@ def _start(process: Any) -> None:
         channel.close()
         raise
     finally:
-        # Held by the worker alone, so that its end closes them; also before the next worker is forked.
+        # Only the worker holds them, so its end closes them; also before the next worker is forked.
         requests.close()
         reports.close()
     channel.pid = process.pid or 0
@@ -118,7 +118,7 @@ def _start(process: Any) -> None:
 
 
 def _terminate(process: Any) -> None:
-    """In the place of `BaseProcess.terminate`."""
+    """Replaces `BaseProcess.terminate`."""
     channel = Watch.channels.pop(process, None)
     if channel is not None:
         processes.leave([channel], processes.PATIENCE)
@@ -132,7 +132,8 @@ def _number(pool: Any) -> int:
 
 
 def _remove_directory(directory: str, owner: int) -> None:
-    """Files are removed as they are read; a late one is removed with the directory, by the process that made it."""
+    """Remove the directory of late files at exit, in the process that made it; other files are removed after
+    reading."""
     if os.getpid() == owner:
         shutil.rmtree(directory, ignore_errors=True)
 

@@ -1,11 +1,11 @@
-"""Recordings of child processes, as the process that profiles sees them.
+"""Recordings of child processes, on the side of the process that profiles.
 
-A child that wants to take part has a channel: a pipe on which it is told when a recording begins and ends, and one on
-which it sends home what it recorded (`reporting.Reporter` is the other end). A child that has no channel is silent.
+A child that takes part has a channel: a pipe on which it learns when a recording begins and ends, and a pipe on which
+it sends what it recorded (`reporting.Reporter` is the other end). A child without a channel is not recorded.
 
-Nothing here waits for a child for longer than `PATIENCE`. A message travels in pieces small enough for the system to
-write each as a whole, so there is always either a whole piece to read or nothing, also if the child is stopped or
-killed while it writes. A child whose pipe nobody reads while it ends leaves its recordings in files instead (`Left`).
+Waiting for children has a time limit, `PATIENCE`. A message travels in pieces small enough for the system to write each
+one as a whole. So there is always either a whole piece to read or nothing, even if the child is stopped or killed while
+it writes. A child whose pipe nobody reads while it ends leaves its recordings in files instead (`Left`).
 """
 
 from __future__ import annotations
@@ -34,34 +34,34 @@ from .base import Source, Stretch
 clock = HOOK["clock"]
 
 PACKAGE = str(Path(__file__).parents[2])
-PATIENCE = 5.0  # seconds that children together get to send what they recorded
-START_PATIENCE = 1.0  # and to begin to record
-ALIGNMENTS = 5  # questions for a clock, of which the one answered soonest counts
-PIECE_BYTES = 4000  # with multiprocessing's header below 4096, what a pipe on Linux takes as a whole or not at all
+PATIENCE = 5.0  # seconds for all children together to send what they recorded
+START_PATIENCE = 1.0  # seconds to begin recording
+ALIGNMENTS = 5  # questions about a clock; the fastest answer counts
+PIECE_BYTES = 4000  # with multiprocessing's header below 4096, which a pipe on Linux takes as a whole or not at all
 LAST, MORE = b"L", b"M"  # the first byte of a piece
 
-# Clocks that are the whole system's. Where perf_counter is another one, the difference is asked for.
+# Clocks of the whole system. If perf_counter is another one, the difference is measured.
 _SYSTEM_CLOCKS = ("clock_gettime(CLOCK_MONOTONIC)", "mach_absolute_time()", "QueryPerformanceCounter()")
 SHARED_CLOCK = time.get_clock_info("perf_counter").implementation in _SYSTEM_CLOCKS
 
 
 @dataclass
 class Arrived:
-    """What came home of one recording."""
+    """What arrived of one recording."""
 
     traces: list[Trace] = field(default_factory=list)
-    lost: list[str] = field(default_factory=list)  # a line per child whose events did not come
-    told: list[Channel] = field(default_factory=list)  # children that know of it, kept until they have answered
+    lost: list[str] = field(default_factory=list)  # a line per child whose events did not arrive
+    told: list[Channel] = field(default_factory=list)  # children that know about it, kept until they have answered
 
 
 @dataclass(frozen=True)
 class Left:
-    """In a message, instead of a recording: the file that it is in."""
+    """In a message, instead of a recording: the file with the recording."""
 
     path: str
 
     def take(self) -> Any:
-        """What is in the file, which is removed; the reason if it cannot be read."""
+        """Read the file and remove it; returns the reason if it cannot be read."""
         path = Path(self.path)
         try:
             return pickle.loads(path.read_bytes())
@@ -79,24 +79,24 @@ class Channel:
     requests: Any
     reports: Any
     pid: int = 0
-    directory: str = ""  # where the child leaves its recordings, if not in the pipe
-    keys: set[int] = field(default_factory=set)  # recordings that the child was told of and has not sent yet
+    directory: str = ""  # where the child writes its recordings, if not to the pipe
+    keys: set[int] = field(default_factory=set)  # recordings that the child knows about and has not sent yet
     closed: bool = False
     offset_ns: int | None = 0 if SHARED_CLOCK else None  # from the child's clock to ours
-    time_ns: int = 0  # what its clock said when it was last asked
-    started: set[int] = field(default_factory=set)  # those of them that it has begun
+    time_ns: int = 0  # its clock at the last question
+    started: set[int] = field(default_factory=set)  # the recordings that it has begun
     _pieces: list[bytes] = field(default_factory=list)
 
     def ask(self, *message: Any) -> None:
-        """Send a request; a child that is gone is noticed when its answer is read."""
+        """Send a request. A child that is gone is noticed when its answer is read."""
         try:
             self.requests.send(message)
         except OSError:
-            # Its pipe has ended; what it sent before it ended can still be read.
+            # Its pipe has ended; what it sent before that can still be read.
             return
 
     def message(self) -> Any:
-        """Take a piece that is there to be read; the whole message if it was the last one, else None."""
+        """Read a piece that has arrived; returns the whole message if it was the last piece, otherwise None."""
         piece = self.reports.recv_bytes()
         self._pieces.append(piece[1:])
         if piece[:1] == MORE:
@@ -105,7 +105,7 @@ class Channel:
         return pickle.loads(whole)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the pipes."""
         self.closed = True
         self.requests.close()
         self.reports.close()
@@ -114,26 +114,26 @@ class Channel:
 
 
 class Processes(Source):
-    """Lets children take part in one recording. They are told before it begins, and asked for theirs after it."""
+    """Lets children take part in one recording. They are told before it begins, and asked for their events after it."""
 
     name = "processes"
     tables = ("events", "memory", "stacks")
-    cost = "a message to each child at the begin and at the end, and what recording costs there"
+    cost = "a message to each child at the start and at the end, and the cost of recording there"
 
     def __init__(self) -> None:
         super().__init__(None)
         self.key = 0
 
     def wanted(self, options: Options) -> bool:
-        """Always: a child that has no channel is silent."""
+        """Always: a child without a channel does not take part."""
         return True
 
     def start(self) -> None:
-        """Get a number for the recording: whoever has it can drop the recording, however far it got."""
+        """Get a number for the recording. With the number, the recording can be dropped, however far it got."""
         self.key = next(Children.numbers)
 
     def adapt(self, wishes: Sequence[Options]) -> None:
-        """Tell the children that are alive, and let them get ready."""
+        """Tell the living children, and let them prepare."""
         begin(self.key, wishes[0])
 
     def mark(self) -> int:
@@ -141,19 +141,19 @@ class Processes(Source):
         return clock()
 
     def take(self, mark: int, stretch: Stretch) -> Arrived:
-        """What children recorded, also those that are over by now."""
+        """What children recorded, including those that have ended."""
         arrived = end(self.key, mark, stretch.end_ns)
         self.key = 0
         return arrived
 
     def stop(self) -> None:
-        """Want nothing more of the children."""
+        """Release the children."""
         drop(self.key)
         self.key = 0
 
 
 class WatchFunctions(NamedTuple):
-    """What looks out for new children while they are wanted: to begin, to end, and in a forked child."""
+    """Watches for new children while they are wanted: how to begin, end, and what to do in a forked child."""
 
     install: Callable[[], None]
     remove: Callable[[], None]
@@ -161,7 +161,7 @@ class WatchFunctions(NamedTuple):
 
 
 class Children:
-    """All channels, and the recordings that are under way."""
+    """All channels, and the running recordings."""
 
     channels: ClassVar[weakref.WeakSet[Channel]] = weakref.WeakSet()
     recordings: ClassVar[dict[int, Any]] = {}  # key -> Options
@@ -173,22 +173,22 @@ class Children:
 
 
 def begin(key: int, options: Any) -> None:
-    """A recording begins: tell the children that are alive, and let them get ready."""
+    """A recording begins: tell the living children, and let them prepare."""
     with Children.lock:
         Children.recordings[key] = options
-        take_what_is_there()  # a child that is over by now has nothing to lose
+        take_what_is_there()  # a child that has ended has nothing to lose
         channels = list(Children.channels)
         Children.arrived[key] = Arrived(told=list(channels))
         _look_out()
         for channel in channels:
             channel.keys.add(key)
             channel.ask("start", key, options)
-        # One that is not ready in time will be later: what it did before that is missing.
+        # A child that is not ready in time will be later; what it did before that is missing.
         _exchange(channels, lambda channel: key in channel.started or key not in channel.keys, START_PATIENCE)
 
 
 def drop(key: int) -> None:
-    """A recording was given up: children stop, and nobody waits for what they have."""
+    """A recording was given up: children stop, and nothing waits for their events."""
     try:
         with Children.lock:
             Children.recordings.pop(key, None)
@@ -204,7 +204,7 @@ def drop(key: int) -> None:
 
 
 def end(key: int, start_ns: int, end_ns: int) -> Arrived:
-    """A recording has ended: what children recorded between these times, also those that are over by now."""
+    """A recording has ended: return what children recorded between these times, including ended ones."""
     with Children.lock:
         Children.recordings.pop(key, None)
         try:
@@ -221,7 +221,7 @@ def end(key: int, start_ns: int, end_ns: int) -> Arrived:
 
 
 def _users_level() -> int:
-    """At which stack level, from the caller's, the program is whose profiler it is: a warning names that place."""
+    """The stack level, from the caller's, of the profiled program, for the place in a warning."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
         level, frame = level + 1, frame.f_back
@@ -229,7 +229,7 @@ def _users_level() -> int:
 
 
 def expect(profiler: Any) -> None:
-    """A profiler will record later: children that start from now on can be told then."""
+    """A profiler will record later: children that start from now on get a channel."""
     with Children.lock:
         guard = weakref.finalize(profiler, _expect_no_more, id(profiler))
         guard.atexit = False
@@ -246,7 +246,7 @@ def _expect_no_more(identity: int) -> None:
     with Children.lock:
         guard = Children.expecting.pop(identity, None)
         if guard is not None:
-            guard.detach()  # so that no code runs when the profiler dies: a Ctrl-C that falls into that is lost
+            guard.detach()  # so that no code runs when the profiler dies: a Ctrl-C during that is lost
         _look_out()
 
 
@@ -261,12 +261,12 @@ def _look_out() -> None:
 
 
 def under_way() -> dict[int, Any]:
-    """The recordings that a new child should take part in: options by key."""
+    """The recordings in which a new child should take part: options by key."""
     return dict(Children.recordings)
 
 
 def join(channel: Channel, keys: Sequence[int]) -> None:
-    """A child has started that was told of these recordings."""
+    """A child has started that knows about these recordings."""
     with Children.lock:
         Children.channels.add(channel)
         for key in keys:
@@ -275,14 +275,14 @@ def join(channel: Channel, keys: Sequence[int]) -> None:
                 channel.started.add(key)
                 Children.arrived[key].told.append(channel)
             else:
-                # It ended between the question and the start, and would go on in the child; nobody takes the answer.
+                # It ended between the question and the start, and would continue in the child; nobody takes the answer.
                 channel.ask("stop", key)
 
 
 def leave(channels: Sequence[Channel], patience: float) -> None:
-    """Children are about to end, or have: take what they recorded and close their pipes.
+    """Children are about to end, or have ended: take what they recorded and close their pipes.
 
-    The lock is not waited for without end either: who ends a pool may have locks that the other one needs.
+    Waiting for the lock has a time limit too: whoever ends a pool may hold locks that the other thread needs.
     """
     taken = Children.lock.acquire(timeout=2 * PATIENCE)
     try:
@@ -297,13 +297,13 @@ def leave(channels: Sequence[Channel], patience: float) -> None:
 
 
 def take_what_is_there() -> None:
-    """Read what children have sent, without waiting, and hang up on those that are over."""
+    """Read what children have sent, without waiting, and close the pipes of those that have ended."""
     with Children.lock:
         _exchange(list(Children.channels), lambda channel: False, 0.0)
 
 
 def gather(channels: Sequence[Channel], keys: set[int] | None, patience: float) -> None:
-    """Ask for recordings (None: all that are open); wait until they have come, their child is gone, or time is up."""
+    """Ask for recordings (None: all open ones); wait until they arrive, their child is gone, or time is up."""
 
     def open_keys(channel: Channel) -> set[int]:
         return set(channel.keys) if keys is None else channel.keys & keys
@@ -318,14 +318,14 @@ def gather(channels: Sequence[Channel], keys: set[int] | None, patience: float) 
 
 
 def _align(channel: Channel) -> None:
-    """Find out how the child's clock differs from ours: it was read about halfway between question and answer."""
+    """Measure how the child's clock differs from ours: it was read about halfway between question and answer."""
     shortest = 0
     for _ in range(ALIGNMENTS):
         channel.time_ns = 0
         asked_ns = clock()
         channel.ask("clock")
         if _exchange([channel], lambda channel: channel.time_ns != 0, START_PATIENCE) or not channel.time_ns:
-            return  # it does not answer, which the next question will show
+            return  # it does not answer; the next question will show that
         now_ns = clock()
         if not shortest or now_ns - asked_ns < shortest:
             shortest = now_ns - asked_ns
@@ -333,7 +333,7 @@ def _align(channel: Channel) -> None:
 
 
 def _exchange(channels: Sequence[Channel], done: Callable[[Channel], bool], patience: float) -> list[Channel]:
-    """Read messages until all are done or gone; those that were neither in time."""
+    """Read messages until all are done or gone; returns those that did neither in time."""
     deadline = time.monotonic() + patience
     waiting = {channel.reports: channel for channel in channels}
     while True:
@@ -349,7 +349,7 @@ def _exchange(channels: Sequence[Channel], done: Callable[[Channel], bool], pati
             try:
                 message = channel.message()
             except (EOFError, OSError, pickle.UnpicklingError) as error:
-                # What it had not begun, because it was about to end, is no loss.
+                # A recording that it did not begin, because it was about to end, is no loss.
                 _lose(channel, channel.keys & channel.started, f"ended before it sent them ({type(error).__name__})")
                 channel.keys.clear()
                 Children.channels.discard(channel)
@@ -371,7 +371,7 @@ def _take(channel: Channel, message: tuple[str, int, Any]) -> None:
     if isinstance(content, Left):
         content = content.take()
     if number not in channel.keys:
-        return  # too late: it was given up
+        return  # too late: the recording was given up
     channel.keys.discard(number)
     channel.started.discard(number)
     if isinstance(content, str):
@@ -381,11 +381,11 @@ def _take(channel: Channel, message: tuple[str, int, Any]) -> None:
 
 
 def _named(trace: Trace, channel: Channel) -> Trace:
-    """The trace with the child's name, in our time."""
+    """The trace with the child's name, on our clock."""
     threads = [info._replace(process_name=channel.label) for info in trace.threads]
     offset_ns = channel.offset_ns
     if offset_ns is None:
-        # It ended before it could be asked; the time of day, which is less exact, is the same for both.
+        # It ended before it could be asked. The time of day, which is less exact, is the same for both.
         offset_ns = trace.epoch_ns - (time.time_ns() - clock())
     return replace(shifted(trace, offset_ns), threads=threads)
 

@@ -1,8 +1,8 @@
-"""Calls by `sys.setprofile`, before Python 3.12: a function per thread, which goes away when the recording has ended.
+"""Records calls with `sys.setprofile`, before Python 3.12: a function per thread, removed when the recording has ended.
 
-The thread that starts the recording gets one at once, and threads born later get it from `threading.setprofile`.
-Threads that were alive already get it at once from the twin in C, or else at their next op, since in Python one thread
-cannot set another's.
+The thread that starts the recording gets one at once, and new threads get it from `threading.setprofile`. Threads that
+were already alive get it at once from the C twin; without that, they get it at their next op, because in Python one
+thread cannot set another's.
 """
 
 from __future__ import annotations
@@ -38,27 +38,27 @@ if TYPE_CHECKING:
     from .python_calls import CallLane, CallLog
 
 clock = HOOK["clock"]
-OP = "<mindtorch_v2 op "  # what the names of the files of ops' functions begin with
+OP = "<mindtorch_v2 op "  # the beginning of file names of ops' functions
 ENDS_PAUSE = "p_"  # the variable of an op's function that ends a pause, see `codegen`
 UNKNOWN = (-1, False)
 FIRST_YIELD = 0 if sys.version_info < (3, 11) else 8  # no generator waits at an instruction before this one
-QUIET = (OWN, STAND_IN)  # frames that are not shown as they are
+QUIET = (OWN, STAND_IN)  # frames that are not shown unchanged
 
 
 class ProfileFunctions:
-    """Sets the functions and takes them away."""
+    """Sets the functions and removes them."""
 
     def __init__(self, log: CallLog) -> None:
         self.log = log
         self.active = False
-        self.before_threads: Any = None  # what was set for new threads
+        self.before_threads: Any = None  # the function for new threads before ours
         self.hook = self.first_event  # one object, so that `stop` recognises it
-        self.mine = threading.local()  # .function: what this thread has from us
+        self.mine = threading.local()  # .function: our function on this thread
         self.others: set[int] = set()  # idents of threads that got a function from another thread
         self.armed: list[tuple[ThreadState, Callable[..., None], Callable[..., None]]] = []
 
     def start(self) -> None:
-        """Set the function on this thread, for threads to come, and on other threads, if need be at their next op."""
+        """Set the function on this thread, on new threads, and on other threads, if necessary at their next op."""
         self.active = True
         self.before_threads = threading.getprofile()
         threading.setprofile(self.hook)
@@ -95,11 +95,11 @@ class ProfileFunctions:
         joined = False
 
         def shim(event: Any) -> None:
-            # It stays until `stop`: to take it away here could take away what a later recording has set meanwhile.
+            # It stays until `stop`: removing it here could remove what a later recording has set meanwhile.
             nonlocal joined
             if not joined:
                 joined = True
-                # The caller of the op is what was open when the op began.
+                # The caller of the op was open when the op began.
                 self.join(sys._getframe(1), event[1])
             extend(event)
 
@@ -107,7 +107,7 @@ class ProfileFunctions:
         self.armed.append((state, shim, extend))
 
     def join(self, frame: FrameType | None, since_ns: int) -> None:
-        """Watch the thread that calls this, unless it is watched already."""
+        """Watch the thread that calls this, unless it is already watched."""
         # Identities are reused: a thread without a function is not the one that got it.
         watched = threading.get_ident() in self.others and sys.getprofile() is not None
         if self.active and getattr(self.mine, "function", None) is None and not watched:
@@ -115,13 +115,13 @@ class ProfileFunctions:
             lane.base, lane.base_ns = open_calls(frame), since_ns
 
     def first_event(self, frame: FrameType, event: str, argument: object) -> None:
-        """The profile function of new threads: gives way to one of the thread's own."""
+        """The profile function of new threads: a thread's own function takes precedence."""
         if not self.active:
             put_back(self.before_threads)
             return
         if event not in ("call", "return"):
             return
-        # What calls now is noted as open: this call was reported to nobody else.
+        # The caller is recorded as open: only this function was told about the call.
         lane = self.install(self.before_threads)
         lane.base, lane.base_ns = open_calls(frame if event == "call" else frame.f_back), clock()
 
@@ -141,7 +141,7 @@ class ProfileFunctions:
         if self.log.native is None:
             PROBING[0] = True
             here = threading.get_ident()
-            for state in list(STATES):  # not THREAD.state, which may be in the making
+            for state in list(STATES):  # not THREAD.state, which may be under construction
                 if state.ident == here:
                     state.probe = installed
             sys.setprofile(installed)
@@ -150,7 +150,7 @@ class ProfileFunctions:
         return lane
 
     def function_of(self, lane: CallLane, before: Any) -> Any:
-        """What to install on a lane's thread: a function, or its twin in C."""
+        """The function to install on a lane's thread, or its C twin."""
         installed: Any = None
 
         def restore() -> None:
@@ -166,29 +166,29 @@ class ProfileFunctions:
 
 
 def put_back(before: Any) -> None:
-    """Give a thread back the profile function that it had."""
+    """Restore a thread's previous profile function."""
     sys.setprofile(before if callable(before) else None)
     if before is not None and not callable(before):
-        # Not a function of Python's: cProfile, which only it can set.
+        # Not a Python function: only cProfile can set its own.
         if hasattr(before, "enable"):
             before.enable()
         else:
-            warnings.warn(f"the profile function of {type(before).__name__} is not there any more: a recording with "
-                          "stacks was in its place, and only its owner can set it again", RuntimeWarning, stacklevel=2)
+            warnings.warn(f"the profile function of {type(before).__name__} is gone: a recording with "
+                          "stacks took its place, and only its owner can set it again", RuntimeWarning, stacklevel=2)
 
 
 def profile_function(log: CallLog, lane: CallLane, restore: Callable[[], None],
                      ) -> tuple[Callable[[FrameType, str, Any], None], Callable[[], None]]:
-    """A thread's profile function, and what makes it note nothing more and restore at its next call."""
+    """A thread's profile function, and a function that stops it and restores the previous one at its next call."""
     note = log.budget.extend_of(lane.rows.flat)
     users, site, sites = FILES.users, log.book.site, log.book.sites
-    opened: list[tuple[int, str]] = []  # stand-ins that were noted: identity of the frame, and name
-    kinds: dict[int, tuple[int, bool]] = {}  # by identity of the code; and whether it is an op, which ends the pause
-    kept: list[CodeType] = []  # so that identities stay theirs
+    opened: list[tuple[int, str]] = []  # recorded stand-ins: identity of the frame, and name
+    kinds: dict[int, tuple[int, bool]] = {}  # by identity of the code; whether it is an op, which ends the pause
+    kept: list[CodeType] = []  # so that identities stay unique
     now = clock
     retired = False
     state: ThreadState | None = None  # of the thread that this function is called on
-    quiet = False  # whether the frame that was entered last, and has not been left, is not the user's
+    quiet = False  # whether the innermost open frame is not the user's
 
     def note_waiting(frame: FrameType) -> None:
         for waiting, at in delegating(frame):
@@ -223,8 +223,8 @@ def profile_function(log: CallLog, lane: CallLane, restore: Callable[[], None],
             quiet = True
             known = kinds.get(id(code))
             if known is None:
-                # Only a function that ends the pause: not one of an op that records natively, and not what asks the
-                # program's `__torch_function__` in an op's place.
+                # Only a function that ends the pause: not that of an op that records natively, and not one that asks
+                # the program's `__torch_function__` instead of an op.
                 is_op = NATIVE is None and code.co_filename.startswith(OP) and ENDS_PAUSE in code.co_varnames
                 known = kinds[id(code)] = classify(code), is_op
                 kept.append(code)
@@ -268,4 +268,4 @@ def profile_function(log: CallLog, lane: CallLane, restore: Callable[[], None],
 
 
 def _nothing(record: tuple[Any, ...]) -> None:
-    """After the end nothing is noted."""
+    """Record nothing after the end."""

@@ -1,13 +1,14 @@
-"""Calls of Python and built-in functions while a recording wants stacks: who was called when, on every thread.
+"""Records calls of Python and built-in functions on every thread, for recordings with stacks.
 
-A call is two records: `(time, code, instruction)` when a frame is entered or resumed and `(time, code, EXIT)` when it
-returns, yields or is unwound. For a built-in function that the user's code calls, its name stands in place of the code
-and `BUILT_IN` in place of the instruction. A generator that waits for another one while that is thrown into is noted
-before it, at `DELEGATES` minus its instruction, and ends when the other does. `python_stacks` makes events of them.
+A call is two records: `(time, code, instruction)` when a frame is entered or resumed, and `(time, code, EXIT)` when it
+returns, yields or is unwound. For a built-in function that the user's code calls, its name takes the place of the code
+and `BUILT_IN` that of the instruction. If a generator waits for another one while an error is thrown into that, it is
+recorded before the other, at `DELEGATES` minus its instruction, and ends with the other. `python_stacks` makes events
+of them.
 
-From Python 3.12 on, `sys.monitoring` reports all threads (`monitoring`); before, each thread has a profile function of
-its own (`profile_functions`). Built-in functions that libraries or this package call are left out: an op of this
-runtime calls dozens, so that they would cost many times the op.
+From Python 3.12 on, `sys.monitoring` reports all threads (`monitoring`); before that, each thread has a profile
+function of its own (`profile_functions`). Built-in functions that libraries or this package call are left out: an op of
+this runtime calls dozens, so they would cost many times the op.
 """
 
 from __future__ import annotations
@@ -39,15 +40,15 @@ if TYPE_CHECKING:
 
 clock = HOOK["clock"]
 
-OUR_THREADS: set[int] = set()  # threads that work for recordings, by number: no part of the user's program
+OUR_THREADS: set[int] = set()  # threads that work for recordings, by number; not part of the user's program
 CALL_FIELDS = 3  # time, code or name, instruction
 
 _MOST_LOOKS = 100
-_TOOL_IDS = (2, 3, 4, 1, 5, 0)  # of sys.monitoring; 2 is the one meant for profilers
+_TOOL_IDS = (2, 3, 4, 1, 5, 0)  # of sys.monitoring; 2 is meant for profilers
 
 
 class CallRows(Protocol):
-    """Where a thread's records go: a `CallList`, or its twin in C."""
+    """Where a thread's records go: a `CallList`, or its C twin."""
 
     def __len__(self) -> int: ...
 
@@ -55,11 +56,11 @@ class CallRows(Protocol):
         """Times, identities of codes or names, and instructions, from a record on."""
 
     def drain(self) -> tuple[np.ndarray, ...]:
-        """Those of all records, which are forgotten."""
+        """The fields of all records; the records are dropped."""
 
 
 class CallList:
-    """Records in a flat list, which keeps what it refers to."""
+    """Records in a flat list, which keeps what it refers to alive."""
 
     def __init__(self) -> None:
         self.flat: list[Any] = []
@@ -76,17 +77,17 @@ class CallList:
                 np.array(part[2::CALL_FIELDS], np.int64))
 
     def drain(self) -> tuple[np.ndarray, ...]:
-        """Those of all records, which are forgotten."""
+        """The fields of all records; the records are dropped."""
         taken = self.since(0)
         self.forget(len(taken[0]))
         return taken
 
     def forget(self, count: int) -> None:
-        """Forget the first records."""
+        """Drop the first records."""
         del self.flat[:count * CALL_FIELDS]
 
     def objects(self) -> dict[int, Any]:
-        """What the records refer to, by identity."""
+        """The objects of the records, by identity."""
         return {id(value): value for value in self.flat[1::CALL_FIELDS]}
 
 
@@ -97,7 +98,7 @@ class CallLane:
     rows: Any  # CallRows
     info: ThreadInfo
     ident: int
-    base: list[OpenCall] = field(default_factory=list)  # open when the first call was noted
+    base: list[OpenCall] = field(default_factory=list)  # open when the first call was recorded
     base_ns: int = 0
     retire: Callable[[], None] = lambda: None
     was_there: bool = False  # the thread was alive before, and may do nothing
@@ -108,24 +109,24 @@ Records = tuple[np.ndarray, ...]  # times, identities, instructions
 
 @dataclass(frozen=True)
 class Left:
-    """What is left of a lane when the calls that have ended were taken out of it."""
+    """What remains of a lane after the ended calls were taken out of it."""
 
     base: list[OpenCall]  # calls that have not ended
     base_ns: list[int]
-    records: Records  # that need later ones to be understood
+    records: Records  # records that need later ones to be interpreted
     objects: dict[int, Any]  # what these refer to
     idle: bool
 
 
 @dataclass(frozen=True)
 class Mark:
-    """Where a recorder began: lengths of lanes, and what was open on each thread."""
+    """Where a recorder began: lengths of lanes, and the open calls of each thread."""
 
     time_ns: int
     begins: dict[CallLane, int]
     bases: dict[int, list[OpenCall]]
     threads: dict[int, ThreadInfo]
-    left: dict[CallLane, Left] = field(default_factory=dict)  # where a part was taken since
+    left: dict[CallLane, Left] = field(default_factory=dict)  # lanes from which a part was taken since
 
 
 @dataclass(frozen=True)
@@ -140,10 +141,10 @@ class CallPiece:
     base: list[OpenCall]
     base_ns: list[int]  # since when each is known to be open
     end_ns: int
-    idle: bool = False  # nothing was called: only what was open tells about this thread
-    late: bool = False  # watched since later than the recording began, with calls open whose begin nobody saw
-    goes_on: bool = False  # what is open at the end is not known yet, and left over
-    left: list[Left] = field(default_factory=list)  # in that case, when the calls have been made events
+    idle: bool = False  # nothing was called: only open calls show this thread
+    late: bool = False  # watched only after the recording began, with open calls whose start nobody saw
+    goes_on: bool = False  # the calls open at the end are not known yet, and remain
+    left: list[Left] = field(default_factory=list)  # in that case, after the calls have become events
 
     @property
     def records(self) -> Records:
@@ -161,7 +162,7 @@ class CallLog:
         self.budget = budget or CallBudget()
         self.lanes: list[CallLane] = []
         self.watcher: Monitor | ProfileFunctions | None = None
-        # The twin in C does not count.
+        # The C twin does not count.
         self.native = NATIVE if self.budget.limit is None else None
         self.book: Any = (CallBook() if self.native is None
                           else self.native.CallBook(classify, is_shown, called_name, waits, delegating))
@@ -173,13 +174,13 @@ class CallLog:
         self.watcher.start()
 
     def stop(self) -> None:
-        """End on all threads, and give back what was in use before."""
+        """End on all threads, and restore what was in use before."""
         if self.watcher is not None:
             self.watcher.stop()
             self.watcher = None
 
     def joined(self, frame: FrameType) -> None:
-        """A thread that was not known to the runtime reports itself."""
+        """Called by a thread that the runtime did not know."""
         if isinstance(self.watcher, ProfileFunctions):
             self.watcher.join(frame, clock())
 
@@ -197,8 +198,8 @@ class CallLog:
         return lane
 
     def mark(self) -> Mark:
-        """Where things stand now. A thread that calls something while one looks at it is looked at again."""
-        now = clock()  # before all else: no record that counts is older than a call that is found open
+        """The current position. A thread that calls something during the look is looked at again."""
+        now = clock()  # first: no counted record is older than a call that is found open
         settled: dict[CallLane, int] = {}
         bases: dict[int, list[OpenCall]] = {}
         for _ in range(_MOST_LOOKS):
@@ -212,7 +213,7 @@ class CallLog:
         else:
             frames = sys._current_frames()
             for lane in begins.keys() - settled.keys():
-                # It never stands still. What is open in two looks has been so between them.
+                # It never stands still. A call that is open in two looks was open between them.
                 again = open_calls(frames.get(lane.ident))
                 bases[lane.ident] = again[:common(bases.get(lane.ident, []), again)]
             settled = begins | settled
@@ -220,7 +221,7 @@ class CallLog:
         return Mark(now, settled, bases, threads)
 
     def since(self, mark: Mark, end_ns: int) -> list[CallPiece]:
-        """What happened since a mark; what is still open is so until `end_ns` at least."""
+        """What happened since a mark; open calls last until `end_ns` at least."""
         waiting = dict(mark.bases)
         pieces = [self._piece(lane, mark, waiting, end_ns) for lane in self._users_lanes()]
         for ident, base in waiting.items():
@@ -230,7 +231,7 @@ class CallLog:
         return pieces
 
     def drained(self, mark: Mark, end_ns: int) -> dict[CallLane, CallPiece]:
-        """What happened since a mark, which is forgotten. Whoever makes events of it says what is left over."""
+        """What happened since a mark; the log drops it. The code that makes events of it returns what remains."""
         waiting = dict(mark.bases)
         return {lane: self._piece(lane, mark, waiting, end_ns, drain=True) for lane in self._users_lanes()}
 
@@ -243,15 +244,15 @@ class CallLog:
 
     def _piece(self, lane: CallLane, mark: Mark, waiting: dict[int, list[OpenCall]], end_ns: int,
                drain: bool = False) -> CallPiece:
-        """A lane's part; what was open on its thread is taken from what waits for an owner."""
+        """A lane's part; the open calls of its thread are taken from those that wait for an owner."""
         known = mark.threads.get(lane.ident)
-        # Identities are reused: the thread that the mark saw may be over, and this one younger.
+        # Identities are reused: the thread of the mark may have ended, and this one may be younger.
         older = known is None or known.tid == lane.info.tid
         base = waiting.get(lane.ident, []) if older else []
         since = [mark.time_ns] * len(base)
         late = lane.base_ns > 0 and lane not in mark.begins and lane not in mark.left
         if late:
-            # Watched since later than the mark. What was open at the mark already has been so all the time.
+            # Watched only after the mark. Calls that were open at the mark have been open all the time.
             same = common(base, lane.base)
             base, since = lane.base, [mark.time_ns] * same + [lane.base_ns] * (len(lane.base) - same)
         if older:
@@ -280,7 +281,7 @@ class Calls(Source):
 
     name = "calls"
     tables = ("events", "frames", "stacks")
-    cost = "a row of three numbers at the begin and at the end of each call of the user's program"
+    cost = "a row of three numbers at the start and at the end of each call of the user's program"
 
     def __init__(self, running: Running) -> None:
         super().__init__(running)
@@ -288,7 +289,7 @@ class Calls(Source):
         self.log: CallLog | None = None
 
     def wanted(self, options: Options) -> bool:
-        """If stacks are."""
+        """If stacks are requested."""
         return options.stacks
 
     def start(self) -> None:
@@ -308,32 +309,32 @@ class Calls(Source):
             self.log = None
 
     def joined(self) -> None:
-        """A thread that was not known to the runtime reports itself."""
+        """Called by a thread that the runtime did not know."""
         if self.log is not None:
             self.log.joined(sys._getframe(2))
 
     def mark(self) -> Mark:
-        """Where things stand."""
+        """The current position."""
         if self.log is None:
-            raise RuntimeError("calls are not being noted")
+            raise RuntimeError("calls are not being recorded")
         return self.log.mark()
 
     def take(self, mark: Mark, stretch: Stretch) -> list[CallPiece]:
-        """What happened since; what is still open is so until the end at least."""
+        """What happened since; open calls last until the end at least."""
         return [] if self.log is None else self.log.since(mark, stretch.end_ns)
 
     def drained(self, mark: Mark, end_ns: int) -> dict[CallLane, CallPiece]:
-        """What happened since, which is forgotten."""
+        """What happened since; the log drops it."""
         return {} if self.log is None else self.log.drained(mark, end_ns)
 
 
 def mark_after(mark: Mark, pieces: dict[CallLane, CallPiece]) -> Mark:
-    """Where a recorder stands when these pieces were taken out and made events."""
+    """A recorder's position when these pieces were taken out and made into events."""
     return replace(mark, begins={}, left={**mark.left, **{lane: piece.left[-1] for lane, piece in pieces.items()}})
 
 
 def common(first: list[OpenCall], second: list[OpenCall]) -> int:
-    """How many of the outermost calls are the same frames."""
+    """The number of outermost calls that are the same frames."""
     same = 0
     for (code, _, frame), (other, _, other_frame) in zip(first, second, strict=False):
         if code is not other or frame != other_frame:
@@ -343,7 +344,7 @@ def common(first: list[OpenCall], second: list[OpenCall]) -> int:
 
 
 def thread_info(thread: threading.Thread) -> ThreadInfo:
-    """How a trace names a thread of this process."""
+    """The name of a thread of this process in a trace."""
     return ThreadInfo(os.getpid(), thread.native_id or 0, thread.name)
 
 
@@ -353,7 +354,7 @@ def thread_names() -> dict[int, str]:
 
 
 def free_tool_id() -> int | None:
-    """An id of `sys.monitoring` that nobody uses, or None."""
+    """A free id of `sys.monitoring`, or None."""
     if sys.version_info < (3, 12):
         return None
     for tool in _TOOL_IDS:

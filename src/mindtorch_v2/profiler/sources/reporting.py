@@ -1,4 +1,4 @@
-"""A child process's part in a recording of its parent: record when told to, and send home what was recorded."""
+"""A child process's part in a recording of its parent: it records on request, and sends its events to the parent."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ THREAD_NAME = "profiler reports"
 
 
 class Reporter:
-    """Answers the requests of a `processes.Channel`, on a thread of its own: also while the child is busy.
+    """Answers the requests of a `processes.Channel` on a thread of its own, even while the child is busy.
 
-    `begun` are the recordings that were under way when the child was started; they begin at once. With a directory,
+    `begun` are the recordings that were running when the child was started; they begin at once. With a directory,
     recordings go into files there and only notices of them through the pipe, which then has room without a reader.
     """
 
@@ -36,7 +36,7 @@ class Reporter:
         threading.Thread(target=self._answer, name=THREAD_NAME, daemon=True).start()
 
     def _start(self, key: int, options: Options) -> None:
-        # Children of this one are silent, as its parent's channel is for what happens here.
+        # Children of this process take no part: its parent's channel covers only this process.
         recorder = self.recorders[key] = Recorder(options, own=())
         recorder.start()
 
@@ -55,11 +55,11 @@ class Reporter:
                     else:
                         self._write(("clock", clock(), None))
             except (EOFError, OSError):
-                # The parent has hung up: nobody wants the rest.
+                # The parent has closed its end: nobody wants the rest.
                 return
 
     def finish(self) -> None:
-        """The child is about to end: send what is still open, and hang up."""
+        """The child is about to end: send what is still open, and close the pipes."""
         with self.lock:
             try:
                 for key in list(self.recorders):
@@ -73,13 +73,13 @@ class Reporter:
     def _send(self, key: int) -> None:
         recorder = self.recorders.pop(key, None)
         if recorder is None:
-            return  # sent already
+            return  # already sent
         recorder.stop()
         content: Any
         try:
             content = assemble(recorder, metadata={}, with_flops=recorder.options.shapes)
         except Exception:
-            content = "failed to put them together: " + traceback.format_exc().strip().splitlines()[-1]
+            content = "could not assemble them: " + traceback.format_exc().strip().splitlines()[-1]
         if not self.directory:
             self._write(("recording", key, content))
             return
@@ -87,12 +87,12 @@ class Reporter:
         try:
             path.write_bytes(pickle.dumps(content, pickle.HIGHEST_PROTOCOL))
         except OSError as error:
-            self._write(("recording", key, f"could not leave them in a file ({error})"))
+            self._write(("recording", key, f"could not write them to a file ({error})"))
             return
         try:
             self._write(("recording", key, Left(str(path))))
         except OSError:
-            # The parent has hung up, and will not remove it if it was killed.
+            # The parent has closed its end, and will not remove the file if it was killed.
             path.unlink(missing_ok=True)
             raise
 

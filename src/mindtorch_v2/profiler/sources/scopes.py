@@ -1,6 +1,6 @@
-"""Scopes that are open when a recording ends: they are part of it, up to the end of what they are in.
+"""Scopes that are open when a recording ends: they are part of it, up to the end of the event around them.
 
-One that is still open then and is closed in a later recording is no part of that one.
+A scope that is closed in a later recording is not part of that one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .base import Source, Stretch
 
 
 class Scope(Protocol):
-    """What is known of a scope."""
+    """What is known about a scope."""
 
     name: str
     kind: str
@@ -34,12 +34,12 @@ class OpenScope(NamedTuple):
     thread: ThreadInfo
 
 
-# Scopes, with the idents of their threads. They put themselves in and take themselves out.
+# Scopes, with the idents of their threads. They add and remove themselves.
 OPEN: dict[Scope, int] = {}
 
 
 class Scopes(Source):
-    """The scopes that have begun and not ended; those that have ended are in the buffers of `ops`."""
+    """The scopes that have begun but not ended; ended scopes are in the buffers of `ops`."""
 
     name = "scopes"
     tables = ("events",)
@@ -50,20 +50,20 @@ class Scopes(Source):
         return True
 
     def start(self) -> None:
-        """Nothing is known to be open."""
+        """Forget all open scopes."""
         OPEN.clear()
 
     def stop(self) -> None:
-        """Forget what is open: its end is part of no recording."""
+        """Forget open scopes: their ends are not part of any recording."""
         OPEN.clear()
 
     def mark(self) -> None:
-        """A scope knows when it began."""
+        """Set the start of a scope."""
 
     def take(self, mark: None, stretch: Stretch) -> list[OpenScope]:
         """The scopes that began in the recording, on threads that are part of it.
 
-        Another thread that was about to begin one when the recording ended has begun it since.
+        A thread that was about to begin one when the recording ended has begun it since.
         """
         threads = {} if self.all is None else self.all.ops.threads()
         return [OpenScope(event_id(scope.name, scope.kind), scope.start, threads[ident])
@@ -75,7 +75,7 @@ Spans = Callable[[ThreadInfo], tuple[np.ndarray, np.ndarray]]
 
 
 def ends(scopes: list[OpenScope], spans: Spans, end_ns: int) -> list[int]:
-    """When each scope ends: with the innermost event around its begin, or else with the recording."""
+    """When each scope ends: with the innermost event around its start, or with the recording."""
     result = []
     for scope in scopes:
         start, end = spans(scope.thread)

@@ -1,8 +1,8 @@
-"""Which memory ops read and write, and whose it is: what an analysis of memory over time needs besides allocations.
+"""Records which memory ops read and write, and its owner: what an analysis of memory over time needs besides
+allocations.
 
-Memory is known by its address, as in `memory`. A use is noted when an op starts; what
-modules and optimizers hold is noted when they run, so that parameters, gradients and optimizer state are known for what
-they are and need not be guessed.
+Memory is known by its address, as in `memory`. A use is recorded when an op starts. What modules and optimizers hold is
+recorded when they run, so that parameters, gradients and optimizer state need not be guessed.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 clock = HOOK["clock"]
 USE_FIELDS = 6  # time, thread, position of the argument and device, address, bytes, identity of the tensor
 PLACES = max(Role) + 1
-# A row says in one number which argument it is about and where that is: the position, above it the device's type as
-# profiles number it, and above that the number of the device plus one. On the CPU it is the position.
+# A place is one number for the argument and its device: the position, above it the device type's number in profiles,
+# and above that the device's index plus one. On the CPU it equals the position.
 DEVICE_BIT, INDEX_BIT = 16, 32
 
 
 def block_of(array: Any) -> tuple[int, int, int] | None:
     """The memory of an array: its address (0 if it is empty), its bytes, and its device in the bits of a place.
 
-    None for what has no memory, or is no array.
+    None for an object without memory, or one that is not an array.
     """
     if type(array) is np.ndarray:
         while type(array.base) is np.ndarray:
@@ -52,16 +52,16 @@ def block_of(array: Any) -> tuple[int, int, int] | None:
 
 
 def parted(place: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Position, device and its number, of a column of places."""
+    """Position, device type and device index, from a column of places."""
     mask = (1 << DEVICE_BIT) - 1
     return place & mask, place >> DEVICE_BIT & mask, (place >> INDEX_BIT) - 1
 
 
-DEEPEST = 3  # lists inside lists that are looked into: no op takes deeper ones, and a list can contain itself
+DEEPEST = 3  # levels of nested lists: no op takes deeper ones, and a list can contain itself
 
 
 def arrays_in(value: Any, depth: int = 0) -> Iterator[tuple[Any, int]]:
-    """The arrays of a tensor argument, with the identities of the tensors, which a bare array has not."""
+    """The arrays of a tensor argument, with the identities of the tensors; a bare array has none."""
     if isinstance(value, Tensor):
         yield value._a, id(value)
     elif isinstance(value, (list, tuple)) and depth < DEEPEST:
@@ -79,7 +79,7 @@ class UseLog:
         self.block_of = block_of
 
     def used(self, *values: Any) -> None:
-        """Note the arguments of an op that is about to start."""
+        """Record the arguments of an op that is about to start."""
         time, thread = clock(), get_ident()
         for position, value in enumerate(values):
             for array, tensor in arrays_in(value):
@@ -102,30 +102,31 @@ def new_use_log() -> Any:
 
 
 class MoveLog:
-    """Notes `(time, tensor, address, new address)` for tensors that go to other memory, as `resize_` and `set_` do."""
+    """Records `(time, tensor, address, new address)` for tensors that move to other memory, as in `resize_` and
+    `set_`."""
 
     def __init__(self) -> None:
         self.moves: list[tuple[int, int, int, int]] = []
 
     def moved(self, tensor: Tensor, array: Any) -> None:
-        """Note that a tensor is about to take this array in place of its own."""
+        """Record that a tensor is about to replace its array by this one."""
         before, after = block_of(tensor._a), block_of(array)
         if before is not None and after is not None and before[0] != after[0]:
             self.moves.append((clock(), id(tensor), before[0], after[0]))
 
 
 class Owners:
-    """Notes `(time, place, address, bytes)` for the tensors that modules and optimizers hold."""
+    """Records `(time, place, address, bytes)` for the tensors that modules and optimizers hold."""
 
     def __init__(self) -> None:
-        self.log = new_use_log()  # a role stands in the position of an argument
+        self.log = new_use_log()  # a role takes the place of an argument's position
 
     def module(self, module: Any) -> None:
-        """Note a module's own parameters and their gradients."""
+        """Record a module's own parameters and their gradients."""
         self._hold(list(module.parameters(recurse=False)), None)
 
     def stepped(self, optimizer: Any) -> None:
-        """Note what an optimizer works on, at the end of its step."""
+        """Record what an optimizer works on, at the end of its step."""
         state = optimizer.state
         for group in optimizer.param_groups:
             parameters = group["params"]
@@ -152,11 +153,11 @@ class TensorsPart:
 
     uses: tuple[np.ndarray, ...]  # time, thread, place, address, bytes, tensor
     moves: list[tuple[int, int, int, int]]  # time, tensor, address, new address
-    owners: tuple[np.ndarray, ...] | None  # time, place, address, bytes; None if nobody asked who owns what
+    owners: tuple[np.ndarray, ...] | None  # time, place, address, bytes; None if owners were not requested
 
 
 class Tensors(Source):
-    """Uses, moves and, where a memory timeline can be asked for, owners."""
+    """Uses, moves and, if a memory timeline can be requested, owners."""
 
     name = "tensors"
     tables = ("uses", "moves", "roles")
@@ -169,7 +170,7 @@ class Tensors(Source):
         self.owners: Owners | None = None
 
     def wanted(self, options: Options) -> bool:
-        """If memory and shapes are."""
+        """If memory and shapes are requested."""
         return options.tensors
 
     def start(self) -> None:
@@ -178,7 +179,7 @@ class Tensors(Source):
         note_uses(self.uses)
 
     def adapt(self, wishes: Sequence[Options]) -> None:
-        """Ask modules and optimizers what they hold if anybody wants it."""
+        """Ask modules and optimizers what they hold, if a recorder needs it."""
         if any(options.timeline for options in wishes):
             self.owners = self.owners or Owners()
         else:
