@@ -1,1 +1,1 @@
-"""Devices: one folder each, supplying arrays, allocation and kernels."""
+"""Devices: one folder each, with arrays, allocation and kernels."""

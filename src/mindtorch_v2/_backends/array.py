@@ -1,4 +1,4 @@
-"""Arrays in a device's memory: geometry that the host computes with, over memory that it never looks into."""
+"""Arrays in a device's memory: the host computes with their geometry and never reads the memory."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Shape = tuple[int, ...]
 
 
 class Memory:
-    """A block of a device's memory. It is given back when the last array on it is gone: a device's own class says how.
+    """A block of a device's memory. It is released with the last array on it, in the way of the device's own class.
 
-    `pointer` is an address in the device's terms; the host only computes with it.
+    `pointer` is an address on the device; the host only computes with it.
     """
 
     __slots__ = ("__weakref__", "device", "nbytes", "pointer")
@@ -31,7 +31,7 @@ class Memory:
 
 
 class Flags:
-    """What NumPy's `flags` say of an array's geometry."""
+    """NumPy's `flags` of an array's geometry."""
 
     __slots__ = ("c_contiguous", "f_contiguous")
     writeable = True
@@ -42,19 +42,19 @@ class Flags:
 
     @property
     def forc(self) -> bool:
-        """Without gaps, rows or columns first."""
+        """Without gaps, in row-major or column-major order."""
         return self.c_contiguous or self.f_contiguous
 
 
 class DeviceArray:
-    """A strided array in a device's memory: what `Tensor._a` is where it is no `numpy.ndarray`.
+    """A strided array in a device's memory: the value of `Tensor._a` if that is not a `numpy.ndarray`.
 
-    Strides and offset are in bytes. Elements can only be reached through the device (`base.Device`): copies to the
-    host, kernels. An attempt of the host to read them raises.
+    Strides and offset are in bytes. Only the device reaches the elements (`base.Device`): by copies to the host and by
+    kernels. If the host tries to read them, an error is raised.
     """
 
     __slots__ = ("__weakref__", "dtype", "memory", "offset", "shape", "strides")
-    # NumPy must not take it for an object.
+    # NumPy must not treat it as an object.
     __array_ufunc__ = None
 
     def __init__(self, memory: Any, shape: Shape, dtype: np.dtype, strides: Shape | None = None,
@@ -71,7 +71,7 @@ class DeviceArray:
 
     @property
     def data_ptr(self) -> int:
-        """The address of the first element, in the device's terms."""
+        """The address of the first element, on the device."""
         return self.memory.pointer + self.offset
 
     @property
@@ -124,8 +124,8 @@ BYTE = np.dtype(np.uint8)
 
 
 # -- views ---------------------------------------------------------------------------------------------------------
-# View kernels are arithmetic on shapes and strides that NumPy does on any address. They are given an array of the same
-# geometry over pages that are reserved and hold nothing, and what they return says how the view lies in the memory.
+# View kernels are arithmetic on shapes and strides, which NumPy does on any address. They get an array of the same
+# geometry over pages that are reserved but empty; the returned array shows how the view lies in the memory.
 
 
 @functools.cache
@@ -137,24 +137,24 @@ def _pages(bits: int) -> mmap.mmap:
 
 @functools.lru_cache(1024)
 def _room(size: int) -> np.ndarray:
-    """This many bytes that nobody can write to."""
+    """This many read-only bytes."""
     return np.frombuffer(_pages(max(16, size.bit_length())), BYTE, max(size, 1))
 
 
 def phantom(array: DeviceArray) -> np.ndarray:
-    """An array of the same geometry whose contents mean nothing."""
+    """An array of the same geometry without meaningful contents."""
     return np.ndarray(array.shape, array.dtype, _room(array.memory.nbytes), array.offset, array.strides)
 
 
 def part(array: DeviceArray, index: Any) -> Any:
-    """A run of the elements of an array of one dimension, by a slice or a number."""
+    """A run of the elements of a 1-D array, by a slice or a number."""
     if not isinstance(index, slice):
         index = slice(index, index + 1 or None)
     return seen_through(array, phantom(array)[index])
 
 
 def seen_through(array: DeviceArray, made: np.ndarray) -> Any:
-    """The view of `array` that `made` is of its phantom."""
+    """The view of `array` that corresponds to `made`, a view of its phantom."""
     if not made.size:
         return array.over(made.shape, made.strides, array.offset, made.dtype)
     owner = made

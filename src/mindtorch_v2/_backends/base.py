@@ -1,10 +1,10 @@
-"""What a device is: one object that knows its memory, copies, views, random numbers, streams, kernels and profile.
+"""The device protocol: memory, copies, views, random numbers, streams, kernels and profile of one kind of device.
 
-`Device` is the protocol, and `register` all that a new device needs: the op table, autograd, `nn`, optimizers and files
-reach memory through it and nowhere else. `cpu/device.py` and `meta.py` are devices; the tests have one whose memory the
-host cannot see (`tests/mindtorch_v2/null_device.py`), on which the op suite runs.
+`Device` is the protocol, and `register` is all that a new device needs: the op table, autograd, `nn`, optimizers and
+files reach memory only through it. `cpu/device.py` and `meta.py` are devices; the tests have one whose memory the host
+cannot see (`tests/mindtorch_v2/null_device.py`), on which the op suite runs.
 
-The functions below find the device of an array, and are what the rest of the runtime calls.
+The functions below find the device of an array; the rest of the runtime calls them.
 """
 
 from __future__ import annotations
@@ -23,36 +23,36 @@ from .overlap import apart
 
 Shape = tuple[int, ...]
 Kernel = Callable[..., Any]
-# The forms of an op that a kernel may have of its own.
+# The forms of an op that can have a kernel of their own.
 NEW, INPLACE, OUT = "new", "inplace", "out"
 
 
 class Device:
-    """One kind of device. A subclass says what is special about it; what is here follows from the rest.
+    """One kind of device. A subclass defines what is special about it; the methods here derive the rest.
 
-    Memory that a method returns or is given is an array of `array_class`, unless it says that it is the host's: then it
-    is a `numpy.ndarray`. Work may be asynchronous: a method returns when the work is queued on the current stream.
-    Copies to the host wait for it unless `non_blocking` is asked for.
+    Memory that a method returns or receives is an array of `array_class`, unless the method says that it is the host's:
+    then it is a `numpy.ndarray`. Work may be asynchronous: a method returns when the work is queued on the current
+    stream. Copies to the host wait for it unless `non_blocking` is set.
     """
 
-    type: str  # what `torch.device` calls it
+    type: str  # its name in `torch.device`
     array_class: Any = DeviceArray
-    # Whether tensors say which device of this kind they are on ("npu:0").
+    # Whether tensors state their device of this kind by number ("npu:0").
     indexed = True
     # Whether tensors have contents.
     has_data = True
-    # What profiles call it: PyTorch's number of the device type (0 is the CPU, 20 a private one), and its name.
+    # In profiles: PyTorch's number of the device type (0 is the CPU, 20 a private one), and its name.
     profiler_type = 20
     profiler_name = "PrivateUse1"
 
     # -- which ---------------------------------------------------------------------------------------------------------
 
     def count(self) -> int:
-        """How many there are."""
+        """The number of these devices."""
         return 1
 
     def current(self) -> int:
-        """The number of the one that `torch.device(type)` without a number means in this thread."""
+        """The device that `torch.device(type)` without a number means in this thread."""
         return 0
 
     def resolve(self, where: device) -> device:
@@ -62,7 +62,7 @@ class Device:
     # -- memory --------------------------------------------------------------------------------------------------------
 
     def allocate(self, nbytes: int, where: device) -> Memory:
-        """A block of memory, which the object that is returned gives back when it dies."""
+        """A block of memory; the returned object releases it when it dies."""
         raise NotImplementedError(f"{self.type}: allocate")
 
     def empty(self, shape: Shape, dtype: np.dtype, where: device, strides: Shape | None = None) -> Any:
@@ -78,15 +78,15 @@ class Device:
     # -- copies --------------------------------------------------------------------------------------------------------
 
     def from_host(self, array: np.ndarray, where: device, non_blocking: bool = False) -> Any:
-        """A new array with the contents of one of the host."""
+        """A new array with the contents of an array of the host."""
         raise NotImplementedError(f"{self.type}: from_host")
 
     def to_host(self, array: Any, non_blocking: bool = False) -> np.ndarray:
-        """A new array of the host, row-major, with the contents of one of this device."""
+        """A new array of the host, row-major, with the contents of an array of this device."""
         raise NotImplementedError(f"{self.type}: to_host")
 
     def copy(self, target: Any, source: Any, non_blocking: bool = False) -> Any:
-        """Write one array of this kind of device into another, broadcast and converted; returns the target."""
+        """Copy one array of this kind of device into another, broadcast and converted; returns the target."""
         raise NotImplementedError(f"{self.type}: copy")
 
     def convert(self, array: Any, dtype: np.dtype) -> Any:
@@ -94,7 +94,7 @@ class Device:
         return self.copy(self.empty_like(array, dtype), array)
 
     def empty_like(self, array: Any, dtype: np.dtype | None = None) -> Any:
-        """New memory in the shape of an array and the order of its dimensions, without gaps."""
+        """New memory with the shape of an array and the order of its dimensions, without gaps."""
         dtype = array.dtype if dtype is None else dtype
         return self.empty(array.shape, dtype, array.device, dense_strides(array, dtype.itemsize))
 
@@ -103,7 +103,7 @@ class Device:
         return self.copy(self.empty_in(memory_format, array, array.dtype), array)
 
     def empty_in(self, memory_format: Any, array: Any, dtype: np.dtype) -> Any:
-        """New memory in the shape of an array, in the order of a memory format."""
+        """New memory with the shape of an array, in the order of a memory format."""
         if memory_format is None or memory_format is preserve_format:
             return self.empty_like(array, dtype)
         return self.empty(array.shape, dtype, array.device, format_strides(array.shape, dtype, memory_format))
@@ -119,7 +119,7 @@ class Device:
         return array.whole()
 
     def fill(self, array: Any, value: Any) -> Any:
-        """Every element set to a number (a Python number or an array of the host without dimensions)."""
+        """Set every element to a number (a Python number or a 0-d array of the host)."""
         raise NotImplementedError(f"{self.type}: fill")
 
     # -- random numbers ------------------------------------------------------------------------------------------------
@@ -131,13 +131,13 @@ class Device:
         raise RuntimeError(f"Device type {self.type} is not supported for torch.Generator() api.")
 
     # -- streams and events --------------------------------------------------------------------------------------------
-    # A device that works while the host goes on has streams. The defaults are those of one that does not.
+    # An asynchronous device has streams. The defaults are those of a synchronous one.
 
     def synchronize(self, index: int | None = None) -> None:
-        """Wait until all work of a device is done; errors of work that was queued are raised here."""
+        """Wait until all work of a device is done; errors of queued work are raised here."""
 
     def current_stream(self, index: int | None = None) -> Any:
-        """The stream that new work is queued on in this thread, None if there are none."""
+        """The stream on which new work is queued in this thread, None if there are none."""
         return None
 
     def new_stream(self, index: int | None = None, priority: int = 0) -> Any:
@@ -149,7 +149,8 @@ class Device:
         raise RuntimeError(f"{self.type} has no events")
 
     def record_stream(self, array: Any, stream: Any) -> None:
-        """A stream uses an array's memory, which is not handed out again before the stream has passed this point."""
+        """State that a stream uses an array's memory: it is not allocated again before the stream has passed this
+        point."""
         raise NotImplementedError(f"Could not run 'aten::record_stream' with arguments from the "
                                   f"'{self.profiler_name}' backend: {self.type} has no streams")
 
@@ -158,25 +159,25 @@ class Device:
     def kernel(self, op: Any, form: str) -> Kernel | None:
         """The kernel of an op in a form, None if there is none. Views need none: they are arithmetic on geometry.
 
-        A kernel is called with the op's arguments in the order of its signature, tensors as arrays of this device and
-        lists of them as lists, everything else as it is. A number in the place of a tensor is an array of the host
-        without dimensions. A generator is never None. Indices (`Any indices`) are a list of arrays, with None for
-        whole dimensions.
-        - NEW: returns new arrays, as many as the op has results.
+        A kernel is called with the op's arguments in the order of its signature: tensors as arrays of this device,
+        lists of them as lists, everything else unchanged. A number in place of a tensor is a 0-d array of the host. A
+        generator is never None. Indices (`Any indices`) are a list of arrays, with None for whole dimensions.
+        - NEW: returns new arrays, one for each result of the op.
         - INPLACE: writes into its first array and returns it. Without one, the result of NEW is copied there.
-        - OUT: as NEW, with the arrays to write into as `out=`; they have the results' shapes and dtypes. Without one,
+        - OUT: like NEW, with the arrays to write into as `out=`; they have the results' shapes and dtypes. Without one,
           the result of NEW is copied there.
         """
         return None
 
     def quick(self, op: Any, form: str, kernel: Kernel) -> Kernel:
-        """A kernel with its checks, or a quicker one that does the same."""
+        """A kernel with its checks, or a faster one that does the same."""
         return kernel
 
     def foreach(self, key: str) -> Kernel | None:
         """The kernel of an op on whole lists, by its key without `_foreach_` ("add_.List"), None if there is none.
 
-        It is called with lists of arrays that are alike, and numbers; NotImplemented lets the op go through the lists.
+        It is called with lists of similar arrays, and numbers. If it returns NotImplemented, the op goes through the
+        lists.
         """
         return None
 
@@ -185,7 +186,7 @@ class Device:
         return view_kernel(op)
 
     def missing(self, op: Any, form: str) -> Kernel:
-        """Called where an op has no kernel: returns one, or raises."""
+        """Called if an op has no kernel: returns one, or raises."""
         raise NotImplementedError(
             f"Could not run 'aten::{op.key}' with arguments from the '{self.profiler_name}' backend: device "
             f"'{self.type}' has no kernel for it")
@@ -193,13 +194,13 @@ class Device:
     # -- what a profiler is told ---------------------------------------------------------------------------------------
 
     def activities(self) -> Any:
-        """The log of the device's work, None if it keeps none: `start(memory)` begins to note and returns a mark,
-        `stop(mark, memory)` waits for what was queued and returns what was noted since (`npu/activity.py`).
+        """The log of the device's work, None if it keeps none. `start(memory)` begins to log and returns a mark;
+        `stop(mark, memory)` waits for queued work and returns what was logged since (`npu/activity.py`).
         """
         return None
 
     def block(self, array: Any) -> tuple[int, int, int] | None:
-        """The block of memory that an array is in, as that log has it: its address, its bytes, the number of its
+        """The block of memory that an array is in, as in that log: its address, its bytes, the number of its
         device. None for arrays without memory.
         """
         memory = getattr(array, "memory", None)
@@ -207,7 +208,7 @@ class Device:
 
 
 def format_strides(shape: Shape, dtype: np.dtype, memory_format: Any) -> Shape | None:
-    """Strides in bytes of new memory in a memory format; None for row-major ones."""
+    """Strides in bytes of new memory in a memory format; None for row-major order."""
     order = CHANNELS_LAST_ORDER.get(memory_format)
     if order is None:
         return None
@@ -228,12 +229,12 @@ def _load_npu() -> Device:
     return load()
 
 
-# Devices that are loaded when they are first named: a function that registers and returns one, or says why it cannot.
+# Devices that are loaded when they are first named: a function that registers and returns one, or says why not.
 LOADERS: dict[str, Callable[[], Device]] = {"npu": _load_npu}
 
 
 def register(what: Device) -> Device:
-    """Make a device known under its type and by the class of its arrays."""
+    """Register a device under its type and by the class of its arrays."""
     DEVICES[what.type] = what
     BY_ARRAY[what.array_class] = what
     if what.type not in KNOWN_TYPES:
@@ -278,7 +279,7 @@ FOUND: dict[tuple[type, Any, str], Kernel] = {}
 
 
 def device_kernel(op: Any, array: Any, form: str = NEW) -> Kernel:
-    """The kernel of an op in a form on the device of an array that is not the host's."""
+    """The kernel of an op in a form, on the device of an array outside the host."""
     kind = type(array)
     found = FOUND.get((kind, op, form))
     if found is None:
@@ -295,7 +296,7 @@ REPEATABLE = frozenset({"index_fill", "masked_fill", "index_put", "_index_put_im
 
 
 def refuse_twice(target: Any) -> Any:
-    """PyTorch's error where elements that are written share memory; the array where they do not."""
+    """Raise PyTorch's error if written elements share memory; otherwise return the array."""
     if shows_twice(target):
         raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single "
                            "memory location. Please clone() the tensor before performing the operation.")
@@ -303,7 +304,7 @@ def refuse_twice(target: Any) -> Any:
 
 
 def on_one_device(where: Device, kernel: Kernel, op: Any, form: str) -> Kernel:
-    """A kernel that refuses operands of other devices, and to write to memory that shows elements twice.
+    """A kernel that refuses operands of other devices, and refuses to write to memory that shows elements twice.
 
     Numbers may be the host's.
     """
@@ -343,16 +344,16 @@ def on_one_device(where: Device, kernel: Kernel, op: Any, form: str) -> Kernel:
 
 
 def drawn_position(op: Any) -> int | None:
-    """Where among an op's arguments its generator is."""
+    """The position of an op's generator among its arguments."""
     found = [i for i, argument in enumerate(op.schema.arguments) if argument.type.startswith("Generator")]
     return found[0] if found else None
 
 
 # Set by the module of generators: the generator that an op on a device draws from.
 GENERATORS: list[Callable[[device, Any], Any]] = []
-# Set by the ops: the formula that stands in for an op that a device has no kernel of, None if there is none.
+# Set by the ops: the formula that replaces an op for which a device has no kernel, None if there is none.
 STAND_INS: list[Callable[[str], Kernel | None]] = []
-# Classes of arguments that hold tensors and are no lists of them: `on_device(where)` gives the arrays.
+# Classes of arguments that hold tensors but are not lists: `on_device(where)` gives the arrays.
 ON_DEVICE: set[type] = set()
 
 
@@ -372,7 +373,7 @@ def kernel_on(where: Device, op: Any, form: str) -> Kernel:
 
 
 def has_kernel(op: Any, array: Any) -> bool:
-    """Whether the device of an array runs an op itself: what is made of others may choose by it."""
+    """Whether the device of an array runs an op itself, for composites that choose by this."""
     return type(array) is np.ndarray or device_of(array).kernel(op, NEW) is not None
 
 
@@ -385,12 +386,12 @@ def empty_array(shape: Shape, dtype: np.dtype, where: device, strides: Shape | N
 
 
 def to_host(array: Any) -> np.ndarray:
-    """The contents of an array in host memory: of the host's, itself."""
+    """The contents of an array in host memory; an array of the host itself."""
     return array if type(array) is np.ndarray else device_of(array).to_host(array)
 
 
 def placed(array: np.ndarray, where: device) -> Any:
-    """An array of the host on a device: itself, if that is the host."""
+    """An array of the host on a device; the array itself if the device is the host."""
     return array if where.type == "cpu" else transfer(array, where)
 
 
@@ -406,7 +407,7 @@ def transfer(array: Any, where: device, non_blocking: bool = False) -> Any:
 
 
 def copy_array(target: Any, source: Any, non_blocking: bool = False) -> Any:
-    """Write one array into another, wherever they are, broadcast and converted."""
+    """Copy one array into another, wherever they are, broadcast and converted."""
     there = device_of(target)
     if there.has_data:
         refuse_twice(target)
@@ -416,10 +417,10 @@ def copy_array(target: Any, source: Any, non_blocking: bool = False) -> Any:
 
 
 def on_device(function: Kernel) -> Kernel:
-    """A function on arrays that ops call besides their kernels; a device may have its own, under the same name.
+    """A function on arrays that ops call besides their kernels; a device may have its own under the same name.
 
-    Arrays of the host go straight to the function; its first argument says. A device is asked for it as for an op's
-    kernel, with an object that has the function's name as `key` and the function as `cpu`.
+    If the first argument is an array of the host, the function is called directly. Otherwise the device is asked for it
+    like for an op's kernel, with an object that has the function's name as `key` and the function as `cpu`.
     """
     step = HostFunction(function)
 
@@ -439,7 +440,7 @@ _NO_ARGUMENTS = _Arguments()
 
 
 class HostFunction:
-    """What a device sees of a function that is not an op."""
+    """A function that is not an op, in the form that a device gets."""
 
     view = False
     cpu_full = cpu_inplace = meta = None
@@ -456,7 +457,7 @@ def _to_copy(where: Device, array: Any, dtype: Any, layout: Any, on: Any, pin_me
 
 
 def once(array: Any) -> Any:
-    """The view of an array that has one of each element that it shows several times."""
+    """The view of an array with only one of each element that it shows several times."""
     if not shows_twice(array):
         return array
     shape = tuple([n if s else min(n, 1) for n, s in zip(array.shape, array.strides, strict=True)])
@@ -470,7 +471,7 @@ def _number(value: Any) -> Any:
     return value
 
 
-# Ops that are what a device does anyway, by key.
+# Ops that every device has as methods, by key.
 GENERIC: dict[str, Kernel] = {
     "copy": lambda where, target, source, non_blocking=False: copy_array(target, source, non_blocking),
     "fill.Scalar": lambda where, target, value: where.fill(target, value),

@@ -1,9 +1,9 @@
-"""Arrays of the host that are read with a sign flipped: what `conj()` of a tensor is, and `imag` of that.
+"""Arrays of the host that are read with a flipped sign: `conj()` of a tensor, and `imag` of that.
 
-Such an array shares the memory of the one it was made of, so that changes of either show in both. Its class is its own,
-like that of a device's arrays; no op on plain arrays looks for it. Where it is an op's first operand, the kernel of
-`FlippedDevice` runs, on plain arrays with the same values. Elsewhere NumPy's functions ask it for those, and what
-still fails is run again on them (`_dispatch.explain`).
+Such an array shares the memory of its source, so changes of either show in both. It has a class of its own, like a
+device's array; no op on plain arrays looks for it. If it is an op's first operand, the kernel of `FlippedDevice` runs,
+on plain arrays with the same values. Elsewhere NumPy's functions ask it for those, and a call that still fails runs
+again on them (`_dispatch.explain`).
 """
 
 from __future__ import annotations
@@ -58,37 +58,37 @@ class FlippedArray(DeviceArray):
         return made
 
     def plain(self) -> np.ndarray:
-        """What is in memory, unflipped, as a view."""
+        """The memory without flipping, as a view."""
         return np.ndarray(self.shape, self.dtype, self.memory.bytes, self.offset, self.strides)
 
     def flip(self, values: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Values as they are read, from what is in memory; or the other way round."""
+        """Values as they are read, from what is in memory; or the reverse."""
         if self.conj:
             values = np.conjugate(values, out=out)
         return np.negative(values, out=values if self.conj else out) if self.neg else values
 
     def values(self) -> np.ndarray:
-        """A new array with what is read."""
+        """A new array with the values as they are read."""
         plain = self.plain()
         return self.flip(plain, np.empty_like(plain))
 
     def astype(self, dtype: Any, copy: bool = True) -> np.ndarray:
-        """What is read, in another dtype."""
+        """The values as they are read, in another dtype."""
         return self.values().astype(dtype, copy=False)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:  # type: ignore[override]
-        """NumPy meets it among the operands of a function that computes elements."""
+        """Called when it is an operand of a NumPy function that computes elements."""
         if any(isinstance(one, FlippedArray) for one in options.get("out", ())):
             return NotImplemented
         return getattr(ufunc, method)(*unflipped(inputs), **{k: unflipped(v) for k, v in options.items()})
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """NumPy meets it among the arguments of another function."""
+        """Called when it is an argument of another NumPy function."""
         return function(*unflipped(args), **{k: unflipped(v) for k, v in kwargs.items()})
 
 
 def unflipped(value: Any) -> Any:
-    """An argument with plain arrays in the place of flipped ones."""
+    """An argument with plain arrays instead of flipped ones."""
     if type(value) is FlippedArray:
         return value.values()
     if type(value) in (list, tuple):
@@ -97,7 +97,7 @@ def unflipped(value: Any) -> Any:
 
 
 def flipped(array: Any, conj: bool = False, neg: bool = False) -> Any:
-    """A view of an array of the host that flips signs; twice flipped is a plain array."""
+    """A view of an array of the host that flips signs; flipped twice, it is a plain array."""
     if not conj and not neg:
         return array
     if type(array) is FlippedArray:
@@ -114,7 +114,7 @@ def flipped(array: Any, conj: bool = False, neg: bool = False) -> Any:
 
 
 def plain(array: Any) -> Any:
-    """What is in memory, where that is read with a sign flipped; other arrays are it already."""
+    """The memory of a flipped array without flipping; other arrays unchanged."""
     return array.plain() if type(array) is FlippedArray else array
 
 
@@ -129,7 +129,7 @@ def is_neg(array: Any) -> bool:
 
 
 def refuse_other_numbers(array: FlippedArray, key: str, rest: tuple[Any, ...]) -> None:
-    """Say so where a view would show the memory as other numbers, for which flipping means something else."""
+    """Raise an error if a view would show the memory as other numbers, for which flipping means something else."""
     if key == "view" and isinstance(rest[0], DType):
         what = "conjugate view tensors" if array.conj else "tensors with negative bit set"
         raise RuntimeError(f"torch.Tensor.view is not supported for {what} when converting to a different dtype.")
@@ -139,7 +139,7 @@ def refuse_other_numbers(array: FlippedArray, key: str, rest: tuple[Any, ...]) -
 
 
 class FlippedDevice(Device):
-    """Flipped arrays are in host memory like others; kernels get plain arrays with the same values."""
+    """The device of flipped arrays, which are in host memory; kernels get plain arrays with the same values."""
 
     type = "cpu"
     array_class = FlippedArray
@@ -157,7 +157,7 @@ class FlippedDevice(Device):
         if type(target) is not FlippedArray:
             return copy_into(target, unflipped(source))
         refuse_twice(target)
-        # In the target's dtype first: a real number has no conjugate that it would need.
+        # In the target's dtype first: a real number needs no conjugate.
         values = host_memory.copy_into(np.empty(source.shape, target.dtype), unflipped(source))
         copy_into(target.plain(), target.flip(values, values))
         return target
@@ -175,7 +175,7 @@ class FlippedDevice(Device):
         return array
 
     def kernel(self, op: Any, form: str) -> Callable[..., Any] | None:
-        """The CPU's, on plain arrays; what it writes in place is flipped back."""
+        """The CPU's kernel, on plain arrays; in-place results are flipped back."""
         cpu = BY_ARRAY[np.ndarray].kernel(op, form)
         if cpu is None or op.key in GENERIC:
             return None
@@ -203,7 +203,7 @@ class FlippedDevice(Device):
         return run
 
     def block(self, array: FlippedArray) -> None:
-        """None: the block is noted with the plain array that owns it."""
+        """None: the block belongs to the plain array that owns it."""
         return
 
     def missing(self, op: Any, form: str) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""How elements lie in memory: strides in bytes, worked out from shapes."""
+"""How elements lie in memory: strides in bytes, computed from shapes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def is_row_major(shape: Shape, strides: Shape, itemsize: int) -> bool:
 
 
 def is_dense(array: Any) -> bool:
-    """Whether the elements fill their span of memory without holes or overlap, in some order of dimensions."""
+    """Whether the elements fill their memory without holes or overlap, in some order of dimensions."""
     if array.flags.forc:
         return True
     expected = array.dtype.itemsize
@@ -40,7 +40,7 @@ def is_dense(array: Any) -> bool:
 
 
 def shows_twice(array: Any) -> bool:
-    """Whether an element is at several places of an array, as after `expand`."""
+    """Whether an element is at several positions of an array, as after `expand`."""
     return 0 in array.strides and 0 not in array.shape and any(
         s == 0 and n > 1 for s, n in zip(array.strides, array.shape))
 

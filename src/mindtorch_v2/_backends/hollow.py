@@ -1,4 +1,4 @@
-"""Arrays without memory: of tensors whose class answers every op, and of parameters that have no shape yet."""
+"""Arrays without memory: for tensors whose class answers every op, and for parameters without a shape."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .base import BY_ARRAY, Device
 
 
 class HollowArray(DeviceArray):
-    """What such a tensor says of itself."""
+    """The geometry of such a tensor."""
 
     __slots__ = ()
 
@@ -24,7 +24,7 @@ def hollow(shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...] | N
 
 
 class Nowhere(Device):
-    """Stands for the device of hollow arrays, of whatever type they say it is."""
+    """Takes the place of the device of hollow arrays, whatever type they state."""
 
     type = "hollow"
     array_class = HollowArray
@@ -42,7 +42,7 @@ class Nowhere(Device):
 
 
 class UnmadeArray(HollowArray):
-    """What a parameter that has no shape yet says of itself: a dtype and a device. Whoever asks for the shape fails."""
+    """A parameter without a shape: it has a dtype and a device. Reading the shape raises an error."""
 
     __slots__ = ()
 
@@ -58,7 +58,7 @@ class UnmadeArray(HollowArray):
 
 
 def use_of_unmade(what: str) -> ValueError:
-    """The error of whatever needs a shape."""
+    """The error of everything that needs a shape."""
     return ValueError(f"Attempted to use an uninitialized parameter in {what}. This error happens when you are using a "
                       "`LazyModule` or explicitly manipulating `torch.nn.parameter.UninitializedParameter` objects. "
                       "When using LazyModules Call `forward` with a dummy batch to initialize the parameters before "
@@ -66,7 +66,7 @@ def use_of_unmade(what: str) -> ValueError:
 
 
 class Unmade(Nowhere):
-    """Stands for the device of arrays that are still to be made."""
+    """Takes the place of the device of arrays that are still to be made."""
 
     type = "unmade"
     array_class = UnmadeArray  # type: ignore[assignment]

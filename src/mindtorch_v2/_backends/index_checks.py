@@ -1,4 +1,4 @@
-"""What arguments that name slices must fulfil on every device."""
+"""Checks of arguments that name slices, for every device."""
 
 from __future__ import annotations
 

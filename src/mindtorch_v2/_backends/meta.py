@@ -25,7 +25,7 @@ class MetaArray(DeviceArray):
 
 
 def stand_in(value: Any) -> Any:
-    """Readable zeros of the same shape, without memory, for kernels whose shape rule is the kernel itself."""
+    """Readable zeros of the same shape, without memory, for kernels that are their own shape rule."""
     if isinstance(value, MetaArray):
         return np.broadcast_to(np.zeros((), value.dtype), value.shape)
     if isinstance(value, (list, tuple)) and any(isinstance(v, MetaArray) for v in value):
@@ -62,7 +62,7 @@ def rule_of(op: Any) -> Callable[..., Any]:
     if rule == "data":
         return lambda *arguments: refuse(op)
     if rule == "same":
-        if op.schema.arguments[0].type in ("Scalar", "int"):  # a number first: the kernel says which dtype comes of it
+        if op.schema.arguments[0].type in ("Scalar", "int"):  # a number first: the kernel determines the dtype
             return lambda *arguments: broadcast(op, arguments)
         return lambda first, *rest: MetaArray.empty(first.shape, first.dtype)
     if rule == "broadcast":
@@ -73,7 +73,7 @@ def rule_of(op: Any) -> Callable[..., Any]:
 
 
 def broadcast(op: Any, arguments: tuple[Any, ...]) -> MetaArray:
-    """Elementwise ops: the common shape, and the dtype the kernel gives on single elements."""
+    """Elementwise ops: the common shape, and the dtype that the kernel gives for single elements."""
     arrays = [a for a in arguments if isinstance(a, (MetaArray, np.ndarray))]
     shape = broadcast_shapes(*(a.shape for a in arrays))
     probes = [np.ones((), a.dtype) if isinstance(a, (MetaArray, np.ndarray)) else a for a in arguments]
@@ -81,7 +81,7 @@ def broadcast(op: Any, arguments: tuple[Any, ...]) -> MetaArray:
 
 
 def refuse(op: Any) -> Any:
-    """Shapes that depend on data cannot be known."""
+    """Raise an error: shapes that depend on data are unknown here."""
     raise NotImplementedError(
         f"aten::{op.name}: the output's shape depends on data, which tensors on device 'meta' do not have"
     )
@@ -112,7 +112,7 @@ class MetaDevice(Device):
         return array
 
     def kernel(self, op: Any, form: str) -> Callable[..., Any] | None:
-        """An op's shape rule in place of a kernel."""
+        """An op's shape rule instead of a kernel."""
         return None if op.key in GENERIC else kernel(op)
 
 

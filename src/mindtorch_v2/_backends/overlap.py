@@ -1,4 +1,4 @@
-"""Memory that an op would write to while it still reads there: PyTorch refuses this where both sides are dense."""
+"""Writes to memory that an op still reads: PyTorch refuses them if both sides are dense."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def refusal() -> RuntimeError:
 
 
 def check_shown_once(target: Any) -> None:
-    """Refuse to write to memory that shows an element twice."""
+    """Raise an error if a write would hit memory that shows an element twice."""
     if any(step == 0 and count > 1 for step, count in zip(target.strides, target.shape)):
         raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single "
                            "memory location. Please clone() the tensor before performing the operation.")
 
 
 def check_overlap(target: Any, source: Any) -> None:
-    """Refuse to write where a part of the same memory is still read."""
+    """Raise an error if a write would hit a part of memory that is still read."""
     if target is source:
         return
     if type(target) is ndarray is type(source):
@@ -49,7 +49,7 @@ def check_overlap(target: Any, source: Any) -> None:
 
 
 def overlapping(target: Any, source: Any) -> bool:
-    """Whether two arrays, of the host or of one device, are in the same memory."""
+    """Whether two arrays, of the host or of one device, share memory."""
     if type(target) is ndarray is type(source):
         return may_share_memory(target, source)
     if not (isinstance(target, DeviceArray) and isinstance(source, DeviceArray)) or target.memory is not source.memory:
@@ -59,7 +59,7 @@ def overlapping(target: Any, source: Any) -> bool:
 
 
 def check_apart(target: Any, source: Any) -> None:
-    """Refuse to write where the same memory is still read, even if it is all of it."""
+    """Raise an error if a write would hit memory that is still read, even if it is all of it."""
     if target is source or (overlapping(target, source) and target.flags.forc and source.flags.forc):
         raise refusal()
 
@@ -70,7 +70,7 @@ def dense(array: Any) -> bool:
 
 
 def apart(name: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """An in-place kernel; if it writes by index, one that refuses operands in the memory it writes to."""
+    """An in-place kernel; if it writes by index, it refuses operands in the memory that it writes to."""
     if name not in BY_MASK and name not in BY_INDEX:
         return kernel
     check = check_overlap if name in BY_MASK else check_apart

@@ -1,6 +1,6 @@
-"""How pixels and channels change places: shapes and orders of dimensions, for every device.
+"""The exchange of pixels and channels: shapes and orders of dimensions, for every device.
 
-`(cells, order, shape)`: an image is seen as cells, whose dimensions are put in another order, and that has the shape.
+`(cells, order, shape)`: an image is divided into cells, whose dimensions are reordered; the result has the shape.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a slope must fulfil, on every device, where a gradient is worked out from the result of an in-place op."""
+"""A check of slopes, for every device, if a gradient is computed from the result of an in-place op."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Sparse arrays: the positions of some elements and their values; all others are zero.
 
-Compressed rows and columns are kept as coordinates too, in the order of their layout: what is compressed is computed
-when it is asked for, and every kernel of the coordinate form serves them.
+Compressed rows and columns are also kept as coordinates, in the order of their layout. The compressed form is computed
+on demand, and every kernel for coordinates works for them.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class SparseArray:
         return SparseArray(self.indices, values, self.shape, self.coalesced, self.layout)
 
     def take_over(self, other: SparseArray) -> SparseArray:
-        """Another's elements in place of its own: what an in-place op writes."""
+        """Take another's elements instead of its own: the result of an in-place op."""
         self.indices, self.values, self.shape, self.coalesced, self.layout = (
             other.indices, other.values, other.shape, other.coalesced, other.layout)
         return self
@@ -89,7 +89,7 @@ class SparseArray:
                                   "torch.sparse.mm, or to_dense()")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        """Called where a dense array is the first operand: a sum with a dense array is dense."""
+        """Called if a dense array is the first operand: a sum with a dense array is dense."""
         if ufunc is np.add and method == "__call__" and len(inputs) == 2:
             if isinstance(inputs[1], SparseArray) and options.get("out") == (inputs[0],):
                 return add_into(inputs[0], inputs[1])
@@ -101,7 +101,7 @@ class SparseArray:
 
 
 def dense(a: SparseArray) -> np.ndarray:
-    """All elements; those that are given several times are added up."""
+    """All elements; elements that are given several times are added up."""
     made = np.zeros(a.shape, a.dtype)
     count = len(a.indices)
     flat = made.reshape(math.prod(a.shape[:count]), *a.shape[count:])
@@ -149,7 +149,7 @@ def from_dense(a: np.ndarray, sparse_dim: int) -> SparseArray:
 
 
 def check(indices: np.ndarray, values: np.ndarray, size: tuple[int, ...] | None) -> tuple[int, ...]:
-    """The shape, after a look at whether indices and values fit it."""
+    """The shape, after a check that indices and values fit it."""
     if indices.ndim != 2:
         raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(indices.shape)}")
     if indices.shape[1] != (values.shape[0] if values.ndim else -1):
@@ -172,7 +172,7 @@ def check(indices: np.ndarray, values: np.ndarray, size: tuple[int, ...] | None)
 
 
 def _sparse_product(a: SparseArray, b: SparseArray) -> SparseArray:
-    """Every element of the first meets the elements of the row of the second that its column names."""
+    """Combine every element of the first with the elements of the row of the second that its column names."""
     starts = np.searchsorted(b.indices[0], np.arange(b.shape[0] + 1))
     first = starts[a.indices[1]]
     counts = starts[a.indices[1] + 1] - first
@@ -235,7 +235,7 @@ def starts_of(a: SparseArray) -> np.ndarray:
 
 
 def from_compressed(starts: np.ndarray, others: np.ndarray, values: np.ndarray, size: Any, layout: str) -> SparseArray:
-    """Compressed rows or columns, after a look at whether they are any."""
+    """Compressed rows or columns, after a check that they are valid."""
     dim = COMPRESSED[layout]
     which, other = ("crow_indices", "col_indices") if dim == 0 else ("ccol_indices", "row_indices")
     if starts.ndim != 1 or others.ndim != 1 or values.ndim != 1:
@@ -261,7 +261,7 @@ def from_compressed(starts: np.ndarray, others: np.ndarray, values: np.ndarray, 
 
 
 def _elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
-    """For functions that leave zero as it is."""
+    """For functions that map zero to zero."""
     return lambda a, *rest: (lambda one: one.like(function(one.values, *rest)))(coalesce(a))
 
 
@@ -304,7 +304,7 @@ TABLE: dict[str, Callable[..., Any]] = {
 
 
 class SparseDevice(Device):
-    """Sparse arrays are in host memory like others; what they need of a device is their own."""
+    """The device of sparse arrays, which are in host memory; what they need of a device is their own."""
 
     type = "cpu"
     array_class = SparseArray

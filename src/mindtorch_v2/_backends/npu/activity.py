@@ -1,8 +1,8 @@
-"""What the NPU did while a profiler watched: calls of the runtime, kernels, copies, fills and memory, as columns.
+"""Records what the NPU did during a profile: calls of the runtime, kernels, copies, fills and memory, as columns.
 
-Calls of the runtime are timed on the host and numbered. What the device did comes from a collector, whichever there is:
-the simulator's log of its work, the records of CANN's tools library (msPTI), or pairs of events around each kernel.
-A collector ties its work to the numbers of the calls; device times are brought to the host's clock (`clocks.py`).
+Calls of the runtime are timed on the host and numbered. Device work comes from a collector: the simulator's log of its
+work, the records of CANN's tools library (msPTI), or pairs of events around each kernel. A collector links its work to
+the numbers of the calls; device times are converted to the host's clock (`clocks.py`).
 
 Several profilers may record at the same time: they share one log, and each takes what came after its `mark`.
 """
@@ -29,7 +29,7 @@ DEVICE_TYPE = 20  # PyTorch's number of private devices
 
 @dataclass
 class Taken:
-    """What one profiler gets: columns, ready for a trace."""
+    """The result for one profiler: columns, ready for a trace."""
 
     calls: list[tuple[str, int, int, int, int]]  # name, start, end, thread, correlation
     work: collectors.Work
@@ -43,8 +43,8 @@ class Taken:
 
 @contextmanager
 def unnoticed() -> Iterator[dict[int, AclError]]:
-    """A block whose calls are not part of a recording, and in which errors that the program is yet to be told stay so;
-    they are what it gives.
+    """A block whose calls are not part of a recording. Errors that the program has not seen yet stay pending in it; the
+    block gives them.
     """
     watch, WATCH[0] = WATCH[0], None
     untold, PROCESS.unreported = PROCESS.unreported, {}
@@ -56,7 +56,7 @@ def unnoticed() -> Iterator[dict[int, AclError]]:
 
 
 class Log:
-    """The log of the process while at least one profiler wants it."""
+    """The log of the process while at least one profiler needs it."""
 
     def __init__(self) -> None:
         self.users = 0
@@ -73,7 +73,7 @@ class Log:
     # -- what runs while a program runs --------------------------------------------------------------------------------
 
     def call(self, name: str, function: Any, arguments: tuple[Any, ...]) -> int:
-        """Make a call of the runtime and note it."""
+        """Make a call of the runtime and record it."""
         number = collectors.next_number()
         collector = self.collector
         before = collector.before(name, number, arguments) if collector is not None else None
@@ -86,23 +86,23 @@ class Log:
         return code
 
     def changed(self, address: int, size: int, allocated: int, reserved: int, index: int) -> None:
-        """Note that memory was taken or given back."""
+        """Record that memory was allocated or released."""
         self.memory.append((perf_counter_ns(), threading.get_ident(), address, size, allocated, reserved, index))
 
     def failed(self, size: int, index: int, allocated: int, reserved: int) -> None:
-        """Note that there was no memory."""
+        """Record that an allocation failed."""
         self.failures.append((perf_counter_ns(), threading.get_ident(), size, allocated, reserved, index))
 
     # -- life ----------------------------------------------------------------------------------------------------------
 
     def start(self, memory: bool = False) -> tuple[int, ...]:
-        """Watch, for one more profiler; returns where the log stands."""
+        """Watch, for one more profiler; returns the position in the log."""
         with self.lock:
             if not self.users:
                 self.calls, self.memory, self.failures, self.work = [], [], [], []
                 self.comparisons, self.problem = {}, ""
                 collector = collectors.choose()
-                self._settle()  # what was queued before is not part of the recording
+                self._settle()  # earlier work is not part of the recording
                 collector.start()
                 self.collector = collector
                 WATCH[0] = self.call
@@ -115,12 +115,12 @@ class Log:
             return (len(self.calls), len(self.memory), len(self.failures), collectors.last_number())
 
     def _devices(self) -> list[int]:
-        """The devices to watch: those that are used, and the one that would be first."""
+        """The devices to watch: those in use, and the one that would be first."""
         return sorted({*PROCESS.used, THREAD.current}) if PROCESS.initialized else [THREAD.current]
 
     def _settle(self) -> None:
-        """Wait for what is queued, and compare clocks. Errors of the program's work are not the profiler's to
-        raise: the program is told when it waits itself, and the recording goes on with what there is.
+        """Wait for queued work, and compare clocks. The profiler must not raise errors of the program's work: the
+        program gets them when it waits itself, and the recording continues with what there is.
         """
         before = THREAD.bound
         with unnoticed() as untold:
@@ -153,7 +153,7 @@ class Log:
                 WATCH[0] = None
             try:
                 self._settle()
-            except RuntimeError as error:  # the runtime was shut down; what was recorded until then survives
+            except RuntimeError as error:  # the runtime was shut down; the recording until then survives
                 self.problem = str(error)
             with unnoticed():
                 self.work.append(self.collector.collect(self.comparisons))

@@ -53,7 +53,7 @@ def empty(shape: Shape, dtype: np.dtype, index: int) -> NpuArray:
 
 
 def like(array: NpuArray, dtype: np.dtype | None = None) -> NpuArray:
-    """New memory in the shape of an array and the order of its dimensions."""
+    """New memory with the shape of an array and the order of its dimensions."""
     kind = array.dtype if dtype is None else dtype
     key = (array.shape, array.strides, array.dtype.itemsize, kind.itemsize)
     known = _LIKE.get(key)
@@ -69,7 +69,7 @@ def like(array: NpuArray, dtype: np.dtype | None = None) -> NpuArray:
 
 
 def new(array: NpuArray, shape: Shape, dtype: np.dtype | None = None) -> NpuArray:
-    """New memory where an array is, in its dtype unless another is given."""
+    """New memory on an array's device, in its dtype unless another is given."""
     return empty(tuple(shape), array.dtype if dtype is None else dtype, array.memory.device.index)
 
 
@@ -82,7 +82,7 @@ def spread(first: NpuArray, *others: Any, dtype: np.dtype | None = None) -> NpuA
 
 
 def boolean(first: NpuArray, *others: Any) -> NpuArray:
-    """New memory for the truth of a relation between operands."""
+    """New memory for the truth values of a relation between operands."""
     return spread(first, *others, dtype=BOOL)
 
 
@@ -105,14 +105,14 @@ def one_dim(array: NpuArray, dim: int) -> int:
 
 
 def filled(shape: Shape, dtype: np.dtype, index: int, value: Any) -> NpuArray:
-    """New memory with one number everywhere."""
+    """New memory with one number in all elements."""
     made = empty(shape, dtype, index)
     CALLS.InplaceFillScalar(made, value)
     return made
 
 
 def placed(value: Any, beside: NpuArray, dtype: np.dtype | None = None) -> NpuArray:
-    """An operand on the device: itself, or what a number of the host becomes beside an array."""
+    """An operand on the device: itself, or the array that a number of the host becomes beside an array."""
     if isinstance(value, NpuArray):
         return value
     kind = (value.dtype if isinstance(value, np.ndarray) else beside.dtype) if dtype is None else dtype
@@ -125,9 +125,9 @@ def viewed(array: NpuArray, shape: Shape) -> NpuArray:
 
 
 def lifted(array: NpuArray, beside: NpuArray | None = None) -> NpuArray:
-    """A number on the device as one element of one dimension, which operators on places want; others as they are.
+    """A number on the device as a 1-D array of one element, which index operators need; other arrays unchanged.
 
-    What has no elements gets as many dimensions as the array that it is used beside.
+    An array without elements gets as many dimensions as the array beside it.
     """
     if beside is not None and array.ndim != beside.ndim and 0 in array.shape:
         return array.over((0,) * max(beside.ndim, 1), (array.dtype.itemsize,) * max(beside.ndim, 1), array.offset,
@@ -151,7 +151,7 @@ def expanded(array: NpuArray, shape: Shape) -> NpuArray:
 
 
 def converted(array: NpuArray, dtype: np.dtype) -> NpuArray:
-    """An array in a dtype, itself if it has it."""
+    """An array in a dtype; the array itself if it has that dtype."""
     if array.dtype == dtype:
         return array
     made = like(array, dtype)
@@ -160,7 +160,7 @@ def converted(array: NpuArray, dtype: np.dtype) -> NpuArray:
 
 
 def contiguous(array: NpuArray) -> NpuArray:
-    """An array row-major, itself if it is."""
+    """An array in row-major order; the array itself if it has that order."""
     if is_row_major(array.shape, array.strides, array.dtype.itemsize):
         return array
     made = new(array, array.shape)

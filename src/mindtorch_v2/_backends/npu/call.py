@@ -1,4 +1,4 @@
-"""The one way to call an operator: describe its arguments, plan, take workspace, queue, let go of the descriptions.
+"""The one way to call an operator: describe its arguments, plan, allocate workspace, queue, release the descriptions.
 
 `CALLS.Add(a, b, 1, out)` queues `aclnnAdd` on the current stream of the first array's device. Arguments come in the
 operator's own order: arrays, numbers for scalars, tuples for arrays of numbers, None for what may be absent. For each
@@ -43,9 +43,9 @@ def dtype_code(dtype: np.dtype) -> int:
 
 
 # -- descriptions of arguments -----------------------------------------------------------------------------------------
-# Numbers that C reads from memory are kept by value: the same shapes come again and again. C copies them.
+# Numbers that C reads from memory are cached by value, because the same shapes come again and again. C copies them.
 
-KEPT = 4096  # entries; all are forgotten when there are more
+KEPT = 4096  # entries; beyond this, all are dropped
 _GEOMETRIES: dict[Any, tuple[Any, ...]] = {}
 _EXTENTS: dict[int, Any] = {}
 _ARRAYS: dict[Any, Any] = {}
@@ -88,7 +88,7 @@ def _tensor(array: Any) -> int:
 
 
 def _undescribed(array: Any) -> Exception:
-    """Why the library makes no description of an array: a type that it does not know, or something wrong with it."""
+    """Why the library makes no description of an array: an unknown type, or something wrong with the array."""
     detail = library().raw("aclGetRecentErrMsg")() or b""
     return NotImplementedError(f"the NPU has no tensors of type {array.dtype.name} in {array.ndim} dimensions: "
                                + detail.decode(errors="replace").strip())
@@ -130,7 +130,7 @@ def _floats(values: Any) -> int:
 
 
 def _tensors(arrays: Any) -> int:
-    """The description of a list of arrays, which goes with its members."""
+    """The description of a list of arrays, which is destroyed with its members."""
     made: list[int] = []
     try:
         for array in arrays:
@@ -147,7 +147,7 @@ def _scalars(values: Any) -> int:
     return OBJECTS.create_scalars((ctypes.c_void_p * max(len(made), 1))(*made), len(made))
 
 
-# Words of signatures whose arguments are described: by what, and what lets go of the description.
+# Words of signatures whose arguments are described: the function for it, and the one that destroys the description.
 DESCRIBED = {"T": ("tensor", "destroy_tensor"), "S": ("scalar", "destroy_scalar"), "IA": ("ints", "destroy_ints"),
              "BA": ("bools", "destroy_bools"), "FA": ("floats", "destroy_floats"),
              "TL": ("tensors", "destroy_tensors"), "SL": ("scalars", "destroy_scalars")}
@@ -182,7 +182,7 @@ OBJECTS = _Objects()
 
 
 class _Places(threading.local):
-    """Where C writes what a plan needs; one per thread, since threads plan at the same time."""
+    """Where C writes the results of a plan; one per thread, because threads plan at the same time."""
 
     def __init__(self) -> None:
         self.size = ctypes.c_uint64()
@@ -197,7 +197,7 @@ def queue(name: str, run: Any, index: int, size: int, executor: int, stream: Any
     """Queue a planned operator, with workspace if it needs any; returns its status."""
     workspace = None
     if size:
-        # It goes back to the allocator at once: what takes it next is queued behind on the same stream.
+        # It is released at once: whatever takes it next is queued behind on the same stream.
         workspace = (ALLOCATORS.get(index) or allocator(index)).take(size, stream.npu_stream)
     pointer = None if workspace is None else workspace.pointer
     watch = WATCH[0]
@@ -210,7 +210,7 @@ BLOCKING = os.environ.get("ASCEND_LAUNCH_BLOCKING", "0") == "1"
 
 
 def placing(prototype: Prototype) -> int:
-    """The argument that says on which device an operator runs."""
+    """The argument that determines the device of an operator."""
     return next(i for i, word in enumerate(prototype.arguments) if word in ("T", "TL") and not prototype.optional[i])
 
 
@@ -253,17 +253,17 @@ WORDS = {"T": "T", "S": "S", "IA": "I", "BA": "B", "TL": "L", "cstr": "c", "f32"
          **dict.fromkeys(("DT", "b", "i8", "i32", "u32", "i64", "u64", "size"), "i")}
 
 
-TOLD: list[bool] = []  # once
+TOLD: list[bool] = []  # set once
 
 
 def tell_objects() -> None:
-    """Tell the launcher where the functions are that make and destroy descriptions."""
+    """Pass the launcher the addresses of the functions that make and destroy descriptions."""
     LAUNCH.objects(*[address(getattr(OBJECTS, f"{verb}_{kind}")) for verb in ("create", "destroy")
                      for kind in ("tensor", "scalar", "ints", "bools", "tensors")])
 
 
 def native(name: str, python: Callable[..., None], plan: Any, run: Any) -> Callable[..., None]:
-    """The operator in C, which calls the function given here where it does not know its way; or that function."""
+    """The operator in C, which calls the function given here if it cannot do the call; or that function."""
     prototype = operators()[name]
     if LAUNCH is None or BLOCKING or any(word not in WORDS for word in prototype.arguments):
         return python
@@ -276,7 +276,7 @@ def native(name: str, python: Callable[..., None], plan: Any, run: Any) -> Calla
 
 
 def address(function: Any) -> int:
-    """Where a C function is."""
+    """The address of a C function."""
     return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 

@@ -1,9 +1,9 @@
-"""The clocks of devices against the host's: comparisons, and bringing device times over.
+"""Compares the clocks of devices with the host's, and converts device times.
 
 A device has a clock of its own, which starts elsewhere and runs a little faster or slower. A comparison records an
-event on an idle stream, waits for it, and reads the host's clock before and after: the event's time lies in between, so
-half of the time that this took is what the comparison may be off. Several tries are made and the shortest is kept.
-Times between two comparisons are brought over along the line through both.
+event on an idle stream, waits for it, and reads the host's clock before and after. The event's time is in between, so
+half of the elapsed time is the possible error of the comparison. Of several tries the shortest is kept. Times between
+two comparisons are converted along the line through both.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _STREAMS: dict[int, Stream] = {}
 
 
 def compare(index: int) -> Comparison:
-    """Read the clocks of the host and of a device at the same time, as nearly as possible."""
+    """Read the clocks of the host and of a device as nearly at the same time as possible."""
     stream = _STREAMS.get(index)
     if stream is None:
-        stream = _STREAMS[index] = Stream(index)  # of its own, so that nothing of the program's is before the event
+        stream = _STREAMS[index] = Stream(index)  # its own stream, so that no work of the program is before the event
     best: Comparison | None = None
     for _ in range(TRIES):
         event = Event(enable_timing=True)
@@ -51,12 +51,12 @@ def compare(index: int) -> Comparison:
 
 
 def to_host(times_ns: np.ndarray, comparisons: list[Comparison]) -> np.ndarray:
-    """Times of a device on the host's clock."""
+    """Times of a device, converted to the host's clock."""
     if not comparisons:
         raise ValueError("device times need at least one comparison of clocks")
     first, last = comparisons[0], comparisons[-1]
     since = times_ns - first.device_ns
     span = last.device_ns - first.device_ns
-    # Integers as long as possible: times since boot have more digits than a double keeps.
+    # Integers as long as possible: times since boot have more digits than a double holds.
     drift = (last.host_ns - first.host_ns - span) / span if span > 0 else 0.0
     return first.host_ns + since + np.rint(since * drift).astype(np.int64)

@@ -1,7 +1,7 @@
-"""Where the times of device work come from: the simulator's log, msPTI's records, or pairs of events.
+"""The sources of times of device work: the simulator's log, msPTI's records, or pairs of events.
 
-`MINDTORCH_NPU_COLLECTOR` chooses one by its name (`simulator`, `mspti`, `events`); otherwise it is the best there is.
-All of them say for each piece of work which call of the runtime queued it.
+`MINDTORCH_NPU_COLLECTOR` chooses one by name (`simulator`, `mspti`, `events`); otherwise the best available one is
+used. All of them state for each piece of work which call of the runtime queued it.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from .runtime import THREAD
 from .stream import Event, stream_of
 
 KERNEL, COPY, FILL = 1, 2, 3
-# Where copies go, as traces number it (`mtprof.schema.Direction`), by the runtime's number of the kind.
+# Directions of copies in traces (`mtprof.schema.Direction`), by the runtime's number of the kind.
 DIRECTIONS = {0: 1, 1: 2, 2: 3, 3: 4, 6: 4, 7: 5}
 
 _lock = threading.Lock()
-# From where numbers need more than 16 bits: Holistic Trace Analysis squeezes the column and puts rows' numbers into it.
+# Above this, numbers need more than 16 bits: Holistic Trace Analysis narrows the column and puts row numbers into it.
 _numbers = itertools.count(1 << 16)
 _last = [0]
 
 
 def next_number() -> int:
-    """A number for a call of the runtime; none is used twice in a process."""
+    """A number for a call of the runtime, unique in the process."""
     number = _last[0] = next(_numbers)
     return number
 
@@ -58,11 +58,11 @@ class Work:
     direction: np.ndarray
 
     def after(self, number: int) -> Work:
-        """What calls after a number have queued."""
+        """The work queued by calls after a number."""
         return self.where(self.correlation > number)
 
     def where(self, kept: np.ndarray) -> Work:
-        """The work that a mask is true for."""
+        """The work for which a mask is true."""
         return Work(*[getattr(self, column.name)[kept] for column in fields(Work)])
 
     def __len__(self) -> int:
@@ -91,25 +91,25 @@ class Collector:
         """Begin."""
 
     def before(self, name: str, number: int, arguments: tuple[Any, ...]) -> Any:
-        """Before a call of the runtime; what is returned is given to `after`."""
+        """Before a call of the runtime; its result is passed to `after`."""
 
     def after(self, name: str, number: int, arguments: tuple[Any, ...], before: Any, code: int) -> None:
-        """After it."""
+        """After the call."""
 
     def collect(self, comparisons: dict[int, list[Comparison]]) -> Work:
-        """The work since the last time; all that was queued is done."""
+        """The work since the last time; all queued work is done."""
         raise NotImplementedError(type(self).__name__)
 
     def stop(self) -> None:
         """End."""
 
 
-# Calls that queue one task each, and where among their arguments the stream is.
+# Calls that queue one task each, and the position of the stream among their arguments.
 QUEUES = {"aclrtMemcpyAsync": 5, "aclrtMemsetAsync": 4, "aclrtRecordEvent": 1, "aclrtStreamWaitEvent": 0}
 
 
 def stream_argument(name: str) -> int | None:
-    """Where a call that queues a task has its stream; None for a call that queues none."""
+    """The position of the stream in a call that queues a task; None for other calls."""
     if name in QUEUES:
         return QUEUES[name]
     return 3 if name.startswith("aclnn") and not name.endswith("GetWorkspaceSize") else None
@@ -132,8 +132,8 @@ SIM_EVENT, SIM_WAIT, SIM_FAILED = 4, 5, 6
 
 
 class SimulatorCollector(Collector):
-    """Reads the simulator's log. Tasks of a stream come in the order in which they were queued, so the n-th entry of a
-    stream is that of the n-th call that queued something there.
+    """Reads the simulator's log. Tasks of a stream come in the order in which they were queued. So the n-th entry of a
+    stream belongs to the n-th call that queued something there.
     """
 
     name = "simulator"
@@ -168,7 +168,7 @@ class SimulatorCollector(Collector):
         with _lock:
             for address, numbers in self._queued.items():
                 found = by_stream.pop(self._ids[address], [])
-                # Tasks of a stream that was given up have no entry.
+                # Tasks of an abandoned stream have no entry.
                 for entry, number in zip(found, numbers, strict=False):
                     if entry.kind in (SIM_EVENT, SIM_WAIT, SIM_FAILED):
                         continue
@@ -181,13 +181,13 @@ class SimulatorCollector(Collector):
 
     def stop(self) -> None:
         self._enable(0)
-        self._take()  # what came after the last look is nobody's
+        self._take()  # what came after the last look belongs to nobody
 
     def _take(self) -> list[SimulatedActivity]:
-        """All entries, which leave the log."""
+        """All entries, which are removed from the log."""
         count = self._read(None, 0)
         entries = (SimulatedActivity * max(count, 1))()
-        # By reference: what is passed as an address alone is freed before the call if nobody else has it.
+        # By reference: an object passed only as an address is freed before the call if nothing else holds it.
         return entries[:self._read(ctypes.byref(entries), count)]
 
 
@@ -198,9 +198,9 @@ def _stream_id(address: int) -> int:
 
 
 def place_on_host(work: Work, times: np.ndarray, comparisons: dict[int, list[Comparison]]) -> Work:
-    """Bring start times over; durations stay those of the device, to the nanosecond.
+    """Convert start times; durations stay those of the device, to the nanosecond.
 
-    A device whose clock is the faster one would seem to start work before the last of its stream has ended, by some
+    A device with a faster clock would seem to start work before the last work of its stream has ended, by some
     billionths: such work is moved behind it. Work of a device whose clock was never read has no place.
     """
     known = np.isin(work.device, [index for index, ones in comparisons.items() if ones])
@@ -221,8 +221,8 @@ def place_on_host(work: Work, times: np.ndarray, comparisons: dict[int, list[Com
 
 
 class EventCollector(Collector):
-    """Records an event before and one after each task. Works everywhere; a stream that idles between the two makes the
-    work look longer than it was.
+    """Records an event before and after each task. This works everywhere; if a stream idles between the two, the work
+    looks longer than it was.
     """
 
     name = "events"
@@ -266,7 +266,7 @@ class EventCollector(Collector):
 
 
 def _recorded(stream: Any) -> Event:
-    """An event on a stream, recorded without being noted as a call."""
+    """Record an event on a stream, without recording it as a call."""
     event = Event(enable_timing=True)
     from .library import WATCH
 
@@ -282,7 +282,7 @@ def _recorded(stream: Any) -> Event:
 
 PTI_KERNEL, PTI_MEMSET, PTI_MEMCPY, PTI_EXTERNAL = 2, 6, 7, 8
 PTI_SIZES = {1: 56, 2: 56, 3: 48, 4: 56, 5: 64, 6: 56, 7: 56, 8: 24, 9: 72, 10: 48, 11: 48, 12: 48}
-CUSTOM = 2  # the kind of numbers from outside that we push
+CUSTOM = 2  # the kind of external numbers that we push
 BUFFER_BYTES = 8 << 20
 KERNEL_RECORD = np.dtype({"names": ["start", "end", "device", "stream", "correlation", "name"],
                           "formats": ["<u8", "<u8", "<u4", "<u4", "<u8", "<u8"],
@@ -294,9 +294,9 @@ EXTERNAL_RECORD = np.dtype({"names": ["kind", "external", "correlation"], "forma
 class MsptiCollector(Collector):
     """Records of CANN's tools library: kernels with their own times, on the clock of the day.
 
-    The library ties work to calls by a stack of numbers that is one for the process, whatever its documents say. So
+    The library links work to calls by a stack of numbers that is shared by the process, whatever its documents say. So
     calls that queue kernels are made one at a time while this collector runs. Copies and fills have no device times
-    there; those are taken with events.
+    there; events give them.
     """
 
     name = "mspti"
@@ -410,19 +410,19 @@ class MsptiCollector(Collector):
 
 
 def records(data: bytes) -> Any:
-    """The records of a buffer, walked by their sizes: the library's own iterator loses its place."""
+    """The records of a buffer, walked by their sizes: the library's own iterator loses its position."""
     place = 0
     while place + 4 <= len(data):
         kind = int.from_bytes(data[place:place + 4], "little")
         size = PTI_SIZES.get(kind)
         if size is None:
-            return  # a kind of a newer library: nothing behind it can be found
+            return  # a kind of a newer library: nothing after it can be found
         yield kind, data[place:place + size]
         place += size
 
 
 def _day_and_host() -> tuple[int, int]:
-    """The clock of the day and that of profiles, read together; of some tries the closest."""
+    """The clock of the day and that of profiles, read together; the closest of some tries."""
     best = None
     for _ in range(5):
         before, day, after = time.perf_counter_ns(), time.time_ns(), time.perf_counter_ns()
@@ -433,7 +433,7 @@ def _day_and_host() -> tuple[int, int]:
 
 
 def choose() -> Collector:
-    """The collector that the environment names, or the best there is."""
+    """The collector that the environment names, or the best one available."""
     opened = library()
     wanted = os.environ.get("MINDTORCH_NPU_COLLECTOR", "")
     if wanted not in ("", "simulator", "mspti", "events"):

@@ -66,7 +66,7 @@ class NpuDevice(Device):
 
     def to_host(self, array: NpuArray, non_blocking: bool = False) -> np.ndarray:
         if not is_whole(array):
-            if array.dtype.kind == "c":  # no operator brings its elements together
+            if array.dtype.kind == "c":  # no operator gathers its elements
                 return np.ascontiguousarray(self._seen_on_host(array)[1])
             array = contiguous(array)
         item = array.dtype.itemsize
@@ -81,7 +81,7 @@ class NpuDevice(Device):
         return np.ndarray(array.shape, array.dtype, flat, 0, array.strides)
 
     def _copy_bytes(self, to: int, source: int, nbytes: int, kind: int, index: int, pinned: int | None) -> None:
-        """Copy between host and device; returns when it is done, unless the host's memory is pinned and stays."""
+        """Copy between host and device; returns when it is done, unless the host's memory is pinned and stays alive."""
         opened = bind(index)
         stream = stream_of(index)
         opened.call("aclrtMemcpyAsync", to, nbytes, source, nbytes, kind, stream.npu_stream)
@@ -121,7 +121,7 @@ class NpuDevice(Device):
         return target
 
     def _copy_across(self, target: NpuArray, source: NpuArray) -> NpuArray:
-        """From one NPU to another, directly where they reach each other."""
+        """Copy from one NPU to another, directly if they can reach each other."""
         there, here = target.memory.device.index, source.memory.device.index
         source = contiguous(converted(source, target.dtype))
         stream_of(here).synchronize()

@@ -1,4 +1,4 @@
-"""What the Ascend runtime's status codes mean, and the exceptions they become."""
+"""The meaning of the Ascend runtime's status codes, and the exceptions for them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ CODES = {
     561107: "ASCEND_OPP_PATH is not set",
 }
 NO_MEMORY = frozenset({200000, 207001, 207018})
-# After one of these a device does nothing more until the process is restarted.
+# After one of these, a device does nothing more until the process is restarted.
 LOST = frozenset({507015, 507035, 507899, 507010, 507011, 507013, 507014})
 
 
@@ -61,4 +61,4 @@ class AclError(AcceleratorError):
 
 
 class MissingSymbol(RuntimeError):
-    """A function is in none of the libraries that were found: they are of another version."""
+    """A function is in none of the libraries found: they have another version."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-STEP = 10  # by which torch_npu advances the offset, whatever an op draws
+STEP = 10  # torch_npu advances the offset by this, whatever an op draws
 DEFAULT_SEED = 67280421310721
 
 
@@ -54,7 +54,7 @@ class NpuEngine:
 
 
 def signed(value: int) -> int:
-    """The number of 64 bits as C's signed type has it.
+    """The 64-bit number as a signed C type holds it.
 
     >>> signed(5), signed(0xFFFFFFFFFFFFFFFF)
     (5, -1)

@@ -1,4 +1,4 @@
-"""Pinned memory of the host, which copies can use while a program goes on: taken from the runtime, kept for reuse."""
+"""Pinned memory of the host, which copies can use while a program runs on: allocated by the runtime, kept for reuse."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Pinned:
         self.live: dict[int, int] = {}  # address -> size
         self.returned: deque[tuple[int, int]] = deque()
         self.waiting: list[tuple[int, int, list[Event]]] = []
-        self.uses: dict[int, list[Event]] = {}  # copies under way, by the block's address
+        self.uses: dict[int, list[Event]] = {}  # running copies, by the block's address
         self.allocated = self.peak = self.allocations = self.frees = self.segments = 0
 
     def take(self, nbytes: int) -> np.ndarray:
-        """Bytes of pinned memory as an array, given back when the last view of it is gone."""
+        """Bytes of pinned memory as an array, released with the last view of it."""
         size = max(-(-nbytes // ROUND) * ROUND, ROUND)
         with self.lock:
             self._drain()
@@ -72,14 +72,14 @@ class Pinned:
         return None
 
     def used(self, block: int, stream: Stream) -> None:
-        """A copy that is queued on a stream uses a block, which is not handed out again before it is done."""
+        """State that a queued copy uses a block, which is not allocated again before the copy is done."""
         event = stream.record_event()
         with self.lock:
             before = [one for one in self.uses.get(block, ()) if not one.query()]
             self.uses[block] = [*before, event]
 
     def empty(self) -> None:
-        """Give what is free back."""
+        """Return free blocks to the runtime."""
         with self.lock:
             self._drain()
             library = bind(THREAD.current)

@@ -31,12 +31,12 @@ from .native import LAUNCH
 from .table import TABLE
 
 Kernel = Callable[..., Any]
-# Statuses with which an operator refuses its arguments, rather than failing at its work.
+# Statuses with which an operator refuses its arguments, as opposed to failing at its work.
 REFUSED = frozenset({100000, 107000, 161001, 161002, 561001, 561002, 561003})
 
 
 def unsigned(generator: Any) -> tuple[int, int]:
-    """Seed and offset for an operator that takes them without sign."""
+    """Seed and offset for an operator that takes them as unsigned numbers."""
     seed, offset = draw(generator)
     return seed & 0xFFFF_FFFF_FFFF_FFFF, offset & 0xFFFF_FFFF_FFFF_FFFF
 
@@ -53,20 +53,20 @@ SPACE: dict[str, Any] = {
                                                 "placed", "lifted")},
     "GELU": {"none": 0, "tanh": 1},
 }
-# Ops whose operators or formulas take what PyTorch refuses for other reasons than the dtype of the first operand.
+# Ops whose operators or formulas accept what PyTorch refuses for other reasons than the dtype of the first operand.
 LAX = frozenset({"celu", "cumprod", "cumsum", "hardtanh", "heaviside", "index_fill.int_Scalar",
                  "index_fill.int_Tensor", "linalg_cross", "linalg_vector_norm", "masked_scatter", "multi_margin_loss",
                  "nll_loss2d_forward", "nll_loss_forward", "renorm", "smooth_l1_loss", "take"})
-# Ops of which two operands have one dtype, or one that integers may not always be: the place of the second.
+# Ops in which two operands have one dtype, or one that integers cannot always have: the position of the second.
 MATCHED = {"addcdiv": 1, "scatter.src": 3, "scatter_add": 3, "index_add": 3, "lerp.Scalar": 1}
-# Ops one of whose numbers counts without its fraction beside integers, and that number.
+# Ops with a number whose fraction is dropped beside integers, and that number.
 WHOLE = {"addcmul": "value"}
-# Ops whose operands' common dtype is the result's, where the dispatcher leaves that to the kernel.
+# Ops whose result has the operands' common dtype, if the dispatcher leaves that to the kernel.
 PROMOTING = frozenset({"addcmul", "addcdiv", "clamp_max.Tensor", "clamp_min.Tensor"})
 
 
 def source(op: Any, key: str) -> str:
-    """The kernel that a line of the table is: `print(source(OPS["add.Tensor"], "add.Tensor"))` shows it."""
+    """The kernel for a line of the table: `print(source(OPS["add.Tensor"], "add.Tensor"))` shows it."""
     results, call, *by_number = TABLE[key]
     names = [argument.name for argument in op.schema.arguments]
     lines = [f"def kernel({', '.join(names)}):"]
@@ -114,7 +114,7 @@ OUT_ARRAY, CONSTANT = 100, 200  # in the launcher's templates; smaller numbers a
 
 
 def quick(op: Any, form: str, kernel: Kernel) -> Kernel:
-    """A line of the table in C, which calls the kernel given here where it does not know its way; or that kernel."""
+    """A line of the table in C, which calls the kernel given here if it cannot do the call; or that kernel."""
     key = op.key if form == NEW else f"{op.key}/inplace"
     if LAUNCH is None or form == OUT or key not in TABLE or op.key in LAX:
         return kernel
@@ -137,14 +137,14 @@ def quick(op: Any, form: str, kernel: Kernel) -> Kernel:
 
 
 def template(text: str, names: list[str], constants: list[Any]) -> tuple[Any, tuple[int, ...]] | None:
-    """An operator in C and where its arguments come from; None for a call that is not that plain."""
+    """An operator in C and the sources of its arguments; None for a call that is not that simple."""
     call = ast.parse(text, mode="eval").body
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
         return None
     try:
         operator = getattr(CALLS, call.func.id)
     except MissingSymbol:
-        return None  # the error is for who calls it
+        return None  # the caller gets the error
     if not isinstance(operator, LAUNCH.Operator):
         return None
     found = []
@@ -162,9 +162,9 @@ def template(text: str, names: list[str], constants: list[Any]) -> tuple[Any, tu
 
 
 def explained(op: Any, kernel: Kernel) -> Kernel:
-    """A kernel or formula whose refusal of wrong arguments is PyTorch's, found by asking the CPU's kernel.
+    """A kernel or formula that refuses wrong arguments with PyTorch's error, found by asking the CPU's kernel.
 
-    What the parts of a formula say is about them, not about the op.
+    Errors from the parts of a formula are about the parts, not about the op.
     """
     check = asking(op)
 
@@ -183,11 +183,11 @@ def explained(op: Any, kernel: Kernel) -> Kernel:
 
 
 def asking(op: Any) -> Callable[[tuple[Any, ...]], None]:
-    """What a kernel calls first: the CPU's kernel is asked about each kind of arguments when it first comes.
+    """A check before a kernel: it asks the CPU's kernel about each new kind of arguments.
 
-    A kernel runs after its call has returned, so what PyTorch refuses must be refused before. Operators take most
-    integers, and PyTorch's kernels do not: all are asked about. So are operands of different floating types, unless
-    the op promotes them. What `LAX` names is asked about in every case.
+    A kernel runs after its call has returned, so what PyTorch refuses must be refused before. Operators accept most
+    integers, and PyTorch's kernels do not, so all integers are checked. So are operands of different floating types,
+    unless the op promotes them. Ops in `LAX` are always checked.
     """
     if (op.cpu_full is None and op.cpu is None) or not op.schema.arguments:  # a function that is no op writes
         return lambda arguments: None
@@ -223,7 +223,7 @@ def asking(op: Any) -> Callable[[tuple[Any, ...]], None]:
         except (NotImplementedError, TypeError):
             raise
         except (RuntimeError, ValueError, IndexError) as error:
-            # Zeros for values, other sizes and memory that is one element have errors of their own.
+            # Zeros for values; other sizes, and memory with one element, have errors of their own.
             about_types = mixed or (is_array and first.dtype == BOOL)
             if wide and OF_RANGE.search(str(error)):
                 raise
@@ -238,8 +238,8 @@ def asking(op: Any) -> Callable[[tuple[Any, ...]], None]:
     return check
 
 
-# Elements; of larger arrays, dimensions are cut to three elements before the CPU is asked. Different floating types are
-# seldom met.
+# Elements; larger arrays are cut to three elements per dimension before the CPU is asked. Different floating types are
+# rare.
 SMALL, LARGE = 1 << 12, 1 << 20
 KINDS_KEPT = 512
 INTEGERS = "iub"
@@ -249,7 +249,7 @@ OF_RANGE = re.compile("without overflow")
 
 
 def beyond(value: Any, dtype: np.dtype) -> bool:
-    """Whether a number may be one that integers of a type cannot be: what PyTorch says of it depends on its value."""
+    """Whether a number may be out of the range of an integer type: then PyTorch's answer depends on its value."""
     limit = 1 << (8 * dtype.itemsize - 1)
     return type(value) in (int, float) and not -limit <= value < limit
 
@@ -289,12 +289,12 @@ WARNED: set[str] = set()
 
 
 def fallback_wanted() -> bool:
-    """Whether the environment asks for the CPU to help out."""
+    """Whether the environment lets the CPU take over missing ops."""
     return os.environ.get("MINDTORCH_NPU_FALLBACK", "0").lower() not in ("", "0", "false", "off", "no")
 
 
 def complex_on_cpu(kernel: Kernel, elsewhere: Kernel) -> Kernel:
-    """A kernel, or the one on the CPU if an array is complex: operators take no such numbers."""
+    """A kernel, or the one on the CPU if an array is complex: operators do not take complex numbers."""
 
     def run(*arguments: Any) -> Any:
         if any(getattr(getattr(one, "dtype", None), "kind", "") == "c" for one in _each(arguments)):
@@ -311,7 +311,7 @@ def _each(arguments: Any) -> Iterator[Any]:
 
 def on_cpu(op: Any, form: str, to_host: Callable[[Any], np.ndarray], to_device: Callable[[np.ndarray, Any], Any],
            copy: Callable[[Any, Any], Any]) -> Kernel:
-    """A kernel that brings its arrays to the host, runs the CPU's, and takes the results back."""
+    """A kernel that copies its arrays to the host, runs the CPU's kernel, and copies the results back."""
     inplace = form == INPLACE and op.cpu_inplace is not None
     kernel = op.cpu_inplace if inplace else op.cpu_full or op.cpu
     name = f"aten::{op.key}"
@@ -325,7 +325,7 @@ def on_cpu(op: Any, form: str, to_host: Callable[[Any], np.ndarray], to_device: 
         result = kernel(*[_on_host(value, given, to_host) for value in arguments])
         where = given[0][0].device if given else None
         if inplace or not op.schema.arguments:
-            # What it has written into is not known of a function that is no op, so everything goes back.
+            # For a function that is not an op, it is unknown what was written, so everything is copied back.
             for array, host in given[:1] if inplace else given:
                 copy(array, to_device(np.ascontiguousarray(host), array.device))
             if inplace:

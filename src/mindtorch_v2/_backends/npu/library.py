@@ -1,7 +1,7 @@
-"""The Ascend libraries: where they are, opening them when they are first needed, and finding functions in them.
+"""The Ascend libraries: where they are, opening them on first use, and finding functions in them.
 
-`MINDTORCH_NPU` chooses: unset or `ascend`, the libraries of CANN where its environment variables say; `sim`, the
-simulator of this package; `off`, none. Nothing is opened before a program asks for a device.
+`MINDTORCH_NPU` chooses: unset or `ascend` means the libraries of CANN, in the places of its environment variables;
+`sim` the simulator of this package; `off` none. Nothing is opened before a program asks for a device.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from .signatures import OBJECTS, RETURNS, RUNTIME, TOOLS, TYPES, Prototype, func
 
 CHOICES = ("ascend", "sim", "off")
 ROOTS = ("/usr/local/Ascend/ascend-toolkit/latest", "/usr/local/Ascend/cann")
-# Without these a library cannot be opened on some installations, though they are not named as its dependencies.
+# Without these, a library cannot be opened on some installations, although they are not listed as its dependencies.
 FIRST = ("libascend_protobuf.so*", "libplatform.so")
 
 
 class Unavailable(RuntimeError):
-    """The libraries are not there, or cannot be used."""
+    """The libraries do not exist, or cannot be used."""
 
 
 class Library:
@@ -37,12 +37,12 @@ class Library:
         self._others = others
         self._lock = threading.Lock()
         self._found: dict[str, Any] = {}
-        # With a tool preloaded, its functions come before those of the library, which it calls itself.
+        # If a tool is preloaded, its functions come before those of the library, which it calls itself.
         if "libmspti.so" in os.environ.get("LD_PRELOAD", ""):
             self._others = [ctypes.CDLL(None), main, *others]
         else:
             self._others = [main, *others]
-        # Raises for a library of another version at once, rather than in the middle of a program.
+        # Fail at once for a library of another version, instead of in the middle of a program.
         for prototype in functions(RUNTIME).values():
             self.raw(prototype.name)
         for prototype in functions(OBJECTS).values():
@@ -85,7 +85,7 @@ class Library:
             for library in self._others:
                 function = getattr(library, symbol, None)
                 if function is not None:
-                    # An object of its own: that of the library is shared with everybody who names it.
+                    # An object of its own: the library's object is shared with everybody who names it.
                     made = ctypes.CFUNCTYPE(RETURNS.get(symbol, ctypes.c_int32),
                                             *[TYPES[word] for word in prototype.arguments])(
                         ctypes.cast(function, ctypes.c_void_p).value or 0)
@@ -101,7 +101,7 @@ class Library:
             raise self.error(name, code)
 
     def error(self, name: str, code: int) -> AclError:
-        """The exception for a status, with what the library reported to this thread since it was asked last."""
+        """The exception for a status, with what the library has reported to this thread since the last query."""
         detail = self.raw("aclGetRecentErrMsg")()
         text = detail.decode(errors="replace").strip() if detail else ""
         return AclError(name, code, text)
@@ -111,7 +111,7 @@ def _plainly(name: str, function: Any, arguments: tuple[Any, ...]) -> int:
     return function(*arguments)
 
 
-# While a profiler records, a function that makes the calls and notes them.
+# While a profiler records: a function that makes the calls and records them.
 WATCH: list[Any] = [None]
 
 
@@ -132,7 +132,7 @@ def library() -> Library:
 
 
 _OPENED: list[Library | None] = [None]
-_FAILED: dict[str, str] = {}  # why, by the environment that was in force
+_FAILED: dict[str, str] = {}  # the reason, by the environment at that time
 
 
 def _open() -> Library:
@@ -166,7 +166,7 @@ def _simulator() -> Library:
 
 
 def folders() -> Iterator[str]:
-    """Where libraries may be, as the environment that CANN sets says."""
+    """The folders where libraries may be, from the environment that CANN sets."""
     roots = [os.environ.get("ASCEND_HOME_PATH"), os.environ.get("ASCEND_TOOLKIT_HOME"), *ROOTS]
     for root in dict.fromkeys(root for root in roots if root):
         for inner in ("lib64", f"{platform.machine()}-linux/lib64"):

@@ -1,11 +1,11 @@
 """Device memory: a caching allocator per device.
 
-Memory comes from the runtime in segments, which are cut into blocks; a block that is given back is kept for the next
-request on its stream. Sizes, segments and statistics follow torch_npu. A block whose memory another stream has used
-(`record_stream`) is handed out again only when that stream has passed the point of its release.
+Memory comes from the runtime in segments, which are cut into blocks; a released block is kept for the next request on
+its stream. Sizes, segments and statistics follow torch_npu. If another stream has used a block's memory
+(`record_stream`), the block is allocated again only when that stream has passed the point of its release.
 
-Blocks are given back from `__del__`, which Python may run at any moment, inside this module too. So a release only puts
-the block on a queue, and whoever asks for memory or statistics next takes it from there.
+Blocks are released from `__del__`, which Python may run at any moment, even inside this module. So a release only puts
+the block on a queue, and the next request for memory or statistics takes it from there.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ else:
 
 
 class Segment(SegmentBase):
-    """A stretch of memory that the runtime gave, in blocks from end to end."""
+    """A stretch of memory from the runtime, in consecutive blocks."""
 
     __slots__ = ()
 
     def __init__(self, address: int, size: int, pool: int, stream: int) -> None:
         self.address, self.size, self.pool, self.stream = address, size, pool, stream
-        self.used = 0  # blocks that are handed out or wait for a stream
+        self.used = 0  # blocks that are allocated or wait for a stream
         self.first: Block = Block(self, address, size)
 
 
@@ -83,7 +83,7 @@ class Block(BlockBase):
 
 
 class FreeList:
-    """Free blocks of a pool and stream: by size, and those just given back, which nobody has merged yet."""
+    """Free blocks of a pool and stream: by size, and just released ones, which are not merged yet."""
 
     __slots__ = ("blocks", "keys", "recent")
 
@@ -122,7 +122,7 @@ def rounded(nbytes: int) -> int:
 
 
 class PlainMemory(Memory):
-    """A block that a tensor has, given back when the last array on it is gone."""
+    """A block of a tensor, released with the last array on it."""
 
     __slots__ = ("_allocator", "_block")
 
@@ -141,7 +141,7 @@ NpuMemory: Any = PlainMemory if LAUNCH is None else LAUNCH.Memory
 
 
 class PlainDepot:
-    """What the launcher knows of an allocator: nothing here, where there is none."""
+    """What the launcher knows about an allocator; nothing here, if there is no launcher."""
 
     busy = 0
 
@@ -150,15 +150,15 @@ class PlainDepot:
         return self.take_slowly(nbytes, stream)
 
     def take_slowly(self, nbytes: int, stream: int) -> Any:
-        """The same, whatever it takes."""
+        """The same, by all means."""
         raise NotImplementedError
 
     def know(self, stream: int, pool: int, recent: dict[int, list[Block]]) -> None:
-        """The blocks by size that were given back last, of a stream and pool."""
+        """The most recently released blocks by size, of a stream and pool."""
 
 
 class Inside:
-    """The lock of an allocator; while it is held, the launcher leaves the allocator alone."""
+    """The lock of an allocator; while it is held, the launcher does not use the allocator."""
 
     def __init__(self, depot: Any) -> None:
         self.depot, self.lock = depot, threading.RLock()
@@ -179,7 +179,7 @@ else:
 
 
 class Allocator(DepotBase):
-    """The memory of one device. The launcher hands out and takes in blocks that are at hand; `take_slowly` does all."""
+    """The memory of one device. The launcher allocates and releases available blocks; `take_slowly` does everything."""
 
     def __init__(self, index: int) -> None:
         self.index = index
@@ -189,7 +189,7 @@ class Allocator(DepotBase):
         self.lists: dict[tuple[int, int], FreeList] = {}  # by pool and stream
         self.segments: dict[int, Segment] = {}
         self.returned: deque[Block] = deque()
-        self.waiting: deque[tuple[Block, list[Any]]] = deque()  # with the events that other streams have to reach
+        self.waiting: deque[tuple[Block, list[Any]]] = deque()  # with the events that other streams must reach
         self.fraction = 1.0
         # While a profiler watches memory: called with address, bytes (negative for a release), allocated, reserved.
         self.watch: Any = None
@@ -216,7 +216,7 @@ class Allocator(DepotBase):
         return made
 
     def _search(self, pool: int, stream: int, size: int) -> Block:
-        """A block of a size from what is free, or from a new segment."""
+        """A block of a size from the free ones, or from a new segment."""
         free = self.lists.get((pool, stream))
         if free is None:
             free = self.lists[pool, stream] = FreeList()
@@ -253,7 +253,7 @@ class Allocator(DepotBase):
         return block
 
     def _grow(self, pool: int, stream: int, size: int) -> Block:
-        """A new segment; if the device has no memory left, after giving back what is cached."""
+        """A new segment; if the device has no memory left, after returning cached memory."""
         wanted = SMALL_SEGMENT if pool == 0 else (LARGE_SEGMENT if size < LARGE_LIMIT
                                                   else -(-size // SEGMENT_ROUND) * SEGMENT_ROUND)
         address = self._malloc(wanted)
@@ -311,7 +311,7 @@ class Allocator(DepotBase):
             self._tell(block.address, -block.size)
 
     def _drain(self) -> None:
-        """Take in the blocks that were given back."""
+        """Take the released blocks from the queue."""
         returned, statistics = self.returned, self.statistics
         while returned:
             block = returned.popleft()
@@ -326,7 +326,7 @@ class Allocator(DepotBase):
                 self._set_free(block)
 
     def _set_free(self, block: Block) -> None:
-        """Keep a block for the next request of its size; it is counted as a free part when it is merged."""
+        """Keep a block for the next request of its size; it counts as a free part when it is merged."""
         segment = block.segment
         block.free = True
         segment.used -= 1
@@ -338,7 +338,7 @@ class Allocator(DepotBase):
             recent.append(block)
 
     def _poll(self, wait: bool = False) -> None:
-        """Set the blocks free whose streams have passed."""
+        """Release the blocks whose streams have passed."""
         for _ in range(len(self.waiting)):
             block, events = self.waiting.popleft()
             if wait:
@@ -351,7 +351,7 @@ class Allocator(DepotBase):
                 self.waiting.append((block, events))
 
     def _merge_recent(self, free: FreeList) -> None:
-        """Put blocks that were just given back among the others, joined with free neighbours."""
+        """Put just released blocks among the others, merged with free neighbours."""
         pending = {id(block): block for blocks in free.recent.values() for block in blocks}
         free.recent.clear()
         for block in pending.values():
@@ -384,7 +384,7 @@ class Allocator(DepotBase):
         self.statistics.shrink(first.segment.pool, inactive_split=1)
 
     def settle(self) -> None:
-        """Take in what was given back, so that statistics are those of this moment."""
+        """Process the queue, so that statistics are current."""
         with self.lock:
             self._drain()
             self._poll()
@@ -393,7 +393,7 @@ class Allocator(DepotBase):
                     self._merge_recent(free)
 
     def empty_cache(self) -> None:
-        """Give segments of which nothing is used back to the device."""
+        """Return unused segments to the device."""
         with self.lock:
             self._drain()
             self._release_cached()
@@ -414,7 +414,7 @@ class Allocator(DepotBase):
                 self.statistics.shrink(segment.pool, segment=1, reserved_bytes=segment.size)
 
     def record_stream(self, memory: Any, stream: Any) -> None:
-        """A stream uses a block that was taken on another: it has to pass before the block is used again."""
+        """A stream uses a block that was allocated on another: it must pass before the block is used again."""
         block = memory._block
         if stream.npu_stream == block.segment.stream:
             return
@@ -439,14 +439,14 @@ class Allocator(DepotBase):
                 "stream": segment.stream, "segment_type": ("small", "large")[segment.pool], "blocks": blocks}
 
     def _tell(self, address: int, size: int) -> None:
-        # Blocks that wait to be taken in are free already as far as a program can tell.
+        # Blocks in the queue are already free for a program.
         allocated = self.statistics.allocated_bytes - sum(block.size for block in list(self.returned))
         watch = self.watch
         if watch is not None:
             watch(address, size, allocated, self.statistics.all.reserved_bytes.current, self.index)
 
 
-# Called with size, device, allocated and reserved bytes when there is no memory for a request.
+# Called with size, device, allocated and reserved bytes when an allocation fails.
 OUT_OF_MEMORY: list[Any] = [None]
 
 
@@ -484,7 +484,7 @@ def allocator(index: int) -> Allocator:
 
 
 def _release_all() -> None:
-    """At the end of the process the memory goes back; blocks that tensors still have stay to the runtime's reset."""
+    """At the end of the process, return the memory; the runtime's reset releases blocks that tensors still have."""
     for each in ALLOCATORS.values():
         each.empty_cache()
 

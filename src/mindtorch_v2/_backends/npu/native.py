@@ -1,4 +1,4 @@
-"""The launcher in C, or None where it was not built: then the functions that it stands for run, which are Python.
+"""The launcher in C, or None if it was not built: then the Python functions that it replaces run.
 
 `MINDTORCH_NPU_LAUNCHER=python` leaves it out.
 """

@@ -1,4 +1,4 @@
-"""The process and the Ascend runtime: initialisation, the devices there are, the device of each thread, and the end."""
+"""The process and the Ascend runtime: initialisation, the existing devices, the device of each thread, and the end."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ REPEATED_INIT, NO_DEVICE = 100002, 207004
 
 
 class ThreadDevice(threading.local):
-    """What the runtime and the program think the thread's device is."""
+    """The thread's device, for the runtime and for the program."""
 
-    bound = -1  # what the runtime was told
-    current = 0  # what the program chose
+    bound = -1  # the device set in the runtime
+    current = 0  # the device that the program chose
 
 
 THREAD = ThreadDevice()
@@ -32,13 +32,13 @@ class Process:
         self.initialized = False
         self.finished = False
         self.forked = False
-        self.owns = False  # whether this process initialised the runtime, rather than somebody before us
+        self.owns = False  # whether this module initialised the runtime, not somebody before it
         self.used: list[int] = []
         self.lock = threading.RLock()
         self.at_first_use: list[Callable[[], None]] = []
         self.at_end: list[Callable[[], None]] = []
         self.counted: int | None = None
-        # Errors of a program's work that were told to a profiler, which waited first, by the device's number.
+        # Errors of a program's work that a profiler got because it waited first, by the device's number.
         self.unreported: dict[int, AclError] = {}
 
 
@@ -71,7 +71,7 @@ def _visible_hint() -> str:
 
 
 def device_count() -> int:
-    """How many devices a program can use; makes no context, so that a process may fork afterwards."""
+    """The number of devices that a program can use; makes no context, so that a process may fork afterwards."""
     if PROCESS.counted is not None:
         return PROCESS.counted
     try:
@@ -92,7 +92,7 @@ def device_count() -> int:
 
 
 def visible(count: int, chosen: str | None) -> int:
-    """How many of the devices `ASCEND_RT_VISIBLE_DEVICES` lets a process see.
+    """The number of devices that `ASCEND_RT_VISIBLE_DEVICES` lets a process see.
 
     >>> visible(8, None), visible(8, "0,1"), visible(8, ""), visible(8, "1,0"), visible(2, "0,1,2")
     (8, 2, 0, 0, 2)
@@ -137,7 +137,7 @@ def initialize() -> Library:
 
 
 def bind(index: int) -> Library:
-    """Make a device the one that this thread's calls go to; returns the library to call."""
+    """Make a device the target of this thread's calls; returns the library to call."""
     if THREAD.bound == index:
         return library()
     opened = initialize()
@@ -155,7 +155,7 @@ def bind(index: int) -> Library:
 
 
 def wait(index: int, name: str, *arguments: object) -> None:
-    """Call a function that waits for a device. An error that a profiler was told in the program's stead is raised."""
+    """Call a function that waits for a device. An error that a profiler got instead of the program is raised."""
     bind(index).call(name, *arguments)
     if PROCESS.unreported:
         error = PROCESS.unreported.pop(index, None)
@@ -179,7 +179,7 @@ def choose(index: int) -> None:
 
 
 def reset(index: int) -> None:
-    """Give a device back; what was on it is gone."""
+    """Release a device; its contents are lost."""
     bind(index)
     library().call("aclrtResetDevice", index)
     THREAD.bound = -1
@@ -190,7 +190,7 @@ def reset(index: int) -> None:
 
 
 def finish() -> None:
-    """Give everything back, at the end of the process."""
+    """Release everything at the end of the process."""
     if PROCESS.finished or PROCESS.forked or not PROCESS.initialized:
         return
     opened = library()
@@ -198,10 +198,10 @@ def finish() -> None:
         try:
             function()
         except AclError:
-            continue  # the device is lost or was reset, and what was on it with it; whoever waited was told
+            continue  # the device is lost or was reset with its contents; waiters got the error
     PROCESS.finished = True
     for index in PROCESS.used:
-        # Errors have nobody left to hear of them: the process ends.
+        # Nobody is left to receive errors: the process ends.
         opened.raw("aclrtResetDevice")(index)
     if PROCESS.owns:
         opened.raw("aclFinalize")()

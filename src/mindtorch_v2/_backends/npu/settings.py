@@ -1,4 +1,4 @@
-"""Switches of `torch.npu` that kernels look at."""
+"""Switches of `torch.npu` that kernels read."""
 
 from __future__ import annotations
 

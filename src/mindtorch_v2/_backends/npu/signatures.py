@@ -1,4 +1,4 @@
-"""The C functions that are called, as data: names and arguments. `library.py` makes ctypes prototypes of them.
+"""The called C functions, as data: names and arguments. `library.py` makes ctypes prototypes of them.
 
 Every function returns an `int` status unless `RETURNS` says otherwise. Arguments are written in the words of `TYPES`;
 `?` marks one that may be absent (NULL). The operators follow one convention: `aclnn<Name>GetWorkspaceSize` takes the

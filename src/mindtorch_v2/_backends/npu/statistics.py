@@ -1,4 +1,4 @@
-"""Counts of a caching allocator, under the names that `torch.npu.memory_stats` has."""
+"""Counts of a caching allocator, under the names of `torch.npu.memory_stats`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COUNTERS = ("num_alloc_retries", "num_ooms", "num_oom_rejections", "num_sync_all
 
 
 class Counter:
-    """One quantity: what there is, what there was at most, and all that came and went."""
+    """One quantity: the current value, the peak, and all that was added and removed."""
 
     __slots__ = ("allocated", "current", "freed", "peak")
 
@@ -41,7 +41,7 @@ class Counter:
 
 
 class Blocks:
-    """Blocks of one pool that tensors have. Plain numbers, for these are on the way of every new tensor.
+    """Blocks of one pool that tensors have. Plain numbers, because every new tensor changes them.
 
     The launcher has them in C, with the same names.
     """
@@ -87,7 +87,7 @@ else:
 class Statistics(TallyBase):
     """All counts of a device's allocator. The sums over both pools have peaks of their own.
 
-    Blocks that tensors have let go of and that wait for a stream (`held`) count as active, not as allocated.
+    Blocks that tensors have released and that wait for a stream (`held`) count as active, not as allocated.
     """
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ class Statistics(TallyBase):
         self.num_sync_all_streams = self.num_device_alloc = self.num_device_free = 0
 
     def take(self, pool: int, size: int, requested: int) -> None:
-        """A block was handed out."""
+        """A block was allocated."""
         blocks = self.blocks[pool]
         blocks.taken += 1
         blocks.bytes_taken += size
@@ -130,14 +130,14 @@ class Statistics(TallyBase):
             self._raise_active()
 
     def give_back(self, pool: int, size: int, requested: int) -> None:
-        """A tensor let go of its block."""
+        """A tensor released its block."""
         blocks = self.blocks[pool]
         blocks.given += 1
         blocks.bytes_given += size
         blocks.requested_given += requested
 
     def hold(self, pool: int, size: int, requested: int, sign: int = 1) -> None:
-        """Such a block waits for a stream, or, with a sign of -1, waits no more."""
+        """Such a block waits for a stream or, with a sign of -1, waits no more."""
         held = self.held[pool]
         self.waiting += sign
         held[0] += sign
@@ -178,7 +178,7 @@ class Statistics(TallyBase):
         return [*each, self.oversize_allocations, self.oversize_segments]
 
     def reset_peaks(self) -> None:
-        """Let peaks begin again at what there is."""
+        """Reset peaks to the current values."""
         for counter in self._rare():
             counter.peak = counter.current
         for one in self.blocks:
@@ -190,7 +190,7 @@ class Statistics(TallyBase):
         self._raise_active()
 
     def reset_accumulated(self) -> None:
-        """Forget how much came and went, and what went wrong."""
+        """Reset the sums, and the counts of failures."""
         for counter in self._rare():
             counter.allocated = counter.freed = 0
         for one in self.blocks:

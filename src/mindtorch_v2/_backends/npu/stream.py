@@ -11,14 +11,14 @@ from .errors import AclError
 from .native import LAUNCH
 from .runtime import PROCESS, THREAD, bind, current, wait
 
-FAST = 3  # launch and synchronise quickly: what torch_npu asks for
+FAST = 3  # launch and synchronise quickly, as torch_npu does
 SYNC, TIMED = 0x1, 0x8
 COMPLETE = 0  # of a stream
 REACHED = 1  # of an event
 
 
 def index_of(where: Any) -> int:
-    """The number of a device that is given as a number, a name, a device, or None for the current one."""
+    """The number of a device given as a number, a name, a device, or None for the current one."""
     if where is None:
         return current()
     if isinstance(where, bool) or not isinstance(where, (int, str, device)):
@@ -32,7 +32,7 @@ def index_of(where: Any) -> int:
 
 
 class Stream:
-    """A queue of work on a device. Work of one stream runs in order; that of several may run at the same time."""
+    """A queue of work on a device. Work of one stream runs in order; work of several may run at the same time."""
 
     __slots__ = ("__weakref__", "_owned", "device", "device_index", "npu_stream", "stream_id")
 
@@ -57,15 +57,15 @@ class Stream:
         return 20
 
     def wait_event(self, event: Event) -> None:
-        """Let work that is queued from now on wait for an event."""
+        """Let work queued from now on wait for an event."""
         event.wait(self)
 
     def wait_stream(self, stream: Stream) -> None:
-        """Let work that is queued from now on wait for what another stream has queued."""
+        """Let work queued from now on wait for the work that another stream has queued."""
         self.wait_event(stream.record_event())
 
     def record_event(self, event: Event | None = None) -> Event:
-        """Mark the point that this stream's queue has now."""
+        """Mark the current point of this stream's queue."""
         event = Event() if event is None else event
         event.record(self)
         return event
@@ -117,8 +117,8 @@ class Stream:
         raise TypeError("a stream belongs to its process and cannot be pickled")
 
     def __del__(self, process: Any = PROCESS, bind: Any = bind, gone: Any = (AclError, RuntimeError)) -> None:
-        # A stream ends when the last that knows it is gone, except at the end of the process, when the reset of the
-        # device takes it. A status has nobody to hear of it here. The names are kept, for modules are emptied then.
+        # A stream ends with its last reference, except at the end of the process, when the reset of the device releases
+        # it. Nothing here can report a status. The names are kept, because modules are emptied then.
         if getattr(self, "_owned", False) and not process.finished and not process.forked:
             try:
                 bind(self.device_index).raw("aclrtDestroyStream")(self.npu_stream)
@@ -127,7 +127,7 @@ class Stream:
 
 
 class ExternalStream(Stream):
-    """A stream that somebody else has made, by its address."""
+    """A stream that other code has made, by its address."""
 
     __slots__ = ()
 
@@ -149,7 +149,7 @@ class Event:
         self._device: int | None = None
 
     def record(self, stream: Stream | None = None) -> None:
-        """Mark the point that a stream's queue, by default the current one's, has now."""
+        """Mark the current point of a stream's queue, by default the current stream's."""
         stream = current_stream() if stream is None else stream
         library = bind(stream.device_index)
         if self._device is not None and self._device != stream.device_index:
@@ -168,7 +168,7 @@ class Event:
             bind(stream.device_index).call("aclrtStreamWaitEvent", stream.npu_stream, self._handle)
 
     def query(self) -> bool:
-        """Whether the stream has reached it; one that was never recorded has."""
+        """Whether the stream has reached it; an event that was never recorded counts as reached."""
         if not self._handle:
             return True
         status = ctypes.c_int32()
@@ -236,7 +236,7 @@ class Event:
 
 
 def _priority(value: int) -> int:
-    """Programs ask for high priority with negative numbers; the runtime's are not negative."""
+    """Programs request high priority with negative numbers; the runtime's numbers are not negative."""
     return max(0, min(7, int(value)))
 
 
@@ -263,7 +263,7 @@ _LOCK = threading.Lock()
 
 
 def default_stream(where: Any = None) -> Stream:
-    """The stream that a device's work is on unless another is chosen."""
+    """The stream of a device's work unless another is chosen."""
     index = index_of(where)
     found = DEFAULTS.get(index)
     if found is None:
@@ -295,7 +295,7 @@ def set_stream(stream: Stream) -> None:
 
 
 def _forget_streams() -> None:
-    """At the end of the process; the device's reset takes what threads still have."""
+    """Release streams at the end of the process; the device's reset releases those that threads still have."""
     for stream in DEFAULTS.values():
         stream.synchronize()
 

@@ -1,10 +1,10 @@
-"""Which operator runs an op: one line per op.
+"""The operator of each op: one line per op.
 
-A line has the op, the new arrays that are its results, and the call. Arguments of the op go by their names in its
-signature, results are `out` (`out`, `out1`, … if there are several). Where the op takes a tensor and is given a number,
-the second call is made. `op/inplace` is the op's in-place form, which has no new array.
+A line has the op, the new arrays for its results, and the call. Arguments of the op have their names in its signature;
+results are `out` (`out`, `out1`, … if there are several). If the op takes a tensor and gets a number, the second call
+is used. `op/inplace` is the op's in-place form, which has no new array.
 
-Ops that take more than one call are functions in `composed.py`. What is in neither is not on the NPU.
+Ops that take more than one call are functions in `composed/`. An op in neither is not on the NPU.
 """
 
 from __future__ import annotations

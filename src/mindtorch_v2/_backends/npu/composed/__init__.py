@@ -1,7 +1,7 @@
-"""Ops that take more than one call of an operator, or whose results are worked out first.
+"""Ops that take more than one call of an operator, or whose results are computed first.
 
-Each function is the kernel of the op in its decorator, with the op's arguments in their order: arrays of the NPU,
-everything else as it is. Numbers in the place of tensors are arrays of the host without dimensions.
+Each function is the kernel of the op in its decorator, with the op's arguments in order: arrays of the NPU, everything
+else unchanged. Numbers in place of tensors are 0-d arrays of the host.
 """
 
 from __future__ import annotations

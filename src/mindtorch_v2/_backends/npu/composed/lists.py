@@ -1,4 +1,4 @@
-"""Ops on whole lists of tensors, which optimizers are made of: one call for many parameters."""
+"""Ops on whole lists of tensors, from which optimizers are made: one call for many parameters."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ..call import CALLS
 
 Arrays = list[NpuArray]
 DTYPES = (FLOAT32, np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
-AT_ONCE = 48  # longer lists are cut: the operators have limits that the documents do not name
+AT_ONCE = 48  # longer lists are cut: the operators have undocumented limits
 
-# By key, without the `_` of the in-place form: the operator, and what it is called with between operands and results.
+# By key, without the `_` of the in-place form: the operator, and its arguments between operands and results.
 CALLED: dict[str, tuple[str, Callable[..., tuple[Any, ...]]]] = {
     "add.Scalar": ("ForeachAddScalarV2", lambda number: (number,)),
     "sub.Scalar": ("ForeachAddScalarV2", lambda number: (-number,)),

@@ -9,14 +9,14 @@ import numpy as np
 
 Kernel = Callable[..., Any]
 COMPOSED: dict[str, Kernel] = {}
-# Set by the device: an array's contents on the host, for what has to be known before going on.
+# Set by the device: an array's contents on the host, for values that are needed before going on.
 HOST: list[Callable[[Any], np.ndarray]] = []
-# And back: an array of the host on a device.
+# And the reverse: an array of the host on a device.
 TO_DEVICE: list[Callable[[np.ndarray, Any], Any]] = []
 
 
 def composed(*keys: str) -> Callable[[Kernel], Kernel]:
-    """The function is the kernel of these ops."""
+    """Make the function the kernel of these ops."""
 
     def register(function: Kernel) -> Kernel:
         for key in keys:

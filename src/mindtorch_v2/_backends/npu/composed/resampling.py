@@ -1,6 +1,6 @@
 """Padding by reflection or repetition, and resizing: each dimension in turn is a weighted sum of a few gathered copies.
 
-Which entries are gathered, and their weights, are worked out on the host by the functions that the CPU's kernels use.
+The functions of the CPU's kernels compute on the host which entries are gathered, and their weights.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _gathered(x: NpuArray, dim: int, neighbours: list[resize.Neighbour]) -> NpuA
 
 
 def _spread_back(grad: NpuArray, dim: int, extent: int, neighbours: list[resize.Neighbour]) -> NpuArray:
-    """The adjoint of `_gathered`: what was gathered goes to where it came from."""
+    """The adjoint of `_gathered`: entries go back to where they were gathered."""
     shape = (*grad.shape[:dim], extent, *grad.shape[dim + 1:])
     out = zeros(grad, shape)
     for places, weight in neighbours:

@@ -1,4 +1,4 @@
-"""What views become where memory is not shared, and their gradients."""
+"""View ops for memory that is not shared, and their gradients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .sums import total
 
 @composed("_unsafe_view")
 def unsafe_view(self: NpuArray, size: Any) -> NpuArray:
-    """Another shape of the same memory, which the op does not tell autograd of."""
+    """Another shape of the same memory, which the op hides from autograd."""
     shape = list(size)
     if -1 in shape:
         known = -math.prod(shape)
@@ -78,7 +78,7 @@ def diagonal_backward(grad: NpuArray, sizes: Any, offset: int, dim1: int, dim2: 
 
 @composed("diag_embed")
 def diag_embed(self: NpuArray, offset: int, dim1: int, dim2: int) -> NpuArray:
-    """Matrices with this on a diagonal."""
+    """Matrices with an array on a diagonal."""
     *outer, length = self.shape
     first, second = wrap_dims((dim1, dim2), self.ndim + 1)
     sizes, rest = [length + abs(offset)] * (self.ndim + 1), iter(outer)

@@ -34,7 +34,7 @@ WARNINGS = ("-Wall", "-Wextra")
 
 
 class SimulatorBuildError(RuntimeError):
-    """The simulator could not be built: no compiler, or the compiler refused; the message says which."""
+    """The simulator could not be built: there is no compiler, or it failed; the message says which."""
 
 
 def compiler() -> list[str]:
@@ -64,7 +64,7 @@ def cache_directory() -> Path:
 
 
 def library(sanitize: str = "") -> Path:
-    """The path of the built simulator; builds it if no build of these sources exists.
+    """The path of the built simulator; builds it if there is no build of these sources.
 
     `sanitize` is what the compiler's -fsanitize takes ("address,undefined" or "thread").
     """
@@ -72,7 +72,7 @@ def library(sanitize: str = "") -> Path:
 
 
 def home(sanitize: str = "") -> Path:
-    """A directory with `lib64/`, fit for `ASCEND_HOME_PATH`; builds the library if it is missing."""
+    """A directory with `lib64/`, usable as `ASCEND_HOME_PATH`; builds the library if it is missing."""
     command = compiler()
     flags = [*FLAGS]
     if sanitize:
@@ -108,7 +108,7 @@ def _build(command: Sequence[str], flags: Sequence[str], target: Path) -> None:
         for name in NAMES:
             (libraries / name).symlink_to(linked.name)
         (Path(scratch) / "home" / "complete").touch()
-        if target.exists():  # what an interrupted copy left
+        if target.exists():  # left by an interrupted copy
             shutil.rmtree(target)
         (Path(scratch) / "home").rename(target)
 
@@ -122,14 +122,14 @@ def _run(command: Sequence[str]) -> None:
 
 
 def _machine_flags(command: Sequence[str]) -> list[str]:
-    """The flag for this very processor, where the compiler has it."""
+    """The flag for this very processor, if the compiler has it."""
     flag = "-mcpu=native" if platform.machine() == "aarch64" else "-march=native"
     tried = subprocess.run([*command, flag, "-E", "-x", "c", os.devnull], capture_output=True, check=False)
     return [flag] if tried.returncode == 0 else []
 
 
 def _key(command: Sequence[str], flags: Sequence[str]) -> str:
-    """What a build depends on, found without running the compiler: it is asked for at every start of a program."""
+    """What a build depends on, found without running the compiler: every start of a program needs it."""
     digest = hashlib.sha256()
     for source in sorted(SOURCES.iterdir()):
         if source.suffix in (".c", ".h", ".def"):
@@ -142,7 +142,7 @@ def _key(command: Sequence[str], flags: Sequence[str]) -> str:
 
 
 def _processor() -> str:
-    """What the processor can do: a cache shared by several machines keeps one build for each kind."""
+    """The processor's features: a cache shared by several machines keeps one build for each kind."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
