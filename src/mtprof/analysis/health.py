@@ -67,7 +67,7 @@ def _crossing(trace: Trace) -> Iterator[Ailment]:
     if len(rows):
         name = trace.names[trace.events["name"][rows[0]]]
         yield Ailment("nesting",
-                      f"{counted(len(rows), 'event')} inside another of the same thread, with an end after its end; "
+                      f"{counted(len(rows), 'event')} starting inside an event of the same thread and ending after it; "
                       f"the first is {name!r}", len(rows))
 
 

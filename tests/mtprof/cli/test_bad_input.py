@@ -167,7 +167,7 @@ def test_the_doctor_finds_and_mends(stage):
         {**EVENT, "ts": -7, "dur": 1}, {"ph": "s", "cat": "ac2g", "id": 3, "pid": 1, "tid": 1, "ts": 1}))
     done = stage("doctor", "odd.json")
     assert done.returncode == 0
-    for word in ("nesting: 1 event inside another", "negative duration", "negative timestamp", "unbalanced flow"):
+    for word in ("nesting: 1 event starting inside", "negative duration", "negative timestamp", "unbalanced flow"):
         assert word in done.stdout
     assert stage("doctor", "--strict", "odd.json").returncode == 1
     done = stage("doctor", "--repair", "mended.mtp", "odd.json")
